@@ -10,6 +10,7 @@ import inspect
 import json
 import math
 import signal
+import struct
 import sys
 import threading
 import time
@@ -192,6 +193,7 @@ THREAD = {
     "write": {"offset": 0, "data": b"x"}, "read": {"offset": 0, "length": 64}, "alloc": {"bytes": 64},
     "free": {"offset": 0}, "root": {}, "set_root": {"offset": 0}, "finish": {}, "counts": {}, "close": {},
 }  # fmt: skip
+COST = {"trace": b"", "fence": "read_back", "engine": "fast", "build": None}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -218,6 +220,8 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.pm_copies) == set(COPIES)
     assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
+    assert parameters(_native.pmdk_cost) == set(COST)
+    assert parameters(_native.pmdk_events) == {"trace"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     assert set(inspect.signature(_native.PmSystem).parameters) == {"design", "engine"}
     for kind, table in ((_native.PmSystem, SYSTEM), (_native.PmPool, POOL), (_native.PmThread, THREAD)):
@@ -226,7 +230,8 @@ def test_every_method_and_parameter_is_in_the_tables():
             assert parameters(getattr(kind, name)) == set(arguments), name
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
-    known |= {"crash_test", "crash_names", "PmSystem", "PmPool", "PmThread"}
+    known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
+    known |= {"PmSystem", "PmPool", "PmThread"}
     known |= {"pm_copies", "pm_transactions"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
@@ -480,6 +485,26 @@ def test_hostile_arguments_of_persistent_memory(name, key):
     for value in NUMBERS + OTHERS + words:
         answer(getattr(_native, name), design=design, **good | {"progress": stopper()} | {key: value})
     answer(getattr(_native, name), design=GOOD.native, **good)
+
+
+@pytest.mark.parametrize("key", COST)
+def test_hostile_traces_of_programs(key):
+    def event(what: int, size: int, place: int) -> bytes:
+        return struct.pack("<IIQ", what, size, place)
+
+    design = Design.load("nearpm").with_values('[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]').native
+    begin, most = event(5, 0, 0), (1 << 32) - 1
+    good = begin + event(1, 64, 64) + event(3, 300, 4000) + event(2, 0, 0)
+    traces = [good[:n] for n in range(0, len(good), 7)] + [event(n, most, 0) for n in (0, 4, 6, most)]
+    for what in (1, 3):
+        traces += [begin + event(what, size, place) for size in (0, most) for place in (0, 1 << 26, (1 << 64) - 1)]
+    for operation in range(0, 0x30):
+        traces.append(begin + event(4, operation, 0) + event(0, 0, 64) + event(0, 0, (1 << 64) - 64) * 4)
+    for value in NUMBERS + OTHERS + ["posted", "sfence"] + (traces if key == "trace" else []):
+        answer(_native.pmdk_cost, design=design, **COST | {key: value})
+        answer(_native.pmdk_events, trace=value)
+    cost = json.loads(_native.pmdk_cost(design, good, "read_back", "fast"))
+    assert (cost["lines"], cost["fences"], cost["streamed"]) == (1, 1, 300)
 
 
 @pytest.mark.parametrize("key", MERGE)
@@ -847,6 +872,14 @@ OPTIONS = [
         ["btree", "--without", "x"], ["btree", "--jobs", "0"], ["btree", "--engine", "x"],
         ["btree", "--design", "none.toml"],
         ["btree", "--by", "device", "--design", "default"], ["btree", "--cuts", "all", "--transactions", "17"],
+    )),
+    *(["crashtest", *words, "--", *program] for program in (["/bin/true", "{}"], ["/bin/false", "{}"], ["/none", "{}"])
+      for words in ([], ["--by", "x"], ["--check", ""], ["--check", '"'], ["--cuts", "x"], ["--without", "hook"])),
+    ["crashtest", "--", "/bin/true", "x"], ["crashtest", "btree", "x"], ["crashtest", "btree", "--x"],
+    ["pmdk", "run"], ["pmdk", "run", "--", "/none/x"], ["pmdk", "run", "--without", "x", "--", "true"],
+    ["pmdk", "run", "--design", "none", "--", "true"], ["pmdk", "gain", "--", "true"],
+    *(["pmdk", "gain", *words, "--", "true", "{}"] for words in (
+        [], ["--fence", "x"], ["--profile", "x"], ["--profile", "/"], ["--design", "default"],
     )),
     *(["soak", "--gigabytes", n] for n in ("0", "-1", "nan", "inf", "1e300", "x")),
     *(["latency", "--commands", n] for n in ("0", "1001", "nan")),

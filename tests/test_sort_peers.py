@@ -1,6 +1,7 @@
 """Sorted tables beside those of pyarrow, DuckDB and Polars: random schemas, TPC-H and TPC-C.
 
-`NEARSIDE_TPCH_SCALE` and `NEARSIDE_TPCC_WAREHOUSES` make the tables larger.
+`NEARSIDE_TPCH_SCALE` and `NEARSIDE_TPCC_WAREHOUSES` make the tables larger. Those that have whole tables in
+memory go to a scale factor of 1, or 20 warehouses; those from file to file have no such limit.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ import os
 import random
 import subprocess
 import sys
+from collections.abc import Iterator
 from decimal import Decimal
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +28,8 @@ PEERS = "install the query engines with 'make peers'"
 SCALE = float(os.environ.get("NEARSIDE_TPCH_SCALE", "0.005"))
 WAREHOUSES = int(os.environ.get("NEARSIDE_TPCC_WAREHOUSES", "0"))
 DAYS = 20_000
+TOGETHER = 100_000  # rows that are compared at a time
+IN_MEMORY = pytest.mark.skipif(SCALE > 1 or WAREHOUSES > 20, reason="too large to be in memory as a whole")
 
 # A key: a column, whether the greatest is first, whether nulls are.
 Key = tuple[str, bool, bool]
@@ -184,18 +189,74 @@ def test_query_engines_sort_random_schemas_the_same(engine):
         assert found["row"].to_pylist() == ENGINES[engine](table, keys), (seed, keys)
 
 
+def rows_of(reader: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.Table]:
+    """The same rows in tables of `TOGETHER`, but the last one, and with the types of `schema`."""
+    held: list[pa.RecordBatch] = []
+    for batch in reader:
+        held.append(batch)
+        while sum(batch.num_rows for batch in held) >= TOGETHER:
+            table = pa.Table.from_batches(held)
+            yield table.slice(0, TOGETHER).cast(schema)
+            held = table.slice(TOGETHER).to_batches()
+    if held:
+        yield pa.Table.from_batches(held).cast(schema)
+
+
+def same_as_duckdb(source: Path, ours: Path, keys: list[Key]) -> int:
+    """Compares a sorted file with what DuckDB makes of its source, in bounded memory; returns its rows.
+
+    Rows that are equal in the keys are in the order of the source.
+    """
+    duckdb = pytest.importorskip("duckdb", reason=PEERS)
+    order = ", ".join(
+        f'"{name}" {"DESC" if descending else "ASC"} NULLS {"FIRST" if nulls_first else "LAST"}'
+        for name, descending, nulls_first in keys
+    )
+    file = pq.ParquetFile(ours)
+    assert file.schema_arrow.equals(pq.read_schema(source))
+    with duckdb.connect(config={"threads": 1, "memory_limit": "4GB", "temp_directory": f"{ours}.duckdb"}) as engine:
+        found = engine.sql(
+            "SELECT * EXCLUDE (file_row_number) FROM read_parquet($1, file_row_number = true) "
+            f"ORDER BY {order}, file_row_number",
+            params=[str(source)],
+        )
+        tables = (rows_of(reader, file.schema_arrow) for reader in (file.iter_batches(), found.to_arrow_reader()))
+        rows = 0
+        for one, other in zip_longest(*tables):
+            assert one is not None
+            assert other is not None
+            assert one.equals(other), f"rows from {rows} on"
+            rows += one.num_rows
+    assert rows == file.metadata.num_rows == pq.read_metadata(source).num_rows
+    return rows
+
+
+def from_file_to_file(source: Path, found: Path, keys: list[Key]) -> None:
+    """By the command, in a process of its own."""
+    run = [Path(sys.executable).with_name("nearside"), "sort", source, "-o", found, "--by", spelt(keys)]
+    subprocess.run([*run, "--devices", "4", "--engine", "fast"], check=True, capture_output=True)
+    assert same_as_duckdb(source, found, keys) > 0
+
+
 @pytest.fixture(scope="module")
 def tpch(tmp_path_factory):
-    """Tables of TPC-H, as Parquet."""
+    """Makes a table of TPC-H, as Parquet."""
     tool = Path(sys.executable).with_name("tpchgen-cli")
     if not tool.exists():
         pytest.skip(PEERS)
     folder = tmp_path_factory.mktemp("tpch")
-    options = ["--tables", "lineitem,orders,customer", "-s", f"{SCALE:g}", "--output-dir", folder]
-    subprocess.run([tool, "parquet", *options], check=True, capture_output=True)
-    return folder
+
+    def make(name: str) -> Path:
+        path = folder / f"{name}.parquet"
+        if not path.exists():
+            options = ["--tables", name, "-s", f"{SCALE:g}", "--output-dir", folder]
+            subprocess.run([tool, "parquet", *options], check=True, capture_output=True)
+        return path
+
+    return make
 
 
+@IN_MEMORY
 @pytest.mark.parametrize(
     ("name", "by"),
     [
@@ -211,7 +272,7 @@ def tpch(tmp_path_factory):
     ids=lambda value: value if isinstance(value, str) else value[0][0],
 )
 def test_tpch(tpch, name, by):
-    path = tpch / f"{name}.parquet"
+    path = tpch(name)
     table = pq.read_table(path)
     found, report = sort_table(path, spelt(by), devices=2, engine="fast")
     assert report["rows"] == table.num_rows
@@ -223,12 +284,37 @@ def test_tpch(tpch, name, by):
 
 
 @pytest.mark.parametrize(
+    ("name", "keys"),
+    [
+        ("lineitem", [("l_shipdate", False, False), ("l_extendedprice", True, True)]),
+        ("orders", [("o_orderpriority", True, True), ("o_totalprice", False, False)]),
+    ],
+    ids=["lineitem", "orders"],
+)
+def test_tpch_from_file_to_file(tpch, tmp_path, name, keys):
+    from_file_to_file(tpch(name), tmp_path / "sorted.parquet", keys)
+
+
+@IN_MEMORY
+@pytest.mark.parametrize(
     "by", [[("ol_i_id", False, False)], [("ol_amount", True, True), ("ol_dist_info", False, False)]]
 )
 def test_order_line(by):
     table = order_line(WAREHOUSES) if WAREHOUSES else order_line(1, 1)
     found, _ = sort_table(table, spelt(by), devices=3, engine="fast")
     assert found.equals(table.take(by_pyarrow(table, by)))
+
+
+def test_order_line_from_file_to_file(tmp_path):
+    """Warehouse by warehouse, as whole tables of many are too large."""
+    source = tmp_path / "order_line.parquet"
+    first = order_line(1, 1)
+    with pq.ParquetWriter(source, first.schema) as writer:
+        for warehouse in range(WAREHOUSES):
+            writer.write_table(order_line(1, seed=warehouse))
+        if not WAREHOUSES:
+            writer.write_table(first)
+    from_file_to_file(source, tmp_path / "sorted.parquet", [("ol_amount", True, True), ("ol_dist_info", False, False)])
 
 
 def test_order_line_is_that_of_the_specification():

@@ -260,6 +260,82 @@ def test_standing_tables_that_are_not_there(tmp_path):
         sql.table("t", [tmp_path / "none"], engine="fast")
 
 
+@pytest.mark.parametrize("peer", ["duckdb", "polars"])
+@pytest.mark.parametrize("limit", ["", " limit 17"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        "a nulls first, row desc",
+        "word desc nulls last, a asc nulls last, row",
+        "b desc, row",
+        "a desc nulls last, b nulls first, row",
+    ],
+)
+def test_other_engines_give_the_same(peer, limit, order):
+    """`order by` of DuckDB and of Polars. Orders are total, as SQL leaves the rest to each."""
+    engine = pytest.importorskip(peer, reason="install the query engines with 'make peers'")
+    data = table().drop(["list"])
+    query = f"select * from t order by {order}{limit}"
+    if peer == "duckdb":
+        with engine.connect() as connection:
+            connection.register("t", data)
+            expected = connection.sql(query).to_arrow_table()
+    else:
+        with engine.SQLContext(t=engine.from_arrow(data)) as context:
+            expected = context.execute(query, eager=True).to_arrow()
+    rule = sql.rule(devices=2, engine="fast")
+    found = session(rule, t=data).sql(query).to_arrow_table()
+    assert found.to_pydict() == expected.to_pydict()
+    assert sum(report["rows"] for report in rule.reports) == ROWS
+
+
+def test_devices_that_all_fail_in_a_query(monkeypatch):
+    """The CPU sorts what they had, and the report says why."""
+    give, failed = sql._native.sort_table, "devices 0 and 1 failed: the device lost power"
+
+    def fails(design, given, *rest, **named):
+        if tables.of_stream(given).num_rows:
+            raise NearsideError(failed)
+        return give(design, given, *rest, **named)
+
+    monkeypatch.setattr(sql._native, "sort_table", fails)
+    rule, data, query = sql.rule(devices=2, engine="fast"), table(), "select * from t order by a, row"
+    assert session(rule, t=data).sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
+    assert rule.reports == [{"declined": failed}] * len(rule.reports) != []
+
+
+@pytest.mark.parametrize("ruled", [False, True])
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        ("gone", "d1: no such file"),
+        ("short", "d1 has 8388608 bytes, the design wants 16777216"),
+        ("other bytes", "d1: its namespace holds other data and no tables"),
+        ("another device's", "has 2 parts, .* part 0 is there 2 times"),
+    ],
+)
+def test_media_that_are_harmed_between_queries(standing, tmp_path, harm, told, ruled):
+    """The query fails and says of what: there is nothing that the CPU could sort."""
+    _, there = standing
+    context = session(sql.rule(engine="fast") if ruled else None)
+    context.register_table("t", there)
+    context.sql("select count(*) from t").to_arrow_table()
+    media = tmp_path / "d1"
+    if harm == "gone":
+        media.unlink()
+    elif harm == "short":
+        with media.open("r+b") as file:
+            file.truncate(media.stat().st_size // 2 // 4096 * 4096)
+    elif harm == "other bytes":
+        with media.open("r+b") as file:
+            file.write(b"\xa5" * 8 * 1024 * 1024)
+    else:
+        media.write_bytes((tmp_path / "d0").read_bytes())
+    with pytest.raises(Exception, match=told):
+        context.sql("select * from t order by a, row").to_arrow_table()
+    assert media.exists() == (harm != "gone")
+
+
 @pytest.mark.rtl
 def test_on_the_rtl():
     rule = sql.rule()

@@ -233,6 +233,27 @@ def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> 
     )
 
 
+@pytest.mark.long
+def test_no_room_for_temporary_files(tmp_path):
+    """3,000,000 rows of 100 bytes are more than what waits in memory; files may have 1 MiB."""
+    text = pa.array(["the same in each row, for what matters is how much it is: " + 36 * "."]).dictionary_encode()
+    words = pa.DictionaryArray.from_arrays(pa.array(np.zeros(3_000_000, np.int32)), text.dictionary).cast(pa.string())
+    write(pa.table({"word": words, "real": np.random.default_rng(1).random(3_000_000)}), tmp_path / "t.arrow")
+    target = tmp_path / "s.arrow"
+    target.write_text("old")
+    code = (
+        "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); "
+        "from nearside import cli; cli.main()"
+    )
+    arguments = ["sort", tmp_path / "t.arrow", "--by", "real", "--devices", "4", "--engine", "fast", "-o", target]
+    run = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
+    assert (run.stdout, run.returncode) == ("", 1)
+    assert run.stderr.startswith("nearside: temporary files in ")
+    assert run.stderr.endswith(" can't be written: File too large (os error 27)\n")
+    assert target.read_text() == "old"
+    assert {path.name for path in tmp_path.iterdir()} == {"t.arrow", "s.arrow"}
+
+
 def test_a_full_disk(tmp_path):
     full = run_sort(tmp_path, Path("/dev/full"))
     assert full.communicate() == ("", "nearside: /dev/full: No space left on device\n")

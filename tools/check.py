@@ -49,6 +49,8 @@ SAMPLED = [
     "--test",
     "nearpm",
     "--test",
+    "nearpm_devices",
+    "--test",
     "crash",
     "--test",
     "campaigns",

@@ -24,8 +24,8 @@ BIN = Path(sys.executable).parent
 WORK = ROOT / "build" / "formal"
 LIMIT_S = 900
 LONGEST = ["level", "timeout", "pairs", "completion", "whole", "jobs"]
-# Tasks that `make test` leaves out, for each of them proves what others of its file do, for other sizes.
-LONG = {"level": ["one"]}
+# Tasks that `make test` leaves out: others of their file do much of what they do, for other sizes or in fewer cycles.
+LONG = {"level": ["one"], "peers": ["long", "soon", "lost"]}
 
 
 def tasks(path: Path, sample: bool) -> list[str]:

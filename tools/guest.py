@@ -162,13 +162,13 @@ def mirror() -> str:
 class Apt:
     """apt with a state directory of its own."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, suites: Sequence[str] = (SUITE, f"{SUITE}-backports")) -> None:
         self.folder = folder
         for name in ("lists/partial", "cache/archives/partial"):
             (folder / name).mkdir(parents=True)
         (folder / "status").touch()
         uri = mirror()
-        lines = [f"deb [signed-by={KEYRING}] {uri} {suite} main\n" for suite in (SUITE, f"{SUITE}-backports")]
+        lines = [f"deb [signed-by={KEYRING}] {uri} {suite} main\n" for suite in suites]
         (folder / "sources.list").write_text("".join(lines))
         settings = {
             "Dir::Etc::sourcelist": folder / "sources.list",

@@ -7,6 +7,7 @@ import math
 import os
 import sys
 import warnings
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,6 +40,7 @@ Examples:
   nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
+  nearside pmdk run -- PROGRAM   a program with libpmemobj, its logs kept by a device
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
   nearside experiment run all --quick   the papers' figures, measured here
@@ -74,6 +76,12 @@ table_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(table_app, name="table")
+pmdk_app = typer.Typer(
+    help="Unmodified programs with libpmemobj, whose transactions' logs a device keeps.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(pmdk_app, name="pmdk")
 app.add_typer(claims_cli.app, name="claim")
 app.add_typer(experiments_cli.app, name="experiment")
 app.command("correlate", epilog=correlate_cli.EPILOG)(correlate_cli.correlate)
@@ -556,17 +564,26 @@ def diff(
         raise NearsideError(f"{doc['failure']['what']} (replay {doc['failure']['replay']})")
 
 
-@app.command(epilog="Examples: nearside crashtest btree · nearside crashtest all --by device --cuts sampled:10000")
+@app.command(
+    epilog="Examples: nearside crashtest btree · nearside crashtest all --by device --cuts sampled:10000 · "
+    "nearside crashtest --check './program check {}/pool' -- ./program run {}/pool",
+)
 def crashtest(
     workload: Annotated[
-        str,
+        list[str],
         typer.Argument(
-            help="btree, rbtree, skiplist, hashmap, pmemkv, tatp, tpcc, redis, memcached; several with commas, or all."
+            metavar="WORKLOAD | -- PROGRAM [ARGUMENT]...",
+            help="btree, rbtree, skiplist, hashmap, pmemkv, tatp, tpcc, redis, memcached; several with commas, or all. "
+            "Or a program with libpmemobj or libpmem, with arguments of which {} is a folder for its pools.",
         ),
     ],
     mechanism: Annotated[
-        str, typer.Option(metavar="undo|redo|checkpoint|shadow|all", help="What makes transactions whole.")
+        str, typer.Option(metavar="undo|redo|checkpoint|shadow|all", help="What makes a workload's transactions whole.")
     ] = "all",
+    check: Annotated[
+        str | None,
+        typer.Option(metavar="COMMAND", help="Looks at what a program has left; without it the program itself does."),
+    ] = None,
     by: Annotated[str, typer.Option(metavar="cpu|device|all", help="Who does that.")] = "all",
     cuts: Annotated[
         str,
@@ -575,7 +592,7 @@ def crashtest(
             help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or these.",
         ),
     ] = "sampled:200",
-    transactions: Annotated[int, typer.Option(help="Transactions of the run.", min=1, max=100_000)] = 24,
+    transactions: Annotated[int, typer.Option(help="Transactions of a workload's run.", min=1, max=100_000)] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     without: Annotated[
         str | None,
@@ -602,17 +619,20 @@ def crashtest(
     from nearside import crashtest as crashing
     from nearside.device import compile_design, engine_of
 
-    def chosen(text: str, names: list[str]) -> list[str]:
+    def chosen(text: str, names: Sequence[str]) -> Sequence[str]:
         return names if text == "all" else text.split(",")
 
     engine = engine_of(engine)
+    if len(workload) > 1 or "/" in workload[0] or check is not None:
+        _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, seed, without, design, engine, as_json)
+        return
     docs = []
     for side in chosen(by, crashing.SIDES):
         loaded = crashing.load(side, design)
         if engine == "rtl":
             with show.building(loaded.name, not as_json) as progress:
                 compile_design(loaded, progress, checked=True)
-        for name in chosen(workload, crashing.WORKLOADS):
+        for name in chosen(workload[0], crashing.WORKLOADS):
             for kind in chosen(mechanism, crashing.MECHANISMS):
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
                     options = {"engine": engine, "transactions": transactions, "seed": seed, "without": without}
@@ -628,6 +648,35 @@ def crashtest(
     if wrong:
         names = ", ".join(f"{doc['workload']} {doc['mechanism']} by the {doc['by']}" for doc in wrong)
         raise NearsideError(f"without {without} no violation was found: {names}")
+
+
+def _crashtest_program(
+    program: list[str],
+    check: str | None,
+    sides: Sequence[str],
+    cuts: str,
+    seed: int,
+    without: str | None,
+    design: str | None,
+    engine: str,
+    as_json: bool,
+) -> None:
+    from nearside import pmdk_crash as crashing
+
+    docs = []
+    for side in sides:
+        with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress:
+            options = {"seed": seed, "without": without, "design": design or "nearpm", "engine": engine}
+            docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
+    if as_json:
+        print_json({"engine": engine, "campaigns": docs})
+    else:
+        crashing.print_reports(docs)
+    wrong = [doc for doc in docs if crashing.failed(doc)]
+    if wrong and without is None:
+        raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
+    if wrong:
+        raise NearsideError(f"without {without} no violation was found")
 
 
 @app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")
@@ -749,6 +798,71 @@ def serve(
     for key in doc[0]["counters"]:
         table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
     show.out.print(table)
+
+
+@pmdk_app.command(
+    "run",
+    epilog="Example: nearside pmdk run -- ./program /dev/shm/pool",
+)
+def pmdk_run(
+    program: Annotated[list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What is run.")],
+    socket: Annotated[
+        Path | None,
+        typer.Option(
+            "--socket", "-s", help="A device that is being served; without it one that ends with the program."
+        ),
+    ] = None,
+    without: Annotated[
+        str | None, typer.Option(metavar="snapshots", help="A control: the device makes no records.")
+    ] = None,
+    design: DesignOption = "nearpm",
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """Run a program with libpmemobj, its pools on a device whose engine keeps the logs of its transactions.
+
+    A pool is named by its file as ever; its contents are in the device's PM window. The device is simulated while the
+    program waits, so the program's speed is the simulator's.
+    """
+    from nearside import pmdk
+
+    status, doc = pmdk.run(program, socket=socket, without=without, design=design, engine=engine, quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        pmdk.print_report(doc)
+    if status != 0:
+        raise typer.Exit(status)
+
+
+@pmdk_app.command(
+    "gain",
+    epilog="Example: nearside pmdk gain -- ./program {}/pool",
+)
+def pmdk_gain(
+    program: Annotated[
+        list[str], typer.Argument(metavar="-- PROGRAM [ARGUMENT]...", help="What is run; {} is an empty folder.")
+    ],
+    profile: Annotated[str, typer.Option(metavar="NAME|FILE", help="A host profile: the CPU's costs.")] = "nearpm",
+    fence: Annotated[
+        str, typer.Option(metavar="posted|read_back|completion", help="What a fence waits for.")
+    ] = "read_back",
+    design: DesignOption = "nearpm",
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """What crash consistency takes a program with libpmemobj, alone and with its logs kept by a device.
+
+    The program runs twice, its pools in an empty folder ({}) each time. All flushes, fences, copies and commands of its
+    transactions are then done again on the simulated host and device. What the program itself computes is not in it.
+    """
+    from nearside import pmdk
+
+    doc = pmdk.gain(program, profile=profile, fence=fence, design=design, engine=engine, quiet=as_json)
+    if as_json:
+        print_json(doc)
+    else:
+        pmdk.print_gain(doc)
 
 
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")

@@ -154,6 +154,7 @@ class _Standing:
     def read(self, columns: list[str], by: str | None, going: Callable[[int, int], None]) -> bytes | str:
         """Columns of it, in an order if one is asked for."""
         with _reading(self._media, going):
+            tables.check_there(self._media)
             report, data = _native.table_get(*self._where, by=by, target="stream", progress=going, **self._how)
         table = tables.of_stream(data)
         if not table.schema.equals(self._columns):

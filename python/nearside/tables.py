@@ -97,7 +97,7 @@ def explain_standing(
 ) -> dict[str, Any]:
     """The same of a sort of a table that stands on devices."""
     design, media = design or Design.load(DESIGN), _all(media)
-    _check_there(media)
+    check_there(media)
     names = (as_text("name", name), as_text("by", by))
     return _planned(design, _native.table_explain(design.native, _paths(media), *names, engine=engine, build=build))
 
@@ -156,7 +156,7 @@ def standing(
 ) -> list[dict[str, Any]]:
     """The tables on devices with these media files."""
     design, media = design or Design.load(DESIGN), _all(media)
-    _check_there(media)
+    check_there(media)
     return json.loads(_native.table_list(design.native, _paths(media), engine=engine, build=build))
 
 
@@ -182,7 +182,7 @@ def get(
     design = design or Design.load(DESIGN)
     media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
-    _check_there(media)
+    check_there(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
@@ -201,7 +201,7 @@ def drop(
 ) -> None:
     """Forgets a table on devices with these media files, or what is left of it."""
     design, media = design or Design.load(DESIGN), _all(media)
-    _check_there(media)
+    check_there(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), engine=engine, build=build)
 
 
@@ -218,7 +218,7 @@ def _paths(media: Sequence[Path]) -> list[str]:
     return [as_text("the name of a media file", str(path)) for path in media]
 
 
-def _check_there(media: Sequence[Path]) -> None:
+def check_there(media: Sequence[Path]) -> None:
     """A media file that isn't there holds no table, and isn't made for that."""
     for path in media:
         files.check_regular(path)

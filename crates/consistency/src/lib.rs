@@ -10,7 +10,7 @@ mod transactions;
 pub use copy::{Copied, Copies, Way};
 pub use error::{Error, Result};
 pub use platform::{Bench, Platform};
-pub use transactions::{Ran, Transactions};
+pub use transactions::{fence, Ran, Transactions};
 
 /// Hears how much has been done of how much, and stops it by answering false.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> bool + Send);

@@ -81,7 +81,7 @@ fn mechanism(name: &str) -> Result<Mechanism> {
 }
 
 /// The fence of a name.
-fn fence(name: &str) -> Result<Fence> {
+pub fn fence(name: &str) -> Result<Fence> {
     match name {
         "posted" => Ok(Fence::Posted),
         "read_back" => Ok(Fence::ReadBack),

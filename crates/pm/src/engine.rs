@@ -272,8 +272,8 @@ impl Engine {
         }
     }
 
-    /// Waits until the commands of a thread have ended; an error if one was refused.
-    pub(crate) fn settle(&self, cpu: &Cpu, command: &Command) -> Result<()> {
+    /// Waits until the commands of a thread have ended, that of the pool and thread of `command`; an error if one was refused.
+    pub fn settle(&self, cpu: &Cpu, command: &Command) -> Result<()> {
         let sync = Command {
             operation: Operation::Sync,
             ..*command

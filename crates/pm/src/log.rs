@@ -237,7 +237,7 @@ impl Log {
     fn describe(&self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
         let records = match state {
             State::Open => 0,
-            State::Committed => self.made.len() as u32,
+            State::Committed | State::Pending(_) => self.made.len() as u32,
         };
         let descriptor = Descriptor {
             generation,
@@ -519,6 +519,12 @@ pub(crate) fn recover(
     let most = match descriptor.state {
         State::Open => usize::MAX,
         State::Committed => descriptor.records as usize,
+        State::Pending(_) => {
+            let text = format!(
+                "the log of thread {thread} waits for other devices: a pool has one device only"
+            );
+            return Err(Error::Corrupt(text));
+        }
     };
     let mut all = scan(m, place, bytes, thread, &descriptor, most)?;
     let corrupt =

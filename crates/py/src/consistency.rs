@@ -10,7 +10,7 @@ use crate::error::raise;
 use crate::progress::Teller;
 
 /// Measures on the platform of a design.
-fn measured<R: Send>(
+pub(crate) fn measured<R: Send>(
     py: Python<'_>,
     design: &design::Design,
     engine: Option<&str>,
@@ -32,7 +32,7 @@ fn measured<R: Send>(
     teller.settle(ran)
 }
 
-fn text(value: serde_json::Result<Value>) -> PyResult<String> {
+pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
     Ok(value.map_err(raise)?.to_string())
 }
 

@@ -13,6 +13,7 @@ mod error;
 mod fuzz;
 mod memory;
 mod pm;
+mod pmdk;
 mod process;
 mod progress;
 mod report;
@@ -49,6 +50,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(crash::crash_test, module)?)?;
     module.add_function(wrap_pyfunction!(crash::crash_names, module)?)?;
+    module.add_function(wrap_pyfunction!(pmdk::pmdk_cost, module)?)?;
+    module.add_function(wrap_pyfunction!(pmdk::pmdk_events, module)?)?;
+    module.add_function(wrap_pyfunction!(pmdk::pmdk_shim, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
     module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;
     module.add_function(wrap_pyfunction!(sort::explain_sort, module)?)?;

@@ -176,10 +176,17 @@ impl<'a> Store<'a> {
             follows
         });
         if parts.len() != one.parts || !follows || next != one.all {
+            let of = |n: usize| parts.iter().filter(|(_, e)| e.part == n).count();
+            let what = (0..one.parts).find_map(|n| match of(n) {
+                0 => Some(format!("part {n} is missing")),
+                1 => None,
+                more => Some(format!("part {n} is there {more} times")),
+            });
             return Err(Error::new(format!(
-                "table {name:?} has {} parts, of which these media files have {}: name all of them, or drop what is left",
+                "table {name:?} has {} parts, of which these media files have {}, and {}: name all of them once, or drop what is left",
                 one.parts,
-                parts.len()
+                parts.len(),
+                what.unwrap_or_else(|| "they do not fit together".into())
             )));
         }
         Ok(parts)

@@ -16,6 +16,7 @@ hw/engine/nearpm/rtl/nearpm_contexts.sv
 hw/engine/nearpm/rtl/nearpm_take.sv
 hw/engine/nearpm/rtl/nearpm_dispatch.sv
 hw/engine/nearpm/rtl/nearpm_save.sv
+hw/engine/nearpm/rtl/nearpm_peers.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs_pkg.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs.sv
 hw/engine/nearpm/rtl/nearpm.sv

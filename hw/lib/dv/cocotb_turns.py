@@ -1,5 +1,6 @@
 """ns_axi_credit and ns_axi_read_turns: data and ends of bursts, pieces, limits, and what an urgent read waits for."""
 
+import os
 import random
 
 import cocotb
@@ -8,7 +9,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from interleaving_ram import InterleavingRam
 
 SIZE = 1 << 18
-PIECE, ASKED = 8, 32  # beats; see ns_axi_read_turns
+PIECE, ASKED = (int(os.environ[name]) for name in ("PIECE_BEATS", "MAX_BEATS"))  # see ns_axi_read_turns
 IDS = 64
 
 
@@ -92,7 +93,17 @@ class Bench:
 
 def bursts(rng, count, longest=64):
     for _ in range(count):
-        beats = rng.choice([1, 2, PIECE - 1, PIECE, PIECE + 1, longest, rng.randint(1, longest)])
+        beats = rng.choice(
+            [
+                1,
+                2,
+                min(PIECE - 1, longest),
+                min(PIECE, longest),
+                min(PIECE + 1, longest),
+                longest,
+                rng.randint(1, longest),
+            ]
+        )
         page = rng.randrange(SIZE // 4096) * 4096
         yield page + 64 * rng.randrange(64 - beats + 1), beats, rng.randrange(IDS)
 

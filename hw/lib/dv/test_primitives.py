@@ -51,8 +51,16 @@ def test_weighted_arbiter():
     simulate("ns_wrr_arbiter", "cocotb_wrr", filelists=LIB, parameters={"N": 4})
 
 
-def test_turns():
-    simulate("turns_tb", "cocotb_turns", filelists=LIB, extra_sources=["stable_check.sv", "turns_tb.sv"])
+@pytest.mark.parametrize(("piece", "most"), [(8, 32), (64, 128)])
+def test_turns(piece, most):
+    simulate(
+        "turns_tb",
+        "cocotb_turns",
+        filelists=LIB,
+        extra_sources=["stable_check.sv", "turns_tb.sv"],
+        parameters={"PieceBeats": piece, "MaxBeats": most},
+        env={"PIECE_BEATS": str(piece), "MAX_BEATS": str(most)},
+    )
 
 
 @pytest.mark.parametrize("style", ["auto", "reg", "lutram", "bram", "uram"])

@@ -1,7 +1,10 @@
 // Test top of ns_axi_credit before ns_axi_read_turns: flat ports; reads with ID 0 are urgent.
 `include "ns_axi_flat.svh"
 
-module turns_tb (
+module turns_tb #(
+  parameter int unsigned PieceBeats = 8,
+  parameter int unsigned MaxBeats   = 32
+) (
   input  logic       clk_i,
   input  logic       rst_ni,
   output logic       busy_o,
@@ -29,7 +32,9 @@ module turns_tb (
   );
 
   ns_axi_read_turns #(
-    .IdBits(6)
+    .IdBits    (6),
+    .PieceBeats(PieceBeats),
+    .MaxBeats  (MaxBeats)
   ) u_turns (
     .clk_i,
     .rst_ni,

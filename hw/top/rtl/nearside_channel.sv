@@ -23,7 +23,10 @@ module nearside_channel
   /// Beats that the nvm_delay's read buffer holds.
   parameter int unsigned BufferBeats = 512,
   /// There is an ns_axi_fill before the memory.
-  parameter bit          FillInside  = 1'b0
+  parameter bit          FillInside  = 1'b0,
+  /// See ns_axi_read_turns.
+  parameter int unsigned PieceBeats  = 8,
+  parameter int unsigned MaxBeats    = 32
 ) (
   input  logic                 clk_i,
   /// Reset of the function.
@@ -260,7 +263,9 @@ module nearside_channel
   );
 
   ns_axi_read_turns #(
-    .IdBits(unsigned'($clog2(ReadSlots)))
+    .IdBits    (unsigned'($clog2(ReadSlots))),
+    .PieceBeats(PieceBeats),
+    .MaxBeats  (MaxBeats)
   ) u_turns (
     .clk_i   (clk_delay),
     .rst_ni,

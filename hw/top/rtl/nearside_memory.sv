@@ -21,6 +21,9 @@ module nearside_memory
   parameter int unsigned BufferBeats = 512,
   /// Present is an ns_axi_fill before each channel's memory.
   parameter bit          FillInside  = 1'b0,
+  /// See ns_axi_read_turns.
+  parameter int unsigned PieceBeats  = 8,
+  parameter int unsigned MaxBeats    = 32,
   /// Engines.
   parameter int unsigned NumEngines  = 0,
   localparam int unsigned Slots      = (NumEngines == 0) ? 1 : NumEngines,
@@ -137,7 +140,9 @@ module nearside_memory
       .ReadSlots  (ReadSlots),
       .WriteSlots (WriteSlots),
       .BufferBeats(BufferBeats),
-      .FillInside (FillInside)
+      .FillInside (FillInside),
+      .PieceBeats (PieceBeats),
+      .MaxBeats   (MaxBeats)
     ) u_channel (
       .clk_i,
       .rst_ni,

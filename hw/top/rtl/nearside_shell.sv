@@ -623,6 +623,9 @@ module nearside_shell
       .ReadSlots  (LocalReadSlots),
       .WriteSlots (LocalWriteSlots),
       .BufferBeats(LocalBufferBeats),
+      // Engines stream through it; their bursts stay whole, and the next one's address is with the memory before one ends.
+      .PieceBeats (64),
+      .MaxBeats   (128),
       .NumEngines (NumEngines),
       .Present    (engines_in(1'b1)),
       .First      (local_first()),

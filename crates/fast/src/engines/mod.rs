@@ -287,10 +287,13 @@ impl Engines {
                 unit.write_register(at, value, bits, cx);
                 true
             }
-            None => {
-                let nearpm = self.nearpm.as_ref();
-                nearpm.is_some_and(|(_, nearpm)| nearpm.place.contains(&offset))
-            }
+            None => match &mut self.nearpm {
+                Some((_, nearpm)) if nearpm.place.contains(&offset) => {
+                    nearpm.write_register(offset - nearpm.place.start, value, bits, cx);
+                    true
+                }
+                _ => false,
+            },
         }
     }
 

@@ -127,7 +127,7 @@ impl Engine {
         let place = self.log_place(c)?;
         let records = match state {
             State::Open => 0,
-            State::Committed => self.log(c)?.records,
+            State::Committed | State::Pending(_) => self.log(c)?.records,
         };
         let transaction = c.transaction;
         let descriptor = Descriptor {

@@ -48,6 +48,9 @@ pub enum State {
     Open,
     /// The redo records are to be applied.
     Committed,
+    /// The log's part of a transaction of several devices is complete. The records are void once it is so on all of them, and are
+    /// to be written back if it never comes to that. A bit for each device that takes part.
+    Pending(u8),
 }
 
 /// The first line of a log.
@@ -57,7 +60,7 @@ pub struct Descriptor {
     pub generation: u64,
     /// What is to become of these.
     pub state: State,
-    /// Records of a log whose state is `Committed`; else 0.
+    /// Records of a log whose state is not `Open`; else 0.
     pub records: u32,
     /// Transaction of the last operation that wrote this line.
     pub transaction: u64,
@@ -66,24 +69,31 @@ pub struct Descriptor {
 impl Descriptor {
     /// The line.
     pub fn to_line(&self) -> [u8; 64] {
+        let (state, participants) = match self.state {
+            State::Open => (0, 0),
+            State::Committed => (1, 0),
+            State::Pending(participants) => (2, participants),
+        };
         let mut line = [0; 64];
         line[..8].copy_from_slice(&DESCRIPTOR_MAGIC);
         line[8..16].copy_from_slice(&self.generation.to_le_bytes());
-        line[16..20].copy_from_slice(&u32::from(self.state == State::Committed).to_le_bytes());
+        line[16] = state;
         line[20..24].copy_from_slice(&self.records.to_le_bytes());
         line[24..32].copy_from_slice(&self.transaction.to_le_bytes());
+        line[32] = participants;
         seal(&mut line);
         line
     }
 
     /// The descriptor in a line; `None` if there is none, or it is not whole.
     pub fn from_line(line: &[u8; 64]) -> Option<Descriptor> {
-        let state = match word(line, 16) {
-            0 => State::Open,
-            1 => State::Committed,
+        let state = match (word(line, 16), line[32]) {
+            (0, 0) => State::Open,
+            (1, 0) => State::Committed,
+            (2, 1..) => State::Pending(line[32]),
             _ => return None,
         };
-        let rest = line[32..CRC].iter().all(|byte| *byte == 0);
+        let rest = line[33..CRC].iter().all(|byte| *byte == 0);
         (line[..8] == DESCRIPTOR_MAGIC && is_sealed(line) && rest).then(|| Descriptor {
             generation: long(line, 8),
             state,
@@ -189,6 +199,10 @@ mod tests {
             records: 3,
             transaction: 9,
         };
+        let pending = Descriptor {
+            state: State::Pending(0b1010),
+            ..descriptor
+        };
         let header = Header {
             kind: Kind::Redo,
             pool: 2,
@@ -205,6 +219,12 @@ mod tests {
             Descriptor::from_line(&descriptor.to_line()),
             Some(descriptor)
         );
+        assert_eq!(Descriptor::from_line(&pending.to_line()), Some(pending));
+        let nobody = Descriptor {
+            state: State::Pending(0),
+            ..pending
+        };
+        assert_eq!(Descriptor::from_line(&nobody.to_line()), None);
         assert_eq!(Header::from_line(&header.to_line()), Some(header));
         for bit in 0..512 {
             let flip = |mut line: [u8; 64]| {

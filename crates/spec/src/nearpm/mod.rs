@@ -4,12 +4,14 @@
 
 mod command;
 mod log;
+mod peers;
 
 pub use command::{Command, Operation, Refusal, Results};
 pub use log::{
     next_record, padded, payload_crc, Descriptor, Header, Kind, State, DESCRIPTOR_BYTES,
     FIRST_RECORD, HEADER_BYTES,
 };
+pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};
 
 /// Pools of a device.
 pub const POOLS: u8 = 16;

@@ -124,3 +124,81 @@ pub mod lines {
     /// value.
     pub const VALUE: Field = Field::new(0, 7, 0x0);
 }
+/// Device.
+pub const DEVICE: u64 = 0x180;
+/// Inside of `DEVICE`.
+pub mod device {
+    use super::Field;
+    /// Its number among those that transactions span.
+    pub const OWN: Field = Field::new(0, 2, 0x0);
+    /// It has one.
+    pub const NUMBERED: Field = Field::new(8, 1, 0x0);
+}
+/// Log.
+pub const SELECT: u64 = 0x184;
+/// Inside of `SELECT`.
+pub mod select {
+    use super::Field;
+    /// 16 * pool + thread.
+    pub const LOG: Field = Field::new(0, 8, 0x0);
+}
+/// Address of device n's engine registers.
+pub const PEER: u64 = 0x1a0;
+/// From one to the next: Address of device n's engine registers.
+pub const PEER_STRIDE: u64 = 0x4;
+/// How many there are: Address of device n's engine registers.
+pub const PEER_COUNT: u64 = 8;
+/// Inside of `PEER`.
+pub mod peer {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}
+/// Device n has completed a transaction.
+pub const DONE: u64 = 0x1c0;
+/// From one to the next: Device n has completed a transaction.
+pub const DONE_STRIDE: u64 = 0x4;
+/// How many there are: Device n has completed a transaction.
+pub const DONE_COUNT: u64 = 8;
+/// Inside of `DONE`.
+pub mod done {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}
+/// Last transaction that device n has completed.
+pub const SEEN: u64 = 0x1e0;
+/// From one to the next: Last transaction that device n has completed.
+pub const SEEN_STRIDE: u64 = 0x4;
+/// How many there are: Last transaction that device n has completed.
+pub const SEEN_COUNT: u64 = 8;
+/// Inside of `SEEN`.
+pub mod seen {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}
+/// Last transaction that all participants have completed.
+pub const ALL_COMPLETE: u64 = 0x200;
+/// From one to the next: Last transaction that all participants have completed.
+pub const ALL_COMPLETE_STRIDE: u64 = 0x4;
+/// How many there are: Last transaction that all participants have completed.
+pub const ALL_COMPLETE_COUNT: u64 = 2;
+/// Inside of `ALL_COMPLETE`.
+pub mod all_complete {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}
+/// Highest transaction of any log.
+pub const HIGHEST: u64 = 0x208;
+/// From one to the next: Highest transaction of any log.
+pub const HIGHEST_STRIDE: u64 = 0x4;
+/// How many there are: Highest transaction of any log.
+pub const HIGHEST_COUNT: u64 = 2;
+/// Inside of `HIGHEST`.
+pub mod highest {
+    use super::Field;
+    /// word.
+    pub const WORD: Field = Field::new(0, 32, 0x0);
+}

@@ -36,10 +36,10 @@ class Bench:
         """The most values of a dictionary."""
         return min(1 << 16, self.dict_bytes >> size)
 
-    async def run(self, bytes_, count, entries, kind, stop=None):
+    async def run(self, bytes_, count, entries, kind, stop=None, src=SRC):
         """Starts a job and waits for its end: (end, stopped, write error, position), and the cycles that it took."""
         d = self.dut
-        d.dict_i.value, d.src_i.value, d.dst_i.value = DICT, SRC, DST
+        d.dict_i.value, d.src_i.value, d.dst_i.value = DICT, src, DST
         d.entries_i.value, d.bytes_i.value, d.count_i.value, d.kind_i.value = entries, bytes_, count, kind
         d.start_i.value = 1
         await RisingEdge(d.clk_i)
@@ -260,6 +260,62 @@ async def errors_and_stops(dut):
         few = rng.randrange(1, 100)
         await bench.decode(encode(random_runs(rng, few, width, entries), width), few, width, size, entries)
     assert stopped > 10
+
+
+@cocotb.test()
+async def a_stop_at_each_cycle_of_an_error(dut):
+    """A key that the dictionary has not: the stop or the error is told, whichever was first, and never both."""
+    bench = Bench(dut, stall=0, latency=3, interleave=False)
+    await bench.start()
+    data, entries = encode([[0] * 32 + [9] + [0] * 31], 4), 9
+    bench.prepare(data, entries, 0)
+    ended, cycles = await bench.run(len(data), 64, entries, 4)
+    end = ended[0]
+    assert end != OK
+    assert ended[1:] == (0, 0, 32)
+    told = set()
+    for stop in range(cycles + 2):
+        ended, _ = await bench.run(len(data), 64, entries, 4, stop=stop)
+        assert ended == (end, 0, 0, 32) or (ended[:3] == (OK, 1, 0) and ended[3] <= 32), (stop, ended)
+        told.add(ended[:2])
+    assert told == {(end, 0), (OK, 1)}
+
+
+@cocotb.test()
+async def errors_beside_headers(dut):
+    """What could not be read behind a header is told where it is needed, and not at all behind the last run."""
+    bench = Bench(dut, stall=0.1, latency=10)
+    await bench.start()
+    page = 4096
+    src = SRC + page - 64  # of the page behind it nothing can be read
+    for width in (3, 8, 20, 32):
+        one = len(rle(0, 1, width))
+        for length in (5, 100, 10_000):
+            run = rle(1, length, width)
+            for before in range(1, 14):  # bytes that can be read, from the header on
+                # Runs of one value, and some whose length takes a byte more, up to there.
+                longer = (64 - before) % one
+                shorter = (64 - before) // one - longer
+                data = rle(0, 1, width) * shorter + rle(0, 64, width) * longer + run
+                values = shorter + 64 * longer
+                spare = max(0, before - len(run))  # bytes of a length that goes on, or is too long
+                data += b"\xff" * spare
+                bench.prepare(b"", 2, 0)
+                bench.ram.data[src : src + len(data)] = data
+                bench.ram.errors = {(SRC + page) // page}
+                what = f"{width} bits, {length} values, {before} bytes"
+                all_here = len(run) <= before
+                good = (OK, 0, 0, values + length)
+                ended, _ = await bench.run(5000, values + length, 2, width, src=src)
+                assert ended == (good if all_here else (READ_ERROR, 0, 0, values)), f"{what}: {ended}"
+                # With one more value it is the next header that lacks.
+                end = TRUNCATED if spare >= 5 else READ_ERROR
+                ended, _ = await bench.run(5000, values + length + 1, 2, width, src=src)
+                assert ended == (end, 0, 0, values + length * all_here), f"{what} and one: {ended}"
+                # A source that ends there needs nothing of the other page.
+                ended, _ = await bench.run(64, values + length, 2, width, src=src)
+                assert ended == (good if all_here else (TRUNCATED, 0, 0, values)), f"{what} at the end: {ended}"
+                bench.ram.errors = set()
 
 
 @cocotb.test()

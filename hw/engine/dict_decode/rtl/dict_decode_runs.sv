@@ -109,7 +109,7 @@ module dict_decode_runs
   // ---------------------------------------------------------------- headers
 
   logic [8*HeadBytes-1:0] head_q;
-  logic head_error_q;
+  logic [3:0] head_fine_q;  // bytes of it that could be read
   logic [2:0] varint_bytes, key_bytes;
   logic [34:0] varint;
   logic [33:0] length;
@@ -145,10 +145,13 @@ module dict_decode_runs
 
   always_comb begin
     head_end = EndOk;
-    if (head_error_q) head_end = EndReadError;
+    // What could not be read may be anything: it matters if the source has it and the header needs it.
+    if (4'(varint_bytes) > head_fine_q)
+      head_end = (bytes_near > 8'(head_fine_q)) ? EndReadError : EndTruncated;
     else if (overlong || 8'(varint_bytes) > bytes_near || length == '0) head_end = EndTruncated;
     else if (literal ? length > 34'(groups_left) : length > 34'(left_q)) head_end = EndOverrun;
     else if (8'(head_bytes) > bytes_near) head_end = EndTruncated;
+    else if (head_bytes > head_fine_q) head_end = EndReadError;
   end
 
   // ---------------------------------------------------------------- rows
@@ -179,7 +182,8 @@ module dict_decode_runs
   logic [7:0] head_end_place;
   logic [7:0] head_left;
   logic [8*HeadBytes-1:0] head;
-  logic head_error, head_here;
+  logic [3:0] head_fine;
+  logic head_here;
 
   // Only the last row of a run counts: it has all its bytes.
   assign head_step = (state_q == StHead || same_q) ? '0 : (run_near > 6'd8) ? group_bytes << 1 : group_bytes;
@@ -188,7 +192,12 @@ module dict_decode_runs
   assign head = (8 * HeadBytes)'({second_q, first_q} >> {head_place, 3'd0});
   assign head_end_place = 8'(head_place) + ((head_left < 8'(HeadBytes)) ? head_left : 8'(HeadBytes));
   assign head_here = first_here_q && head_left != '0 && head_end_place <= (second_here_q ? 8'd128 : 8'd64);
-  assign head_error = (first_error_q && !head_place[6]) || (second_error_q && head_end_place > 8'd64);
+  always_comb begin
+    head_fine = 4'(HeadBytes);
+    if (second_error_q && 8'(head_place) + 8'(HeadBytes) > 8'd64)
+      head_fine = head_place[6] ? '0 : 4'(7'd64 - head_place);
+    if (first_error_q && !head_place[6]) head_fine = '0;
+  end
 
   assign room = !valid_o || ready_i;
   assign row_fire = state_q == StRun && open_i && room && !short_of && row_here && !row_error;
@@ -238,8 +247,8 @@ module dict_decode_runs
 
   always_ff @(posedge clk_i) begin
     if (state_q == StHead || row_fire) begin
-      head_q       <= head;
-      head_error_q <= head_error;
+      head_q      <= head;
+      head_fine_q <= head_fine;
     end
     if (state_q == StIdle) begin
       bytes_q      <= bytes_i;

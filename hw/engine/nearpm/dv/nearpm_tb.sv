@@ -40,6 +40,7 @@ module nearpm_tb
   ns_axi_if m_nvme[2] ();
   ns_axi_if memory[2] ();
   command_page_if page ();
+  ns_axi_if host ();
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
   `NS_AXI_FROM_FLAT(s_pm0, s_pm[0])
@@ -72,11 +73,20 @@ module nearpm_tb
     .open_o,
     .s_axil,
     .s_page     (page),
+    .m_host     (host),
     .m_mem,
     .s_hook_pm  (s_pm),
     .m_hook_pm  (m_pm),
     .s_hook_nvme(s_nvme),
     .m_hook_nvme(m_nvme)
+  );
+
+  // There are no other devices.
+  ns_axi_error u_host (
+    .clk_i,
+    .rst_ni,
+    .busy_o(),
+    .s_axi (host)
   );
 
   for (genvar c = 0; c < 2; c++) begin : gen_memory

@@ -36,6 +36,8 @@ module nearpm
   ns_axil_if.slave s_axil,
   /// Commands.
   command_page_if.engine s_page,
+  /// Its peers in other devices.
+  ns_axi_if.master m_host,
   /// Memory, one master a channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
   /// Access hook.
@@ -53,7 +55,7 @@ module nearpm
   localparam int unsigned Bursts = (IdBits > 3) ? 8 : 1 << IdBits;
   localparam int unsigned BurstBytes = 512;
 
-  logic freeze, table_busy, take_busy, dispatch_busy, save_busy, regs_open, restored;
+  logic freeze, table_busy, take_busy, dispatch_busy, save_busy, peers_busy, regs_open, restored;
   logic [NumChannels-1:0] hook_busy;
   logic open_q;
 
@@ -70,6 +72,10 @@ module nearpm
   logic [LogBits-1:0] context_log, close_log;
   pool_t pool, new_pool;
   log_t log_is, log_new;
+  logic numbered;
+  logic [Devices-1:0] introduced_q, told_q;
+  logic [DeviceBits-1:0] own;
+  sequence_t completed;
 
   nearpm_take #(
     .MediaBytes(MediaBytes)
@@ -97,6 +103,8 @@ module nearpm
     .pool_o        (new_pool),
     .log_write_o   (log_write),
     .log_o         (log_new),
+    .own_i         (numbered ? Devices'(1) << own : '0),
+    .completed_i   (completed),
     .insert_o      (inserts),
     .job_o         (take_job),
     .ranges_o      (take_ranges),
@@ -114,20 +122,27 @@ module nearpm
   logic [7:0] save_context, restore_context_index;
   logic [LogBits-1:0] save_close_log;
   logic [6:0] save_entry, restore_entry_index;
+  logic [LogBits:0] save_peers, restore_peers_index;
   job_t save_job, restore_job;
   logic save_closes, save_valid, restore_command, restore_failed, restore_context, quiet;
   commands_t save_commands, failed, restore_commands, dropped;
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
-  logic [511:0] save_context_data, restore_data;
+  logic restore_peers;
+  logic [511:0] save_context_data, save_peers_data, restore_data;
   logic [NumChannels-1:0][511:0] save_entries;
   logic [NumChannels-1:0] restore_entry;
   ns_axi_if master[Masters] ();
 
+  // Contexts are those of the handler of several devices while no command is judged.
+  logic peers_read, peers_write;
+  logic [LogBits-1:0] peers_log;
+  log_t peers_new;
+
   nearpm_contexts u_contexts (
     .clk_i,
     .rst_ni,
-    .read_i         (context_read),
-    .index_i        (context_log),
+    .read_i         (context_read || peers_read),
+    .index_i        ((peers_read || peers_write) ? peers_log : context_log),
     .pool_o         (pool),
     .log_o          (log_is),
     .open_o         (log_open),
@@ -136,11 +151,11 @@ module nearpm
     .overlaps_o     (overlaps),
     .pool_write_i   (pool_write),
     .pool_i         (new_pool),
-    .log_write_i    (log_write),
-    .log_i          (log_new),
+    .log_write_i    (log_write || peers_write),
+    .log_i          (peers_write ? peers_new : log_new),
     .close_i        (closes || save_closes),
     .close_index_i  (save_closes ? save_close_log : close_log),
-    .save_i         (freeze),
+    .save_i         (freeze && !peers_read),
     .save_index_i   (save_context),
     .save_data_o    (save_context_data),
     .restore_i      (restore_context),
@@ -164,6 +179,7 @@ module nearpm
     .number_o               (save_number),
     .context_o              (save_context),
     .entry_o                (save_entry),
+    .peers_o                (save_peers),
     .job_i                  (save_job),
     .command_valid_i        (save_valid),
     .commands_i             (save_commands),
@@ -174,6 +190,7 @@ module nearpm
     .close_log_o            (save_close_log),
     .context_i              (save_context_data),
     .entry_i                (save_entries),
+    .peers_i                (save_peers_data),
     .restore_command_o      (restore_command),
     .restore_number_o       (restore_number),
     .restore_job_o          (restore_job),
@@ -184,6 +201,8 @@ module nearpm
     .restore_context_index_o(restore_context_index),
     .restore_entry_o        (restore_entry),
     .restore_entry_index_o  (restore_entry_index),
+    .restore_peers_o        (restore_peers),
+    .restore_peers_index_o  (restore_peers_index),
     .restore_data_o         (restore_data),
     .m_axi                  (master[Buses])
   );
@@ -287,6 +306,10 @@ module nearpm
   // ---------------------------------------------------------------- units
 
   job_t job;
+  delete_t delete;
+  logic deletes, delete_ready, deleted, hold, complete, complete_ready;
+  logic [LogBits-1:0] complete_log;
+  logic [63:0] complete_generation;
   logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
   end_t [Units-1:0] end_data;
 
@@ -312,6 +335,15 @@ module nearpm
     .end_i           (end_data),
     .end_valid_i     (end_valid),
     .end_ready_o     (end_ready),
+    .delete_valid_i  (deletes),
+    .delete_i        (delete),
+    .delete_ready_o  (delete_ready),
+    .deleted_o       (deleted),
+    .hold_i          (hold),
+    .complete_o      (complete),
+    .complete_log_o  (complete_log),
+    .complete_generation_o(complete_generation),
+    .complete_ready_i(complete_ready),
     .done_o          (dones),
     .done_data_o     (done),
     .close_o         (closes),
@@ -413,7 +445,7 @@ module nearpm
   // ---------------------------------------------------------------- when it rests
 
   assign open_o = open_q;
-  assign busy_o = regs_open || take_busy || table_busy || dispatch_busy || save_busy || hook_busy != '0 || !open_q;
+  assign busy_o = regs_open || take_busy || table_busy || dispatch_busy || save_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= 1'b0;
@@ -423,7 +455,7 @@ module nearpm
   // ---------------------------------------------------------------- registers
 
   localparam int unsigned RegBits = nearpm_regs_pkg::NEARPM_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = RegBits'(12'h1C0);
+  localparam logic [RegBits-1:0] Nowhere = RegBits'(12'h3FC);
   nearpm_regs_pkg::nearpm_regs__in_t hwif_in;
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
@@ -450,6 +482,87 @@ module nearpm
     .rvalid_i (s_axil.rvalid),
     .rready_i (s_axil.rready)
   );
+
+  // ---------------------------------------------------------------- several devices
+
+  logic [Devices-1:0][51:0] addresses;
+  completion_t [Devices-1:0] words;
+  peers_row_t view;
+  sequence_t highest;
+  logic restore_own, restored_numbered;
+  logic [DeviceBits-1:0] restored_own;
+
+  nearpm_peers u_peers (
+    .clk_i,
+    .rst_ni,
+    .freeze_i           (freeze),
+    .busy_o             (peers_busy),
+    .numbered_i         (numbered),
+    .own_i              (own),
+    .select_i           (hwif_out.select.log.value),
+    .addresses_i        (addresses),
+    .introduced_i       (introduced_q),
+    .told_i             (told_q),
+    .words_i            (words),
+    .view_o             (view),
+    .highest_o          (highest),
+    .look_i             (context_read),
+    .look_log_i         (context_log),
+    .completed_o        (completed),
+    .ended_i            (complete),
+    .ended_log_i        (complete_log),
+    .ended_generation_i (complete_generation),
+    .ended_ready_o      (complete_ready),
+    .rests_i            (!take_busy),
+    .read_o             (peers_read),
+    .write_o            (peers_write),
+    .log_o              (peers_log),
+    .new_log_o          (peers_new),
+    .pool_i             (pool),
+    .open_i             (log_open),
+    .log_i              (log_is),
+    .changes_i          (log_write),
+    .changes_log_i      (context_log),
+    .unmaps_i           (pool_write),
+    .closes_i           (closes),
+    .closes_log_i       (close_log),
+    .delete_valid_o     (deletes),
+    .delete_o           (delete),
+    .delete_ready_i     (delete_ready),
+    .deleted_i          (deleted),
+    .hold_o             (hold),
+    .save_index_i       (save_peers),
+    .save_data_o        (save_peers_data),
+    .restore_own_o      (restore_own),
+    .restored_numbered_o(restored_numbered),
+    .restored_own_o     (restored_own),
+    .restore_i          (restore_peers),
+    .restore_index_i    (restore_peers_index),
+    .restore_data_i     (restore_data),
+    .m_host
+  );
+
+  assign numbered = hwif_out.device.numbered.value;
+  assign own = hwif_out.device.own.value;
+  for (genvar n = 0; n < Devices; n++) begin : gen_peer
+    assign addresses[n] = {hwif_out.peer[2*n+1].word.value, hwif_out.peer[2*n].word.value[31:12]};
+    assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
+  end
+
+  // The words are those that were written in the next cycle.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      introduced_q <= '0;
+      told_q <= '0;
+    end else begin
+      for (int unsigned n = 0; n < Devices; n++) begin
+        introduced_q[n] <= hwif_out.peer[2*n+1].word.swmod;
+        told_q[n] <= hwif_out.done[2*n+1].word.swmod;
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- what the registers show
 
   logic [31:0] taken_q, refused_q, stores_q;
   logic [6:0] under_way_q, most_q, most;
@@ -505,13 +618,21 @@ module nearpm
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
+    hwif_in.device.own.we = restore_own;
+    hwif_in.device.own.next = restored_own;
+    hwif_in.device.numbered.we = restore_own;
+    hwif_in.device.numbered.next = restored_numbered;
+    for (int unsigned n = 0; n < Devices; n++)
+    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = 64'(view.seen[n]);
+    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = 64'(view.all);
+    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = 64'(highest);
     for (int unsigned c = 0; c < 16; c++) hwif_in.lines[c].value.next = '0;
     for (int unsigned c = 0; c < NumChannels; c++) hwif_in.lines[c].value.next = queue_lines[c];
   end
 
   logic unused;
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value,
-                    hwif_out.interrupt.enable.value, hwif_out.sources.done.value};
+                    hwif_out.interrupt.enable.value, hwif_out.sources.done.value, view.tell};
 
   if (IdBits < 1 || (1 << IdBits) < NumChannels) begin : gen_bad_ids
     $error("nearpm: there are not enough IDs for so many units and channels");

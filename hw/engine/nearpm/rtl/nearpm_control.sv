@@ -53,7 +53,7 @@ module nearpm_control
   state_e state_q;
   job_t job_q;
   result_t result_q;
-  logic failed, records, ends_log;
+  logic failed, records, ends_log, pends;
 
   // The walk.
   logic forward_q;  // from the first record on
@@ -68,7 +68,9 @@ module nearpm_control
   logic [31:0] limit_q;  // committed: records that there are
 
   assign records = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
-  assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover};
+  // A commit of several devices leaves the log as it is.
+  assign pends = has_peers(job_q);
+  assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !pends;
   assign failed = moved_i && (read_error_i || write_error_i);
 
   // ---------------------------------------------------------------- lines
@@ -100,9 +102,10 @@ module nearpm_control
     descriptor = '{
         magic: DescriptorMagic,
         generation: generation_q + 64'(ends_log),
-        state: 32'(job_q.op == OpCommitRedo),
-        records: (job_q.op == OpCommitRedo) ? job_q.number : '0,
+        state: {30'd0, pends, job_q.op == OpCommitRedo},
+        records: (pends || job_q.op == OpCommitRedo) ? job_q.number : '0,
         transaction: job_q.transaction,
+        participants: pends ? 8'(job_q.bytes[Devices-1:0]) : '0,
         default: '0
     };
   end
@@ -142,7 +145,8 @@ module nearpm_control
       payload_q <= seen.payload;
       before_q <= seen.previous[31:0];
     end
-    log_ok_q <= found.magic == DescriptorMagic && found.crc == crc_i && found.zeros == '0 && found.state <= 32'd1;
+    log_ok_q <= found.magic == DescriptorMagic && found.crc == crc_i && found.zeros == '0 &&
+        ((found.participants == '0) ? found.state <= 32'd1 : found.state == 32'd2);
   end
 
   // It ends where the next one begins, or inside of the log.
@@ -329,7 +333,7 @@ module nearpm_control
     end_o = '{result: result_q, value: '0};
     unique case (job_q.op)
       OpUndo, OpRedo, OpCheckpoint: end_o.value = 64'(job_q.target - job_q.base);
-      OpCommit, OpDelete: end_o.value = job_q.value + 64'd1;
+      OpCommit, OpDelete: end_o.value = job_q.value + 64'(ends_log);
       OpAbort, OpRecover: end_o.value = 64'(count_q);
       default: ;
     endcase

@@ -41,6 +41,18 @@ module nearpm_dispatch
   input  logic [Units-1:0]       end_valid_i,
   output logic [Units-1:0]       end_ready_o,
 
+  /// A unit is to make a log empty whose transaction all devices have completed; how that ended. While `hold_i` no command begins that is about that pool as a whole.
+  input  logic                   delete_valid_i,
+  input  delete_t                delete_i,
+  output logic                   delete_ready_o,
+  output logic                   deleted_o,
+  input  logic                   hold_i,
+  /// A commit of several devices has ended without an error: its log, that log's generation.
+  output logic                   complete_o,
+  output logic [LogBits-1:0]     complete_log_o,
+  output logic [63:0]            complete_generation_o,
+  input  logic                   complete_ready_i,
+
   /// Answer of a command, for one cycle; together with `end_o`. Commands of an earlier life have none.
   output logic                   done_o,
   output page_done_t             done_data_o,
@@ -85,8 +97,9 @@ module nearpm_dispatch
 
   state_e state_q;
   logic [CommandBits-1:0] number, number_q;
-  logic any, refuse_q, given;
-  logic [Units-1:0] unit;
+  logic any, refuse_q, given, held, deletes;
+  logic [Units-1:0]
+      unit, deletes_q, completes_q;  // what units do: delete, commit for several devices
 
   ns_rr_arbiter #(
     .N(Commands)
@@ -119,9 +132,21 @@ module nearpm_dispatch
 
   assign begin_o = state_q == StBegin;
   assign begin_number_o = number_q;
-  assign job_o = job;
   assign save_job_o = job;
-  assign job_valid_o = (state_q == StGive && !refuse_q && !freeze_i) ? unit : '0;
+  assign held = hold_i && job.op inside {OpRecover, OpPoolUnmap} && job.log[7:4] == delete_i.log[7:4];
+  assign deletes = delete_valid_i && !freeze_i && (state_q != StGive || (held && !refuse_q));
+  assign delete_ready_o = deletes && unit != '0;
+  assign job_valid_o = (deletes || (state_q == StGive && !refuse_q && !held && !freeze_i)) ? unit : '0;
+  always_comb begin
+    job_o = job;
+    if (deletes) begin
+      job_o.op = OpDelete;
+      job_o.log = delete_i.log;
+      job_o.base = delete_i.base;
+      job_o.value = delete_i.generation;
+      job_o.transaction = 64'(delete_i.number);
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StChoose;
@@ -143,7 +168,8 @@ module nearpm_dispatch
 
   logic [Units-1:0] end_grant;
   logic [UnitBits-1:0] end_unit;
-  logic end_valid, end_valid_q, end_mine_q;
+  logic [Units-1:0] ends;
+  logic end_valid, end_valid_q, end_mine_q, end_deletes_q, end_completes_q;
   logic [CommandBits-1:0] numbers_q[Units];
   logic [CommandBits-1:0] end_number, end_number_q;
   end_t ended, ended_q;
@@ -154,16 +180,19 @@ module nearpm_dispatch
   ) u_end (
     .clk_i,
     .rst_ni,
-    .req_i  (end_valid_i),
+    .req_i  (ends),
     .next_i (1'b1),
     .gnt_o  (end_grant),
     .idx_o  (end_unit),
     .valid_o(end_valid)
   );
 
+  // Commits of several devices one by one.
+  assign ends = end_valid_i & ~(completes_q & {Units{!complete_ready_i || end_completes_q}});
+
   // A command that is refused here ends when no unit's does.
   assign refuses = state_q == StGive && refuse_q && !end_valid;
-  assign given = refuse_q ? refuses : unit != '0 && !freeze_i;
+  assign given = refuse_q ? refuses : unit != '0 && !held && !freeze_i;
   assign end_ready_o = end_grant;
   assign end_number = end_valid ? numbers_q[end_unit] : number_q;
 
@@ -176,20 +205,36 @@ module nearpm_dispatch
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) end_valid_q <= 1'b0;
-    else end_valid_q <= (end_valid || refuses) && !freeze_i;
+    if (!rst_ni) begin
+      end_valid_q <= 1'b0;
+      end_completes_q <= 1'b0;
+    end else begin
+      end_valid_q <= (end_valid || refuses) && !freeze_i;
+      end_completes_q <= end_valid && completes_q[end_unit] && !freeze_i;
+    end
   end
 
   always_ff @(posedge clk_i) begin
     end_number_q <= end_number;
     ended_q <= ended;
     end_mine_q <= mine_q[end_number];
-    for (int unsigned u = 0; u < Units; u++) if (job_valid_o[u]) numbers_q[u] <= number_q;
+    end_deletes_q <= end_valid && deletes_q[end_unit];
+    for (int unsigned u = 0; u < Units; u++) begin
+      if (job_valid_o[u]) begin
+        numbers_q[u] <= number_q;
+        deletes_q[u] <= deletes;
+        completes_q[u] <= !deletes && has_peers(job);
+      end
+    end
   end
 
-  assign end_o = end_valid_q;
+  assign end_o = end_valid_q && !end_deletes_q;
   assign end_number_o = end_number_q;
-  assign done_o = end_valid_q && end_mine_q;
+  assign done_o = end_o && end_mine_q;
+  assign deleted_o = end_valid_q && end_deletes_q;
+  assign complete_o = end_completes_q && ended_q.result == '0;
+  assign complete_log_o = logs_q[end_number_q];
+  assign complete_generation_o = ended_q.value;
   assign done_data_o = '{line: end_number_q, result: 32'(ended_q.result), value: ended_q.value};
 
   // ---------------------------------------------------------------- logs that are closed
@@ -197,8 +242,8 @@ module nearpm_dispatch
   commands_t uses_q;
   logic closes;
   assign closes = ended_q.result.read_error || ended_q.result.write_error || ended_q.result.torn;
-  assign close_o = end_valid_q && closes && uses_q[end_number_q];
-  assign close_log_o = logs_q[end_number_q];
+  assign close_o = end_valid_q && closes && (end_deletes_q || uses_q[end_number_q]);
+  assign close_log_o = end_deletes_q ? delete_i.log : logs_q[end_number_q];
   assign failed_o = failed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

@@ -7,7 +7,7 @@ package nearpm_job_pkg;
     return op inside {OpUndo, OpRedo, OpCheckpoint};
   endfunction
 
-  /// It leaves an empty log of the next generation.
+  /// It leaves an empty log of the next generation; a commit of several devices does not yet.
   function automatic logic ends_log(op_e op);
     return op inside {OpCommit, OpDelete, OpAbort, OpRecover};
   endfunction

@@ -7,10 +7,11 @@ package nearpm_log_pkg;
   /// A log's first line.
   typedef struct packed {
     logic [31:0]  crc;
-    logic [223:0] zeros;
+    logic [215:0] zeros;
+    logic [7:0]   participants;  // of a pending one
     logic [63:0]  transaction;
     logic [31:0]  records;
-    logic [31:0]  state;        // 1: the redo records are to be applied
+    logic [31:0]  state;         // 1: the redo records are to be applied; 2: pending
     logic [63:0]  generation;
     logic [63:0]  magic;
   } descriptor_t;

@@ -11,6 +11,7 @@ package nearpm_pkg;
   /// Pools, and threads of each; a log is 16 * pool + thread.
   parameter int unsigned Pools = 16;
   parameter int unsigned Threads = 16;
+  parameter int unsigned ThreadBits = 4;
   parameter int unsigned LogBits = 8;
   /// Most bytes of a copy.
   parameter int unsigned MaxBytes = 65536;
@@ -19,10 +20,17 @@ package nearpm_pkg;
   parameter int unsigned LineBits = MediaBits - 6;
   /// Bytes at the end of the media that are the engine's alone.
   parameter int unsigned ReservedBytes = 128 * 1024;
+  /// Devices that a transaction can span, and bits of its number then.
+  parameter int unsigned Devices = 4;
+  parameter int unsigned DeviceBits = 2;
+  parameter int unsigned SequenceBits = 48;
+  /// Where in a peer's registers it is told what has been completed here: 64 bits for each device.
+  parameter logic [11:0] PeersDone = 12'h1C0;
 
   typedef logic [LineBits-1:0] line_t;
   typedef logic [Commands-1:0] commands_t;  // a set of commands
   typedef logic [CountBits-1:0] count_t;
+  typedef logic [SequenceBits-1:0] sequence_t;
 
   /// Lines of the media, first to last.
   typedef struct packed {
@@ -74,7 +82,7 @@ package nearpm_pkg;
     logic [LogBits-1:0]   log;          // 16 * pool + thread
     logic [MediaBits-1:0] source;       // of a copy or record; apply: the record's header
     logic [MediaBits-1:0] target;       // of a copy, apply, switch; undo, redo, checkpoint: the record's header
-    logic [16:0]          bytes;
+    logic [16:0]          bytes;        // commit: its participants
     logic [63:0]          object;       // of a record, apply: offset in the pool, as in the header; for all else of a log: bytes of the log
     logic [63:0]          value;        // switch: the value; else the generation of the log as the command finds it
     logic [63:0]          transaction;
@@ -84,6 +92,14 @@ package nearpm_pkg;
     logic [MediaBits-1:0] pool;         // of the pool
     logic [MediaBits-1:0] pool_last;    // its last byte
   } job_t;
+
+  /// It is a commit of several devices.
+  // Not all of a job matters.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic has_peers(job_t job);
+    // verilator lint_on UNUSEDSIGNAL
+    return job.op == OpCommit && job.bytes[Devices-1:0] != '0;
+  endfunction
 
   /// How a unit ended a command.
   typedef struct packed {
@@ -105,12 +121,37 @@ package nearpm_pkg;
 
   /// A log.
   typedef struct packed {
-    logic        open;
-    logic        committed;   // commit_redo has been taken
-    logic [63:0] generation;
-    logic [31:0] next;        // offset of the next record
-    logic [31:0] last;        // of the last one; 0: none
-    logic [31:0] records;
+    logic               open;
+    logic               pending;       // a commit of several devices has been taken, and its records are not deleted
+    logic [Devices-1:0] participants;  // of that
+    sequence_t          number;        // its transaction
+    logic               committed;     // commit_redo has been taken
+    logic [63:0]        generation;
+    logic [31:0]        next;          // offset of the next record
+    logic [31:0]        last;          // of the last one; 0: none
+    logic [31:0]        records;
   } log_t;
+
+  /// What a device tells another one: it has completed this transaction of this log, and those before it.
+  typedef struct packed {
+    logic [LogBits-1:0] log;
+    logic [63-LogBits-SequenceBits:0] zero;
+    sequence_t          number;
+  } completion_t;
+
+  /// A log that is to be made empty: the transaction that all devices have completed.
+  typedef struct packed {
+    logic [LogBits-1:0]   log;
+    logic [MediaBits-1:0] base;        // its descriptor
+    logic [63:0]          generation;  // before
+    sequence_t            number;
+  } delete_t;
+
+  /// What is known of a log's transactions of several devices.
+  typedef struct packed {
+    logic [Devices-1:0]      tell;  // peers that are to be told
+    sequence_t               all;   // the last one that all participants have completed
+    sequence_t [Devices-1:0] seen;  // the last one that each device has
+  } peers_row_t;
 
 endpackage

@@ -35,10 +35,11 @@ module nearpm_save
   /// There was something to restore.
   output logic                         restored_o,
 
-  /// What to save: a command, or its job; a line of the contexts; a line of a queue. All of them come a cycle later.
+  /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
   output logic [CommandBits-1:0]       number_o,
   output logic [7:0]                   context_o,
   output logic [6:0]                   entry_o,
+  output logic [LogBits:0]             peers_o,
   input  job_t                         job_i,
   input  logic                         command_valid_i,
   input  commands_t                    commands_i,
@@ -47,6 +48,7 @@ module nearpm_save
   input  commands_t                    dropped_i,
   input  logic [511:0]                 context_i,
   input  logic [NumChannels-1:0][511:0] entry_i,
+  input  logic [511:0]                 peers_i,
 
   /// A log that had more commands than are saved: what is known of it is no longer so.
   output logic                         close_o,
@@ -63,6 +65,8 @@ module nearpm_save
   output logic [7:0]                   restore_context_index_o,
   output logic [NumChannels-1:0]       restore_entry_o,
   output logic [6:0]                   restore_entry_index_o,
+  output logic                         restore_peers_o,
+  output logic [LogBits:0]             restore_peers_index_o,
   output logic [511:0]                 restore_data_o,
 
   /// Memory, addresses of the media; IDs below NumChannels.
@@ -73,7 +77,8 @@ module nearpm_save
   localparam int unsigned FirstContext = 1 + 2 * Commands;
   localparam int unsigned FirstEntry = FirstContext + Pools + Pools * Threads / 2;
   localparam int unsigned Entries = QueueLines / 2 + QueueLines;  // lines of a channel's queue
-  localparam int unsigned Lines = FirstEntry + Entries * NumChannels - 1;  // behind the header
+  localparam int unsigned FirstPeers = FirstEntry + Entries * NumChannels;
+  localparam int unsigned Lines = FirstPeers + Pools * Threads;  // behind the header
   localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
   localparam int unsigned BurstBits = 4;
   localparam int unsigned BurstLines = 1 << BurstBits;
@@ -114,22 +119,25 @@ module nearpm_save
   logic [6:0] entry_q;
   logic [ChannelBits-1:0] channel_q;
   beats_t beats, beat_q;
-  logic step, rewind, is_command, is_context;
+  logic step, rewind, is_command, is_context, is_peers;
   logic [AddrWidth-1:0] burst_addr;
 
   // A line on its way: what it is.
-  logic valid_q, command_q, second_q, context_q;
+  logic valid_q, command_q, second_q, context_q, peers_q;
   logic [CommandBits-1:0] number_q;
   logic [7:0] context_index_q;
   logic [6:0] entry_index_q;
+  logic [LogBits:0] peers_index_q;
   logic [ChannelBits-1:0] entry_channel_q;
   logic [511:0] line_q, gathered;
 
   assign is_command = index_q < index_t'(FirstContext);
   assign is_context = !is_command && index_q < index_t'(FirstEntry);
+  assign is_peers = index_q >= index_t'(FirstPeers);
   assign number_o = CommandBits'((index_q - 1'b1) >> 1);
   assign context_o = 8'(index_q - index_t'(FirstContext));
   assign entry_o = entry_q;
+  assign peers_o = (LogBits + 1)'(index_q - index_t'(FirstPeers));
 
   always_ff @(posedge clk_i) begin
     if (rewind) begin
@@ -138,7 +146,7 @@ module nearpm_save
       channel_q <= '0;
     end else if (step) begin
       index_q <= index_q + 1'b1;
-      if (!is_command && !is_context) begin
+      if (!is_command && !is_context && !is_peers) begin
         entry_q <= (entry_q == 7'(Entries - 1)) ? '0 : entry_q + 1'b1;
         if (entry_q == 7'(Entries - 1)) channel_q <= channel_q + 1'b1;
       end
@@ -146,9 +154,11 @@ module nearpm_save
     command_q <= is_command;
     second_q <= !index_q[0];
     context_q <= is_context;
+    peers_q <= is_peers;
     number_q <= number_o;
     context_index_q <= context_o;
     entry_index_q <= entry_o;
+    peers_index_q <= peers_o;
     entry_channel_q <= channel_q;
     line_q <= m_axi.r.data;
   end
@@ -172,8 +182,10 @@ module nearpm_save
   assign restore_failed_o = restores && context_q && context_index_q == '0;
   assign restore_context_o = restores && context_q;
   assign restore_context_index_o = context_index_q;
-  assign restore_entry_o = (restores && !command_q && !context_q) ? NumChannels'(1) << entry_channel_q : '0;
+  assign restore_entry_o = (restores && !command_q && !context_q && !peers_q) ? NumChannels'(1) << entry_channel_q : '0;
   assign restore_entry_index_o = entry_index_q;
+  assign restore_peers_o = restores && peers_q;
+  assign restore_peers_index_o = peers_index_q;
   assign restore_data_o = line_q;
 
   always_ff @(posedge clk_i)
@@ -188,6 +200,7 @@ module nearpm_save
 
   always_comb begin
     gathered = entry_i[entry_channel_q];
+    if (peers_q) gathered = peers_i;
     if (command_q && !second_q) gathered = 512'(job_i);
     if (command_q && second_q) begin
       gathered = '0;

@@ -43,6 +43,10 @@ module nearpm_take
   output logic                 log_write_o,
   output log_t                 log_o,
 
+  /// Several devices: the own number, a bit, if there is one; a cycle behind `read_o`, the last transaction of the log that has been completed here.
+  input  logic [Devices-1:0]   own_i,
+  input  sequence_t            completed_i,
+
   /// The table: this command goes in.
   output logic                 insert_o,
   output job_t                 job_o,
@@ -92,7 +96,7 @@ module nearpm_take
     names_extra = 1'b0;
     unique case (op)
       OpPoolMap: {names_address, names_bytes, names_target, names_value, names_extra} = '1;
-      OpLogOpen: names_value = 1'b1;
+      OpLogOpen, OpCommit: names_value = 1'b1;
       OpUndo, OpCheckpoint: {names_address, names_bytes} = '1;
       OpRedo, OpCopy: {names_address, names_bytes, names_target} = '1;
       OpApply: {names_bytes, names_target, names_value} = '1;
@@ -102,7 +106,8 @@ module nearpm_take
   end
   assign copies = names_bytes && op != OpPoolMap;
 
-  logic known, reserved, unnamed, length_bad, unaligned, map_bad;
+  logic known, reserved, unnamed, length_bad, unaligned, map_bad, pends, pends_bad;
+  sequence_t completed_q;
   assign known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpCommit, OpCommitRedo,
                             OpApply, OpDelete, OpAbort, OpRecover, OpCopy, OpSwitch};
   assign reserved = cmd_q[63:0] != '0 || word[63:48] != '0 || word[31:20] != '0 || word[15:12] != '0;
@@ -114,6 +119,11 @@ module nearpm_take
   assign map_bad = op == OpPoolMap && (address[11:0] != '0 || bytes[11:0] != '0 || bytes == '0 || target[11:0] != '0 ||
       transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 || extra == '0 || extra > 64'(Threads));
 
+  // Participants, this device among them, and a transaction that is new.
+  assign pends = op == OpCommit && value != '0;
+  assign pends_bad = pends && (value[63:Devices] != '0 || (value[Devices-1:0] & own_i) == '0 ||
+      transaction[63:SequenceBits] != '0 || transaction[SequenceBits-1:0] <= completed_q);
+
   // ---------------------------------------------------------------- against the contexts
 
   pool_t pool_q, map;
@@ -122,7 +132,7 @@ module nearpm_take
   logic [36:0] logs_q;  // bytes of the logs before this one; pool_map: of all
   logic [MediaBits-1:0] base_q;  // of the log
   logic [44:0] behind_q;  // offset in the log behind the record
-  logic from_ok_q, to_ok_q, map_ok_q, overlap_q, invalid_q;
+  logic from_ok_q, to_ok_q, map_ok_q, overlap_q, invalid_q, pends_bad_q;
   result_t refused, refused_q;
   job_t job, job_q;
   ranges_t ranges_q;
@@ -167,8 +177,10 @@ module nearpm_take
       to_q <= target - pool_q.base;
       logs_q <= product;
       invalid_q <= !known || reserved || unnamed || length_bad || unaligned || map_bad;
+      completed_q <= completed_i;
     end
     if (state_q == StSum) begin
+      pends_bad_q <= pends_bad;
       base_q <= pool_q.media + pool_q.logs + MediaBits'(logs_q);
       behind_q <= 45'((op == OpApply) ? value[43:0] : 44'(log_i.next)) + 45'd64 + 45'(padded);
       from_ok_q <= inside_pool(from_q, bytes[16:0], pool_q.bytes);
@@ -186,7 +198,7 @@ module nearpm_take
 
   always_comb begin
     refused = '0;
-    if (invalid_q) refused.invalid = 1'b1;
+    if (invalid_q || pends_bad_q) refused.invalid = 1'b1;
     else if (op == OpPoolMap) begin
       if (!map_ok_q) refused.out_of_pool = 1'b1;
       else if ((pool_q.mapped && !same) || overlaps_i) refused.busy = 1'b1;
@@ -203,6 +215,7 @@ module nearpm_take
     else if (op == OpLogOpen && log_i.open) refused.busy = 1'b1;
     else if (log_i.committed && (makes_record(op) || op == OpCommit || op == OpAbort))
       refused.busy = 1'b1;
+    else if (log_i.pending && needs_log(op)) refused.busy = 1'b1;
     else if (makes_record(op) && behind_q > 45'(pool_q.log_bytes)) refused.log_full = 1'b1;
   end
 
@@ -212,7 +225,7 @@ module nearpm_take
         log: index_o,
         source: pool_q.media + from_q[MediaBits-1:0],
         target: pool_q.media + to_q[MediaBits-1:0],
-        bytes: bytes[16:0],
+        bytes: pends ? 17'(value[Devices-1:0]) : bytes[16:0],
         object: 64'(pool_q.log_bytes),
         value: (op == OpSwitch || op == OpLogOpen) ? value : log_i.generation,
         transaction: transaction,
@@ -284,9 +297,16 @@ module nearpm_take
       log_o.last = log_i.next;
       log_o.records = log_i.records + 1'b1;
     end else if (op == OpCommitRedo) log_o.committed = 1'b1;
-    else
+    else if (pends) begin
+      log_o.pending = 1'b1;
+      log_o.participants = value[Devices-1:0];
+      log_o.number = transaction[SequenceBits-1:0];
+    end else
       log_o = '{
           open: 1'b1,
+          pending: 1'b0,
+          participants: '0,
+          number: '0,
           committed: 1'b0,
           generation: (op == OpLogOpen) ? value : log_i.generation + 64'd1,
           next: first,

@@ -212,6 +212,15 @@ async def bad_lists(dut):
     assert await bench.by_command(entries, REPORT) == (READ_FAULT, 2)
     assert bench.reports(3)[2][:2] == (1, READ_FAULT)
     bench.ram.errors = set()
+
+    async def reports_fail():
+        await ClockCycles(dut.clk_i, 150)  # the list has been read
+        bench.ram.errors = {at(LIST) >> 12}
+
+    for way, ended in ((bench.by_page, (WRITE_ERROR, 3)), (bench.by_command, (WRITE_FAULT, 3))):
+        cocotb.start_soon(reports_fail())
+        assert await way(entries, kind=REPORT) == ended
+        bench.ram.errors = set()
     assert await bench.by_command(entries) == (0, 3)
     assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
     # Base and bytes bound what entries may touch.
@@ -274,6 +283,47 @@ async def stops(dut):
         assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
     assert stopped > 20
     assert amid >= {0, 1, 2}
+
+
+@cocotb.test()
+async def stops_at_each_cycle(dut):
+    """A short list, stopped at each of its cycles, so between its entries, too; it ends, and the next one is right."""
+    bench = Bench(dut)
+    await bench.start()
+    d = dut
+    bench.ram.stall = bench.ram.latency = 0
+    entries, wanted = bench.lay(1)
+    bench.write_list(entries)
+    d.sqe_i.value = int.from_bytes(bench.sqe(PIPELINE, [LIST, 0, 0, 3, 0, 0]), "little")
+    d.base_i.value, d.blocks_i.value = BASE, BLOCKS
+    stopped = 0
+    for wait in range(2000):
+        d.cmd_valid_i.value = 1
+        await bench.until(d.cmd_ready_o)
+        d.cmd_valid_i.value = 0
+        over = False
+        for _ in range(wait):
+            await RisingEdge(d.clk_i)
+            over = over or int(d.done_valid_o.value)
+        if over:
+            break
+        d.stop_i.value = 1
+        await RisingEdge(d.clk_i)
+        d.stop_i.value = 0
+        for _ in range(5000):
+            if int(d.done_valid_o.value):
+                break
+            await RisingEdge(d.clk_i)
+        else:
+            raise AssertionError(f"stopped after {wait} cycles it has not ended")
+        assert int(d.status_o.value) == 0 or int(d.stopped_o.value), wait
+        stopped += int(d.stopped_o.value)
+        await ClockCycles(d.clk_i, 5)
+        assert not int(d.busy_o.value), wait
+    assert over, wait
+    assert stopped > 100, stopped
+    assert await bench.by_command(entries) == (0, 3)
+    assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
 
 
 @cocotb.test()

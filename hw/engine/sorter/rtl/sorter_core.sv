@@ -84,6 +84,7 @@ module sorter_core
   logic pass_begin, rest_n_q;
   logic abort, writes_rest, reads_rest, merged_all, merge_over, merge_half_q;
   logic read_error, read_last, read_valid, read_taken;
+  logic write_error_q;  // of this sort
 
   assign rows = rows_t'((33'(count_i) + 33'd7) >> 3);
   assign first_pass = pass_q == '0;
@@ -123,10 +124,11 @@ module sorter_core
         StIdle:  if (start_i) state_q <= StPass;
         StPass:  state_q <= StWork;
         StWork: begin
-          if (stop_q || error_q) state_q <= StAbort;
+          if (stop_q || error_q || write_error_q) state_q <= StAbort;
           else if (merged_all) state_q <= StWrite;
         end
-        StWrite: if (writes_rest) state_q <= (last_pass || stop_q) ? StReset : StPass;
+        StWrite:
+        if (writes_rest) state_q <= (last_pass || stop_q || write_error_q) ? StReset : StPass;
         StAbort: if (writes_rest && reads_rest) state_q <= StReset;
         default: state_q <= StIdle;
       endcase
@@ -566,7 +568,7 @@ module sorter_core
   logic [31:0] write_room, write_whole, write_bytes;
   logic write_range_ready, write_range_fire;
   dma_done_t write_done;
-  logic write_done_valid, write_error_q;
+  logic write_done_valid;
   logic [3:0] write_open_q;
 
   assign wants_indexes = indexes_i && last_pass;

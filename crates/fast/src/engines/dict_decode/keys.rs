@@ -196,16 +196,20 @@ impl Keys {
         if until > self.come() {
             return Next::Wait;
         }
-        if self.is_bad(self.at, until) {
-            return Next::End(Err(Wrong::ReadError));
-        }
+        // What could not be read may be anything: it matters if the header needs it.
+        let fine = (self.at..until)
+            .take_while(|&at| !self.is_bad(at, at + 1))
+            .count();
         let head = self.slice(self.at, until);
         let varint = head.iter().take(VARINT_BYTES);
-        let Some(size) = varint
+        let size = varint
             .clone()
             .position(|byte| byte & 0x80 == 0)
-            .map(|n| n + 1)
-        else {
+            .map(|n| n + 1);
+        if size.unwrap_or(VARINT_BYTES) > fine && fine < head.len() {
+            return Next::End(Err(Wrong::ReadError));
+        }
+        let Some(size) = size else {
             return Next::End(Err(Wrong::Truncated));
         };
         let value = varint
@@ -230,6 +234,9 @@ impl Keys {
             let Some(key) = head.get(size..size + key_bytes) else {
                 return Next::End(Err(Wrong::Truncated));
             };
+            if size + key_bytes > fine {
+                return Next::End(Err(Wrong::ReadError));
+            }
             let key = key
                 .iter()
                 .rev()

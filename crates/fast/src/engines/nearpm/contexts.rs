@@ -1,12 +1,13 @@
 //! Pools and logs: what a command is checked and translated with when it is taken.
 
 use spec::nearpm::{
-    next_record, Command, Operation, Refusal, ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES,
-    POOLS, THREADS,
+    next_record, Command, Descriptor, Operation, Refusal, State, ALIGN, DEVICES, FIRST_RECORD,
+    LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, SEQUENCE_BITS, THREADS,
 };
 
 use super::bits::{Reader, Writer};
 use super::job::{Job, UNKNOWN};
+use super::peers::Peers;
 
 /// Bits of an address of the media, in what is saved.
 const MEDIA_BITS: u32 = 44;
@@ -34,11 +35,21 @@ pub(super) struct Log {
     open: bool,
     /// commit_redo has been taken.
     committed: bool,
+    /// A commit of several devices has been taken, and its records are not deleted yet.
+    pending: Option<Pending>,
     generation: u64,
     /// Offsets of the next record and of the last one; 0: there is none.
     next: u32,
     last: u32,
     records: u32,
+}
+
+/// A transaction of several devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Pending {
+    pub(super) sequence: u64,
+    /// A bit for each device that takes part.
+    pub(super) participants: u8,
 }
 
 impl Log {
@@ -75,7 +86,8 @@ fn named(operation: Operation) -> [bool; 5] {
     use Operation::*;
     match operation {
         PoolMap => [true; 5],
-        PoolUnmap | Sync | Commit | CommitRedo | Delete | Abort | Recover => [false; 5],
+        Commit => [false, false, false, true, false],
+        PoolUnmap | Sync | CommitRedo | Delete | Abort | Recover => [false; 5],
         LogOpen => [false, false, false, true, false],
         Undo | Checkpoint => [true, true, false, false, false],
         Redo | Copy => [true, true, true, false, false],
@@ -121,11 +133,17 @@ fn well_formed(command: &Command) -> bool {
         Apply => copied && aligned(value, LINE),
         Checkpoint => copied && aligned(bytes, ALIGN) && aligned(address, ALIGN),
         Switch => aligned(target, 8),
+        Commit => value < 1 << DEVICES && (value == 0 || transaction < 1 << SEQUENCE_BITS),
         _ => true,
     }
 }
 
 impl Pool {
+    /// The place on the media of a thread's log.
+    fn log(&self, thread: u8) -> u64 {
+        self.media + self.logs + u64::from(thread) * self.log_bytes
+    }
+
     /// The place on the media of a range.
     fn place(&self, address: u64, bytes: u64) -> Result<u64, Refusal> {
         let offset = address.checked_sub(self.base);
@@ -146,11 +164,41 @@ impl Contexts {
 
     /// A unit could not carry out what a log asked for.
     pub(super) fn close(&mut self, log: u8) {
-        self.logs[usize::from(log)].open = false;
+        let log = &mut self.logs[usize::from(log)];
+        (log.open, log.pending) = (false, None);
+    }
+
+    /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
+    pub(super) fn ended(&self, job: &Job) -> Option<Pending> {
+        let log = &self.logs[usize::from(job.log)];
+        log.pending.filter(|_| log.generation == job.value)
+    }
+
+    /// A log's transaction of several devices that is not complete everywhere yet.
+    pub(super) fn pending(&self, log: u8) -> Option<Pending> {
+        self.logs[usize::from(log)].pending
+    }
+
+    /// It has been completed everywhere: the log is empty. The place of its descriptor, and what stands there from now on.
+    pub(super) fn delete(&mut self, log: u8, sequence: u64) -> (u64, Descriptor) {
+        let pool = self.pools[usize::from(log >> 4)];
+        let own = &mut self.logs[usize::from(log)];
+        *own = Log::empty(own.generation.wrapping_add(1));
+        let descriptor = Descriptor {
+            generation: own.generation,
+            state: State::Open,
+            records: 0,
+            transaction: sequence,
+        };
+        (pool.log(log & 15), descriptor)
     }
 
     /// Takes a command: `None` is one that nobody knows.
-    pub(super) fn take(&mut self, command: Option<Command>) -> Result<Taken, Refusal> {
+    pub(super) fn take(
+        &mut self,
+        command: Option<Command>,
+        peers: &Peers,
+    ) -> Result<Taken, Refusal> {
         use Operation::*;
         let Some(command) = command.filter(well_formed) else {
             return Err(Refusal::Invalid);
@@ -167,8 +215,15 @@ impl Contexts {
             ..
         } = command;
         let number = usize::from(command.pool);
+        let log_number = command.pool << 4 | thread;
         if operation == PoolMap {
             return self.map(&command);
+        }
+        if operation == Commit && value != 0 {
+            let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
+            if !own || transaction <= peers.completed(log_number) {
+                return Err(Refusal::Invalid);
+            }
         }
         let pool = self.pools[number];
         if !pool.mapped {
@@ -177,7 +232,6 @@ impl Contexts {
         if pool.process != process {
             return Err(Refusal::WrongProcess);
         }
-        let log_number = command.pool << 4 | thread;
         let mut job = Job {
             operation,
             log: log_number,
@@ -218,7 +272,7 @@ impl Contexts {
         if thread >= pool.threads {
             return Err(Refusal::Unmapped);
         }
-        job.base = pool.media + pool.logs + u64::from(thread) * pool.log_bytes;
+        job.base = pool.log(thread);
         let log = &mut self.logs[usize::from(log_number)];
         match operation {
             LogOpen if log.open => return Err(Refusal::Busy),
@@ -226,6 +280,12 @@ impl Contexts {
             _ if !log.open => return Err(Refusal::Unmapped),
             _ => {}
         }
+        // Such a log takes nothing but what its records are not needed for.
+        let is_busy = match operation {
+            Undo | Redo | Checkpoint | Commit | Abort => log.committed || log.pending.is_some(),
+            Apply | CommitRedo | Delete => log.pending.is_some(),
+            _ => false,
+        };
         job.value = log.generation;
         job.object = pool.log_bytes;
         match operation {
@@ -240,7 +300,7 @@ impl Contexts {
                     Redo => pool.place(target, bytes)?,
                     _ => job.source,
                 };
-                if log.committed {
+                if is_busy {
                     return Err(Refusal::Busy);
                 }
                 let next = next_record(log.next.into(), bytes);
@@ -263,13 +323,23 @@ impl Contexts {
                 if !inside {
                     return Err(Refusal::OutOfPool);
                 }
+                if is_busy {
+                    return Err(Refusal::Busy);
+                }
                 job.source = job.base + value;
             }
+            _ if is_busy => return Err(Refusal::Busy),
             CommitRedo => {
                 job.number = log.records;
                 log.committed = true;
             }
-            Commit | Abort if log.committed => return Err(Refusal::Busy),
+            Commit if value != 0 => {
+                (job.number, job.bytes) = (log.records, value as u32);
+                log.pending = Some(Pending {
+                    sequence: transaction,
+                    participants: value as u8,
+                });
+            }
             Recover if !log.open => {
                 // What the log is the descriptor says.
                 (job.value, job.number) = (0, UNKNOWN);
@@ -376,6 +446,9 @@ impl Log {
             (self.next.into(), 32),
             (self.generation, 64),
             (self.committed.into(), 1),
+            (self.pending.map_or(0, |p| p.sequence), SEQUENCE_BITS),
+            (self.pending.map_or(0, |p| p.participants.into()), 4),
+            (self.pending.is_some().into(), 1),
             (self.open.into(), 1),
         ] {
             bits.put(value, width);
@@ -385,12 +458,20 @@ impl Log {
 
     pub(super) fn from_bytes(line: &[u8]) -> Log {
         let mut bits = Reader::new(line);
+        let (records, last, next) = (bits.take(32), bits.take(32), bits.take(32));
+        let (generation, committed) = (bits.take(64), bits.take(1) == 1);
+        let pending = Pending {
+            sequence: bits.take(SEQUENCE_BITS),
+            participants: bits.take(4) as u8,
+        };
+        let is_pending = bits.take(1) == 1;
         Log {
-            records: bits.take(32) as u32,
-            last: bits.take(32) as u32,
-            next: bits.take(32) as u32,
-            generation: bits.take(64),
-            committed: bits.take(1) == 1,
+            records: records as u32,
+            last: last as u32,
+            next: next as u32,
+            generation,
+            committed,
+            pending: is_pending.then_some(pending),
             open: bits.take(1) == 1,
         }
     }

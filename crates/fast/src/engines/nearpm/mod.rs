@@ -6,6 +6,7 @@ mod contexts;
 mod hook;
 mod job;
 mod mover;
+mod peers;
 mod save;
 mod table;
 mod unit;
@@ -13,7 +14,7 @@ mod unit;
 use std::ops::Range;
 
 use design::engine::Plugged;
-use spec::nearpm::{Command, Refusal};
+use spec::nearpm::{register, Command, Operation, Refusal};
 use spec::regs::nearpm::{
     control, domain, CONTROL, DOMAIN, LINES, LINES_COUNT, LINES_STRIDE, LOADS, MOST_LINES, REFUSED,
     STORES, TAKEN, UNDER_WAY, WORKING,
@@ -23,6 +24,7 @@ use spec::regs::Field;
 use self::contexts::{Contexts, Taken};
 pub(crate) use self::hook::{Hook, Store};
 use self::mover::{Rates, NUMBERS};
+use self::peers::Peers;
 use self::table::Begins;
 use self::unit::Unit;
 use super::page::Page;
@@ -41,6 +43,10 @@ const OPEN: u64 = 80;
 const RESTORE: u64 = 2;
 /// Lines of a queue that may wait in front of the memory.
 const IN_FRONT: u32 = 4;
+/// Units at most.
+const MOST_UNITS: u32 = 16;
+/// The wake-up in which peers are told; those of units stand below.
+const TELLS: u32 = MOST_UNITS << 1;
 /// The AXI ID of lines that leave the queue: none of the PM window's.
 const LINE_ID: u16 = 64;
 
@@ -53,6 +59,9 @@ pub(super) struct NearPm {
     reach: Reach,
     page: Page,
     contexts: Contexts,
+    peers: Peers,
+    /// A wake-up is planned in which a peer is told.
+    telling: bool,
     units: Vec<Unit>,
     /// Commands that were taken, and such that were refused.
     taken: u32,
@@ -67,7 +76,7 @@ impl NearPm {
         let manifest = &plugged.manifest;
         let parameter =
             |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));
-        let units = parameter("units", 16).max(1) as u32;
+        let units = parameter("units", MOST_UNITS.into()).max(1) as u32;
         let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
@@ -76,6 +85,8 @@ impl NearPm {
             reach: Reach::new(plugged, config),
             page: Page::new(manifest.arguments.len()),
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
+            peers: Peers::new(),
+            telling: false,
             units: (0..units).map(|n| Unit::new(n, rates)).collect(),
             taken: 0,
             refused: 0,
@@ -85,7 +96,7 @@ impl NearPm {
     }
 
     pub(super) fn is_quiet(&self) -> bool {
-        self.page.is_quiet() && self.units.iter().all(Unit::rests)
+        self.page.is_quiet() && self.peers.is_quiet() && self.units.iter().all(Unit::rests)
     }
 
     /// Bytes that the page reads as.
@@ -103,7 +114,8 @@ impl NearPm {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
-            match (self.contexts.take(command), cx.hook.as_deref_mut()) {
+            let taken = self.contexts.take(command, &self.peers);
+            match (taken, cx.hook.as_deref_mut()) {
                 (Ok(Taken::Job(job)), Some(hook)) => {
                     self.under_way += 1;
                     hook.insert(line, job, stores, cx.now + TAKE);
@@ -167,6 +179,11 @@ impl NearPm {
             // Bursts outside of the media are none of the engine's.
             return self.answered(number, false, cx);
         }
+        if number == TELLS {
+            self.telling = false;
+            self.peers.tell(cx);
+            return self.plan_tells(cx);
+        }
         let (unit, about) = ((number >> 1) as usize, number & 1);
         let ended = self.with_unit(unit, cx, |unit, ports| unit.wake(about, ports));
         let Some(ended) = ended.flatten() else {
@@ -178,7 +195,50 @@ impl NearPm {
                 hook.table.close(ended.job.log);
             }
         }
+        let job = ended.job;
+        if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
+            if let Some(done) = self.contexts.ended(&job) {
+                self.peers
+                    .complete(job.log, done.sequence, done.participants);
+                self.delete_if_complete(job.log, cx);
+                self.plan_tells(cx);
+            }
+        }
         self.over(ended.command, ended.result, ended.value, cx);
+    }
+
+    /// The records of a log are void once all devices have completed its transaction.
+    fn delete_if_complete(&mut self, log: u8, cx: &mut Cx) {
+        let Some(pending) = self.contexts.pending(log) else {
+            return;
+        };
+        let (sequence, participants) = (pending.sequence, pending.participants);
+        if self.peers.is_complete(log, sequence, participants) {
+            let (place, descriptor) = self.contexts.delete(log, sequence);
+            cx.memory.write(place, &descriptor.to_line());
+            self.peers.all_complete(log, sequence);
+        }
+    }
+
+    /// Peers are told one after another.
+    fn plan_tells(&mut self, cx: &mut Cx) {
+        let next = self.peers.next(cx.now).filter(|_| !self.telling);
+        if let Some(next) = next {
+            self.telling = true;
+            let about = what::WAKE << what::BITS | TELLS;
+            cx.plan(next, Event::Engine(self.number, about));
+        }
+    }
+
+    /// Writes the bits `bits` of a word of its registers.
+    pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
+        if bits != u32::MAX {
+            return;
+        }
+        if let Some(log) = self.peers.write(at, value) {
+            self.delete_if_complete(log, cx);
+        }
+        self.plan_tells(cx);
     }
 
     /// A command has ended.
@@ -210,6 +270,7 @@ impl NearPm {
             UNDER_WAY => self.under_way,
             WORKING => working,
             MOST_LINES => most,
+            register::DEVICE..register::END => self.peers.read(at),
             LOADS => loads,
             STORES => stores,
             DOMAIN => {
@@ -231,7 +292,7 @@ impl NearPm {
 
     /// The power fails, or the function is reset.
     pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) {
-        save::save(&self.contexts, hook, memory);
+        save::save(&self.contexts, &self.peers, hook, memory);
     }
 
     /// The device comes up, and takes nothing before an edge.
@@ -243,7 +304,7 @@ impl NearPm {
         memory: &mut Memories,
     ) -> Box<Hook> {
         let mut hook = Hook::new(config, reserved, from);
-        let lines = save::restore(&mut self.contexts, &mut hook, memory);
+        let lines = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
         self.restored = lines > 1;
         self.under_way = hook.table.entries().count() as u32;
         hook.close_until(from + OPEN + RESTORE * lines);

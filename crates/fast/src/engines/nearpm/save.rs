@@ -5,6 +5,7 @@ use spec::nearpm::{COMMANDS, LINE, POOLS, QUEUE_LINES, THREADS};
 use super::contexts::{Contexts, Log, Pool, LOG_BYTES};
 use super::hook::Hook;
 use super::job::Job;
+use super::peers::{self, Peers};
 use super::table::{Before, CHANNELS};
 use crate::memory::Memories;
 
@@ -34,9 +35,10 @@ fn get(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Writes all of it.
-pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
+pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut Memories) {
     let channels = hook.channels().min(CHANNELS);
-    let lines = FIRST_QUEUE + QUEUE * channels;
+    let first_peer = FIRST_QUEUE + QUEUE * channels;
+    let lines = first_peer + peers::LINES;
     let mut range = vec![0; lines * BYTES];
     let mut failed = 0;
     // All stores that have passed are on the media, whether answered or not: so every command is kept.
@@ -71,6 +73,7 @@ pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
             range[at..at + BYTES].copy_from_slice(&line.data);
         }
     }
+    range[first_peer * BYTES..].copy_from_slice(&peers.to_lines());
     range[..8].copy_from_slice(&MAGIC);
     range[8..12].copy_from_slice(&(lines as u32 - 1).to_le_bytes());
     let crc = crc32c::crc32c(&range[BYTES..]);
@@ -81,9 +84,15 @@ pub(super) fn save(contexts: &Contexts, hook: &Hook, memory: &mut Memories) {
 }
 
 /// Brings it back, if there is any, and marks it as used. The lines that were read.
-pub(super) fn restore(contexts: &mut Contexts, hook: &mut Hook, memory: &mut Memories) -> u64 {
+pub(super) fn restore(
+    contexts: &mut Contexts,
+    peers: &mut Peers,
+    hook: &mut Hook,
+    memory: &mut Memories,
+) -> u64 {
     let channels = hook.channels().min(CHANNELS);
-    let lines = FIRST_QUEUE + QUEUE * channels;
+    let first_peer = FIRST_QUEUE + QUEUE * channels;
+    let lines = first_peer + peers::LINES;
     let mut range = vec![0; lines * BYTES];
     for (n, line) in (0..).zip(range.chunks_mut(BYTES)) {
         if !memory.read(hook.reserved + n * LINE, line) {
@@ -139,6 +148,7 @@ pub(super) fn restore(contexts: &mut Contexts, hook: &mut Hook, memory: &mut Mem
             hook.put_line(channel, line & !VALID, strobes, commands, data);
         }
     }
+    peers.restore(&range[first_peer * BYTES..]);
     memory.write(hook.reserved, &[0; BYTES]);
     lines as u64
 }

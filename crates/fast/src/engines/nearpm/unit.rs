@@ -147,6 +147,8 @@ impl Unit {
         use Operation::*;
         match job.operation {
             Undo | Redo | Checkpoint => job.target - job.base,
+            // A log of several devices keeps its generation for now.
+            Commit if job.bytes != 0 => job.value,
             Commit | Delete => job.value.wrapping_add(1),
             Abort | Recover => self.walk.count.into(),
             _ => 0,
@@ -260,12 +262,17 @@ impl Unit {
 
     fn descriptor(&mut self, job: &Job, ports: &mut Ports) {
         use Operation::*;
-        let redo = job.operation == CommitRedo;
+        let state = match job.operation {
+            CommitRedo => State::Committed,
+            Commit if job.bytes != 0 => State::Pending(job.bytes as u8),
+            _ => State::Open,
+        };
         let ends = matches!(job.operation, Commit | Delete | Abort | Recover);
+        let is_void = state == State::Open;
         let descriptor = Descriptor {
-            generation: self.walk.generation.wrapping_add(ends.into()),
-            state: if redo { State::Committed } else { State::Open },
-            records: if redo { job.number } else { 0 },
+            generation: self.walk.generation.wrapping_add((ends && is_void).into()),
+            state,
+            records: if is_void { 0 } else { job.number },
             transaction: job.transaction,
         };
         self.step = Step::Descriptor;

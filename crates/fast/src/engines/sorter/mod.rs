@@ -567,7 +567,7 @@ impl Sorter {
         let rests = self.writes.iter().all(|&open| !open);
         let Some(column) = self.column else { return };
         match self.state {
-            State::Work if self.read_error || self.stopped => {
+            State::Work if self.read_error || self.write_error || self.stopped => {
                 self.state = State::Abort;
                 self.write_free = self.write_free.max(ports.now()) + self.unfed(&column);
                 self.look(ports);
@@ -602,12 +602,14 @@ impl Sorter {
         } else {
             column.tmp
         };
-        let (at, end) = (to + self.written, to + self.bytes(column));
+        // What ends at 2^64 is a range, too.
+        let [at, end] = [self.written, self.bytes(column)].map(|n| u128::from(to) + u128::from(n));
+        let range = u128::from(RANGE);
         let mut handed = at;
-        while handed < end && handed - at < RANGE {
-            handed = ((handed / RANGE + 1) * RANGE).min(end);
+        while handed < end && handed - at < range {
+            handed = ((handed / range + 1) * range).min(end);
         }
-        (handed - at).div_ceil(BEAT)
+        (handed - at).div_ceil(u128::from(BEAT)) as u64
     }
 
     /// What this pass writes.

@@ -7,7 +7,7 @@ module nearpm_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [8:0] s_axil_awaddr,
+        input wire [9:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module nearpm_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [8:0] s_axil_araddr,
+        input wire [9:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -34,7 +34,7 @@ module nearpm_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [8:0] cpuif_addr;
+    logic [9:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -51,10 +51,10 @@ module nearpm_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [8:0] axil_araddr;
+    logic [9:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [8:0] axil_awaddr;
+    logic [9:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -132,17 +132,17 @@ module nearpm_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[8:2], 2'b0};
+                cpuif_addr = {axil_araddr[9:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[8:2], 2'b0};
+                cpuif_addr = {axil_awaddr[9:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[8:2], 2'b0};
+                cpuif_addr = {axil_araddr[9:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -239,10 +239,17 @@ module nearpm_regs (
         logic stores;
         logic domain;
         logic lines[16];
+        logic device;
+        logic select;
+        logic peer[8];
+        logic done[8];
+        logic seen[8];
+        logic all_complete[2];
+        logic highest[2];
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
-    logic [8:0] decoded_addr;
+    logic [9:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -253,21 +260,38 @@ module nearpm_regs (
         automatic logic is_valid_rw;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 9'h0);
-        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 9'h4);
-        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 9'h8);
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 9'hc) & !cpuif_req_is_wr;
-        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 9'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.taken = cpuif_req_masked & (cpuif_addr == 9'h100) & !cpuif_req_is_wr;
-        decoded_reg_strb.refused = cpuif_req_masked & (cpuif_addr == 9'h104) & !cpuif_req_is_wr;
-        decoded_reg_strb.under_way = cpuif_req_masked & (cpuif_addr == 9'h108) & !cpuif_req_is_wr;
-        decoded_reg_strb.working = cpuif_req_masked & (cpuif_addr == 9'h10c) & !cpuif_req_is_wr;
-        decoded_reg_strb.most_lines = cpuif_req_masked & (cpuif_addr == 9'h110) & !cpuif_req_is_wr;
-        decoded_reg_strb.loads = cpuif_req_masked & (cpuif_addr == 9'h114) & !cpuif_req_is_wr;
-        decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 9'h118) & !cpuif_req_is_wr;
-        decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 9'h11c) & !cpuif_req_is_wr;
+        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 10'h0);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 10'h4);
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 10'h8);
+        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 10'hc) & !cpuif_req_is_wr;
+        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 10'h10) & !cpuif_req_is_wr;
+        decoded_reg_strb.taken = cpuif_req_masked & (cpuif_addr == 10'h100) & !cpuif_req_is_wr;
+        decoded_reg_strb.refused = cpuif_req_masked & (cpuif_addr == 10'h104) & !cpuif_req_is_wr;
+        decoded_reg_strb.under_way = cpuif_req_masked & (cpuif_addr == 10'h108) & !cpuif_req_is_wr;
+        decoded_reg_strb.working = cpuif_req_masked & (cpuif_addr == 10'h10c) & !cpuif_req_is_wr;
+        decoded_reg_strb.most_lines = cpuif_req_masked & (cpuif_addr == 10'h110) & !cpuif_req_is_wr;
+        decoded_reg_strb.loads = cpuif_req_masked & (cpuif_addr == 10'h114) & !cpuif_req_is_wr;
+        decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 10'h118) & !cpuif_req_is_wr;
+        decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 10'h11c) & !cpuif_req_is_wr;
         for(int i0=0; i0<16; i0++) begin
-            decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 9'h140 + (9)'(i0) * 9'h4) & !cpuif_req_is_wr;
+            decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 10'h140 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+        end
+        decoded_reg_strb.device = cpuif_req_masked & (cpuif_addr == 10'h180);
+        decoded_reg_strb.select = cpuif_req_masked & (cpuif_addr == 10'h184);
+        for(int i0=0; i0<8; i0++) begin
+            decoded_reg_strb.peer[i0] = cpuif_req_masked & (cpuif_addr == 10'h1a0 + (10)'(i0) * 10'h4);
+        end
+        for(int i0=0; i0<8; i0++) begin
+            decoded_reg_strb.done[i0] = cpuif_req_masked & (cpuif_addr == 10'h1c0 + (10)'(i0) * 10'h4) & cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<8; i0++) begin
+            decoded_reg_strb.seen[i0] = cpuif_req_masked & (cpuif_addr == 10'h1e0 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<2; i0++) begin
+            decoded_reg_strb.all_complete[i0] = cpuif_req_masked & (cpuif_addr == 10'h200 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<2; i0++) begin
+            decoded_reg_strb.highest[i0] = cpuif_req_masked & (cpuif_addr == 10'h208 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
         end
         decoded_err = '0;
     end
@@ -301,6 +325,34 @@ module nearpm_regs (
                 logic load_next;
             } done;
         } sources;
+        struct {
+            struct {
+                logic [1:0] next;
+                logic load_next;
+            } own;
+            struct {
+                logic next;
+                logic load_next;
+            } numbered;
+        } device;
+        struct {
+            struct {
+                logic [7:0] next;
+                logic load_next;
+            } log;
+        } select;
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } word;
+        } peer[8];
+        struct {
+            struct {
+                logic [31:0] next;
+                logic load_next;
+            } word;
+        } done[8];
     } field_combo_t;
     field_combo_t field_combo;
 
@@ -320,6 +372,29 @@ module nearpm_regs (
                 logic value;
             } done;
         } sources;
+        struct {
+            struct {
+                logic [1:0] value;
+            } own;
+            struct {
+                logic value;
+            } numbered;
+        } device;
+        struct {
+            struct {
+                logic [7:0] value;
+            } log;
+        } select;
+        struct {
+            struct {
+                logic [31:0] value;
+            } word;
+        } peer[8];
+        struct {
+            struct {
+                logic [31:0] value;
+            } word;
+        } done[8];
     } field_storage_t;
     field_storage_t field_storage;
 
@@ -392,6 +467,133 @@ module nearpm_regs (
         end
     end
     assign hwif_out.sources.done.value = field_storage.sources.done.value;
+    // Field: nearpm_regs.device.own
+    always_comb begin
+        automatic logic [1:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.device.own.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.device && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.device.own.value & ~decoded_wr_biten[1:0]) | (decoded_wr_data[1:0] & decoded_wr_biten[1:0]);
+            load_next_c = '1;
+        end else if(hwif_in.device.own.we) begin // HW Write - we
+            next_c = hwif_in.device.own.next;
+            load_next_c = '1;
+        end
+        field_combo.device.own.next = next_c;
+        field_combo.device.own.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.device.own.value <= 2'h0;
+        end else begin
+            if(field_combo.device.own.load_next) begin
+                field_storage.device.own.value <= field_combo.device.own.next;
+            end
+        end
+    end
+    assign hwif_out.device.own.value = field_storage.device.own.value;
+    // Field: nearpm_regs.device.numbered
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.device.numbered.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.device && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.device.numbered.value & ~decoded_wr_biten[8:8]) | (decoded_wr_data[8:8] & decoded_wr_biten[8:8]);
+            load_next_c = '1;
+        end else if(hwif_in.device.numbered.we) begin // HW Write - we
+            next_c = hwif_in.device.numbered.next;
+            load_next_c = '1;
+        end
+        field_combo.device.numbered.next = next_c;
+        field_combo.device.numbered.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.device.numbered.value <= 1'h0;
+        end else begin
+            if(field_combo.device.numbered.load_next) begin
+                field_storage.device.numbered.value <= field_combo.device.numbered.next;
+            end
+        end
+    end
+    assign hwif_out.device.numbered.value = field_storage.device.numbered.value;
+    // Field: nearpm_regs.select.log
+    always_comb begin
+        automatic logic [7:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.select.log.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.select && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.select.log.value & ~decoded_wr_biten[7:0]) | (decoded_wr_data[7:0] & decoded_wr_biten[7:0]);
+            load_next_c = '1;
+        end
+        field_combo.select.log.next = next_c;
+        field_combo.select.log.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.select.log.value <= 8'h0;
+        end else begin
+            if(field_combo.select.log.load_next) begin
+                field_storage.select.log.value <= field_combo.select.log.next;
+            end
+        end
+    end
+    assign hwif_out.select.log.value = field_storage.select.log.value;
+    for(genvar i0=0; i0<8; i0++) begin
+        // Field: nearpm_regs.peer[].word
+        always_comb begin
+            automatic logic [31:0] next_c;
+            automatic logic load_next_c;
+            next_c = field_storage.peer[i0].word.value;
+            load_next_c = '0;
+            if(decoded_reg_strb.peer[i0] && decoded_req_is_wr) begin // SW write
+                next_c = (field_storage.peer[i0].word.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+                load_next_c = '1;
+            end
+            field_combo.peer[i0].word.next = next_c;
+            field_combo.peer[i0].word.load_next = load_next_c;
+        end
+        always_ff @(posedge clk or negedge arst_n) begin
+            if(~arst_n) begin
+                field_storage.peer[i0].word.value <= 32'h0;
+            end else begin
+                if(field_combo.peer[i0].word.load_next) begin
+                    field_storage.peer[i0].word.value <= field_combo.peer[i0].word.next;
+                end
+            end
+        end
+        assign hwif_out.peer[i0].word.value = field_storage.peer[i0].word.value;
+        assign hwif_out.peer[i0].word.swmod = decoded_reg_strb.peer[i0] && decoded_req_is_wr && |(decoded_wr_biten[31:0]);
+    end
+    for(genvar i0=0; i0<8; i0++) begin
+        // Field: nearpm_regs.done[].word
+        always_comb begin
+            automatic logic [31:0] next_c;
+            automatic logic load_next_c;
+            next_c = field_storage.done[i0].word.value;
+            load_next_c = '0;
+            if(decoded_reg_strb.done[i0] && decoded_req_is_wr) begin // SW write
+                next_c = (field_storage.done[i0].word.value & ~decoded_wr_biten[31:0]) | (decoded_wr_data[31:0] & decoded_wr_biten[31:0]);
+                load_next_c = '1;
+            end
+            field_combo.done[i0].word.next = next_c;
+            field_combo.done[i0].word.load_next = load_next_c;
+        end
+        always_ff @(posedge clk or negedge arst_n) begin
+            if(~arst_n) begin
+                field_storage.done[i0].word.value <= 32'h0;
+            end else begin
+                if(field_combo.done[i0].word.load_next) begin
+                    field_storage.done[i0].word.value <= field_combo.done[i0].word.next;
+                end
+            end
+        end
+        assign hwif_out.done[i0].word.value = field_storage.done[i0].word.value;
+        assign hwif_out.done[i0].word.swmod = decoded_reg_strb.done[i0] && decoded_req_is_wr && |(decoded_wr_biten[31:0]);
+    end
 
     //--------------------------------------------------------------------------
     // Write response
@@ -404,7 +606,7 @@ module nearpm_regs (
     // Readback
     //--------------------------------------------------------------------------
 
-    logic [8:0] rd_mux_addr;
+    logic [9:0] rd_mux_addr;
     assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
@@ -413,50 +615,77 @@ module nearpm_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 9'h0) begin
+        if(rd_mux_addr == 10'h0) begin
             readback_data_var[2] = hwif_in.control.idle.next;
         end
-        if(rd_mux_addr == 9'h4) begin
+        if(rd_mux_addr == 10'h4) begin
             readback_data_var[0] = field_storage.interrupt.enable.value;
         end
-        if(rd_mux_addr == 9'h8) begin
+        if(rd_mux_addr == 10'h8) begin
             readback_data_var[0] = field_storage.sources.done.value;
         end
-        if(rd_mux_addr == 9'hc) begin
+        if(rd_mux_addr == 10'hc) begin
             readback_data_var[0] = hwif_in.status.done.next;
         end
-        if(rd_mux_addr == 9'h10) begin
+        if(rd_mux_addr == 10'h10) begin
             readback_data_var[31:0] = hwif_in.result.value.next;
         end
-        if(rd_mux_addr == 9'h100) begin
+        if(rd_mux_addr == 10'h100) begin
             readback_data_var[31:0] = hwif_in.taken.value.next;
         end
-        if(rd_mux_addr == 9'h104) begin
+        if(rd_mux_addr == 10'h104) begin
             readback_data_var[31:0] = hwif_in.refused.value.next;
         end
-        if(rd_mux_addr == 9'h108) begin
+        if(rd_mux_addr == 10'h108) begin
             readback_data_var[6:0] = hwif_in.under_way.value.next;
         end
-        if(rd_mux_addr == 9'h10c) begin
+        if(rd_mux_addr == 10'h10c) begin
             readback_data_var[15:0] = hwif_in.working.value.next;
         end
-        if(rd_mux_addr == 9'h110) begin
+        if(rd_mux_addr == 10'h110) begin
             readback_data_var[6:0] = hwif_in.most_lines.value.next;
         end
-        if(rd_mux_addr == 9'h114) begin
+        if(rd_mux_addr == 10'h114) begin
             readback_data_var[8:0] = hwif_in.loads.value.next;
         end
-        if(rd_mux_addr == 9'h118) begin
+        if(rd_mux_addr == 10'h118) begin
             readback_data_var[31:0] = hwif_in.stores.value.next;
         end
-        if(rd_mux_addr == 9'h11c) begin
+        if(rd_mux_addr == 10'h11c) begin
             readback_data_var[0] = hwif_in.domain.restored.next;
             readback_data_var[1] = hwif_in.domain.open.next;
             readback_data_var[2] = hwif_in.domain.line_error.next;
         end
         for(int i0=0; i0<16; i0++) begin
-            if(rd_mux_addr == 9'h140 + (9)'(i0) * 9'h4) begin
+            if(rd_mux_addr == 10'h140 + (10)'(i0) * 10'h4) begin
                 readback_data_var[6:0] = hwif_in.lines[i0].value.next;
+            end
+        end
+        if(rd_mux_addr == 10'h180) begin
+            readback_data_var[1:0] = field_storage.device.own.value;
+            readback_data_var[8] = field_storage.device.numbered.value;
+        end
+        if(rd_mux_addr == 10'h184) begin
+            readback_data_var[7:0] = field_storage.select.log.value;
+        end
+        for(int i0=0; i0<8; i0++) begin
+            if(rd_mux_addr == 10'h1a0 + (10)'(i0) * 10'h4) begin
+                readback_data_var[31:0] = field_storage.peer[i0].word.value;
+            end
+        end
+        for(int i0=0; i0<8; i0++) begin
+            if(rd_mux_addr == 10'h1e0 + (10)'(i0) * 10'h4) begin
+                readback_data_var[31:0] = hwif_in.seen[i0].word.next;
+            end
+        end
+        for(int i0=0; i0<2; i0++) begin
+            if(rd_mux_addr == 10'h200 + (10)'(i0) * 10'h4) begin
+                readback_data_var[31:0] = hwif_in.all_complete[i0].word.next;
+            end
+        end
+        for(int i0=0; i0<2; i0++) begin
+            if(rd_mux_addr == 10'h208 + (10)'(i0) * 10'h4) begin
+                readback_data_var[31:0] = hwif_in.highest[i0].word.next;
             end
         end
         readback_data = readback_data_var;

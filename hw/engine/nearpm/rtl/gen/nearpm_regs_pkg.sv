@@ -4,8 +4,8 @@
 package nearpm_regs_pkg;
 
     localparam NEARPM_REGS_DATA_WIDTH = 32;
-    localparam NEARPM_REGS_MIN_ADDR_WIDTH = 9;
-    localparam NEARPM_REGS_SIZE = 'h180;
+    localparam NEARPM_REGS_MIN_ADDR_WIDTH = 10;
+    localparam NEARPM_REGS_SIZE = 'h210;
 
     typedef struct {
         logic next;
@@ -114,6 +114,45 @@ package nearpm_regs_pkg;
     } nearpm_regs__lines__in_t;
 
     typedef struct {
+        logic [1:0] next;
+        logic we;
+    } nearpm_regs__device__own__in_t;
+
+    typedef struct {
+        logic next;
+        logic we;
+    } nearpm_regs__device__numbered__in_t;
+
+    typedef struct {
+        nearpm_regs__device__own__in_t own;
+        nearpm_regs__device__numbered__in_t numbered;
+    } nearpm_regs__device__in_t;
+
+    typedef struct {
+        logic [31:0] next;
+    } nearpm_regs__seen__word__in_t;
+
+    typedef struct {
+        nearpm_regs__seen__word__in_t word;
+    } nearpm_regs__seen__in_t;
+
+    typedef struct {
+        logic [31:0] next;
+    } nearpm_regs__all_complete__word__in_t;
+
+    typedef struct {
+        nearpm_regs__all_complete__word__in_t word;
+    } nearpm_regs__all_complete__in_t;
+
+    typedef struct {
+        logic [31:0] next;
+    } nearpm_regs__highest__word__in_t;
+
+    typedef struct {
+        nearpm_regs__highest__word__in_t word;
+    } nearpm_regs__highest__in_t;
+
+    typedef struct {
         nearpm_regs__control__in_t control;
         nearpm_regs__status__in_t status;
         nearpm_regs__result__in_t result;
@@ -126,6 +165,10 @@ package nearpm_regs_pkg;
         nearpm_regs__stores__in_t stores;
         nearpm_regs__domain__in_t domain;
         nearpm_regs__lines__in_t lines[16];
+        nearpm_regs__device__in_t device;
+        nearpm_regs__seen__in_t seen[8];
+        nearpm_regs__all_complete__in_t all_complete[2];
+        nearpm_regs__highest__in_t highest[2];
     } nearpm_regs__in_t;
 
     typedef struct {
@@ -153,8 +196,51 @@ package nearpm_regs_pkg;
     } nearpm_regs__sources__out_t;
 
     typedef struct {
+        logic [1:0] value;
+    } nearpm_regs__device__own__out_t;
+
+    typedef struct {
+        logic value;
+    } nearpm_regs__device__numbered__out_t;
+
+    typedef struct {
+        nearpm_regs__device__own__out_t own;
+        nearpm_regs__device__numbered__out_t numbered;
+    } nearpm_regs__device__out_t;
+
+    typedef struct {
+        logic [7:0] value;
+    } nearpm_regs__select__log__out_t;
+
+    typedef struct {
+        nearpm_regs__select__log__out_t log;
+    } nearpm_regs__select__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+        logic swmod;
+    } nearpm_regs__peer__word__out_t;
+
+    typedef struct {
+        nearpm_regs__peer__word__out_t word;
+    } nearpm_regs__peer__out_t;
+
+    typedef struct {
+        logic [31:0] value;
+        logic swmod;
+    } nearpm_regs__done__word__out_t;
+
+    typedef struct {
+        nearpm_regs__done__word__out_t word;
+    } nearpm_regs__done__out_t;
+
+    typedef struct {
         nearpm_regs__control__out_t control;
         nearpm_regs__interrupt__out_t interrupt;
         nearpm_regs__sources__out_t sources;
+        nearpm_regs__device__out_t device;
+        nearpm_regs__select__out_t select;
+        nearpm_regs__peer__out_t peer[8];
+        nearpm_regs__done__out_t done[8];
     } nearpm_regs__out_t;
 endpackage

@@ -357,6 +357,27 @@ mod sampled {
         // What is not needed may lie anywhere.
         let job = [d, 9, REACH.end - 64, 5000, t, 64, 8 | PACKED];
         assert_eq!(b.told(DECODE, &job), (0, 64));
+        // Nor what stands behind the last run, however near; and what a header lacks is told at its run.
+        for here in 1..12 {
+            let mut source = Vec::new();
+            (0..(64 - here) % 2).for_each(|_| source.extend([0x80 | 2, 0, 7]));
+            (0..(64 - source.len() - here) / 2).for_each(|_| source.extend([2, 7]));
+            let values = source.len() as u64 / 2;
+            source.extend([0xE0, 0xD4, 3, 8]); // 30,000 times
+            source.resize(64, 0xFF); // a length that goes on, or is too long
+            b.store(REACH.end - 64, &source);
+            let all = values + 30_000;
+            let told = match here {
+                ..4 => [(READ, values); 2],
+                4..9 => [(0, all), (READ, all)],
+                _ => [(0, all), (TRUNCATED, all)],
+            };
+            for (more, told) in (0..).zip(told) {
+                let job = [d, 9, REACH.end - 64, 5000, t, values + 30_000 + more, 8];
+                assert_eq!(b.told(DECODE, &job), told, "{here} {more}");
+            }
+        }
+        fence.check(&mut b, "runs");
     }
 }
 

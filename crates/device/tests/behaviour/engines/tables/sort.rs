@@ -179,6 +179,17 @@ mod sampled {
                 assert!(took < most, "{after}: {took} ns");
             }
         }
+        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more passes.
+        let mut took = |count, kind, dst, tmp, result| {
+            let begin = b.host.now();
+            assert_eq!(b.launch(SORT, &[2 * MIB, dst, tmp, count, kind]), result);
+            (b.host.now() - begin).as_ns()
+        };
+        let whole = took(count, 0, 4 * MIB, 0, 0);
+        let lost = took(count, 0, 1 << 62, 0, WRITE);
+        assert!(lost < 0.8 * whole, "{lost} of {whole} ns");
+        let lost = took(3 * CHUNK, PAIRS, 4 * MIB, 1 << 62, WRITE);
+        assert!(lost < 5.5 * whole, "{lost}, {whole} ns");
     }
 
     #[test]
@@ -210,6 +221,16 @@ mod sampled {
             assert_eq!(b.launch(SORT, &[src, dst, 0, count, 0]), wrong, "{what}");
             fence.check(&mut b, &what);
             sorts(&mut b, &mut random, 0, 50);
+        }
+        // Neither is there, and the target ends at 2^64: the host may learn of it, too.
+        for count in [8, 1000, 4000] {
+            let dst = 0u64.wrapping_sub(8 * count);
+            let result = b.launch(SORT, &[1 << 63, dst, 0, count, 0]);
+            assert_eq!(result & !WRITE, READ, "{count}");
+            b.start(SORT, &[a, dst, 0, count, 0]);
+            let registers = b.registers(SORT);
+            registers.stop(&mut b.host).unwrap();
+            assert_ne!(b.wait(SORT) & (HALT | WRITE), 0, "{count}");
         }
         // Both edges are within.
         let keys = keys(&mut random, 0, 16);

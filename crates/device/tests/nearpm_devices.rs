@@ -1,0 +1,675 @@
+//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of them have completed a transaction,
+//! nothing else waits for that, and all of them come to the same transaction after a loss of power of any of them.
+//!
+//! A run goes on while copies of it are cut off at many moments, as in `nearpm.rs`.
+
+#[allow(dead_code)] // a part of what `behaviour` has
+#[path = "behaviour/common/mod.rs"]
+mod common;
+
+use std::sync::{Mutex, PoisonError};
+
+use driver::page::{CommandPage, Ended, Submitted};
+use driver::{Host, SimHost};
+use sim::fork::Fork;
+use sim::{Bar, HostConfig, LinkConfig, System, Time};
+use spec::nearpm::{register, Command, Completion, Descriptor, Operation, Refusal, State};
+
+use common::nearpm::{Kit, Pool};
+use common::{design, root, rounds};
+
+/// Objects that a transaction changes on each device: offset, bytes.
+const OBJECTS: [(u64, usize); 3] = [(0, 64), (3000, 2000), (8200, 8)];
+const TRANSACTIONS: u8 = 24;
+/// What a copy answers that has found some objects changed and others not.
+const TORN: u8 = 0xFF;
+/// What a recovery found: a log was pending whose peers were complete, or one whose peers were not.
+const WAITED: u8 = 1;
+const WROTE_BACK: u8 = 2;
+/// Threads whose logs the transactions take in turns.
+const LOGS: u8 = 2;
+
+/// A host of several devices, and a pool on each of them.
+struct Devices {
+    host: SimHost,
+    pages: Vec<CommandPage>,
+    /// The engine's registers in BAR4.
+    registers: u64,
+    pool: Pool,
+    /// Devices know each other; else the host tells them of each other.
+    peers: bool,
+}
+
+impl Devices {
+    fn new(count: usize) -> Devices {
+        Devices::with(count, true)
+    }
+
+    fn with(count: usize, peers: bool) -> Devices {
+        let design = design("nearpm");
+        let factory = common::factory(&design);
+        let mut system = System::new(&HostConfig::default()).unwrap();
+        let windows = [
+            (Bar::Nvme, 64 << 10),
+            (Bar::Pm, design.window_bytes()),
+            (Bar::Control, 1 << 20),
+        ];
+        for _ in 0..count {
+            let device = common::device(&factory, &design);
+            let link = LinkConfig::default();
+            system.add_device(device, &link, &windows).unwrap();
+        }
+        let costs = design::Cpu::default().costs();
+        let mut devices = Devices {
+            host: SimHost::new(system, 0, costs, 0),
+            pages: vec![Kit::page_of(&design); count],
+            registers: design.engines(&root()).unwrap()[0].offset,
+            pool: Pool::new(1, 7, 1 << 20),
+            peers,
+        };
+        devices.set_up();
+        for device in devices.each() {
+            for log in 0..LOGS {
+                let open = devices.pool.open(log, 1);
+                devices.fine(device, &open);
+            }
+        }
+        devices
+    }
+
+    fn each(&self) -> std::ops::Range<usize> {
+        0..self.pages.len()
+    }
+
+    /// A bit for each device.
+    fn all(&self) -> u64 {
+        (1 << self.pages.len()) - 1
+    }
+
+    fn rest(&mut self, span: Time) {
+        common::rest(&mut self.host, span);
+    }
+
+    fn submit(&mut self, device: usize, command: &Command) -> Submitted {
+        let page = &mut self.pages[device];
+        let arguments = command.arguments();
+        let host = &mut self.host;
+        host.with_device(device, |host| page.submit(host, &arguments).unwrap())
+    }
+
+    fn finish(&mut self, device: usize, command: Submitted) -> Ended {
+        let deadline = self.host.now() + Time::ms(5);
+        let (page, host) = (&mut self.pages[device], &mut self.host);
+        let ended = host.with_device(device, |host| {
+            page.wait(host, command, Time::ns(200), deadline, &mut || true)
+        });
+        ended.unwrap().expect("it has not ended in 5 ms")
+    }
+
+    fn ends(&mut self, device: usize, command: &Command) -> Ended {
+        let submitted = self.submit(device, command);
+        self.finish(device, submitted)
+    }
+
+    fn fine(&mut self, device: usize, command: &Command) -> u64 {
+        let ended = self.ends(device, command);
+        assert_eq!(ended.result, 0, "device {device}: {command:?}");
+        ended.value
+    }
+
+    fn refused(&mut self, device: usize, command: &Command, refusal: Refusal) {
+        let ended = self.ends(device, command);
+        assert_eq!(ended.result, refusal as u32, "device {device}: {command:?}");
+    }
+
+    fn store(&mut self, device: usize, offset: u64, data: &[u8]) {
+        let at = self.pool.media + offset;
+        let host = &mut self.host;
+        host.with_device(device, |host| host.write(Bar::Pm, at, data).unwrap());
+    }
+
+    fn load(&mut self, device: usize, offset: u64, len: usize) -> Vec<u8> {
+        let at = self.pool.media + offset;
+        let mut data = vec![0; len];
+        let host = &mut self.host;
+        host.with_device(device, |host| host.read(Bar::Pm, at, &mut data).unwrap());
+        data
+    }
+
+    fn descriptor(&mut self, device: usize, log: u8) -> Descriptor {
+        let at = self.pool.log(log) - self.pool.media;
+        let line = self.load(device, at, 64).try_into().unwrap();
+        Descriptor::from_line(&line).expect("a descriptor")
+    }
+
+    fn set_word(&mut self, device: usize, register: u64, value: u32) {
+        let at = self.registers + register;
+        let host = &mut self.host;
+        host.with_device(device, |host| {
+            host.write(Bar::Control, at, &value.to_le_bytes()).unwrap();
+        });
+    }
+
+    /// A register of 64 bits.
+    fn set(&mut self, device: usize, register: u64, value: u64) {
+        let at = self.registers + register;
+        let host = &mut self.host;
+        host.with_device(device, |host| {
+            host.write(Bar::Control, at, &value.to_le_bytes()).unwrap();
+        });
+    }
+
+    fn get(&mut self, device: usize, register: u64) -> u64 {
+        let at = self.registers + register;
+        let mut value = [0; 8];
+        let host = &mut self.host;
+        host.with_device(device, |host| {
+            host.read(Bar::Control, at, &mut value).unwrap();
+        });
+        u64::from_le_bytes(value)
+    }
+
+    /// Which log `SEEN` and `ALL` are about: 16 * pool + thread.
+    fn select(&mut self, device: usize, log: u8) {
+        let number = self.pool.number << 4 | log;
+        self.set_word(device, register::SELECT, number.into());
+    }
+
+    /// The last transaction of a log that a device has completed, and the last one of which it knows that all have.
+    fn seen(&mut self, device: usize, log: u8) -> (u64, u64) {
+        self.select(device, log);
+        let own = self.get(device, register::SEEN + 8 * device as u64);
+        (own, self.get(device, register::ALL))
+    }
+
+    /// Tells a device where a peer is.
+    fn introduce(&mut self, device: usize, peer: usize) {
+        let window = self.host.system().window(peer, Bar::Control).unwrap();
+        let address = window + self.registers;
+        self.set(device, register::PEER + 8 * peer as u64, address);
+    }
+
+    /// What a host does first, and after each loss of power, with all of them.
+    fn set_up(&mut self) {
+        self.name();
+        self.introduce_all();
+    }
+
+    /// Each device has a number, and its pool; it has all back that it kept when it answers the command.
+    fn name(&mut self) {
+        for device in self.each() {
+            let number = register::DEVICE_IS_SET | device as u32;
+            self.set_word(device, register::DEVICE, number);
+        }
+        for device in self.each() {
+            let map = self.pool.map();
+            self.fine(device, &map);
+        }
+    }
+
+    /// The devices know each other.
+    fn introduce_all(&mut self) {
+        if !self.peers {
+            return;
+        }
+        for device in self.each() {
+            for peer in self.each().filter(|peer| *peer != device) {
+                self.introduce(device, peer);
+            }
+        }
+    }
+
+    /// The host tells each device that all the others have completed a transaction of a log.
+    fn tell(&mut self, log: u8, sequence: u64) {
+        let log = self.pool.number << 4 | log;
+        let word = Completion { log, sequence }.to_word();
+        for device in self.each() {
+            for peer in self.each().filter(|peer| *peer != device) {
+                self.set(device, register::DONE + 8 * peer as u64, word);
+            }
+        }
+    }
+
+    fn power(&mut self, lost: u64, off: Time) {
+        let lost: Vec<_> = self.each().filter(|n| lost >> n & 1 == 1).collect();
+        for device in &lost {
+            self.host.system_mut().power_off(*device);
+        }
+        self.rest(off);
+        for device in lost {
+            self.host.system_mut().power_on(device);
+            self.pages[device] = Kit::page_of(&design("nearpm"));
+        }
+    }
+
+    fn commit(&self, log: u8, transaction: u64, participants: u64) -> Command {
+        Command {
+            transaction,
+            value: participants,
+            ..self.pool.command(Operation::Commit, log)
+        }
+    }
+
+    /// All of them come to the last transaction that all of them have: README.md of the engine, "Several devices". What there was
+    /// to do.
+    fn recover(&mut self) -> u8 {
+        let mut did = 0;
+        self.name();
+        // Devices that went on end what they had been sent.
+        for device in self.each() {
+            for log in 0..LOGS {
+                let sync = self.pool.command(Operation::Sync, log);
+                self.ends(device, &sync);
+            }
+        }
+        // Logs that hold a commit record, and whether all participants do.
+        let mut pending = Vec::new();
+        for device in self.each() {
+            for log in 0..LOGS {
+                let descriptor = self.descriptor(device, log);
+                let State::Pending(participants) = descriptor.state else {
+                    // What has no commit record is the newest of its thread here.
+                    let recover = self.pool.command(Operation::Recover, log);
+                    self.fine(device, &recover);
+                    continue;
+                };
+                let transaction = descriptor.transaction;
+                let mut whole = true;
+                for peer in self.each() {
+                    let (own, all) = self.seen(peer, log);
+                    whole &= participants >> peer & 1 == 0 || own >= transaction;
+                    if all >= transaction {
+                        whole = true;
+                        break;
+                    }
+                }
+                pending.push((transaction, device, log, whole));
+            }
+        }
+        self.introduce_all();
+        pending.sort_unstable_by(|a, b| b.cmp(a));
+        for (transaction, device, log, whole) in pending {
+            if whole {
+                did |= WAITED;
+                if !self.peers {
+                    self.tell(log, transaction);
+                }
+                self.until_all(device, log, transaction);
+            } else {
+                did |= WROTE_BACK;
+                let recover = self.pool.command(Operation::Recover, log);
+                self.fine(device, &recover);
+            }
+        }
+        did
+    }
+
+    /// A device gets to know that all have completed a transaction, without the host.
+    fn until_all(&mut self, device: usize, log: u8, transaction: u64) {
+        for _ in 0..1000 {
+            if self.seen(device, log).1 >= transaction {
+                return;
+            }
+            self.rest(Time::ns(200));
+        }
+        panic!("device {device}, log {log}: transaction {transaction} waits for ever");
+    }
+}
+
+/// Who deletes logs, and when.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Deletion {
+    /// The devices, when all are complete.
+    Together,
+    /// The devices, when the host, which waits for all of them, has told them so.
+    Software,
+    /// Each for itself, at once: what has to be noticed.
+    Alone,
+}
+
+struct Run {
+    devices: Devices,
+    deletion: Deletion,
+    cuts: Vec<Fork>,
+    moments: u64,
+    every: u64,
+    /// The last transaction of which reads of all devices have proven that it is persistent.
+    sure: u8,
+}
+
+impl Run {
+    fn moment(&mut self) {
+        self.moments += 1;
+        if self.moments % self.every == 0 {
+            let moment = self.moments;
+            let fork = Fork::start(|| self.cut(moment)).unwrap();
+            self.cuts.push(fork);
+        }
+    }
+
+    fn transaction(&mut self, value: u8) {
+        let log = value % LOGS;
+        let pool = self.devices.pool;
+        if value > LOGS && self.deletion != Deletion::Alone {
+            // Its log has to be empty; the one before had the other.
+            for device in self.devices.each() {
+                let before = u64::from(value - LOGS);
+                self.devices.until_all(device, log, before);
+            }
+        }
+        for (at, len) in OBJECTS {
+            for device in self.devices.each() {
+                let undo = pool.undo(log, at, len as u64);
+                self.devices.submit(device, &undo);
+                self.moment();
+                self.devices.store(device, at, &vec![value; len]);
+                self.moment();
+            }
+        }
+        let participants = match self.deletion {
+            Deletion::Together | Deletion::Software => self.devices.all(),
+            Deletion::Alone => 0,
+        };
+        let mut commits = Vec::new();
+        for device in self.devices.each() {
+            let commit = self.devices.commit(log, value.into(), participants);
+            commits.push(self.devices.submit(device, &commit));
+            self.moment();
+        }
+        if self.deletion == Deletion::Software {
+            for (device, commit) in (0..).zip(commits) {
+                assert_eq!(self.devices.finish(device, commit).result, 0);
+                self.moment();
+            }
+            self.devices.tell(log, value.into());
+            self.moment();
+        }
+    }
+
+    /// The value that all objects of all devices have, if it is one.
+    fn value(&mut self) -> u8 {
+        let mut bytes = Vec::new();
+        for device in self.devices.each() {
+            for (at, len) in OBJECTS {
+                bytes.extend(self.devices.load(device, at, len));
+            }
+        }
+        match bytes.iter().all(|byte| *byte == bytes[0]) {
+            true => bytes[0],
+            false => TORN,
+        }
+    }
+
+    /// One end of the run: some devices lose their power. The value that is left, and what the recovery did.
+    fn cut(&mut self, moment: u64) -> Vec<u8> {
+        let (turn, all) = (moment / self.every, self.devices.all());
+        self.devices.rest(Time::ns(61 * (moment % 32)));
+        self.devices.power(1 + turn % all, Time::us(5));
+        if turn % 3 == 0 {
+            // Others, while the first ones restore what they had, or a program recovers.
+            self.devices.rest(Time::ns(97 * (moment % 128)));
+            if turn % 2 == 0 {
+                self.devices.set_up();
+                self.devices
+                    .submit(0, &self.devices.pool.command(Operation::Sync, 0));
+                self.devices.rest(Time::ns(97 * (moment % 64)));
+            }
+            self.devices.power(1 + turn / 3 % all, Time::us(5));
+        }
+        if self.deletion == Deletion::Alone {
+            self.devices.set_up();
+            for device in self.devices.each() {
+                for log in 0..LOGS {
+                    let recover = self.devices.pool.command(Operation::Recover, log);
+                    self.devices.fine(device, &recover);
+                }
+            }
+            return vec![self.value(), 0];
+        }
+        let did = self.devices.recover();
+        let value = self.value();
+        assert!(value != TORN, "devices or objects differ: moment {moment}");
+        assert!(value >= self.sure, "{value} after {}", self.sure);
+        // It goes on from there: no log waits any more.
+        let mut next = 0;
+        for device in self.devices.each() {
+            next = self.devices.get(device, register::HIGHEST).max(next) + 1;
+        }
+        for log in 0..LOGS {
+            for device in self.devices.each() {
+                let undo = self.devices.pool.undo(log, 0, 64);
+                assert_eq!(self.devices.fine(device, &undo), 64);
+                self.devices.store(device, 0, &[value; 64]);
+                let commit = self.devices.commit(log, next, all);
+                self.devices.submit(device, &commit);
+            }
+            if self.deletion == Deletion::Software {
+                self.devices.rest(Time::us(5));
+                self.devices.tell(log, next);
+            }
+            for device in self.devices.each() {
+                self.devices.until_all(device, log, next);
+            }
+        }
+        vec![value, did]
+    }
+}
+
+fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
+    // Copies have only the thread that asks for them: one test at a time.
+    static ALONE: Mutex<()> = Mutex::new(());
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut run = Run {
+        devices: Devices::with(count, deletion == Deletion::Together),
+        deletion,
+        cuts: Vec::new(),
+        moments: 0,
+        every,
+        sure: 0,
+    };
+    for value in 1..=TRANSACTIONS {
+        run.transaction(value);
+        if value % 3 == 0 {
+            for device in run.devices.each() {
+                run.devices.load(device, 1 << 18, 1);
+            }
+            run.sure = value;
+        }
+    }
+    for _ in 0..20 {
+        run.devices.rest(Time::ns(100));
+        run.moment();
+    }
+    assert_eq!(run.value(), TRANSACTIONS);
+    let cuts = std::mem::take(&mut run.cuts).into_iter();
+    let ends: Vec<_> = cuts.map(|cut| cut.answer().unwrap()).collect();
+    let values: Vec<u8> = ends.iter().map(|end| end[0]).collect();
+    let those = |did: u8| ends.iter().filter(|end| end[1] & did != 0).count();
+    let (waited, wrote_back) = (those(WAITED), those(WROTE_BACK));
+    let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
+    let (cuts, different) = (values.len(), different.count());
+    println!(
+        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, {wrote_back} wrote back"
+    );
+    assert!(different > 3, "{values:?}");
+    if deletion != Deletion::Alone {
+        assert!(waited > 0 && wrote_back > 0, "{ends:?}");
+    }
+    values
+}
+
+/// A pool on two devices, with a record of log 0 on each, and the object changed.
+fn changed() -> Devices {
+    let mut devices = Devices::new(2);
+    for device in devices.each() {
+        let undo = devices.pool.undo(0, 0, 64);
+        devices.fine(device, &undo);
+        devices.store(device, 0, &[1; 64]);
+    }
+    devices
+}
+
+#[test]
+fn four_devices_do() {
+    program(4, Deletion::Together, rounds(4, 13));
+}
+
+#[test]
+fn devices_that_the_host_synchronises_do() {
+    program(2, Deletion::Software, rounds(4, 23));
+}
+
+#[test]
+fn logs_that_are_deleted_before_all_are_complete_are_noticed() {
+    let values = program(2, Deletion::Alone, rounds(5, 11));
+    assert!(values.contains(&TORN), "{values:?}");
+}
+
+/// Mean nanoseconds of a transaction, as the host sees it.
+fn pace(count: usize, deletion: Deletion) -> f64 {
+    let mut run = Run {
+        devices: Devices::with(count, deletion == Deletion::Together),
+        deletion,
+        cuts: Vec::new(),
+        moments: 0,
+        every: u64::MAX,
+        sure: 0,
+    };
+    let from = run.devices.host.now();
+    for value in 1..=TRANSACTIONS {
+        run.transaction(value);
+    }
+    let span = run.devices.host.now() - from;
+    let mean = span.as_ns() / f64::from(TRANSACTIONS);
+    println!("{count} devices, {deletion:?}: {mean:.0} simulated ns for a transaction");
+    mean
+}
+
+#[test]
+fn a_host_that_synchronises_devices_takes_longer() {
+    for count in [2, 4] {
+        assert!(pace(count, Deletion::Together) < pace(count, Deletion::Software));
+    }
+}
+
+/// What `make test` has on the RTL, too.
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn two_devices_survive_a_cut_of_any_of_them_at_any_moment() {
+        program(2, Deletion::Together, rounds(2, 11));
+    }
+
+    #[test]
+    fn a_log_is_deleted_without_the_host_and_nothing_else_waits_for_it() {
+        let mut devices = changed();
+        let (pool, all) = (devices.pool, devices.all());
+        let commit = devices.commit(0, 5, all);
+        assert_eq!(devices.fine(0, &commit), 1, "its generation is the same");
+        devices.rest(Time::us(50));
+        let pending = devices.descriptor(0, 0);
+        assert_eq!(pending.state, State::Pending(0b11));
+        assert_eq!((pending.generation, pending.records), (1, 1));
+        assert_eq!((devices.seen(0, 0), devices.seen(1, 0)), ((5, 0), (0, 0)));
+        devices.select(1, 0);
+        assert_eq!(devices.get(1, register::SEEN), 5, "it has been told");
+        // Its log takes nothing; all else goes on.
+        let abort = pool.command(Operation::Abort, 0);
+        let next = devices.commit(0, 6, all);
+        for command in [pool.undo(0, 64, 64), next, abort, pool.open(0, 9)] {
+            devices.refused(0, &command, Refusal::Busy);
+        }
+        devices.refused(0, &commit, Refusal::Invalid);
+        devices.fine(0, &pool.command(Operation::Sync, 0));
+        assert_eq!(devices.fine(0, &pool.undo(1, 0, 64)), 64);
+        devices.store(0, 0, &[2; 64]);
+        assert_eq!(devices.load(0, 0, 64), [2; 64]);
+        devices.fine(0, &pool.copy(1, 0, 4096, 65_536));
+        devices.fine(0, &pool.command(Operation::Abort, 1));
+        assert_eq!(devices.load(0, 0, 64), [1; 64]);
+        // The peer completes its part.
+        devices.fine(1, &commit);
+        for device in devices.each() {
+            devices.until_all(device, 0, 5);
+            let empty = devices.descriptor(device, 0);
+            assert_eq!((empty.state, empty.generation), (State::Open, 2));
+            assert_eq!((empty.records, empty.transaction), (0, 5));
+            assert_eq!(devices.seen(device, 0), (5, 5));
+            assert_eq!(devices.get(device, register::HIGHEST), 5);
+            assert_eq!(devices.fine(device, &pool.undo(0, 0, 64)), 64);
+        }
+    }
+
+    #[test]
+    fn a_peer_that_was_off_is_told_again() {
+        for both in [false, true] {
+            let mut devices = changed();
+            let commit = devices.commit(0, 5, devices.all());
+            devices.fine(1, &commit);
+            // Device 1 has no power when device 0 tells it.
+            let pool = devices.pool;
+            devices.host.system_mut().power_off(1);
+            devices.fine(0, &commit);
+            if both {
+                devices.until_all(0, 0, 5);
+                devices.fine(0, &pool.undo(0, 0, 64));
+                devices.power(0b01, Time::us(5));
+            }
+            devices.power(0b10, Time::us(5));
+            assert_eq!(devices.descriptor(1, 0).state, State::Pending(0b11));
+            assert_eq!(devices.recover() & WROTE_BACK, 0);
+            for device in devices.each() {
+                devices.until_all(device, 0, 5);
+                assert_eq!(devices.load(device, 0, 64), [1; 64]);
+            }
+            // However often it is told, and if that is old.
+            let old = Completion {
+                log: pool.number << 4,
+                sequence: 3,
+            };
+            devices.set(1, register::DONE, old.to_word());
+            devices.introduce(0, 1);
+            devices.rest(Time::us(5));
+            assert_eq!(devices.seen(1, 0), (5, 5));
+        }
+    }
+
+    #[test]
+    fn a_transaction_that_a_participant_does_not_have_is_written_back() {
+        let mut devices = changed();
+        let commit = devices.commit(0, 5, devices.all());
+        devices.fine(0, &commit);
+        devices.power(0b10, Time::us(5));
+        assert_eq!(devices.recover(), WROTE_BACK);
+        for device in devices.each() {
+            assert_eq!(devices.load(device, 0, 64), [0; 64]);
+            assert_eq!(devices.descriptor(device, 0).generation, 2);
+            // The next one has another number: what was told of this one is not forgotten.
+            devices.refused(0, &commit, Refusal::Invalid);
+        }
+    }
+
+    #[test]
+    fn a_commit_names_its_own_device_and_a_transaction_that_is_new() {
+        let mut devices = changed();
+        let wrong = [(5, 0b10), (5, 0b10011), (0, 0b11), (1 << 48, 0b11)];
+        for (transaction, participants) in wrong {
+            let commit = devices.commit(0, transaction, participants);
+            devices.refused(0, &commit, Refusal::Invalid);
+        }
+        // One that takes part alone.
+        let alone = devices.commit(0, 7, 0b01);
+        devices.fine(0, &alone);
+        devices.until_all(0, 0, 7);
+        let again = devices.commit(0, 7, 0b01);
+        devices.refused(0, &again, Refusal::Invalid);
+        // Under another number nothing is left of what was told.
+        devices.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 3);
+        assert_eq!(devices.get(0, register::HIGHEST), 0);
+        devices.refused(0, &again, Refusal::Invalid);
+        devices.set_word(0, register::DEVICE, 0);
+        assert_eq!(devices.get(0, register::DEVICE) as u32, 0);
+        devices.refused(0, &again, Refusal::Invalid);
+    }
+}

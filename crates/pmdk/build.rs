@@ -1,0 +1,81 @@
+//! Compiles the preloaded libraries. What they share with the device, the numbers of its registers and commands, comes from `spec`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spec::nearpm::{Operation, FIRST_RECORD, LINE, MAX_BYTES, POOLS, RESERVED_BYTES, THREADS};
+use spec::regs::command_page::line;
+
+/// The libraries, and what each is made of.
+const LIBRARIES: [(&str, &[&str]); 1] = [(
+    "libnearside_pmdk.so",
+    &[
+        "crash.c",
+        "device.c",
+        "memory.c",
+        "pools.c",
+        "ranges.c",
+        "transactions.c",
+    ],
+)];
+
+/// The engine, whose type the status block tells.
+const ENGINE: &str = "../../hw/engine/nearpm/engine.toml";
+
+fn engine_type() -> u64 {
+    println!("cargo:rerun-if-changed={ENGINE}");
+    let text = std::fs::read_to_string(ENGINE).expect("the engine's folder has engine.toml");
+    let line = text.lines().find_map(|line| line.strip_prefix("kind ="));
+    let number = line.and_then(|rest| rest.split('#').next()?.trim().parse().ok());
+    number.expect("engine.toml has a line `kind = NUMBER`")
+}
+
+/// What the shims have to know of the device.
+fn numbers() -> String {
+    let mut all = vec![
+        ("POOLS".to_string(), u64::from(POOLS)),
+        ("THREADS".to_string(), u64::from(THREADS)),
+        ("LINE".to_string(), LINE),
+        ("MAX_BYTES".to_string(), MAX_BYTES),
+        ("FIRST_RECORD".to_string(), FIRST_RECORD),
+        ("RESERVED_BYTES".to_string(), RESERVED_BYTES),
+        ("PAGE_STATE".to_string(), line::STATE),
+        ("PAGE_RESULT".to_string(), line::RESULT),
+        ("PAGE_VALUE_LO".to_string(), line::VALUE_LO),
+        ("PAGE_VALUE_HI".to_string(), line::VALUE_HI),
+        ("TYPE".to_string(), engine_type()),
+        ("PAGE_BUSY".to_string(), line::state::BUSY.mask()),
+        ("PAGE_DONE".to_string(), line::state::DONE.mask()),
+    ];
+    for operation in Operation::ALL {
+        all.push((format!("OP_{operation:?}"), operation as u64));
+    }
+    all.iter()
+        .map(|(name, value)| format!("#define NEARPM_{name} {value}u\n"))
+        .collect()
+}
+
+fn main() {
+    let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+    let shim = Path::new("shim");
+    println!("cargo:rerun-if-changed=shim");
+    println!("cargo:rerun-if-env-changed=CC");
+    std::fs::write(out.join("nearpm_numbers.h"), numbers()).expect("OUT_DIR can be written");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
+    for (library, sources) in LIBRARIES {
+        let status = Command::new(&compiler)
+            .args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-pthread"])
+            .args(["-fPIC", "-fvisibility=hidden", "-shared", "-o"])
+            .arg(out.join(library))
+            .arg("-I")
+            .arg(&out)
+            .args(sources.iter().map(|source| shim.join(source)))
+            .arg("-ldl")
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => panic!("{compiler} can't make {library}: {status}"),
+            Err(error) => panic!("{compiler} makes {library}, and can't be run: {error}"),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+#define _GNU_SOURCE
+#include "crash.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "abi.h"
+#include "device.h"
+#include "nearpm_numbers.h"
+
+enum { MOST_MAPPINGS = 64, MOST_FILES = 32 };
+
+/* A file that is mapped, all of it. */
+struct file {
+    dev_t device;
+    ino_t inode;
+    int descriptor;
+    size_t bytes;
+    /* Its memory where a process that is forked off has it, too. */
+    uint8_t *memory;
+    /* What is durable of it; shared with such a process. */
+    uint8_t *durable;
+    /* What it was before the device began to write. */
+    uint8_t *before;
+    /* Of each line: the number of the last write-back of all of it that is durable. */
+    uint64_t *newest;
+};
+
+struct mapping {
+    const uint8_t *start;
+    size_t bytes, offset;
+    struct file *file;
+};
+
+/* What was asked to be written back: as it was then. */
+struct pending {
+    const uint8_t *at;
+    size_t bytes;
+    /* As another thread may fence what it has asked for later before. */
+    uint64_t number;
+    uint8_t data[NEARPM_LINE];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct file files[MOST_FILES];
+static int file_count;
+static struct mapping mappings[MOST_MAPPINGS];
+static __thread struct {
+    struct pending *list;
+    size_t count, room;
+} pending;
+
+static uint64_t write_backs;
+static bool wanted, without_fences;
+/* 0: no line leaves the cache by itself. */
+static uint64_t seed;
+
+__attribute__((constructor)) static void configure(void) {
+    const char *number = getenv("NEARSIDE_PMDK_CRASH"), *without = getenv("NEARSIDE_PMDK_WITHOUT");
+    wanted = number != NULL;
+    seed = wanted ? strtoull(number, NULL, 10) : 0;
+    without_fences = without != NULL && strcmp(without, "fences") == 0;
+}
+
+bool ns_crash_wanted(void) {
+    return wanted;
+}
+
+static void *room(size_t bytes) {
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) {
+        ns_tell("no memory to follow what is durable");
+        abort();
+    }
+    return at;
+}
+
+/* The next part from `at` to `end` of a file that has been written to; what has not is zero, and stays away. */
+static bool next_part(const struct file *file, size_t at, size_t end, size_t *from, size_t *to) {
+    off_t data = lseek(file->descriptor, (off_t)at, SEEK_DATA);
+    if (data < 0 && errno == ENXIO) return false;
+    *from = data < 0 ? at : (size_t)data;
+    if (*from >= end) return false;
+    off_t hole = data < 0 ? -1 : lseek(file->descriptor, data, SEEK_HOLE);
+    *to = hole < 0 || (size_t)hole > end ? end : (size_t)hole;
+    return true;
+}
+
+static void copy(const struct file *file, uint8_t *to, size_t at, size_t end) {
+    for (size_t from; next_part(file, at, end, &from, &at);) memcpy(to + from, file->memory + from, at - from);
+}
+
+static struct mapping *mapping_of(const uint8_t *address) {
+    for (int n = 0; n < MOST_MAPPINGS; n++)
+        if (mappings[n].start != NULL && mappings[n].start <= address && address < mappings[n].start + mappings[n].bytes) return &mappings[n];
+    return NULL;
+}
+
+static struct file *file_of(int descriptor) {
+    struct stat is;
+    if (fstat(descriptor, &is) != 0 || !S_ISREG(is.st_mode)) return NULL;
+    for (int n = 0; n < file_count; n++)
+        if (files[n].device == is.st_dev && files[n].inode == is.st_ino) return &files[n];
+    if (file_count == MOST_FILES || is.st_size == 0) return NULL;
+    struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
+    made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
+    made.durable = room(made.bytes);
+    made.newest = room((made.bytes / NEARPM_LINE + 1) * sizeof *made.newest);
+    files[file_count] = made;
+    return &files[file_count++];
+}
+
+/* What nobody has mapped is durable as it is; what somebody has, as that one has left it. */
+static void add(struct mapping made) {
+    for (size_t at = made.offset; at < made.offset + made.bytes;) {
+        size_t next = made.offset + made.bytes;
+        bool mapped = false;
+        for (int n = 0; n < MOST_MAPPINGS; n++) {
+            const struct mapping *m = &mappings[n];
+            if (m->start == NULL || m->file != made.file) continue;
+            size_t end = m->offset + m->bytes;
+            if (m->offset <= at && at < end) {
+                mapped = true;
+                if (end < next) next = end;
+            } else if (at < m->offset && m->offset < next) {
+                next = m->offset;
+            }
+        }
+        if (!mapped) copy(made.file, made.file->durable, at, next);
+        at = next;
+    }
+}
+
+void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
+    if (!wanted) return;
+    pthread_mutex_lock(&lock);
+    struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
+    int n = 0;
+    while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
+    bool known = n < MOST_MAPPINGS && made.file != NULL && made.offset <= made.file->bytes && bytes <= made.file->bytes - made.offset;
+    if (known) {
+        add(made);
+        mappings[n] = made;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
+}
+
+void ns_crash_unmapped(const void *address, size_t bytes) {
+    if (!wanted) return;
+    const uint8_t *start = address;
+    pthread_mutex_lock(&lock);
+    for (int n = 0; n < MOST_MAPPINGS; n++)
+        if (mappings[n].start != NULL && mappings[n].start >= start && mappings[n].start + mappings[n].bytes <= start + bytes)
+            mappings[n].start = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
+    if (!wanted) return;
+    const uint8_t *at = address, *end = at + bytes;
+    if (whole_lines) {
+        at -= (uintptr_t)at % NEARPM_LINE;
+        end += (NEARPM_LINE - (uintptr_t)end % NEARPM_LINE) % NEARPM_LINE;
+    }
+    while (at < end) {
+        if (pending.count == pending.room) {
+            pending.room = pending.room * 2 + 64;
+            pending.list = realloc(pending.list, pending.room * sizeof *pending.list);
+            if (pending.list == NULL) abort();
+        }
+        size_t part = NEARPM_LINE - (uintptr_t)at % NEARPM_LINE;
+        if (part > (size_t)(end - at)) part = (size_t)(end - at);
+        struct pending *one = &pending.list[pending.count++];
+        one->at = at;
+        one->bytes = part;
+        one->number = __atomic_add_fetch(&write_backs, 1, __ATOMIC_RELAXED);
+        memcpy(one->data, at, part);
+        at += part;
+    }
+}
+
+static void make_durable(const struct pending *one) {
+    const struct mapping *m = mapping_of(one->at);
+    if (m == NULL) return;
+    size_t at = m->offset + (size_t)(one->at - m->start);
+    uint64_t *newest = &m->file->newest[at / NEARPM_LINE];
+    /* A line that is durable as it was later has all that it had before. */
+    if (one->number < *newest) return;
+    if (one->bytes == NEARPM_LINE) *newest = one->number;
+    memcpy(m->file->durable + at, one->data, one->bytes);
+}
+
+void ns_crash_fenced(void) {
+    if (!wanted || without_fences) return;
+    pthread_mutex_lock(&lock);
+    for (size_t n = 0; n < pending.count; n++) make_durable(&pending.list[n]);
+    pending.count = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+void ns_crash_hold(void) {
+    if (wanted) pthread_mutex_lock(&lock);
+}
+
+void ns_crash_release(void) {
+    if (wanted) pthread_mutex_unlock(&lock);
+}
+
+void ns_crash_written(const void *address, size_t bytes) {
+    const struct mapping *m = wanted ? mapping_of(address) : NULL;
+    if (m == NULL) return;
+    size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), line = at / NEARPM_LINE;
+    uint64_t number = __atomic_add_fetch(&write_backs, 1, __ATOMIC_RELAXED);
+    /* With what else is in these lines: it might have left the cache just before. */
+    for (; line * NEARPM_LINE < at + bytes; line++) {
+        size_t from = line * NEARPM_LINE, part = m->file->bytes - from < NEARPM_LINE ? m->file->bytes - from : NEARPM_LINE;
+        memcpy(m->file->durable + from, m->file->memory + from, part);
+        m->file->newest[line] = number;
+    }
+}
+
+void ns_crash_before_device(const void *address) {
+    struct mapping *m = wanted ? mapping_of(address) : NULL;
+    if (m == NULL) return;
+    m->file->before = room(m->file->bytes);
+    copy(m->file, m->file->before, m->offset, m->offset + m->bytes);
+}
+
+void ns_crash_behind_device(const void *address) {
+    struct mapping *m = wanted ? mapping_of(address) : NULL;
+    if (m == NULL || m->file->before == NULL) return;
+    struct file *file = m->file;
+    size_t at = m->offset;
+    for (size_t from; next_part(file, at, m->offset + m->bytes, &from, &at);)
+        for (size_t n = from; n < at; n++)
+            if (file->memory[n] != file->before[n]) file->durable[n] = file->memory[n];
+    ns_munmap(file->before, file->bytes);
+    file->before = NULL;
+}
+
+/* Whether all threads of a process are stopped, or are no more. */
+static bool stopped(pid_t process) {
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task", (int)process);
+    DIR *tasks = opendir(path);
+    if (tasks == NULL) return true;
+    bool all = true;
+    for (struct dirent *task; all && (task = readdir(tasks)) != NULL;) {
+        if (task->d_name[0] == '.') continue;
+        char name[384], line[512];
+        snprintf(name, sizeof name, "%s/%s/stat", path, task->d_name);
+        FILE *file = fopen(name, "re");
+        if (file == NULL) continue;
+        const char *state = fgets(line, sizeof line, file) == NULL ? NULL : strrchr(line, ')');
+        all = state == NULL || strchr("TtZX", state[2]) != NULL;
+        fclose(file);
+    }
+    closedir(tasks);
+    return all;
+}
+
+static uint64_t draw(void) {
+    seed += UINT64_C(0x9E3779B97F4A7C15);
+    uint64_t x = (seed ^ seed >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    x = (x ^ x >> 27) * UINT64_C(0x94D049BB133111EB);
+    return x ^ x >> 31;
+}
+
+/* In a process of its own, so that no thread of the program does anything meanwhile. */
+static void leave_what_is_durable(pid_t program) {
+    kill(program, SIGSTOP);
+    while (!stopped(program)) usleep(100);
+    bool leaks = seed != 0;
+    uint64_t one_in = leaks ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0;
+    /* What was asked for may have got there. */
+    for (size_t n = 0; leaks && n < pending.count; n++)
+        if (draw() % 2 == 0) make_durable(&pending.list[n]);
+    for (int n = 0; n < MOST_MAPPINGS; n++) {
+        const struct mapping *m = &mappings[n];
+        if (m->start == NULL) continue;
+        size_t at = m->offset, end = m->offset + m->bytes;
+        for (size_t from; next_part(m->file, at, end, &from, &at);) {
+            for (size_t line = from / NEARPM_LINE * NEARPM_LINE; line < at; line += NEARPM_LINE) {
+                size_t part = end - line < NEARPM_LINE ? end - line : NEARPM_LINE;
+                uint8_t *memory = m->file->memory + line, *durable = m->file->durable + line;
+                if (memcmp(memory, durable, part) == 0) continue;
+                if (leaks && draw() % one_in == 0) {
+                    left++;
+                    memcpy(durable, memory, part);
+                } else {
+                    lost++;
+                    memcpy(memory, durable, part);
+                }
+            }
+        }
+    }
+    const char *report = getenv("NEARSIDE_PMDK_REPORT");
+    FILE *file = report == NULL ? NULL : fopen(report, "we");
+    if (file != NULL) {
+        fprintf(file, "{\"lines_lost\": %llu, \"lines_left\": %llu}\n", (unsigned long long)lost, (unsigned long long)left);
+        fclose(file);
+    }
+    kill(program, SIGKILL);
+}
+
+void ns_crash(void) {
+    pid_t program = getpid();
+    pthread_mutex_lock(&lock);
+    pid_t child = fork();
+    if (child == 0) {
+        leave_what_is_durable(program);
+        _exit(0);
+    }
+    if (child < 0) kill(program, SIGKILL);
+    for (;;) pause();
+}

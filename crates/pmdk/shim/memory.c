@@ -1,0 +1,239 @@
+#define _GNU_SOURCE
+#include "memory.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "abi.h"
+#include "crash.h"
+#include "nearpm_numbers.h"
+
+/* libpmem's flags of its copies, and from how many bytes on it streams. */
+enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
+
+enum { MOST_REGIONS = 64, ALIGN = 2 << 20 };
+
+/* What an event of the trace is: `src/trace.rs`. */
+enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
+struct event {
+    uint32_t what, bytes;
+    uint64_t place;
+};
+
+struct region {
+    uintptr_t start, end;
+    uint64_t place;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct region regions[MOST_REGIONS];
+static uint64_t next_place = ALIGN;
+static struct memory_counts counts;
+
+/* The trace: -1 if there is none. It is written in pieces, and at the end. */
+static int trace = -1;
+static struct event buffer[4096];
+static size_t buffered;
+
+__attribute__((constructor)) static void configure(void) {
+    const char *path = getenv("NEARSIDE_PMDK_TRACE");
+    if (path == NULL) return;
+    trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
+}
+
+static void write_buffer(void) {
+    const char *at = (const char *)buffer;
+    for (size_t left = buffered * sizeof *buffer; left > 0 && trace >= 0;) {
+        ssize_t written = write(trace, at, left);
+        if (written <= 0) {
+            ns_tell("the trace can't be written");
+            close(trace);
+            trace = -1;
+            break;
+        }
+        at += written;
+        left -= (size_t)written;
+    }
+    buffered = 0;
+}
+
+__attribute__((destructor)) void ns_memory_end(void) {
+    pthread_mutex_lock(&lock);
+    write_buffer();
+    pthread_mutex_unlock(&lock);
+}
+
+static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
+    if (trace < 0) return;
+    if (buffered == sizeof buffer / sizeof *buffer) write_buffer();
+    buffer[buffered++] = (struct event){what, bytes, place};
+}
+
+/* The region of an address; NULL: it is no persistent memory that anybody has mapped. */
+static const struct region *region_of(uintptr_t address) {
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (regions[n].start <= address && address < regions[n].end) return &regions[n];
+    return NULL;
+}
+
+void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
+    ns_crash_mapped(address, bytes, file, offset);
+    uintptr_t start = (uintptr_t)address;
+    pthread_mutex_lock(&lock);
+    struct region *free_one = NULL;
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (regions[n].start == regions[n].end) free_one = &regions[n];
+    if (place == 0) {
+        place = next_place;
+        next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    }
+    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place};
+    pthread_mutex_unlock(&lock);
+    if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
+}
+
+EXPORT int munmap(void *address, size_t bytes) {
+    uintptr_t start = (uintptr_t)address;
+    pthread_mutex_lock(&lock);
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (start <= regions[n].start && regions[n].end <= start + bytes) regions[n].end = regions[n].start = 0;
+    pthread_mutex_unlock(&lock);
+    ns_crash_unmapped(address, bytes);
+    return ns_munmap(address, bytes);
+}
+
+static void note(uint32_t what, const void *address, size_t bytes) {
+    uintptr_t start = (uintptr_t)address;
+    pthread_mutex_lock(&lock);
+    const struct region *region = region_of(start);
+    if (region != NULL && bytes > 0) {
+        if (bytes > region->end - start) bytes = region->end - start;
+        if (what == STREAM) {
+            counts.streamed += bytes;
+        } else {
+            counts.flushes++;
+            counts.lines += ((start + bytes - 1) / NEARPM_LINE) - start / NEARPM_LINE + 1;
+        }
+        tell(what, (uint32_t)bytes, region->place + (start - region->start));
+        ns_crash_flushed(address, bytes, what == FLUSH);
+    }
+    pthread_mutex_unlock(&lock);
+    ns_moment();
+}
+
+static void note_fence(void) {
+    pthread_mutex_lock(&lock);
+    counts.fences++;
+    tell(FENCE, 0, 0);
+    ns_crash_fenced();
+    pthread_mutex_unlock(&lock);
+    ns_moment();
+}
+
+void ns_memory_transaction(void) {
+    pthread_mutex_lock(&lock);
+    tell(TRANSACTION, 0, 0);
+    pthread_mutex_unlock(&lock);
+}
+
+void ns_memory_command(const struct command *c) {
+    pthread_mutex_lock(&lock);
+    tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
+    tell(COMMAND, 0, c->bytes);
+    tell(COMMAND, 0, c->target);
+    tell(COMMAND, 0, c->transaction);
+    tell(COMMAND, 0, c->value);
+    tell(COMMAND, 0, c->extra);
+    pthread_mutex_unlock(&lock);
+}
+
+struct memory_counts ns_memory_counts(void) {
+    pthread_mutex_lock(&lock);
+    struct memory_counts now = counts;
+    pthread_mutex_unlock(&lock);
+    return now;
+}
+
+/* ---- libpmem, which calls its own flush and drain through these, too ---- */
+
+void pmem_flush(const void *address, size_t bytes);
+void pmem_drain(void);
+void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags);
+void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags);
+void *pmem_memset(void *to, int value, size_t bytes, unsigned flags);
+void *pmem_memcpy_nodrain(void *to, const void *from, size_t bytes);
+void *pmem_memmove_nodrain(void *to, const void *from, size_t bytes);
+void *pmem_memset_nodrain(void *to, int value, size_t bytes);
+void *pmem_memcpy_persist(void *to, const void *from, size_t bytes);
+void *pmem_memmove_persist(void *to, const void *from, size_t bytes);
+void *pmem_memset_persist(void *to, int value, size_t bytes);
+
+EXPORT void pmem_flush(const void *address, size_t bytes) {
+    REAL(pmem_flush)(address, bytes);
+    note(FLUSH, address, bytes);
+}
+
+EXPORT void pmem_drain(void) {
+    REAL(pmem_drain)();
+    note_fence();
+}
+
+/* libpmem falls back on it where memory is not persistent. */
+EXPORT int msync(void *address, size_t bytes, int flags) {
+    int result = REAL(msync)(address, bytes, flags);
+    note(FLUSH, address, bytes);
+    note_fence();
+    return result;
+}
+
+/* A copy has been made, but its fence; as libpmem does it. */
+static void *copied(void *to, size_t bytes, unsigned flags) {
+    bool streams = flags & (NONTEMPORAL | WC) || (!(flags & (TEMPORAL | WB)) && bytes >= STREAMS_FROM);
+    if (!(flags & NOFLUSH)) note(streams ? STREAM : FLUSH, to, bytes);
+    if (!(flags & (NODRAIN | NOFLUSH))) pmem_drain();
+    return to;
+}
+
+EXPORT void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags) {
+    REAL(pmem_memmove)(to, from, bytes, flags | NODRAIN);
+    return copied(to, bytes, flags);
+}
+
+EXPORT void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags) {
+    REAL(pmem_memcpy)(to, from, bytes, flags | NODRAIN);
+    return copied(to, bytes, flags);
+}
+
+EXPORT void *pmem_memset(void *to, int value, size_t bytes, unsigned flags) {
+    REAL(pmem_memset)(to, value, bytes, flags | NODRAIN);
+    return copied(to, bytes, flags);
+}
+
+EXPORT void *pmem_memmove_nodrain(void *to, const void *from, size_t bytes) {
+    return pmem_memmove(to, from, bytes, NODRAIN);
+}
+
+EXPORT void *pmem_memcpy_nodrain(void *to, const void *from, size_t bytes) {
+    return pmem_memcpy(to, from, bytes, NODRAIN);
+}
+
+EXPORT void *pmem_memset_nodrain(void *to, int value, size_t bytes) {
+    return pmem_memset(to, value, bytes, NODRAIN);
+}
+
+EXPORT void *pmem_memmove_persist(void *to, const void *from, size_t bytes) {
+    return pmem_memmove(to, from, bytes, 0);
+}
+
+EXPORT void *pmem_memcpy_persist(void *to, const void *from, size_t bytes) {
+    return pmem_memcpy(to, from, bytes, 0);
+}
+
+EXPORT void *pmem_memset_persist(void *to, int value, size_t bytes) {
+    return pmem_memset(to, value, bytes, 0);
+}

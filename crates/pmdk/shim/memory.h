@@ -1,0 +1,29 @@
+/* Persistent memory as libpmem has it: what is flushed, fenced and streamed, told to a trace. */
+#ifndef NEARSIDE_PMDK_MEMORY_H
+#define NEARSIDE_PMDK_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "device.h"
+
+/* A shared mapping of a file has been made: its contents have this place in a device's window. 0: one is to be chosen. */
+void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset);
+
+/* The trace is written. */
+void ns_memory_end(void);
+
+/* A transaction begins. */
+void ns_memory_transaction(void);
+
+/* A command is given to the device. */
+void ns_memory_command(const struct command *command);
+
+/* Flushes, fences, lines that were flushed, and bytes that were streamed past the cache. */
+struct memory_counts {
+    uint64_t flushes, fences, lines, streamed;
+};
+struct memory_counts ns_memory_counts(void);
+
+#endif

@@ -1,0 +1,394 @@
+/* Transactions of libpmemobj whose old bytes the device keeps.
+ *
+ * libpmemobj is told of each range as of one that needs no snapshot: it still flushes it. The device makes the record. What ends the
+ * device's log is a number in the pool, the log's generation, which libpmemobj changes with all else that its commit makes true at once; so
+ * a log counts as long as the pool has its generation. libpmemobj's own callback, which it calls where the outermost transaction has been
+ * committed or aborted, from wherever that came, is where the device's log is emptied or written back. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "crash.h"
+#include "device.h"
+#include "memory.h"
+#include "pools.h"
+#include "ranges.h"
+
+/* A thread's transaction. */
+struct transaction {
+    /* NULL: none is under way, or not on the device. */
+    struct pool *pool;
+    /* The device's log, once it has a record. */
+    int log;
+    bool has_log;
+    /* What needs no record any more: it has one, or is new, or libpmemobj has made a snapshot of it. */
+    struct ranges covered;
+    /* What has a record. */
+    struct ranges kept;
+    /* The program's own callback. */
+    pmemobj_tx_callback callback;
+    void *argument;
+};
+
+static __thread struct transaction now;
+
+/* What has been done, for the report at the end. */
+static struct {
+    uint64_t transactions, commits, aborts, records, payload, repeated, left;
+} counts;
+
+#define COUNT(what, number) __atomic_fetch_add(&counts.what, (number), __ATOMIC_RELAXED)
+
+/* The moment at which the first transaction has begun. */
+static uint64_t first_moment;
+
+/* A control: nothing keeps the old bytes. */
+static bool without_snapshots;
+
+__attribute__((constructor)) static void configure(void) {
+    const char *without = getenv("NEARSIDE_PMDK_WITHOUT");
+    without_snapshots = without != NULL && strcmp(without, "snapshots") == 0;
+}
+
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *transaction) {
+    struct transaction *tx = transaction;
+    free(tx->covered.list);
+    free(tx->kept.list);
+}
+
+static void prepare(void) {
+    pthread_key_create(&at_end, thread_ends);
+}
+
+static struct command command(const struct transaction *tx, uint8_t operation) {
+    return (struct command){.operation = operation, .pool = tx->pool->number, .thread = (uint8_t)tx->log};
+}
+
+static void leave(struct transaction *tx) {
+    if (tx->has_log) ns_pool_give_log(tx->pool, tx->log);
+    tx->has_log = false;
+    tx->pool = NULL;
+    ns_ranges_clear(&tx->covered);
+    ns_ranges_clear(&tx->kept);
+}
+
+static void committed(struct transaction *tx) {
+    if (tx->has_log) {
+        COUNT(commits, 1);
+        struct command commit = command(tx, NEARPM_OP_Commit);
+        if (ns_command(&commit, NULL) == 0) {
+            ns_pool_next_generation(tx->pool, tx->log, true);
+        } else {
+            /* The pool says already that the log is void. What the device would add to it would be, too: nobody gets it any more. */
+            ns_tell("the device refuses to empty a log; it is void, and left alone");
+            tx->has_log = false;
+        }
+    }
+    leave(tx);
+}
+
+static void aborted(struct transaction *tx) {
+    if (tx->has_log) {
+        COUNT(aborts, 1);
+        struct command abort_it = command(tx, NEARPM_OP_Abort);
+        PMEMobjpool *pop = tx->pool->pop;
+        ns_crash_hold();
+        if (ns_command(&abort_it, NULL) != 0) {
+            /* The program must not go on with half of a transaction; the next one that opens the pool recovers it. */
+            ns_tell("the device can't undo a transaction");
+            abort();
+        }
+        for (size_t n = 0; n < tx->kept.count; n++)
+            ns_crash_written((const char *)pop + tx->kept.list[n].start, tx->kept.list[n].end - tx->kept.list[n].start);
+        ns_crash_release();
+        ns_moment();
+        ns_pool_next_generation(tx->pool, tx->log, false);
+    }
+    leave(tx);
+}
+
+/* libpmemobj calls it for the outermost transaction: before its commit, and when it has got to another stage. */
+static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument) {
+    struct transaction *tx = argument;
+    ns_moment();
+    if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) committed(tx);
+    if (tx->pool != NULL && stage == TX_STAGE_ONABORT) aborted(tx);
+    pmemobj_tx_callback callback = tx->callback;
+    void *its_own = tx->argument;
+    if (stage == TX_STAGE_NONE) {
+        leave(tx);
+        tx->callback = NULL;
+    }
+    if (callback != NULL) callback(pop, stage, its_own);
+}
+
+static void set_callback(struct transaction *tx, pmemobj_tx_callback callback, void *argument) {
+    if (tx->callback != NULL && (tx->callback != callback || tx->argument != argument)) {
+        /* As libpmemobj does. */
+        ns_tell("a transaction's callback is set already, to another one");
+        abort();
+    }
+    tx->callback = callback;
+    tx->argument = argument;
+}
+
+EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
+    struct transaction *tx = &now;
+    bool outermost = REAL(pmemobj_tx_stage)() == TX_STAGE_NONE;
+    if (outermost) {
+        tx->pool = ns_pool(pop);
+        tx->has_log = false;
+        tx->callback = NULL;
+        ns_ranges_clear(&tx->covered);
+        ns_ranges_clear(&tx->kept);
+        if (tx->pool != NULL) {
+            pthread_once(&once, prepare);
+            pthread_setspecific(at_end, tx);
+        }
+        if (COUNT(transactions, 1) == 0) first_moment = ns_moments() + 1;
+        ns_memory_transaction();
+    }
+    /* libpmemobj has the same callback for a transaction and those within it. */
+    int error = REAL(pmemobj_tx_begin)(pop, env, TX_PARAM_CB, on_stage, tx, TX_PARAM_NONE);
+    va_list parameters;
+    va_start(parameters, env);
+    for (;;) {
+        int parameter = va_arg(parameters, int);
+        if (parameter == TX_PARAM_NONE) break;
+        if (parameter == TX_PARAM_CB) {
+            pmemobj_tx_callback callback = va_arg(parameters, pmemobj_tx_callback);
+            set_callback(tx, callback, va_arg(parameters, void *));
+        } else {
+            void *mutex = va_arg(parameters, void *);
+            if (error == 0) error = REAL(pmemobj_tx_lock)(parameter, mutex);
+        }
+    }
+    va_end(parameters);
+    /* As a begin that fails does, however failures are to be told. */
+    if (error != 0 && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK) REAL(pmemobj_tx_abort)(error);
+    return error;
+}
+
+/* The transaction that runs on the device, if it is at work. */
+static struct transaction *working(void) {
+    return now.pool != NULL && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK ? &now : NULL;
+}
+
+/* Bytes of log that the parts of a range take that are not covered, and how many bytes these are. */
+static uint64_t cost(const struct transaction *tx, struct range wanted, uint64_t *payload) {
+    uint64_t log = 0;
+    *payload = 0;
+    for (struct range gap; ns_ranges_gap(&tx->covered, wanted, &gap); wanted.start = gap.end) {
+        uint64_t bytes = gap.end - gap.start, records = (bytes + NEARPM_MAX_BYTES - 1) / NEARPM_MAX_BYTES;
+        log += records * NEARPM_LINE + (bytes + NEARPM_LINE - 1) / NEARPM_LINE * NEARPM_LINE;
+        *payload += bytes;
+    }
+    return log;
+}
+
+/* Whether the device can keep a range: it has a log for this transaction, and room in it. */
+static bool has_room(struct transaction *tx, uint64_t log_bytes) {
+    if (!tx->has_log) {
+        if (log_bytes > LOG_BYTES - NEARPM_FIRST_RECORD) return false;
+        tx->log = ns_pool_take_log(tx->pool);
+        if (tx->log < 0) return false;
+        /* With the transaction its records become void. */
+        struct pobj_action next;
+        struct pool *pool = tx->pool;
+        REAL(pmemobj_set_value)(pool->pop, &next, &pool->generations[tx->log], pool->logs[tx->log].generation + 1);
+        tx->has_log = true;
+        if (REAL(pmemobj_tx_publish)(&next, 1) != 0) {
+            /* If it has aborted the transaction, that has given the log back. */
+            if (tx->has_log) ns_pool_give_log(pool, tx->log);
+            return tx->has_log = false;
+        }
+    }
+    return log_bytes <= LOG_BYTES - tx->pool->logs[tx->log].next;
+}
+
+/* The device makes records of what is not covered of a range; false if it refuses. */
+static bool keep(struct transaction *tx, struct range wanted) {
+    struct log *log = &tx->pool->logs[tx->log];
+    for (struct range gap; ns_ranges_gap(&tx->covered, wanted, &gap); wanted.start = gap.end) {
+        for (uint64_t at = gap.start; at < gap.end; at += NEARPM_MAX_BYTES) {
+            struct command undo = command(tx, NEARPM_OP_Undo);
+            undo.address = tx->pool->place + at;
+            undo.bytes = gap.end - at < NEARPM_MAX_BYTES ? gap.end - at : NEARPM_MAX_BYTES;
+            uint64_t made;
+            int64_t result = ns_command(&undo, &made);
+            if (result != 0 || made != log->next) {
+                ns_tell("the device refuses a record of %llu bytes: %lld", (unsigned long long)undo.bytes, (long long)result);
+                return false;
+            }
+            log->next += NEARPM_LINE + (undo.bytes + NEARPM_LINE - 1) / NEARPM_LINE * NEARPM_LINE;
+            COUNT(records, 1);
+            COUNT(payload, undo.bytes);
+        }
+        if (ns_crash_wanted() && !ns_ranges_add(&tx->kept, gap)) return false;
+    }
+    return true;
+}
+
+enum way { ALONE, DEVICE };
+
+/* Who is to keep a range of the pool, and how: libpmemobj with its snapshot, or the device. */
+static enum way choose(struct transaction *tx, struct range wanted, uint64_t flags) {
+    if (tx == NULL || (flags & POBJ_XADD_NO_SNAPSHOT) || wanted.end <= wanted.start || wanted.end > tx->pool->bytes) return ALONE;
+    uint64_t payload, log = cost(tx, wanted, &payload);
+    if (payload == 0) {
+        COUNT(repeated, 1);
+        return DEVICE;
+    }
+    if (has_room(tx, log)) return DEVICE;
+    COUNT(left, 1);
+    return ALONE;
+}
+
+/* What follows once libpmemobj has taken a range; its error, or one of the device. */
+static int settle(struct transaction *tx, struct range wanted, enum way way, uint64_t flags, int error) {
+    if (error != 0 || tx == NULL || tx->pool == NULL) return error;
+    if (way == DEVICE && tx->has_log && !without_snapshots && !keep(tx, wanted)) error = EIO;
+    if (error == 0 && wanted.end <= tx->pool->bytes && !ns_ranges_add(&tx->covered, wanted)) error = ENOMEM;
+    if (error == 0) return 0;
+    if (!(flags & POBJ_XADD_NO_ABORT)) REAL(pmemobj_tx_abort)(error);
+    return errno = error;
+}
+
+static int add(struct transaction *tx, uint64_t start, const void *pointer, PMEMoid oid, uint64_t offset, size_t bytes, uint64_t flags) {
+    struct range wanted = {start, start + bytes};
+    enum way way = choose(tx, wanted, flags);
+    if (tx != NULL && tx->pool == NULL) return errno = ENOMEM; /* that has aborted it */
+    uint64_t forwarded = flags | (way == DEVICE ? POBJ_XADD_NO_SNAPSHOT : 0);
+    int error = pointer != NULL ? REAL(pmemobj_tx_xadd_range_direct)(pointer, bytes, forwarded)
+                                : REAL(pmemobj_tx_xadd_range)(oid, offset, bytes, forwarded);
+    ns_moment();
+    return settle(tx, wanted, way, flags, error);
+}
+
+EXPORT int pmemobj_tx_xadd_range(PMEMoid oid, uint64_t offset, size_t bytes, uint64_t flags) {
+    return add(working(), oid.off + offset, NULL, oid, offset, bytes, flags);
+}
+
+EXPORT int pmemobj_tx_add_range(PMEMoid oid, uint64_t offset, size_t bytes) {
+    return pmemobj_tx_xadd_range(oid, offset, bytes, 0);
+}
+
+EXPORT int pmemobj_tx_xadd_range_direct(const void *pointer, size_t bytes, uint64_t flags) {
+    struct transaction *tx = working();
+    if (tx == NULL || pointer == NULL) return REAL(pmemobj_tx_xadd_range_direct)(pointer, bytes, flags);
+    return add(tx, (uint64_t)((uintptr_t)pointer - (uintptr_t)tx->pool->pop), pointer, (PMEMoid){0, 0}, 0, bytes, flags);
+}
+
+EXPORT int pmemobj_tx_add_range_direct(const void *pointer, size_t bytes) {
+    return pmemobj_tx_xadd_range_direct(pointer, bytes, 0);
+}
+
+/* A new object needs no record, and must not have one: if the transaction is aborted, its memory is another thread's before the device
+ * has written anything back. */
+static PMEMoid fresh(PMEMoid oid) {
+    struct transaction *tx = working();
+    if (tx == NULL || oid.off == 0) return oid;
+    struct range range = {oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)};
+    if (!ns_ranges_add(&tx->covered, range)) REAL(pmemobj_tx_abort)(ENOMEM);
+    ns_moment();
+    return oid;
+}
+
+/* A new object that is freed is another thread's at once, and may come back with what that has put there. */
+static void freed(PMEMoid oid) {
+    struct transaction *tx = working();
+    if (tx == NULL || oid.off == 0) return;
+    ns_ranges_remove(&tx->covered, (struct range){oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)});
+}
+
+EXPORT PMEMoid pmemobj_tx_alloc(size_t bytes, uint64_t type) {
+    return fresh(REAL(pmemobj_tx_alloc)(bytes, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_zalloc(size_t bytes, uint64_t type) {
+    return fresh(REAL(pmemobj_tx_zalloc)(bytes, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_xalloc(size_t bytes, uint64_t type, uint64_t flags) {
+    return fresh(REAL(pmemobj_tx_xalloc)(bytes, type, flags));
+}
+
+EXPORT PMEMoid pmemobj_tx_realloc(PMEMoid oid, size_t bytes, uint64_t type) {
+    freed(oid);
+    return fresh(REAL(pmemobj_tx_realloc)(oid, bytes, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_zrealloc(PMEMoid oid, size_t bytes, uint64_t type) {
+    freed(oid);
+    return fresh(REAL(pmemobj_tx_zrealloc)(oid, bytes, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_strdup(const char *text, uint64_t type) {
+    return fresh(REAL(pmemobj_tx_strdup)(text, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_xstrdup(const char *text, uint64_t type, uint64_t flags) {
+    return fresh(REAL(pmemobj_tx_xstrdup)(text, type, flags));
+}
+
+EXPORT PMEMoid pmemobj_tx_wcsdup(const wchar_t *text, uint64_t type) {
+    return fresh(REAL(pmemobj_tx_wcsdup)(text, type));
+}
+
+EXPORT PMEMoid pmemobj_tx_xwcsdup(const wchar_t *text, uint64_t type, uint64_t flags) {
+    return fresh(REAL(pmemobj_tx_xwcsdup)(text, type, flags));
+}
+
+EXPORT int pmemobj_tx_free(PMEMoid oid) {
+    freed(oid);
+    return REAL(pmemobj_tx_free)(oid);
+}
+
+EXPORT int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags) {
+    freed(oid);
+    return REAL(pmemobj_tx_xfree)(oid, flags);
+}
+
+/* Reservations that become objects with the transaction are new, too. */
+static void published(const struct pobj_action *actions, size_t count) {
+    struct transaction *tx = working();
+    for (size_t n = 0; tx != NULL && n < count; n++) {
+        if (actions[n].type != POBJ_ACTION_TYPE_HEAP) continue;
+        struct range range = {actions[n].heap.offset, actions[n].heap.offset + actions[n].heap.usable_size};
+        if (!ns_ranges_add(&tx->covered, range)) REAL(pmemobj_tx_abort)(ENOMEM);
+    }
+}
+
+EXPORT int pmemobj_tx_publish(struct pobj_action *actions, size_t count) {
+    published(actions, count);
+    return REAL(pmemobj_tx_publish)(actions, count);
+}
+
+EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64_t flags) {
+    published(actions, count);
+    return REAL(pmemobj_tx_xpublish)(actions, count, flags);
+}
+
+/* What was done, for whoever has started the program. */
+__attribute__((destructor)) static void report(void) {
+    const char *path = getenv("NEARSIDE_PMDK_REPORT");
+    if (path == NULL || ns_moments() == 0) return;
+    FILE *file = fopen(path, "we");
+    if (file == NULL) return;
+    struct memory_counts memory = ns_memory_counts();
+    fprintf(file,
+            "{\"moments\": %llu, \"first_moment\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
+            "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu, \"flushes\": %llu, \"lines\": %llu, \"fences\": %llu, "
+            "\"streamed_bytes\": %llu}\n",
+            (unsigned long long)ns_moments(), (unsigned long long)first_moment, (unsigned long long)counts.transactions, (unsigned long long)counts.commits,
+            (unsigned long long)counts.aborts, (unsigned long long)counts.records, (unsigned long long)counts.payload, (unsigned long long)counts.repeated,
+            (unsigned long long)counts.left, (unsigned long long)memory.flushes, (unsigned long long)memory.lines,
+            (unsigned long long)memory.fences, (unsigned long long)memory.streamed);
+    fclose(file);
+}

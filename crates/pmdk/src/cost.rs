@@ -1,0 +1,158 @@
+//! What a program's crash consistency takes on a host with a device: its trace again, in simulated time.
+
+use consistency::{Bench, Result};
+use host::{Cpu, Fence, Kind, Mapping};
+use serde::Serialize;
+use sim::Time;
+use spec::nearpm::{Command, Operation, LINE};
+
+use crate::trace::{is_posted, Event};
+
+/// What it took, from the first transaction on, all transactions together.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct Cost {
+    /// Outermost ones.
+    pub transactions: u64,
+    /// Lines that were written back.
+    pub lines: u64,
+    /// Fences.
+    pub fences: u64,
+    /// Bytes that were copied past the cache.
+    pub streamed: u64,
+    /// Commands to the engine.
+    pub commands: u64,
+    /// Simulated time: of all of these, ns.
+    pub ns: f64,
+    /// Of that, of write-backs.
+    pub lines_ns: f64,
+    /// Of fences.
+    pub fences_ns: f64,
+    /// Of copies.
+    pub streams_ns: f64,
+    /// Of commands.
+    pub commands_ns: f64,
+}
+
+/// The lines of a range, each with the part of it that is in the range.
+fn lines(place: u64, bytes: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = place + bytes;
+    let mut at = place;
+    std::iter::from_fn(move || {
+        let next = (at / LINE + 1) * LINE;
+        let piece = (at, next.min(end) - at);
+        at = next.min(end);
+        (piece.1 > 0).then_some(piece)
+    })
+}
+
+fn timed(cpu: &Cpu, spent: &mut Time, act: impl FnOnce() -> Result<()>) -> Result<()> {
+    let before = cpu.now();
+    act()?;
+    *spent += cpu.now() - before;
+    Ok(())
+}
+
+/// A log, by pool and thread, and the process that has it.
+type Log = ((u8, u8), u16);
+
+/// The commands of these logs have ended, and none was refused.
+fn settle(bench: &Bench, cpu: &Cpu, logs: &[Log]) -> Result<()> {
+    for ((pool, thread), process) in logs {
+        let any = Command::new(Operation::Sync, *process, *pool, *thread);
+        bench.engine.settle(cpu, &any)?;
+    }
+    Ok(())
+}
+
+/// Does again what a trace says, one event after the other on one CPU. The program's own loads and stores take no time: what it
+/// flushes is in the cache, and dirty.
+pub fn replay(bench: &Bench, events: &[Event], fence: Fence) -> Result<Cost> {
+    for event in events {
+        if let Event::Flush { place, bytes } | Event::Stream { place, bytes } = *event {
+            if place > bench.bytes || bytes > bench.bytes - place {
+                let text = format!(
+                    "the program persists {bytes} bytes at {place:#x} of the window: the design's media have {}",
+                    bench.bytes
+                );
+                return Err(pm::Error::Invalid(text).into());
+            }
+        }
+    }
+    let cpu = bench.shared.cpu(0);
+    let pm = Mapping::pm(0, Kind::WriteBack);
+    let mut cost = Cost::default();
+    let [mut flushed, mut fenced, mut streamed, mut commanded] = [Time::ZERO; 4];
+    let mut logs: Vec<Log> = Vec::new();
+    for event in events {
+        let counts = cost.transactions > 0;
+        match *event {
+            Event::Transaction => cost.transactions += 1,
+            Event::Flush { place, bytes } if counts => {
+                for (at, _) in lines(place, bytes) {
+                    let at = at / LINE * LINE;
+                    let mut old = [0; 8];
+                    cpu.load(&pm, at, &mut old)?;
+                    cpu.store(&pm, at, &old)?;
+                    timed(&cpu, &mut flushed, || Ok(cpu.clwb(&pm, at)?))?;
+                    cost.lines += 1;
+                }
+            }
+            Event::Stream { place, bytes } if counts => {
+                for (at, part) in lines(place, bytes) {
+                    let data = [0; LINE as usize];
+                    let data = &data[..part as usize];
+                    timed(&cpu, &mut streamed, || Ok(cpu.ntstore(&pm, at, data)?))?;
+                }
+                cost.streamed += bytes;
+            }
+            Event::Fence if counts => {
+                timed(&cpu, &mut fenced, || Ok(cpu.fence(fence)?))?;
+                cost.fences += 1;
+            }
+            Event::Command(command) if counts && is_posted(command.operation) => {
+                let give = || Ok(bench.engine.submit(&cpu, &command).map(drop)?);
+                timed(&cpu, &mut commanded, give)?;
+                cost.commands += 1;
+                let log = (command.pool, command.thread);
+                if !logs.iter().any(|(known, _)| *known == log) {
+                    logs.push((log, command.process));
+                }
+            }
+            Event::Command(command) => {
+                let unmaps = command.operation == Operation::PoolUnmap;
+                if unmaps {
+                    let (gone, stay) = logs
+                        .into_iter()
+                        .partition(|((pool, _), _)| *pool == command.pool);
+                    logs = stay;
+                    settle(bench, &cpu, &gone)?;
+                }
+                let give = || {
+                    let (results, _) = bench.engine.launch(&cpu, &command)?;
+                    // A pool is unmapped before it is mapped, in case somebody else had it.
+                    if !unmaps && !results.is_ok() {
+                        return Err(pm::Error::Refused(command.operation, results).into());
+                    }
+                    Ok(())
+                };
+                if counts && command.operation == Operation::Abort {
+                    timed(&cpu, &mut commanded, give)?;
+                    cost.commands += 1;
+                } else {
+                    give()?;
+                }
+            }
+            Event::Flush { .. } | Event::Stream { .. } | Event::Fence => {}
+        }
+    }
+    settle(bench, &cpu, &logs)?;
+    let all = [flushed, fenced, streamed, commanded].map(Time::as_ns);
+    [
+        cost.lines_ns,
+        cost.fences_ns,
+        cost.streams_ns,
+        cost.commands_ns,
+    ] = all;
+    cost.ns = all.iter().sum();
+    Ok(cost)
+}

@@ -1,0 +1,162 @@
+//! What the shim has written of a program: `shim/memory.c`.
+
+use std::fmt;
+
+use pm::Error;
+use spec::nearpm::{Command, Operation};
+
+/// Bytes of an event: what it is, bytes, and a place in a device's window, little-endian.
+const EVENT: usize = 16;
+/// Events of a command: each has one more of its arguments.
+const COMMAND: usize = 6;
+
+/// What a program did with persistent memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// `clwb` of the lines of a range.
+    Flush {
+        /// In the window.
+        place: u64,
+        /// Of the range.
+        bytes: u64,
+    },
+    /// `sfence`.
+    Fence,
+    /// A copy past the cache.
+    Stream {
+        /// In the window.
+        place: u64,
+        /// Of the range.
+        bytes: u64,
+    },
+    /// A command to the engine.
+    Command(Command),
+    /// An outermost transaction begins.
+    Transaction,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Flush { place, bytes } => write!(f, "CPU     clwb of {bytes} bytes, {place:#x}"),
+            Event::Fence => write!(f, "CPU     sfence"),
+            Event::Stream { place, bytes } => {
+                write!(f, "CPU     ntstore of {bytes} bytes, {place:#x}")
+            }
+            Event::Command(c) => {
+                write!(
+                    f,
+                    "device  {:?}, log {} of pool {}",
+                    c.operation, c.thread, c.pool
+                )?;
+                match c.operation {
+                    Operation::Undo => write!(f, ": {} bytes, {:#x}", c.bytes, c.address),
+                    _ => Ok(()),
+                }
+            }
+            Event::Transaction => write!(f, "CPU     a transaction begins"),
+        }
+    }
+}
+
+fn word(event: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([event[at], event[at + 1], event[at + 2], event[at + 3]])
+}
+
+fn place(event: &[u8]) -> u64 {
+    u64::from(word(event, 12)) << 32 | u64::from(word(event, 8))
+}
+
+/// The events of a trace's bytes.
+pub fn parse(bytes: &[u8]) -> pm::Result<Vec<Event>> {
+    let broken = |at: usize| Error::Invalid(format!("the trace is broken: event {at}"));
+    let mut events = Vec::new();
+    let mut rest = bytes.chunks_exact(EVENT).enumerate();
+    if bytes.len() % EVENT != 0 {
+        return Err(broken(bytes.len() / EVENT));
+    }
+    while let Some((at, event)) = rest.next() {
+        let (what, size) = (word(event, 0), word(event, 4));
+        let (place, bytes) = (place(event), u64::from(size));
+        events.push(match what {
+            1 => Event::Flush { place, bytes },
+            2 => Event::Fence,
+            3 => Event::Stream { place, bytes },
+            4 => {
+                let mut arguments = [0; COMMAND + 1];
+                arguments[0] = bytes;
+                arguments[1] = place;
+                for argument in &mut arguments[2..] {
+                    let (_, next) = rest.next().ok_or_else(|| broken(at))?;
+                    *argument = self::place(next);
+                }
+                Event::Command(Command::from_arguments(&arguments).ok_or_else(|| broken(at))?)
+            }
+            5 => Event::Transaction,
+            _ => return Err(broken(at)),
+        });
+    }
+    Ok(events)
+}
+
+/// Whether the engine does it while the program goes on.
+pub(crate) fn is_posted(operation: Operation) -> bool {
+    matches!(operation, Operation::Undo | Operation::Commit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(what: u32, size: u32, place: u64) -> Vec<u8> {
+        let mut bytes = what.to_le_bytes().to_vec();
+        bytes.extend(size.to_le_bytes());
+        bytes.extend(place.to_le_bytes());
+        bytes
+    }
+
+    #[test]
+    fn events_of_all_kinds() {
+        let mut command = Command::new(Operation::Undo, 0, 3, 2);
+        (command.address, command.bytes) = (0x7000, 40);
+        let arguments = command.arguments();
+        let mut bytes = [
+            event(5, 0, 0),
+            event(1, 70, 100),
+            event(2, 0, 0),
+            event(3, 4096, 8192),
+        ]
+        .concat();
+        bytes.extend(event(4, arguments[0] as u32, arguments[1]));
+        for argument in &arguments[2..] {
+            bytes.extend(event(4, 0, *argument));
+        }
+        let flush = Event::Flush {
+            place: 100,
+            bytes: 70,
+        };
+        let stream = Event::Stream {
+            place: 8192,
+            bytes: 4096,
+        };
+        let all = vec![
+            Event::Transaction,
+            flush,
+            Event::Fence,
+            stream,
+            Event::Command(command),
+        ];
+        assert_eq!(parse(&bytes).unwrap(), all);
+        for cut in [1, 15, 17, bytes.len() - 1, bytes.len() - 16] {
+            assert!(
+                parse(&bytes[..cut])
+                    .unwrap_err()
+                    .to_string()
+                    .contains("broken"),
+                "{cut}"
+            );
+        }
+        assert!(parse(&event(6, 0, 0)).is_err());
+        assert!(parse(&event(4, 0xFF, 0).repeat(6)).is_err());
+    }
+}

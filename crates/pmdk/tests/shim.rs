@@ -1,0 +1,56 @@
+//! The shim's source, and what it puts between a program and its libraries.
+
+use std::path::Path;
+use std::process::Command;
+
+/// What a compiler says of the sources with all warnings as errors.
+#[test]
+fn the_compiler_warns_of_nothing() {
+    let out = env!("OUT_DIR");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("shim");
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "c") {
+            let status = Command::new("cc")
+                .args([
+                    "-std=gnu11",
+                    "-O2",
+                    "-Wall",
+                    "-Wextra",
+                    "-Werror",
+                    "-Wshadow",
+                ])
+                .args(["-Wconversion", "-fsyntax-only", "-I", out])
+                .arg(&path)
+                .status();
+            assert!(status.unwrap().success(), "{}", path.display());
+        }
+    }
+}
+
+/// Only functions of the libraries behind it are seen, so nothing else of a program is.
+#[test]
+fn what_is_exported_is_of_the_libraries_behind() {
+    let shim = Path::new(env!("OUT_DIR")).join("libnearside_pmdk.so");
+    let output = Command::new("nm")
+        .args(["-D", "--defined-only"])
+        .arg(shim)
+        .output()
+        .expect("who has cc has nm");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let names: Vec<&str> = text.lines().filter_map(|l| l.split(' ').nth(2)).collect();
+    assert!(names.contains(&"pmemobj_tx_begin") && names.contains(&"mmap"));
+    for name in names {
+        let of_libc = [
+            "mmap",
+            "mmap64",
+            "msync",
+            "munmap",
+            "posix_fallocate",
+            "posix_fallocate64",
+        ];
+        let known = ["pmemobj_", "pmem_"].iter().any(|p| name.starts_with(p));
+        let known = known || of_libc.contains(&name);
+        assert!(known, "{name} is exported");
+    }
+}

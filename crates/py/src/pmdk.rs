@@ -1,0 +1,41 @@
+//! Programs with libpmemobj: the shared library that is preloaded into them, and what their traces cost.
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::build::Design;
+use crate::consistency::{measured, text};
+use crate::error::raise;
+
+/// The library, as the bytes of its file.
+#[pyfunction]
+pub fn pmdk_shim(py: Python<'_>) -> Bound<'_, PyBytes> {
+    PyBytes::new(py, ::pmdk::SHIM)
+}
+
+/// What crash consistency takes in a trace of the library, on the platform of a design with an engine for it. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, trace, fence, engine=None, build=None))]
+pub fn pmdk_cost(
+    py: Python<'_>,
+    design: &Design,
+    trace: &[u8],
+    fence: &str,
+    engine: Option<&str>,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let events = ::pmdk::parse(trace).map_err(raise)?;
+    let fence = ::consistency::fence(fence).map_err(raise)?;
+    let cost = measured(py, &design.inner, engine, build, None, |platform, _| {
+        ::pmdk::replay(&platform.bench()?, &events, fence)
+    })?;
+    text(serde_json::to_value(cost))
+}
+
+/// The events of a trace of the library, a line each. As JSON.
+#[pyfunction]
+pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
+    let events = ::pmdk::parse(trace).map_err(raise)?;
+    let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
+    text(serde_json::to_value(lines))
+}

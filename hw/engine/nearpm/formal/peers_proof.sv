@@ -1,0 +1,231 @@
+// Two handlers of several devices back to back, a log on each: nothing is deleted before both have completed its transaction, and it is then.
+//
+// What one tells the other comes late, twice or in another order, as does all else: commits and their ends, units, the host port. For the second
+// one all comes at once from cycle 7 on, and no log waits any longer in cycle 70. A device that is told of what has not been completed has to be noticed.
+module peers_proof
+  import ns_axi_pkg::*;
+  import nearpm_pkg::*;
+#(
+  /// What is asserted: 0 that nothing goes early; 1 that nothing waits for ever, 2 the same as 0 of devices that are told lies, 3 that a log never becomes empty, 4 the same as 1 with messages that are
+  /// lost.
+  parameter int unsigned What = 0
+) (
+  input logic       clk_i,
+  input logic       rst_ni,
+  input logic [1:0] commit_i,
+  input logic [1:0] end_i,
+  input logic [1:0] rest_i,
+  input logic [1:0] look_i,
+  input logic [1:0] unit_i,
+  input logic [1:0] written_i,
+  input logic [1:0] accept_i,
+  input logic [1:0] answer_i,
+  input logic [1:0] deliver_i,
+  input logic [1:0] which_i,      // of two messages
+  input logic [1:0] again_i,      // it will come once more
+  input logic [1:0] introduce_i
+);
+
+  // Begins with a reset.
+  logic started_q = 1'b0;
+  always_ff @(posedge clk_i) started_q <= 1'b1;
+  assume property (@(posedge clk_i) rst_ni == started_q);
+
+  logic [6:0] cycle_q;
+  logic soon;
+  assign soon = (What == 1 || What == 4) && cycle_q >= 7'd7;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) cycle_q <= '0;
+    else if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
+  end
+
+  // The truth: the last transaction whose commit has ended on each device.
+  sequence_t [1:0] done_q, last_q;
+  logic [1:0] pending_q, under_way_q;
+  // Messages on their way to each device.
+  logic [1:0][1:0] message_q;
+  sequence_t [1:0][1:0] number_q;
+
+  logic [1:0] sends, room, deletes;
+  sequence_t [1:0] sent, deleted_number;
+  logic [1:0] empties;
+
+  for (genvar d = 0; d < 2; d++) begin : gen_device
+    localparam int unsigned Peer = 1 - d;
+    logic [1:0] generation_q;
+    logic [1:0] since_q;  // the last message
+    logic commits, ends, rests, ready, reads, writes;
+    logic takes, deleted, deleting_q, asked_q, delivers, which;
+    logic [LogBits-1:0] log;
+    log_t new_log, log_now, log_q;
+    pool_t pool;
+    delete_t delete;
+    completion_t [1:0] words;
+    logic [1:0] told;
+    ns_axi_if host ();
+
+    // A command is judged, and writes the contexts, while nobody else may; it takes six cycles.
+    logic [2:0] looks_q;
+    logic looks;
+    assign rests = soon || rest_i[d];
+    assign looks = look_i[d] && !rests && looks_q == '0;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) looks_q <= '0;
+      else looks_q <= looks ? 3'd5 : (looks_q == '0) ? '0 : looks_q - 1'b1;
+    end
+    assign commits = commit_i[d] && !rests && !pending_q[d] && last_q[d] != '1;
+    assign ends = under_way_q[d] && ready && (soon || end_i[d]);
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        pending_q[d] <= 1'b0;
+        under_way_q[d] <= 1'b0;
+        generation_q <= '0;
+        last_q[d] <= '0;
+        done_q[d] <= '0;
+      end else begin
+        if (commits) begin
+          pending_q[d] <= 1'b1;
+          under_way_q[d] <= 1'b1;
+          last_q[d] <= last_q[d] + 1'b1;
+        end
+        if (ends) begin
+          under_way_q[d] <= 1'b0;
+          done_q[d] <= last_q[d];
+        end
+        if (writes) begin
+          pending_q[d] <= 1'b0;
+          generation_q <= new_log.generation[1:0];
+        end
+      end
+    end
+
+    always_comb begin
+      log_now = '0;
+      log_now.open = 1'b1;
+      log_now.pending = pending_q[d];
+      log_now.participants = '1;
+      log_now.number = last_q[d];
+      log_now.generation = 64'(generation_q);
+      if (log != '0) log_now = '0;
+      pool = '0;
+      pool.mapped = 1'b1;
+    end
+    always_ff @(posedge clk_i) if (reads) log_q <= log_now;
+
+    // Units.
+    assign takes = deletes[d] && (soon || unit_i[d]);
+    assign deleted = deleting_q && (soon || written_i[d]);
+    assign deleted_number[d] = delete.number;
+    assign empties[d] = writes;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) deleting_q <= 1'b0;
+      else deleting_q <= takes || (deleting_q && !deleted);
+    end
+
+    // Host port: address and data together, while there is room.
+    assign host.aw_ready = host.aw_valid && host.w_valid && room[Peer] && (soon || accept_i[d]);
+    assign host.w_ready = host.aw_ready;
+    assign host.b_valid = asked_q && (soon || answer_i[d]);
+    assign host.b = '0;
+    assign host.ar_ready = 1'b0;
+    assign host.r_valid = 1'b0;
+    assign host.r = '0;
+    assign sends[d] = host.aw_ready;
+    assign sent[d] = host.w.data[64*d+:SequenceBits];
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) asked_q <= 1'b0;
+      else asked_q <= sends[d] || (asked_q && !host.b_valid);
+    end
+
+    // Messages to this device.
+    assign room[d] = message_q[d] != '1;
+    assign which = soon ? !message_q[d][0] : which_i[d];
+    assign delivers = (message_q[d][which] || What == 2) && since_q == '1 && (soon || deliver_i[d]);
+    always_comb begin
+      told = '0;
+      told[Peer] = delivers;
+      words = '0;
+      words[Peer].number = (What == 2) ? 2'd1 : number_q[d][which];
+    end
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        message_q[d] <= '0;
+        since_q <= '0;
+      end else begin
+        since_q <= delivers ? '0 : (since_q == '1) ? since_q : since_q + 1'b1;
+        if (delivers && (soon || !again_i[d])) message_q[d][which] <= 1'b0;
+        if (sends[Peer] && What != 4) message_q[d][message_q[d][0]] <= 1'b1;
+      end
+    end
+    always_ff @(posedge clk_i) if (sends[Peer]) number_q[d][message_q[d][0]] <= sent[Peer];
+
+    nearpm_peers u_peers (
+      .clk_i,
+      .rst_ni,
+      .freeze_i           (1'b0),
+      .busy_o             (),
+      .numbered_i         (1'b1),
+      .own_i              (DeviceBits'(d)),
+      .select_i           ('0),
+      .addresses_i        ({52'd1, 52'd1}),
+      .introduced_i       ((introduce_i[d] && !soon) ? 2'b1 << Peer : '0),
+      .told_i             (told),
+      .words_i            (words),
+      .view_o             (),
+      .highest_o          (),
+      .look_i             (looks),
+      .look_log_i         ('0),
+      .completed_o        (),
+      .ended_i            (ends),
+      .ended_log_i        ('0),
+      .ended_generation_i (64'(generation_q)),
+      .ended_ready_o      (ready),
+      .rests_i            (rests),
+      .read_o             (reads),
+      .write_o            (writes),
+      .log_o              (log),
+      .new_log_o          (new_log),
+      .pool_i             (pool),
+      .open_i             (1'b1),
+      .log_i              (log_q),
+      .changes_i          (commits),
+      .changes_log_i      ('0),
+      .unmaps_i           (1'b0),
+      .closes_i           (1'b0),
+      .closes_log_i       ('0),
+      .delete_valid_o     (deletes[d]),
+      .delete_o           (delete),
+      .delete_ready_i     (takes),
+      .deleted_i          (deleted),
+      .hold_o             (),
+      .save_index_i       ('0),
+      .save_data_o        (),
+      .restore_own_o      (),
+      .restored_numbered_o(),
+      .restored_own_o     (),
+      .restore_i          (1'b0),
+      .restore_index_i    ('0),
+      .restore_data_i     ('0),
+      .m_host             (host)
+    );
+
+    always @(posedge clk_i)
+      if (rst_ni) begin
+        // Nothing is deleted before both have completed it, and only what is pending becomes empty.
+        if (What == 0 || What == 2)
+          no_record_goes_early :
+          assert (!deletes[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
+        if (What == 0) begin
+          the_pending_one_goes : assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
+          // What is told is true.
+          told_what_is_done : assert (!sends[d] || sent[d] <= done_q[d]);
+          message_is_true_0 : assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
+          message_is_true_1 : assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
+        end
+        if ((What == 1 || What == 4) && cycle_q >= 7'd70)
+          none_waits : assert (!pending_q[d] || last_q[Peer] < last_q[d]);
+        if (What == 3) none_goes : assert (!writes);
+      end
+  end
+
+endmodule

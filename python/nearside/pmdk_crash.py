@@ -1,0 +1,201 @@
+"""`nearside crashtest -- PROGRAM`: the power fails at many moments of an unmodified program with libpmemobj."""
+
+from __future__ import annotations
+
+import json
+import random
+import shlex
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from nearside import _native, pmdk, show
+from nearside._native import NearsideError
+from nearside.device import Progress
+
+SIDES = ("cpu", "device")
+# What a control leaves out, and of which side.
+CONTROLS = {"snapshots": "device", "fences": "cpu"}
+PATIENCE_S = 600
+TIMELINE = 12
+
+
+class Campaign:
+    """A program and its check, on one side: its pools in files, or on a device whose engine keeps the logs."""
+
+    def __init__(self, program: Sequence[str], check: Sequence[str], folder: Path, socket: Path | None) -> None:
+        if not any("{}" in word for word in program):
+            raise NearsideError("the program's arguments lack {}: a folder for its pools, an empty one for each cut")
+        self.folder, self.socket, self.library = folder, socket, pmdk.shim(folder)
+        self.pools = folder / "pools"
+        self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
+        self.report, self.trace = folder / "report.json", folder / "trace"
+
+    def _run(self, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
+        variables = dict(pmdk.environment(self.library, self.socket, self.report, **options))
+        try:
+            return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
+        except OSError as error:
+            raise NearsideError(f"{words[0]}: {error.strerror}") from None
+        except ValueError as error:
+            raise NearsideError(f"{words[0]!r}: {error}") from None
+        except subprocess.TimeoutExpired:
+            raise NearsideError(f"{words[0]}: it has not ended within {PATIENCE_S} s") from None
+
+    def _empty(self) -> None:
+        shutil.rmtree(self.pools, ignore_errors=True)
+        self.pools.mkdir()
+        self.report.unlink(missing_ok=True)
+
+    def moments(self, without: str | None) -> range:
+        """Those of a whole run, from its first transaction on, or from its first flush."""
+        self._empty()
+        done = self._run(self.program)
+        if done.returncode != 0:
+            raise NearsideError(f"{self.program[0]}: exit status {done.returncode}: {_last(done.stderr)}")
+        wrong = self._run(self.check)
+        if wrong.returncode != 0:
+            raise NearsideError(f"the check fails without a loss of power: {_last(wrong.stderr)}")
+        self._empty()
+        self._run(self.program, without=without)
+        counts = json.loads(self.report.read_text()) if self.report.exists() else {"moments": 0, "first_moment": 0}
+        if counts["moments"] == 0:
+            raise NearsideError(f"{self.program[0]}: it has persisted nothing by libpmemobj or libpmem")
+        return range(max(1, counts["first_moment"]), counts["moments"] + 1)
+
+    def cut(self, moment: int, leak: int, **options: Any) -> tuple[bool, str, dict[str, int]]:
+        """Lets the power fail; whether it came to that, what the check says is wrong, lines lost and left."""
+        self._empty()
+        done = self._run(self.program, kill=moment, crash=leak, **options)
+        if done.returncode == 0:
+            return False, "", {}
+        if done.returncode != -9:
+            return True, f"the program ends with status {done.returncode}: {_last(done.stderr)}", {}
+        lines = json.loads(self.report.read_text())
+        checked = self._run(self.check)
+        wrong = "" if checked.returncode == 0 else _last(checked.stderr) or f"exit status {checked.returncode}"
+        return True, wrong, lines
+
+    def timeline(self, moment: int, leak: int, **options: Any) -> list[str]:
+        """What the program and the device did last before that loss of power."""
+        _, _, lines = self.cut(moment, leak, trace=self.trace, **options)
+        events = json.loads(_native.pmdk_events(self.trace.read_bytes()))
+        told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
+        told += events[-TIMELINE:]
+        if lines:
+            told.append(
+                f"the power fails: {lines['lines_lost']} lines are lost, {lines['lines_left']} left the cache before"
+            )
+        return told
+
+
+def _last(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[-1] if lines else ""
+
+
+def cuts_of(text: str, moments: range, seed: int) -> Iterator[tuple[int, int]]:
+    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three."""
+    kind, _, rest = text.partition(":")
+    if kind == "at":
+        for cut in rest.split(","):
+            moment, _, leak = cut.partition("/")
+            if not moment.isdecimal() or not (leak or "0").isdecimal() or not 1 <= int(moment) < 1 << 63:
+                raise NearsideError(f"cuts = {text}: allowed for programs is at:MOMENT/SEED,...")
+            yield int(moment), int(leak or 0) % (1 << 64)
+        return
+    draw = random.Random(seed)
+    if text == "all":
+        for moment in moments:
+            yield moment, 0
+            yield moment, draw.randrange(1, 1 << 32)
+        return
+    if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
+        raise NearsideError(f"cuts = {text}: allowed is sampled:N, all, at:MOMENT/SEED,...")
+    for _ in range(int(rest)):
+        yield draw.choice(moments), draw.choice((0, 1, 1)) and draw.randrange(1, 1 << 32)
+
+
+def run(
+    program: Sequence[str],
+    check: str | None,
+    by: str,
+    cuts: str,
+    *,
+    seed: int = 1,
+    without: str | None = None,
+    design: str = "nearpm",
+    engine: str | None = None,
+    progress: Progress | None = None,
+) -> dict[str, Any]:
+    """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on."""
+    if by not in SIDES:
+        raise NearsideError(f"by = {by}: allowed is {', '.join(SIDES)}")
+    if without is not None and CONTROLS.get(without) != by:
+        allowed = [name for name, side in CONTROLS.items() if side == by]
+        raise NearsideError(f"without = {without}: allowed for programs by the {by} is {', '.join(allowed)}")
+    try:
+        words = shlex.split(check) if check is not None else list(program)
+    except ValueError as error:
+        raise NearsideError(f"check = {check}: {error}") from None
+    if not words:
+        raise NearsideError("check = '': a command is needed")
+    counts = {"cuts": 0, "ended": 0, "violated": 0}
+    violation = None
+    with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
+        folder = Path(scratch)
+        socket = folder / "device.sock" if by == "device" else None
+        with pmdk.served(design, socket, engine) if socket else nullcontext():
+            campaign = Campaign(program, words, folder, socket)
+            moments = campaign.moments(without)
+            chosen = list(cuts_of(cuts, moments, seed))
+            for moment, leak in chosen:
+                came, wrong, _ = campaign.cut(moment, leak, without=without)
+                counts["cuts"] += 1
+                counts["ended"] += not came
+                counts["violated"] += bool(wrong)
+                if wrong and violation is None:
+                    # Simpler, if that is one, too: nothing leaves the cache by itself.
+                    _, simpler, _ = campaign.cut(moment, 0, without=without)
+                    leak, wrong = (0, simpler) if simpler else (leak, wrong)
+                    violation = {"cut": f"{moment}/{leak}", "what": wrong}
+                    violation["timeline"] = campaign.timeline(moment, leak, without=without)
+                if progress is not None:
+                    progress(counts["cuts"], len(chosen))
+    doc = {
+        "program": list(program),
+        "check": words,
+        "by": by,
+        "seed": seed,
+        "without": without,
+        "moments": len(moments),
+    }
+    if violation is not None:
+        replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
+        replay += [*(["--without", without] if without else []), "--cuts", f"at:{violation['cut']}", "--", *program]
+        violation["replay"] = shlex.join(replay)
+    return doc | counts | {"violation": violation}
+
+
+def failed(doc: dict[str, Any]) -> bool:
+    """Whether a campaign has found what it should not: a violation, or none where something was left out."""
+    return bool(doc["violated"]) == (doc["without"] is None)
+
+
+def print_reports(docs: Sequence[dict[str, Any]]) -> None:
+    """A row for each campaign, and what happened before the first violation of each."""
+    table = show.table("power cuts of a program", "logs by", "moments", "cuts", "ended before", "violations")
+    for doc in docs:
+        table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "violated")))
+    show.out.print(table)
+    for doc in docs:
+        violation = doc["violation"]
+        if violation and doc["without"] is None:
+            show.out.print(f"logs by the {doc['by']}: {violation['what']}", soft_wrap=True)
+            for line in violation["timeline"]:
+                show.out.print(f"  {line}", soft_wrap=True)
+            show.out.print(f"again: {violation['replay']}", soft_wrap=True)

@@ -1,0 +1,411 @@
+"""Unmodified programs with libpmemobj whose logs a device keeps: they do as without it, and survive `kill -9`."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import guest
+import pmdk as kits
+import pytest
+from nearside import NearsideError, pmdk, pmdk_crash, serve
+from nearside.device import Design
+
+ROOT = Path(__file__).resolve().parent.parent
+EXAMPLES = ROOT / "crates/pmdk/examples"
+KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
+# With an odd seed steps are aborted, too, before they are done.
+CALM, ABORTING = 2, 3
+
+
+@pytest.fixture(scope="module")
+def kit() -> Path:
+    try:
+        return kits.kit(tell=False)
+    except guest.NoKit as reason:
+        pytest.skip(f"no libpmemobj: {reason}")
+
+
+@pytest.fixture(scope="module")
+def structures(kit, tmp_path_factory) -> Path:
+    program = tmp_path_factory.mktemp("programs") / "structures"
+    kits.compile_program(kit, EXAMPLES / "structures.c", program)
+    return program
+
+
+@pytest.fixture(scope="module")
+def calls(kit, tmp_path_factory) -> Path:
+    program = tmp_path_factory.mktemp("programs") / "calls"
+    kits.compile_program(kit, ROOT / "crates/pmdk/tests/calls.c", program)
+    return program
+
+
+class Place:
+    """A device, and programs that have their pools on it."""
+
+    def __init__(self, folder: Path, program: Path) -> None:
+        self.socket, self.folder, self.program = folder / "device.sock", folder, program
+        self.library = pmdk.shim(folder)
+        self.count = 0
+
+    def environment(self, **options) -> dict[str, str]:
+        return dict(pmdk.environment(self.library, self.socket, self.folder / "report.json", **options))
+
+    def pools(self, *kinds: str) -> list[str]:
+        """Names of pools that are not there yet."""
+        self.count += 1
+        return [f"{kind}:{self.folder}/pool-{self.count}-{n}" for n, kind in enumerate(kinds)]
+
+    def start(self, pools: list[str], seed: int, steps: int, threads: int = 1, **options) -> subprocess.Popen[str]:
+        command = [self.program, "run", str(seed), str(steps), str(threads), *pools]
+        return subprocess.Popen(
+            command, env=self.environment(**options), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, pools: list[str], seed: int, steps: int, threads: int = 1, **options) -> dict[str, int]:
+        """To the end; what the device has done."""
+        process = self.start(pools, seed, steps, threads, **options)
+        _, err = process.communicate(timeout=120)
+        assert (process.returncode, err) == (0, "")
+        return json.loads((self.folder / "report.json").read_text())
+
+    def check(self, pools: list[str], seed: int) -> tuple[dict[tuple[int, int], int], str]:
+        """Steps that are done of each pool and thread, or what is wrong."""
+        command = [self.program, "check", str(seed), *pools]
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=120)
+        assert done.returncode in (0, 1), done
+        return steps_of(done.stdout), done.stderr
+
+    def remove(self, pools: list[str]) -> None:
+        """Their places on the device are free then."""
+        for pool in pools:
+            Path(pool.partition(":")[2]).unlink(missing_ok=True)
+
+
+def steps_of(output: str) -> dict[tuple[int, int], int]:
+    lines = re.findall(r"^(\d+) (\d+) (\d+)$", output, re.MULTILINE)
+    return {(int(pool), int(thread)): int(done) for pool, thread, done in lines}
+
+
+@pytest.fixture(scope="module")
+def place(structures, tmp_path_factory) -> Iterator[Place]:
+    # Pools' files are sparse.
+    place = Place(tmp_path_factory.mktemp("device"), structures)
+    with pmdk.served("nearpm", place.socket, engine=os.environ["NEARSIDE_ENGINE"]):
+        yield place
+
+
+def acknowledged(process: subprocess.Popen[str], lines: int, pause_s: float) -> dict[tuple[int, int], int]:
+    """Kills a program some time after so many lines; the steps of which it has said that they are done."""
+    output = "".join(process.stdout.readline() for _ in range(lines))
+    time.sleep(pause_s)
+    process.send_signal(signal.SIGKILL)
+    output += process.stdout.read()  # what `communicate` returns lacks what has been read ahead
+    process.communicate(timeout=60)
+    return steps_of(output)
+
+
+def kill_often(
+    place: Place, pools: list[str], seed: int, threads: int, rounds: int, draw: random.Random, **options
+) -> str:
+    """Kills a program at moments that are drawn, and checks each time; what is wrong first, or nothing."""
+    before: dict[tuple[int, int], int] = {}
+    for _ in range(rounds):
+        process = place.start(pools, seed, 1 << 30, threads, **options)
+        told = before | acknowledged(process, draw.randrange(1, 40), draw.random() * 0.004)
+        done, wrong = place.check(pools, seed)
+        if wrong:
+            return wrong
+        for key, steps in told.items():
+            assert steps <= done[key] <= steps + 1, (key, told, done)
+        before = done
+    return ""
+
+
+def kill_at_moments(place: Place, pools: list[str], seed: int, rounds: int, draw: random.Random, **options) -> str:
+    """Kills a program at drawn moments between what it does with libpmemobj and with the device, recovery included."""
+    opening = place.run(pools, seed, 0)["moments"]
+    before: dict[tuple[int, int], int] = {}
+    for _ in range(rounds):
+        process = place.start(pools, seed, 1 << 30, kill=1 + draw.randrange(opening + 150), **options)
+        output, err = process.communicate(timeout=60)
+        assert (process.returncode, err) == (-signal.SIGKILL, "")
+        told = before | steps_of(output)
+        done, wrong = place.check(pools, seed)
+        if wrong:
+            return wrong
+        for key, steps in told.items():
+            assert steps <= done[key] <= steps + 1, (key, told, done)
+        before = done
+    return ""
+
+
+def test_transactions_and_recovery(place):
+    pools = place.pools(*KINDS[:4])
+    counts = place.run(pools, ABORTING, 100, threads=2)
+    assert counts["commits"] >= 4 * 2 * 100
+    assert counts["aborts"] > 50
+    assert counts["records"] > counts["commits"]
+    assert counts["ranges_repeated"] > 0
+    assert counts["ranges_left_to_libpmemobj"] == 0
+    done, wrong = place.check(pools, ABORTING)
+    assert wrong == ""
+    assert all(done[pool, thread] == 100 for pool in range(4) for thread in range(2))
+    place.remove(pools)
+
+
+def test_a_program_sees_no_difference(place, calls, tmp_path):
+    """Aborts in all ways, nesting, callbacks, locks, large ranges, more threads than logs, wrong arguments."""
+    command = [calls, tmp_path / "pool"]
+    alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
+    bare = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=120)
+    assert (bare.returncode, bare.stderr) == (0, "")
+    (tmp_path / "pool").unlink()
+    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == bare.stdout
+    assert (tmp_path / "pool").stat().st_blocks * 512 <= 4096  # its contents are on the device
+    (tmp_path / "pool").unlink()
+    counts = json.loads((place.folder / "report.json").read_text())
+    assert counts["ranges_left_to_libpmemobj"] > 0  # beyond a log, or a 17th transaction at once
+    assert counts["records"] > counts["commits"] > 50
+    assert counts["aborts"] > 50
+
+
+def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
+    pools = [f"btree:{tmp_path}/elsewhere"]
+    alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
+    command = [structures, "run", "1", "5", "1", *pools]
+    assert subprocess.run(command, env=alone, capture_output=True).returncode == 0
+    done, told = place.check(pools, 1)
+    assert (
+        told == f"nearside: {tmp_path}/elsewhere: its contents are not on the device; it is left to libpmemobj alone\n"
+    )
+    assert done[0, 0] == 5
+    # One of a device that is no more.
+    label = b"NEARSIDE-PMDK 1\0" + bytes([1] * 8)
+    (tmp_path / "lost").write_bytes(label.ljust(4096, b"\0"))
+    _, told = place.check([f"btree:{tmp_path}/lost"], 1)
+    assert told.startswith(
+        f"nearside: {tmp_path}/lost: its contents are on another device\n{tmp_path}/lost: can't be opened"
+    )
+    # Without the shim the pool's file is no pool.
+    pools = place.pools("btree")
+    place.run(pools, 1, 5)
+    done = subprocess.run([structures, "check", "1", *pools], env=alone, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "can't be opened" in done.stderr
+    # A pool that is there is not created again.
+    path = Path(pools[0].partition(":")[2])
+    assert place.check(pools, 1)[0][0, 0] == 5
+    place.remove([f"btree:{path}"])
+
+
+@pytest.mark.slow
+def test_the_device_has_room_for_sixteen_pools(place):
+    pools = [place.pools("hashmap")[0] for _ in range(17)]
+    for pool in pools[:16]:
+        place.run([pool], 1, 1)
+    process = place.start(pools[16:], 1, 1)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the device has no room" in told
+    assert not Path(pools[16].partition(":")[2]).exists()
+    # The places of files that are gone are free.
+    place.remove(pools[3:4])
+    place.run(pools[16:], 1, 1)
+    assert place.check(pools[4:5], 1)[0][0, 0] == 1
+    place.remove(pools)
+
+
+@pytest.mark.parametrize(
+    ("design", "text"),
+    [
+        ("default", "it has no engine nearpm"),
+        ("nearpm", "media in memory, of profile dram, are needed"),
+        (None, "No such"),
+    ],
+)
+def test_devices_that_will_not_do(structures, tmp_path, design, text):
+    socket = tmp_path / "d.sock"
+    environment = pmdk.environment(pmdk.shim(tmp_path), socket)
+    command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
+
+    def told() -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        return done.stderr
+
+    if design is None:
+        assert text in told()
+    else:
+        with serve.Server([(Design.load(design), socket)], engine="fast"):
+            assert text in told()
+    assert not (tmp_path / "pool").exists()
+
+
+def test_what_crash_consistency_takes(structures):
+    program = [str(structures), "run", "2", "60", "1", "btree:{}/pool"]
+    docs = {fence: pmdk.gain(program, fence=fence, engine="fast") for fence in ("read_back", "posted")}
+    for doc in docs.values():
+        alone, offloaded = doc["alone"], doc["offloaded"]
+        assert alone["transactions"] == offloaded["transactions"] == 61
+        assert alone["lines"] > 0
+        assert alone["commands"] == 0 < offloaded["commands"]
+        # The device's records are neither copied nor fenced by the CPU.
+        assert offloaded["streamed"] < alone["streamed"]
+        assert offloaded["fences"] < alone["fences"]
+        assert doc["ratio"] > 1
+    assert docs["posted"]["alone"]["ns"] < docs["read_back"]["alone"]["ns"]
+    for words, text in [
+        (["true"], "lack {}"),
+        (["true", "{}"], "no transaction"),
+        (["false", "{}"], "exit status 1"),
+        (["/no/program", "{}"], "No such file"),
+    ]:
+        with pytest.raises(NearsideError, match=re.escape(text)):
+            pmdk.gain(words, engine="fast")
+
+
+def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
+    pool = f"{kind}:{{}}/pool"
+    program = [str(structures), "run", str(seed), "30", str(threads), pool]
+    return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, engine="fast", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+def test_losses_of_power(structures, by):
+    doc = crash(structures, "btree", by, "sampled:8", seed=ABORTING)
+    assert (doc["cuts"], doc["ended"], doc["violated"], doc["violation"]) == (8, 0, 0, None)
+    assert doc["moments"] > 300
+    assert not pmdk_crash.failed(doc)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by", "without", "cuts"), [("device", "snapshots", "sampled:10"), ("cpu", "fences", "sampled:2")]
+)
+def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
+    doc = crash(structures, "hashmap", by, cuts, without=without)
+    assert doc["violated"] > 0
+    assert not pmdk_crash.failed(doc)
+    again = crash(structures, "hashmap", by, f"at:{doc['violation']['cut']}", without=without)
+    assert again["violated"] == 1
+    assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
+
+
+@pytest.mark.slow
+def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
+    docs = {}
+    for name, cuts in (("careless", "all"), ("careful", "sampled:20")):
+        program = tmp_path / name
+        kits.compile_program(kit, ROOT / "crates/pmdk/tests/careless.c", program)
+        docs[name] = pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "cpu", cuts)
+    assert docs["careful"]["violated"] == 0
+    violation = docs["careless"]["violation"]
+    assert re.fullmatch(r"in step \d+ the old number is \d+", violation["what"])
+    assert violation["timeline"][-1].startswith("the power fails: ")
+    assert any(line.startswith("CPU     clwb of 8 bytes, ") for line in violation["timeline"])
+    command = [sys.executable, "-m", "nearside.cli", *shlex.split(violation["replay"])[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert violation["what"] in done.stderr
+
+
+def test_bad_campaigns_of_programs(structures):
+    good = {"program": ["/bin/true", "{}"], "check": None, "by": "cpu", "cuts": "sampled:1"}
+    for bad, text in [
+        ({"program": ["/bin/true"]}, "lack {}"),
+        ({"program": ["/bin/false", "{}"]}, "exit status 1"),
+        ({"program": ["/no/program", "{}"]}, "No such file"),
+        ({}, "it has persisted nothing"),
+        ({"check": "/bin/false"}, "the check fails without a loss of power"),
+        ({"check": '"'}, "check = "),
+        ({"check": ""}, "a command is needed"),
+        ({"by": "x"}, "allowed is cpu, device"),
+        ({"without": "snapshots"}, "allowed for programs by the cpu is fences"),
+    ]:
+        with pytest.raises(NearsideError, match=re.escape(text)):
+            pmdk_crash.run(**good | bad)
+    for cuts in ("x", "sampled:", "sampled:0", "at:", "at:x", "at:1/x", "at:0", "sampled:9999999"):
+        with pytest.raises(NearsideError, match=r"^cuts = "):
+            list(pmdk_crash.cuts_of(cuts, range(1, 9), 1))
+    assert list(pmdk_crash.cuts_of("at:5/7,6", range(1, 9), 1)) == [(5, 7), (6, 0)]
+    assert len(list(pmdk_crash.cuts_of("all", range(1, 9), 1))) == 16
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_losses_of_power(structures, kind, by):
+    assert crash(structures, kind, by, "sampled:150", seed=ABORTING, threads=2)["violation"] is None
+
+
+def test_the_command(structures, tmp_path):
+    command = [sys.executable, "-m", "nearside.cli", "pmdk", "run", "--json", "--"]
+    command += [structures, "run", "3", "20", "1", f"rbtree:{tmp_path}/pool"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0
+    doc = json.loads(done.stdout)
+    assert doc["program"] == [str(word) for word in command[7:]]
+    assert doc["done"]["commits"] >= 20
+    assert done.stderr.splitlines()[-1] == "0 0 20"
+    done = subprocess.run([*command[:5], "--", "false"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "no transaction of libpmemobj" in done.stdout
+    done = subprocess.run([*command[:5], "--", "/no/program"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert done.stderr == "nearside: /no/program: No such file or directory\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_at_any_time(place, kind):
+    pools = place.pools(kind)
+    assert kill_often(place, pools, ABORTING, 2, 2, random.Random(kind)) == ""
+    place.remove(pools)
+
+
+@pytest.mark.slow
+def test_kills_of_several_pools_with_several_threads(place):
+    pools = place.pools("btree", "hashmap", "list")
+    assert kill_often(place, pools, ABORTING, 3, 3, random.Random(1)) == ""
+    place.remove(pools)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_kills_at_moments(place, kind):
+    pools = place.pools(kind)
+    assert kill_at_moments(place, pools, ABORTING, 4, random.Random(kind)) == ""
+    place.remove(pools)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["btree", "hashmap"])
+def test_without_snapshots_kills_are_seen(place, kind):
+    """The control: the same kills find that nothing keeps the old bytes."""
+    pools = place.pools(kind)
+    assert kill_at_moments(place, pools, CALM, 60, random.Random(kind), without="snapshots") != ""
+    place.remove(pools)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", [ABORTING, CALM, 5, 7])
+def test_many_kills(place, kind, seed):
+    pools = place.pools(kind)
+    draw = random.Random(f"{kind} {seed}")
+    assert kill_at_moments(place, pools, seed, 250, draw) == ""
+    assert kill_often(place, pools, seed, 3, 50, draw) == ""
+    place.remove(pools)
