@@ -24,7 +24,7 @@ BIN = Path(sys.executable).parent
 WORK = ROOT / "build" / "formal"
 LIMIT_S = 900
 LONGEST = ["level", "timeout", "pairs", "completion", "whole", "jobs"]
-# Tasks that `make test` leaves out, as others of its file do much of what each does, for other sizes or in fewer cycles.
+# Tasks that `make test` leaves out: others of their file do much of what they do, for other sizes or in fewer cycles.
 LONG = {"level": ["one"], "peers": ["long", "soon", "lost"]}
 
 
