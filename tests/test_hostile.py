@@ -175,6 +175,24 @@ TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
     "threads": 1, "seed": 1,
 }  # fmt: skip
+USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
+SYSTEM = {
+    "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
+    "store": {"offset": 0, "data": b"x"}, "power_cut": {"cut": "all"}, "power_cut_after": {"ps": 1}, "power_on": {},
+    # Away from where hostile offsets are.
+    "pool_create": USAGE | {
+        "place": 16 << 20, "bytes": 8 << 20, "name": "x", "mechanism": "undo", "threads": 1, "log_bytes": 4096,
+        "spare_pages": 1,
+    },
+    "pool_open": USAGE | {"place": 128 << 20, "name": "hostile"},
+    "close": {},
+}  # fmt: skip
+POOL = {"bytes": {}, "check": {}, "resize": {"bytes": 16 << 20}, "thread": {"cpu": 0}, "close": {}}
+THREAD = {
+    "begin": {}, "commit": {}, "abort": {}, "fail": {}, "is_active": {}, "add_range": {"offset": 0, "length": 64},
+    "write": {"offset": 0, "data": b"x"}, "read": {"offset": 0, "length": 64}, "alloc": {"bytes": 64},
+    "free": {"offset": 0}, "root": {}, "set_root": {"offset": 0}, "finish": {}, "counts": {}, "close": {},
+}  # fmt: skip
 COST = {"trace": b"", "fence": "read_back", "engine": "fast", "build": None}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
@@ -205,9 +223,15 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.pmdk_cost) == set(COST)
     assert parameters(_native.pmdk_events) == {"trace"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
+    assert set(inspect.signature(_native.PmSystem).parameters) == {"design", "engine"}
+    for kind, table in ((_native.PmSystem, SYSTEM), (_native.PmPool, POOL), (_native.PmThread, THREAD)):
+        assert {n for n, f in vars(kind).items() if callable(f) and not n.startswith("__")} == set(table)
+        for name, arguments in table.items():
+            assert parameters(getattr(kind, name)) == set(arguments), name
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
+    known |= {"PmSystem", "PmPool", "PmThread"}
     known |= {"pm_copies", "pm_transactions"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
@@ -584,6 +608,74 @@ def test_hostile_arguments_of_the_delay_bench():
         answer(lambda v=value: bench.pipelined_reads(v, 50.0))
         answer(lambda v=value: bench.pipelined_reads(2, v))
     assert bench.pipelined_reads(2, 50.0) > 50
+
+
+def test_hostile_arguments_of_pools_and_their_threads():
+    design = Design.load("nearpm").native
+    for value in NUMBERS + OTHERS:
+        assert isinstance(answer(_native.PmSystem, design=design, engine=value), ANSWERS), value
+        assert isinstance(answer(_native.PmSystem, design=value, engine="fast"), ANSWERS), value
+    system = _native.PmSystem(design, "fast")
+    pool = system.pool_create(place=128 << 20, name="hostile", **{
+        k: v for k, v in SYSTEM["pool_create"].items() if k not in ("place", "name")
+    })  # fmt: skip
+    values = [*NUMBERS, *OTHERS, "host", "posted", "redo", "shadow", 16, 4096, "x" * 48]
+    for name in ("load", "store", "power_cut", "pool_create", "pool_open"):
+        for key in SYSTEM[name]:
+            for value in values:
+                if (name, value) == ("power_cut", "host"):
+                    continue
+                made = answer(getattr(system, name), **SYSTEM[name] | {key: value})
+                if isinstance(made, _native.PmPool):
+                    made.close()
+    thread = pool.thread(0)
+    kept = None
+    for begun in (False, True):
+        for name, arguments in THREAD.items():
+            if name in ("begin", "commit", "abort", "fail", "close"):
+                continue
+            for key in arguments:
+                for value in values:
+                    if begun and not thread.is_active():
+                        thread.begin()
+                    answer(getattr(thread, name), **arguments | {key: value})
+        if begun:
+            thread.abort()
+        thread.begin()
+        kept = thread.alloc(64)
+        thread.write(kept, b"kept")
+        thread.set_root(kept)
+        thread.commit()
+    for value in values:
+        answer(pool.thread, cpu=value)
+        assert isinstance(answer(pool.resize, bytes=value), ANSWERS), "a thread has it"
+    # What is void says so, and can be thrown away.
+    thread.begin()
+    thread.write(kept, b"lost")
+    system.power_cut("host")
+    for call in (thread.commit, thread.abort, thread.begin, thread.root, pool.check, lambda: system.power_cut("all")):
+        assert isinstance(answer(call), NearsideError)
+    system.power_on()
+    for call in (thread.commit, thread.root, pool.check, lambda: pool.thread(0), system.power_on):
+        assert isinstance(answer(call), NearsideError)
+    for part in (thread, pool):
+        part.close()
+        part.close()
+    for call in (thread.begin, thread.counts, pool.bytes):
+        assert "is closed" in str(answer(call))
+    pool = system.pool_open(**SYSTEM["pool_open"])
+    for value in values:
+        if value not in (8 << 20, 16 << 20):
+            assert isinstance(answer(pool.resize, bytes=value), ANSWERS), value
+    thread = pool.thread(0)
+    assert thread.read(thread.root(), 4) == b"kept"
+    for value in NUMBERS + OTHERS:
+        answer(system.power_cut_after, ps=value)
+    system.close()
+    system.close()
+    for name, arguments in SYSTEM.items():
+        if name != "close":
+            assert "is closed" in str(answer(getattr(system, name), **arguments))
 
 
 class Meddler:

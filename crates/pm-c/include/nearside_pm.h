@@ -90,6 +90,8 @@ int nspm_pool_create(nspm_system system, uint64_t place, uint64_t bytes, const n
 int nspm_pool_open(nspm_system system, uint64_t place, const char *name, const nspm_options *options, nspm_pool *out);
 /* Compares the pool's metadata. objects: how many are taken; may be NULL. */
 int nspm_pool_check(nspm_pool pool, uint64_t *objects);
+/* Lets it grow to so many bytes, a multiple of 4096. No thread may have it. Pools with NSPM_SHADOW keep their size. */
+int nspm_pool_resize(nspm_pool pool, uint64_t bytes);
 /* No thread may have it, unless the power has failed since. */
 int nspm_pool_close(nspm_pool pool);
 
@@ -103,6 +105,8 @@ int nspm_begin(nspm_thread thread);
 /* All of the transaction is persistent when this returns NSPM_OK. After NSPM_POWER it is there or not; after any other error it is aborted. */
 int nspm_commit(nspm_thread thread);
 int nspm_abort(nspm_thread thread);
+/* Something that is nested in the transaction has failed: its commit aborts it, and returns NSPM_ABORTED. */
+int nspm_fail(nspm_thread thread);
 /* A range is going to be changed, and is kept as a whole before. */
 int nspm_add_range(nspm_thread thread, uint64_t offset, uint64_t bytes);
 int nspm_write(nspm_thread thread, uint64_t offset, const void *data, size_t bytes);

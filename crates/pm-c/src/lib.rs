@@ -319,6 +319,11 @@ pub unsafe extern "C" fn nspm_pool_check(pool: NspmPool, objects: *mut u64) -> c
 }
 
 #[no_mangle]
+pub extern "C" fn nspm_pool_resize(pool: NspmPool, bytes: u64) -> c_int {
+    call(|state| Ok(state.pool(pool.id)?.1.resize(bytes)?))
+}
+
+#[no_mangle]
 pub extern "C" fn nspm_pool_close(pool: NspmPool) -> c_int {
     call(|state| state.close_pool(pool.id))
 }
@@ -355,6 +360,11 @@ pub extern "C" fn nspm_commit(thread: NspmThread) -> c_int {
 #[no_mangle]
 pub extern "C" fn nspm_abort(thread: NspmThread) -> c_int {
     call(|state| Ok(state.thread(thread.id)?.abort()?))
+}
+
+#[no_mangle]
+pub extern "C" fn nspm_fail(thread: NspmThread) -> c_int {
+    call(|state| Ok(state.thread(thread.id)?.fail()?))
 }
 
 #[no_mangle]

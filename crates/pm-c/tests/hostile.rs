@@ -149,7 +149,9 @@ fn whatever_is_passed_is_answered() {
         assert_ne!(answer(nspm_thread_open(pool, u32::MAX, &mut thread)), 0);
         assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
         assert_ne!(answer(nspm_pool_close(pool)), 0);
+        assert_ne!(answer(nspm_pool_resize(pool, 32 << 20)), 0);
         assert_ne!(answer(nspm_commit(thread)), 0);
+        assert_ne!(answer(nspm_fail(thread)), 0);
         assert_ne!(answer(nspm_abort(thread)), 0);
         assert_ne!(answer(nspm_alloc(thread, 64, null_mut())), 0);
         assert_eq!(answer(nspm_begin(thread)), 0);
@@ -169,6 +171,24 @@ fn whatever_is_passed_is_answered() {
         }
         answer(nspm_abort(thread));
         assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
+        assert_eq!(answer(nspm_begin(thread)), 0);
+        assert_eq!(answer(nspm_fail(thread)), 0);
+        assert_eq!(answer(nspm_commit(thread)), 6);
+
+        // A pool grows up to the next one that is open, and nobody gets its new bytes.
+        assert_eq!(answer(nspm_thread_close(thread)), 0);
+        let mut next = NspmPool { id: 0 };
+        let other = nspm_pool_create(system, 32 << 20, 16 << 20, &made_of, null(), &mut next);
+        assert_eq!(answer(other), 0);
+        for n in NUMBERS {
+            assert_ne!(answer(nspm_pool_resize(pool, n)), 0);
+        }
+        assert_ne!(answer(nspm_pool_resize(pool, (32 << 20) + 4096)), 0);
+        assert_eq!(answer(nspm_pool_resize(pool, 32 << 20)), 0);
+        let within = nspm_pool_create(system, 20 << 20, 8 << 20, &made_of, null(), &mut next);
+        assert_ne!(answer(within), 0);
+        assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
+        assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
 
         // What is void says so.
         assert_eq!(answer(nspm_begin(thread)), 0);

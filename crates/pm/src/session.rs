@@ -362,6 +362,31 @@ impl SessionPool {
         self.pool.check(&self.session.shared.cpu(0))
     }
 
+    /// Lets it grow to so many bytes. No thread may have it.
+    pub fn resize(&self, bytes: u64) -> Result<()> {
+        self.alive()?;
+        let mut pools = lock(&self.session.pools);
+        let mine = |p: &InUse| p.by.as_ptr() == Arc::as_ptr(&self.mark);
+        let place = pools.iter().find(|p| mine(p)).map(|p| p.place);
+        let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
+        let end = place.saturating_add(bytes);
+        let open = |p: &&InUse| {
+            p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end
+        };
+        if let Some(other) = pools.iter().find(open) {
+            return Err(Error::Invalid(format!(
+                "{bytes} bytes at {place:#x}: the pool at {:#x} is open; close it first",
+                other.place
+            )));
+        }
+        self.pool.resize(&self.session.shared.cpu(0), bytes)?;
+        pools
+            .iter_mut()
+            .filter(|p| mine(p))
+            .for_each(|p| p.bytes = bytes);
+        Ok(())
+    }
+
     /// A thread that works on it, on a CPU.
     pub fn thread(&self, cpu: usize) -> Result<SessionThread> {
         self.alive()?;
@@ -457,6 +482,13 @@ impl SessionThread {
             Err(Error::Aborted) => Ok(()),
             other => other,
         }
+    }
+
+    /// The transaction can't be committed any more: something that was nested in it has failed.
+    pub fn fail(&mut self) -> Result<()> {
+        self.pool.alive()?;
+        self.work.as_mut().ok_or_else(none)?.fail();
+        Ok(())
     }
 
     /// Says that a range is going to be changed, so that it is kept as a whole.

@@ -50,6 +50,13 @@ pub(crate) struct Work {
     failed: bool,
 }
 
+impl Work {
+    /// It can't be committed any more.
+    pub fn fail(&mut self) {
+        self.failed = true;
+    }
+}
+
 /// A transaction under way.
 pub struct Transaction<'a> {
     thread: &'a mut Thread,
@@ -219,7 +226,9 @@ impl Transaction<'_> {
         body: impl FnOnce(&mut Transaction<'_>) -> std::result::Result<R, E>,
     ) -> std::result::Result<R, E> {
         let result = body(self);
-        self.work.failed |= result.is_err();
+        if result.is_err() {
+            self.work.fail();
+        }
         result
     }
 

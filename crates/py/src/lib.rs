@@ -12,6 +12,7 @@ mod dram;
 mod error;
 mod fuzz;
 mod memory;
+mod pm;
 mod pmdk;
 mod process;
 mod progress;
@@ -36,6 +37,9 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dram::DramChannel>()?;
     module.add_class::<delay_bench::DelayBench>()?;
     module.add_class::<serve::Server>()?;
+    module.add_class::<pm::PmSystem>()?;
+    module.add_class::<pm::PmPool>()?;
+    module.add_class::<pm::PmThread>()?;
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;

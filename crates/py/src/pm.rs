@@ -1,0 +1,408 @@
+//! Persistent memory on a simulated host in this process: systems, pools, and threads with transactions.
+
+use std::process;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use host::{Cut, Fence};
+use pm::session::{Session, SessionPool, SessionThread, Use};
+use pm::Layout;
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use serde_json::json;
+use sim::Time;
+
+use crate::arguments::zeroed;
+use crate::build::Design;
+use crate::error::raise;
+
+/// One call of a system acts at a time, others wait for it. It is only held while Python's lock is not, so who waits for it with Python's
+/// lock, as an object that is thrown away does, waits for nobody that needs that.
+type Alone = Arc<Mutex<()>>;
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What belongs to a system, until it is closed.
+struct Part<T> {
+    alone: Alone,
+    value: Mutex<Option<T>>,
+    what: &'static str,
+    /// A process that was forked off has no use for it, and its locks may be held for ever.
+    process: u32,
+}
+
+impl<T: Send> Part<T> {
+    fn new(alone: &Alone, what: &'static str, value: T) -> Part<T> {
+        Part {
+            alone: alone.clone(),
+            value: Mutex::new(Some(value)),
+            what,
+            process: process::id(),
+        }
+    }
+
+    fn own(&self) -> PyResult<()> {
+        match self.process == process::id() {
+            true => Ok(()),
+            false => Err(raise(format!(
+                "the {} belongs to process {}, which has forked this one off: make one of this process's own",
+                self.what, self.process
+            ))),
+        }
+    }
+
+    /// Does something with it, alone.
+    fn with<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut T) -> pm::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.own()?;
+        py.detach(|| {
+            let _alone = lock(&self.alone);
+            lock(&self.value).as_mut().map(act)
+        })
+        .unwrap_or_else(|| {
+            let text = format!("the {} is closed: open it again", self.what);
+            Err(pm::Error::Invalid(text))
+        })
+        .map_err(raise)
+    }
+
+    /// Closes it, once.
+    fn close<R: Send>(
+        &self,
+        py: Python<'_>,
+        act: impl FnOnce(&mut Option<T>) -> pm::Result<R> + Send,
+    ) -> PyResult<R> {
+        self.own()?;
+        py.detach(|| {
+            let _alone = lock(&self.alone);
+            act(&mut lock(&self.value))
+        })
+        .map_err(raise)
+    }
+}
+
+impl<T> Drop for Part<T> {
+    fn drop(&mut self) {
+        if self.process != process::id() {
+            let value = self.value.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(value.take());
+            return;
+        }
+        // What a thread has under way is aborted, which takes simulated time.
+        let _alone = lock(&self.alone);
+        lock(&self.value).take();
+    }
+}
+
+fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyResult<Use> {
+    let fence = match fence {
+        "read_back" => Fence::ReadBack,
+        "posted" => Fence::Posted,
+        "completion" => Fence::Completion,
+        other => {
+            return Err(raise(format!(
+                "fence = {other:?}: allowed are read_back, posted, completion"
+            )))
+        }
+    };
+    Ok(Use {
+        offload,
+        fence,
+        number,
+        engine_recovers,
+    })
+}
+
+/// A host with one device. Times are simulated.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct PmSystem {
+    session: Part<Arc<Session>>,
+}
+
+impl PmSystem {
+    fn pool(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&Arc<Session>) -> pm::Result<SessionPool> + Send,
+    ) -> PyResult<PmPool> {
+        let pool = self.session.with(py, |session| make(session))?;
+        let pool = Part::new(&self.session.alone, "pool", pool);
+        Ok(PmPool { pool })
+    }
+}
+
+#[pymethods]
+impl PmSystem {
+    /// Starts one, on an engine of the simulation.
+    #[new]
+    fn new(py: Python<'_>, design: &Design, engine: &str) -> PyResult<PmSystem> {
+        let engine = engine.parse().map_err(raise)?;
+        let session = py.detach(|| Session::start(&design.inner, engine));
+        let session = Arc::new(session.map_err(raise)?);
+        let session = Part::new(&Alone::default(), "system", session);
+        Ok(PmSystem { session })
+    }
+
+    /// The present time, ps.
+    fn now_ps(&self, py: Python<'_>) -> PyResult<u64> {
+        self.session.with(py, |session| Ok(session.now().0))
+    }
+
+    /// Bytes of the device's PM window.
+    fn window_bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.session.with(py, |session| Ok(session.window_bytes()))
+    }
+
+    /// Loads bytes of the window, past the CPU's cache.
+    fn load<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: u64,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.session
+            .with(py, |session| session.range(offset, length))?;
+        let mut out = zeroed(length as usize)?;
+        self.session
+            .with(py, |session| session.load(offset, &mut out))?;
+        Ok(PyBytes::new(py, &out))
+    }
+
+    /// Stores bytes of the window, and waits until they are persistent.
+    fn store(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
+        self.session.with(py, |session| session.store(offset, data))
+    }
+
+    /// The power fails: the host's ("host"), or that of all at once ("all"). Returns how many lines of stores the host has lost.
+    fn power_cut(&self, py: Python<'_>, cut: &str) -> PyResult<usize> {
+        let cut = match cut {
+            "host" => Cut::Host,
+            "all" => Cut::All,
+            other => return Err(raise(format!("cut = {other:?}: allowed are host, all"))),
+        };
+        self.session.with(py, |session| session.cut_power(cut))
+    }
+
+    /// Lets the power fail so much later.
+    fn power_cut_after(&self, py: Python<'_>, ps: u64) -> PyResult<()> {
+        self.session
+            .with(py, |session| session.cut_power_after(Time(ps)))
+    }
+
+    /// Gives power back.
+    fn power_on(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.with(py, |session| session.power_on())
+    }
+
+    /// Ends its use; what it has is freed when its pools and threads are closed. A second time does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.close(py, |session| {
+            session.take();
+            Ok(())
+        })
+    }
+
+    /// False while it has none.
+    fn has_power(&self, py: Python<'_>) -> PyResult<bool> {
+        self.session.with(py, |session| Ok(session.has_power()))
+    }
+
+    /// Makes a pool, and opens it.
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn pool_create(
+        &self,
+        py: Python<'_>,
+        place: u64,
+        bytes: u64,
+        name: &str,
+        mechanism: &str,
+        threads: u8,
+        log_bytes: u64,
+        spare_pages: u64,
+        offload: bool,
+        fence: &str,
+        number: u8,
+        engine_recovers: bool,
+    ) -> PyResult<PmPool> {
+        let layout = Layout {
+            name: name.into(),
+            mechanism: mechanism.parse().map_err(raise)?,
+            threads,
+            log_bytes,
+            spare_pages,
+        };
+        let usage = usage(offload, fence, number, engine_recovers)?;
+        self.pool(py, |session| session.create(place, bytes, &layout, usage))
+    }
+
+    /// Opens a pool, and recovers it.
+    #[allow(clippy::too_many_arguments)] // keyword arguments in Python
+    fn pool_open(
+        &self,
+        py: Python<'_>,
+        place: u64,
+        name: &str,
+        offload: bool,
+        fence: &str,
+        number: u8,
+        engine_recovers: bool,
+    ) -> PyResult<PmPool> {
+        let usage = usage(offload, fence, number, engine_recovers)?;
+        self.pool(py, |session| session.open(place, name, usage))
+    }
+}
+
+/// A pool that is open.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct PmPool {
+    pool: Part<SessionPool>,
+}
+
+#[pymethods]
+impl PmPool {
+    /// Bytes of it.
+    fn bytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.pool.with(py, |pool| Ok(pool.bytes()))
+    }
+
+    /// Compares its metadata; as JSON, what was found.
+    fn check(&self, py: Python<'_>) -> PyResult<String> {
+        let found = self.pool.with(py, |pool| pool.check())?;
+        let found = json!({
+            "objects": found.objects, "bytes": found.bytes, "generation": found.generation,
+        });
+        Ok(found.to_string())
+    }
+
+    /// Lets it grow to so many bytes.
+    fn resize(&self, py: Python<'_>, bytes: u64) -> PyResult<()> {
+        self.pool.with(py, |pool| pool.resize(bytes))
+    }
+
+    /// A thread that works on it, on a CPU.
+    fn thread(&self, py: Python<'_>, cpu: usize) -> PyResult<PmThread> {
+        let thread = self.pool.with(py, |pool| pool.thread(cpu))?;
+        let thread = Part::new(&self.pool.alone, "thread", thread);
+        Ok(PmThread { thread })
+    }
+
+    /// Ends its use; a second time does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.pool.close(py, |pool| {
+            if let Some(open) = pool {
+                open.clone().close()?;
+            }
+            *pool = None;
+            Ok(())
+        })
+    }
+}
+
+/// A thread of a pool.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct PmThread {
+    thread: Part<SessionThread>,
+}
+
+#[pymethods]
+impl PmThread {
+    /// Begins a transaction.
+    fn begin(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.begin())
+    }
+
+    /// All of the transaction stays.
+    fn commit(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.commit())
+    }
+
+    /// Nothing of the transaction stays.
+    fn abort(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.abort())
+    }
+
+    /// It can't be committed any more.
+    fn fail(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.fail())
+    }
+
+    /// True while a transaction is under way.
+    fn is_active(&self, py: Python<'_>) -> PyResult<bool> {
+        self.thread.with(py, |thread| Ok(thread.is_active()))
+    }
+
+    /// A range is going to be changed.
+    fn add_range(&self, py: Python<'_>, offset: u64, length: u64) -> PyResult<()> {
+        self.thread
+            .with(py, |thread| thread.add_range(offset, length))
+    }
+
+    /// Stores bytes.
+    fn write(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.write(offset, data))
+    }
+
+    /// Reads bytes.
+    fn read<'py>(
+        &self,
+        py: Python<'py>,
+        offset: u64,
+        length: usize,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        self.thread
+            .with(py, |thread| thread.within(offset, length))?;
+        let mut out = zeroed(length)?;
+        self.thread
+            .with(py, |thread| thread.read(offset, &mut out))?;
+        Ok(PyBytes::new(py, &out))
+    }
+
+    /// Room for an object; its offset.
+    fn alloc(&self, py: Python<'_>, bytes: u64) -> PyResult<u64> {
+        self.thread.with(py, |thread| thread.alloc(bytes))
+    }
+
+    /// Gives an object back.
+    fn free(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.free(offset))
+    }
+
+    /// What the pool's root points to; 0 is nothing.
+    fn root(&self, py: Python<'_>) -> PyResult<u64> {
+        self.thread.with(py, |thread| thread.root())
+    }
+
+    /// Lets the root point to an object.
+    fn set_root(&self, py: Python<'_>, offset: u64) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.set_root(offset))
+    }
+
+    /// Waits for the engine.
+    fn finish(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.with(py, |thread| thread.finish())
+    }
+
+    /// What it has done, as JSON; times in ps.
+    fn counts(&self, py: Python<'_>) -> PyResult<String> {
+        let counts = self.thread.with(py, |thread| Ok(thread.counts()))?;
+        let counts = json!({
+            "transactions": counts.transactions, "aborts": counts.aborts, "fences": counts.fences, "orders": counts.orders,
+            "lines": counts.lines, "copied_bytes": counts.copied, "records": counts.records, "payload_bytes": counts.payload,
+            "commands": counts.commands, "allocations": counts.allocations, "time_ps": counts.time.0,
+            "consistency_ps": counts.consistency.0,
+        });
+        Ok(counts.to_string())
+    }
+
+    /// Ends it; a transaction that is under way is aborted. A second time does nothing.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        self.thread.close(py, |thread| {
+            thread.take();
+            Ok(())
+        })
+    }
+}

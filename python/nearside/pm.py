@@ -1,0 +1,301 @@
+"""Persistent memory on a simulated host in this process: pools, transactions, losses of power.
+
+    from nearside import pm
+
+    with pm.System() as system:
+        pool = system.create(place=0, length=8 << 20, name="notes", offload=True)
+        with pool.thread() as thread:
+            with thread.transaction():
+                at = thread.alloc(5)
+                thread.write(at, b"hello")
+                thread.set_root(at)
+        system.power_cut()
+        system.power_on()
+        pool = system.open(place=0, name="notes", offload=True)  # recovers it
+        with pool.thread() as thread:
+            assert thread.read(thread.root(), 5) == b"hello"
+
+Offsets and lengths are bytes; offsets of objects count from their pool's start. Times are simulated. What can't be
+done, or can't be asked for, is a `NearsideError` of one line; calls of several Python threads wait for each other.
+"""
+
+from __future__ import annotations
+
+import json
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
+
+from nearside import _native
+from nearside._native import NearsideError
+from nearside.device import Design, as_text
+
+MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
+FENCES = ("read_back", "posted", "completion")
+# Moved by one call of the native module: signals are heard between two.
+PIECE = 1 << 20
+
+Buffer = bytes | bytearray | memoryview
+
+
+def _bytes(data: Buffer) -> bytes:
+    return memoryview(data).tobytes()
+
+
+class System:
+    """A host with one device, whose media are lost when this is closed, unless the design has a file for them.
+
+    `design` is one with the engine `nearpm` where mechanisms are offloaded. `host` is a profile of hosts/ by name or
+    path: "nearpm" (PM behind PCIe, 436 ns a load), "optane-dimm", "cxl", "numa", ...; None is that of the design.
+    `engine` simulates the device: "fast", or "rtl", which is compiled first.
+    """
+
+    def __init__(self, design: str | Design = "nearpm", *, host: str | None = "nearpm", engine: str = "fast") -> None:
+        if not isinstance(design, Design):
+            design = Design.load(design)
+        if host is not None:
+            design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
+        self.design = design
+        self.native = _native.PmSystem(design.native, as_text("engine", engine))
+        self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends its use, and closes its threads and pools; a second time does nothing."""
+        try:
+            for part in sorted(self._parts, key=lambda part: isinstance(part, Pool)):
+                part.close()
+        finally:
+            self.native.close()
+
+    @property
+    def now_ns(self) -> float:
+        """The present simulated time, ns."""
+        return self.native.now_ps() / 1000
+
+    @property
+    def window_bytes(self) -> int:
+        """Bytes of the device's PM window, where pools lie."""
+        return self.native.window_bytes()
+
+    @property
+    def has_power(self) -> bool:
+        """False from a loss of power on, until `power_on`."""
+        return self.native.has_power()
+
+    def power_cut(self, *, devices_too: bool = True) -> int:
+        """The power fails now, or has when it was ordered to; returns how many lines of stores the host has lost.
+
+        `devices_too` false: the devices first take all that was posted to them.
+        """
+        return self.native.power_cut("all" if devices_too else "host")
+
+    def power_cut_after(self, ns: float) -> None:
+        """The power fails so many simulated ns later, in the middle of whatever is under way then: its call raises."""
+        if not 0 <= ns <= 1e15:
+            raise NearsideError(f"ns = {ns}: allowed are 0 to 1e15")
+        self.native.power_cut_after(round(ns * 1000))
+
+    def power_on(self) -> None:
+        """Power is back. Pools and threads of before are void: open the pools again, which recovers them."""
+        self.native.power_on()
+
+    def load(self, offset: int, length: int) -> bytes:
+        """Bytes of the window, past the CPU's cache: for what is no pool."""
+        if length < 0:
+            raise NearsideError(f"length = {length}: allowed are 0 and more")
+        starts = range(0, length, PIECE)
+        return b"".join(self.native.load(offset + at, min(PIECE, length - at)) for at in starts)
+
+    def store(self, offset: int, data: Buffer) -> None:
+        """Stores bytes of the window, and returns when they are persistent: for what is no pool."""
+        data = _bytes(data)
+        for at in range(0, len(data), PIECE):
+            self.native.store(offset + at, data[at : at + PIECE])
+
+    def create(
+        self,
+        place: int,
+        length: int,
+        name: str,
+        *,
+        mechanism: str = "undo",
+        threads: int = 4,
+        log_bytes: int = 64 << 10,
+        spare_pages: int = 64,
+        offload: bool = False,
+        fence: str = "read_back",
+        number: int = 0,
+        engine_recovers: bool = False,
+    ) -> Pool:
+        """Makes a pool of `length` bytes at `place` of the window, both multiples of 4096, and opens it.
+
+        What stood there is lost. `name`, 1 to 47 bytes, says what the program keeps there. `mechanism` makes
+        transactions whole: "undo", "redo", "checkpoint", "shadow". `threads`, 1 to 16, may use it at a time, each with
+        a log of `log_bytes`, a multiple of 4096. `spare_pages` of 4 KiB are for the copies of "shadow": as many as a
+        transaction may change. The others are as for `open`.
+        """
+        made_of = (as_text("name", name), as_text("mechanism", mechanism), threads, log_bytes, spare_pages)
+        usage = (offload, as_text("fence", fence), number, engine_recovers)
+        return Pool(self, self.native.pool_create(place, length, *made_of, *usage))
+
+    def open(
+        self,
+        place: int,
+        name: str,
+        *,
+        offload: bool = False,
+        fence: str = "read_back",
+        number: int = 0,
+        engine_recovers: bool = False,
+    ) -> Pool:
+        """Opens a pool: transactions that were under way are brought to their end or their start.
+
+        `offload`: the device's engine does the mechanism's work, and has the pool by a `number`, 0 to 15, the same each
+        time. A fence waits until a load from the device has come back ("read_back"), until the host's root complex has
+        taken all ("posted": behind PCIe what was committed may be lost), or until the device has told that it has taken
+        all ("completion"). `engine_recovers`: the engine recovers its logs, else the CPU.
+        """
+        usage = (offload, as_text("fence", fence), number, engine_recovers)
+        return Pool(self, self.native.pool_open(place, as_text("name", name), *usage))
+
+
+class Pool:
+    """A pool that is open."""
+
+    def __init__(self, system: System, native: _native.PmPool) -> None:
+        self.system = system
+        self.native = native
+        system._parts.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends its use; a second time does nothing. No thread may have it, unless the power has failed."""
+        self.native.close()
+
+    @property
+    def length(self) -> int:
+        """Bytes of it."""
+        return self.native.bytes()
+
+    def check(self) -> dict[str, Any]:
+        """Compares its metadata with each other and with what is known; no transaction may be under way.
+
+        "objects": offset and bytes of each; "bytes" of the pool; "generation": 1, and 1 more for each growth.
+        """
+        return json.loads(self.native.check())
+
+    def resize(self, length: int) -> None:
+        """Lets it grow to so many bytes, a multiple of 4096. No thread may have it; with "shadow" it keeps its size."""
+        self.native.resize(length)
+
+    def thread(self, cpu: int = 0) -> Thread:
+        """A thread that works on it with a log of its own, on a CPU of the host, 0 to 63."""
+        return Thread(self, self.native.thread(cpu))
+
+
+class Thread:
+    """A thread of a pool. What is changed within `with thread.transaction():` stays as a whole, or not at all."""
+
+    def __init__(self, pool: Pool, native: _native.PmThread) -> None:
+        self.pool = pool
+        self.native = native
+        self._depth = 0
+        pool.system._parts.add(self)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends it; a transaction that is under way is aborted. A second time does nothing."""
+        self.native.close()
+
+    @contextmanager
+    def transaction(self) -> Iterator[Thread]:
+        """Commits at its end: all of it is persistent behind the `with`. An exception aborts it, and goes on.
+
+        One within another is part of that: an exception that leaves it makes the outermost abort, which says so at its
+        end if the exception was caught before. Where pages are protected ("checkpoint", "shadow") a second one of the
+        pool is refused. A commit that raises has aborted, unless the power has failed: then what was committed is there
+        after recovery, or nothing of it.
+        """
+        outermost = self._depth == 0
+        if outermost:
+            self.native.begin()
+        self._depth += 1
+        try:
+            yield self
+        except BaseException:
+            self._depth -= 1
+            try:
+                self.native.abort() if outermost else self.native.fail()
+            except NearsideError as error:
+                # Without power, or when the thread was closed within, there is nothing left to abort.
+                if self._is_usable():
+                    raise NearsideError(f"the transaction could not be aborted: {error}") from error
+            raise
+        self._depth -= 1
+        if outermost:
+            self.native.commit()
+
+    def _is_usable(self) -> bool:
+        try:
+            return self.pool.system.has_power and self.native.is_active()
+        except NearsideError:
+            return False
+
+    def alloc(self, length: int) -> int:
+        """Room for an object of up to 4,128,768 bytes, in a transaction; its offset. What stands there is left over."""
+        return self.native.alloc(length)
+
+    def free(self, offset: int) -> None:
+        """Gives an object back when the transaction commits."""
+        self.native.free(offset)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Bytes of an object, as the transaction has them if one is under way."""
+        return self.native.read(offset, length)
+
+    def write(self, offset: int, data: Buffer) -> None:
+        """Stores bytes of an object, in a transaction."""
+        self.native.write(offset, _bytes(data))
+
+    def add_range(self, offset: int, length: int) -> None:
+        """Says that a range is going to be changed, so that it is kept as a whole and not piece by piece."""
+        self.native.add_range(offset, length)
+
+    def root(self) -> int:
+        """Offset of the object that the pool's root points to; 0: none."""
+        return self.native.root()
+
+    def set_root(self, offset: int) -> None:
+        """Lets the pool's root point to an object, in a transaction."""
+        self.native.set_root(offset)
+
+    def finish(self) -> None:
+        """Waits until the engine has done all that was left to it; an error if it has refused any of it."""
+        self.native.finish()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """What it has done since it began.
+
+        "transactions", "aborts", "fences", "orders" (fences that only order a command behind stores), "lines" flushed,
+        "copied_bytes", "records", "payload_bytes", "commands", "allocations"; "time_ps" within transactions, simulated,
+        and "consistency_ps", the part of it that is there for crash consistency only.
+        """
+        return json.loads(self.native.counts())

@@ -1,0 +1,261 @@
+"""Persistent memory from Python: transactions, losses of power and recovery, by the CPU and by the device."""
+
+from __future__ import annotations
+
+import re
+import struct
+import textwrap
+import threading
+from pathlib import Path
+
+import pytest
+from nearside import NearsideError, pm
+
+PLACE, BYTES = 1 << 20, 8 << 20
+BY = [pytest.param(False, id="cpu"), pytest.param(True, id="device")]
+
+
+@pytest.fixture
+def system():
+    with pm.System() as system:
+        yield system
+
+
+def put(thread: pm.Thread, data: bytes) -> int:
+    with thread.transaction():
+        at = thread.alloc(len(data))
+        thread.write(at, data)
+        thread.set_root(at)
+    return at
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_what_is_committed_stays_and_nothing_else(system, mechanism, offload):
+    pool = system.create(PLACE, BYTES, "notes", mechanism=mechanism, offload=offload)
+    thread = pool.thread()
+    at = put(thread, b"old" * 100)
+
+    def abort() -> None:
+        with thread.transaction():
+            thread.write(at, b"aborted")
+            thread.free(at)
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        abort()
+    assert thread.read(at, 300) == b"old" * 100
+    counts = thread.counts
+    assert (counts["transactions"], counts["aborts"], counts["allocations"]) == (1, 1, 1)
+    assert (counts["commands"] > 0) is offload
+    assert 0 < counts["consistency_ps"] <= counts["time_ps"] <= system.now_ns * 1000
+
+    def lose_power() -> None:
+        with thread.transaction():
+            thread.write(at, b"new" * 50)
+            thread.alloc(64)
+            system.power_cut(devices_too=False)
+
+    with pytest.raises(NearsideError, match="power"):
+        lose_power()
+    assert not system.has_power
+    system.power_on()
+    with pytest.raises(NearsideError, match="open it again"):
+        thread.read(at, 3)
+    thread.close()
+    pool.close()
+    pool = system.open(PLACE, "notes", offload=offload)
+    assert len(pool.check()["objects"]) == 1
+    with pool.thread() as thread:
+        assert thread.root() == at
+        assert thread.read(at, 300) == b"old" * 100
+        with thread.transaction():
+            thread.add_range(at, 300)
+            thread.write(at, b"new" * 100)
+        thread.finish()
+    system.power_cut()
+    system.power_on()
+    with system.open(PLACE, "notes", offload=offload) as pool, pool.thread() as thread:
+        assert thread.read(at, 300) == b"new" * 100
+
+
+@pytest.mark.parametrize("offload", BY)
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_power_fails_at_any_time(system, mechanism, offload):
+    """Two numbers that a transaction changes together never differ; what had returned is there."""
+    usage = {"offload": offload, "engine_recovers": offload}
+    pool = system.create(0, BYTES, "pair", mechanism=mechanism, **usage)
+    thread = pool.thread()
+    first = put(thread, struct.pack("<Q", 0) * 2)
+    done, more = 0, set()
+
+    def count() -> None:
+        nonlocal done
+        while True:
+            number = struct.pack("<Q", done + 1)
+            with thread.transaction():
+                thread.write(first, number)
+                thread.write(first + 8, number)
+            done += 1
+
+    for cut in range(8):
+        system.power_cut_after(700 * cut + 1)
+        with pytest.raises(NearsideError) as told:
+            count()
+        assert not system.has_power, told.value
+        system.power_on()
+        pool = system.open(0, "pair", **usage)
+        thread = pool.thread()
+        a, b = struct.unpack("<2Q", thread.read(first, 16))
+        assert a == b
+        assert a in (done, done + 1)
+        more.add(a - done)
+        done = a
+    assert done > 0
+    assert 0 in more, "some transaction was undone"
+
+
+@pytest.mark.parametrize("offload", BY)
+def test_nested_transactions_are_one(system, offload):
+    thread = system.create(0, BYTES, "nest", offload=offload).thread()
+    at = put(thread, b"one.two.")
+    with thread.transaction():
+        thread.write(at, b"ONE.")
+        with thread.transaction():
+            thread.write(at + 4, b"TWO.")
+    assert thread.read(at, 8) == b"ONE.TWO."
+
+    def inner() -> None:
+        with thread.transaction():
+            thread.write(at + 4, b"xxx.")
+            raise ZeroDivisionError
+
+    def outer() -> None:
+        with thread.transaction():
+            thread.write(at, b"xxx.")
+            with pytest.raises(ZeroDivisionError):
+                inner()
+            thread.write(at + 4, b"yyy.")
+
+    with pytest.raises(NearsideError, match="nested"):
+        outer()
+    assert thread.read(at, 8) == b"ONE.TWO."
+    put(thread, b"goes on")
+
+
+@pytest.mark.parametrize("offload", BY)
+def test_pools_grow_up_to_the_next_one(system, offload):
+    pool = system.create(0, BYTES, "small", offload=offload)
+    with system.create(4 * BYTES, BYTES, "next"):
+        with pool.thread() as thread:
+            at = put(thread, b"kept")
+            with pytest.raises(NearsideError, match="threads use it"):
+                pool.resize(2 * BYTES)
+        for length in (BYTES - 4096, BYTES + 1, 4 * BYTES + 4096, 0):
+            with pytest.raises(NearsideError):
+                pool.resize(length)
+        pool.resize(4 * BYTES)
+        assert (pool.length, pool.check()["generation"]) == (4 * BYTES, 2)
+    with pytest.raises(NearsideError, match="close it first"):
+        system.create(2 * BYTES, BYTES, "within")
+    with pool.thread() as thread, thread.transaction():
+        assert [thread.alloc(3 << 20) for _ in range(5)]
+    pool.close()
+    with system.open(0, "small", offload=offload) as pool, pool.thread() as thread:
+        assert thread.read(at, 4) == b"kept"
+        assert len(pool.check()["objects"]) == 6
+
+
+def test_a_fence_and_a_host_are_chosen():
+    took = {}
+    for host, fence in [("nearpm", "read_back"), ("nearpm", "posted"), ("nearpm", "completion"), ("cxl", "read_back")]:
+        with pm.System(host=host) as system, system.create(0, BYTES, "x", fence=fence) as pool, pool.thread() as thread:
+            at = put(thread, bytes(64))
+            before = thread.counts["time_ps"]
+            with thread.transaction():
+                thread.write(at, b"x" * 64)
+            took[host, fence] = thread.counts["time_ps"] - before
+    assert took["nearpm", "posted"] < took["nearpm", "read_back"]
+    assert took["cxl", "read_back"] < took["nearpm", "read_back"]
+    with pm.System() as system:
+        with pytest.raises(NearsideError, match="allowed are read_back, posted, completion"):
+            system.create(0, BYTES, "x", fence="none")
+        with pytest.raises(NearsideError, match="allowed are undo, redo, checkpoint, shadow"):
+            system.create(0, BYTES, "x", mechanism="none")
+    for name in ("nonesuch", '"', "\udc80"):
+        with pytest.raises(NearsideError):
+            pm.System(host=name)
+    with pm.System("default") as system, pytest.raises(NearsideError, match="no engine `nearpm`"):
+        system.create(0, BYTES, "x", offload=True)
+
+
+def test_a_pool_that_was_thrown_away_is_opened_again(system):
+    """Python's objects end when they like: nothing of them stays in use."""
+    for offload in (True, False, True):
+        put(system.create(0, BYTES, "gone", offload=offload).thread(), b"kept")
+        thread = system.open(0, "gone", offload=offload).thread()
+        at = thread.root()
+        transaction = thread.transaction()
+        transaction.__enter__()
+        thread.write(at, b"lost")
+        del thread, transaction
+        thread = system.open(0, "gone", offload=offload).thread()
+        assert thread.read(at, 4) == b"kept"
+        del thread
+
+
+def test_threads_wait_for_each_other(system):
+    pool = system.create(0, BYTES, "many", offload=True)
+    wrong = []
+
+    def work(cpu: int) -> None:
+        try:
+            with pool.thread(cpu) as thread:
+                for n in range(20):
+                    with thread.transaction():
+                        at = thread.alloc(64)
+                        thread.write(at, bytes([cpu, n]))
+                    if thread.read(at, 2) != bytes([cpu, n]):
+                        wrong.append((cpu, n))
+        except BaseException as error:
+            wrong.append(error)
+
+    workers = [threading.Thread(target=work, args=(cpu,)) for cpu in range(4)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join()
+    assert not wrong
+    assert len(pool.check()["objects"]) == 80
+
+
+def test_bytes_outside_of_pools(system):
+    data = bytes(range(256)) * 5000
+    system.store(4096 + 3, data)
+    assert system.load(4096 + 3, len(data)) == data
+    assert system.load(0, 0) == b""
+    for offset, length in [(system.window_bytes, 1), (-1, 1), (0, -1), (1 << 70, 4)]:
+        with pytest.raises((NearsideError, OverflowError)):
+            system.load(offset, length)
+
+
+def test_a_system_that_is_closed_keeps_nothing(system):
+    pool = system.create(0, BYTES, "x", offload=True)
+    thread = pool.thread()
+    transaction = thread.transaction()
+    transaction.__enter__()
+    for _ in range(2):
+        system.close()
+    for call in (lambda: system.load(0, 1), pool.check, thread.root):
+        with pytest.raises(NearsideError, match="is closed"):
+            call()
+
+
+def test_the_examples_of_the_documentation(capsys):
+    docs = Path(__file__).parent.parent / "docs/persistence.md"
+    blocks = re.findall(r"```python\n(from nearside import pm\n.*?)```", docs.read_text(), re.DOTALL)
+    assert len(blocks) == 1
+    indented = re.search(r"^    from nearside.*?(?=^\S)", pm.__doc__, re.DOTALL | re.MULTILINE)
+    for text in (blocks[0], textwrap.dedent(indented[0])):
+        exec(compile(text, "example", "exec"), {})
+    assert "'commands': " in capsys.readouterr().out
