@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import runpy
 import struct
+import sys
 import textwrap
 import threading
 from pathlib import Path
@@ -259,3 +261,13 @@ def test_the_examples_of_the_documentation(capsys):
     for text in (blocks[0], textwrap.dedent(indented[0])):
         exec(compile(text, "example", "exec"), {})
     assert "'commands': " in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [[], ["offload"]])
+def test_the_program_of_the_guide_says_what_the_guide_shows(capsys, monkeypatch, arguments):
+    """crates/pm-c/tests/c.rs runs the same one in C and in Rust."""
+    root = Path(__file__).parent.parent
+    program = root / "examples/transfer.py"
+    monkeypatch.setattr(sys, "argv", [str(program), *arguments])
+    runpy.run_path(str(program), run_name="__main__")
+    assert f"```\n{capsys.readouterr().out}```" in (root / "docs/crash-consistency.md").read_text()

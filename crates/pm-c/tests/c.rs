@@ -20,6 +20,14 @@ fn said(output: &Output) -> String {
 
 /// Builds an example and runs it; what it has said.
 fn run(name: &str, arguments: &[&str]) -> String {
+    run_source(
+        &folder().join(format!("examples/{name}.c")),
+        name,
+        arguments,
+    )
+}
+
+fn run_source(source: &Path, name: &str, arguments: &[&str]) -> String {
     let program = library().join(format!("nearside_pm_{name}"));
     let built = Command::new("cc")
         .args([
@@ -32,7 +40,7 @@ fn run(name: &str, arguments: &[&str]) -> String {
         ])
         .arg("-I")
         .arg(folder().join("include"))
-        .arg(folder().join(format!("examples/{name}.c")))
+        .arg(source)
         .arg("-o")
         .arg(&program)
         .arg("-L")
@@ -60,6 +68,20 @@ fn a_c_program_loses_power_and_has_what_it_committed() {
         assert!(text.contains("20 losses of power: all whole"), "{text}");
         let offloaded = !text.contains(" 0 commands");
         assert_eq!(offloaded, !arguments.is_empty(), "{text}");
+    }
+}
+
+/// What the guide shows is what the program says, in C and in Rust; tests/test_pm.py runs that in Python.
+#[test]
+fn the_program_of_the_guide_says_what_the_guide_shows() {
+    let root = folder().join("../..");
+    let guide = std::fs::read_to_string(root.join("docs/crash-consistency.md")).unwrap();
+    let rust = library().parent().unwrap().join("examples/transfer");
+    for arguments in [&[][..], &["offload"]] {
+        let c = run_source(&root.join("examples/transfer.c"), "transfer", arguments);
+        let ran = Command::new(&rust).args(arguments).output().unwrap();
+        assert_eq!(said(&ran), c);
+        assert!(guide.contains(&format!("```\n{c}```")), "{c}");
     }
 }
 
