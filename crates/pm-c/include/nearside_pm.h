@@ -130,7 +130,7 @@ typedef struct {
 } nspm_counts;
 int nspm_thread_counts(nspm_thread thread, nspm_counts *out);
 
-/* ---- the engine's commands by the names of the NearPM paper (ASPLOS 2023, table 2) ----
+/* ---- the engine's commands by the names of the NearPM paper (EuroSys 2023, table 2) ----
  *
  * Each is one command of hw/engine/nearpm, and returns when it has ended. Pools here are ranges of the window that NearPM_pool_map has given to
  * the engine; addresses are offsets in them. The paper's arguments come first, then those that it leaves open. A pool of nspm_pool_create with

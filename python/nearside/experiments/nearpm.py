@@ -7,10 +7,12 @@ from typing import Any
 
 from nearside import _native
 from nearside.device import Design
-from nearside.experiments.registry import Run
+from nearside.experiments.registry import Row, Run, plot
 
 TITLE = "Seneviratne et al., NearPM (EuroSys 2023)"
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
+# Those that the paper has figures for.
+PAPER_MECHANISMS = ("undo", "checkpoint", "shadow")
 # Sections 8.2.1, 8.2.3 and 8.2.4: means over the paper's workloads.
 PAPER_COPY = {64: 1.13, 16384: 5.57}
 PAPER_REGIONS = {"undo": 6.9, "checkpoint": 4.3, "shadow": 9.8}
@@ -56,3 +58,35 @@ def transactions(
         of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.engine, run.build
     )
     return json.loads(text)
+
+
+def inserts(run: Run, mechanism: str) -> int:
+    """How many insertions: with pages of 4 KiB each takes several times as long."""
+    return run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)
+
+
+def designs_and_mechanisms(run: Run) -> list[tuple[str, str]]:
+    """The cases of experiments that have a row for each design and mechanism."""
+    return [(design, mechanism) for design in run.parameters["designs"] for mechanism in MECHANISMS]
+
+
+def speed_ups_by_mechanism(
+    rows: list[Row], title: str, paper: dict[str, float], more: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
+    """A plot of each design: durable and relaxed, beside the paper's. `more`: names of limits, and their columns."""
+    out = []
+    for design in dict.fromkeys(row["design"] for row in rows):
+        own = [row for row in rows if row["design"] == design]
+        series = [{"name": name, "of": "ours", "y": [row[name] for row in own]} for name in ("durable", "relaxed")]
+        series.append({"name": "NearPM", "of": "paper", "y": [paper.get(row["mechanism"]) for row in own]})
+        for name, column in (more or {}).items():
+            series.append({"name": name, "of": "limit", "y": [row[column] for row in own]})
+        names = [row["mechanism"] for row in own]
+        out.append(plot(f"{title}, {design}", names, series, x_label="mechanism", y_label="x, simulated", kind="bars"))
+    return out
+
+
+def speed_ups_by(rows: list[Row], column: str, title: str) -> list[dict[str, Any]]:
+    """A plot of each mechanism's speed-up, a column called as it is, by another column."""
+    series = [{"name": name, "of": "ours", "y": [row[name] for row in rows]} for name in PAPER_MECHANISMS]
+    return [plot(title, [row[column] for row in rows], series, x_label=column, y_label="x, simulated")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure
 
 # Who makes a transaction whole, and what its fences wait for.
 WHO = {
@@ -17,14 +17,10 @@ WHO = {
 PARTS = ("fences_ns", "copies_ns", "flushes_ns", "commands_ns")
 
 
-def cases(run: Run) -> list[tuple[str, str]]:
-    return [(design, mechanism) for design in run.parameters["designs"] for mechanism in nearpm.MECHANISMS]
-
-
 def measure(run: Run, case: tuple[str, str]) -> Row:
     design, mechanism = case
     of = nearpm.design(run, design)
-    inserts = run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)
+    inserts = nearpm.inserts(run, mechanism)
     took = {
         who: nearpm.transactions(run, of, mechanism, offloaded, fence, inserts)
         for who, (offloaded, fence) in WHO.items()
@@ -58,18 +54,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
-    out = []
-    for design in dict.fromkeys(row["design"] for row in rows):
-        own = [row for row in rows if row["design"] == design]
-        series = [
-            {"name": "durable", "of": "ours", "y": [row["durable"] for row in own]},
-            {"name": "relaxed", "of": "ours", "y": [row["relaxed"] for row in own]},
-            {"name": "NearPM", "of": "paper", "y": [nearpm.PAPER_REGIONS.get(row["mechanism"]) for row in own]},
-        ]
-        names = [row["mechanism"] for row in own]
-        title = f"Figure 15: regions of crash consistency, speed-up, {design}"
-        out.append(plot(title, names, series, x_label="mechanism", y_label="x, simulated", kind="bars"))
-    return out
+    title = "Figure 15: regions of crash consistency, speed-up"
+    return nearpm.speed_ups_by_mechanism(rows, title, nearpm.PAPER_REGIONS)
 
 
 EXPERIMENT = Experiment(
@@ -88,7 +74,7 @@ EXPERIMENT = Experiment(
     ),
     quick={"inserts": 200, "designs": ["nearpm-paper"]},
     full={"inserts": 2000, "designs": ["nearpm-paper", "nearpm"]},
-    cases=cases,
+    cases=nearpm.designs_and_mechanisms,
     measure=measure,
     figures=figures,
     plots=plots,

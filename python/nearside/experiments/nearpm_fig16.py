@@ -5,20 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+from nearside.experiments.registry import Experiment, Row, Run, figure
 
 # What the paper's programs spend on crash consistency, by the mechanism that it names; redo logs are logs, too.
 SHARE = nearpm.PAPER_SHARE | {"redo": nearpm.PAPER_SHARE["undo"]}
 
 
-def cases(run: Run) -> list[tuple[str, str]]:
-    return [(design, mechanism) for design in run.parameters["designs"] for mechanism in nearpm.MECHANISMS]
-
-
 def measure(run: Run, case: tuple[str, str]) -> Row:
     design, mechanism = case
     of = nearpm.design(run, design)
-    inserts = run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)
+    inserts = nearpm.inserts(run, mechanism)
     plain = nearpm.transactions(run, of, mechanism, False, "read_back", inserts)
     region = plain["consistency_ns"]
     work = max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
@@ -57,19 +53,8 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
-    out = []
-    for design in dict.fromkeys(row["design"] for row in rows):
-        own = [row for row in rows if row["design"] == design]
-        series = [
-            {"name": "durable", "of": "ours", "y": [row["durable"] for row in own]},
-            {"name": "relaxed", "of": "ours", "y": [row["relaxed"] for row in own]},
-            {"name": "NearPM", "of": "paper", "y": [nearpm.PAPER_ALONE.get(row["mechanism"]) for row in own]},
-            {"name": "1/(1-f)", "of": "limit", "y": [row["bound"] for row in own]},
-        ]
-        names = [row["mechanism"] for row in own]
-        title = f"Figure 16: whole programs, speed-up, {design}"
-        out.append(plot(title, names, series, x_label="mechanism", y_label="x, simulated", kind="bars"))
-    return out
+    title = "Figure 16: whole programs, speed-up"
+    return nearpm.speed_ups_by_mechanism(rows, title, nearpm.PAPER_ALONE, {"1/(1-f)": "bound"})
 
 
 EXPERIMENT = Experiment(
@@ -86,7 +71,7 @@ EXPERIMENT = Experiment(
     ),
     quick={"inserts": 200, "designs": ["nearpm-paper"]},
     full={"inserts": 2000, "designs": ["nearpm-paper", "nearpm"]},
-    cases=cases,
+    cases=nearpm.designs_and_mechanisms,
     measure=measure,
     figures=figures,
     plots=plots,

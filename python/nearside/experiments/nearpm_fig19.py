@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
-
-MECHANISMS = ("undo", "checkpoint", "shadow")
+from nearside.experiments.registry import Experiment, Row, Run, figure
 
 
 def cases(run: Run) -> list[int]:
@@ -19,8 +17,8 @@ def measure(run: Run, units: int) -> Row:
     one = f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {units}, unit_lines = 213 }}\n'
     of = nearpm.design(run, more=one)
     row: Row = {"units": units}
-    for mechanism in MECHANISMS:
-        inserts = run.parameters["inserts"] // (1 if mechanism == "undo" else 4)
+    for mechanism in nearpm.PAPER_MECHANISMS:
+        inserts = nearpm.inserts(run, mechanism)
         cpu, engine = (
             nearpm.transactions(run, of, mechanism, offloaded, fence, inserts)
             for offloaded, fence in ((False, "read_back"), (True, "read_back"))
@@ -33,14 +31,12 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
     return [
         figure(f"{mechanism}.{row['units']}", f"{mechanism}, {row['units']} units: speed-up", row[mechanism], "x")
         for row in rows
-        for mechanism in MECHANISMS
+        for mechanism in nearpm.PAPER_MECHANISMS
     ]
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
-    series = [{"name": name, "of": "ours", "y": [row[name] for row in rows]} for name in MECHANISMS]
-    units = [row["units"] for row in rows]
-    return [plot("Figure 19: speed-up by units", units, series, x_label="units", y_label="x, simulated")]
+    return nearpm.speed_ups_by(rows, "units", "Figure 19: speed-up by units")
 
 
 EXPERIMENT = Experiment(

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.registry import Experiment, Row, Run, figure, plot
-
-MECHANISMS = ("undo", "checkpoint", "shadow")
+from nearside.experiments.registry import Experiment, Row, Run, figure
 
 
 def cases(run: Run) -> list[int]:
@@ -17,8 +15,8 @@ def cases(run: Run) -> list[int]:
 def measure(run: Run, threads: int) -> Row:
     of = nearpm.design(run)
     row: Row = {"threads": threads}
-    for mechanism in MECHANISMS:
-        inserts = run.parameters["inserts"] // (1 if mechanism == "undo" else 4)
+    for mechanism in nearpm.PAPER_MECHANISMS:
+        inserts = nearpm.inserts(run, mechanism)
         cpu, engine = (
             nearpm.transactions(run, of, mechanism, offloaded, "read_back", inserts, threads=threads)["per_us"]
             for offloaded in (False, True)
@@ -31,7 +29,7 @@ def measure(run: Run, threads: int) -> Row:
 def figures(rows: list[Row]) -> list[dict[str, Any]]:
     out = []
     for row in rows:
-        for mechanism in MECHANISMS:
+        for mechanism in nearpm.PAPER_MECHANISMS:
             what, name = f"{mechanism}, {row['threads']} threads", f"{mechanism}.{row['threads']}"
             out.append(figure(f"{name}.speed_up", f"{what}: speed-up", row[mechanism], "x"))
             rate = f"{what}: transactions a microsecond"
@@ -41,9 +39,7 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
-    series = [{"name": name, "of": "ours", "y": [row[name] for row in rows]} for name in MECHANISMS]
-    threads = [row["threads"] for row in rows]
-    return [plot("Figure 20: speed-up by threads", threads, series, x_label="threads", y_label="x, simulated")]
+    return nearpm.speed_ups_by(rows, "threads", "Figure 20: speed-up by threads")
 
 
 EXPERIMENT = Experiment(
