@@ -8,22 +8,35 @@ package nearpm_pkg;
   parameter int unsigned QueueLines = 64;
   /// Counts of things in the hook are taken modulo 128.
   parameter int unsigned CountBits = 7;
+`ifdef NEARPM_SMALL
+  // As few as a proof can have: formal/peers_proof.sv.
+  parameter int unsigned Pools = 2;
+  parameter int unsigned Threads = 2;
+  parameter int unsigned ThreadBits = 1;
+  parameter int unsigned LogBits = 2;
+  parameter int unsigned MediaBits = 32;
+  parameter int unsigned Devices = 2;
+  parameter int unsigned DeviceBits = 1;
+  parameter int unsigned SequenceBits = 2;
+`else
   /// Pools, and threads of each; a log is 16 * pool + thread.
   parameter int unsigned Pools = 16;
   parameter int unsigned Threads = 16;
   parameter int unsigned ThreadBits = 4;
   parameter int unsigned LogBits = 8;
-  /// Most bytes of a copy.
-  parameter int unsigned MaxBytes = 65536;
-  /// Bits of an address of the media, and of the number of a 64-byte line of it.
+  /// Bits of an address of the media.
   parameter int unsigned MediaBits = 44;
-  parameter int unsigned LineBits = MediaBits - 6;
-  /// Bytes at the end of the media that are the engine's alone.
-  parameter int unsigned ReservedBytes = 128 * 1024;
   /// Devices that a transaction can span, and bits of its number then.
   parameter int unsigned Devices = 4;
   parameter int unsigned DeviceBits = 2;
   parameter int unsigned SequenceBits = 48;
+`endif
+  /// Most bytes of a copy.
+  parameter int unsigned MaxBytes = 65536;
+  /// Bits of the number of a 64-byte line of the media.
+  parameter int unsigned LineBits = MediaBits - 6;
+  /// Bytes at the end of the media that are the engine's alone.
+  parameter int unsigned ReservedBytes = 128 * 1024;
   /// Where in a peer's registers it is told what has been completed here: 64 bits for each device.
   parameter logic [11:0] PeersDone = 12'h1C0;
 
