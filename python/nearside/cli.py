@@ -33,6 +33,7 @@ Examples:
   nearside fuzz                  random and malformed commands against a reference model
   nearside diff                  the RTL and its model do the same: random sequences into both
   nearside crashtest btree       the power fails at many moments of a program with transactions
+  nearside timeline --plot t.png who waits for whom in transactions: CPU, units, devices
   nearside latency               where the time of a single command goes
   nearside qos                   loads, NVMe and engines beside each other
   nearside sort t.parquet --by "a, b desc" -o s.parquet   a table, sorted by the engines of devices
@@ -648,6 +649,40 @@ def crashtest(
     if wrong:
         names = ", ".join(f"{doc['workload']} {doc['mechanism']} by the {doc['by']}" for doc in wrong)
         raise NearsideError(f"without {without} no violation was found: {names}")
+
+
+@app.command(epilog="Example: nearside timeline checkpoint --objects 3 --bytes 4096 --plot timeline.png")
+def timeline(
+    mechanism: Annotated[
+        str, typer.Argument(metavar="undo|redo|checkpoint|shadow", help="What makes a transaction whole.")
+    ] = "undo",
+    objects: Annotated[int, typer.Option(help="Objects that a transaction changes.", min=1, max=8)] = 2,
+    size: Annotated[int, typer.Option("--bytes", help="Bytes of each, a multiple of 8.", min=8, max=16384)] = 1024,
+    transactions: Annotated[int, typer.Option(help="Transactions, one after another.", min=1, max=8)] = 2,
+    plot: Annotated[Path | None, typer.Option(help="Draw it here (*.png, *.svg).")] = None,
+    design: DesignOption = "nearpm-paper",
+    as_json: JsonOption = False,
+) -> None:
+    """What CPU, units and devices do during transactions, and who waits for whom, in each way to run them.
+
+    After NearPM's figures 5 and 6, on the engine fast. A fence is a wait of the CPU for what it has sent.
+    """
+    from nearside import plots
+    from nearside import timeline as drawing
+    from nearside.device import Design
+
+    if plot is not None:
+        plots.check(plot)
+    loaded = Design.load(design)
+    files.check_apart([plot], loaded.files)
+    doc = drawing.measure(loaded, mechanism, objects, size, transactions)
+    if plot is not None:
+        plots.timeline(doc, plot)
+        doc["plot"] = str(plot)
+    if as_json:
+        print_json(doc)
+    else:
+        drawing.print_table(doc)
 
 
 def _crashtest_program(

@@ -215,10 +215,53 @@ def sort(trace: dict[str, Any], path: Path) -> None:
     _save(figure, path)
 
 
-def _save(figure: Any, path: Path) -> None:
+def timeline(doc: dict[str, Any], path: Path) -> None:
+    """A picture for each way to run the transactions, with a row for the CPU and each unit that works."""
+    import matplotlib
+
+    matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    figure.tight_layout()
+    from nearside.timeline import CPU, CPU_COLOURS
+
+    rows = doc["rows"]
+    spans = [span for row in rows for span in row["spans"]]
+    operations = dict.fromkeys(span["what"] for span in spans if span["who"] != CPU)
+    colours = CPU_COLOURS | dict(zip(operations, pyplot.get_cmap("Set2").colors, strict=False))
+    people = [list(dict.fromkeys(span["who"] for span in sorted(row["spans"], key=_person))) for row in rows]
+    heights = [len(names) + 0.6 for names in people]
+    shape = {"figsize": (11, 0.32 * sum(heights) + 1.8), "sharex": True, "gridspec_kw": {"height_ratios": heights}}
+    figure, panels = pyplot.subplots(len(rows), 1, squeeze=False, **shape)
+    for axes, row, names in zip(panels[:, 0], rows, people, strict=True):
+        for span in row["spans"]:
+            begin, width = span["begin_ns"] / 1e3, (span["end_ns"] - span["begin_ns"]) / 1e3
+            axes.barh(names.index(span["who"]), width, left=begin, height=0.8, color=colours[span["what"]])
+        for mark in row["marks"]:
+            place = 0 if mark["who"] == CPU else _first(names, mark["who"])
+            style = {"begin": ">", "end": "|", "told": "^", "deleted": "x"}[mark["what"]]
+            axes.plot(mark["at_ns"] / 1e3, place - 0.45, style, color="black", markersize=5, clip_on=False)
+        axes.set_yticks(range(len(names)), [literal(name) for name in names], fontsize=7)
+        axes.set_ylim(len(names) - 0.4, -0.7)
+        axes.set_title(f"{row['name']}: {row['took_ns'] / 1e3:.2f} us", fontsize=9, loc="left")
+    handles = [pyplot.Rectangle((0, 0), 1, 1, color=colour) for colour in colours.values()]
+    figure.legend(handles, list(colours), fontsize=8, ncol=len(colours), loc="upper center")
+    panels[-1, 0].set_xlabel("us, simulated; > begin, | end of a transaction, ^ tells a peer, x log deleted")
+    _save(figure, path, top=0.95)
+
+
+def _person(span: dict[str, Any]) -> str:
+    return "" if span["who"] == "CPU" else span["who"]
+
+
+def _first(names: list[str], device: str) -> int:
+    return next((place for place, name in enumerate(names) if name.startswith(device)), 0)
+
+
+def _save(figure: Any, path: Path, top: float = 1.0) -> None:
+    """Saves a figure; above `top`, of its height, nothing is moved."""
+    from matplotlib import pyplot
+
+    figure.tight_layout(rect=(0, 0, 1, top))
     try:
         drawn = io.BytesIO()
         figure.savefig(drawn, dpi=120, format=path.suffix.removeprefix(".") or "png")

@@ -5,11 +5,13 @@
 mod copy;
 mod error;
 mod platform;
+mod timeline;
 mod transactions;
 
 pub use copy::{Copied, Copies, Way};
 pub use error::{Error, Result};
 pub use platform::{Bench, Platform};
+pub use timeline::{Drawn, Mark, Span, Timeline};
 pub use transactions::{fence, Ran, Transactions};
 
 /// Hears how much has been done of how much, and stops it by answering false.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use host::Fence;
 use sim::Time;
 
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Result, Watch};
 
 /// What makes a transaction whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -137,6 +137,8 @@ pub struct Options {
     pub engine_recovers: bool,
     /// What the library's code takes.
     pub costs: Costs,
+    /// Hears what the library does for crash consistency, and when.
+    pub watch: Option<Watch>,
     /// False is the control of a crash test, which then has to find violations: nothing is kept before it is changed.
     pub snapshots: bool,
 }
@@ -151,6 +153,7 @@ impl Default for Options {
             process: 1,
             engine_recovers: false,
             costs: Costs::default(),
+            watch: None,
             snapshots: true,
         }
     }

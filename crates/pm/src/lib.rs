@@ -26,7 +26,7 @@ pub use engine::{Engine, Submitted};
 pub use error::{Error, Result};
 pub use heap::MOST_BYTES;
 pub use lock::Lock;
-pub use memory::{Counts, Spent};
+pub use memory::{Counts, Part, Spent, Watch};
 pub use pool::{Check, Pool};
 pub use thread::{Thread, Transaction};
 pub use value::{Ptr, Value};

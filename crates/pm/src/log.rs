@@ -8,7 +8,7 @@ use spec::nearpm::{
     FIRST_RECORD, LINE, MAX_BYTES,
 };
 
-use crate::memory::Memory;
+use crate::memory::{Memory, Part};
 use crate::ranges::Ranges;
 use crate::{Engine, Error, Result};
 
@@ -222,7 +222,7 @@ impl Log {
             m.spend(m.options.costs.record)?;
             offload.engine.submit(&m.cpu, &command).map(drop)
         };
-        m.timed(give, |spent| &mut spent.commands)
+        m.timed(Part::Command, give)
     }
 
     /// The log is empty, of the next generation.

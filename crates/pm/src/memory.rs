@@ -1,6 +1,7 @@
 //! A pool's bytes as one CPU sees them, and what is counted.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use host::{Cpu, Fence, Kind, Mapping};
 use sim::Time;
@@ -19,6 +20,33 @@ pub struct Spent {
     pub flushes: Time,
     /// Commands to the engine.
     pub commands: Time,
+}
+
+/// What code that is there for crash consistency does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Part {
+    /// A fence.
+    Fence,
+    /// A copy of old or new bytes.
+    Copy,
+    /// Write-backs of lines.
+    Flush,
+    /// A command to the engine.
+    Command,
+}
+
+/// Hears of each part, when it began and when it ended: [`Options::watch`](crate::Options::watch).
+pub type Watch = Arc<dyn Fn(Part, Time, Time) + Send + Sync>;
+
+impl Spent {
+    fn of(&mut self, part: Part) -> &mut Time {
+        match part {
+            Part::Fence => &mut self.fences,
+            Part::Copy => &mut self.copies,
+            Part::Flush => &mut self.flushes,
+            Part::Command => &mut self.commands,
+        }
+    }
 }
 
 /// What a thread has done.
@@ -137,18 +165,22 @@ impl Memory {
     /// Does something whose time is counted for itself.
     pub fn timed<R>(
         &mut self,
+        part: Part,
         what: impl FnOnce(&mut Memory) -> Result<R>,
-        count: impl FnOnce(&mut Spent) -> &mut Time,
     ) -> Result<R> {
         let begin = self.cpu.now();
         let result = what(self);
-        *count(&mut self.counts.spent) += self.cpu.now().saturating_sub(begin);
+        let end = self.cpu.now();
+        *self.counts.spent.of(part) += end.saturating_sub(begin);
+        if let Some(watch) = &self.options.watch {
+            watch(part, begin, end);
+        }
         result
     }
 
     /// Reads what is going to be kept elsewhere.
     pub fn read_old(&mut self, offset: u64, out: &mut [u8]) -> Result<()> {
-        self.timed(|m| m.read(offset, out), |spent| &mut spent.copies)
+        self.timed(Part::Copy, |m| m.read(offset, out))
     }
 
     /// Copies with non-temporal stores.
@@ -161,7 +193,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(lines, |spent| &mut spent.copies)
+        self.timed(Part::Copy, lines)
     }
 
     /// `clwb` of all lines of a range.
@@ -174,7 +206,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(all, |spent| &mut spent.flushes)
+        self.timed(Part::Flush, all)
     }
 
     /// Writes the lines of a range back, and drops them: the device is going to change what stands there.
@@ -186,7 +218,7 @@ impl Memory {
             }
             Ok(())
         };
-        self.timed(all, |spent| &mut spent.flushes)
+        self.timed(Part::Flush, all)
     }
 
     /// Waits until all that was flushed or streamed is persistent.
@@ -203,7 +235,7 @@ impl Memory {
     }
 
     fn wait(&mut self, what: Fence) -> Result<()> {
-        self.timed(|m| Ok(m.cpu.fence(what)?), |spent| &mut spent.fences)
+        self.timed(Part::Fence, |m| Ok(m.cpu.fence(what)?))
     }
 
     /// A fence behind commands: these are persistent, too, as is all that was ordered before them.
@@ -215,7 +247,7 @@ impl Memory {
             return Ok(());
         };
         let look = |m: &mut Memory| engine.look_ahead(&m.cpu);
-        self.timed(look, |spent| &mut spent.commands)
+        self.timed(Part::Command, look)
     }
 
     /// Stores a line such that a crash leaves it old or new, and flushes it.

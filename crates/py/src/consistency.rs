@@ -1,6 +1,6 @@
 //! What crash consistency costs: copies and transactions of persistent memory.
 
-use consistency::{Copies, Platform, Progress, Transactions};
+use consistency::{Copies, Platform, Progress, Timeline, Transactions};
 use device::RtlOptions;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -88,4 +88,31 @@ pub fn pm_transactions(
     let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, engine, build, progress, measure)?;
     text(serde_json::to_value(ran))
+}
+
+/// What CPU and units do during transactions that change some objects each, and when. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, build=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_timeline(
+    py: Python<'_>,
+    design: &Design,
+    mechanism: &str,
+    offloaded: bool,
+    objects: u64,
+    bytes: u64,
+    transactions: u64,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let timeline = Timeline {
+        mechanism: mechanism.parse().map_err(raise)?,
+        offloaded,
+        objects,
+        bytes,
+        transactions,
+    };
+    timeline.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| timeline.measure(p, tell);
+    let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
+    text(serde_json::to_value(drawn))
 }

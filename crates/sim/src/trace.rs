@@ -120,6 +120,32 @@ pub enum TraceEvent {
     HostData,
     /// A beat of a write is accepted at the device's host port.
     HostWrite,
+    /// A unit of the crash-consistency engine begins a command. The engine `fast` tells of units, the RTL does not.
+    UnitBegins {
+        /// The unit.
+        unit: u8,
+        /// The command's line of the page.
+        command: u8,
+        /// Its operation.
+        operation: u8,
+        /// Bytes that it is about.
+        bytes: u64,
+    },
+    /// The unit is done with it.
+    UnitEnds {
+        /// The unit.
+        unit: u8,
+    },
+    /// The engine tells a peer that it has completed a transaction.
+    PeerTold {
+        /// The peer's number.
+        peer: u8,
+    },
+    /// A log's records are void, as all devices have completed its transaction.
+    LogDeleted {
+        /// 16 * pool + thread.
+        log: u8,
+    },
     /// The device lost its power: all commands are gone.
     PowerOff,
 }

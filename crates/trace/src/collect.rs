@@ -125,7 +125,11 @@ impl Collector {
             | TraceEvent::Beat { .. }
             | TraceEvent::HostRead { .. }
             | TraceEvent::HostData
-            | TraceEvent::HostWrite => {}
+            | TraceEvent::HostWrite
+            | TraceEvent::UnitBegins { .. }
+            | TraceEvent::UnitEnds { .. }
+            | TraceEvent::PeerTold { .. }
+            | TraceEvent::LogDeleted { .. } => {}
         }
     }
 

@@ -14,6 +14,7 @@ mod unit;
 use std::ops::Range;
 
 use design::engine::Plugged;
+use sim::TraceEvent;
 use spec::nearpm::{register, Command, Operation, Refusal};
 use spec::regs::nearpm::{
     control, domain, CONTROL, DOMAIN, LINES, LINES_COUNT, LINES_STRIDE, LOADS, MOST_LINES, REFUSED,
@@ -148,6 +149,12 @@ impl NearPm {
                     ..
                 }) => self.over(number, Refusal::Unmapped as u32, 0, cx),
                 Ok(Begins { number, job, .. }) => {
+                    cx.tell(now, || TraceEvent::UnitBegins {
+                        unit: unit as u8,
+                        command: number,
+                        operation: job.operation as u8,
+                        bytes: job.bytes.into(),
+                    });
                     self.with_unit(unit, cx, |unit, ports| unit.begin(number, job, ports));
                 }
                 Err(Some(later)) => return cx.plan(later, Event::Hook),
@@ -189,6 +196,7 @@ impl NearPm {
         let Some(ended) = ended.flatten() else {
             return;
         };
+        cx.tell(cx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
         if ended.result != 0 && ended.job.uses_log() {
             self.contexts.close(ended.job.log);
             if let Some(hook) = cx.hook.as_deref_mut() {
@@ -217,6 +225,7 @@ impl NearPm {
             let (place, descriptor) = self.contexts.delete(log, sequence);
             cx.memory.write(place, &descriptor.to_line());
             self.peers.all_complete(log, sequence);
+            cx.tell(cx.now, || TraceEvent::LogDeleted { log });
         }
     }
 

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 
+use sim::TraceEvent;
 use spec::nearpm::{register, Completion, DEVICES, LINE, POOLS, SEQUENCE_BITS, THREADS};
 
 use crate::cx::Cx;
@@ -185,6 +186,7 @@ impl Peers {
         };
         let place = address + register::DONE + 8 * u64::from(own);
         cx.post_write(0, place, &completion.to_word().to_le_bytes());
+        cx.tell(cx.now, || TraceEvent::PeerTold { peer });
     }
 
     /// When it looks again whether there is something to tell.

@@ -1,0 +1,270 @@
+//! What CPU, units and devices do during transactions, and who waits for whom: as the paper's figures 5 and 6.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use host::Fence;
+use pm::{Layout, Mechanism, Options, Part, Pool};
+use serde::Serialize;
+use sim::{Time, TraceEvent, TraceSink, Tracer};
+use spec::nearpm::Operation;
+
+use crate::{Error, Platform, Progress, Result};
+
+/// Bytes of the pool.
+const POOL: u64 = 32 << 20;
+/// Transactions before those that are drawn, so that caches and pages are as they are in the middle of a program.
+const BEFORE: u64 = 4;
+/// What the program computes before each of its stores.
+const WORK: Time = Time::ns(150);
+/// How long the devices are watched behind the last transaction.
+const AFTER: Time = Time::us(4);
+/// Limits of what is drawn.
+const MOST_OBJECTS: u64 = 8;
+const MOST_BYTES: u64 = 16 << 10;
+const MOST_TRANSACTIONS: u64 = 8;
+
+/// Transactions that change some objects each.
+#[derive(Clone, Copy, Debug)]
+pub struct Timeline {
+    /// What makes a transaction whole.
+    pub mechanism: Mechanism,
+    /// By the engine; else by the CPU.
+    pub offloaded: bool,
+    /// Objects that each changes, 1 to 8.
+    pub objects: u64,
+    /// Bytes of each object, a multiple of 8 up to 16 KiB.
+    pub bytes: u64,
+    /// Transactions, 1 to 8.
+    pub transactions: u64,
+}
+
+/// Something that somebody does for a while.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Span {
+    /// "CPU", or "device 0, unit 1".
+    pub who: String,
+    /// Of the CPU "program", "copy", "flush", "command" or "fence"; of a unit the operation.
+    pub what: String,
+    /// From the begin of the first transaction on, ns.
+    pub begin_ns: f64,
+    /// As `begin_ns`.
+    pub end_ns: f64,
+}
+
+/// Something that happens at a time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Mark {
+    /// "CPU", or "device 0".
+    pub who: String,
+    /// "begin" or "end" of a transaction, "told" for a device that tells a peer, "deleted" for a log's records that are void.
+    pub what: String,
+    /// From the begin of the first transaction on, ns.
+    pub at_ns: f64,
+}
+
+/// What was done, in the order of its begin.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Drawn {
+    /// From the begin of the first transaction to the end of the last one, ns.
+    pub took_ns: f64,
+    /// The part of it in fences, ns.
+    pub fences_ns: f64,
+    /// Of CPU and units.
+    pub spans: Vec<Span>,
+    /// Of transactions and devices.
+    pub marks: Vec<Mark>,
+}
+
+/// Events of a device's engine.
+#[derive(Default)]
+struct Events(Vec<(Time, TraceEvent)>);
+
+impl TraceSink for Events {
+    fn event(&mut self, time: Time, event: &TraceEvent) {
+        let wanted = matches!(
+            event,
+            TraceEvent::UnitBegins { .. }
+                | TraceEvent::UnitEnds { .. }
+                | TraceEvent::PeerTold { .. }
+                | TraceEvent::LogDeleted { .. }
+        );
+        if wanted {
+            self.0.push((time, event.clone()));
+        }
+    }
+}
+
+fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Timeline {
+    /// Refuses what can't be drawn.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=MOST_OBJECTS).contains(&self.objects) {
+            return Err(Error::refused("objects", self.objects, "1 to 8"));
+        }
+        if self.bytes == 0 || self.bytes > MOST_BYTES || self.bytes % 8 != 0 {
+            let allowed = "multiples of 8 up to 16384";
+            return Err(Error::refused("bytes", self.bytes, allowed));
+        }
+        if !(1..=MOST_TRANSACTIONS).contains(&self.transactions) {
+            return Err(Error::refused("transactions", self.transactions, "1 to 8"));
+        }
+        Ok(())
+    }
+
+    /// Runs them on a new device.
+    pub fn measure(&self, platform: &Platform<'_>, _progress: Progress<'_>) -> Result<Drawn> {
+        self.check()?;
+        let bench = platform.bench()?;
+        let cpu = bench.shared.cpu(0);
+        let parts: Arc<Mutex<Vec<(Part, Time, Time)>>> = Arc::default();
+        let heard = parts.clone();
+        let options = Options {
+            fence: Fence::ReadBack,
+            engine: self.offloaded.then(|| bench.engine.clone()),
+            watch: Some(Arc::new(move |part, begin, end| {
+                locked(&heard).push((part, begin, end));
+            })),
+            ..Options::default()
+        };
+        let layout = Layout::new("timeline").with(self.mechanism);
+        let pool = Pool::create(&cpu, 0, 0, POOL, &layout, &options)?;
+        let mut thread = pool.thread(&cpu)?;
+        let zeros = vec![0; self.bytes as usize];
+        let objects = thread.run(|tx| {
+            let all = (0..self.objects).map(|_| {
+                let at = tx.alloc_bytes(self.bytes)?.offset();
+                tx.write(at, &zeros)?;
+                Ok::<_, pm::Error>(at)
+            });
+            all.collect::<std::result::Result<Vec<_>, _>>()
+        })?;
+        let mut transaction = |n: u64| {
+            thread.run(|tx| {
+                for at in &objects {
+                    tx.cpu().compute(WORK)?;
+                    tx.add_range(*at, self.bytes)?;
+                    tx.write(*at, &vec![n as u8 + 1; self.bytes as usize])?;
+                }
+                Ok::<_, pm::Error>(())
+            })
+        };
+        for n in 0..BEFORE {
+            transaction(n)?;
+        }
+        cpu.compute(Time::us(20))?;
+        cpu.fence(Fence::ReadBack)?;
+        let events: Arc<Mutex<Events>> = Arc::default();
+        let tracer = Tracer::new(events.clone(), false);
+        bench
+            .shared
+            .with(|machine| machine.system_mut().set_tracer(0, Some(tracer)));
+        locked(&parts).clear();
+        let begin = cpu.now();
+        let mut marks = Vec::new();
+        for n in 0..self.transactions {
+            marks.push(("begin", cpu.now()));
+            transaction(BEFORE + n)?;
+            marks.push(("end", cpu.now()));
+        }
+        let end = cpu.now();
+        cpu.compute(AFTER)?;
+        cpu.fence(Fence::ReadBack)?;
+        drop(thread);
+        let parts = std::mem::take(&mut *locked(&parts));
+        let parts: Vec<_> = parts.into_iter().filter(|part| part.2 <= end).collect();
+        let mut drawn = Drawn {
+            took_ns: (end - begin).as_ns(),
+            fences_ns: parts
+                .iter()
+                .filter(|part| part.0 == Part::Fence)
+                .map(|part| (part.2 - part.1).as_ns())
+                .sum(),
+            spans: of_cpu(&parts, begin, end),
+            marks: marks
+                .into_iter()
+                .map(|(what, at)| Mark {
+                    who: "CPU".into(),
+                    what: what.into(),
+                    at_ns: since(at, begin),
+                })
+                .collect(),
+        };
+        let events = std::mem::take(&mut locked(&events).0);
+        add_device(&mut drawn, 0, &events, begin);
+        Ok(drawn)
+    }
+}
+
+fn since(at: Time, begin: Time) -> f64 {
+    at.as_ns() - begin.as_ns()
+}
+
+/// What the CPU does: what is neither of the parts is the program, and the library's own code.
+fn of_cpu(parts: &[(Part, Time, Time)], begin: Time, end: Time) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    let mut add = |what: &str, from: Time, to: Time| {
+        let (begin_ns, end_ns) = (since(from, begin), since(to, begin));
+        match spans.last_mut() {
+            _ if from >= to => {}
+            Some(last) if last.what == what && last.end_ns == begin_ns => last.end_ns = end_ns,
+            _ => spans.push(Span {
+                who: "CPU".into(),
+                what: what.into(),
+                begin_ns,
+                end_ns,
+            }),
+        }
+    };
+    let mut at = begin;
+    for (part, from, to) in parts {
+        add("program", at, *from);
+        let what = match part {
+            Part::Fence => "fence",
+            Part::Copy => "copy",
+            Part::Flush => "flush",
+            Part::Command => "command",
+        };
+        add(what, *from, *to);
+        at = *to;
+    }
+    add("program", at, end);
+    spans
+}
+
+/// What a device has told of.
+fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
+    let mut under_way: Vec<(u8, u8, Time)> = Vec::new();
+    for (time, event) in events {
+        let mut mark = |what: &str| {
+            drawn.marks.push(Mark {
+                who: format!("device {device}"),
+                what: what.into(),
+                at_ns: since(*time, begin),
+            });
+        };
+        match event {
+            TraceEvent::UnitBegins {
+                unit, operation, ..
+            } => under_way.push((*unit, *operation, *time)),
+            TraceEvent::UnitEnds { unit } => {
+                let Some(n) = under_way.iter().position(|one| one.0 == *unit) else {
+                    continue;
+                };
+                let (unit, operation, from) = under_way.swap_remove(n);
+                drawn.spans.push(Span {
+                    who: format!("device {device}, unit {unit}"),
+                    what: Operation::from_number(operation)
+                        .map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
+                    begin_ns: since(from, begin),
+                    end_ns: since(*time, begin),
+                });
+            }
+            TraceEvent::PeerTold { .. } => mark("told"),
+            TraceEvent::LogDeleted { .. } => mark("deleted"),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,70 @@
+"""Who does what, and who waits for whom, while transactions run: `nearside timeline`, after NearPM's figures 5 and 6."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from nearside import _native, show
+from nearside.device import BuildProgress, Design
+
+# Small, so that a device is made at once; a host whose loads take what the paper's take.
+VALUES = """
+[media]
+bytes = "256 MiB"
+profile = "dram"
+[nvme]
+namespaces = ["1 MiB"]
+[cpu]
+profile = "nearpm"
+"""
+# Of whom a picture has a row, and what he does there, with its colour. The rest are operations of the engine's units.
+CPU = "CPU"
+CPU_COLOURS = {"program": "#4c72b0", "copy": "#dd8452", "flush": "#937860", "command": "#8172b3", "fence": "#d9d9d9"}
+
+
+def variants() -> list[dict[str, Any]]:
+    """The ways in which the same transactions are run."""
+    return [
+        {"name": "by the CPU", "offloaded": False},
+        {"name": "by the device", "offloaded": True},
+    ]
+
+
+def measure(
+    design: Design,
+    mechanism: str = "undo",
+    objects: int = 2,
+    size: int = 1024,
+    transactions: int = 2,
+    build: BuildProgress | None = None,
+) -> dict[str, Any]:
+    """Runs the same transactions in each way; times are simulated ns from the begin of the first one on.
+
+    `size`: bytes of each object, a multiple of 8 up to 16 KiB; 1 to 8 objects and transactions.
+    """
+    design = design.with_values(VALUES)
+    rows = []
+    for variant in variants():
+        text = _native.pm_timeline(
+            design.native, mechanism, variant["offloaded"], objects, size, transactions, build
+        )
+        rows.append(variant | json.loads(text))
+    shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
+    return {"design": {"name": design.name, "hash": design.hash}, "engine": "fast", "time": "simulated", **shape, "rows": rows}
+
+
+def busy_ns(row: dict[str, Any], who: str, what: str | None = None) -> float:
+    """How long somebody was busy, or busy with one thing, until the last transaction had ended."""
+    spans = (s for s in row["spans"] if s["who"].startswith(who) and what in (None, s["what"]))
+    return sum(max(0.0, min(s["end_ns"], row["took_ns"]) - max(s["begin_ns"], 0.0)) for s in spans)
+
+
+def print_table(doc: dict[str, Any]) -> None:
+    columns = ("", "transactions took", *(f"CPU: {what}" for what in CPU_COLOURS), "units, sum")
+    title = f"{doc['transactions']} transactions, {doc['mechanism']}, {doc['objects']} objects of {doc['bytes']} B each"
+    table = show.table(f"{title}: ns, simulated", *columns)
+    for row in doc["rows"]:
+        parts = [f"{busy_ns(row, CPU, what):.0f}" for what in CPU_COLOURS]
+        table.add_row(row["name"], f"{row['took_ns']:.0f}", *parts, f"{busy_ns(row, 'device'):.0f}")
+    show.out.print(table)
