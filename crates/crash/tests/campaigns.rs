@@ -5,7 +5,7 @@ use std::path::Path;
 use crash::{run, By, Campaign, Cuts, Report, Without};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
-use pm::Mechanism;
+use pm::{Mechanism, Synchronise};
 
 /// A campaign on the B-tree.
 fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
@@ -13,6 +13,8 @@ fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
         workload: "btree".into(),
         mechanism,
         by,
+        devices: 1,
+        synchronise: Synchronise::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
