@@ -252,7 +252,10 @@ impl Measured {
         let at = match random.below(4) {
             0 => one(&self.times, random) + random.below(10_000),
             1 => one(&self.returns, random) + random.below(300_000),
-            2 if devices > 1 => one(&self.returns, random).saturating_sub(random.below(700_000)),
+            2 | 3 if devices > 1 => {
+                let before = 200_000 + random.below(400_000);
+                one(&self.returns, random).saturating_sub(before)
+            }
             _ => any,
         };
         Time(at.clamp(self.begin.0 + 1, self.end.0))

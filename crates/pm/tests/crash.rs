@@ -464,48 +464,26 @@ mod devices {
         }
     }
 
+    /// Those of `crates/crash` have many more.
     #[test]
-    fn crashes_of_two_devices_leave_n_or_one_more() {
-        some(2, 16);
-    }
-
-    #[test]
-    fn so_do_crashes_of_four() {
-        some(4, 8);
+    fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
+        some(2, 6);
+        some(4, 2);
     }
 
     #[test]
     fn so_do_those_of_devices_that_the_host_synchronises() {
-        for case in over(2, 6).filter(|case| case.offloaded) {
+        let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
+        let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
+        for case in cases {
             let synchronise = Synchronise::Host;
             any_time(
                 Case {
                     synchronise,
                     ..case
                 },
-                16,
+                6,
             );
-        }
-    }
-
-    #[test]
-    fn logs_that_are_deleted_before_all_devices_are_complete_are_noticed() {
-        for mechanism in [Mechanism::Undo, Mechanism::Checkpoint] {
-            let alone = over(2, 7).filter(|c| c.offloaded && c.mechanism == mechanism);
-            let mut noticed = 0;
-            for case in alone {
-                let synchronise = Synchronise::Nobody;
-                each_cut(
-                    Case {
-                        synchronise,
-                        ..case
-                    },
-                    80,
-                    |_| noticed += 1,
-                );
-            }
-            println!("{mechanism:?}: {noticed} of 80");
-            assert!(noticed > 0, "{mechanism:?}");
         }
     }
 }
