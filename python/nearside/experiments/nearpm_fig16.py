@@ -13,7 +13,7 @@ SHARE = nearpm.PAPER_SHARE | {"redo": nearpm.PAPER_SHARE["undo"]}
 
 
 def work_ns(run: Run, of: Design, mechanism: str, inserts: int) -> float:
-    """What a program computes beside each insertion, so that crash consistency has the paper's part of the CPU's time."""
+    """What a program computes beside each insertion: crash consistency has the paper's part of the CPU's time then."""
     plain = nearpm.transactions(run, of, mechanism, False, "read_back", inserts)
     region = plain["consistency_ns"]
     return max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
