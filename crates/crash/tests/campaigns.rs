@@ -251,10 +251,11 @@ mod sampled {
         }
     }
 
-    /// And of two devices.
+    /// And of two devices, on a small workload, as the RTL has to make its tables.
     #[test]
     fn some_cuts_of_two_devices_leave_n_transactions_or_one_more() {
         let campaign = Campaign {
+            workload: "btree".into(),
             transactions: 2,
             ..several(Mechanism::Undo, By::Device, 2, "sampled:6")
         };
