@@ -150,7 +150,7 @@ FUZZ = {
 }  # fmt: skip
 CRASH = {
     "workload": "btree", "mechanism": "undo", "by": "device", "cuts": "sampled:2", "transactions": 2, "seed": 1,
-    "without": None, "jobs": 1, "engine": "fast", "progress": None,
+    "without": None, "jobs": 1, "engine": "fast", "progress": None, "devices": 1, "synchronise": "devices",
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
@@ -173,7 +173,7 @@ PM = {"engine": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
-    "threads": 1, "seed": 1,
+    "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices",
 }  # fmt: skip
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
 SYSTEM = {

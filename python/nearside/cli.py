@@ -598,10 +598,14 @@ def crashtest(
     without: Annotated[
         str | None,
         typer.Option(
-            metavar="snapshots|fences|hook|commands|domain",
+            metavar="snapshots|fences|hook|commands|domain|peers",
             help="A control: leave this out. It fails unless violations are found then.",
         ),
     ] = None,
+    devices: Annotated[int, typer.Option(metavar="1|2|4", help="Devices that a workload's pool is over.")] = 1,
+    synchronise: Annotated[
+        str, typer.Option(metavar="devices|host", help="Who has logs of several devices deleted together.")
+    ] = "devices",
     jobs: Annotated[
         int | None, typer.Option(help="Copies at a time; without it one for each CPU.", min=1, max=256)
     ] = None,
@@ -637,7 +641,7 @@ def crashtest(
             for kind in chosen(mechanism, crashing.MECHANISMS):
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
                     options = {"engine": engine, "transactions": transactions, "seed": seed, "without": without}
-                    options |= {"at_once": jobs, "progress": progress}
+                    options |= {"at_once": jobs, "progress": progress, "devices": devices, "synchronise": synchronise}
                     docs.append(crashing.run(loaded, name, kind, side, cuts, **options))
     if as_json:
         print_json({"engine": engine, "time": "simulated", "campaigns": docs})

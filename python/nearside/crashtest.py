@@ -41,17 +41,22 @@ def run(
     without: str | None = None,
     at_once: int | None = None,
     progress: Progress | None = None,
+    devices: int = 1,
+    synchronise: str = "devices",
 ) -> dict[str, Any]:
     """One campaign; a violation comes with the command that shows it again."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
     options = {"without": without, "jobs": at_once or jobs(), "engine": engine, "progress": progress}
+    options |= {"devices": devices, "synchronise": synchronise}
     text = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
     key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": engine, "seed": seed, "without": without}
+    key |= {"devices": devices, "synchronise": synchronise}
     doc = key | {"time": "simulated"} | json.loads(text)
     if doc["violation"]:
         words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--engine", engine]
         words += ["--seed", str(seed), "--transactions", str(transactions)]
+        words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
         words += ["--without", without] if without else []
         words += ["--design", design.name] if design.name != DESIGNS.get(by) else []
         doc["violation"]["replay"] = shlex.join([*words, "--cuts", f"at:{doc['violation']['cut']}"])
@@ -72,6 +77,8 @@ def print_reports(docs: Iterable[dict[str, Any]]) -> None:
     for doc in docs:
         counts = [f"{doc[name]:,}" for name in COUNTS]
         made = f"{doc['mechanism']} by {doc['by']}"
+        if doc["devices"] > 1:
+            made += f", {doc['devices']} devices"
         table.add_row(doc["workload"], made, *counts, show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
     for doc in docs:

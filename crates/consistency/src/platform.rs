@@ -1,4 +1,4 @@
-//! A host with a device of a design.
+//! A host with devices of a design.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,17 +17,20 @@ pub struct Platform<'a> {
     design: &'a Design,
     factory: Factory,
     media: design::Profile,
-    /// Its engine's command page.
+    /// Its engine's command page, and its registers.
     page: u64,
+    registers: u64,
 }
 
-/// A host with one device, as after power-on.
+/// A host with devices, as after power-on.
 pub struct Bench {
     /// The host.
     pub shared: Shared,
-    /// The device's engine.
+    /// The engine of the first device.
     pub engine: Arc<pm::Engine>,
-    /// Bytes of the media that are the host's.
+    /// Those of all devices.
+    pub engines: Vec<Arc<pm::Engine>>,
+    /// Bytes of each device's media that are the host's.
     pub bytes: u64,
 }
 
@@ -36,7 +39,8 @@ impl<'a> Platform<'a> {
     pub fn new(design: &'a Design, factory: Factory, root: &Path) -> Result<Platform<'a>> {
         let engines = design.engines(root)?;
         let engine = engines.iter().find(|engine| engine.manifest.hook);
-        let page = engine.and_then(|engine| engine.page).ok_or_else(|| {
+        let places = engine.and_then(|engine| Some((engine.page?, engine.offset)));
+        let (page, registers) = places.ok_or_else(|| {
             Error::new(format!(
                 "the design {:?} has no crash-consistency engine: allowed are designs that have one, as \"nearpm\"",
                 design.name
@@ -47,12 +51,17 @@ impl<'a> Platform<'a> {
             factory,
             media: design::Profile::find(root, &design.media.profile)?,
             page,
+            registers,
         })
     }
 
     /// A host with a new device, which has the design's media profile.
     pub fn bench(&self) -> Result<Bench> {
-        let device = self.factory.device(self.factory.media()?)?;
+        self.bench_of(1)
+    }
+
+    /// A host with so many of them.
+    pub fn bench_of(&self, devices: usize) -> Result<Bench> {
         let (host, link) = self.design.attached()?;
         let mut system = System::new(&host)?;
         let windows = [
@@ -60,17 +69,26 @@ impl<'a> Platform<'a> {
             (Bar::Pm, self.design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
-        system.add_device(device, &link, &windows)?;
-        let shared = Shared::new(Machine::new(system, &self.design.cpu.host()?));
-        let mut host = SharedHost::new(&shared, 0, self.design.cpu.costs(), 1, 0);
-        let inventory = Inventory::read(&mut host)?;
-        let registers = self.media.registers(inventory.clock, inventory.turns())?;
-        for (delay, registers) in inventory.delays().iter().zip(&registers) {
-            delay.set(&mut host, registers)?;
+        for _ in 0..devices {
+            let device = self.factory.device(self.factory.media()?)?;
+            system.add_device(device, &link, &windows)?;
         }
+        let shared = Shared::new(Machine::new(system, &self.design.cpu.host()?));
+        for device in 0..devices {
+            let mut host = SharedHost::new(&shared, device, self.design.cpu.costs(), 1, 0);
+            let inventory = Inventory::read(&mut host)?;
+            let registers = self.media.registers(inventory.clock, inventory.turns())?;
+            for (delay, registers) in inventory.delays().iter().zip(&registers) {
+                delay.set(&mut host, registers)?;
+            }
+        }
+        let engine = |device| pm::Engine::with_registers(device, self.page, self.registers);
+        let engines: Vec<_> = (0..devices).map(engine).map(Arc::new).collect();
+        let first = engines.first().cloned();
         Ok(Bench {
             shared,
-            engine: Arc::new(pm::Engine::new(0, self.page)),
+            engine: first.ok_or_else(|| Error::refused("devices", devices, "1 and more"))?,
+            engines,
             bytes: self.design.media.bytes.0,
         })
     }

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use host::{Cpu, Fence, Program};
 use pm::btree::Tree;
-use pm::{Layout, Mechanism, Options, Pool};
+use pm::{Layout, Mechanism, Options, Pool, Synchronise};
 use serde::Serialize;
 use sim::{Random, Time};
 
@@ -37,6 +37,10 @@ pub struct Transactions {
     pub work_ns: f64,
     /// Threads, each on a CPU and with a pool of its own: 1 to 16. Each makes so many insertions.
     pub threads: u64,
+    /// Devices that each pool is over: 1, 2 or 4.
+    pub devices: usize,
+    /// Who synchronises engines of several devices.
+    pub synchronise: Synchronise,
     /// Of the keys.
     pub seed: u64,
 }
@@ -104,6 +108,8 @@ impl Transactions {
             inserts: 1000,
             work_ns: 0.0,
             threads: 1,
+            devices: 1,
+            synchronise: Synchronise::default(),
             seed: 1,
         })
     }
@@ -115,6 +121,9 @@ impl Transactions {
         }
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return Err(Error::refused("threads", self.threads, "1 to 16"));
+        }
+        if !matches!(self.devices, 1 | 2 | 4) {
+            return Err(Error::refused("devices", self.devices, "1, 2 and 4"));
         }
         if self.threads > 1 && self.inserts > MOST_SHARED {
             let allowed = "1 to 2000 with several threads";
@@ -129,7 +138,7 @@ impl Transactions {
     /// Runs them on a new device.
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Ran> {
         self.check()?;
-        let bench = platform.bench()?;
+        let bench = platform.bench_of(self.devices)?;
         let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
         if bench.bytes < self.threads * bytes + POOL {
             let allowed = "64 MiB and more, with several threads 32 MiB and 8 for each";
@@ -193,14 +202,21 @@ impl Transactions {
         bytes: u64,
         tell: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Part> {
+        let engines = match self.offloaded {
+            true => &bench.engines[..],
+            false => &[],
+        };
         let options = Options {
             fence: self.fence,
-            engine: self.offloaded.then(|| bench.engine.clone()),
             pool: number as u8,
-            ..Options::default()
+            synchronise: self.synchronise,
+            ..Options::several(engines)
         };
         let layout = Layout::new("inserts").with(self.mechanism);
-        let pool = Pool::create(cpu, 0, number * bytes, bytes, &layout, &options)?;
+        // As much of each device as there would be of one.
+        let devices: Vec<usize> = (0..self.devices).collect();
+        let all = bytes * self.devices as u64;
+        let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
         let tree = thread.run(Tree::create)?;
         let mut random = Random::new(self.seed + number);

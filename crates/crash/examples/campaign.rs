@@ -1,4 +1,4 @@
-//! A campaign by hand: WORKLOAD MECHANISM BY ENGINE CUTS TRANSACTIONS SEED [WITHOUT].
+//! A campaign by hand: WORKLOAD MECHANISM BY ENGINE CUTS TRANSACTIONS SEED [WITHOUT|- [DEVICES [devices|host]]].
 
 use std::path::Path;
 use std::time::Instant;
@@ -6,7 +6,7 @@ use std::time::Instant;
 use crash::{run, Campaign};
 use design::Design;
 use device::{Factory, RtlOptions};
-use pm::Mechanism;
+use pm::{Mechanism, Synchronise};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -35,8 +35,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         cuts: arg(4).parse()?,
         transactions: arg(5).parse()?,
         seed: arg(6).parse()?,
+        devices: match arg(8) {
+            "" => 1,
+            count => count.parse()?,
+        },
+        synchronise: match arg(9) {
+            "" => Synchronise::default(),
+            name => name.parse()?,
+        },
         without: Some(arg(7))
-            .filter(|t| !t.is_empty())
+            .filter(|t| !matches!(*t, "" | "-"))
             .map(str::parse)
             .transpose()?,
         jobs: 2,

@@ -8,7 +8,7 @@ use std::time::Duration;
 use design::Design;
 use device::Factory;
 use host::Probe;
-use pm::{Error, Mechanism};
+use pm::{Error, Mechanism, Synchronise};
 use sim::fork::{Fork, Reply, Side};
 use sim::{Random, Time};
 use workloads::{Contents, Scale, Workload};
@@ -27,6 +27,10 @@ pub struct Campaign {
     pub mechanism: Mechanism,
     /// Who does that.
     pub by: By,
+    /// Devices that the pool is over: 1, 2 or 4.
+    pub devices: usize,
+    /// With several devices: who synchronises them.
+    pub synchronise: Synchronise,
     /// How many there are.
     pub transactions: u64,
     /// Of all that is drawn.
@@ -57,6 +61,12 @@ impl Campaign {
             return Err(format!(
                 "transactions = {}: allowed are 1 to {most} with these cuts",
                 self.transactions
+            ));
+        }
+        if !matches!(self.devices, 1 | 2 | 4) {
+            return Err(format!(
+                "devices = {}: allowed are 1, 2 and 4",
+                self.devices
             ));
         }
         match (1..=MOST_JOBS).contains(&self.jobs) {
@@ -230,8 +240,9 @@ struct Measured {
 }
 
 impl Measured {
-    /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end.
-    fn draw(&self, random: &mut Random) -> Time {
+    /// A moment: any, one at which something has just happened, or one within a link's latency of a transaction's end; with several
+    /// devices also one while commits are on their way to them.
+    fn draw(&self, random: &mut Random, devices: usize) -> Time {
         let span = self.end.0.saturating_sub(self.begin.0);
         let any = self.begin.0 + 1 + random.below(span);
         let one = |times: &[Time], random: &mut Random| {
@@ -241,6 +252,10 @@ impl Measured {
         let at = match random.below(4) {
             0 => one(&self.times, random) + random.below(10_000),
             1 => one(&self.returns, random) + random.below(300_000),
+            2 | 3 if devices > 1 => {
+                let before = 200_000 + random.below(400_000);
+                one(&self.returns, random).saturating_sub(before)
+            }
             _ => any,
         };
         Time(at.clamp(self.begin.0 + 1, self.end.0))
@@ -377,8 +392,8 @@ fn plan(
         Cuts::Sampled(count) => {
             let mut random = Random::new(campaign.seed);
             let mut draw = |_| {
-                let at = measured.draw(&mut random);
-                let mut cut = Cut::draw(at, &mut random, offloaded);
+                let at = measured.draw(&mut random, campaign.devices);
+                let mut cut = Cut::draw(at, &mut random, offloaded, campaign.devices);
                 // Copies have to be made while it runs.
                 if cut.first() < *begin {
                     cut.early = None;
@@ -389,19 +404,29 @@ fn plan(
         }
         Cuts::All => {
             let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
-            let both = |at| {
-                [Later::By(Time::ZERO), Later::All].map(|later| Cut {
+            // All of them, before and after they have taken what was sent; and each of several ones alone.
+            let mut laters = vec![vec![Later::By(Time::ZERO)], vec![Later::All]];
+            if campaign.devices > 1 {
+                for lost in 0..campaign.devices {
+                    let mut later = vec![Later::Keeps; campaign.devices];
+                    later[lost] = Later::By(Time::ZERO);
+                    laters.push(later);
+                }
+            }
+            let each = |at| {
+                let cut = move |later| Cut {
                     later,
                     ..Cut::at(at)
-                })
+                };
+                laters.clone().into_iter().map(cut)
             };
-            let mut cuts: Vec<Cut> = edges.flat_map(both).collect();
+            let mut cuts: Vec<Cut> = edges.flat_map(each).collect();
             let counts = dirty(stage, campaign, first, times, told)?;
             for (at, lines) in times.iter().zip(counts) {
                 let lines = (lines as usize).min(MOST_LINES);
                 cuts.extend((1..1u64 << lines).map(|mask| Cut {
                     leak: Some(Pick::Mask(mask)),
-                    later: Later::All,
+                    later: vec![Later::All],
                     ..Cut::at(*at)
                 }));
             }
@@ -514,14 +539,7 @@ pub fn run(
     let stage = || {
         let workload = Workload::new(&campaign.workload, Scale::SMALL);
         let workload = workload.map_err(|e| e.to_string())?;
-        let Campaign {
-            mechanism,
-            by,
-            without,
-            seed,
-            ..
-        } = *campaign;
-        Stage::new(design, factory, workload, mechanism, by, without, seed)
+        Stage::new(design, factory, workload, campaign)
     };
     let own = stage()?;
     let contents = own

@@ -32,6 +32,8 @@ pub enum Later {
     By(Time),
     /// Until they have taken all that was sent.
     All,
+    /// For ever: they keep it.
+    Keeps,
 }
 
 /// See the module.
@@ -43,8 +45,8 @@ pub struct Cut {
     pub early: Option<(Time, Pick)>,
     /// These lines leave the cache at the end.
     pub leak: Option<Pick>,
-    /// When the devices' power fails.
-    pub later: Later,
+    /// When each device's power fails; that of those behind the last as the last one's.
+    pub later: Vec<Later>,
     /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
     pub lost: Option<u64>,
     /// The power fails again so long after each recovery has begun.
@@ -63,15 +65,21 @@ impl Cut {
             at,
             early: None,
             leak: None,
-            later: Later::By(Time::ZERO),
+            later: vec![Later::By(Time::ZERO)],
             lost: None,
             again: Vec::new(),
             engine: false,
         }
     }
 
-    /// One that is drawn, at a time. Of an `offloaded` mechanism, stores are persistent in their order.
-    pub fn draw(at: Time, random: &mut Random, offloaded: bool) -> Cut {
+    /// When a device's power fails.
+    pub fn later(&self, device: usize) -> Later {
+        let own = self.later.get(device).or(self.later.last());
+        own.copied().unwrap_or(Later::By(Time::ZERO))
+    }
+
+    /// One that is drawn, at a time, of so many devices. Of an `offloaded` mechanism, stores are persistent in their order.
+    pub fn draw(at: Time, random: &mut Random, offloaded: bool, devices: usize) -> Cut {
         let some = |random: &mut Random, of: u64| random.below(of) == 0;
         let pick = |random: &mut Random| Pick::Seed(random.next());
         let early = some(random, 4).then(|| {
@@ -79,11 +87,22 @@ impl Cut {
             (before, pick(random))
         });
         let leak = some(random, 3).then(|| pick(random));
-        let later = match random.below(3) {
+        let mut later = vec![match random.below(3) {
             0 => Later::By(Time::ZERO),
             1 => Later::All,
             _ => Later::By(Time(random.below(NEAR.0))),
+        }];
+        // Of several each has a supply of its own; one of four keeps its power.
+        let own = |random: &mut Random| match random.below(4) {
+            0 => Later::By(Time::ZERO),
+            1 => Later::Keeps,
+            // Most of what a link has on its way, and messages between devices.
+            2 => Later::By(Time(random.below(NEAR.0 / 6))),
+            _ => Later::By(Time(random.below(NEAR.0))),
         };
+        if devices > 1 {
+            later = (0..devices).map(|_| own(random)).collect();
+        }
         let lost = (!offloaded && some(random, 2)).then(|| random.next());
         let again = 0..[0, 0, 1, 2][random.below(4) as usize];
         // From 30 ns to 120 us, short times as often as long ones.
@@ -133,7 +152,7 @@ impl Cut {
                 ..own()
             },
             Cut {
-                later: Later::By(Time::ZERO),
+                later: vec![Later::By(Time::ZERO)],
                 ..own()
             },
         ];
@@ -165,10 +184,15 @@ impl fmt::Display for Cut {
         if let Some(pick) = self.leak {
             write!(f, ":leak={pick}")?;
         }
-        match self.later {
-            Later::By(Time::ZERO) => {}
-            Later::By(time) => write!(f, ":later={}", time.0)?,
-            Later::All => f.write_str(":later=all")?,
+        if self.later != [Later::By(Time::ZERO)] {
+            for (n, later) in self.later.iter().enumerate() {
+                f.write_str(if n == 0 { ":later=" } else { "/" })?;
+                match later {
+                    Later::By(time) => write!(f, "{}", time.0)?,
+                    Later::All => f.write_str("all")?,
+                    Later::Keeps => f.write_str("keeps")?,
+                }
+            }
         }
         if let Some(seed) = self.lost {
             write!(f, ":lost={seed}")?;
@@ -204,7 +228,7 @@ impl FromStr for Cut {
     fn from_str(text: &str) -> Result<Cut, String> {
         let wrong = || {
             format!(
-                "a cut {text:?}: allowed is PS[:early=PS/LINES][:leak=LINES][:later=PS|all][:lost=SEED][:again=PS/PS...][:engine], \
+                "a cut {text:?}: allowed is PS[:early=PS/LINES][:leak=LINES][:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
                  times in ps, LINES m and a mask or s and a seed"
             )
         };
@@ -223,10 +247,13 @@ impl FromStr for Cut {
                     cut.leak.is_some()
                 }
                 "later" => {
-                    cut.later = match value {
-                        "all" => Later::All,
-                        _ => Later::By(time(value).ok_or_else(wrong)?),
-                    };
+                    let later = value.split('/').map(|text| match text {
+                        "all" => Some(Later::All),
+                        "keeps" => Some(Later::Keeps),
+                        _ => time(text).map(Later::By),
+                    });
+                    let later: Option<Vec<Later>> = later.collect();
+                    cut.later = later.ok_or_else(wrong)?;
                     true
                 }
                 "lost" => {
@@ -300,7 +327,7 @@ mod tests {
         let mut random = Random::new(1);
         for n in 0..500 {
             let at = Time(1 + random.below(1 << 40));
-            let cut = Cut::draw(at, &mut random, n % 2 == 0);
+            let cut = Cut::draw(at, &mut random, n % 2 == 0, 1 + n % 3);
             assert_eq!(cut.to_string().parse(), Ok(cut.clone()), "{cut}");
             assert!(cut.first() <= cut.at && cut.simpler().iter().all(|other| *other != cut));
         }
@@ -311,6 +338,7 @@ mod tests {
             "1:later",
             "1:early=5",
             "1:leak=q1",
+            "1:later=5/some",
             "1:again=",
             "1:engine=1",
             "99999999999999999999",

@@ -1,8 +1,9 @@
 //! The end of a copy: the power fails, comes again, and what is left is looked at.
 
-use host::{Cut as HostCut, Kind, Mapping};
+use host::{Crash, Cut as HostCut, Kind, Mapping};
 use pm::Error;
 use serde_json::{json, Value};
+use sim::Time;
 use workloads::Contents;
 
 use crate::campaign::Progress;
@@ -75,31 +76,28 @@ fn check(
         if let Some(pick) = cut.leak {
             outcome.leaked += leak(machine, |n| pick.has(n));
         }
-        let crash = match cut.later {
-            Later::All => machine.crash(HostCut::Host),
-            Later::By(time) => machine.crash_apart(&[time]),
-        };
-        crash.map(|crash| {
+        crash_of(machine, cut).map(|crash| {
             let from = progress.begin();
             let events = stage.journal.since(from);
             let end = stage.other_place;
-            *timeline = Timeline::new(events, from, machine.system(), &crash, end);
+            *timeline = Timeline::new(events, from, machine.system(), &crash, cut, end);
         })
     });
     crash.map_err(text)?;
     stage.restart();
     if let Some(seed) = cut.lost {
-        // Uncached, and proven.
-        let map = Mapping::pm(0, Kind::Uncached);
-        let lines = stage.journal.lose(seed);
-        timeline.add(format!(
-            "device 0  has only some of the stores to {} lines that no load was behind",
-            lines.len()
-        ));
-        for (at, line) in lines {
-            stage.cpu.store(&map, at, &line).map_err(text)?;
+        for (device, lines) in stage.journal.lose(seed) {
+            // Uncached, and proven.
+            let map = Mapping::pm(device, Kind::Uncached);
+            timeline.add(format!(
+                "device {device}  has only some of the stores to {} lines that no load was behind",
+                lines.len()
+            ));
+            for (at, line) in lines {
+                stage.cpu.store(&map, at, &line).map_err(text)?;
+            }
+            stage.cpu.load(&map, 0, &mut [0; 4]).map_err(text)?;
         }
-        stage.cpu.load(&map, 0, &mut [0; 4]).map_err(text)?;
     }
     for (n, time) in cut.again.iter().enumerate() {
         let at = stage.shared.with(|machine| {
@@ -116,10 +114,12 @@ fn check(
         };
         outcome.recoveries_cut += u64::from(!whole);
         drop(opened);
-        stage
-            .shared
-            .with(|machine| machine.crash(HostCut::All))
-            .map_err(text)?;
+        let crash = |machine: &mut host::Machine| match stage.is_over_several() {
+            // The same devices lose theirs.
+            true => crash_of(machine, cut),
+            false => machine.crash(HostCut::All),
+        };
+        stage.shared.with(crash).map_err(text)?;
         stage.restart();
         let how = if whole { "after" } else { "during" };
         timeline.add(format!(
@@ -159,6 +159,23 @@ fn check(
     stage.go_on(&mut thread, &mut contents, next)?;
     drop(thread);
     stage.check_other()
+}
+
+/// How long one of several devices has power for all that was sent to it.
+const ALL: Time = Time::us(10);
+
+/// The power fails as a cut says.
+fn crash_of(machine: &mut host::Machine, cut: &Cut) -> host::Result<Crash> {
+    let devices = machine.system().devices();
+    if devices == 1 && cut.later(0) == Later::All {
+        return machine.crash(HostCut::Host);
+    }
+    let later = (0..devices).map(|device| match cut.later(device) {
+        Later::By(time) => time,
+        Later::All => ALL,
+        Later::Keeps => Time::MAX,
+    });
+    machine.crash_apart(&later.collect::<Vec<Time>>())
 }
 
 /// Says how what was found differs from what is allowed.

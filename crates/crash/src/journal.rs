@@ -1,4 +1,4 @@
-//! What has been sent to the device: what a load has proven to be there, and what may still be lost.
+//! What has been sent to the devices: what a load has proven to be there, and what may still be lost.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,14 +17,21 @@ struct Sent {
     data: Vec<u8>,
 }
 
+/// What has been sent to a device.
 #[derive(Default)]
-struct Inner {
+struct Link {
     /// Lines as they are certain to be; others were never written.
     proven: BTreeMap<u64, Bytes>,
     since: VecDeque<Sent>,
     sent: u64,
     /// Loads under way, and how many writes stand before each.
     loads: Vec<(u32, u64)>,
+}
+
+#[derive(Default)]
+struct Inner {
+    /// One for each device that anything was sent to.
+    links: BTreeMap<usize, Link>,
     recent: VecDeque<(Time, Event)>,
     /// Different times of events, where somebody wants them.
     times: Option<Vec<Time>>,
@@ -35,7 +42,7 @@ struct Inner {
 pub(crate) struct Journal(Arc<Mutex<Inner>>);
 
 impl Journal {
-    /// A journal of a machine with one device, which has nothing on its media.
+    /// A journal of a machine whose devices have nothing on their media.
     pub fn of(machine: &mut Machine) -> Journal {
         let journal = Journal::default();
         let own = journal.clone();
@@ -64,29 +71,15 @@ impl Journal {
         self.lock().times.take().unwrap_or_default()
     }
 
-    /// Of the writes of each line that no load was behind the last are lost, as many as drawn: the lines that were written, as they are then.
-    pub fn lose(&self, seed: u64) -> Vec<(u64, Bytes)> {
+    /// Of the writes of each line that no load was behind the last are lost, as many as drawn: the lines of each device that were written, as
+    /// they are then.
+    pub fn lose(&self, seed: u64) -> Vec<(usize, Vec<(u64, Bytes)>)> {
         let inner = self.lock();
         let mut random = Random::new(seed);
-        let mut left: BTreeMap<u64, u64> = BTreeMap::new();
-        for sent in &inner.since {
-            *left.entry(line(sent.offset)).or_insert(0) += 1;
-        }
-        for count in left.values_mut() {
-            *count = random.below(*count + 1);
-        }
-        let old = |at: &u64| inner.proven.get(at).copied().unwrap_or([0; LINE]);
-        let mut lines: BTreeMap<u64, Bytes> = left.keys().map(|at| (*at, old(at))).collect();
-        for sent in &inner.since {
-            let at = line(sent.offset);
-            if let (Some(count), Some(bytes)) = (left.get_mut(&at), lines.get_mut(&at)) {
-                if *count > 0 {
-                    *count -= 1;
-                    put(bytes, sent);
-                }
-            }
-        }
-        lines.into_iter().collect()
+        let links = inner.links.iter();
+        links
+            .map(|(device, link)| (*device, link.lose(&mut random)))
+            .collect()
     }
 }
 
@@ -99,33 +92,66 @@ fn put(line: &mut Bytes, sent: &Sent) {
     line[at..at + sent.data.len()].copy_from_slice(&sent.data);
 }
 
+impl Link {
+    fn lose(&self, random: &mut Random) -> Vec<(u64, Bytes)> {
+        let mut left: BTreeMap<u64, u64> = BTreeMap::new();
+        for sent in &self.since {
+            *left.entry(line(sent.offset)).or_insert(0) += 1;
+        }
+        for count in left.values_mut() {
+            *count = random.below(*count + 1);
+        }
+        let old = |at: &u64| self.proven.get(at).copied().unwrap_or([0; LINE]);
+        let mut lines: BTreeMap<u64, Bytes> = left.keys().map(|at| (*at, old(at))).collect();
+        for sent in &self.since {
+            let at = line(sent.offset);
+            if let (Some(count), Some(bytes)) = (left.get_mut(&at), lines.get_mut(&at)) {
+                if *count > 0 {
+                    *count -= 1;
+                    put(bytes, sent);
+                }
+            }
+        }
+        lines.into_iter().collect()
+    }
+
+    /// A load has come back, if it is one of these.
+    fn prove(&mut self, tag: u32) {
+        let Some(place) = self.loads.iter().position(|load| load.0 == tag) else {
+            return;
+        };
+        let before = self.loads.swap_remove(place).1;
+        while self.sent - (self.since.len() as u64) < before {
+            let Some(sent) = self.since.pop_front() else {
+                break;
+            };
+            let bytes = self.proven.entry(line(sent.offset)).or_insert([0; LINE]);
+            put(bytes, &sent);
+        }
+    }
+}
+
 impl Inner {
     fn note(&mut self, at: Time, event: Event) {
         match &event {
             Event::Posted {
+                device,
                 bar: Bar::Pm,
                 offset,
                 data,
-                ..
             } => {
-                self.sent += 1;
-                self.since.push_back(Sent {
+                let link = self.links.entry(*device).or_default();
+                link.sent += 1;
+                link.since.push_back(Sent {
                     offset: *offset,
                     data: data.clone(),
                 });
             }
-            Event::Issued { tag, .. } => self.loads.push((*tag, self.sent)),
-            Event::Answered { tag } => {
-                let place = self.loads.iter().position(|load| load.0 == *tag);
-                let before = place.map_or(0, |place| self.loads.swap_remove(place).1);
-                while self.sent - (self.since.len() as u64) < before {
-                    let Some(sent) = self.since.pop_front() else {
-                        break;
-                    };
-                    let bytes = self.proven.entry(line(sent.offset)).or_insert([0; LINE]);
-                    put(bytes, &sent);
-                }
+            Event::Issued { device, tag } => {
+                let link = self.links.entry(*device).or_default();
+                link.loads.push((*tag, link.sent));
             }
+            Event::Answered { tag } => self.links.values_mut().for_each(|link| link.prove(*tag)),
             _ => {}
         }
         if let Some(times) = &mut self.times {

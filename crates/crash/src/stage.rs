@@ -1,4 +1,4 @@
-//! A host with a device, a pool with a workload's tables on it, and another program's pool beside.
+//! A host with devices, a pool with a workload's tables on it, and another program's pool beside.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,10 +7,11 @@ use std::sync::Arc;
 use design::Design;
 use device::{Factory, Omission};
 use host::{Cpu, Fence, Machine, Shared};
-use pm::{Engine, Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
+use pm::{Engine, Error, Layout, Options, Pool, Ptr, Synchronise, Thread};
 use sim::{Bar, System};
 use workloads::Workload;
 
+use crate::campaign::Campaign;
 use crate::journal::Journal;
 
 /// Who does what makes transactions whole.
@@ -35,13 +36,15 @@ pub enum Without {
     Commands,
     /// The device saves nothing when its power fails.
     Domain,
+    /// Each of several devices deletes its log without waiting for the others.
+    Peers,
 }
 
 impl Without {
     /// What the device leaves out then.
     fn omission(self) -> Option<Omission> {
         match self {
-            Without::Snapshots | Without::Fences => None,
+            Without::Snapshots | Without::Fences | Without::Peers => None,
             Without::Hook => Some(Omission::Hook),
             Without::Commands => Some(Omission::Commands),
             Without::Domain => Some(Omission::Domain),
@@ -91,7 +94,8 @@ named!(
     "fences" Fences,
     "hook" Hook,
     "commands" Commands,
-    "domain" Domain
+    "domain" Domain,
+    "peers" Peers
 );
 
 /// Places in the window, in pools of that many bytes.
@@ -113,7 +117,9 @@ pub(crate) struct Stage {
     pub workload: Workload,
     pub pool: Pool,
     pub seed: u64,
-    engine: Option<Arc<Engine>>,
+    devices: Vec<usize>,
+    engines: Vec<Arc<Engine>>,
+    synchronise: Synchronise,
     other: Pool,
     pub other_place: u64,
     object: Ptr<[u64; 512]>,
@@ -124,19 +130,26 @@ impl Stage {
         design: &Design,
         factory: &Factory,
         workload: Workload,
-        mechanism: Mechanism,
-        by: By,
-        without: Option<Without>,
-        seed: u64,
+        campaign: &Campaign,
     ) -> Result<Stage, String> {
+        let Campaign {
+            mechanism,
+            by,
+            without,
+            seed,
+            synchronise,
+            ..
+        } = *campaign;
         let omits = without.and_then(Without::omission);
         if omits.is_some() && by == By::Cpu {
             return Err("this control is of the device's engine: by = \"device\" has it".into());
         }
+        if without == Some(Without::Peers) && (by == By::Cpu || campaign.devices == 1) {
+            return Err("without = \"peers\" is for engines of several devices: by = \"device\" and devices = 2 or 4 have it".into());
+        }
+        let devices: Vec<usize> = (0..campaign.devices).collect();
         let text = |e: &dyn fmt::Display| e.to_string();
         let root = rtl::bitstream::repo_root().map_err(|e| text(&e))?;
-        let media = factory.media().map_err(|e| text(&e))?;
-        let device = factory.omitting(media, omits).map_err(|e| text(&e))?;
         let (host, link) = design.attached().map_err(|e| text(&e))?;
         let mut system = System::new(&host).map_err(|e| text(&e))?;
         let windows = [
@@ -144,19 +157,28 @@ impl Stage {
             (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
-        let added = system.add_device(device, &link, &windows);
-        added.map_err(|e| text(&e))?;
+        for _ in &devices {
+            let media = factory.media().map_err(|e| text(&e))?;
+            let device = factory.omitting(media, omits).map_err(|e| text(&e))?;
+            let added = system.add_device(device, &link, &windows);
+            added.map_err(|e| text(&e))?;
+        }
         system.watch_taken();
         let profile = design.cpu.host().map_err(|e| text(&e))?;
         let mut machine = Machine::new(system, &profile);
         let journal = Journal::of(&mut machine);
         let shared = Shared::new(machine);
         let cpu = shared.cpu(0);
-        let engines = design.engines(&root).map_err(|e| text(&e))?;
-        let page = engines.iter().find(|e| e.manifest.name == "nearpm");
-        let engine = match (by, page.and_then(|engine| engine.page)) {
-            (By::Cpu, _) => None,
-            (By::Device, Some(page)) => Some(Arc::new(Engine::new(0, page))),
+        let own = design.engines(&root).map_err(|e| text(&e))?;
+        let own = own.iter().find(|e| e.manifest.name == "nearpm");
+        let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
+        let engines = match (by, own) {
+            (By::Cpu, _) => Vec::new(),
+            (By::Device, Some((page, registers))) => {
+                let each = devices.iter();
+                each.map(|n| Arc::new(Engine::with_registers(*n, page, registers)))
+                    .collect()
+            }
             (By::Device, None) => {
                 let name = &design.name;
                 return Err(format!(
@@ -164,18 +186,21 @@ impl Stage {
                 ));
             }
         };
-        let own = options(engine.as_ref(), without);
+        let own = options(&engines, synchronise, without);
         let layout = workload.layout(mechanism);
         let made = || -> Result<_, Error> {
-            let bytes = workload.pool_bytes();
-            let pool = Pool::create(&cpu, 0, PLACE, bytes, &layout, &own)?;
+            // As much of each device as there would be of one: several have more logs.
+            let (bytes, count) = (workload.pool_bytes(), devices.len() as u64);
+            let pool = Pool::create(&cpu, devices.clone(), PLACE, bytes * count, &layout, &own)?;
             let mut thread = pool.thread(&cpu)?;
             workload.create(&mut thread, seed)?;
             drop(thread);
             let other_place = PLACE + bytes;
             let layout = Layout::new(OTHER_NAME);
-            let options = other_options(engine.as_ref());
-            let other = Pool::create(&cpu, 0, other_place, OTHER_BYTES, &layout, &options)?;
+            let options = other_options(&engines, synchronise, without);
+            let other_bytes = OTHER_BYTES * count;
+            let on = devices.clone();
+            let other = Pool::create(&cpu, on, other_place, other_bytes, &layout, &options)?;
             let mut thread = other.thread(&cpu)?;
             let object = thread.run(|tx| tx.create(&OTHER.0))?;
             drop(thread);
@@ -189,7 +214,9 @@ impl Stage {
             workload,
             pool,
             seed,
-            engine,
+            devices,
+            engines,
+            synchronise,
             other,
             other_place,
             object,
@@ -212,28 +239,33 @@ impl Stage {
         }
     }
 
+    /// The pools are over several devices.
+    pub fn is_over_several(&self) -> bool {
+        self.devices.len() > 1
+    }
+
     /// The power is back.
     pub fn restart(&self) {
         self.shared.with(|machine| machine.restart());
-        if let Some(engine) = &self.engine {
-            engine.restart();
-        }
+        self.engines.iter().for_each(|engine| engine.restart());
     }
 
     /// Opens what a loss of power has left of the workload's pool.
     pub fn open(&self, engine_recovers: bool) -> Result<Pool, Error> {
         let options = Options {
             engine_recovers,
-            ..options(self.engine.as_ref(), None)
+            ..options(&self.engines, self.synchronise, None)
         };
-        Pool::open(&self.cpu, 0, PLACE, self.workload.name(), &options)
+        let devices = self.devices.clone();
+        Pool::open(&self.cpu, devices, PLACE, self.workload.name(), &options)
     }
 
     /// Looks whether the other program has what it had before its transaction.
     pub fn check_other(&self) -> Result<(), String> {
         let text = |error: Error| format!("the other program's pool: {error}");
-        let options = other_options(self.engine.as_ref());
-        let pool = Pool::open(&self.cpu, 0, self.other_place, OTHER_NAME, &options);
+        let options = other_options(&self.engines, self.synchronise, None);
+        let devices = self.devices.clone();
+        let pool = Pool::open(&self.cpu, devices, self.other_place, OTHER_NAME, &options);
         let pool = pool.map_err(text)?;
         let mut thread: Thread = pool.thread(&self.cpu).map_err(text)?;
         let found = thread.get(self.object).map_err(text)?;
@@ -248,22 +280,31 @@ impl Stage {
     }
 }
 
-fn options(engine: Option<&Arc<Engine>>, without: Option<Without>) -> Options {
+fn options(engines: &[Arc<Engine>], synchronise: Synchronise, without: Option<Without>) -> Options {
     Options {
-        engine: engine.cloned(),
         snapshots: without != Some(Without::Snapshots),
         fence: match without {
             Some(Without::Fences) => Fence::Posted,
             _ => Fence::ReadBack,
         },
-        ..Options::default()
+        synchronise: match without {
+            Some(Without::Peers) => Synchronise::Nobody,
+            _ => synchronise,
+        },
+        ..Options::several(engines)
     }
 }
 
-fn other_options(engine: Option<&Arc<Engine>>) -> Options {
+/// Nothing is left out of the other program's pool; but who synchronises devices does so for all of their pools.
+fn other_options(
+    engines: &[Arc<Engine>],
+    synchronise: Synchronise,
+    without: Option<Without>,
+) -> Options {
+    let without = without.filter(|without| *without == Without::Peers);
     Options {
         pool: OTHER_POOL,
         process: OTHER_PROCESS,
-        ..options(engine, None)
+        ..options(engines, synchronise, without)
     }
 }

@@ -4,6 +4,8 @@ use host::{Crash, Event, Fence, Lost, LINE};
 use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
+use crate::cut::{Cut, Later};
+
 /// Most lines before the cut: the last ones.
 const MOST: usize = 48;
 /// Most lines of the cache that are named among the lost.
@@ -25,8 +27,10 @@ impl Timeline {
         from: Time,
         system: &System,
         crash: &Crash,
+        cut: &Cut,
         end: u64,
     ) -> Timeline {
+        let keeps = |device: usize| cut.later(device) == Later::Keeps;
         let mut lines: Vec<(Time, String)> = events
             .into_iter()
             .filter_map(|(at, event)| Some((at, of_event(event)?)))
@@ -38,14 +42,14 @@ impl Timeline {
         for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
             if let Mmio::Write { bar, offset, data } = mmio {
                 let what = of_write(*bar, *offset, data);
-                let text = match *at <= crash.devices[device] {
+                let text = match keeps(device) || *at <= crash.devices[device] {
                     true => format!("device {device}  takes {what}"),
                     false => format!("link      loses {what}, on its way to device {device}"),
                 };
                 lines.push((*at, text));
             }
         }
-        for (device, at) in crash.devices.iter().enumerate() {
+        for (device, at) in crash.devices.iter().enumerate().filter(|d| !keeps(d.0)) {
             lines.push((*at, format!("device {device}  loses its power")));
         }
         lines.sort_by_key(|line| line.0);

@@ -5,7 +5,7 @@ use std::path::Path;
 use crash::{run, By, Campaign, Cuts, Report, Without};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
-use pm::Mechanism;
+use pm::{Mechanism, Synchronise};
 
 /// A campaign on the B-tree.
 fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
@@ -13,6 +13,8 @@ fn btree(mechanism: Mechanism, by: By, cuts: &str) -> Campaign {
         workload: "btree".into(),
         mechanism,
         by,
+        devices: 1,
+        synchronise: Synchronise::Devices,
         transactions: 12,
         seed: 1,
         cuts: cuts.parse().unwrap(),
@@ -146,8 +148,71 @@ fn what_a_mechanism_needs_is_missed() {
     }
 }
 
+/// A campaign over several devices, on a workload whose transactions change what all of them have.
+fn several(mechanism: Mechanism, by: By, devices: usize, cuts: &str) -> Campaign {
+    Campaign {
+        workload: "tpcc".into(),
+        devices,
+        transactions: 6,
+        seed: 2,
+        ..btree(mechanism, by, cuts)
+    }
+}
+
+/// Each of several devices loses its power when it will, or keeps it.
+#[test]
+fn devices_come_to_the_same_transaction() {
+    let rigs = [rig(By::Cpu), rig(By::Device)];
+    let mut more = 0;
+    for (by, mechanism) in cases() {
+        let rig = &rigs[by as usize];
+        more += rig.holds(&several(mechanism, by, 2, "sampled:8")).more;
+    }
+    rigs[1].holds(&several(Mechanism::Undo, By::Device, 4, "sampled:6"));
+    let host = Campaign {
+        synchronise: Synchronise::Host,
+        ..several(Mechanism::Undo, By::Device, 2, "sampled:8")
+    };
+    more += rigs[1].holds(&host).more;
+    assert!(more > 10, "{more}");
+}
+
+/// A device that deletes its log before the others are complete can't write back what they do not have.
+#[test]
+fn logs_that_are_deleted_too_early_are_caught() {
+    let rig = rig(By::Device);
+    let control = Campaign {
+        without: Some(Without::Peers),
+        ..several(Mechanism::Checkpoint, By::Device, 2, "sampled:60")
+    };
+    let report = rig.run(&control);
+    assert!(report.violated > 1, "{report:?}");
+    // With their messages, nothing is wrong there.
+    let violation = report.violation.expect("a violation");
+    rig.holds(&Campaign {
+        without: None,
+        cuts: Cuts::At(vec![violation.cut]),
+        ..control
+    });
+}
+
 mod long {
     use super::*;
+
+    /// Several devices, many cuts.
+    #[test]
+    #[ignore = "thousands of cuts"]
+    fn no_drawn_cut_of_several_devices_breaks_them() {
+        for (by, mechanism) in cases() {
+            for devices in [2, 4] {
+                let campaign = Campaign {
+                    transactions: 24,
+                    ..several(mechanism, by, devices, "sampled:1000")
+                };
+                rig(by).holds(&campaign);
+            }
+        }
+    }
 
     /// Each clock edge of a run, and each set of lines that may have left the cache.
     #[test]
@@ -185,6 +250,17 @@ mod sampled {
             assert!(rig.run(&control).violated > 1);
         }
     }
+
+    /// And of two devices, on a small workload, as the RTL has to make its tables.
+    #[test]
+    fn some_cuts_of_two_devices_leave_n_transactions_or_one_more() {
+        let campaign = Campaign {
+            workload: "btree".into(),
+            transactions: 2,
+            ..several(Mechanism::Undo, By::Device, 2, "sampled:6")
+        };
+        rig(By::Device).holds(&campaign);
+    }
 }
 
 #[test]
@@ -219,6 +295,20 @@ fn what_can_not_be_is_told() {
             ..own()
         },
         "allowed are btree",
+    );
+    wrong(
+        Campaign {
+            devices: 3,
+            ..own()
+        },
+        "devices = 3: allowed are 1, 2 and 4",
+    );
+    wrong(
+        Campaign {
+            without: Some(Without::Peers),
+            ..own()
+        },
+        "for engines of several devices",
     );
     wrong(
         btree(Mechanism::Undo, By::Cpu, "at:5"),

@@ -37,7 +37,8 @@ pub struct Crash {
     pub dirty: Vec<Lost>,
     /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
     pub gathered: Vec<Lost>,
-    /// When each device's power failed, by the device's own time, which may be ahead by as much as the link takes.
+    /// When each device's power failed, by the device's own time, which may be ahead by as much as the link takes; of those that kept it
+    /// when the host's did.
     pub devices: Vec<Time>,
 }
 
@@ -67,12 +68,13 @@ impl Machine {
     }
 
     /// The same, and each device's power fails so much later than the host's, as for a device that draws on a supply of its own: it takes
-    /// what reaches it until then. Devices without a time fail with the host.
+    /// what reaches it until then. Devices without a time fail with the host; with `Time::MAX` one keeps its power.
     pub fn crash_apart(&mut self, later: &[Time]) -> Result<Crash> {
         let mut crash = self.begin_crash()?;
         let devices = 0..self.system.devices();
         let time = |device: usize| later.get(device).copied().unwrap_or(Time::ZERO);
-        let mut order: Vec<(Time, usize)> = devices.map(|n| (crash.at + time(n), n)).collect();
+        let fails = devices.filter(|n| time(*n) < Time::MAX);
+        let mut order: Vec<(Time, usize)> = fails.map(|n| (crash.at + time(n), n)).collect();
         order.sort_unstable();
         for (at, device) in order {
             self.system.advance_until(at)?;
@@ -105,7 +107,7 @@ impl Machine {
         Ok(crash)
     }
 
-    /// Gives power back to host and devices. The CPUs begin anew at the present time.
+    /// Gives power back to host and devices that have none. The CPUs begin anew at the present time.
     pub fn restart(&mut self) {
         self.cut = None;
         for device in 0..self.system.devices() {

@@ -122,13 +122,55 @@ impl Default for Costs {
     }
 }
 
+/// Who sees to it that engines of several devices delete what a transaction has kept only when all of them have completed it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Synchronise {
+    /// The devices, which tell each other; the host waits for none of that.
+    #[default]
+    Devices,
+    /// The host: it waits until each device has completed its part, and tells all of them. For comparison.
+    Host,
+    /// Nobody: each device deletes when it has completed its own part. The control of a crash test, which then has to find violations.
+    Nobody,
+}
+
+impl Synchronise {
+    /// All that a program may choose.
+    pub const ALL: [Synchronise; 2] = [Synchronise::Devices, Synchronise::Host];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Synchronise::Devices => "devices",
+            Synchronise::Host => "host",
+            Synchronise::Nobody => "nobody",
+        }
+    }
+}
+
+impl std::str::FromStr for Synchronise {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Synchronise> {
+        let found = Synchronise::ALL.into_iter().find(|s| s.name() == text);
+        found.ok_or_else(|| {
+            let names = Synchronise::ALL.map(Synchronise::name).join(", ");
+            Error::Invalid(format!("synchronise = {text:?}: allowed are {names}"))
+        })
+    }
+}
+
 /// How a pool is used: chosen each time it is created or opened.
 #[derive(Clone)]
 pub struct Options {
     /// What a fence waits for.
     pub fence: Fence,
-    /// The engine that the mechanism is offloaded to; without one the CPU does it.
+    /// The engine that the mechanism is offloaded to, of the pool's first device; without one the CPU does it.
     pub engine: Option<Arc<Engine>>,
+    /// With an engine: those of the pool's other devices, in their order.
+    pub peers: Vec<Arc<Engine>>,
+    /// With several engines: who synchronises them.
+    pub synchronise: Synchronise,
     /// Number of the pool on the engine, 0 to 15.
     pub pool: u8,
     /// Process that the pool belongs to on the engine.
@@ -149,6 +191,8 @@ impl Default for Options {
         Options {
             fence: Fence::ReadBack,
             engine: None,
+            peers: Vec::new(),
+            synchronise: Synchronise::default(),
             pool: 0,
             process: 1,
             engine_recovers: false,
@@ -166,5 +210,19 @@ impl Options {
             engine: Some(engine.clone()),
             ..Options::default()
         }
+    }
+
+    /// With an engine on each of the pool's devices.
+    pub fn several(engines: &[Arc<Engine>]) -> Options {
+        Options {
+            engine: engines.first().cloned(),
+            peers: engines.iter().skip(1).cloned().collect(),
+            ..Options::default()
+        }
+    }
+
+    /// All of its engines.
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<Engine>> {
+        self.engine.iter().chain(&self.peers)
     }
 }

@@ -57,6 +57,8 @@ struct State {
 pub struct Engine {
     device: usize,
     page: u64,
+    /// Where its registers are in BAR4: for pools over several devices.
+    registers: Option<u64>,
     state: Mutex<State>,
 }
 
@@ -66,6 +68,7 @@ impl Engine {
         Engine {
             device,
             page,
+            registers: None,
             state: Mutex::new(State {
                 lines: [Line::Unknown; COMMANDS],
                 count: 0,
@@ -76,9 +79,51 @@ impl Engine {
         }
     }
 
+    /// The same, whose registers are at `registers` of BAR4: what pools over several devices need, too.
+    pub fn with_registers(device: usize, page: u64, registers: u64) -> Engine {
+        Engine {
+            registers: Some(registers),
+            ..Engine::new(device, page)
+        }
+    }
+
     /// The number of its device.
     pub fn device(&self) -> usize {
         self.device
+    }
+
+    /// Where its registers are.
+    fn registers(&self) -> Result<u64> {
+        self.registers.ok_or_else(|| {
+            Error::Invalid(format!(
+                "the engine of device {}: a pool over several devices needs to know where its registers are, as Engine::with_registers says",
+                self.device
+            ))
+        })
+    }
+
+    /// Where its registers are on the bus.
+    pub(crate) fn address(&self, cpu: &Cpu) -> Result<u64> {
+        let device = self.device;
+        let window = |machine: &mut host::Machine| machine.system().window(device, Bar::Control);
+        match cpu.shared().with(window) {
+            Some(window) => Ok(window + self.registers()?),
+            None => Err(Error::Invalid(format!("device {device} has no BAR4"))),
+        }
+    }
+
+    /// Writes a register of 4 or 8 bytes.
+    pub(crate) fn set(&self, cpu: &Cpu, register: u64, value: &[u8]) -> Result<()> {
+        let at = self.registers()? + register;
+        Ok(cpu.store(&self.map(Kind::Uncached), at, value)?)
+    }
+
+    /// Reads a register of 64 bits.
+    pub(crate) fn get(&self, cpu: &Cpu, register: u64) -> Result<u64> {
+        let mut value = [0; 8];
+        let at = self.registers()? + register;
+        cpu.load(&self.map(Kind::Uncached), at, &mut value)?;
+        Ok(u64::from_le_bytes(value))
     }
 
     // Never held while a CPU acts: another program may have the next turn.
@@ -257,6 +302,19 @@ impl Engine {
             }
             cpu.sleep_until(cpu.now() + PAUSE)?;
         }
+    }
+
+    /// Starts looking at a command that was submitted; see [`Engine::ended`].
+    pub(crate) fn look_at(&self, cpu: &Cpu, submitted: Submitted) -> Result<Pending> {
+        let map = self.map(Kind::WriteCombining);
+        Ok(cpu.issue(&map, self.at(submitted.line), LINE as usize)?)
+    }
+
+    /// What that look has found: true if the command has ended.
+    pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: Pending) -> Result<bool> {
+        let mut bytes = [0; LINE as usize];
+        bytes.copy_from_slice(&cpu.finish(look)?);
+        self.note(submitted, &bytes)
     }
 
     /// An error if a command of a thread was refused, as far as is known.

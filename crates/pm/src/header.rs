@@ -1,6 +1,6 @@
 //! The first lines of a pool: what it is.
 
-use spec::nearpm::{ALIGN, THREADS};
+use spec::nearpm::{ALIGN, DEVICES, THREADS};
 
 use crate::switches::Switches;
 use crate::{Error, Layout, Mechanism, Result};
@@ -14,6 +14,11 @@ const VERSION: u32 = 2;
 const MAGIC: [u8; 8] = *b"NPMPOOL\0";
 /// Where the CRC of a line stands, over all before it.
 const CRC: usize = 60;
+/// What the first line of a part on another device begins with.
+const PART: [u8; 8] = *b"NPMPART\0";
+/// Logs that a thread has on each of several devices, which its transactions take in turns: while one waits until all devices are
+/// complete the next transaction has the other.
+pub(crate) const TURNS: u8 = 2;
 /// Most bytes of a layout's name.
 const NAME: usize = 47;
 
@@ -23,24 +28,27 @@ const NAME: usize = 47;
 /// |---|---|---|
 /// | 0 to 7 | "NPMPOOL\0" | name, padded with 0, to 46 |
 /// | 8 to 11 | version | |
-/// | 12, 13, 14 to 15 | mechanism, threads, 0 | |
+/// | 12, 13, 14, 15 | mechanism, threads, devices less one, 0 | |
 /// | 16 to 23 | bytes of the pool | |
-/// | 24 to 31 | offset of the logs | |
+/// | 24 to 31 | offset of the logs, on each device | |
 /// | 32 to 39 | bytes of each log | |
 /// | 40 to 47 | offset of what programs use | 47: 0 |
 /// | 48 to 55 | spare pages | 48 to 59: 0 |
 /// | 56 to 59 | generation: how often this line was written | |
 /// | 60 to 63 | CRC-32C of bytes 0 to 59 | the same |
+///
+/// Of a pool over several devices each has a page in front of its logs; the first line of those that have not the header says which part it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub layout: Layout,
+    pub devices: u8,
     pub bytes: u64,
     pub generation: u32,
 }
 
 impl Header {
-    /// The header of a new pool of so many bytes.
-    pub fn new(layout: &Layout, bytes: u64) -> Result<Header> {
+    /// The header of a new pool of so many bytes, over so many devices.
+    pub fn new(layout: &Layout, bytes: u64, devices: u8) -> Result<Header> {
         let invalid = |text: String| Err(Error::Invalid(text));
         let name = layout.name.as_bytes();
         if name.is_empty() || name.len() > NAME || name.contains(&0) {
@@ -49,9 +57,13 @@ impl Header {
                 name.len()
             ));
         }
-        if layout.threads == 0 || layout.threads > THREADS {
+        let threads = match devices {
+            1 => THREADS,
+            _ => THREADS / TURNS,
+        };
+        if layout.threads == 0 || layout.threads > threads {
             return invalid(format!(
-                "{} threads: allowed are 1 to {THREADS}",
+                "{} threads: allowed are 1 to {threads} with {devices} devices",
                 layout.threads
             ));
         }
@@ -67,13 +79,15 @@ impl Header {
                 layout.spare_pages
             ));
         }
-        if bytes % ALIGN != 0 || bytes > 1 << 50 {
+        let multiple = ALIGN * u64::from(devices);
+        if bytes % multiple != 0 || bytes > 1 << 50 {
             return invalid(format!(
-                "a pool of {bytes} bytes: allowed are multiples of {ALIGN} up to 2^50"
+                "a pool of {bytes} bytes: allowed are multiples of {multiple} up to 2^50"
             ));
         }
         let header = Header {
             layout: layout.clone(),
+            devices,
             bytes,
             generation: 1,
         };
@@ -115,7 +129,10 @@ impl Header {
             log_bytes: long(32),
             spare_pages: long(48),
         };
-        let header = Header::new(&layout, long(16)).map_err(|error| corrupt(&error.to_string()))?;
+        let devices = first[14].checked_add(1).filter(|n| *n <= DEVICES);
+        let devices = devices.ok_or_else(|| corrupt("the number of devices"))?;
+        let header =
+            Header::new(&layout, long(16), devices).map_err(|error| corrupt(&error.to_string()))?;
         let header = Header {
             generation: word(56),
             ..header
@@ -137,6 +154,7 @@ impl Header {
             .position(|m| *m == layout.mechanism)
             .unwrap_or(0) as u8;
         first[13] = layout.threads;
+        first[14] = self.devices - 1;
         let longs = [
             self.bytes,
             self.logs(),
@@ -156,33 +174,81 @@ impl Header {
         [first, second]
     }
 
-    /// Offset of the logs.
+    /// The first line of the part on a device that has not the header: "NPMPART\0", number of the device in the pool, devices, CRC of the
+    /// name's line, CRC of the line.
+    pub fn part_line(&self, index: usize) -> [u8; 64] {
+        let mut line = [0; 64];
+        line[..8].copy_from_slice(&PART);
+        (line[8], line[9]) = (index as u8, self.devices);
+        line[12..16].copy_from_slice(&self.to_lines()[1][CRC..]);
+        let crc = crc32c::crc32c(&line[..CRC]);
+        line[CRC..].copy_from_slice(&crc.to_le_bytes());
+        line
+    }
+
+    /// Offset of the logs on each device.
     pub fn logs(&self) -> u64 {
         HEADER_BYTES
     }
 
-    /// Offset of a thread's log.
-    pub fn log(&self, thread: u8) -> u64 {
-        self.logs() + u64::from(thread) * self.layout.log_bytes
+    /// Logs of a thread on each device.
+    pub fn turns(&self) -> u8 {
+        match self.devices {
+            1 => 1,
+            _ => TURNS,
+        }
     }
 
-    /// Offset of where a thread's new bytes stand before the engine makes redo records of them; each is as long as a log.
+    /// Logs of each device.
+    pub fn log_count(&self) -> u8 {
+        self.layout.threads * self.turns()
+    }
+
+    /// Offset on each device of a log.
+    pub fn log(&self, number: u8) -> u64 {
+        self.logs() + u64::from(number) * self.layout.log_bytes
+    }
+
+    /// Offset on each device of where a thread's new bytes stand before the engine makes redo records of them; each is as long as a log.
     pub fn staging(&self, thread: u8) -> u64 {
-        self.log(self.layout.threads) + u64::from(thread) * self.layout.log_bytes
+        self.log(self.log_count()) + u64::from(thread) * self.layout.log_bytes
+    }
+
+    /// Offset on each device behind what is there for its engine.
+    fn engines_end(&self) -> u64 {
+        match self.layout.mechanism {
+            Mechanism::Redo => self.staging(self.layout.threads),
+            _ => self.log(self.log_count()),
+        }
+    }
+
+    /// Offset of the log that the CPU writes for a thread: with one device that of the engine. Several devices have one for all of them,
+    /// which is interleaved as everything is.
+    pub fn cpu_log(&self, thread: u8) -> u64 {
+        match self.devices {
+            1 => self.log(thread),
+            count => {
+                let logs = u64::from(thread) * self.layout.log_bytes;
+                self.engines_end() * u64::from(count) + logs
+            }
+        }
     }
 
     /// Offset of the page table.
     pub fn table(&self) -> u64 {
-        match self.layout.mechanism {
-            Mechanism::Redo => self.staging(self.layout.threads),
-            _ => self.log(self.layout.threads),
+        match self.devices {
+            1 => self.engines_end(),
+            count => self
+                .cpu_log(self.layout.threads)
+                .next_multiple_of(u64::from(count) * PAGE),
         }
     }
 
     /// Pages for copies.
     pub fn spare(&self) -> u64 {
         match self.layout.mechanism {
-            Mechanism::Shadow => self.layout.spare_pages,
+            // All that a transaction changes may be on one device.
+            Mechanism::Shadow => self.layout.spare_pages * u64::from(self.devices),
             _ => 0,
         }
     }
@@ -190,7 +256,7 @@ impl Header {
     /// Offset of what programs use: with shadow paging of the first page, else of the heap.
     pub fn data(&self) -> u64 {
         let pages = match self.layout.mechanism {
-            Mechanism::Shadow => self.table_bytes() + Switches::bytes(self.layout.spare_pages),
+            Mechanism::Shadow => self.table_bytes() + Switches::bytes(self.spare()),
             _ => 0,
         };
         self.table() + pages
@@ -203,7 +269,7 @@ impl Header {
 
     /// Where lists of pages that change places are, with shadow paging.
     pub fn switches(&self) -> Switches {
-        Switches::new(self.table() + self.table_bytes(), self.layout.spare_pages)
+        Switches::new(self.table() + self.table_bytes(), self.spare())
     }
 
     /// Bytes of the heap: without spare pages.
@@ -218,8 +284,10 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_written_and_no_other_way() {
-        for mechanism in Mechanism::ALL {
-            let header = Header::new(&Layout::new("a name").with(mechanism), 4 << 20).unwrap();
+        let cases = [1, 2, 4].map(|devices| Mechanism::ALL.map(|m| (m, devices)));
+        for (mechanism, devices) in cases.into_iter().flatten() {
+            let layout = Layout::new("a name").with(mechanism);
+            let header = Header::new(&layout, 8 << 20, devices).unwrap();
             let [first, second] = header.to_lines();
             assert_eq!(Header::from_lines(&first, &second), Ok(header));
             for bit in 0..1024 {
@@ -234,7 +302,7 @@ mod tests {
     #[test]
     fn a_layout_that_can_not_be_is_told() {
         let wrong = |layout: Layout, bytes: u64, what: &str| {
-            let error = Header::new(&layout, bytes).unwrap_err().to_string();
+            let error = Header::new(&layout, bytes, 1).unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         };
         let layout = Layout::new("x");
@@ -255,5 +323,10 @@ mod tests {
         wrong(log(u64::MAX - 4095), 1 << 22, "multiples of 4096");
         wrong(layout.clone(), 1 << 12, "at least");
         wrong(layout.clone(), (1 << 22) + 1, "multiples of 4096");
+        let two = |layout: &Layout, bytes: u64| Header::new(layout, bytes, 2).unwrap_err();
+        let error = two(&layout, (1 << 22) + 4096).to_string();
+        assert!(error.contains("multiples of 8192"), "{error}");
+        let error = two(&threads(9), 1 << 22).to_string();
+        assert!(error.contains("1 to 8 with 2 devices"), "{error}");
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod btree;
 mod config;
+mod devices;
 mod engine;
 mod error;
 mod header;
@@ -17,11 +18,13 @@ mod memory;
 mod pool;
 mod ranges;
 pub mod session;
+mod several;
 mod switches;
 mod thread;
 mod value;
 
-pub use config::{Costs, Layout, Mechanism, Options};
+pub use config::{Costs, Layout, Mechanism, Options, Synchronise};
+pub use devices::Devices;
 pub use engine::{Engine, Submitted};
 pub use error::{Error, Result};
 pub use heap::MOST_BYTES;

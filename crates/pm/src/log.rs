@@ -3,14 +3,17 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use host::{Cpu, Pending};
+use sim::Time;
 use spec::nearpm::{
-    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Operation, State,
-    FIRST_RECORD, LINE, MAX_BYTES,
+    next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, Kind,
+    Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
 };
 
+use crate::devices::{bits, Devices};
 use crate::memory::{Memory, Part};
 use crate::ranges::Ranges;
-use crate::{Engine, Error, Result};
+use crate::{Engine, Error, Result, Submitted, Synchronise};
 
 /// Where a process has the start of the PM window.
 const WINDOW: u64 = 0x1000_0000_0000;
@@ -18,18 +21,24 @@ const WINDOW: u64 = 0x1000_0000_0000;
 /// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
 const SMALL: u64 = 256;
 
+/// How long a CPU pauses between two looks at a log that waits for other devices, and the longest that it waits.
+const PAUSE: Time = Time::ns(100);
+const PATIENCE: Time = Time::ms(100);
+
 /// The virtual address of a place in the window.
 pub(crate) fn address(place: u64) -> u64 {
     WINDOW + place
 }
 
-/// What a log needs to know of the engine.
-#[derive(Clone)]
+/// What logs need to know of the engines of a pool.
 pub(crate) struct Offload {
-    pub engine: Arc<Engine>,
+    /// One for each device of the pool.
+    pub engines: Vec<Arc<Engine>>,
+    pub devices: Devices,
+    pub synchronise: Synchronise,
     pub pool: u8,
     pub process: u16,
-    /// Place of the pool in the window.
+    /// Place of the pool in each device's window.
     pub place: u64,
 }
 
@@ -39,9 +48,34 @@ impl Offload {
         Command::new(operation, self.process, self.pool, thread)
     }
 
-    /// The virtual address of an offset in the pool.
+    /// The virtual address of an offset in what a device has of the pool.
     pub fn address(&self, offset: u64) -> u64 {
         address(self.place + offset)
+    }
+
+    /// Numbers of the pool's devices.
+    pub fn each(&self) -> std::ops::Range<usize> {
+        0..self.engines.len()
+    }
+
+    /// Some of the pool's devices as their engines name them.
+    pub fn participants(&self, devices: u64) -> u64 {
+        bits(devices)
+            .map(|index| 1 << self.devices.number(index))
+            .sum()
+    }
+
+    /// Tells some of the pool's devices that all of them have completed a transaction of a log.
+    pub fn tell(&self, cpu: &Cpu, devices: u64, thread: u8, sequence: u64) -> Result<()> {
+        let log = self.pool << 4 | thread;
+        let word = Completion { log, sequence }.to_word().to_le_bytes();
+        for device in bits(devices) {
+            for peer in bits(devices).filter(|peer| *peer != device) {
+                let register = register::DONE + 8 * self.devices.number(peer) as u64;
+                self.engines[device].set(cpu, register, &word)?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -50,50 +84,83 @@ impl Offload {
 struct Made {
     /// Offset in the log.
     at: u64,
-    /// Offset in the pool of what it is of.
+    /// Offset in the pool of what it is of; of the engines' records that in what their device has of the pool.
     object: u64,
     bytes: u64,
     /// It holds what was there before.
     old: bool,
 }
 
-/// A thread's log.
-pub(crate) struct Log {
-    /// Offset in the pool.
-    place: u64,
-    bytes: u64,
-    /// Where new bytes stand before the engine makes redo records of them: as many as the log has.
-    staging: u64,
-    thread: u8,
+/// A log as far as a thread has to know it.
+struct Part {
     generation: u64,
-    transaction: u64,
     made: Vec<Made>,
     next: u64,
+    /// Its device waits for others before it empties it, as far as is known.
+    pending: bool,
+    /// A look at its descriptor that is under way.
+    asked: Option<Pending>,
+}
+
+impl Part {
+    fn new(generation: u64) -> Part {
+        Part {
+            generation,
+            made: Vec::new(),
+            next: FIRST_RECORD,
+            pending: false,
+            asked: None,
+        }
+    }
+
+    /// It is empty, of the next generation; at once, or when other devices are complete, too.
+    fn empty(&mut self, pending: bool) {
+        *self = Part {
+            pending,
+            ..Part::new(self.generation + 1)
+        };
+    }
+}
+
+/// Where the logs of a pool are.
+pub(crate) struct Places {
+    /// Offset of the thread's first log: in the pool that of the CPU's, on each device that of the engine's.
+    pub log: u64,
+    pub bytes: u64,
+    /// Where on each device new bytes stand before the engine makes redo records of them: as many as the log has.
+    pub staging: u64,
+}
+
+/// A thread's log. Each of several devices has two of them, whose transactions take turns.
+pub(crate) struct Log {
+    places: Places,
+    /// Number of the first log.
+    number: u8,
+    /// The logs of each turn: the CPU's, or that of each device.
+    parts: Vec<Vec<Part>>,
+    turn: usize,
+    transaction: u64,
     /// Records were written that may not be persistent yet.
     unsettled: bool,
-    offload: Option<Offload>,
+    offload: Option<Arc<Offload>>,
     snapshots: bool,
 }
 
 impl Log {
-    /// The log of a thread, which is empty.
+    /// The log of a thread, which is empty. `generations` are those of each device's logs, turn by turn.
     pub fn new(
-        place: u64,
-        bytes: u64,
-        staging: u64,
+        places: Places,
         thread: u8,
-        generation: u64,
-        offload: Option<Offload>,
+        generations: &[Vec<u64>],
+        offload: Option<Arc<Offload>>,
     ) -> Log {
+        let parts = |turn: &Vec<u64>| turn.iter().map(|n| Part::new(*n)).collect();
         Log {
-            place,
-            bytes,
-            staging,
-            thread,
-            generation,
+            places,
+            number: thread * generations.len() as u8,
+            parts: generations.iter().map(parts).collect(),
+            turn: 0,
             transaction: 0,
-            made: Vec::new(),
-            next: FIRST_RECORD,
             unsettled: false,
             offload,
             snapshots: true,
@@ -106,30 +173,92 @@ impl Log {
     }
 
     /// A transaction begins.
-    pub fn begin(&mut self, transaction: u64) -> Result<()> {
+    pub fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
         self.transaction = transaction;
-        match &self.offload {
-            Some(offload) => offload.engine.refused(offload.pool, self.thread),
-            None => Ok(()),
+        let Some(offload) = self.offload.clone() else {
+            return Ok(());
+        };
+        for turn in 0..self.parts.len() {
+            for engine in &offload.engines {
+                engine.refused(offload.pool, self.thread(turn))?;
+            }
         }
+        self.until_empty(m, self.turn)
     }
 
     pub fn is_offloaded(&self) -> bool {
         self.offload.is_some()
     }
 
+    /// The engine's number for the log of a turn.
+    fn thread(&self, turn: usize) -> u8 {
+        self.number + turn as u8
+    }
+
+    /// Where the log of a turn is.
+    fn place(&self, turn: usize) -> u64 {
+        self.places.log + turn as u64 * self.places.bytes
+    }
+
+    fn part(&mut self, index: usize) -> &mut Part {
+        &mut self.parts[self.turn][index]
+    }
+
+    /// A bit for each device on which this transaction has records.
+    fn kept(&self) -> u64 {
+        let parts = self.parts[self.turn].iter().enumerate();
+        let kept = parts.filter(|(_, part)| !part.made.is_empty());
+        kept.map(|(index, _)| 1 << index).sum()
+    }
+
+    /// Starts looking whether the logs that wait for other devices are empty by now.
+    fn look_ahead(&mut self, m: &mut Memory) -> Result<()> {
+        for turn in (0..self.parts.len()).filter(|turn| *turn != self.turn) {
+            let place = self.place(turn);
+            for (index, part) in self.parts[turn].iter_mut().enumerate() {
+                if part.pending && part.asked.is_none() {
+                    part.asked = Some(m.on(index, |m| m.ask_line(place))?);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until no log of a turn waits for other devices.
+    fn until_empty(&mut self, m: &mut Memory, turn: usize) -> Result<()> {
+        let (place, thread) = (self.place(turn), self.thread(turn));
+        for (index, part) in self.parts[turn].iter_mut().enumerate() {
+            if !std::mem::take(&mut part.pending) {
+                continue;
+            }
+            let looked = match part.asked.take() {
+                Some(load) => {
+                    let mut line = [0; LINE as usize];
+                    line.copy_from_slice(&m.cpu.finish(load)?);
+                    !is_pending(&Descriptor::from_line(&line))
+                }
+                None => false,
+            };
+            if !looked {
+                m.on(index, |m| until_empty(m, place, thread))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Room for a record.
-    fn reserve(&mut self, kind: Kind, object: u64, bytes: u64) -> Result<u64> {
-        let next = next_record(self.next, bytes);
-        if next > self.bytes {
+    fn reserve(&mut self, index: usize, kind: Kind, object: u64, bytes: u64) -> Result<u64> {
+        let most = self.places.bytes;
+        let part = self.part(index);
+        let next = next_record(part.next, bytes);
+        if next > most {
             return Err(Error::Full(format!(
-                "the transaction's log has no room for {bytes} bytes more: a log of this pool has {} bytes",
-                self.bytes
+                "the transaction's log has no room for {bytes} bytes more: a log of this pool has {most} bytes"
             )));
         }
-        let at = std::mem::replace(&mut self.next, next);
+        let at = std::mem::replace(&mut part.next, next);
         let old = kind != Kind::Redo;
-        self.made.push(Made {
+        part.made.push(Made {
             at,
             object,
             bytes,
@@ -143,39 +272,44 @@ impl Log {
         if !self.snapshots {
             return Ok(());
         }
-        for start in range.clone().step_by(MAX_BYTES as usize) {
-            let bytes = (range.end - start).min(MAX_BYTES);
-            if self.offload.is_none() {
+        let Some(offload) = self.offload.clone() else {
+            for (start, bytes) in pieces(range) {
                 let mut old = vec![0; bytes as usize];
                 m.read_old(start, &mut old)?;
                 self.append(m, kind, start, &old)?;
-                continue;
             }
-            self.reserve(kind, start, bytes)?;
-            let operation = match kind {
-                Kind::Checkpoint => Operation::Checkpoint,
-                _ => Operation::Undo,
-            };
-            m.counts.records += 1;
-            m.counts.payload += bytes;
-            self.command(m, operation, |offload, command| {
-                command.address = offload.address(start);
-                command.bytes = bytes;
-            })?;
+            return Ok(());
+        };
+        let operation = match kind {
+            Kind::Checkpoint => Operation::Checkpoint,
+            _ => Operation::Undo,
+        };
+        for index in offload.each() {
+            for (start, bytes) in pieces(offload.devices.part(index, &range)) {
+                self.reserve(index, kind, start, bytes)?;
+                m.counts.records += 1;
+                m.counts.payload += bytes;
+                self.command(m, index, operation, |offload, command| {
+                    command.address = offload.address(start);
+                    command.bytes = bytes;
+                })?;
+            }
         }
         Ok(())
     }
 
     /// The CPU writes a record: persistent after [`Log::settle`].
     fn append(&mut self, m: &mut Memory, kind: Kind, object: u64, payload: &[u8]) -> Result<()> {
-        let number = self.made.len() as u32;
-        let previous = self.made.last().map_or(0, |made| made.at);
-        let at = self.reserve(kind, object, payload.len() as u64)?;
+        let part = self.part(0);
+        let number = part.made.len() as u32;
+        let previous = part.made.last().map_or(0, |made| made.at);
+        let generation = part.generation;
+        let at = self.reserve(0, kind, object, payload.len() as u64)?;
         let header = Header {
             kind,
             pool: m.options.pool,
-            thread: self.thread,
-            generation: self.generation,
+            thread: self.number,
+            generation,
             object,
             bytes: payload.len() as u32,
             number,
@@ -189,7 +323,7 @@ impl Log {
         let costs = m.options.costs;
         m.spend(costs.record)?;
         m.spend(sim::Time(costs.crc_line.0 * (record.len() as u64 / LINE)))?;
-        m.stream(self.place + at, &record)?;
+        m.stream(self.places.log + at, &record)?;
         m.counts.records += 1;
         m.counts.payload += payload.len() as u64;
         self.unsettled = true;
@@ -204,40 +338,33 @@ impl Log {
         Ok(())
     }
 
-    /// Gives the engine a command.
+    /// Gives the engine of a device a command.
     fn command(
         &mut self,
         m: &mut Memory,
+        index: usize,
         operation: Operation,
         fill: impl FnOnce(&Offload, &mut Command),
-    ) -> Result<()> {
+    ) -> Result<Option<Submitted>> {
         let Some(offload) = &self.offload else {
-            return Ok(());
+            return Ok(None);
         };
-        let mut command = offload.command(operation, self.thread);
+        let mut command = offload.command(operation, self.thread(self.turn));
         command.transaction = self.transaction;
         fill(offload, &mut command);
         m.counts.commands += 1;
         let give = |m: &mut Memory| {
             m.spend(m.options.costs.record)?;
-            offload.engine.submit(&m.cpu, &command).map(drop)
+            offload.engines[index].submit(&m.cpu, &command).map(Some)
         };
         m.timed(Part::Command, give)
     }
 
-    /// The log is empty, of the next generation.
-    fn empty(&mut self) {
-        self.generation += 1;
-        self.made.clear();
-        self.next = FIRST_RECORD;
-        self.unsettled = false;
-    }
-
     /// The CPU writes the descriptor.
-    fn describe(&self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
+    fn describe(&mut self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
         let records = match state {
             State::Open => 0,
-            State::Committed | State::Pending(_) => self.made.len() as u32,
+            State::Committed | State::Pending(_) => self.part(0).made.len() as u32,
         };
         let descriptor = Descriptor {
             generation,
@@ -245,7 +372,17 @@ impl Log {
             records,
             transaction: self.transaction,
         };
-        m.put_line(self.place, &descriptor.to_line())
+        m.put_line(self.places.log, &descriptor.to_line())
+    }
+
+    /// The CPU's log is empty.
+    fn describe_empty(&mut self, m: &mut Memory) -> Result<()> {
+        let generation = self.part(0).generation + 1;
+        self.describe(m, State::Open, generation)?;
+        m.fence()?;
+        self.part(0).empty(false);
+        self.unsettled = false;
+        Ok(())
     }
 
     /// What was stored in `dirty` stays, whatever happens: what was kept is void.
@@ -255,48 +392,79 @@ impl Log {
             m.flush(range)?;
             any = true;
         }
-        if self.made.is_empty() {
+        if self.kept() == 0 {
             return if any { m.fence() } else { Ok(()) };
         }
-        if self.offload.is_some() {
-            m.order()?;
-            self.command(m, Operation::Commit, |_, _| ())?;
-            m.fence_commands()?;
-        } else {
+        let Some(offload) = self.offload.clone() else {
             m.fence()?;
-            self.describe(m, State::Open, self.generation + 1)?;
-            m.fence()?;
+            return self.describe_empty(m);
+        };
+        m.order()?;
+        // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
+        let devices = self.kept() | touched(&offload, dirty);
+        let alone = devices.count_ones() == 1 || offload.synchronise == Synchronise::Nobody;
+        let mut commits = Vec::new();
+        for index in bits(devices) {
+            let commit = self.command(m, index, Operation::Commit, |offload, command| {
+                if !alone {
+                    command.value = offload.participants(devices);
+                }
+            })?;
+            commits.extend(commit.map(|commit| (&offload.engines[index], commit)));
         }
-        self.empty();
+        self.look_ahead(m)?;
+        if !alone && offload.synchronise == Synchronise::Host {
+            m.counts.fences += 1;
+            let wait = |m: &mut Memory| until_ended(m, &commits);
+            m.timed(wait, |spent| &mut spent.fences)?;
+            let (thread, transaction) = (self.thread(self.turn), self.transaction);
+            let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
+            m.timed(tell, |spent| &mut spent.commands)?;
+        } else {
+            m.fence_commands(devices)?;
+        }
+        for index in bits(devices) {
+            self.part(index).empty(!alone);
+        }
+        if !alone {
+            self.turn = (self.turn + 1) % self.parts.len();
+        }
         Ok(())
     }
 
     /// What was stored in `dirty` is undone by what was kept.
     pub fn abort(&mut self, m: &mut Memory, dirty: &Ranges) -> Result<()> {
-        if self.made.is_empty() {
+        let kept = self.kept();
+        if kept == 0 {
             return Ok(());
         }
-        if self.offload.is_some() {
+        if let Some(offload) = self.offload.clone() {
             // The cache must have none of what the engine changes.
             for range in dirty.iter() {
                 m.drop_lines(range)?;
             }
             m.order()?;
-            self.command(m, Operation::Abort, |_, _| ())?;
-        } else {
-            // Redo records hold what has not come to be.
-            for made in self.made.iter().rev().filter(|made| made.old) {
-                let mut old = vec![0; made.bytes as usize];
-                m.read(self.place + made.at + LINE, &mut old)?;
-                m.write(made.object, &old)?;
-                m.flush(made.object..made.object + made.bytes)?;
+            for index in bits(kept) {
+                self.command(m, index, Operation::Abort, |_, command| {
+                    if offload.engines.len() > 1 {
+                        // A descriptor of several devices names what was committed.
+                        command.transaction = 0;
+                    }
+                })?;
+                self.part(index).empty(false);
             }
-            m.fence()?;
-            self.describe(m, State::Open, self.generation + 1)?;
-            m.fence()?;
+            return Ok(());
         }
-        self.empty();
-        Ok(())
+        // Redo records hold what has not come to be.
+        let made = self.part(0).made.clone();
+        for made in made.iter().rev().filter(|made| made.old) {
+            let mut old = vec![0; made.bytes as usize];
+            m.read(self.places.log + made.at + LINE, &mut old)?;
+            m.write(made.object, &old)?;
+            m.flush(made.object..made.object + made.bytes)?;
+        }
+        m.fence()?;
+        self.describe_empty(m)
     }
 
     /// The new bytes get to their places, all or none of them, together with what was stored in `dirty`.
@@ -317,111 +485,208 @@ impl Log {
             let any = dirty.iter().next().is_some() || !news.is_empty();
             return if any { m.fence() } else { Ok(()) };
         }
-        if self.offload.is_some() {
-            self.redo_offloaded(m, &flush, &parts().collect::<Vec<_>>())?;
-        } else {
-            for (at, part) in parts() {
-                self.append(m, Kind::Redo, at, part)?;
-            }
-            flush(m)?;
-            m.fence()?;
-            self.describe(m, State::Committed, self.generation)?;
-            m.fence()?;
-            for (at, part) in parts() {
-                m.write(at, part)?;
-                m.flush(at..at + part.len() as u64)?;
-            }
-            m.fence()?;
-            self.describe(m, State::Open, self.generation + 1)?;
-            // Before anything is written into the log again.
-            m.fence()?;
+        if let Some(offload) = self.offload.clone() {
+            return self.redo_offloaded(m, &offload, dirty, parts());
         }
-        self.empty();
-        Ok(())
-    }
-
-    fn redo_offloaded(
-        &mut self,
-        m: &mut Memory,
-        flush: &dyn Fn(&mut Memory) -> Result<()>,
-        parts: &[(u64, &[u8])],
-    ) -> Result<()> {
-        // No command is written unless all have room.
-        for (at, part) in parts {
-            self.reserve(Kind::Redo, *at, part.len() as u64)?;
-        }
-        // New bytes stand in the staging area where their records stand in the log.
-        for (made, (_, part)) in self.made.clone().iter().zip(parts) {
-            let mut lines = part.to_vec();
-            lines.resize(padded(made.bytes) as usize, 0);
-            m.stream(self.staging + made.at, &lines)?;
+        for (at, part) in parts() {
+            self.append(m, Kind::Redo, at, part)?;
         }
         flush(m)?;
+        m.fence()?;
+        let generation = self.part(0).generation;
+        self.describe(m, State::Committed, generation)?;
+        m.fence()?;
+        for (at, part) in parts() {
+            m.write(at, part)?;
+            m.flush(at..at + part.len() as u64)?;
+        }
+        m.fence()?;
+        // Before anything is written into the log again.
+        self.describe_empty(m)
+    }
+
+    fn redo_offloaded<'a>(
+        &mut self,
+        m: &mut Memory,
+        offload: &Offload,
+        dirty: &Ranges,
+        parts: impl Iterator<Item = (u64, &'a [u8])>,
+    ) -> Result<()> {
+        let mut news = Vec::new();
+        for (at, data) in parts {
+            // No command is written unless all have room.
+            for piece in offload.devices.pieces(at, data.len()) {
+                let (at, data) = (at + piece.part.start as u64, &data[piece.part]);
+                let bytes = data.len() as u64;
+                self.reserve(piece.index, Kind::Redo, piece.offset, bytes)?;
+                let made = self.part(piece.index).made.last().copied();
+                news.extend(made.map(|made| (piece.index, made, at, data)));
+            }
+        }
+        // New bytes stand in the staging area where their records stand in the log.
+        let staging = self.places.staging;
+        for (index, made, _, data) in &news {
+            let mut lines = data.to_vec();
+            lines.resize(padded(made.bytes) as usize, 0);
+            m.on(*index, |m| m.stream(staging + made.at, &lines))?;
+        }
+        dirty.iter().try_for_each(|range| m.flush(range))?;
         m.order()?;
-        let made = self.made.clone();
-        let staging = self.staging;
-        for made in &made {
+        for (index, made, ..) in &news {
             m.counts.records += 1;
             m.counts.payload += made.bytes;
-            self.command(m, Operation::Redo, |offload, command| {
+            self.command(m, *index, Operation::Redo, |offload, command| {
                 command.address = offload.address(staging + made.at);
                 command.bytes = made.bytes;
                 command.target = offload.address(made.object);
             })?;
         }
-        self.command(m, Operation::CommitRedo, |_, _| ())?;
+        let kept = self.kept();
+        let all = kept | touched(offload, dirty);
+        if all.count_ones() > 1 {
+            // One device that has taken the commit commits all: so all must have what is to be applied, and what was stored in place.
+            m.fence_commands(all)?;
+        }
+        for index in bits(kept) {
+            self.command(m, index, Operation::CommitRedo, |_, _| ())?;
+        }
         // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine.
-        let small = |made: &Made| made.bytes <= SMALL;
-        let mut any = false;
-        for (made, (at, part)) in made.iter().zip(parts).filter(|(made, _)| small(made)) {
-            m.write(*at, part)?;
-            m.flush(made.object..made.object + made.bytes)?;
-            any = true;
+        let (small, large): (Vec<_>, Vec<_>) =
+            news.iter().partition(|(_, made, ..)| made.bytes <= SMALL);
+        for (_, made, at, data) in &small {
+            m.write(*at, data)?;
+            m.flush(*at..at + made.bytes)?;
         }
-        for made in made.iter().filter(|made| !small(made)) {
-            m.drop_lines(made.object..made.object + made.bytes)?;
+        for (_, made, at, _) in &large {
+            m.drop_lines(*at..at + made.bytes)?;
         }
-        if any {
+        if !small.is_empty() {
             m.order()?;
         }
-        for made in made.iter().filter(|made| !small(made)) {
-            self.command(m, Operation::Apply, |offload, command| {
+        for (index, made, ..) in &large {
+            self.command(m, *index, Operation::Apply, |offload, command| {
                 command.value = made.at;
                 command.bytes = made.bytes;
                 command.target = offload.address(made.object);
             })?;
         }
-        self.command(m, Operation::Delete, |_, _| ())?;
-        m.fence_commands()
+        for index in bits(kept) {
+            self.command(m, index, Operation::Delete, |_, _| ())?;
+        }
+        m.fence_commands(kept)?;
+        bits(kept).for_each(|index| self.part(index).empty(false));
+        Ok(())
     }
 
-    /// A shadow copy by the engine.
+    /// A shadow copy by the engine of the device that has both.
     pub fn copy(&mut self, m: &mut Memory, from: u64, to: u64, bytes: u64) -> Result<()> {
-        self.command(m, Operation::Copy, |offload, command| {
+        let Some(offload) = self.offload.clone() else {
+            return Ok(());
+        };
+        let ((index, from), (_, to)) = (offload.devices.place(from), offload.devices.place(to));
+        let copied = self.command(m, index, Operation::Copy, |offload, command| {
             command.address = offload.address(from);
             command.bytes = bytes;
             command.target = offload.address(to);
-        })
+        });
+        copied.map(drop)
     }
 
-    /// 8 bytes are stored by the engine.
-    pub fn switch(&mut self, m: &mut Memory, target: u64, value: u64) -> Result<()> {
-        self.command(m, Operation::Switch, |offload, command| {
+    /// 8 bytes are stored by the engine, behind all that stands in `before`, and behind the commands that make it. A bit for its device.
+    pub fn switch(
+        &mut self,
+        m: &mut Memory,
+        target: u64,
+        value: u64,
+        before: &Ranges,
+    ) -> Result<u64> {
+        let Some(offload) = self.offload.clone() else {
+            return Ok(0);
+        };
+        let (index, target) = offload.devices.place(target);
+        let devices = touched(&offload, before);
+        match devices & !(1 << index) {
+            0 => m.order()?,
+            // The one that switches can't know what others have.
+            _ => m.fence_commands(devices)?,
+        }
+        self.command(m, index, Operation::Switch, |offload, command| {
             command.target = offload.address(target);
             command.value = value;
-        })
+        })?;
+        Ok(1 << index)
     }
 
-    /// Commands of this log have ended, and none of them was refused.
+    /// Commands of this log have ended, and none of them was refused; no device waits for another one.
     pub fn finish(&mut self, m: &mut Memory) -> Result<()> {
-        match &self.offload {
-            Some(offload) => {
-                let command = offload.command(Operation::Sync, self.thread);
-                offload.engine.settle(&m.cpu, &command)
+        let Some(offload) = self.offload.clone() else {
+            return Ok(());
+        };
+        for turn in 0..self.parts.len() {
+            for engine in &offload.engines {
+                let command = offload.command(Operation::Sync, self.thread(turn));
+                engine.settle(&m.cpu, &command)?;
             }
-            None => Ok(()),
+            self.until_empty(m, turn)?;
+        }
+        Ok(())
+    }
+}
+
+/// A bit for each device that has something of these ranges.
+fn touched(offload: &Offload, ranges: &Ranges) -> u64 {
+    let each = ranges.iter().map(|range| offload.devices.touched(&range));
+    each.fold(0, |all, one| all | one)
+}
+
+/// A range in pieces of as many bytes as a record has at most.
+fn pieces(range: Range<u64>) -> impl Iterator<Item = (u64, u64)> {
+    let end = range.end;
+    let starts = range.step_by(MAX_BYTES as usize);
+    starts.map(move |start| (start, (end - start).min(MAX_BYTES)))
+}
+
+/// Waits until commands of several engines have ended.
+fn until_ended(m: &Memory, commands: &[(&Arc<Engine>, Submitted)]) -> Result<()> {
+    let limit = m.cpu.now() + PATIENCE;
+    let mut left = commands.to_vec();
+    while !left.is_empty() {
+        let mut looks = Vec::new();
+        for (engine, submitted) in &left {
+            looks.push(engine.look_at(&m.cpu, *submitted)?);
+        }
+        let mut still = Vec::new();
+        for ((engine, submitted), look) in left.into_iter().zip(looks) {
+            if !engine.ended(&m.cpu, submitted, look)? {
+                still.push((engine, submitted));
+            }
+        }
+        left = still;
+        if m.cpu.now() > limit {
+            let text = format!("a commit has not ended within {PATIENCE}");
+            return Err(Error::Invalid(text));
         }
     }
+    Ok(())
+}
+
+fn is_pending(descriptor: &Option<Descriptor>) -> bool {
+    descriptor.is_some_and(|descriptor| matches!(descriptor.state, State::Pending(_)))
+}
+
+/// Waits until a log does not wait for other devices.
+pub(crate) fn until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> {
+    let limit = m.cpu.now() + PATIENCE;
+    while is_pending(&Some(descriptor(m, place, thread)?)) {
+        if m.cpu.now() > limit {
+            let text = format!(
+                "log {thread}: other devices have not completed its transaction within {PATIENCE}"
+            );
+            return Err(Error::Invalid(text));
+        }
+        m.cpu.sleep_until(m.cpu.now() + PAUSE)?;
+    }
+    Ok(())
 }
 
 /// The descriptor of a log.
@@ -507,6 +772,17 @@ fn scan(
     Ok(all)
 }
 
+/// What is to become of a log's records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    /// What its descriptor says.
+    Own,
+    /// Old bytes are written back though the log is pending: not all devices are complete.
+    Back,
+    /// Nothing, though it is pending: they are.
+    Void,
+}
+
 /// Brings a log to the end of its transaction, or to its start; returns its generation from then on. Nothing else uses the pool.
 pub(crate) fn recover(
     m: &mut Memory,
@@ -514,30 +790,33 @@ pub(crate) fn recover(
     bytes: u64,
     thread: u8,
     objects: Range<u64>,
+    verdict: Verdict,
 ) -> Result<u64> {
     let descriptor = descriptor(m, place, thread)?;
-    let most = match descriptor.state {
-        State::Open => usize::MAX,
-        State::Committed => descriptor.records as usize,
-        State::Pending(_) => {
-            let text = format!(
-                "the log of thread {thread} waits for other devices: a pool has one device only"
-            );
-            return Err(Error::Corrupt(text));
+    let corrupt =
+        |text: String| Error::Corrupt(format!("the log of thread {thread} is damaged: {text}"));
+    let forward = descriptor.state == State::Committed;
+    let most = match (descriptor.state, verdict) {
+        (State::Open, _) => usize::MAX,
+        (State::Committed, _) => descriptor.records as usize,
+        (State::Pending(_), Verdict::Back) => descriptor.records as usize,
+        (State::Pending(_), Verdict::Void) => 0,
+        (State::Pending(_), Verdict::Own) => {
+            return Err(corrupt(
+                "it waits for other devices, and the pool has one".into(),
+            ));
         }
     };
     let mut all = scan(m, place, bytes, thread, &descriptor, most)?;
-    let corrupt =
-        |text: String| Error::Corrupt(format!("the log of thread {thread} is damaged: {text}"));
-    if descriptor.state == State::Committed && all.len() < most {
+    if descriptor.state != State::Open && all.len() < most {
         let text = format!("{most} records were committed, {} are whole", all.len());
         return Err(corrupt(text));
     }
-    if descriptor.state == State::Open {
+    if forward {
+        all.retain(|found| found.header.kind == Kind::Redo);
+    } else {
         all.retain(|found| found.header.kind != Kind::Redo);
         all.reverse();
-    } else {
-        all.retain(|found| found.header.kind == Kind::Redo);
     }
     for Found { header, payload } in &all {
         let end = header.object.checked_add(header.bytes.into());
@@ -558,4 +837,17 @@ pub(crate) fn recover(
     m.put_line(place, &next.to_line())?;
     m.fence()?;
     Ok(next.generation)
+}
+
+/// Records of a log that no commit has reached: how many are whole, and their transaction.
+pub(crate) fn uncommitted(
+    m: &Memory,
+    place: u64,
+    bytes: u64,
+    thread: u8,
+    descriptor: &Descriptor,
+) -> Result<Option<(u32, u64)>> {
+    let all = scan(m, place, bytes, thread, descriptor, usize::MAX)?;
+    let transaction = all.first().map(|found| found.header.transaction);
+    Ok(transaction.map(|transaction| (all.len() as u32, transaction)))
 }

@@ -3,11 +3,12 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use host::{Cpu, Fence, Kind, Mapping};
+use host::{Cpu, Fence, Kind, Mapping, Pending};
 use sim::Time;
 use spec::nearpm::LINE;
 
-use crate::{Error, Options, Result};
+use crate::devices::{bits, Devices, Piece};
+use crate::{Engine, Error, Options, Result};
 
 /// Simulated time of what is there for crash consistency.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,21 +96,19 @@ pub(crate) struct Memory {
     pub cpu: Cpu,
     pub counts: Counts,
     pub options: Options,
-    map: Mapping,
-    direct: Mapping,
-    /// Offset of the pool in the window.
+    devices: Devices,
+    /// Offset in the window of what each device has of the pool.
     place: u64,
     bytes: u64,
 }
 
 impl Memory {
-    pub fn new(cpu: &Cpu, device: usize, place: u64, bytes: u64, options: &Options) -> Memory {
+    pub fn new(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Options) -> Memory {
         Memory {
             cpu: cpu.clone(),
             counts: Counts::default(),
             options: options.clone(),
-            map: Mapping::pm(device, Kind::WriteBack),
-            direct: Mapping::pm(device, Kind::Uncached),
+            devices: devices.clone(),
             place,
             bytes,
         }
@@ -120,10 +119,24 @@ impl Memory {
         self.bytes = bytes;
     }
 
-    /// Offset in the window of one in the pool.
-    fn at(&self, offset: u64, len: usize) -> Result<u64> {
+    /// Does something with what one of the devices has of the pool: offsets are those there.
+    pub fn on<R>(
+        &mut self,
+        index: usize,
+        what: impl FnOnce(&mut Memory) -> Result<R>,
+    ) -> Result<R> {
+        let one = Devices::from(self.devices.number(index));
+        let bytes = self.bytes / self.devices.count() as u64;
+        let devices = std::mem::replace(&mut self.devices, one);
+        let whole = std::mem::replace(&mut self.bytes, bytes);
+        let result = what(self);
+        (self.devices, self.bytes) = (devices, whole);
+        result
+    }
+
+    fn check(&self, offset: u64, len: usize) -> Result<()> {
         match offset.checked_add(len as u64) {
-            Some(end) if end <= self.bytes => Ok(self.place + offset),
+            Some(end) if end <= self.bytes => Ok(()),
             _ => Err(Error::Invalid(format!(
                 "{len} bytes at {offset:#x}: the pool has {:#x} bytes",
                 self.bytes
@@ -131,22 +144,56 @@ impl Memory {
         }
     }
 
+    /// The window, and the offset in it, of bytes of the pool that are in one line.
+    fn at(&self, offset: u64, len: usize, kind: Kind) -> Result<(Mapping, u64)> {
+        self.check(offset, len)?;
+        let (index, local) = self.devices.place(offset);
+        let mapping = Mapping::pm(self.devices.number(index), kind);
+        Ok((mapping, self.place + local))
+    }
+
+    /// Does something with each piece of an access: its window, and the offset in it.
+    fn pieces(
+        &self,
+        offset: u64,
+        len: usize,
+        kind: Kind,
+        mut each: impl FnMut(&Mapping, u64, Range<usize>) -> Result<()>,
+    ) -> Result<()> {
+        self.check(offset, len)?;
+        let mut pieces = self.devices.pieces(offset, len);
+        pieces.try_for_each(
+            |Piece {
+                 index,
+                 offset,
+                 part,
+             }| {
+                let mapping = Mapping::pm(self.devices.number(index), kind);
+                each(&mapping, self.place + offset, part)
+            },
+        )
+    }
+
+    fn read_as(&self, offset: u64, out: &mut [u8], kind: Kind) -> Result<()> {
+        self.pieces(offset, out.len(), kind, |map, at, part| {
+            Ok(self.cpu.read(map, at, &mut out[part])?)
+        })
+    }
+
     /// Reads through the cache.
     pub fn read(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let at = self.at(offset, out.len())?;
-        Ok(self.cpu.read(&self.map, at, out)?)
+        self.read_as(offset, out, Kind::WriteBack)
     }
 
     /// Has a line brought to the cache.
     pub fn prefetch(&self, offset: u64) -> Result<()> {
-        let at = self.at(offset, 1)?;
-        Ok(self.cpu.prefetch(&self.map, at)?)
+        let (map, at) = self.at(offset, 1, Kind::WriteBack)?;
+        Ok(self.cpu.prefetch(&map, at)?)
     }
 
     /// Reads what the device has, whatever the cache has.
     pub fn read_direct(&self, offset: u64, out: &mut [u8]) -> Result<()> {
-        let at = self.at(offset, out.len())?;
-        Ok(self.cpu.read(&self.direct, at, out)?)
+        self.read_as(offset, out, Kind::Uncached)
     }
 
     /// A line of what the device has.
@@ -156,10 +203,17 @@ impl Memory {
         Ok(line)
     }
 
+    /// Starts a load of such a line without waiting for it.
+    pub fn ask_line(&self, offset: u64) -> Result<Pending> {
+        let (map, at) = self.at(offset, LINE as usize, Kind::WriteCombining)?;
+        Ok(self.cpu.issue(&map, at, LINE as usize)?)
+    }
+
     /// Stores through the cache.
     pub fn write(&self, offset: u64, data: &[u8]) -> Result<()> {
-        let at = self.at(offset, data.len())?;
-        Ok(self.cpu.write(&self.map, at, data)?)
+        self.pieces(offset, data.len(), Kind::WriteBack, |map, at, part| {
+            Ok(self.cpu.write(map, at, &data[part])?)
+        })
     }
 
     /// Does something whose time is counted for itself.
@@ -185,11 +239,13 @@ impl Memory {
 
     /// Copies with non-temporal stores.
     pub fn stream(&mut self, offset: u64, data: &[u8]) -> Result<()> {
-        let at = self.at(offset, data.len())?;
+        self.check(offset, data.len())?;
         self.counts.copied += data.len() as u64;
         let lines = |m: &mut Memory| {
             for (n, part) in data.chunks(LINE as usize).enumerate() {
-                m.cpu.ntstore(&m.map, at + n as u64 * LINE, part)?;
+                let line = offset + n as u64 * LINE;
+                let (map, at) = m.at(line, part.len(), Kind::WriteBack)?;
+                m.cpu.ntstore(&map, at, part)?;
             }
             Ok(())
         };
@@ -200,8 +256,8 @@ impl Memory {
     pub fn flush(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let at = m.at(line, 1)?;
-                m.cpu.clwb(&m.map, at)?;
+                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                m.cpu.clwb(&map, at)?;
                 m.counts.lines += 1;
             }
             Ok(())
@@ -213,8 +269,8 @@ impl Memory {
     pub fn drop_lines(&mut self, range: Range<u64>) -> Result<()> {
         let all = |m: &mut Memory| {
             for line in lines(range) {
-                let at = m.at(line, 1)?;
-                m.cpu.clflushopt(&m.map, at)?;
+                let (map, at) = m.at(line, 1, Kind::WriteBack)?;
+                m.cpu.clflushopt(&map, at)?;
             }
             Ok(())
         };
@@ -238,15 +294,19 @@ impl Memory {
         self.timed(Part::Fence, |m| Ok(m.cpu.fence(what)?))
     }
 
-    /// A fence behind commands: these are persistent, too, as is all that was ordered before them.
-    pub fn fence_commands(&mut self) -> Result<()> {
-        let at = self.at(0, 4)?;
-        self.cpu.note_store(&self.direct, at)?;
+    /// A fence behind commands to some of the devices, a bit for each: these are persistent, too, as is all that was ordered before them.
+    pub fn fence_commands(&mut self, devices: u64) -> Result<()> {
+        for index in bits(devices) {
+            let map = Mapping::pm(self.devices.number(index), Kind::Uncached);
+            self.cpu.note_store(&map, self.place)?;
+        }
         self.fence()?;
-        let Some(engine) = self.options.engine.clone() else {
-            return Ok(());
+        let engines: Vec<_> = self.options.engines().cloned().collect();
+        let looked = |engine: &Arc<Engine>, m: &Memory| engine.look_ahead(&m.cpu);
+        let look = |m: &mut Memory| {
+            let own = bits(devices).filter_map(|index| engines.get(index));
+            own.into_iter().try_for_each(|engine| looked(engine, m))
         };
-        let look = |m: &mut Memory| engine.look_ahead(&m.cpu);
         self.timed(Part::Command, look)
     }
 

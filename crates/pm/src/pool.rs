@@ -7,11 +7,13 @@ use host::Cpu;
 use sim::Bar;
 use spec::nearpm::{Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS};
 
+use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES, PAGE};
 use crate::heap::{self, Heap};
-use crate::log::{self, Log, Offload};
+use crate::log::{self, Log, Offload, Places, Verdict};
 use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
 use crate::memory::Memory;
+use crate::several::{self, Recovery};
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
 
 /// What a check of a pool has found.
@@ -28,8 +30,8 @@ pub struct Check {
 type Slot = Option<Box<dyn mechanism::Mechanism>>;
 
 pub(crate) struct Inner {
-    pub device: usize,
-    /// Offset in the window.
+    pub devices: Devices,
+    /// Offset in each device's window.
     pub place: u64,
     pub options: Options,
     header: Mutex<Header>,
@@ -95,7 +97,7 @@ impl Inner {
     fn memory(&self, cpu: &Cpu) -> Memory {
         Memory::new(
             cpu,
-            self.device,
+            &self.devices,
             self.place,
             self.header().bytes,
             &self.options,
@@ -115,30 +117,46 @@ fn zero(m: &mut Memory, range: std::ops::Range<u64>) -> Result<()> {
 }
 
 impl Pool {
-    /// Makes a pool of so many bytes at `place` of a device's PM window, and opens it. What stood there is lost.
+    /// Makes a pool of so many bytes at `place` of the PM window of a device, or of several ones, and opens it. What stood there is lost.
     pub fn create(
         cpu: &Cpu,
-        device: usize,
+        devices: impl Into<Devices>,
         place: u64,
         bytes: u64,
         layout: &Layout,
         options: &Options,
     ) -> Result<Pool> {
-        let header = Header::new(layout, bytes)?;
-        inside(cpu, device, place, bytes)?;
-        let mut m = Memory::new(cpu, device, place, bytes, options);
+        let devices = devices.into();
+        devices.validate()?;
+        let count = devices.count();
+        let header = Header::new(layout, bytes, count as u8)?;
+        inside(cpu, &devices, place, bytes)?;
+        let mut m = Memory::new(cpu, &devices, place, bytes, options);
         // A crash from here on leaves no pool.
         m.put_line(0, &[0; LINE as usize])?;
         m.fence()?;
-        zero(&mut m, header.logs()..header.log(layout.threads))?;
-        for thread in 0..layout.threads {
-            let first = Descriptor {
-                generation: 1,
-                state: State::Open,
-                records: 0,
-                transaction: 0,
-            };
-            m.put_line(header.log(thread), &first.to_line())?;
+        let first = Descriptor {
+            generation: 1,
+            state: State::Open,
+            records: 0,
+            transaction: 0,
+        };
+        for index in 0..count {
+            let part = header.part_line(index);
+            m.on(index, |m| {
+                if index > 0 {
+                    m.put_line(0, &part)?;
+                }
+                zero(m, header.logs()..header.log(header.log_count()))?;
+                (0..header.log_count())
+                    .try_for_each(|number| m.put_line(header.log(number), &first.to_line()))
+            })?;
+        }
+        if count > 1 {
+            zero(&mut m, header.cpu_log(0)..header.cpu_log(layout.threads))?;
+            for thread in 0..layout.threads {
+                m.put_line(header.cpu_log(thread), &first.to_line())?;
+            }
         }
         if layout.mechanism == Mechanism::Shadow {
             m.stream(header.table(), &Pages::first(&header))?;
@@ -154,14 +172,14 @@ impl Pool {
         m.fence()?;
         m.put_line(0, &first)?;
         m.fence()?;
-        Pool::open(cpu, device, place, &layout.name, options)
+        Pool::open(cpu, devices, place, &layout.name, options)
     }
 
-    /// Opens the pool at `place` of a device's PM window, whose layout has this name. Transactions that were under way when it was last
-    /// used are brought to their end or to their start.
+    /// Opens the pool at `place` of the PM window of a device, or of several ones in the order in which it was made, whose layout has this
+    /// name. Transactions that were under way when it was last used are brought to their end or to their start.
     pub fn open(
         cpu: &Cpu,
-        device: usize,
+        devices: impl Into<Devices>,
         place: u64,
         name: &str,
         options: &Options,
@@ -170,8 +188,12 @@ impl Pool {
             let text = format!("pool {}: allowed are 0 to {}", options.pool, POOLS - 1);
             return Err(Error::Invalid(text));
         }
-        inside(cpu, device, place, HEADER_BYTES)?;
-        let mut m = Memory::new(cpu, device, place, HEADER_BYTES, options);
+        let devices = devices.into();
+        devices.validate()?;
+        let count = devices.count();
+        let pages = HEADER_BYTES * count as u64;
+        inside(cpu, &devices, place, pages)?;
+        let mut m = Memory::new(cpu, &devices, place, pages, options);
         let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
         if header.layout.name != name {
             return Err(Error::NoPool(format!(
@@ -179,23 +201,24 @@ impl Pool {
                 header.layout.name
             )));
         }
-        inside(cpu, device, place, header.bytes)?;
-        m.resize(header.bytes);
-        let offload = options.engine.as_ref().map(|engine| Offload {
-            engine: engine.clone(),
-            pool: options.pool,
-            process: options.process,
-            place,
-        });
-        if let Some(offload) = &offload {
-            if offload.engine.device() != device {
-                return Err(Error::Invalid(format!(
-                    "the pool is on device {device}, its engine on device {}",
-                    offload.engine.device()
+        if usize::from(header.devices) != count {
+            return Err(Error::Invalid(format!(
+                "the pool is over {} devices, not {count}",
+                header.devices
+            )));
+        }
+        for index in 1..count {
+            if m.on(index, |m| m.line_direct(0))? != header.part_line(index) {
+                return Err(Error::NoPool(format!(
+                    "device {} does not have part {index} of the pool",
+                    devices.number(index)
                 )));
             }
         }
-        let generations = start(&mut m, &header, offload.as_ref())?;
+        inside(cpu, &devices, place, header.bytes)?;
+        m.resize(header.bytes);
+        let offload = offload(&devices, place, options)?;
+        let (generations, last) = start(&mut m, &header, offload.as_ref())?;
         if header.layout.mechanism == Mechanism::Shadow {
             Pages::recover(&mut m, &header)?;
         }
@@ -205,19 +228,19 @@ impl Pool {
         };
         let heap = load(&mut m, &header, pages.as_deref())?;
         let slots = generations.into_iter().enumerate();
-        let slots = slots.map(|(n, generation)| {
-            let log = log_of(&header, n as u8, generation, offload.as_ref(), options);
+        let slots = slots.map(|(n, generations)| {
+            let log = log_of(&header, n as u8, &generations, offload.as_ref(), options);
             Some(mechanism_of(&header, log, pages.as_ref(), options))
         });
         Ok(Pool(Arc::new(Inner {
-            device,
+            devices,
             place,
             options: options.clone(),
             slots: Mutex::new(slots.collect()),
             header: Mutex::new(header),
             heap: Mutex::new(heap),
             pages,
-            transactions: AtomicU64::new(0),
+            transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
             broken: AtomicBool::new(false),
         })))
@@ -254,10 +277,17 @@ impl Pool {
         if header != *self.0.header() {
             return corrupt("its header is another one than when it was opened");
         }
+        let ended = "a log has records of a transaction that has ended";
         for thread in 0..header.layout.threads {
-            let (place, bytes) = (header.log(thread), header.layout.log_bytes);
+            let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
             if !log::is_empty(&m, place, bytes, thread)? {
-                return corrupt("a log has records of a transaction that has ended");
+                return corrupt(ended);
+            }
+        }
+        if header.devices > 1 {
+            self.settle(&mut m)?;
+            if several::refuse_unless_empty(&mut m, &header).is_err() {
+                return corrupt(ended);
             }
         }
         let pages = match &self.0.pages {
@@ -291,7 +321,7 @@ impl Pool {
         }
         let new = Header {
             generation: old.generation + 1,
-            ..Header::new(&old.layout, bytes)?
+            ..Header::new(&old.layout, bytes, old.devices)?
         };
         if bytes < old.bytes {
             return Err(Error::Invalid(format!(
@@ -299,7 +329,7 @@ impl Pool {
                 old.bytes
             )));
         }
-        inside(cpu, self.0.device, self.0.place, bytes)?;
+        inside(cpu, &self.0.devices, self.0.place, bytes)?;
         let mut m = self.0.memory(cpu);
         m.resize(bytes);
         for range in heap::metadata(old.heap_bytes(), new.heap_bytes()) {
@@ -315,21 +345,30 @@ impl Pool {
         Ok(())
     }
 
-    /// The engine maps the pool anew.
+    /// No log waits for other devices any more.
+    fn settle(&self, m: &mut Memory) -> Result<()> {
+        let inner = &*self.0;
+        let header = inner.header().clone();
+        match offload(&inner.devices, inner.place, &inner.options)? {
+            Some(offload) if header.devices > 1 => Recovery {
+                header: &header,
+                offload: &offload,
+            }
+            .settle(m),
+            _ => Ok(()),
+        }
+    }
+
+    /// The engines map the pool anew.
     fn restart(&self, m: &mut Memory, header: &Header) -> Result<()> {
         let options = &self.0.options;
-        let Some(engine) = &options.engine else {
+        let Some(offload) = offload(&self.0.devices, self.0.place, options)? else {
             return Ok(());
         };
-        let offload = Offload {
-            engine: engine.clone(),
-            pool: options.pool,
-            process: options.process,
-            place: self.0.place,
-        };
-        let generations = start(m, header, Some(&offload))?;
-        for (n, generation) in generations.into_iter().enumerate() {
-            let log = log_of(header, n as u8, generation, Some(&offload), options);
+        let (generations, last) = start(m, header, Some(&offload))?;
+        self.0.transactions.fetch_max(last, Ordering::Relaxed);
+        for (n, generations) in generations.into_iter().enumerate() {
+            let log = log_of(header, n as u8, &generations, Some(&offload), options);
             let mechanism = mechanism_of(header, log, None, options);
             self.0.put_back(n as u8, mechanism);
         }
@@ -342,34 +381,69 @@ impl Pool {
             let text = "the pool can't be closed while threads use it";
             return Err(Error::Invalid(text.into()));
         }
+        self.settle(&mut self.0.memory(cpu))?;
         let options = &self.0.options;
-        let Some(engine) = &options.engine else {
-            return Ok(());
-        };
         let unmap = Command::new(Operation::PoolUnmap, options.process, options.pool, 0);
-        match engine.launch(cpu, &unmap)? {
-            (results, _) if results.is_ok() => Ok(()),
-            (results, _) => Err(Error::Refused(Operation::PoolUnmap, results)),
+        for engine in options.engines() {
+            match engine.launch(cpu, &unmap)? {
+                (results, _) if results.is_ok() => {}
+                (results, _) => return Err(Error::Refused(Operation::PoolUnmap, results)),
+            }
         }
+        Ok(())
     }
 }
 
-/// A pool has to lie within the window.
-fn inside(cpu: &Cpu, device: usize, place: u64, bytes: u64) -> Result<()> {
+/// What the logs have to know of the engines that the options name, if there are any.
+fn offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Arc<Offload>>> {
+    let engines: Vec<_> = options.engines().cloned().collect();
+    if engines.is_empty() {
+        return Ok(None);
+    }
+    let own: Vec<usize> = engines.iter().map(|engine| engine.device()).collect();
+    if own != devices.numbers() {
+        return Err(Error::Invalid(format!(
+            "the pool is on devices {:?}, its engines on {own:?}",
+            devices.numbers()
+        )));
+    }
+    let most = usize::from(spec::nearpm::DEVICES);
+    if own.len() > 1 && own.iter().any(|device| *device >= most) {
+        return Err(Error::Invalid(format!(
+            "devices {own:?}: engines of several devices have numbers, allowed are 0 to {}",
+            most - 1
+        )));
+    }
+    Ok(Some(Arc::new(Offload {
+        engines,
+        devices: devices.clone(),
+        synchronise: options.synchronise,
+        pool: options.pool,
+        process: options.process,
+        place,
+    })))
+}
+
+/// A pool has to lie within the windows.
+fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64) -> Result<()> {
     if place % ALIGN != 0 {
         let text = format!("a pool at {place:#x}: allowed are multiples of {ALIGN}");
         return Err(Error::Invalid(text));
     }
-    let within = |machine: &mut host::Machine| {
-        let system = machine.system();
-        system.check(device, Bar::Pm, place, bytes)
-    };
-    let within = cpu.shared().with(within);
-    within.map_err(|error| {
-        Error::Invalid(format!(
-            "a pool of {bytes} bytes at {place:#x} of device {device}: {error}"
-        ))
-    })
+    let each = bytes / devices.count() as u64;
+    for &device in devices.numbers() {
+        let within = |machine: &mut host::Machine| {
+            let system = machine.system();
+            system.check(device, Bar::Pm, place, each)
+        };
+        let within = cpu.shared().with(within);
+        within.map_err(|error| {
+            Error::Invalid(format!(
+                "a pool of {bytes} bytes at {place:#x} of device {device}: {error}"
+            ))
+        })?;
+    }
+    Ok(())
 }
 
 fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> {
@@ -383,18 +457,19 @@ fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> 
 fn log_of(
     header: &Header,
     thread: u8,
-    generation: u64,
-    offload: Option<&Offload>,
+    generations: &[Vec<u64>],
+    offload: Option<&Arc<Offload>>,
     options: &Options,
 ) -> Log {
-    let mut log = Log::new(
-        header.log(thread),
-        header.layout.log_bytes,
-        header.staging(thread),
-        thread,
-        generation,
-        offload.cloned(),
-    );
+    let places = Places {
+        log: match offload {
+            Some(_) => header.log(thread * header.turns()),
+            None => header.cpu_log(thread),
+        },
+        bytes: header.layout.log_bytes,
+        staging: header.staging(thread),
+    };
+    let mut log = Log::new(places, thread, generations, offload.cloned());
     if !options.snapshots {
         log.leave_out();
     }
@@ -415,30 +490,61 @@ fn mechanism_of(
     }
 }
 
-/// Recovers all logs, and makes them ready for use; returns their generations.
-fn start(m: &mut Memory, header: &Header, offload: Option<&Offload>) -> Result<Vec<u64>> {
+/// The generations of each thread's logs: device by device for each turn.
+type Generations = Vec<Vec<Vec<u64>>>;
+
+/// Recovers all logs, and makes them ready for use; returns their generations, and the highest number that a transaction has had.
+fn start(
+    m: &mut Memory,
+    header: &Header,
+    offload: Option<&Arc<Offload>>,
+) -> Result<(Generations, u64)> {
     let threads = 0..header.layout.threads;
+    let one = |generation| vec![vec![generation]];
     let by_cpu = |m: &mut Memory, thread: u8| {
-        let (place, bytes) = (header.log(thread), header.layout.log_bytes);
-        log::recover(m, place, bytes, thread, header.table()..header.bytes)
+        let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
+        let objects = header.table()..header.bytes;
+        log::recover(m, place, bytes, thread, objects, Verdict::Own)
     };
-    let Some(offload) = offload else {
-        return threads.map(|thread| by_cpu(m, thread)).collect();
+    let all_by_cpu = |m: &mut Memory| {
+        let all = threads.clone().map(|thread| by_cpu(m, thread));
+        all.collect::<Result<Vec<u64>>>()
     };
-    let launch = |m: &Memory, command: &Command| offload.engine.launch(&m.cpu, command);
+    match offload {
+        None => {
+            if header.devices > 1 {
+                several::refuse_unless_empty(m, header)?;
+            }
+            let all = all_by_cpu(m)?;
+            Ok((all.into_iter().map(one).collect(), 0))
+        }
+        Some(offload) if header.devices > 1 => {
+            let recovered = Recovery { header, offload }.run(m)?;
+            all_by_cpu(m)?;
+            Ok(recovered)
+        }
+        Some(offload) => {
+            let all = start_one(m, header, offload, &by_cpu)?;
+            Ok((all.into_iter().map(one).collect(), 0))
+        }
+    }
+}
+
+/// The same for one device with an engine.
+fn start_one(
+    m: &mut Memory,
+    header: &Header,
+    offload: &Offload,
+    by_cpu: &dyn Fn(&mut Memory, u8) -> Result<u64>,
+) -> Result<Vec<u64>> {
+    let threads = 0..header.layout.threads;
+    let engine = &offload.engines[0];
+    let launch = |m: &Memory, command: &Command| engine.launch(&m.cpu, command);
     let well = |m: &Memory, command: &Command| match launch(m, command)? {
         (results, _) if results.is_ok() => Ok(()),
         (results, _) => Err(Error::Refused(command.operation, results)),
     };
-    let map = Command {
-        address: offload.address(0),
-        bytes: header.bytes,
-        target: offload.place,
-        transaction: header.logs(),
-        value: header.layout.log_bytes,
-        extra: header.layout.threads.into(),
-        ..offload.command(Operation::PoolMap, 0)
-    };
+    let map = Recovery { header, offload }.map();
     let unmap = offload.command(Operation::PoolUnmap, 0);
     let open = |thread: u8, generation: u64| Command {
         value: generation,

@@ -15,6 +15,8 @@
 //!
 //! A list's room is used again two lists later. By then the table has what it says.
 
+use std::ops::Range;
+
 use spec::nearpm::LINE;
 
 use crate::header::PAGE;
@@ -66,6 +68,12 @@ impl Switches {
 
     fn list(&self, number: u64) -> u64 {
         self.place + PAGE + number % 2 * self.room
+    }
+
+    /// Where a list of so many entries stands.
+    pub fn range(&self, number: u64, entries: usize) -> Range<u64> {
+        let place = self.list(number);
+        place..place + (HEAD + entries * ENTRY) as u64
     }
 
     /// Writes a list down: it can be committed when this is persistent.

@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use common::Bench;
 use host::{Cpu, Cut, Program};
 use pm::btree::Tree;
-use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
+use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Synchronise, Thread};
 use sim::{Random, Time};
 
 const PLACE: u64 = 4096;
@@ -46,14 +46,46 @@ struct Case {
     seed: u64,
     transactions: usize,
     on: On,
+    /// Devices that the pool is over.
+    devices: usize,
+    synchronise: Synchronise,
 }
 
 impl Case {
     fn options(&self, bench: &Bench) -> Options {
         Options {
             snapshots: self.snapshots,
+            synchronise: self.synchronise,
             ..bench.options(self.offloaded)
         }
+    }
+
+    fn bytes(&self) -> u64 {
+        match self.devices {
+            1 => BYTES,
+            count => count as u64 * WINDOW,
+        }
+    }
+
+    fn devices(&self) -> Vec<usize> {
+        (0..self.devices).collect()
+    }
+
+    /// Who lost: with several devices each draws on a supply of its own; some keep their power.
+    fn crash(&self, bench: &Bench, n: usize, random: &mut Random) {
+        bench.shared.with(|machine| match self.devices {
+            1 => machine.crash([Cut::All, Cut::Host][n % 2]).unwrap(),
+            count => {
+                let mut later = |_| match random.below(3) {
+                    0 => Time::ZERO,
+                    1 => Time::MAX,
+                    _ => Time(random.below(3_000_000)),
+                };
+                let later: Vec<Time> = (0..count).map(&mut later).collect();
+                machine.crash_apart(&later).unwrap()
+            }
+        });
+        bench.restart();
     }
 }
 
@@ -71,11 +103,19 @@ fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     let bench = match case.on {
         On::Double => Bench::sized(WINDOW),
         On::Fast => Bench::fast(WINDOW),
-        On::Near => Bench::near(),
+        On::Near => Bench::near(case.devices),
     };
     let cpu = bench.shared.cpu(0);
     let layout = layout(case.mechanism);
-    let pool = Pool::create(&cpu, 0, PLACE, BYTES, &layout, &case.options(&bench)).unwrap();
+    let pool = Pool::create(
+        &cpu,
+        case.devices(),
+        PLACE,
+        case.bytes(),
+        &layout,
+        &case.options(&bench),
+    )
+    .unwrap();
     let mut thread = pool.thread(&cpu).unwrap();
     let tree = thread
         .run(|tx| {
@@ -178,9 +218,10 @@ fn run(case: &Case, bench: &Bench, cpu: &Cpu, pool: &Pool, tree: Tree) -> Oracle
 }
 
 /// Opens what a crash has left, and says which state it is, or what is wrong with it.
-fn inspect(cpu: &Cpu, options: &Options) -> Result<Model, String> {
+fn inspect(cpu: &Cpu, devices: usize, options: &Options) -> Result<Model, String> {
     let text = |error: Error| error.to_string();
-    let pool = Pool::open(cpu, 0, PLACE, NAME, options).map_err(text)?;
+    let devices: Vec<usize> = (0..devices).collect();
+    let pool = Pool::open(cpu, devices, PLACE, NAME, options).map_err(text)?;
     let mut thread = pool.thread(cpu).map_err(text)?;
     let tree = Tree::at(thread.root().map_err(text)?);
     let mut all = tree.check(&mut thread).map_err(text)?;
@@ -285,7 +326,7 @@ fn every_point(case: Case, stride: usize, mut see: impl FnMut(Option<String>)) {
                     snapshots: true,
                     ..case.options(&other)
                 };
-                let found = inspect(&other.shared.cpu(0), &options);
+                let found = inspect(&other.shared.cpu(0), 1, &options);
                 let why = violation(&oracle, Time(at.0 - 1), &found);
                 see(why.map(|why| format!("before write {n} at {at}: {why}")));
             }
@@ -308,6 +349,8 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
         seed,
         transactions,
         on: On::Double,
+        devices: 1,
+        synchronise: Synchronise::Devices,
     })
 }
 
@@ -355,7 +398,7 @@ fn without_snapshots_crashes_break_it() {
 }
 
 /// Cuts the power of a run at random times, recovers on the same host, cuts the power of the recovery, and recovers again.
-fn any_time(case: Case, cuts: usize) {
+fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
     let (begin, end, all) = {
         let (bench, pool, tree) = prepare(&case);
         let begin = bench.now();
@@ -372,9 +415,7 @@ fn any_time(case: Case, cuts: usize) {
         let mut oracle = run(&case, &bench, &cpu, &pool, tree);
         // The transaction that was cut off would have been the same.
         oracle.states.clone_from(&all);
-        let cut = [Cut::All, Cut::Host][n % 2];
-        bench.shared.with(|m| m.crash(cut)).unwrap();
-        bench.restart();
+        case.crash(&bench, n, &mut random);
         let options = |n: usize| Options {
             engine_recovers: n % 4 < 2,
             ..case.options(&bench)
@@ -384,20 +425,66 @@ fn any_time(case: Case, cuts: usize) {
             let now = bench.now();
             let at = Time(now.0 + 1 + random.below(60_000_000));
             bench.shared.with(|m| m.cut_at(Some(at)));
-            let opened = Pool::open(&cpu, 0, PLACE, NAME, &options(n + again));
+            let opened = Pool::open(&cpu, case.devices(), PLACE, NAME, &options(n + again));
             let cut_off = matches!(opened, Err(Error::Host(_)));
             assert!(opened.is_ok() || cut_off, "{:?}", opened.err());
             drop(opened);
-            bench.shared.with(|m| m.crash(Cut::All)).unwrap();
-            bench.restart();
+            case.crash(&bench, 0, &mut random);
         }
-        let found = inspect(&cpu, &options(n));
-        let why = violation(&oracle, at, &found);
-        let (mechanism, offloaded) = (case.mechanism, case.offloaded);
-        assert_eq!(
-            why, None,
-            "{mechanism:?}, offloaded: {offloaded}, cut {n} at {at}"
-        );
+        let found = inspect(&cpu, case.devices, &options(n));
+        if let Some(why) = violation(&oracle, at, &found) {
+            let (mechanism, offloaded) = (case.mechanism, case.offloaded);
+            see(format!(
+                "{mechanism:?}, offloaded: {offloaded}, cut {n} at {at}: {why}"
+            ));
+        }
+    }
+}
+
+/// The same, and none of them may break anything.
+fn any_time(case: Case, cuts: usize) {
+    each_cut(case, cuts, |why| panic!("{why}"));
+}
+
+/// Pools over several devices, each of which loses its power when it will, or not at all.
+mod devices {
+    use super::*;
+
+    fn over(devices: usize, seed: u64) -> impl Iterator<Item = Case> {
+        cases(seed, 8).map(move |case| Case {
+            on: On::Near,
+            devices,
+            ..case
+        })
+    }
+
+    fn some(devices: usize, cuts: usize) {
+        for case in over(devices, 5) {
+            any_time(case, cuts);
+        }
+    }
+
+    /// Those of `crates/crash` have many more.
+    #[test]
+    fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
+        some(2, 6);
+        some(4, 2);
+    }
+
+    #[test]
+    fn so_do_those_of_devices_that_the_host_synchronises() {
+        let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
+        let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
+        for case in cases {
+            let synchronise = Synchronise::Host;
+            any_time(
+                Case {
+                    synchronise,
+                    ..case
+                },
+                6,
+            );
+        }
     }
 }
 

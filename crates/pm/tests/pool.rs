@@ -568,3 +568,47 @@ fn two_processes_have_pools_of_one_engine() {
     }
     make(2, &options(5, 1)).unwrap();
 }
+
+/// A pool over two devices is opened as that, grows, and has what it had.
+#[test]
+fn a_pool_over_two_devices_is_opened_on_both_and_grows() {
+    for offloaded in SIDES {
+        let bench = Bench::near(2);
+        let cpu = bench.shared.cpu(0);
+        let options = bench.options(offloaded);
+        let layout = layout(Mechanism::Undo);
+        let both = || vec![0, 1];
+        let pool = Pool::create(&cpu, both(), PLACE, 4 << 20, &layout, &options).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        // In more than one stripe.
+        let words: [u64; 1500] = std::array::from_fn(|n| n as u64);
+        let at = thread.run(|tx| tx.create(&words)).unwrap();
+        for n in 0..5 {
+            let changed = words.map(|word| word + n);
+            thread.run(|tx| tx.set(at, &changed)).unwrap();
+        }
+        let aborted = thread.run(|tx| {
+            tx.set(at, &words)?;
+            Err::<(), _>(Error::Aborted)
+        });
+        assert_eq!(aborted, Err(Error::Aborted));
+        thread.finish().unwrap();
+        drop(thread);
+        pool.resize(&cpu, 6 << 20).unwrap();
+        pool.close(&cpu).unwrap();
+        let pool = Pool::open(&cpu, both(), PLACE, "test", &options).unwrap();
+        let found = pool.thread(&cpu).unwrap().get(at).unwrap();
+        assert_eq!(found, words.map(|word| word + 4));
+        assert_eq!(pool.check(&cpu).unwrap().objects.len(), 1);
+        pool.close(&cpu).unwrap();
+        let none = Options::default();
+        let open = |devices: Vec<usize>| Pool::open(&cpu, devices, PLACE, "test", &none).err();
+        let text = open(vec![0]).unwrap().to_string();
+        assert_eq!(text, "the pool is over 2 devices, not 1");
+        for wrong in [vec![1, 0], vec![1]] {
+            assert!(matches!(open(wrong), Some(Error::NoPool(_))));
+        }
+        let text = open(vec![0, 1, 2]).unwrap().to_string();
+        assert!(text.contains("allowed are 1, 2 or 4"), "{text}");
+    }
+}

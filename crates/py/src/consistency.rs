@@ -61,7 +61,7 @@ pub fn pm_copies(
 
 /// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, engine=None, build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -76,12 +76,16 @@ pub fn pm_transactions(
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
+    devices: usize,
+    synchronise: &str,
 ) -> PyResult<String> {
     let transactions = Transactions {
         inserts,
         work_ns,
         threads,
         seed,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
         ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
     };
     transactions.check().map_err(raise)?;

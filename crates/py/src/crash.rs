@@ -11,7 +11,7 @@ use crate::progress::Teller;
 
 /// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, engine=None, progress=None))]
+#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, engine=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -26,6 +26,8 @@ pub fn crash_test(
     jobs: usize,
     engine: Option<&str>,
     progress: Option<Py<PyAny>>,
+    devices: usize,
+    synchronise: &str,
 ) -> PyResult<String> {
     let design = &design.inner;
     let engine = engine_of(engine)?;
@@ -34,6 +36,8 @@ pub fn crash_test(
         workload: workload.to_string(),
         mechanism: mechanism.parse::<Mechanism>().map_err(raise)?,
         by: by.parse::<By>().map_err(raise)?,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
         transactions,
         seed,
         cuts: cuts.parse().map_err(raise)?,

@@ -17,6 +17,9 @@ PAPER_MECHANISMS = ("undo", "checkpoint", "shadow")
 PAPER_COPY = {64: 1.13, 16384: 5.57}
 PAPER_REGIONS = {"undo": 6.9, "checkpoint": 4.3, "shadow": 9.8}
 PAPER_ALONE = {"undo": 1.29, "checkpoint": 1.15, "shadow": 1.28}
+# Figure 16: two devices, synchronised by software, and by themselves.
+PAPER_TWO_SOFTWARE = {"undo": 1.21, "checkpoint": 1.14, "shadow": 1.23}
+PAPER_TWO = {"undo": 1.35, "checkpoint": 1.22, "shadow": 1.33}
 # Section 2.1, figure 1: the part of a program's time that crash consistency takes, and of that the part of copies.
 PAPER_SHARE = {"undo": 0.377, "checkpoint": 0.486, "shadow": 0.672}
 PAPER_COPIES = {"undo": 0.689, "checkpoint": 0.604, "shadow": 0.705}
@@ -52,10 +55,11 @@ def transactions(
     inserts: int,
     work_ns: float = 0.0,
     threads: int = 1,
+    **devices: Any,
 ) -> dict[str, Any]:
-    """Insertions into a B-tree, each a transaction."""
+    """Insertions into a B-tree, each a transaction. `devices`: how many there are, and who synchronises them."""
     text = _native.pm_transactions(
-        of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.engine, run.build
+        of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.engine, run.build, **devices
     )
     return json.loads(text)
 

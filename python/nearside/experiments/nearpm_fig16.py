@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from nearside.device import Design
 from nearside.experiments import nearpm
 from nearside.experiments.registry import Experiment, Row, Run, figure
 
@@ -11,13 +12,18 @@ from nearside.experiments.registry import Experiment, Row, Run, figure
 SHARE = nearpm.PAPER_SHARE | {"redo": nearpm.PAPER_SHARE["undo"]}
 
 
+def work_ns(run: Run, of: Design, mechanism: str, inserts: int) -> float:
+    """What a program computes beside each insertion: crash consistency has the paper's part of the CPU's time then."""
+    plain = nearpm.transactions(run, of, mechanism, False, "read_back", inserts)
+    region = plain["consistency_ns"]
+    return max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
+
+
 def measure(run: Run, case: tuple[str, str]) -> Row:
     design, mechanism = case
     of = nearpm.design(run, design)
     inserts = nearpm.inserts(run, mechanism)
-    plain = nearpm.transactions(run, of, mechanism, False, "read_back", inserts)
-    region = plain["consistency_ns"]
-    work = max(0.0, region * (1 / SHARE[mechanism] - 1) - (plain["ns"] - region))
+    work = work_ns(run, of, mechanism, inserts)
     cpu, engine, relaxed = (
         nearpm.transactions(run, of, mechanism, offloaded, fence, inserts, work)
         for offloaded, fence in ((False, "read_back"), (True, "read_back"), (True, "posted"))

@@ -59,8 +59,8 @@ impl InPlace {
 }
 
 impl Mechanism for InPlace {
-    fn begin(&mut self, _: &mut Memory, transaction: u64) -> Result<()> {
-        self.log.begin(transaction)
+    fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
+        m.consistently(|m| self.log.begin(m, transaction))
     }
 
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {

@@ -67,8 +67,8 @@ impl Redo {
 }
 
 impl Mechanism for Redo {
-    fn begin(&mut self, _: &mut Memory, transaction: u64) -> Result<()> {
-        self.log.begin(transaction)
+    fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
+        m.consistently(|m| self.log.begin(m, transaction))
     }
 
     fn add(&mut self, _: &mut Memory, _: Range<u64>) -> Result<()> {

@@ -28,6 +28,8 @@ pub(crate) struct Pages {
     /// Offset in the pool of the first page.
     base: u64,
     switches: Switches,
+    /// Devices that have the pages in turns: a power of 2.
+    devices: u64,
     state: Mutex<State>,
 }
 
@@ -97,6 +99,7 @@ impl Pages {
             table: header.table(),
             base: header.data(),
             switches,
+            devices: header.devices.into(),
             state: Mutex::new(State {
                 places,
                 spare: BTreeSet::new(),
@@ -235,14 +238,18 @@ impl Shadow {
         }
         let (from, to) = {
             let mut state = self.pages.state();
-            let Some(to) = state.spare.pop_first() else {
+            let from = state.places[page as usize];
+            // An engine copies within its device.
+            let near = |to: &&u64| (*to ^ from) % self.pages.devices == 0;
+            let near = state.spare.iter().find(near).copied();
+            let Some(to) = near.filter(|to| state.spare.remove(to)) else {
                 let text = format!(
                     "the transaction has changed {} pages: there are no spare ones for more",
                     self.copies.len()
                 );
                 return Err(Error::Full(text));
             };
-            (state.places[page as usize], to)
+            (from, to)
         };
         self.copies.insert(page, to);
         m.spend(m.options.costs.trap)?;
@@ -271,6 +278,16 @@ impl Shadow {
             new[start..start + data.len()].copy_from_slice(data);
         }
         Ok(())
+    }
+
+    /// What has to be persistent before the pages change places: the copies, and the list of these.
+    fn before(&self, list: &[(u64, u64)], number: u64) -> Ranges {
+        let mut all = Ranges::default();
+        for to in self.copies.values() {
+            all.add(self.pages.at(*to)..self.pages.at(*to) + PAGE);
+        }
+        all.add(self.pages.switches.range(number, list.len()));
+        all
     }
 
     /// What stands in the copies is on its way to persistence.
@@ -313,10 +330,10 @@ impl Shadow {
         let switches = &self.pages.switches;
         switches.write(m, number, &list)?;
         if self.log.is_offloaded() {
-            m.order()?;
-            self.log.switch(m, switches.word(), number)?;
+            let before = self.before(&list, number);
+            let device = self.log.switch(m, switches.word(), number, &before)?;
             self.fetch(m)?;
-            m.fence_commands()?;
+            m.fence_commands(device)?;
         } else {
             m.fence()?;
             m.write(switches.word(), &number.to_le_bytes())?;
@@ -352,8 +369,8 @@ impl Shadow {
 }
 
 impl Mechanism for Shadow {
-    fn begin(&mut self, _: &mut Memory, transaction: u64) -> Result<()> {
-        self.log.begin(transaction)
+    fn begin(&mut self, m: &mut Memory, transaction: u64) -> Result<()> {
+        m.consistently(|m| self.log.begin(m, transaction))
     }
 
     fn add(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {

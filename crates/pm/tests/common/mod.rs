@@ -1,4 +1,4 @@
-//! Hosts with one device for the tests.
+//! Hosts with devices for the tests.
 #![allow(dead_code)]
 
 pub mod double;
@@ -25,6 +25,8 @@ pub struct Bench {
     pub image: Image,
     pub journal: Journal,
     pub engine: Arc<Engine>,
+    /// Those of all devices, `engine` included.
+    pub engines: Vec<Arc<Engine>>,
 }
 
 impl Bench {
@@ -40,11 +42,13 @@ impl Bench {
         system
             .add_device(Box::new(device), &link, &windows)
             .unwrap();
+        let engine = Arc::new(Engine::new(0, PAGE));
         Bench {
             shared: Shared::new(Machine::new(system, &profile)),
             image,
             journal,
-            engine: Arc::new(Engine::new(0, PAGE)),
+            engines: vec![engine.clone()],
+            engine,
         }
     }
 
@@ -59,23 +63,27 @@ impl Bench {
 
     /// The same host with the default device on the fast engine, with media of so many bytes.
     pub fn fast(bytes: u64) -> Bench {
-        Bench::of("default", &format!("media.bytes = {bytes}"), Engines::Fast)
+        Bench::of(
+            "default",
+            &format!("media.bytes = {bytes}"),
+            Engines::Fast,
+            1,
+        )
     }
 
-    /// The same host with a device that has the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.
-    pub fn near() -> Bench {
+    /// The same host with devices that have the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.
+    pub fn near(devices: usize) -> Bench {
         let name = std::env::var("NEARSIDE_ENGINE");
         let engine = name.map_or(Engines::Fast, |name| name.parse().unwrap());
-        Bench::of("nearpm", "", engine)
+        Bench::of("nearpm", "", engine, devices)
     }
 
-    fn of(design: &str, values: &str, engine: Engines) -> Bench {
+    fn of(design: &str, values: &str, engine: Engines, devices: usize) -> Bench {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = Design::find(&root, design).unwrap();
         let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
         let design = design.with_values(&text).unwrap();
         let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
-        let device = factory.device(factory.media().unwrap()).unwrap();
         let (host, link) = design.attached().unwrap();
         let mut system = System::new(&host).unwrap();
         let windows = [
@@ -83,21 +91,30 @@ impl Bench {
             (Bar::Pm, design.window_bytes()),
             (Bar::Control, 1 << 20),
         ];
-        system.add_device(device, &link, &windows).unwrap();
+        for _ in 0..devices {
+            let device = factory.device(factory.media().unwrap()).unwrap();
+            system.add_device(device, &link, &windows).unwrap();
+        }
         let profile = design.cpu.host().unwrap();
-        let engines = design.engines(&root).unwrap();
-        let page = engines.first().and_then(|engine| engine.page);
+        let own = design.engines(&root).unwrap();
+        let (page, registers) = match own.first() {
+            Some(engine) => (engine.page.unwrap_or(PAGE), engine.offset),
+            None => (PAGE, 0),
+        };
+        let engine = |device| Arc::new(Engine::with_registers(device, page, registers));
+        let engines: Vec<_> = (0..devices).map(engine).collect();
         Bench {
             shared: Shared::new(Machine::new(system, &profile)),
             image: Image::default(),
             journal: Journal::default(),
-            engine: Arc::new(Engine::new(0, page.unwrap_or(PAGE))),
+            engine: engines[0].clone(),
+            engines,
         }
     }
 
     pub fn options(&self, offloaded: bool) -> Options {
         match offloaded {
-            true => Options::offloaded(&self.engine),
+            true => Options::several(&self.engines),
             false => Options::default(),
         }
     }
@@ -105,7 +122,7 @@ impl Bench {
     /// The power is back.
     pub fn restart(&self) {
         self.shared.with(|machine| machine.restart());
-        self.engine.restart();
+        self.engines.iter().for_each(|engine| engine.restart());
     }
 
     pub fn now(&self) -> Time {

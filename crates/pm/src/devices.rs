@@ -1,0 +1,177 @@
+//! Which of a pool's devices has which of its bytes.
+//!
+//! Stripes of 4 KiB are on the devices in turns, as interleaved memory modules have them, so that what a device has of any range of the pool
+//! stands in one piece there. With one device an offset in the pool is one on the device.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::header::PAGE;
+use crate::{Error, Result};
+
+/// Bytes of a stripe: those of a page, so that a page is on one device.
+pub(crate) const STRIPE: u64 = PAGE;
+
+/// The devices of a pool, in the order of its stripes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Devices(Arc<[usize]>);
+
+impl From<usize> for Devices {
+    fn from(device: usize) -> Devices {
+        Devices([device].into())
+    }
+}
+
+impl From<&[usize]> for Devices {
+    fn from(devices: &[usize]) -> Devices {
+        Devices(devices.into())
+    }
+}
+
+impl From<Vec<usize>> for Devices {
+    fn from(devices: Vec<usize>) -> Devices {
+        Devices(devices.into())
+    }
+}
+
+/// A part of an access that is on one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    /// Which of the pool's devices.
+    pub index: usize,
+    /// Offset in what that device has of the pool.
+    pub offset: u64,
+    /// Where in the access.
+    pub part: Range<usize>,
+}
+
+impl Devices {
+    /// What can't be; the text names it.
+    pub(crate) fn validate(&self) -> Result<()> {
+        let twice = |n: usize| self.0[..n].contains(&self.0[n]);
+        let most = spec::nearpm::DEVICES;
+        match matches!(self.0.len(), 1 | 2 | 4) && !(0..self.0.len()).any(twice) {
+            true => Ok(()),
+            false => Err(Error::Invalid(format!(
+                "a pool on devices {:?}: allowed are 1, 2 or {most} different ones",
+                self.0
+            ))),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The number in the system of one of them.
+    pub fn number(&self, index: usize) -> usize {
+        self.0[index]
+    }
+
+    /// Their numbers in the system.
+    pub fn numbers(&self) -> &[usize] {
+        &self.0
+    }
+
+    /// Where a byte of the pool is: which of the devices, and the offset there.
+    pub(crate) fn place(&self, offset: u64) -> (usize, u64) {
+        match self.count() as u64 {
+            1 => (0, offset),
+            count => {
+                let stripe = offset / STRIPE;
+                let place = stripe / count * STRIPE + offset % STRIPE;
+                ((stripe % count) as usize, place)
+            }
+        }
+    }
+
+    /// How many of the pool's bytes below an offset one of the devices has: where what it has from there on begins.
+    fn below(&self, index: usize, offset: u64) -> u64 {
+        let row = self.count() as u64 * STRIPE;
+        let own = (offset % row).saturating_sub(index as u64 * STRIPE);
+        offset / row * STRIPE + own.min(STRIPE)
+    }
+
+    /// What one of the devices has of a range.
+    pub(crate) fn part(&self, index: usize, range: &Range<u64>) -> Range<u64> {
+        match self.count() {
+            1 => range.clone(),
+            _ => self.below(index, range.start)..self.below(index, range.end),
+        }
+    }
+
+    /// A bit for each device that has something of a range.
+    pub(crate) fn touched(&self, range: &Range<u64>) -> u64 {
+        let has = |index: &usize| !self.part(*index, range).is_empty();
+        (0..self.count()).filter(has).map(|index| 1 << index).sum()
+    }
+
+    /// The pieces of an access, in its order.
+    pub(crate) fn pieces(&self, offset: u64, len: usize) -> impl Iterator<Item = Piece> + '_ {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            let at = offset + from as u64;
+            let left = len - from;
+            let here = match self.count() {
+                1 => left,
+                _ => left.min((STRIPE - at % STRIPE) as usize),
+            };
+            let part = from..from + here;
+            from = part.end;
+            let (index, offset) = self.place(at);
+            (here > 0).then_some(Piece {
+                index,
+                offset,
+                part,
+            })
+        })
+    }
+}
+
+/// The numbers of the bits that are set.
+pub(crate) fn bits(mask: u64) -> impl Iterator<Item = usize> {
+    (0..64).filter(move |n| mask >> n & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sim::Random;
+
+    #[test]
+    fn each_byte_of_a_range_is_in_the_part_of_its_device_and_no_other_is() {
+        let mut random = Random::new(1);
+        for devices in [vec![3], vec![0, 1], vec![2, 0, 1, 3]] {
+            let devices = Devices::from(devices);
+            for _ in 0..200 {
+                let start = random.below(10 * STRIPE);
+                let end = start + random.below(10 * STRIPE);
+                let mut parts: Vec<_> = (0..devices.count())
+                    .map(|index| devices.part(index, &(start..end)))
+                    .collect();
+                let touched: Vec<_> = (0..parts.len()).filter(|n| !parts[*n].is_empty()).collect();
+                assert!(bits(devices.touched(&(start..end))).eq(touched));
+                for piece in devices.pieces(start, (end - start) as usize) {
+                    let at = start + piece.part.start as u64;
+                    assert_eq!(devices.place(at), (piece.index, piece.offset));
+                    let last = start + piece.part.end as u64 - 1;
+                    let bytes = piece.part.len() as u64;
+                    assert_eq!(devices.place(last), (piece.index, piece.offset + bytes - 1));
+                    // They follow each other on their device.
+                    assert_eq!(parts[piece.index].start, piece.offset);
+                    parts[piece.index].start += bytes;
+                }
+                assert!(parts.iter().all(Range::is_empty), "{parts:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn devices_that_can_not_be_are_told() {
+        for wrong in [vec![], vec![0, 0], vec![0, 1, 2], vec![0, 1, 2, 3, 4]] {
+            let error = Devices::from(wrong).validate().unwrap_err().to_string();
+            assert!(error.contains("allowed are 1, 2 or 4"), "{error}");
+        }
+    }
+}

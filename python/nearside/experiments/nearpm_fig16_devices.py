@@ -1,0 +1,90 @@
+"""NearPM, figure 16: whole programs in four configurations, and over 1, 2 and 4 devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside.experiments import nearpm
+from nearside.experiments.nearpm_fig16 import work_ns
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+# Devices and who synchronises them, by the name of a column; the CPU's pool is on one.
+CONFIGURATIONS = {
+    "one": (1, "devices"), "two_software": (2, "host"), "two": (2, "devices"),
+    "four_software": (4, "host"), "four": (4, "devices"),
+}  # fmt: skip
+NAMES = {
+    "one": "one device", "two_software": "two, software", "two": "two", "four_software": "four, software",
+    "four": "four",
+}  # fmt: skip
+PAPER = {"one": nearpm.PAPER_ALONE, "two_software": nearpm.PAPER_TWO_SOFTWARE, "two": nearpm.PAPER_TWO}
+
+
+def cases(run: Run) -> list[str]:
+    return list(nearpm.PAPER_MECHANISMS)
+
+
+def measure(run: Run, mechanism: str) -> Row:
+    of = nearpm.design(run)
+    inserts = nearpm.inserts(run, mechanism)
+    work = work_ns(run, of, mechanism, inserts)
+    cpu = nearpm.transactions(run, of, mechanism, False, "read_back", inserts, work)
+    row: Row = {"mechanism": mechanism, "work_ns": work, "cpu_ns": cpu["ns"]}
+    for name, (devices, who) in CONFIGURATIONS.items():
+        over = {"devices": devices, "synchronise": who}
+        ran = nearpm.transactions(run, of, mechanism, True, "read_back", inserts, work, **over)
+        row |= {
+            name: cpu["ns"] / ran["ns"], f"{name}_ns": ran["ns"],
+            f"{name}_regions": cpu["consistency_ns"] / ran["consistency_ns"],
+        }  # fmt: skip
+    return row
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for row in rows:
+        for name, title in NAMES.items():
+            mechanism = row["mechanism"]
+            paper = PAPER.get(name, {}).get(mechanism)
+            stated = {"paper": paper, "source": paper and "section 8.2.4, figure 16"}
+            program = f"{mechanism}, {title}: speed-up of the program"
+            regions = f"{mechanism}, {title}: the same of crash consistency alone"
+            out.append(figure(f"{mechanism}.{name}", program, row[name], "x", **stated))
+            out.append(figure(f"{mechanism}.{name}.regions", regions, row[f"{name}_regions"], "x"))
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    names = [row["mechanism"] for row in rows]
+    series = [{"name": title, "of": "ours", "y": [row[name] for row in rows]} for name, title in NAMES.items()]
+    series += [
+        {"name": f"NearPM, {NAMES[name]}", "of": "paper", "y": [paper.get(mechanism) for mechanism in names]}
+        for name, paper in PAPER.items()
+    ]
+    title = "Figure 16: whole programs over several devices, speed-up"
+    return [plot(title, names, series, x_label="mechanism", y_label="x, simulated", kind="bars")]
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_fig16_devices",
+    title="Whole programs over 1, 2 and 4 devices, speed-up over the CPU",
+    source=f"{nearpm.TITLE}, figure 16",
+    text=(
+        "Insertions into a B-tree with computation beside, as in nearpm_fig16, durable: by the CPU with a pool on one "
+        "device, and by the engines of one, two and four, which pools are interleaved over in stripes of 4 KiB.",
+        "Two and four: devices tell each other of commits, and the host waits for a load of each. Software: it waits "
+        "for the ends of all commits, and tells each device. Shadow paging is the same with either: its pages change "
+        "places by one command on one device, before which the host waits for a load of the others.",
+        nearpm.DESIGN_TEXT,
+        "The CPU waits for one read-back however many devices there are. A device more costs commands: a commit of its "
+        "own, and a record more where a range is on two. It gains where units have more to copy than time beside.",
+    ),
+    quick={"inserts": 200},
+    full={"inserts": 2000},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast", "rtl"),
+    design="nearpm-paper",
+)  # fmt: skip
