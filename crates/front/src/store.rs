@@ -188,18 +188,12 @@ impl Store {
 
     /// Takes all entries out, some in a transaction: a loss of power leaves the rest.
     pub fn flush(&mut self) -> std::result::Result<(), Failure> {
-        loop {
-            let gone = self.run(Kind::Write, |table| {
-                let keys = table.keys(FLUSHED)?;
-                for key in &keys {
-                    table.remove(key)?;
-                }
-                Ok(keys.is_empty())
-            })?;
-            if gone {
-                return Ok(());
-            }
-        }
+        let keys = self.run(Kind::Read, |table| table.keys())?;
+        keys.chunks(FLUSHED).try_for_each(|some| {
+            self.run(Kind::Write, |table| {
+                some.iter().try_for_each(|key| table.remove(key).map(drop))
+            })
+        })
     }
 
     /// What it has done. Times are simulated.

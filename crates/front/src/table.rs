@@ -154,10 +154,10 @@ impl<'a, 'b> Table<'a, 'b> {
         Ok(true)
     }
 
-    /// Some keys, at most so many.
-    pub fn keys(&mut self, most: usize) -> Result<Vec<Vec<u8>>> {
+    /// All keys.
+    pub fn keys(&mut self) -> Result<Vec<Vec<u8>>> {
         let mut out = Vec::new();
-        for (_, row) in MAP.items(self.tx, self.root[0])?.into_iter().take(most) {
+        for (_, row) in MAP.items(self.tx, self.root[0])? {
             out.extend(self.entries(row)?.into_iter().map(|e| e.key));
         }
         Ok(out)
