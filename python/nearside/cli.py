@@ -41,6 +41,7 @@ Examples:
   nearside correlate             the fast engine beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
+  nearside pm serve redis        a store in persistent memory, for Redis's clients
   nearside pmdk run -- PROGRAM   a program with libpmemobj, its logs kept by a device
   nearside claim list            every figure that this project states
   nearside claim run nvm_delay.read_305ns.mean_error
@@ -83,6 +84,12 @@ pmdk_app = typer.Typer(
     rich_markup_mode=None,
 )
 app.add_typer(pmdk_app, name="pmdk")
+pm_app = typer.Typer(
+    help="Stores in persistent memory, for programs that know nothing of it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(pm_app, name="pm")
 app.add_typer(claims_cli.app, name="claim")
 app.add_typer(experiments_cli.app, name="experiment")
 app.command("correlate", epilog=correlate_cli.EPILOG)(correlate_cli.correlate)
@@ -837,6 +844,59 @@ def serve(
     for key in doc[0]["counters"]:
         table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
     show.out.print(table)
+
+
+@pm_app.command(
+    "serve",
+    epilog="Example: nearside pm serve redis --port 6380 --mechanism undo --by device, then redis-cli -p 6380 set a b",
+)
+def pm_serve(
+    protocol: Annotated[str, typer.Argument(metavar="redis|memcached", help="Whose clients connect.")],
+    port: Annotated[int, typer.Option(help="At 127.0.0.1; 0: any that is free.")] = 0,
+    socket: Annotated[Path | None, typer.Option("--socket", "-s", help="A Unix socket instead of a port.")] = None,
+    mechanism: Annotated[
+        str, typer.Option(metavar="undo|redo|checkpoint|shadow", help="What makes transactions whole.")
+    ] = "undo",
+    by: Annotated[str, typer.Option(metavar="cpu|device", help="Who does the mechanism's work.")] = "device",
+    length: Annotated[int, typer.Option(help="Bytes of the pool, a multiple of 4096.")] = 64 << 20,
+    cut_after: Annotated[int | None, typer.Option(help="The power fails in the write behind so many.")] = None,
+    cut_at_us: Annotated[float | None, typer.Option(help="The power fails after so much simulated time.")] = None,
+    design: DesignOption = "nearpm",
+    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    as_json: JsonOption = False,
+) -> None:
+    """Serve a store in persistent memory to real clients of Redis or memcached.
+
+    A write is answered when its transaction is persistent in the simulated device. The power fails where options say,
+    or at a client's word: DEBUG POWERCUT [NS] in Redis's protocol, powercut [NS] in memcached's, now or so many
+    simulated ns later. Then connections end, the pool is recovered, and clients that come again find all that was
+    acknowledged. Runs until Ctrl-C or SIGTERM, and tells what requests took, in simulated time; its data end with it.
+    """
+    from nearside import front
+
+    doc = front.run(
+        protocol,
+        as_json,
+        port=port,
+        socket=socket,
+        mechanism=mechanism,
+        by=by,
+        length=length,
+        cut_after=cut_after,
+        cut_at_us=cut_at_us,
+        design=design,
+        engine=engine,
+    )
+    if as_json:
+        print_json(doc)
+        return
+    table = show.table("requests", "simulated, ns", "count", "mean", "longest")
+    for kind in ("reads", "writes"):
+        took = doc[kind]
+        mean, most = (f"{took[key]:.0f}" for key in ("simulated_mean_ns", "simulated_max_ns"))
+        table.add_row(kind, str(took["requests"]), mean, most)
+    show.out.print(table)
+    print(f"{doc['mechanism']} by {doc['by']}; losses of power: {doc['power_losses']}; refused: {doc['refused']}")
 
 
 @pmdk_app.command(

@@ -122,7 +122,7 @@ def run(
     late = [design.late_reads() for design, _ in devices]
     for message in dict.fromkeys(reads["message"] for reads in late if reads):
         warnings.warn(message, LateReadsWarning, stacklevel=1)
-    with _ended_by_signals() as ended:
+    with ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
             running = Server(devices, progress, traces, engine)
         with running as server:
@@ -138,7 +138,7 @@ def run(
 
 
 @contextmanager
-def _ended_by_signals():
+def ended_by_signals():
     """A list that is empty until the process is asked to end."""
     received: list[int] = []
     numbers = (signal.SIGINT, signal.SIGTERM)

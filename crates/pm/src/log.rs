@@ -416,10 +416,10 @@ impl Log {
         if !alone && offload.synchronise == Synchronise::Host {
             m.counts.fences += 1;
             let wait = |m: &mut Memory| until_ended(m, &commits);
-            m.timed(wait, |spent| &mut spent.fences)?;
+            m.timed(Part::Fence, wait)?;
             let (thread, transaction) = (self.thread(self.turn), self.transaction);
             let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
-            m.timed(tell, |spent| &mut spent.commands)?;
+            m.timed(Part::Command, tell)?;
         } else {
             m.fence_commands(devices)?;
         }

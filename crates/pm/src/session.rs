@@ -447,13 +447,20 @@ impl SessionThread {
         self.thread.within(offset, bytes)
     }
 
+    /// Runs a transaction as a closure, as [`Thread::run`] does.
+    pub fn run<R>(&mut self, body: impl FnOnce(&mut Transaction<'_>) -> Result<R>) -> Result<R> {
+        self.pool.alive()?;
+        match self.work {
+            Some(_) => Err(under_way()),
+            None => self.thread.run(body),
+        }
+    }
+
     /// Begins a transaction.
     pub fn begin(&mut self) -> Result<()> {
         self.pool.alive()?;
         if self.work.is_some() {
-            return Err(Error::Invalid(
-                "a transaction of this thread is under way: commit or abort it first".into(),
-            ));
+            return Err(under_way());
         }
         self.work = Some(self.thread.begin(false)?);
         Ok(())
@@ -540,6 +547,10 @@ impl SessionThread {
         self.pool.alive()?;
         self.thread.finish()
     }
+}
+
+fn under_way() -> Error {
+    Error::Invalid("a transaction of this thread is under way: commit or abort it first".into())
 }
 
 fn none() -> Error {

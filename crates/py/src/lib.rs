@@ -10,6 +10,7 @@ mod device;
 mod diff;
 mod dram;
 mod error;
+mod front;
 mod fuzz;
 mod memory;
 mod pm;
@@ -37,6 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dram::DramChannel>()?;
     module.add_class::<delay_bench::DelayBench>()?;
     module.add_class::<serve::Server>()?;
+    module.add_class::<front::Front>()?;
     module.add_class::<pm::PmSystem>()?;
     module.add_class::<pm::PmPool>()?;
     module.add_class::<pm::PmThread>()?;

@@ -1,0 +1,218 @@
+//! Raw bytes at both protocols: what they answer, hostile clients, losses of power. Real clients: `tests/test_front.py`.
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use design::Design;
+use front::{Config, Place, Protocol, Server, Store};
+use pm::Mechanism;
+use sim::{Random, Time};
+
+fn server(
+    protocol: Protocol,
+    mechanism: Mechanism,
+    offload: bool,
+    cut_after: Option<u64>,
+) -> Server {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let config = Config {
+        mechanism,
+        offload,
+        bytes: 16 << 20,
+        cut_after,
+        cut_at: None::<Time>,
+    };
+    let store = Store::create(&design, device::Engine::Fast, config).unwrap();
+    Server::start(store, protocol, &Place::Port(0)).unwrap()
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port().unwrap())).unwrap();
+    stream
+        .set_read_timeout(Some(Duration::from_secs(60)))
+        .unwrap();
+    stream
+}
+
+/// Sends bytes and takes as many as are expected, which have to be the same.
+fn says(stream: &mut TcpStream, request: &[u8], reply: &[u8]) {
+    stream.write_all(request).unwrap();
+    let mut got = vec![0; reply.len()];
+    stream.read_exact(&mut got).unwrap();
+    assert_eq!(
+        String::from_utf8_lossy(&got),
+        String::from_utf8_lossy(reply)
+    );
+}
+
+/// All until the server ends the connection.
+fn rest(mut stream: TcpStream) -> String {
+    let mut got = Vec::new();
+    // A server that closes with unread bytes resets the connection: what came before counts.
+    let _ = stream.read_to_end(&mut got);
+    String::from_utf8_lossy(&got).into_owned()
+}
+
+#[test]
+fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let request =
+        b"*3\r\n$3\r\nSET\r\n$3\r\na\0\n\r\n$2\r\n\r\n\r\n*2\r\n$3\r\nGET\r\n$3\r\na\0\n\r\n";
+    for byte in &request[..] {
+        one.write_all(&[*byte]).unwrap();
+    }
+    says(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
+    let queue = b"MULTI\r\nSET n 41\r\nINCR n\r\nGET n\r\nEXEC\r\nDBSIZE\r\n";
+    says(
+        &mut one,
+        queue,
+        b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n:42\r\n$2\r\n42\r\n:2\r\n",
+    );
+    says(
+        &mut one,
+        b"MULTI\r\nSET n 1 EX 5\r\nEXEC\r\n",
+        b"+OK\r\n-ERR syntax error",
+    );
+    let mut two = connect(&server);
+    says(
+        &mut two,
+        b"GET n\r\nFLUSHALL\r\nDBSIZE\r\n",
+        b"$2\r\n42\r\n+OK\r\n:0\r\n",
+    );
+}
+
+#[test]
+fn memcached_requests_are_answered() {
+    let server = server(Protocol::Memcached, Mechanism::Redo, true, None);
+    let mut one = connect(&server);
+    says(
+        &mut one,
+        b"set k 7 0 2\r\n99\r\nget k\r\n",
+        b"STORED\r\nVALUE k 7 2\r\n99\r\nEND\r\n",
+    );
+    says(
+        &mut one,
+        b"add k 0 0 1\r\n1\r\nincr k 1\r\ndecr k 200\r\n",
+        b"NOT_STORED\r\n100\r\n0\r\n",
+    );
+    says(
+        &mut one,
+        b"cas k 0 0 1 999\r\n1\r\nset q 0 0 1 noreply\r\n1\r\nget q\r\n",
+        b"EXISTS\r\nVALUE q 0 1\r\n1\r\nEND\r\n",
+    );
+    // No byte of a value that is refused is a request.
+    let mut large = b"set big 0 0 300000\r\n".to_vec();
+    large.extend(b"flush_all\r\n".repeat(40000).into_iter().take(300_000));
+    large.extend(b"\r\nget k\r\n");
+    says(
+        &mut one,
+        &large,
+        b"SERVER_ERROR object too large for cache\r\nVALUE k 7 1\r\n0\r\nEND\r\n",
+    );
+    says(
+        &mut one,
+        b"set k 0 9 1\r\n1\r\nflush_all\r\nget k\r\n",
+        b"CLIENT_ERROR times to live are not kept: allowed is 0\r\nOK\r\nEND\r\n",
+    );
+}
+
+#[test]
+fn hostile_clients_get_an_error_and_block_nobody() {
+    for protocol in [Protocol::Redis, Protocol::Memcached] {
+        let server = server(protocol, Mechanism::Undo, false, None);
+        // Half a request, and nothing more.
+        let mut half = connect(&server);
+        half.write_all(b"*2\r\n$3\r\nGE").unwrap();
+        let redis: [&[u8]; 6] = [
+            b"*99999999999999999999\r\n",
+            b"*2000\r\n",
+            b"*1\r\n$4294967296\r\n",
+            b"*1\r\n$-1\r\n",
+            b"*1\r\n:1\r\n",
+            b"*1\r\n$1\r\nabc\r\n",
+        ];
+        let memcached: [&[u8]; 3] = [
+            b"set a 0 0 99999999999999999999999\r\n",
+            b"set a 0 0 -1\r\n",
+            b"set a 0 0 1\r\nabc\r\n",
+        ];
+        let bad: &[&[u8]] = if protocol == Protocol::Redis {
+            &redis
+        } else {
+            &memcached
+        };
+        for bytes in bad {
+            let mut one = connect(&server);
+            one.write_all(bytes).unwrap();
+            let got = rest(one);
+            assert!(got.contains("ERR"), "{bytes:?}: {got:?}");
+        }
+        let mut random = Random::new(1);
+        for _ in 0..20 {
+            let mut one = connect(&server);
+            let bytes: Vec<u8> = (0..4000).map(|_| random.below(256) as u8).collect();
+            // The server may have ended it by now.
+            let _ = one.write_all(&bytes);
+        }
+        let mut one = connect(&server);
+        let _ = one.write_all(&vec![b'a'; 2 << 20]);
+        assert!(rest(one).contains("ERR"));
+        let (ask, reply): (&[u8], &[u8]) = match protocol {
+            Protocol::Redis => (b"SET a b\r\nGET a\r\n", b"+OK\r\n$1\r\nb\r\n"),
+            Protocol::Memcached => (b"set a 0 0 1\r\nb\r\n", b"STORED\r\n"),
+        };
+        says(&mut connect(&server), ask, reply);
+    }
+}
+
+#[test]
+fn acknowledged_writes_are_there_behind_a_loss_of_power() {
+    for mechanism in Mechanism::ALL {
+        for offload in [false, true] {
+            let server = server(Protocol::Redis, mechanism, offload, Some(40));
+            let mut random = Random::new(7);
+            let mut known: BTreeMap<u64, String> = BTreeMap::new();
+            let mut one = connect(&server);
+            // The write that the loss strikes, which nobody has acknowledged.
+            let cut = loop {
+                let (key, value) = (random.below(12), random.next().to_string().repeat(9));
+                one.write_all(format!("SET k{key} {value}\r\n").as_bytes())
+                    .unwrap();
+                let mut reply = [0; 5];
+                match one.read_exact(&mut reply) {
+                    Ok(()) => {
+                        assert_eq!(&reply, b"+OK\r\n");
+                        known.insert(key, value);
+                    }
+                    Err(_) => break (key, value),
+                }
+            };
+            let mut two = connect(&server);
+            for (key, value) in &known {
+                two.write_all(format!("GET k{key}\r\n").as_bytes()).unwrap();
+                let mut got = vec![0; 4096];
+                let bytes = two.read(&mut got).unwrap();
+                let reply = |value: &str| format!("${}\r\n{value}\r\n", value.len());
+                let text = String::from_utf8_lossy(&got[..bytes]).into_owned();
+                let may = [
+                    reply(value),
+                    reply(if *key == cut.0 { &cut.1 } else { value }),
+                ];
+                assert!(
+                    may.contains(&text),
+                    "{mechanism:?}, {offload}: k{key} is {text:?}"
+                );
+            }
+            assert_eq!(
+                server.report()["power_losses"],
+                1,
+                "{mechanism:?}, {offload}"
+            );
+            says(&mut two, b"SET new 1\r\n", b"+OK\r\n");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Redis's and memcached's protocols in front of persistent memory.
+
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use front::{Config, Place, Store};
+use pyo3::prelude::*;
+use sim::Time;
+
+use crate::build::Design;
+use crate::error::raise;
+use crate::process::Owned;
+
+/// A store that is being served, by threads of its own, until `stop`.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct Front {
+    running: Owned<Mutex<Option<front::Server>>>,
+}
+
+#[pymethods]
+impl Front {
+    /// Makes an empty store, and serves it at a port of the loopback interface (0: any), or at a Unix socket.
+    #[new]
+    #[allow(clippy::too_many_arguments)] // the command's options
+    fn new(
+        py: Python<'_>,
+        protocol: &str,
+        design: &Design,
+        engine: &str,
+        mechanism: &str,
+        by: &str,
+        bytes: u64,
+        port: u16,
+        socket: Option<PathBuf>,
+        cut_after: Option<u64>,
+        cut_at_ps: Option<u64>,
+    ) -> PyResult<Front> {
+        let protocol = protocol.parse().map_err(raise)?;
+        let engine = engine.parse().map_err(raise)?;
+        let offload = match by {
+            "cpu" => false,
+            "device" => true,
+            _ => return Err(raise(format!("by = {by:?}: allowed are cpu, device"))),
+        };
+        let config = Config {
+            mechanism: mechanism.parse().map_err(raise)?,
+            offload,
+            bytes,
+            cut_after,
+            cut_at: cut_at_ps.map(Time),
+        };
+        let place = socket.map_or(Place::Port(port), Place::Socket);
+        let server = py.detach(|| {
+            let store = Store::create(&design.inner, engine, config);
+            let store = store.map_err(|e| e.to_string())?;
+            let bad = |e| format!("{place:?}: {e}");
+            front::Server::start(store, protocol, &place).map_err(bad)
+        });
+        let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
+        Ok(Front { running })
+    }
+
+    /// The port that it has got; None with a Unix socket.
+    #[getter]
+    fn port(&self) -> PyResult<Option<u16>> {
+        self.running.check()?;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(running.as_ref().and_then(front::Server::port))
+    }
+
+    /// Ends all connections; returns what the store has done, as JSON. A second time returns nothing.
+    fn stop(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.running.check()?;
+        Ok(py.detach(|| {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.take().map(|server| server.report().to_string())
+        }))
+    }
+}

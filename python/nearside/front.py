@@ -1,0 +1,77 @@
+"""`nearside pm serve`: Redis's and memcached's protocols in front of a store in persistent memory."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from nearside import _native
+from nearside._native import NearsideError
+from nearside.device import Design, as_text
+from nearside.serve import ended_by_signals
+
+PROTOCOLS = ("redis", "memcached")
+
+
+class Front:
+    """A store that is being served; its data are lost when this is closed."""
+
+    def __init__(
+        self,
+        protocol: str,
+        *,
+        port: int = 0,
+        socket: Path | None = None,
+        mechanism: str = "undo",
+        by: str = "device",
+        length: int = 64 << 20,
+        design: str | Design = "nearpm",
+        engine: str = "fast",
+        cut_after: int | None = None,
+        cut_at_us: float | None = None,
+    ) -> None:
+        if not isinstance(design, Design):
+            design = Design.load(design)
+        if not 0 <= port < 1 << 16:
+            raise NearsideError(f"port = {port}: allowed are 0 to 65535; 0 is any that is free")
+        if cut_after is not None and not 1 <= cut_after < 1 << 63:
+            raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
+        if cut_at_us is not None and not 0 < cut_at_us <= 1e12:
+            raise NearsideError(f"cut_at_us = {cut_at_us}: allowed are more than 0 to 1e12")
+        if not 1 << 20 <= length < 1 << 63:
+            raise NearsideError(f"length = {length}: allowed are 1 MiB to what the design's window has")
+        cut_at = None if cut_at_us is None else round(cut_at_us * 1e6)
+        words = (as_text("engine", engine), as_text("mechanism", mechanism), as_text("by", by))
+        self.native = _native.Front(
+            as_text("protocol", protocol), design.native, *words, length, port, socket, cut_after, cut_at
+        )
+        self.socket = socket
+
+    def __enter__(self) -> Front:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def port(self) -> int | None:
+        """The port of the loopback interface; None with a Unix socket."""
+        return self.native.port
+
+    def close(self) -> dict[str, Any] | None:
+        """Ends all connections; returns what requests took, in simulated time, the first time."""
+        report = self.native.stop()
+        return None if report is None else json.loads(report)
+
+
+def run(protocol: str, quiet: bool, **options: Any) -> dict[str, Any]:
+    """Serves until SIGINT or SIGTERM; returns what requests took."""
+    with ended_by_signals() as ended, Front(protocol, **options) as front:
+        if not quiet:
+            where = f"127.0.0.1:{front.port}" if front.port is not None else str(front.socket)
+            print(f"serving {protocol}'s protocol at {where}; end with Ctrl-C", flush=True)
+        while not ended:
+            time.sleep(0.05)
+        return front.close() or {}

@@ -1,0 +1,195 @@
+"""Redis's and memcached's own clients on stores in persistent memory: random work against a dict, losses of power."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+from nearside import NearsideError
+from nearside.front import Front
+
+redis = pytest.importorskip("redis", reason="the client `redis` is not installed: make peers")
+memcache = pytest.importorskip("pymemcache", reason="the client `pymemcache` is not installed: make peers")
+
+WAYS = [(mechanism, by) for mechanism in ("undo", "redo", "checkpoint", "shadow") for by in ("cpu", "device")]
+LENGTH = 16 << 20
+
+
+class Redis:
+    """What a test asks of a client of Redis."""
+
+    gone = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
+
+    def __init__(self, front: Front) -> None:
+        never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
+        self.client = redis.Redis(port=front.port, protocol=2, retry=never, socket_timeout=60)
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.client.get(key)
+
+    def set(self, key: bytes, value: bytes) -> None:
+        assert self.client.set(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        return self.client.delete(key) == 1
+
+    def cut(self, ns: int) -> None:
+        assert self.client.execute_command("DEBUG", "POWERCUT", ns) == b"OK"
+
+
+class Memcached:
+    """The same of one of memcached."""
+
+    gone = (memcache.exceptions.MemcacheUnexpectedCloseError, ConnectionError, TimeoutError)
+
+    def __init__(self, front: Front) -> None:
+        self.client = memcache.Client(("127.0.0.1", front.port), timeout=60, default_noreply=False)
+
+    def get(self, key: bytes) -> bytes | None:
+        return self.client.get(key)
+
+    def set(self, key: bytes, value: bytes) -> None:
+        assert self.client.set(key, value)
+
+    def delete(self, key: bytes) -> bool:
+        return self.client.delete(key)
+
+    def cut(self, ns: int) -> None:
+        assert self.client.raw_command(b"powercut %d" % ns) == b"OK"
+
+
+CLIENTS = {"redis": Redis, "memcached": Memcached}
+
+
+@pytest.mark.parametrize("protocol", CLIENTS)
+@pytest.mark.parametrize(("mechanism", "by"), WAYS)
+def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, mechanism: str, by: str) -> None:
+    draw = random.Random(f"{protocol} {mechanism} {by}")
+    known: dict[bytes, bytes | None] = {}
+    with Front(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
+        for _ in range(3):
+            client = CLIENTS[protocol](front)
+            client.cut(draw.randrange(20_000, 80_000))
+            for _ in range(1000):
+                key = b"key %d" % draw.randrange(16) if protocol == "redis" else b"key%d" % draw.randrange(16)
+                old, new = known.get(key), draw.choice((None, draw.randbytes(draw.randrange(1, 600))))
+                try:
+                    if draw.random() < 0.3:
+                        assert client.get(key) == old
+                        continue
+                    if new is None:
+                        assert client.delete(key) == (old is not None)
+                    else:
+                        client.set(key, new)
+                    known[key] = new
+                except client.gone:
+                    break
+            else:
+                pytest.fail("the power has not failed")
+            client = CLIENTS[protocol](front)
+            # The write that was under way is there or not; all others are.
+            now = client.get(key)
+            assert now in (old, new)
+            known[key] = now
+            assert {key: client.get(key) for key in known} == known
+        report = front.close()
+    assert report["power_losses"] == 3
+    assert report["writes"]["simulated_mean_ns"] > 0
+
+
+def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> None:
+    with Front("redis", length=LENGTH) as front:
+        clients = [Redis(front).client for _ in range(4)]
+
+        def work(client: redis.Redis) -> None:
+            for _ in range(25):
+                with client.pipeline(transaction=True) as pipe:
+                    pipe.incr("a").incr("b")
+                    one, other = pipe.execute()
+                assert one == other
+
+        threads = [threading.Thread(target=work, args=(client,)) for client in clients]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert clients[0].mget("a", "b", "c") == [b"100", b"100", None]
+        with pytest.raises(redis.exceptions.ResponseError, match="times to live"):
+            clients[0].set("a", 1, ex=5)
+        clients[0].flushall()
+        assert clients[1].dbsize() == 0
+
+
+def test_memcached_client_uses_all_commands() -> None:
+    with Front("memcached", length=LENGTH) as front:
+        client = Memcached(front).client
+        assert client.add("n", "41")
+        assert not client.add("n", "1")
+        assert client.incr("n", 1) == 42
+        assert client.decr("n", 100) == 0
+        value, unique = client.gets("n")
+        assert client.cas("n", value + b"1", unique)
+        assert client.cas("n", b"2", unique) is False
+        assert client.get_many(["n", "m"]) == {"n": b"01"}
+        assert client.stats()[b"curr_items"] == 1
+        assert client.flush_all()
+        assert client.get("n") is None
+
+
+def test_redis_benchmark_runs() -> None:
+    program = shutil.which("redis-benchmark")
+    if not program:
+        pytest.skip("redis-benchmark is not installed: apt-get install redis-tools")
+    with Front("redis", length=LENGTH) as front:
+        command = [
+            program,
+            "-p",
+            str(front.port),
+            "-n",
+            "200",
+            "-c",
+            "4",
+            "-P",
+            "4",
+            "-t",
+            "ping,set,get,incr,mset",
+            "-q",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        assert "Error" not in done.stdout + done.stderr
+
+
+def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> None:
+    socket = tmp_path / "s"
+    command = [sys.executable, "-m", "nearside.cli", "pm", "serve", "redis", "--socket", str(socket)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
+        assert str(socket) in served.stdout.readline()
+        client = redis.Redis(unix_socket_path=str(socket), protocol=2)
+        assert client.set("a", "b")
+        served.send_signal(signal.SIGTERM)
+        out, _ = served.communicate(timeout=60)
+    assert served.returncode == 0
+    assert "simulated" in out
+    assert not socket.exists()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "options", "text"),
+    [
+        ("http", {}, "redis, memcached"),
+        ("redis", {"mechanism": "none"}, "undo"),
+        ("redis", {"by": "gpu"}, "cpu, device"),
+        ("redis", {"port": 70000}, "65535"),
+        ("redis", {"cut_after": 0}, "1 or more"),
+        ("redis", {"length": 1 << 50}, "allowed"),
+    ],
+)
+def test_what_cannot_be_served_is_told(protocol: str, options: dict, text: str) -> None:
+    with pytest.raises(NearsideError, match=text):
+        Front(protocol, **options)
