@@ -26,8 +26,10 @@ CPU_COLOURS = {"program": "#4c72b0", "copy": "#dd8452", "flush": "#937860", "com
 def variants() -> list[dict[str, Any]]:
     """The ways in which the same transactions are run."""
     return [
-        {"name": "by the CPU", "offloaded": False},
-        {"name": "by the device", "offloaded": True},
+        {"name": "by the CPU", "offloaded": False, "devices": 1, "synchronise": "devices"},
+        {"name": "by one device", "offloaded": True, "devices": 1, "synchronise": "devices"},
+        {"name": "by two devices, synchronised by the host", "offloaded": True, "devices": 2, "synchronise": "host"},
+        {"name": "by two devices", "offloaded": True, "devices": 2, "synchronise": "devices"},
     ]
 
 
@@ -46,9 +48,9 @@ def measure(
     design = design.with_values(VALUES)
     rows = []
     for variant in variants():
-        text = _native.pm_timeline(
-            design.native, mechanism, variant["offloaded"], objects, size, transactions, build
-        )
+        ways = (variant["devices"], variant["synchronise"])
+        shape = (mechanism, variant["offloaded"], objects, size, transactions)
+        text = _native.pm_timeline(design.native, *shape, *ways, build)
         rows.append(variant | json.loads(text))
     shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
     return {"design": {"name": design.name, "hash": design.hash}, "engine": "fast", "time": "simulated", **shape, "rows": rows}

@@ -3,12 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use host::Fence;
-use pm::{Layout, Mechanism, Options, Part, Pool};
+use pm::{Layout, Mechanism, Options, Part, Pool, Synchronise};
 use serde::Serialize;
 use sim::{Time, TraceEvent, TraceSink, Tracer};
 use spec::nearpm::Operation;
 
-use crate::{Error, Platform, Progress, Result};
+use crate::{Error, Platform, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
@@ -28,8 +28,12 @@ const MOST_TRANSACTIONS: u64 = 8;
 pub struct Timeline {
     /// What makes a transaction whole.
     pub mechanism: Mechanism,
-    /// By the engine; else by the CPU.
+    /// By the engines; else by the CPU.
     pub offloaded: bool,
+    /// Devices that the pool is spread over: 1, 2 or 4.
+    pub devices: usize,
+    /// Who synchronises engines of several devices.
+    pub synchronise: Synchronise,
     /// Objects that each changes, 1 to 8.
     pub objects: u64,
     /// Bytes of each object, a multiple of 8 up to 16 KiB.
@@ -108,29 +112,37 @@ impl Timeline {
             let allowed = "multiples of 8 up to 16384";
             return Err(Error::refused("bytes", self.bytes, allowed));
         }
+        if !matches!(self.devices, 1 | 2 | 4) {
+            return Err(Error::refused("devices", self.devices, "1, 2 and 4"));
+        }
         if !(1..=MOST_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused("transactions", self.transactions, "1 to 8"));
         }
         Ok(())
     }
 
-    /// Runs them on a new device.
-    pub fn measure(&self, platform: &Platform<'_>, _progress: Progress<'_>) -> Result<Drawn> {
+    /// Runs them on new devices.
+    pub fn measure(&self, platform: &Platform<'_>) -> Result<Drawn> {
         self.check()?;
-        let bench = platform.bench()?;
+        let bench = platform.bench_of(self.devices)?;
         let cpu = bench.shared.cpu(0);
         let parts: Arc<Mutex<Vec<(Part, Time, Time)>>> = Arc::default();
         let heard = parts.clone();
+        let engines = match self.offloaded {
+            true => &bench.engines[..],
+            false => &[],
+        };
         let options = Options {
             fence: Fence::ReadBack,
-            engine: self.offloaded.then(|| bench.engine.clone()),
+            synchronise: self.synchronise,
             watch: Some(Arc::new(move |part, begin, end| {
                 locked(&heard).push((part, begin, end));
             })),
-            ..Options::default()
+            ..Options::several(engines)
         };
         let layout = Layout::new("timeline").with(self.mechanism);
-        let pool = Pool::create(&cpu, 0, 0, POOL, &layout, &options)?;
+        let devices: Vec<usize> = (0..self.devices).collect();
+        let pool = Pool::create(&cpu, devices, 0, POOL, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         let zeros = vec![0; self.bytes as usize];
         let objects = thread.run(|tx| {
@@ -156,11 +168,13 @@ impl Timeline {
         }
         cpu.compute(Time::us(20))?;
         cpu.fence(Fence::ReadBack)?;
-        let events: Arc<Mutex<Events>> = Arc::default();
-        let tracer = Tracer::new(events.clone(), false);
-        bench
-            .shared
-            .with(|machine| machine.system_mut().set_tracer(0, Some(tracer)));
+        let events: Vec<Arc<Mutex<Events>>> = (0..self.devices).map(|_| Arc::default()).collect();
+        for (device, events) in events.iter().enumerate() {
+            let tracer = Tracer::new(events.clone(), false);
+            bench
+                .shared
+                .with(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
+        }
         locked(&parts).clear();
         let begin = cpu.now();
         let mut marks = Vec::new();
@@ -192,8 +206,9 @@ impl Timeline {
                 })
                 .collect(),
         };
-        let events = std::mem::take(&mut locked(&events).0);
-        add_device(&mut drawn, 0, &events, begin);
+        for (device, events) in events.iter().enumerate() {
+            add_device(&mut drawn, device, &locked(events).0, begin);
+        }
         Ok(drawn)
     }
 }

@@ -11,7 +11,7 @@ use spec::nearpm::{
 };
 
 use crate::devices::{bits, Devices};
-use crate::memory::{Memory, Part};
+use crate::memory::{self, Memory};
 use crate::ranges::Ranges;
 use crate::{Engine, Error, Result, Submitted, Synchronise};
 
@@ -357,7 +357,7 @@ impl Log {
             m.spend(m.options.costs.record)?;
             offload.engines[index].submit(&m.cpu, &command).map(Some)
         };
-        m.timed(Part::Command, give)
+        m.timed(memory::Part::Command, give)
     }
 
     /// The CPU writes the descriptor.
@@ -416,10 +416,10 @@ impl Log {
         if !alone && offload.synchronise == Synchronise::Host {
             m.counts.fences += 1;
             let wait = |m: &mut Memory| until_ended(m, &commits);
-            m.timed(Part::Fence, wait)?;
+            m.timed(memory::Part::Fence, wait)?;
             let (thread, transaction) = (self.thread(self.turn), self.transaction);
             let tell = |m: &mut Memory| offload.tell(&m.cpu, devices, thread, transaction);
-            m.timed(Part::Command, tell)?;
+            m.timed(memory::Part::Command, tell)?;
         } else {
             m.fence_commands(devices)?;
         }

@@ -96,7 +96,7 @@ pub fn pm_transactions(
 
 /// What CPU and units do during transactions that change some objects each, and when. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, build=None))]
+#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1, synchronise="devices", build=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_timeline(
     py: Python<'_>,
@@ -106,17 +106,21 @@ pub fn pm_timeline(
     objects: u64,
     bytes: u64,
     transactions: u64,
+    devices: usize,
+    synchronise: &str,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let timeline = Timeline {
         mechanism: mechanism.parse().map_err(raise)?,
         offloaded,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
         objects,
         bytes,
         transactions,
     };
     timeline.check().map_err(raise)?;
-    let measure = |p: &Platform<'_>, tell: Progress<'_>| timeline.measure(p, tell);
+    let measure = |p: &Platform<'_>, _: Progress<'_>| timeline.measure(p);
     let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
     text(serde_json::to_value(drawn))
 }
