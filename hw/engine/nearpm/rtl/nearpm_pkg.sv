@@ -1,15 +1,12 @@
 // Types of the crash-consistency engine: README.md says what they mean.
 package nearpm_pkg;
 
-  /// Commands under way: the lines of the command page. A command's number is its line there.
-  parameter int unsigned Commands = 64;
-  parameter int unsigned CommandBits = 6;
-  /// Lines of the hook's queue in each channel.
-  parameter int unsigned QueueLines = 64;
-  /// Counts of things in the hook are taken modulo 128.
-  parameter int unsigned CountBits = 7;
 `ifdef NEARPM_SMALL
-  // As few as a proof can have: formal/peers_proof.sv.
+  // As few as a proof can have: formal.
+  parameter int unsigned Commands = 4;
+  parameter int unsigned CommandBits = 2;
+  parameter int unsigned QueueLines = 4;
+  parameter int unsigned CountBits = 3;
   parameter int unsigned Pools = 2;
   parameter int unsigned Threads = 2;
   parameter int unsigned ThreadBits = 1;
@@ -19,6 +16,13 @@ package nearpm_pkg;
   parameter int unsigned DeviceBits = 1;
   parameter int unsigned SequenceBits = 2;
 `else
+  /// Commands under way: the lines of the command page. A command's number is its line there.
+  parameter int unsigned Commands = 64;
+  parameter int unsigned CommandBits = 6;
+  /// Lines of the hook's queue in each channel.
+  parameter int unsigned QueueLines = 64;
+  /// Counts of things in the hook are taken modulo twice that.
+  parameter int unsigned CountBits = 7;
   /// Pools, and threads of each; a log is 16 * pool + thread.
   parameter int unsigned Pools = 16;
   parameter int unsigned Threads = 16;
