@@ -187,7 +187,7 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         ("redis", {"by": "gpu"}, "cpu, device"),
         ("redis", {"port": 70000}, "65535"),
         ("redis", {"cut_after": 0}, "1 or more"),
-        ("redis", {"length": 1 << 50}, "allowed"),
+        ("redis", {"length": 1 << 50}, "a pool of 1125899906842624 bytes"),
     ],
 )
 def test_what_cannot_be_served_is_told(protocol: str, options: dict, text: str) -> None:

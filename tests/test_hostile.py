@@ -169,11 +169,21 @@ GET = MEDIA | {
     "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
     "output": None,
 }  # fmt: skip
+# A design's values that make it small.
+SMALL = '[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]'
 PM = {"engine": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
     "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices",
+}  # fmt: skip
+TIMELINE = {
+    "mechanism": "undo", "offloaded": True, "objects": 1, "bytes": 64, "transactions": 1, "devices": 1,
+    "synchronise": "devices", "build": None,
+}  # fmt: skip
+FRONT = {
+    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0, "socket": None,
+    "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
 SYSTEM = {
@@ -220,6 +230,9 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.pm_copies) == set(COPIES)
     assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
+    assert parameters(_native.pm_timeline) == set(TIMELINE)
+    assert set(inspect.signature(_native.Front).parameters) == {"design", *FRONT}
+    assert {n for n, f in vars(_native.Front).items() if callable(f) and not n.startswith("__")} == {"stop"}
     assert parameters(_native.pmdk_cost) == set(COST)
     assert parameters(_native.pmdk_events) == {"trace"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
@@ -232,7 +245,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
     known |= {"PmSystem", "PmPool", "PmThread"}
-    known |= {"pm_copies", "pm_transactions"}
+    known |= {"pm_copies", "pm_transactions", "pm_timeline", "Front"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
@@ -480,11 +493,29 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
 )
 def test_hostile_arguments_of_persistent_memory(name, key):
     good = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS}[name]
-    design = Design.load("nearpm").with_values('[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]').native
+    design = Design.load("nearpm").with_values(SMALL).native
     words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n"]
     for value in NUMBERS + OTHERS + words:
         answer(getattr(_native, name), design=design, **good | {"progress": stopper()} | {key: value})
     answer(getattr(_native, name), design=GOOD.native, **good)
+
+
+@pytest.mark.parametrize("key", TIMELINE)
+def test_hostile_arguments_of_the_timeline(key):
+    design = Design.load("nearpm").with_values(SMALL).native
+    for value in NUMBERS + OTHERS + ["redo", "shadow", "checkpoint", "host", "nobody"]:
+        answer(_native.pm_timeline, design=design, **TIMELINE | {key: value})
+    answer(_native.pm_timeline, design=GOOD.native, **TIMELINE)
+
+
+@pytest.mark.parametrize("key", FRONT)
+def test_hostile_arguments_of_a_store_for_clients(key, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    design = Design.load("nearpm").with_values(SMALL).native
+    for value in NUMBERS + OTHERS + ["memcached", "device", "shadow", "/dev/null", "no/such/folder/s"]:
+        served = answer(_native.Front, design=design, **FRONT | {key: value})
+        if isinstance(served, _native.Front):
+            assert served.stop() is not None and served.stop() is None
 
 
 @pytest.mark.parametrize("key", COST)

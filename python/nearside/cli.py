@@ -668,7 +668,7 @@ def timeline(
         str, typer.Argument(metavar="undo|redo|checkpoint|shadow", help="What makes a transaction whole.")
     ] = "undo",
     objects: Annotated[int, typer.Option(help="Objects that a transaction changes.", min=1, max=8)] = 2,
-    size: Annotated[int, typer.Option("--bytes", help="Bytes of each, a multiple of 8.", min=8, max=16384)] = 1024,
+    size: Annotated[int, typer.Option("--bytes", help="Bytes of each, a multiple of 8.", min=8, max=16384)] = 4096,
     transactions: Annotated[int, typer.Option(help="Transactions, one after another.", min=1, max=8)] = 2,
     plot: Annotated[Path | None, typer.Option(help="Draw it here (*.png, *.svg).")] = None,
     design: DesignOption = "nearpm-paper",

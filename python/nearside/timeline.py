@@ -37,7 +37,7 @@ def measure(
     design: Design,
     mechanism: str = "undo",
     objects: int = 2,
-    size: int = 1024,
+    size: int = 4096,
     transactions: int = 2,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
@@ -53,7 +53,13 @@ def measure(
         text = _native.pm_timeline(design.native, *shape, *ways, build)
         rows.append(variant | json.loads(text))
     shape = {"mechanism": mechanism, "objects": objects, "bytes": size, "transactions": transactions}
-    return {"design": {"name": design.name, "hash": design.hash}, "engine": "fast", "time": "simulated", **shape, "rows": rows}
+    return {
+        "design": {"name": design.name, "hash": design.hash},
+        "engine": "fast",
+        "time": "simulated",
+        **shape,
+        "rows": rows,
+    }
 
 
 def busy_ns(row: dict[str, Any], who: str, what: str | None = None) -> float:

@@ -1,0 +1,93 @@
+"""`nearside timeline`: who does what, and who waits for whom, while transactions run."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nearside import timeline
+from nearside._native import NearsideError
+from nearside.device import Design
+
+NEARSIDE = Path(sys.executable).with_name("nearside")
+
+
+def rows(mechanism: str = "undo", **shape: int) -> dict[str, dict]:
+    doc = timeline.measure(Design.load("nearpm-paper"), mechanism, **shape)
+    return {row["name"]: row for row in doc["rows"]}
+
+
+@pytest.fixture(scope="module")
+def undo() -> dict[str, dict]:
+    return rows()
+
+
+def test_a_cpu_does_one_thing_at_a_time_from_the_first_begin_to_the_last_end(undo):
+    for row in undo.values():
+        spans = [span for span in row["spans"] if span["who"] == timeline.CPU]
+        assert spans[0]["begin_ns"] == 0
+        assert spans[-1]["end_ns"] == pytest.approx(row["took_ns"])
+        for before, after in zip(spans, spans[1:], strict=False):
+            assert after["begin_ns"] == pytest.approx(before["end_ns"])
+        assert timeline.busy_ns(row, timeline.CPU, "fence") == pytest.approx(row["fences_ns"])
+
+
+def test_units_have_one_command_each_at_a_time(undo):
+    assert not [span for span in undo["by the CPU"]["spans"] if span["who"] != timeline.CPU]
+    for row in list(undo.values())[1:]:
+        for who in {span["who"] for span in row["spans"]} - {timeline.CPU}:
+            own = sorted((span["begin_ns"], span["end_ns"]) for span in row["spans"] if span["who"] == who)
+            assert all(begin < end for begin, end in own)
+            assert all(after[0] >= before[1] for before, after in zip(own, own[1:], strict=False))
+
+
+def test_a_record_is_made_while_the_program_goes_on(undo):
+    """Figure 5c: the CPU computes and stores during the commands; by the CPU alone it waits between log and store."""
+    row = undo["by one device"]
+    program = [span for span in row["spans"] if span["what"] == "program"]
+    units = [span for span in row["spans"] if span["what"] == "undo"]
+    assert any(p["begin_ns"] < u["end_ns"] and u["begin_ns"] < p["end_ns"] for p in program for u in units)
+    assert row["took_ns"] < undo["by the CPU"]["took_ns"]
+
+
+def test_the_next_transaction_begins_before_logs_are_deleted_unless_the_host_synchronises(undo):
+    """Figure 6, b and c."""
+
+    def first(row: dict, what: str, number: int = 0) -> float:
+        return sorted(mark["at_ns"] for mark in row["marks"] if mark["what"] == what)[number]
+
+    alone, together = undo["by two devices"], undo["by two devices, synchronised by the host"]
+    assert first(alone, "begin", 1) < first(alone, "deleted")
+    ends = [span["end_ns"] for span in together["spans"] if span["what"] == "commit"]
+    assert first(together, "begin", 1) > sorted(ends)[1]
+    assert [mark for mark in alone["marks"] if mark["what"] == "told"]
+    assert not [mark for mark in together["marks"] if mark["what"] == "told"]
+    assert alone["took_ns"] < together["took_ns"]
+
+
+@pytest.mark.parametrize("mechanism", ["redo", "checkpoint", "shadow"])
+def test_other_mechanisms_have_timelines(mechanism):
+    for name, row in rows(mechanism, transactions=1).items():
+        assert row["took_ns"] > 0
+        assert ("device" in name) == any(span["who"] != timeline.CPU for span in row["spans"])
+
+
+def test_what_cannot_be_drawn_is_told():
+    with pytest.raises(NearsideError, match="multiples of 8"):
+        rows(size=12)
+    with pytest.raises(NearsideError, match="undo, redo, checkpoint, shadow"):
+        rows("log")
+    with pytest.raises(NearsideError, match="no crash-consistency engine"):
+        timeline.measure(Design.load("default"))
+
+
+def test_a_picture_and_a_document(tmp_path):
+    plot = tmp_path / "t.png"
+    done = subprocess.run([NEARSIDE, "timeline", "--json", "--plot", plot], capture_output=True, text=True, check=True)
+    doc = json.loads(done.stdout)
+    assert doc["time"] == "simulated" and len(doc["rows"]) == 4
+    assert plot.read_bytes().startswith(b"\x89PNG")
