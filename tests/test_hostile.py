@@ -182,8 +182,8 @@ TIMELINE = {
     "synchronise": "devices", "build": None,
 }  # fmt: skip
 FRONT = {
-    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0, "socket": None,
-    "cut_after": None, "cut_at_ps": None,
+    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0,
+    "socket": None, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
 SYSTEM = {
@@ -515,7 +515,8 @@ def test_hostile_arguments_of_a_store_for_clients(key, tmp_path, monkeypatch):
     for value in NUMBERS + OTHERS + ["memcached", "device", "shadow", "/dev/null", "no/such/folder/s"]:
         served = answer(_native.Front, design=design, **FRONT | {key: value})
         if isinstance(served, _native.Front):
-            assert served.stop() is not None and served.stop() is None
+            assert served.stop() is not None
+            assert served.stop() is None
 
 
 @pytest.mark.parametrize("key", COST)

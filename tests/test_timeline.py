@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-
 from nearside import timeline
 from nearside._native import NearsideError
 from nearside.device import Design
@@ -31,7 +31,7 @@ def test_a_cpu_does_one_thing_at_a_time_from_the_first_begin_to_the_last_end(und
         spans = [span for span in row["spans"] if span["who"] == timeline.CPU]
         assert spans[0]["begin_ns"] == 0
         assert spans[-1]["end_ns"] == pytest.approx(row["took_ns"])
-        for before, after in zip(spans, spans[1:], strict=False):
+        for before, after in itertools.pairwise(spans):
             assert after["begin_ns"] == pytest.approx(before["end_ns"])
         assert timeline.busy_ns(row, timeline.CPU, "fence") == pytest.approx(row["fences_ns"])
 
@@ -42,7 +42,7 @@ def test_units_have_one_command_each_at_a_time(undo):
         for who in {span["who"] for span in row["spans"]} - {timeline.CPU}:
             own = sorted((span["begin_ns"], span["end_ns"]) for span in row["spans"] if span["who"] == who)
             assert all(begin < end for begin, end in own)
-            assert all(after[0] >= before[1] for before, after in zip(own, own[1:], strict=False))
+            assert all(after[0] >= before[1] for before, after in itertools.pairwise(own))
 
 
 def test_a_record_is_made_while_the_program_goes_on(undo):
@@ -89,5 +89,6 @@ def test_a_picture_and_a_document(tmp_path):
     plot = tmp_path / "t.png"
     done = subprocess.run([NEARSIDE, "timeline", "--json", "--plot", plot], capture_output=True, text=True, check=True)
     doc = json.loads(done.stdout)
-    assert doc["time"] == "simulated" and len(doc["rows"]) == 4
+    assert doc["time"] == "simulated"
+    assert len(doc["rows"]) == 4
     assert plot.read_bytes().startswith(b"\x89PNG")

@@ -25,7 +25,14 @@ WORK = ROOT / "build" / "formal"
 LIMIT_S = 900
 LONGEST = ["level", "timeout", "pairs", "completion", "whole", "jobs"]
 # Tasks that `make test` leaves out: others of their file do much of what they do, for other sizes or in fewer cycles.
-LONG = {"level": ["one"], "peers": ["long", "soon", "lost"]}
+LONG = {
+    "level": ["one"],
+    "peers": ["long", "soon", "lost"],
+    "pairs": ["reached_deletion"],
+    "axi_demux": ["read_outside", "write_local", "write_outside"],
+    "axi_xbar": ["cover"],
+    "table": ["reached"],
+}
 
 
 def tasks(path: Path, sample: bool) -> list[str]:
@@ -34,7 +41,8 @@ def tasks(path: Path, sample: bool) -> list[str]:
     if not left_out:
         return []
     section = re.search(r"^\[tasks\]\n(.*?)^\[", path.read_text(), re.MULTILINE | re.DOTALL)
-    known = section[1].split() if section else []
+    # A line is a task and the groups that it is in.
+    known = [line.split()[0] for line in section[1].splitlines() if line.strip()] if section else []
     if not set(left_out) < set(known):
         sys.exit(f"{path.relative_to(ROOT)}: its tasks are {', '.join(known)}, not only {', '.join(left_out)}")
     return [task for task in known if task not in left_out]

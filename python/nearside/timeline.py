@@ -1,4 +1,4 @@
-"""Who does what, and who waits for whom, while transactions run: `nearside timeline`, after NearPM's figures 5 and 6."""
+"""Who does what, and who waits for whom, in transactions: `nearside timeline`, after NearPM's figures 5 and 6."""
 
 from __future__ import annotations
 
