@@ -65,21 +65,20 @@ pub(crate) struct Memories {
 impl Memories {
     /// The storage and, behind it, the local memory from `local_base` on.
     pub(crate) fn new(config: &Config, storage: Media, local: Option<(Media, u64)>) -> Memories {
-        let channel = |memory: &MemoryConfig| {
+        let channel = |memory: &MemoryConfig, stages: Stages| {
             Channel::new(ChannelConfig {
                 masters: master::ENGINES + config.engines.len(),
                 sizes: memory.delay,
                 clock: config.clock,
                 memory: memory.dram.clone(),
-                stages: Stages::DEVICE,
+                stages,
             })
         };
         let mut channels: Vec<Channel> = Vec::new();
-        for memory in [Some(&config.storage), config.local.as_ref()]
-            .into_iter()
-            .flatten()
-        {
-            channels.extend((0..memory.channels).map(|_| channel(memory)));
+        let storage_of = &config.storage;
+        channels.extend((0..storage_of.channels).map(|_| channel(storage_of, Stages::DEVICE)));
+        if let Some(local) = &config.local {
+            channels.extend((0..local.channels).map(|_| channel(local, Stages::LOCAL)));
         }
         let part = |config: &MemoryConfig, media, base, first_channel| Part {
             media,

@@ -44,6 +44,8 @@ pub struct Stages {
     pub bursts: usize,
     /// Lines that it asks of the memory at a time for others than the urgent master.
     pub lines: usize,
+    /// Reads stay whole: no other goes between the pieces of one.
+    pub whole: bool,
     /// Cycles of the register slice before the memory, for addresses and write data.
     pub slice: u64,
     /// Write addresses that have been taken and whose data has not passed.
@@ -57,8 +59,15 @@ impl Stages {
         turns: 2,
         bursts: 16,
         lines: 32,
+        whole: false,
         slice: 1,
         writes: MAX_WRITES + 4,
+    };
+    /// Those of the engines' local memory.
+    pub const LOCAL: Stages = Stages {
+        lines: 128,
+        whole: true,
+        ..Stages::DEVICE
     };
     /// None: the emulator alone between its master and the memory.
     pub const BARE: Stages = Stages {
@@ -66,6 +75,7 @@ impl Stages {
         turns: 0,
         bursts: usize::MAX,
         lines: usize::MAX,
+        whole: false,
         slice: 0,
         writes: MAX_WRITES + 2,
     };
@@ -629,7 +639,9 @@ impl Channel {
             usize::MAX => (self.edges.after(answered.taken) - stages.slice).max(cycle + 1),
             _ => cycle + 1,
         };
-        if !end {
+        if !end && stages.whole {
+            self.rows[row].push_front((number, ready.max(cycle + 1)));
+        } else if !end {
             self.rows[row].push_back((number, ready.max(cycle + 2)));
         } else if !self.issue.is_empty() {
             self.take_turns(cycle + 1);
