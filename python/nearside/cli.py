@@ -859,7 +859,9 @@ def pm_serve(
     ] = "undo",
     by: Annotated[str, typer.Option(metavar="cpu|device", help="Who does the mechanism's work.")] = "device",
     length: Annotated[int, typer.Option(help="Bytes of the pool, a multiple of 4096.")] = 64 << 20,
-    cut_after: Annotated[int | None, typer.Option(help="The power fails within 400 simulated ns of the write after so many.")] = None,
+    cut_after: Annotated[
+        int | None, typer.Option(help="The power fails 400 simulated ns behind so many writes.")
+    ] = None,
     cut_at_us: Annotated[float | None, typer.Option(help="The power fails after so much simulated time.")] = None,
     design: DesignOption = "nearpm",
     engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",

@@ -26,7 +26,7 @@ pub struct Config {
     pub offload: bool,
     /// Bytes of the pool.
     pub bytes: u64,
-    /// The power fails within 400 ns of the begin of the write after so many: in it, or shortly behind.
+    /// The power fails 400 ns behind the end of so many writes: mostly in the next request.
     pub cut_after: Option<u64>,
     /// The power fails so much simulated time after the start.
     pub cut_at: Option<Time>,
