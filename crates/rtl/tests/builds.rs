@@ -33,27 +33,6 @@ fn fuzz() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn one_channel_with_waveforms() {
-    let window = TraceWindow {
-        from: Time::ZERO,
-        to: Time::us(1),
-        path: PathBuf::from("/dev/null"),
-    };
-    let config = DeviceConfig {
-        trace: Some(window),
-        ..common::channels(1)
-    };
-    builds(config.clone());
-    // Waveforms are for who looks for a fault.
-    let running = DeviceConfig {
-        purpose: Purpose::Running,
-        ..config.clone()
-    };
-    assert_eq!(running.bitstream(), config.bitstream());
-}
-
-#[test]
-#[ignore = "compiles a device of its own"]
 fn four_channels() {
     builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
 }
@@ -99,6 +78,27 @@ fn a_running_build_is_another_one_and_says_so() {
 
 mod long {
     use super::*;
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn one_channel_with_waveforms() {
+        let window = TraceWindow {
+            from: Time::ZERO,
+            to: Time::us(1),
+            path: PathBuf::from("/dev/null"),
+        };
+        let config = DeviceConfig {
+            trace: Some(window),
+            ..common::channels(1)
+        };
+        builds(config.clone());
+        // Waveforms are for who looks for a fault.
+        let running = DeviceConfig {
+            purpose: Purpose::Running,
+            ..config.clone()
+        };
+        assert_eq!(running.bitstream(), config.bitstream());
+    }
 
     #[test]
     #[ignore = "compiles a device of its own"]

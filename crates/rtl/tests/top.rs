@@ -24,32 +24,6 @@ fn bench_with(config: DeviceConfig, media: Media) -> Bench {
     Bench::of(Box::new(device.unwrap()))
 }
 
-/// A bitstream of its own.
-#[test]
-fn waveforms_of_one_channel() {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
-    let _ = std::fs::remove_file(&path);
-    let window = TraceWindow {
-        from: Time::us(2),
-        to: Time::us(3),
-        path: path.clone(),
-    };
-    let config = DeviceConfig {
-        trace: Some(window),
-        hang_cycles: config().hang_cycles,
-        ..common::channels(1)
-    };
-    let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
-    b.run(Time::us(1));
-    for page in 0..32u64 {
-        b.post(Bar::Pm, page * 4096, &[page as u8 + 1; 4096]);
-    }
-    b.run(Time::us(50));
-    drop(b);
-    let written = std::fs::metadata(&path).unwrap().len();
-    assert!(written > 10_000, "{written} bytes of waveforms");
-}
-
 /// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.
 #[test]
 fn a_link_that_never_answers_is_not_taken_for_a_hang() {
@@ -83,4 +57,35 @@ fn a_link_that_never_answers_is_not_taken_for_a_hang() {
         b.host.log.iter().any(|e| e.1 == "read" && e.2 == 0x1000),
         "the command is fetched"
     );
+}
+
+/// Waveforms of the small device are among the tests of every day.
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn waveforms_of_one_channel() {
+        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
+        let _ = std::fs::remove_file(&path);
+        let window = TraceWindow {
+            from: Time::us(2),
+            to: Time::us(3),
+            path: path.clone(),
+        };
+        let config = DeviceConfig {
+            trace: Some(window),
+            hang_cycles: config().hang_cycles,
+            ..common::channels(1)
+        };
+        let mut b = bench_with(config, Media::memory(MEDIA).unwrap());
+        b.run(Time::us(1));
+        for page in 0..32u64 {
+            b.post(Bar::Pm, page * 4096, &[page as u8 + 1; 4096]);
+        }
+        b.run(Time::us(50));
+        drop(b);
+        let written = std::fs::metadata(&path).unwrap().len();
+        assert!(written > 10_000, "{written} bytes of waveforms");
+    }
 }
