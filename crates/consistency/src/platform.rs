@@ -93,3 +93,26 @@ impl<'a> Platform<'a> {
         })
     }
 }
+
+impl Bench {
+    /// Refuses numbers of devices that no pool is over.
+    pub(crate) fn check(devices: usize) -> Result<()> {
+        match devices {
+            1 | 2 | 4 => Ok(()),
+            _ => Err(Error::refused("devices", devices, "1, 2 and 4")),
+        }
+    }
+
+    /// The engines that a mechanism is left to: those of all devices, or none.
+    pub(crate) fn engines(&self, offloaded: bool) -> &[Arc<pm::Engine>] {
+        match offloaded {
+            true => &self.engines,
+            false => &[],
+        }
+    }
+
+    /// The devices' numbers, for a pool over all of them.
+    pub(crate) fn devices(&self) -> Vec<usize> {
+        (0..self.engines.len()).collect()
+    }
+}

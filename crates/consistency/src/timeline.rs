@@ -8,7 +8,7 @@ use serde::Serialize;
 use sim::{Time, TraceEvent, TraceSink, Tracer};
 use spec::nearpm::Operation;
 
-use crate::{Error, Platform, Result};
+use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
@@ -112,9 +112,7 @@ impl Timeline {
             let allowed = "multiples of 8 up to 16384";
             return Err(Error::refused("bytes", self.bytes, allowed));
         }
-        if !matches!(self.devices, 1 | 2 | 4) {
-            return Err(Error::refused("devices", self.devices, "1, 2 and 4"));
-        }
+        Bench::check(self.devices)?;
         if !(1..=MOST_TRANSACTIONS).contains(&self.transactions) {
             return Err(Error::refused("transactions", self.transactions, "1 to 8"));
         }
@@ -128,21 +126,16 @@ impl Timeline {
         let cpu = bench.shared.cpu(0);
         let parts: Arc<Mutex<Vec<(Part, Time, Time)>>> = Arc::default();
         let heard = parts.clone();
-        let engines = match self.offloaded {
-            true => &bench.engines[..],
-            false => &[],
-        };
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
             watch: Some(Arc::new(move |part, begin, end| {
                 locked(&heard).push((part, begin, end));
             })),
-            ..Options::several(engines)
+            ..Options::several(bench.engines(self.offloaded))
         };
         let layout = Layout::new("timeline").with(self.mechanism);
-        let devices: Vec<usize> = (0..self.devices).collect();
-        let pool = Pool::create(&cpu, devices, 0, POOL, &layout, &options)?;
+        let pool = Pool::create(&cpu, bench.devices(), 0, POOL, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         let zeros = vec![0; self.bytes as usize];
         let objects = thread.run(|tx| {

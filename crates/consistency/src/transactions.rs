@@ -122,9 +122,7 @@ impl Transactions {
         if !(1..=MOST_THREADS).contains(&self.threads) {
             return Err(Error::refused("threads", self.threads, "1 to 16"));
         }
-        if !matches!(self.devices, 1 | 2 | 4) {
-            return Err(Error::refused("devices", self.devices, "1, 2 and 4"));
-        }
+        Bench::check(self.devices)?;
         if self.threads > 1 && self.inserts > MOST_SHARED {
             let allowed = "1 to 2000 with several threads";
             return Err(Error::refused("inserts", self.inserts, allowed));
@@ -202,21 +200,16 @@ impl Transactions {
         bytes: u64,
         tell: &mut dyn FnMut() -> Result<()>,
     ) -> Result<Part> {
-        let engines = match self.offloaded {
-            true => &bench.engines[..],
-            false => &[],
-        };
         let options = Options {
             fence: self.fence,
             pool: number as u8,
             synchronise: self.synchronise,
-            ..Options::several(engines)
+            ..Options::several(bench.engines(self.offloaded))
         };
         let layout = Layout::new("inserts").with(self.mechanism);
         // As much of each device as there would be of one.
-        let devices: Vec<usize> = (0..self.devices).collect();
         let all = bytes * self.devices as u64;
-        let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
+        let pool = Pool::create(cpu, bench.devices(), number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
         let tree = thread.run(Tree::create)?;
         let mut random = Random::new(self.seed + number);
