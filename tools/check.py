@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
 
-`make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs): tests of
-`make test` again, for other sizes.
+`make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs, repetitions
+in a simulation): tests of `make test` again, for other sizes.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
@@ -38,7 +38,7 @@ CLIPPY = (85, 95)
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
 # The tests that run with every clock running, too.
-FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
+FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
 SAMPLED = [
@@ -184,7 +184,7 @@ def failures(output: str) -> list[str]:
     return [*told[:60], *lines[-30:]]
 
 
-def run(step: Step, total: Counter[str]) -> None:
+def run(step: Step, scope: str, total: Counter[str]) -> None:
     """Runs a step and prints its line; several threads may do so."""
     if reason := step.obstacle():
         with SHARED:
@@ -194,6 +194,7 @@ def run(step: Step, total: Counter[str]) -> None:
     log = LOGS / f"{re.sub(r'[^a-z0-9_]+', '-', step.name)}.log"
     env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(ROOT / ".venv")}
     env["NEARSIDE_CHECKED"] = "1"  # devices have their assertions
+    env["NEARSIDE_LONG"] = str(int(scope == "all"))  # simulations do all that they can, or a sample
     env |= dict(step.env)
     start = time.monotonic()
     with open(log, "w") as output:
@@ -236,7 +237,7 @@ def main() -> int:
     chosen = [step for step in steps if not only or any(word in step.name for word in only)]
     print(f"  {'':30}  clock        CPU")
     with ThreadPoolExecutor(LANES) as lanes:
-        list(lanes.map(lambda step: run(step, total), chosen))
+        list(lanes.map(lambda step: run(step, scope, total), chosen))
     times = os.times()
     cpu = times.children_user + times.children_system
     print(f"  {'all':24}       {time.monotonic() - start:6.1f} s {cpu:6.1f} s\n")

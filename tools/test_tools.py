@@ -155,7 +155,7 @@ def test_lints_of_another_version_are_skipped_visibly(monkeypatch, capsys, tmp_p
     monkeypatch.setattr(check, "runs", lambda *_: found)
     monkeypatch.setattr(check, "LOGS", tmp_path)
     total = Counter()
-    check.run(check.Step("a lint", ["true"], obstacle=check.other_clippy), total)
+    check.run(check.Step("a lint", ["true"], obstacle=check.other_clippy), "test", total)
     said = capsys.readouterr().out
     assert total == ({"passed": 1} if reason is None else {"skipped": 1})
     assert (f"skipped: {reason}" in said) if reason else ("skipped" not in said)

@@ -9,6 +9,7 @@ The cocotb module is looked for beside the calling file. Builds are kept in buil
 a source, a parameter or an option changes. Environment variables:
 
     COCOTB_RANDOM_SEED=7   another seed than 1        COCOTB_TEST_FILTER=regex   only some cocotb tests
+    NEARSIDE_LONG=1        all repetitions of tests that make test takes a sample of (extent.py)
     WAVES=1                write waves.fst in the run's folder (another build, much slower)
     CLOCK_GATE_BYPASS=1    every block's clock runs always, as in an FPGA (another build, slower)
 """

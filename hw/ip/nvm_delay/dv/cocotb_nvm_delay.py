@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import random
 
 import cocotb
 from cocotb.triggers import ClockCycles
+from extent import LONG
 from nvm_delay_bench import (
     CALIBRATION,
     CAP0,
@@ -498,7 +498,7 @@ async def counters_of_one_moment(dut):
     await b.poke(COMMAND, CLEAR)
     rng = random.Random(5)
     start_r, start_w, start = len(b.reads), len(b.writes), b.now
-    for number in range(12):
+    for number in range(12 if LONG else 4):
         for _ in range(1200):
             b.read(id=rng.randrange(9), beats=rng.choice((1, 1, 2)))
             b.write(id=rng.randrange(9), beats=rng.choice((1, 1, 2)))
@@ -612,7 +612,7 @@ async def gated_clock(dut):
     assert got["write"]["sum"] == sum(x.latency for x in b.writes)
 
 
-@cocotb.test(skip="SLOW" not in os.environ)
+@cocotb.test(skip=not LONG)
 async def long_delays(dut):
     """1 ms and the longest delay there is, to the cycle; more saturates."""
     b = await bench(dut)
@@ -631,7 +631,7 @@ async def long_delays(dut):
         assert cycles <= write.offered[0] - write.received <= cycles + 1
 
 
-@cocotb.test(skip="SLOW" not in os.environ)
+@cocotb.test(skip=not LONG)
 async def random_traffic_long(dut):
     """Random traffic at many operating points."""
     b = await bench(dut)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import cocotb
 from cocotb.clock import Clock
 from cocotb.triggers import FallingEdge
+from extent import LONG
 
 BUCKETS = 64
 NONE = 2**32 - 1
@@ -183,9 +184,9 @@ async def check(dut, seed: int, rate: float, count: int) -> None:
 @cocotb.test()
 async def snapshots(dut):
     """Under full and half traffic."""
-    await check(dut, seed=1, rate=1.0, count=60)
+    await check(dut, seed=1, rate=1.0, count=60 if LONG else 20)
     dut.rst_ni.value = 0
-    await check(dut, seed=2, rate=0.4, count=120)
+    await check(dut, seed=2, rate=0.4, count=120 if LONG else 40)
 
 
 @cocotb.test()

@@ -10,6 +10,7 @@ import identify_model as model
 import nvme_host as nvme
 from cocotb.triggers import ClockCycles
 from cocotb_ctrl import BLOCKS, ENTRIES, MEDIA, start
+from extent import LONG
 from nvme_host import PAGE, Host, Pump, SubmissionQueue
 
 READ, WRITE, COMPARE, WRITE_ZEROES, DSM, VERIFY, FORMAT = 2, 1, 5, 8, 9, 0xC, 0x80
@@ -291,7 +292,7 @@ async def format_under_load(dut):
     pump = spread(host, sqs, tuple(others))
     buffer, target = host.alloc(8 * PAGE), host.alloc(8 * PAGE)
     seen = set()
-    for moment in (0, 40, 150, 400, 1200):
+    for moment in (0, 40, 150, 400, 1200) if LONG else (40, 400):
         host.media.data[span(victim)] = pump.model[span(victim)] = b"\xee" * (512 * SIZES[victim - 1])
         host.memory.data[buffer : buffer + 8 * PAGE] = b"\x77" * (8 * PAGE)
         early = [host.rw(own, i % 2 == 0, 64 * i, 64, (buffer, target)[i % 2], nsid=victim) for i in range(4)]
@@ -338,7 +339,7 @@ async def format_beside_fused(dut):
     prp1, prp2 = host.prps(host.alloc(32 * PAGE), 32 * PAGE)
     host.memory.data[new : new + PAGE] = b"\x5a" * PAGE
     seen = set()
-    for delay in range(-61, 40, 10):
+    for delay in range(-61, 40, 10 if LONG else 30):
         data = host.rng.randbytes(PAGE)
         host.media.data[span(victim, 0, 8)] = host.memory.data[old : old + PAGE] = data
         for _ in range(3):  # what the pair waits for

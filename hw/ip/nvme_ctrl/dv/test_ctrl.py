@@ -111,7 +111,7 @@ def test_ctrl_64_queues():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_default():
     """The default size: 16 queue pairs of 1024 entries, 128 slots; eight channels."""
     simulate(
@@ -130,7 +130,7 @@ def test_ctrl_default():
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ctrl_channels():
     """As many channels as there can be, with 4 walkers a direction: the host port's IDs are at their longest."""
     simulate(
