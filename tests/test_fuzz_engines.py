@@ -21,7 +21,7 @@ def test_engines_of_tables():
     fuzz("fast", 3000)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.rtl
 def test_engines_of_tables_on_the_rtl():
     fuzz("rtl", 1500)

@@ -126,6 +126,7 @@ class Simulator(runner.Verilator):
         super().__init__()
         self.log.setLevel(logging.CRITICAL)  # simulate() reports
         os.environ["PATH"] = f"{VENV_BIN}{os.pathsep}{os.environ['PATH']}"
+        os.environ["CCACHE_BASEDIR"] = str(ROOT)  # what ccache has of another checkout is good here, too
 
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()

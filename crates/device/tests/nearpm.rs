@@ -208,13 +208,10 @@ impl Run {
             // A host that resets a function has waited for what is on its way there.
             kit.load(0, 1);
             kit.host.system_mut().function_reset(number);
+            kit.page = Kit::page_of(&common::design("nearpm"));
         } else {
-            kit.host.system_mut().power_off(number);
-            // What is on its way there is lost.
-            common::rest(&mut kit.host, Time::us(5));
-            kit.host.system_mut().power_on(number);
+            power(kit, Time::ZERO);
         }
-        kit.page = Kit::page_of(&common::design("nearpm"));
     }
 
     fn advance(&mut self, time: Time) {
@@ -287,10 +284,19 @@ impl Run {
     }
 }
 
+/// The device loses its power some time from now, and what is on its way there.
+fn power(kit: &mut Kit, wait: Time) {
+    common::rest(&mut kit.host, wait);
+    let number = kit.host.device();
+    kit.host.system_mut().power_off(number);
+    common::rest(&mut kit.host, Time::us(5));
+    kit.host.system_mut().power_on(number);
+    kit.page = Kit::page_of(&common::design("nearpm"));
+}
+
 /// Copies have only the thread that asks for them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// The values that are left, of one run in copies.
 /// Gets a pool and a log of it back, as a host does after a loss of power: hw/engine/nearpm/README.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
@@ -301,6 +307,7 @@ fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     assert!(open.contains(&ended.result), "{ended:?}");
 }
 
+/// The values that are left, of one run in copies.
 fn program(mechanism: Mechanism, every: u64) -> Vec<u8> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let values = Run::new(mechanism, every).all();
@@ -331,6 +338,31 @@ mod sampled {
     #[test]
     fn redo_logs_do() {
         survives(Mechanism::Redo);
+    }
+
+    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that logs it, and the power fails
+    /// while the engine copies, while the stores wait for that, or when they are persistent.
+    #[test]
+    fn a_store_right_behind_its_log_command_is_undone() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        let mut changed = Vec::new();
+        kit.store(pool.media, &[1; 4096]);
+        for wait in [0, 60, 150, 400, 700, 1000, 1400, 5000] {
+            kit.load(pool.media, 1);
+            kit.submit(&pool.undo(0, 0, 4096));
+            kit.store(pool.media, &[2; 4096]);
+            power(&mut kit, Time::ns(wait));
+            let now = kit.load(pool.media, 4096);
+            changed.push(now.iter().filter(|byte| **byte == 2).count());
+            recover(&mut kit, &pool, 0);
+            let back = kit.load(pool.media, 4096);
+            assert!(back == [1; 4096], "{wait} ns: {changed:?}");
+        }
+        assert_eq!(changed.last(), Some(&4096), "{changed:?}");
+        assert!(changed[0] < 4096, "{changed:?}");
     }
 }
 

@@ -635,18 +635,23 @@ mod sampled {
         }
     }
 
+    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one has not. Its log is still there.
     #[test]
     fn a_transaction_that_a_participant_does_not_have_is_written_back() {
-        let mut devices = changed();
-        let commit = devices.commit(0, 5, devices.all());
-        devices.fine(0, &commit);
-        devices.power(0b10, Time::us(5));
-        assert_eq!(devices.recover(), WROTE_BACK);
-        for device in devices.each() {
-            assert_eq!(devices.load(device, 0, 64), [0; 64]);
-            assert_eq!(devices.descriptor(device, 0).generation, 2);
+        for (first, lost) in [(0, 0b10), (0, 0b11), (1, 0b10), (1, 0b11)] {
+            let mut devices = changed();
+            let commit = devices.commit(0, 5, devices.all());
+            devices.fine(first, &commit);
+            devices.power(lost, Time::us(5));
+            let log = devices.descriptor(first, 0);
+            assert_eq!(log.state, State::Pending(0b11), "{first}, {lost:#b}");
+            assert_eq!(devices.recover(), WROTE_BACK);
+            for device in devices.each() {
+                assert_eq!(devices.load(device, 0, 64), [0; 64]);
+                assert_eq!(devices.descriptor(device, 0).generation, 2);
+            }
             // The next one has another number: what was told of this one is not forgotten.
-            devices.refused(0, &commit, Refusal::Invalid);
+            devices.refused(first, &commit, Refusal::Invalid);
         }
     }
 

@@ -467,6 +467,8 @@ impl<'a> Build<'a> {
         let log_path = self.folder.join("make.log");
         let total = count_units(obj);
         let mut command = Command::new("make");
+        // What ccache has of another checkout is good here, too.
+        command.env("CCACHE_BASEDIR", &self.spec.root);
         command
             .args(["-C"])
             .arg(obj)
