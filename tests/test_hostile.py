@@ -172,7 +172,7 @@ GET = MEDIA | {
 # A design's values that make it small.
 SMALL = '[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]'
 PM = {"engine": "fast", "build": None, "progress": None}
-COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
+COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1, "seed": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
     "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices",

@@ -40,19 +40,25 @@ pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
 /// "ended". As JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
-#[pyo3(signature = (design, way, bytes, count, engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, way, bytes, count, seed=1, engine=None, build=None, progress=None))]
 pub fn pm_copies(
     py: Python<'_>,
     design: &Design,
     way: &str,
     bytes: u64,
     count: u64,
+    seed: u64,
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let way = way.parse().map_err(raise)?;
-    let copies = Copies { way, bytes, count };
+    let copies = Copies {
+        way,
+        bytes,
+        count,
+        seed,
+    };
     copies.check().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, engine, build, progress, measure)?;
