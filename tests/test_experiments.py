@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import signal
@@ -17,7 +18,7 @@ import pytest
 from nearside import Design, NearsideError
 from nearside.claims import matrices
 from nearside.claims import report as claims_report
-from nearside.experiments import cli, document, engines, openexpress_fig4, registry
+from nearside.experiments import cli, document, engines, nearpm, openexpress_fig4, registry, repeat
 from nearside.experiments import run as runs
 from nearside.experiments.registry import Experiment, Run, all_experiments, figure, find, natural, plot
 from nearside.page import claims as claims_page
@@ -124,6 +125,85 @@ def test_the_design_and_its_hash_are_saved(results):
     doc = runs.run(fake(design="default"), "yosys", design="dram")
     assert doc["design"]["hash"] == Design.load("dram").hash
     assert doc["command"].endswith("--design dram")
+
+
+def repeated(**options) -> Experiment:
+    """Values depend on the seed: 2, 4, 6 times the case's number with seeds 1, 1001, 2001."""
+
+    def measure(run: Run, case: int) -> dict:
+        return {"case": case, "value": 2.0 * case * (1 + run.seed // 1000)}
+
+    return replace(fake(quick={"count": 1, "runs": 1}, full={"count": 2, "runs": 3}), measure=measure, **options)
+
+
+def test_several_runs_are_a_mean_and_a_deviation(results):
+    doc = runs.run(repeated(), "yosys")
+    assert [(row["case"], row["seed"]) for row in doc["rows"]] == [
+        (n, seed) for n in (1, 2) for seed in (1, 1001, 2001)
+    ]
+    assert [(f["value"], f["deviation"], f["runs"]) for f in doc["figures"]] == [(4.0, 2.0, 3), (8.0, 4.0, 3)]
+    assert [(f["ratio"], f["of_limit"]) for f in doc["figures"]] == [(1.0, 0.5), (2.0, 1.0)]
+    (drawn,) = doc["plots"]
+    ours, theirs = drawn["series"]
+    assert (drawn["x"], ours["y"], ours["deviation"]) == (["1", "2"], [4.0, 8.0], [2.0, 4.0])
+    assert (theirs["y"], "deviation" in theirs) == ([None, 4.0], False)
+    assert '<b>4 GB/s</b><br><span class="soft">± 2, 3 runs</span>' in page.html([doc])
+    assert document.load(results / "fake_fig1.yosys.json")["figures"] == doc["figures"]
+
+
+@pytest.mark.parametrize(("kind", "places"), [("lines", [0, 1]), ("bars", [-0.2, 0.8])])
+def test_deviations_are_error_bars(monkeypatch, kind, places):
+    from matplotlib.axes import Axes
+
+    seen = []
+    monkeypatch.setattr(Axes, "errorbar", lambda self, x, y, yerr, **look: seen.append((x, y, yerr)))
+    series = [
+        {"name": "a", "of": "ours", "y": [1.0, None], "deviation": [0.5, None]},
+        {"name": "b", "of": "paper", "y": [1.0, 2.0]},
+    ]
+    svg.draw(PLOT | {"x": ["1", "2"], "kind": kind, "series": series}, "n")
+    ((x, y, off),) = seen
+    assert x == pytest.approx(places)
+    assert (y[0], off[0], math.isnan(y[1]), math.isnan(off[1])) == (1.0, 0.5, True, True)
+
+
+def test_a_single_run_has_no_deviation(results):
+    doc = runs.run(repeated(), "yosys", quick=True, seed=1001)
+    assert [(f["value"], f["deviation"], f["runs"]) for f in doc["figures"]] == [(4.0, None, 1)]
+    assert doc["plots"][0]["series"][0]["deviation"] == [None]
+    assert "±" not in page.html([doc])
+
+
+def test_of_an_interrupted_case_the_runs_that_there_are_count(results):
+    def measure(run: Run, case: int) -> dict:
+        if (case, run.seed) == (2, 2001):
+            raise KeyboardInterrupt
+        return {"case": case, "value": float(case * run.seed)}
+
+    with pytest.raises(NearsideError, match="5 of 6 rows are in"):
+        runs.run(replace(repeated(), measure=measure), "yosys")
+    doc = document.load(results / "fake_fig1.yosys.json")
+    assert [(f["value"], f["runs"]) for f in doc["figures"]] == [(1001.0, 3), (1002.0, 2)]
+    assert doc["plots"][0]["series"][0]["y"] == [1001.0, 1002.0]
+
+
+def test_a_measured_limit_is_a_mean_too(results):
+    def figures(rows):
+        return [figure("f", "what", row["value"], "x", limit=row["value"] ** 2) for row in rows[:1]]
+
+    doc = runs.run(repeated(figures=figures), "yosys")
+    assert [(f["value"], f["limit"], f["of_limit"]) for f in doc["figures"]] == [(4.0, 56 / 3, 4 / (56 / 3))]
+
+
+def test_seeds_stay_numbers_of_64_bits():
+    assert repeat.seeds((1 << 64) - 1, {"runs": 2}) == [(1 << 64) - 1, 999]
+    assert repeat.seeds(5, {}) == [5]
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("nearpm_fig")])
+def test_figures_of_nearpm_are_of_ten_runs(name):
+    assert find(name).full["runs"] == nearpm.RUNS == 10
+    assert nearpm.RUNS_TEXT in find(name).text
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt(), NearsideError("it broke"), ValueError("odd")])
@@ -241,6 +321,7 @@ def test_a_design_without_a_name_is_not_the_experiments(results, tmp_path):
         runs.run(fake(engines=("fast",), design="fuzz"), "fast", design="")
 
 
+SERIES = {"name": "", "of": "ours", "y": [1]}
 PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_label": "", "y_label": ""}
 
 
@@ -259,6 +340,9 @@ PLOT = {"title": "t", "kind": "lines", "log": False, "floor": 0, "x": ["1"], "x_
         ({"plots": [PLOT | {"kind": "pie", "series": []}]}, "damaged (plots[0].kind: 'pie')"),
         ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": [1, 2]}]}]}, "y: no list of 1 numbers"),
         ({"plots": [PLOT | {"series": [{"name": "", "of": "ours", "y": ["1"]}]}]}, "y: no list of 1 numbers"),
+        ({"plots": [PLOT | {"series": [SERIES | {"deviation": [1, 2]}]}]}, "deviation: no list of 1 numbers"),
+        ({"plots": [PLOT | {"series": [SERIES | {"deviation": None}]}]}, "deviation: no list of 1 numbers"),
+        ({"figures": [figure("f", "t", 1.0, "x") | {"deviation": "x"}]}, "damaged (figures[0].deviation: str)"),
         ({"plots": [PLOT | {"x": [1], "series": []}]}, "plots[0].x: holds what is no text"),
         ({"plots": [PLOT | {"x": ["1"] * 20_000, "series": []}]}, "plots[0].x: 20000 of them, allowed are at most 400"),
         ({"plots": [PLOT | {"series": [{}] * 17}]}, "plots[0].series: 17 of them, allowed are at most 16"),
@@ -277,6 +361,16 @@ def test_a_document_that_is_damaged_is_named(results, tmp_path, changes, said):
     assert str(error.value).startswith(f"{path}: ")
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_documents_from_before_there_were_several_runs_are_read(results):
+    path = saved(results)
+    doc = json.loads(path.read_text())
+    for one in doc["figures"]:
+        del one["deviation"], one["runs"]
+    path.write_text(json.dumps(doc))
+    assert document.load(path)["figures"] == doc["figures"]
+    Page(page.html([doc]))
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"null"])

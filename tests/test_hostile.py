@@ -172,15 +172,20 @@ GET = MEDIA | {
 # A design's values that make it small.
 SMALL = '[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]'
 PM = {"engine": "fast", "build": None, "progress": None}
-COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1}
+COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1, "seed": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
     "threads": 1, "seed": 1, "devices": 1, "synchronise": "devices",
+}  # fmt: skip
+BENCHMARK = {
+    "workload": "btree", "mechanism": "undo", "offloaded": True, "fence": "read_back", "transactions": 2,
+    "work_ns": 0.0, "seed": 1, "build": None, "progress": None,
 }  # fmt: skip
 TIMELINE = {
     "mechanism": "undo", "offloaded": True, "objects": 1, "bytes": 64, "transactions": 1, "devices": 1,
     "synchronise": "devices", "build": None,
 }  # fmt: skip
+MEASURED = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS, "pm_benchmark": BENCHMARK}
 FRONT = {
     "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0,
     "socket": None, "cut_after": None, "cut_at_ps": None,
@@ -230,6 +235,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.table_explain) == {*MEDIA, "table", "by"}
     assert parameters(_native.pm_copies) == set(COPIES)
     assert parameters(_native.pm_transactions) == set(TRANSACTIONS)
+    assert parameters(_native.pm_benchmark) == set(BENCHMARK)
     assert parameters(_native.pm_timeline) == set(TIMELINE)
     assert set(inspect.signature(_native.Front).parameters) == {"design", *FRONT}
     assert {n for n, f in vars(_native.Front).items() if callable(f) and not n.startswith("__")} == {"stop"}
@@ -245,7 +251,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
     known |= {"PmSystem", "PmPool", "PmThread"}
-    known |= {"pm_copies", "pm_transactions", "pm_timeline", "Front"}
+    known |= {"pm_copies", "pm_transactions", "pm_benchmark", "pm_timeline", "Front"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
     assert {n for n in dir(_native) if not n.startswith("_")} == known
 
@@ -488,13 +494,11 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
-@pytest.mark.parametrize(
-    ("name", "key"), [("pm_copies", key) for key in COPIES] + [("pm_transactions", key) for key in TRANSACTIONS]
-)
+@pytest.mark.parametrize(("name", "key"), [(name, key) for name, arguments in MEASURED.items() for key in arguments])
 def test_hostile_arguments_of_persistent_memory(name, key):
-    good = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS}[name]
+    good = MEASURED[name]
     design = Design.load("nearpm").with_values(SMALL).native
-    words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n"]
+    words = ["cached", "accepted", "redo", "shadow", "posted", "completion", "undo\n", "tatp", "redis"]
     for value in NUMBERS + OTHERS + words:
         answer(getattr(_native, name), design=design, **good | {"progress": stopper()} | {key: value})
     answer(getattr(_native, name), design=GOOD.native, **good)

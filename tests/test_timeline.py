@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from nearside import timeline
+from nearside import _native, timeline
 from nearside._native import NearsideError
 from nearside.device import Design
 
@@ -74,6 +74,30 @@ def test_other_mechanisms_have_timelines(mechanism):
     for name, row in rows(mechanism, transactions=1).items():
         assert row["took_ns"] > 0
         assert ("device" in name) == any(span["who"] != timeline.CPU for span in row["spans"])
+
+
+def test_cpu_and_units_at_once_are_counted_once():
+    """What nearpm_fig18 is made of."""
+    design = Design.load("nearpm-paper").with_values(timeline.VALUES).native
+
+    def performed(offloaded: bool, fence: str = "read_back", work_ns: float = 0.0) -> dict[str, float]:
+        return json.loads(_native.pm_benchmark(design, "btree", "undo", offloaded, fence, 40, work_ns, 1))
+
+    cpu, durable, relaxed = performed(False), performed(True), performed(True, "posted")
+    assert (cpu["units_ns"], cpu["both_ns"], cpu["commands"]) == (0, 0, 0)
+    for row in (cpu, durable, relaxed):
+        assert row["fences_ns"] <= row["consistency_ns"] <= row["ns"]
+        assert row["units_ns"] - row["fences_ns"] <= row["both_ns"] <= row["units_ns"] <= row["ns"]
+    # Units work while the CPU waits in the fence at a transaction's end, and beside it.
+    assert 0 < durable["both_ns"] < durable["units_ns"]
+    assert relaxed["fences_ns"] < durable["fences_ns"]
+    assert relaxed["both_ns"] / relaxed["units_ns"] > durable["both_ns"] / durable["units_ns"]
+    beside = performed(True, work_ns=5000.0)
+    assert beside["ns"] == pytest.approx(durable["ns"] + 5000, rel=0.1)
+    assert beside["commands"] == durable["commands"]
+    assert beside["both_ns"] / beside["ns"] < durable["both_ns"] / durable["ns"]
+    with pytest.raises(NearsideError, match="transactions = 0: allowed are 1 to 4000"):
+        _native.pm_benchmark(design, "btree", "undo", True, "posted", 0, 0.0, 1)
 
 
 def test_what_cannot_be_drawn_is_told():

@@ -22,7 +22,13 @@ fn main() -> Result<(), Failure> {
         let mut line = format!("copy {bytes}:");
         for way in Way::ALL {
             let count = 8;
-            let took = Copies { way, bytes, count }.measure(&platform, &mut |_, _| true)?;
+            let took = Copies {
+                way,
+                bytes,
+                count,
+                seed: 1,
+            }
+            .measure(&platform, &mut |_, _| true)?;
             line += &format!(" {} {:.0} ns", way.name(), took.mean_ns);
         }
         println!("{line}");

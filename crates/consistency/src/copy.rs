@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use host::{Cpu, Fence, Kind, Mapping};
 use serde::Serialize;
-use sim::Time;
+use sim::{Random, Time};
 use spec::nearpm::{Command, Operation, LINE, MAX_BYTES};
 
 use crate::{tell, Bench, Error, Platform, Progress, Result};
@@ -14,6 +14,9 @@ use crate::{tell, Bench, Error, Platform, Progress, Result};
 const SOURCE: u64 = 4 << 20;
 const TARGET: u64 = 12 << 20;
 const STEP: u64 = 64 << 10;
+/// Before each copy it is quiet for so long, and up to so much longer: as long as two refreshes of the memory are apart.
+const QUIET: Time = Time::us(20);
+const LONGER: Time = Time::ns(3900);
 /// Copies of a measurement at most, so that no place is used twice.
 const MOST: u64 = 64;
 /// The pool that all of this is in.
@@ -72,6 +75,8 @@ pub struct Copies {
     pub bytes: u64,
     /// How many, 1 to 64.
     pub count: u64,
+    /// Of the pauses between them.
+    pub seed: u64,
 }
 
 /// What copies took.
@@ -106,6 +111,7 @@ impl Copies {
         let cpu = bench.shared.cpu(0);
         map(&bench, &cpu)?;
         let pm = Mapping::pm(0, Kind::WriteBack);
+        let mut random = Random::new(self.seed);
         let mut took = Vec::new();
         for n in 0..count {
             tell(progress, n, count)?;
@@ -116,7 +122,7 @@ impl Copies {
                 cpu.ntstore(&pm, source + at as u64 * LINE, line)?;
             }
             cpu.fence(Fence::ReadBack)?;
-            cpu.compute(Time::us(20))?;
+            cpu.compute(QUIET + Time(random.below(LONGER.0)))?;
             let begin = cpu.now();
             self.one(&bench, &cpu, source, target)?;
             took.push((cpu.now() - begin).as_ns());

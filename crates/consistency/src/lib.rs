@@ -2,12 +2,15 @@
 //! All times are simulated.
 #![warn(missing_docs)]
 
+mod benchmark;
 mod copy;
 mod error;
 mod platform;
 mod timeline;
 mod transactions;
+mod watched;
 
+pub use benchmark::{Benchmark, Performed};
 pub use copy::{Copied, Copies, Way};
 pub use error::{Error, Result};
 pub use platform::{Bench, Platform};

@@ -1,13 +1,12 @@
 //! What CPU, units and devices do during transactions, and who waits for whom: as the paper's figures 5 and 6.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use host::Fence;
 use pm::{Layout, Mechanism, Options, Part, Pool, Synchronise};
 use serde::Serialize;
-use sim::{Time, TraceEvent, TraceSink, Tracer};
+use sim::{Time, TraceEvent};
 use spec::nearpm::Operation;
 
+use crate::watched::{works, Did, Watched};
 use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
@@ -79,29 +78,6 @@ pub struct Drawn {
     pub marks: Vec<Mark>,
 }
 
-/// Events of a device's engine.
-#[derive(Default)]
-struct Events(Vec<(Time, TraceEvent)>);
-
-impl TraceSink for Events {
-    fn event(&mut self, time: Time, event: &TraceEvent) {
-        let wanted = matches!(
-            event,
-            TraceEvent::UnitBegins { .. }
-                | TraceEvent::UnitEnds { .. }
-                | TraceEvent::PeerTold { .. }
-                | TraceEvent::LogDeleted { .. }
-        );
-        if wanted {
-            self.0.push((time, event.clone()));
-        }
-    }
-}
-
-fn locked<T>(of: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    of.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Timeline {
     /// Refuses what can't be drawn.
     pub fn check(&self) -> Result<()> {
@@ -124,14 +100,11 @@ impl Timeline {
         self.check()?;
         let bench = platform.bench_of(self.devices)?;
         let cpu = bench.shared.cpu(0);
-        let parts: Arc<Mutex<Vec<(Part, Time, Time)>>> = Arc::default();
-        let heard = parts.clone();
+        let watched = Watched::new(self.devices);
         let options = Options {
             fence: Fence::ReadBack,
             synchronise: self.synchronise,
-            watch: Some(Arc::new(move |part, begin, end| {
-                locked(&heard).push((part, begin, end));
-            })),
+            watch: Some(watched.watch()),
             ..Options::several(bench.engines(self.offloaded))
         };
         let layout = Layout::new("timeline").with(self.mechanism);
@@ -161,14 +134,7 @@ impl Timeline {
         }
         cpu.compute(Time::us(20))?;
         cpu.fence(Fence::ReadBack)?;
-        let events: Vec<Arc<Mutex<Events>>> = (0..self.devices).map(|_| Arc::default()).collect();
-        for (device, events) in events.iter().enumerate() {
-            let tracer = Tracer::new(events.clone(), false);
-            bench
-                .shared
-                .with(|machine| machine.system_mut().set_tracer(device, Some(tracer)));
-        }
-        locked(&parts).clear();
+        watched.start(&bench);
         let begin = cpu.now();
         let mut marks = Vec::new();
         for n in 0..self.transactions {
@@ -180,8 +146,8 @@ impl Timeline {
         cpu.compute(AFTER)?;
         cpu.fence(Fence::ReadBack)?;
         drop(thread);
-        let parts = std::mem::take(&mut *locked(&parts));
-        let parts: Vec<_> = parts.into_iter().filter(|part| part.2 <= end).collect();
+        let parts = watched.parts().into_iter();
+        let parts: Vec<Did> = parts.filter(|part| part.2 <= end).collect();
         let mut drawn = Drawn {
             took_ns: (end - begin).as_ns(),
             fences_ns: parts
@@ -199,8 +165,8 @@ impl Timeline {
                 })
                 .collect(),
         };
-        for (device, events) in events.iter().enumerate() {
-            add_device(&mut drawn, device, &locked(events).0, begin);
+        for (device, events) in watched.events().enumerate() {
+            add_device(&mut drawn, device, &events, begin);
         }
         Ok(drawn)
     }
@@ -211,7 +177,7 @@ fn since(at: Time, begin: Time) -> f64 {
 }
 
 /// What the CPU does: what is neither of the parts is the program, and the library's own code.
-fn of_cpu(parts: &[(Part, Time, Time)], begin: Time, end: Time) -> Vec<Span> {
+fn of_cpu(parts: &[Did], begin: Time, end: Time) -> Vec<Span> {
     let mut spans: Vec<Span> = Vec::new();
     let mut add = |what: &str, from: Time, to: Time| {
         let (begin_ns, end_ns) = (since(from, begin), since(to, begin));
@@ -244,35 +210,25 @@ fn of_cpu(parts: &[(Part, Time, Time)], begin: Time, end: Time) -> Vec<Span> {
 
 /// What a device has told of.
 fn add_device(drawn: &mut Drawn, device: usize, events: &[(Time, TraceEvent)], begin: Time) {
-    let mut under_way: Vec<(u8, u8, Time)> = Vec::new();
-    for (time, event) in events {
-        let mut mark = |what: &str| {
-            drawn.marks.push(Mark {
-                who: format!("device {device}"),
-                what: what.into(),
-                at_ns: since(*time, begin),
-            });
-        };
-        match event {
-            TraceEvent::UnitBegins {
-                unit, operation, ..
-            } => under_way.push((*unit, *operation, *time)),
-            TraceEvent::UnitEnds { unit } => {
-                let Some(n) = under_way.iter().position(|one| one.0 == *unit) else {
-                    continue;
-                };
-                let (unit, operation, from) = under_way.swap_remove(n);
-                drawn.spans.push(Span {
-                    who: format!("device {device}, unit {unit}"),
-                    what: Operation::from_number(operation)
-                        .map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
-                    begin_ns: since(from, begin),
-                    end_ns: since(*time, begin),
-                });
-            }
-            TraceEvent::PeerTold { .. } => mark("told"),
-            TraceEvent::LogDeleted { .. } => mark("deleted"),
-            _ => {}
+    drawn.spans.extend(works(events).into_iter().map(|work| {
+        let operation = Operation::from_number(work.operation);
+        Span {
+            who: format!("device {device}, unit {}", work.unit),
+            what: operation.map_or_else(String::new, |one| format!("{one:?}").to_lowercase()),
+            begin_ns: since(work.begin, begin),
+            end_ns: since(work.end, begin),
         }
+    }));
+    for (time, event) in events {
+        let what = match event {
+            TraceEvent::PeerTold { .. } => "told",
+            TraceEvent::LogDeleted { .. } => "deleted",
+            _ => continue,
+        };
+        drawn.marks.push(Mark {
+            who: format!("device {device}"),
+            what: what.into(),
+            at_ns: since(*time, begin),
+        });
     }
 }

@@ -1,6 +1,6 @@
 //! What crash consistency costs: copies and transactions of persistent memory.
 
-use consistency::{Copies, Platform, Progress, Timeline, Transactions};
+use consistency::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
 use device::RtlOptions;
 use pyo3::prelude::*;
 use serde_json::Value;
@@ -40,19 +40,25 @@ pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
 /// "ended". As JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
-#[pyo3(signature = (design, way, bytes, count, engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, way, bytes, count, seed=1, engine=None, build=None, progress=None))]
 pub fn pm_copies(
     py: Python<'_>,
     design: &Design,
     way: &str,
     bytes: u64,
     count: u64,
+    seed: u64,
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let way = way.parse().map_err(raise)?;
-    let copies = Copies { way, bytes, count };
+    let copies = Copies {
+        way,
+        bytes,
+        count,
+        seed,
+    };
     copies.check().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
     let took = measured(py, &design.inner, engine, build, progress, measure)?;
@@ -92,6 +98,38 @@ pub fn pm_transactions(
     let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
     let ran = measured(py, &design.inner, engine, build, progress, measure)?;
     text(serde_json::to_value(ran))
+}
+
+/// Transactions of a benchmark, and the time in which CPU and units work at once. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_benchmark(
+    py: Python<'_>,
+    design: &Design,
+    workload: &str,
+    mechanism: &str,
+    offloaded: bool,
+    fence: &str,
+    transactions: u64,
+    work_ns: f64,
+    seed: u64,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let benchmark = Benchmark {
+        workload: workload.to_string(),
+        mechanism: mechanism.parse().map_err(raise)?,
+        offloaded,
+        fence: ::consistency::fence(fence).map_err(raise)?,
+        transactions,
+        work_ns,
+        seed,
+    };
+    benchmark.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);
+    let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
+    text(serde_json::to_value(performed))
 }
 
 /// What CPU and units do during transactions that change some objects each, and when. As JSON.

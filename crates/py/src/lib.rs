@@ -49,6 +49,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(consistency::pm_copies, module)?)?;
     module.add_function(wrap_pyfunction!(consistency::pm_transactions, module)?)?;
+    module.add_function(wrap_pyfunction!(consistency::pm_benchmark, module)?)?;
     module.add_function(wrap_pyfunction!(consistency::pm_timeline, module)?)?;
     module.add_function(wrap_pyfunction!(diff::diff, module)?)?;
     module.add_function(wrap_pyfunction!(crash::crash_test, module)?)?;

@@ -26,6 +26,8 @@ FIGURE: dict[str, tuple[type, ...]] = {
     "paper_text": (str, type(None)), "source": (str, type(None)), "limit": ANY_NUMBER,
     "limit_text": (str, type(None)), "ratio": ANY_NUMBER, "of_limit": ANY_NUMBER,
 }  # fmt: skip
+# What figures and series of several runs have beside: documents without them are from before there were any.
+DEVIATION, COUNT = "deviation", "runs"
 PLOT: dict[str, tuple[type, ...]] = {
     "title": TEXT, "kind": TEXT, "log": (bool,), "floor": NUMBER, "x": (list,), "x_label": TEXT, "y_label": TEXT,
     "series": (list,),
@@ -110,7 +112,9 @@ def _fault(doc: dict[str, Any]) -> str | None:
     if doc["design"] is not None and (fault := _wrong(doc["design"], {"name": TEXT, "hash": TEXT}, "design.")):
         return fault
     for number, one in enumerate(doc["figures"]):
-        if fault := _wrong(one, FIGURE, f"figures[{number}]."):
+        beside = {DEVIATION: ANY_NUMBER, COUNT: NUMBER}
+        own = {key: types for key, types in beside.items() if isinstance(one, dict) and key in one}
+        if fault := _wrong(one, FIGURE | own, f"figures[{number}]."):
             return fault
     if fault := _too_many("plots", doc["plots"], MOST_PLOTS):
         return fault
@@ -129,8 +133,10 @@ def _fault(doc: dict[str, Any]) -> str | None:
             place = f"plots[{number}].series[{line}]."
             if fault := _wrong(series, SERIES, place):
                 return fault
-            if len(series["y"]) != len(one["x"]) or not all(map(_drawable, series["y"])):
-                return f"{place}y: no list of {len(one['x'])} numbers"
+            for key in ("y", DEVIATION):
+                values = series.get(key, []) if key == "y" or key in series else [None] * len(one["x"])
+                if not isinstance(values, list) or len(values) != len(one["x"]) or not all(map(_drawable, values)):
+                    return f"{place}{key}: no list of {len(one['x'])} numbers"
     return None
 
 

@@ -27,6 +27,12 @@ DESIGN_TEXT = (
     "Design nearpm-paper: 300 MHz, four units of 4 GB/s each, one channel of DDR4-2400, PCIe Gen3 x8; a dependent "
     "load of 64 bytes takes 436 ns as in the paper's section 7, which a test checks within 1 percent."
 )
+# Each point is measured so often, as the paper's are: full runs, and quick ones.
+RUNS, QUICK_RUNS = 10, 3
+RUNS_TEXT = (
+    "Each value is the mean of several runs with a seed each, beside it their standard deviation; ratios are those of "
+    "each run. What the runs differ in is the keys, or where copies fall between the memory's refreshes."
+)
 FENCE_TEXT = (
     "Durable: a transaction's end waits for a load that comes behind all of its stores and commands, as nothing else "
     "proves persistence where writes are posted. Relaxed: the engine's variant leaves that out; transactions are "
@@ -43,7 +49,7 @@ def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", 
 
 def copies(run: Run, of: Design, way: str, size: int, count: int) -> dict[str, Any]:
     """Copies of one size in one way."""
-    return json.loads(_native.pm_copies(of.native, way, size, count, run.engine, run.build))
+    return json.loads(_native.pm_copies(of.native, way, size, count, run.seed, run.engine, run.build))
 
 
 def transactions(

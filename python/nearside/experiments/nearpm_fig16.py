@@ -70,13 +70,14 @@ EXPERIMENT = Experiment(
     text=(
         "Insertions into a B-tree as in figure 15, each with computation beside: as much as makes the part of crash "
         "consistency in the CPU's variant, f, what the paper's figure 1 states for its programs. f is then measured.",
+        nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
         "No offloading gains more than 1/(1-f). What is missing from that is the load that a durable transaction waits "
         "for, commands, and with shadow paging reads of pages that have changed places, which miss the cache.",
     ),
-    quick={"inserts": 200, "designs": ["nearpm-paper"]},
-    full={"inserts": 2000, "designs": ["nearpm-paper", "nearpm"]},
+    quick={"runs": nearpm.QUICK_RUNS, "inserts": 200, "designs": ["nearpm-paper"]},
+    full={"runs": nearpm.RUNS, "inserts": 2000, "designs": ["nearpm-paper", "nearpm"]},
     cases=nearpm.designs_and_mechanisms,
     measure=measure,
     figures=figures,

@@ -75,12 +75,13 @@ EXPERIMENT = Experiment(
         "Two and four: devices tell each other of commits, and the host waits for a load of each. Software: it waits "
         "for the ends of all commits, and tells each device. Shadow paging is the same with either: its pages change "
         "places by one command on one device, before which the host waits for a load of the others.",
+        nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "The CPU waits for one read-back however many devices there are. A device more costs commands: a commit of its "
         "own, and a record more where a range is on two. It gains where units have more to copy than time beside.",
     ),
-    quick={"inserts": 200},
-    full={"inserts": 2000},
+    quick={"runs": nearpm.QUICK_RUNS, "inserts": 200},
+    full={"runs": nearpm.RUNS, "inserts": 2000},
     cases=cases,
     measure=measure,
     figures=figures,

@@ -61,14 +61,15 @@ EXPERIMENT = Experiment(
         "One copy at a time from and to memory that no cache holds, until it is persistent: the CPU's time by a "
         "command's. The device has a command in its persistence domain when it has taken it; the second series waits "
         "until the copy is there, by a load of its last byte.",
+        nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "The CPU is the faster of two ways, each with 12 loads under way: loads and non-temporal stores, or stores "
         "through the cache with clwb; then a fence that reads back. The third series is against the second way alone.",
         "A unit of 4 GB/s takes 4.1 us for 16 KiB, so 5.57 times the CPU's speed needs a CPU that copies 0.72 GB/s, "
         "less than 12 loads of 64 bytes in 436 ns are.",
     ),
-    quick={"bytes": [64, 1024, 16384], "count": 4},
-    full={"bytes": [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384], "count": 16},
+    quick={"runs": nearpm.QUICK_RUNS, "bytes": [64, 1024, 16384], "count": 4},
+    full={"runs": nearpm.RUNS, "bytes": [64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384], "count": 16},
     cases=cases,
     measure=measure,
     figures=figures,

@@ -46,12 +46,13 @@ EXPERIMENT = Experiment(
     text=(
         "Insertions into a B-tree by one thread as in figure 15, durable, without computation beside, over those by "
         "the CPU, with 1 to 16 units of 4 GB/s. The paper has no figures in its text, and programs with computation.",
+        nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "Records of a transaction are made in parallel, and so are copies; those of the next one wait for its commit. "
         "So a thread has work for as many units as a transaction has pages, four or five here.",
     ),
-    quick={"inserts": 200, "units": [1, 4]},
-    full={"inserts": 2000, "units": [1, 2, 4, 8, 16]},
+    quick={"runs": nearpm.QUICK_RUNS, "inserts": 200, "units": [1, 4]},
+    full={"runs": nearpm.RUNS, "inserts": 2000, "units": [1, 2, 4, 8, 16]},
     cases=cases,
     measure=measure,
     figures=figures,

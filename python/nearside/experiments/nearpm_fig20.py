@@ -49,12 +49,13 @@ EXPERIMENT = Experiment(
     text=(
         "Insertions into B-trees as in figure 15, durable, without computation beside: 1 to 16 threads, each with a "
         "CPU, a pool and a tree of its own, as the paper's memcached has it, over as many threads by the CPUs alone.",
+        nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "The paper's gain falls with threads, as there are four units; it has no figures in its text. Its programs are "
         "memcached and Redis. Ours falls below the CPUs: all threads have the units and one channel of the media.",
     ),
-    quick={"inserts": 100, "threads": [1, 4]},
-    full={"inserts": 800, "threads": [1, 2, 4, 8, 16]},
+    quick={"runs": nearpm.QUICK_RUNS, "inserts": 100, "threads": [1, 4]},
+    full={"runs": nearpm.RUNS, "inserts": 800, "threads": [1, 2, 4, 8, 16]},
     cases=cases,
     measure=measure,
     figures=figures,

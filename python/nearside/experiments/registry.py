@@ -72,7 +72,7 @@ class Experiment:
 
     `cases` lists what a run measures, by its parameters and engine; `measure` makes a row of each. `figures` and
     `plots` make what the report shows of the rows that there are, which may be some only: a run that was interrupted is
-    partial.
+    partial. With `runs` among its parameters each case is measured so often, each time with another seed: see `repeat`.
     """
 
     name: str
@@ -119,7 +119,8 @@ def figure(
 ) -> dict[str, Any]:
     """One figure: ours, the paper's with its place there, and the limit, each in the same unit.
 
-    `ratio` is ours divided by the paper's, `of_limit` ours divided by the limit. `better` is "higher", "lower", or
+    `ratio` is ours divided by the paper's, `of_limit` ours divided by the limit. `deviation` is the standard deviation
+    of ours over `runs`, where there are several; `value` is their mean then. `better` is "higher", "lower", or
     "equal" where the limit is a target to hit.
     """
     if better not in ("higher", "lower", "equal"):
@@ -138,6 +139,8 @@ def figure(
         "limit_text": limit_text,
         "ratio": value / paper if paper else None,
         "of_limit": value / limit if limit else None,
+        "deviation": None,
+        "runs": 1,
     }
 
 
@@ -155,7 +158,8 @@ def plot(
     """A plot as data: "lines" or "bars" over the categories `x`.
 
     The axis begins at `floor`, unless it is logarithmic.
-    Each of the series has a `name`, its values `y` (None where there is none), and `of`: "ours", "paper" or "limit".
+    Each of the series has a `name`, its values `y` (None where there is none), and `of`: "ours", "paper" or "limit";
+    the means of several runs have their `deviation`, one for each of `y`.
     """
     if kind not in ("lines", "bars"):
         raise ValueError(f"kind = {kind!r}")

@@ -5,14 +5,15 @@ from __future__ import annotations
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from nearside import results
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design
-from nearside.experiments import document
-from nearside.experiments.registry import Experiment, Run
+from nearside.experiments import document, repeat
+from nearside.experiments.registry import Experiment, Row, Run
 
 # Not more often than this, beside the first and the last: a document of many rows is written whole.
 SAVE_EVERY_S = 2.0
@@ -39,7 +40,7 @@ def run(
     build: BuildProgress | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> dict[str, Any]:
-    """Measures all cases; returns the document, already saved.
+    """Measures all cases, with several seeds where its parameters say so; returns the document, already saved.
 
     What ends it early, Ctrl-C too, leaves a document that is marked as partial and says why; then it goes on up.
     """
@@ -51,8 +52,10 @@ def run(
     document.folder()
     results.ready([document.file_name(experiment.name, engine)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)
-    context = Run(engine, quick, seed, parameters, loaded, build)
-    cases = list(experiment.cases(context))
+    # Each seed has devices of its own.
+    contexts = [Run(engine, quick, one, parameters, loaded, build) for one in repeat.seeds(seed, parameters)]
+    cases = [(context, case) for case in experiment.cases(contexts[0]) for context in contexts]
+    repeated = repeat.RUNS in parameters
     doc = results.document(
         document.WHAT, loaded, seed, name=experiment.name, title=experiment.title, source=experiment.source,
         text=list(experiment.text), engine=engine, time=experiment.time, quick=quick, parameters=parameters,
@@ -63,17 +66,22 @@ def run(
     start = saved = time.monotonic()
 
     def save() -> Path:
-        doc["figures"] = experiment.figures(doc["rows"])
-        doc["plots"] = experiment.plots(doc["rows"]) if doc["rows"] else []
+        rows = doc["rows"]
+        make = (repeat.figures, repeat.plots) if repeated else (_once, _once)
+        doc["figures"] = make[0](experiment.figures, rows)
+        doc["plots"] = make[1](experiment.plots, rows) if rows else []
         doc["duration_s"] = round(time.monotonic() - start, 1)
         return document.save(doc)
 
     try:
-        with context:
-            for done, case in enumerate(cases):
+        with ExitStack() as opened:
+            for context in contexts:
+                opened.enter_context(context)
+            for done, (context, case) in enumerate(cases):
                 if progress:
                     progress(done, len(cases))
-                doc["rows"].append(experiment.measure(context, case))
+                row = experiment.measure(context, case)
+                doc["rows"].append({repeat.SEED: context.seed, **row} if repeated else row)
                 if time.monotonic() - saved >= SAVE_EVERY_S and done + 1 < len(cases):
                     save()
                     saved = time.monotonic()
@@ -89,6 +97,10 @@ def run(
     doc["status"], doc["reason"] = "complete", None
     doc["saved"] = str(save())
     return doc
+
+
+def _once(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) -> list[dict[str, Any]]:
+    return make(rows)
 
 
 class Interrupted(NearsideError):

@@ -37,6 +37,12 @@ def number(value: float | None) -> str:
     return f"{value:,.0f}" if value is not None and abs(value) >= 1000 else four_digits(value)
 
 
+def deviation(figure: dict[str, Any]) -> str:
+    """How far runs deviate from their mean, to two digits; nothing of a single run."""
+    off = figure.get("deviation")
+    return "" if off is None else f"± {off:.2g}"
+
+
 def _anchor(doc: dict[str, Any]) -> str:
     return f"{doc['name']}-{doc['engine']}"
 
@@ -99,6 +105,8 @@ def _figures(doc: dict[str, Any], figures: list[dict[str, Any]]) -> str:
         wish = {"higher": "more is better", "lower": "less is better", "equal": "equal is best"}.get(f["better"], "")
         what = h.Raw(f'{h.text(f["text"])} <span class="soft">({wish})</span>')
         ours = h.Raw(f"<b>{h.text(with_unit(f['value'], f))}</b>")
+        if off := deviation(f):
+            ours = h.Raw(f'{ours}<br><span class="soft">{h.text(off)}, {h.text(f.get("runs"))} runs</span>')
         engine = f"{doc['engine']}, {f['time']}" if f["time"] != "none" else doc["engine"]
         rows.append((what, ours, theirs, number(f["ratio"]), limit, of_limit, engine))
     columns = ("what was measured", "ours", "the paper's", "ours / theirs", "limit", "ours / limit", "engine, time")

@@ -77,6 +77,7 @@ def _lines(axes: Any, plot: dict[str, Any]) -> None:
             axes.plot(places, y, marker, color=colour, markerfacecolor="none", markersize=8, label=name)
         else:
             axes.plot(places, y, f"{marker}-", color=colour, markersize=4, linewidth=1.5, label=name)
+        _deviations(axes, one, places, colour)
 
 
 def _bars(axes: Any, plot: dict[str, Any]) -> None:
@@ -88,6 +89,15 @@ def _bars(axes: Any, plot: dict[str, Any]) -> None:
         y = [0 if value is None else value for value in one["y"]]
         look = {"color": colour} if one["of"] == "ours" else {"facecolor": "none", "edgecolor": colour, "hatch": "///"}
         axes.bar(places, y, width * 0.92, label=name, **look)
+        _deviations(axes, one, places, TEXT)
+
+
+def _deviations(axes: Any, series: dict[str, Any], places: Any, colour: str) -> None:
+    """Error bars: the standard deviation of several runs, up and down."""
+    if not any(series.get("deviation") or ()):
+        return
+    y, off = ([float("nan") if v is None else v for v in series[key]] for key in ("y", "deviation"))
+    axes.errorbar(list(places), y, yerr=off, fmt="none", ecolor=colour, elinewidth=1, capsize=2)
 
 
 def _frame(axes: Any, plot: dict[str, Any]) -> None:

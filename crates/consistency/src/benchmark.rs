@@ -1,0 +1,220 @@
+//! Transactions of a benchmark, and the time in which CPU and units work at once: as the paper's figure 18.
+
+use host::Fence;
+use pm::{Mechanism, Options, Part, Pool};
+use serde::Serialize;
+use sim::Time;
+use workloads::{Scale, Workload};
+
+use crate::watched::{works, Watched};
+use crate::{tell, Bench, Error, Platform, Progress, Result};
+
+/// Most transactions of a measurement: what they add fits in the pool.
+const MOST: u64 = 4_000;
+/// Longest work beside a transaction, ns.
+const MOST_WORK_NS: f64 = 1e6;
+/// How long the devices are watched behind the last transaction.
+const AFTER: Time = Time::us(20);
+
+/// A benchmark of [`workloads`], small, by one thread.
+#[derive(Clone, Debug)]
+pub struct Benchmark {
+    /// Its name.
+    pub workload: String,
+    /// What makes a transaction whole.
+    pub mechanism: Mechanism,
+    /// By the engine; else by the CPU.
+    pub offloaded: bool,
+    /// What fences wait for.
+    pub fence: Fence,
+    /// Transactions that are measured, 1 to 4000, behind a tenth as many before.
+    pub transactions: u64,
+    /// What the program computes before each of them, ns.
+    pub work_ns: f64,
+    /// Of what they do.
+    pub seed: u64,
+}
+
+/// What its transactions took, in the mean of one that was begun.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Performed {
+    /// All of it, with what the program computes beside, ns.
+    pub ns: f64,
+    /// The part of it in code that is there for crash consistency.
+    pub consistency_ns: f64,
+    /// The part in fences: the CPU waits.
+    pub fences_ns: f64,
+    /// The part in which at least one unit works.
+    pub units_ns: f64,
+    /// The part of that in which the CPU is in no fence: both work.
+    pub both_ns: f64,
+    /// Commands.
+    pub commands: f64,
+    /// The part of the transactions that were aborted.
+    pub aborted: f64,
+}
+
+impl Benchmark {
+    /// Refuses what can't be measured.
+    pub fn check(&self) -> Result<()> {
+        if !(1..=MOST).contains(&self.transactions) {
+            return Err(Error::refused(
+                "transactions",
+                self.transactions,
+                "1 to 4000",
+            ));
+        }
+        if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
+            return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
+        }
+        self.named()?;
+        Ok(())
+    }
+
+    fn named(&self) -> Result<Workload> {
+        Ok(Workload::new(&self.workload, Scale::SMALL)?)
+    }
+
+    /// Runs it on a new device; what it leaves is compared with the same in the host's memory.
+    pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Performed> {
+        self.check()?;
+        let workload = self.named()?;
+        let bench = platform.bench()?;
+        let watched = Watched::new(1);
+        let cpu = bench.shared.cpu(0);
+        let options = Options {
+            fence: self.fence,
+            watch: Some(watched.watch()),
+            ..Options::several(bench.engines(self.offloaded))
+        };
+        let layout = workload.layout(self.mechanism);
+        let bytes = self.pool_bytes(&workload, &bench)?;
+        let pool = Pool::create(&cpu, bench.devices(), 0, bytes, &layout, &options)?;
+        let mut thread = pool.thread(&cpu)?;
+        workload.create(&mut thread, self.seed)?;
+        let mut contents = workload.first(self.seed)?;
+        let work = Time((self.work_ns * 1e3).round() as u64);
+        let before = self.transactions / 10;
+        let total = before + self.transactions;
+        let (mut begin, mut counts, mut aborted) = (cpu.now(), thread.counts(), 0);
+        for n in 0..total {
+            tell(progress, n, total)?;
+            if n == before {
+                watched.start(&bench);
+                (begin, counts) = (cpu.now(), thread.counts());
+            }
+            cpu.compute(work)?;
+            let committed = workload.perform(&mut thread, self.seed, n)?;
+            workload.apply(&mut contents, self.seed, n)?;
+            aborted += u64::from(!committed && n >= before);
+        }
+        let (end, after) = (cpu.now(), thread.counts());
+        // What the units have taken ends, so that the times of all commands are known.
+        cpu.compute(AFTER)?;
+        cpu.fence(Fence::ReadBack)?;
+        let (parts, events) = (watched.parts(), watched.events());
+        if workload.look(&mut thread)?.contents != contents {
+            return Err(Error::new(format!(
+                "{}: {total} transactions have left what they should not have",
+                self.workload
+            )));
+        }
+        let units = union(events.flat_map(|one| {
+            let of = works(&one).into_iter();
+            of.map(|work| (work.begin.max(begin), work.end.min(end)))
+        }));
+        let fences = union(parts.iter().filter_map(|(part, from, to)| {
+            (*part == Part::Fence).then_some(((*from).max(begin), (*to).min(end)))
+        }));
+        let each = |time: Time| time.as_ns() / self.transactions as f64;
+        Ok(Performed {
+            ns: each(end - begin),
+            consistency_ns: each(after.consistency - counts.consistency),
+            fences_ns: each(length(&fences)),
+            units_ns: each(length(&units)),
+            both_ns: each(length(&units) - length(&common(&units, &fences))),
+            commands: (after.commands - counts.commands) as f64 / self.transactions as f64,
+            aborted: aborted as f64 / self.transactions as f64,
+        })
+    }
+
+    /// Each transaction may add rows, which stay.
+    fn pool_bytes(&self, workload: &Workload, bench: &Bench) -> Result<u64> {
+        let bytes = 4 * workload.pool_bytes();
+        match 2 * bytes <= bench.bytes {
+            true => Ok(bytes),
+            false => Err(Error::refused(
+                "media.bytes",
+                bench.bytes,
+                "64 MiB and more",
+            )),
+        }
+    }
+}
+
+/// From when to when.
+type Interval = (Time, Time);
+
+/// Intervals that overlap become one; in order.
+fn union(of: impl Iterator<Item = Interval>) -> Vec<Interval> {
+    let mut all: Vec<Interval> = of.filter(|(from, to)| from < to).collect();
+    all.sort_unstable();
+    let mut out: Vec<Interval> = Vec::new();
+    for (from, to) in all {
+        match out.last_mut() {
+            Some(last) if from <= last.1 => last.1 = last.1.max(to),
+            _ => out.push((from, to)),
+        }
+    }
+    out
+}
+
+/// What two unions have in common.
+fn common(a: &[Interval], b: &[Interval]) -> Vec<Interval> {
+    let mut out = Vec::new();
+    let (mut i, mut j) = (0, 0);
+    while let (Some(one), Some(other)) = (a.get(i), b.get(j)) {
+        let both = (one.0.max(other.0), one.1.min(other.1));
+        if both.0 < both.1 {
+            out.push(both);
+        }
+        match one.1 <= other.1 {
+            true => i += 1,
+            false => j += 1,
+        }
+    }
+    out
+}
+
+fn length(of: &[Interval]) -> Time {
+    of.iter()
+        .fold(Time::ZERO, |sum, (from, to)| sum + (*to - *from))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ns(of: &[(u64, u64)]) -> Vec<Interval> {
+        let both = |(from, to): &(u64, u64)| (Time::ns(*from), Time::ns(*to));
+        of.iter().map(both).collect()
+    }
+
+    #[test]
+    fn time_that_several_take_counts_once() {
+        let units = union(ns(&[(20, 30), (0, 10), (5, 12), (12, 13), (7, 7)]).into_iter());
+        assert_eq!(units, ns(&[(0, 13), (20, 30)]));
+        assert_eq!(length(&units), Time::ns(23));
+    }
+
+    #[test]
+    fn what_two_have_in_common() {
+        let (a, b) = (
+            ns(&[(0, 13), (20, 30), (40, 50)]),
+            ns(&[(5, 22), (25, 26), (50, 60)]),
+        );
+        assert_eq!(common(&a, &b), ns(&[(5, 13), (20, 22), (25, 26)]));
+        assert_eq!(common(&a, &b), common(&b, &a));
+        assert_eq!(common(&a, &[]), []);
+    }
+}

@@ -1,0 +1,78 @@
+"""Experiments that measure each case several times, each time with another seed: means, and how far runs deviate."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+from typing import Any
+
+from nearside.device import MAX_U64
+from nearside.experiments.registry import Row
+
+# Of an experiment's parameters: how often each case is measured. Those without it measure once, and tell no deviation.
+RUNS = "runs"
+# What a row of such an experiment has beside: the run's seed.
+SEED = "seed"
+# Seeds are so far apart, as threads of a run have seeds that follow each other.
+STEP = 1000
+
+
+def seeds(seed: int, parameters: dict[str, Any]) -> list[int]:
+    """Of each case's runs, the first one is the one that was asked for."""
+    return [(seed + STEP * number) % (MAX_U64 + 1) for number in range(parameters.get(RUNS, 1))]
+
+
+def _by_run(rows: list[Row]) -> list[list[Row]]:
+    """The rows of each seed. A run that was interrupted has fewer cases of the later ones."""
+    return [[row for row in rows if row[SEED] == seed] for seed in dict.fromkeys(row[SEED] for row in rows)]
+
+
+def _deviation(values: list[float]) -> float | None:
+    """The standard deviation of a sample."""
+    return statistics.stdev(values) if len(values) > 1 else None
+
+
+def figures(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) -> list[dict[str, Any]]:
+    """Figures whose values are the means of those of each run, with their deviation."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for own in _by_run(rows):
+        for one in make(own):
+            runs.setdefault(one["name"], []).append(one)
+    return [_figure(same) for same in runs.values()]
+
+
+def _figure(runs: list[dict[str, Any]]) -> dict[str, Any]:
+    first, values = runs[0], [one["value"] for one in runs]
+    value = statistics.fmean(values)
+    # Some limits are measured, too.
+    limit = None if first["limit"] is None else statistics.fmean(one["limit"] for one in runs)
+    return first | {
+        "value": value, "deviation": _deviation(values), "runs": len(runs), "limit": limit,
+        "ratio": value / first["paper"] if first["paper"] else None, "of_limit": value / limit if limit else None,
+    }  # fmt: skip
+
+
+def plots(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) -> list[dict[str, Any]]:
+    """Plots of the means, with the deviations of what is ours."""
+    runs: dict[str, list[dict[str, Any]]] = {}
+    for own in _by_run(rows):
+        for one in make(own):
+            runs.setdefault(one["title"], []).append(one)
+    # The first run has all cases that there are.
+    return [
+        same[0] | {"series": [_series(number, series, same) for number, series in enumerate(same[0]["series"])]}
+        for same in runs.values()
+    ]
+
+
+def _series(number: int, series: dict[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
+    found: list[list[float]] = [[] for _ in series["y"]]
+    for one in runs:
+        places = {x: place for place, x in enumerate(runs[0]["x"])}
+        for x, value in zip(one["x"], one["series"][number]["y"], strict=True):
+            if value is not None:
+                found[places[x]].append(value)
+    means = {"y": [statistics.fmean(values) if values else None for values in found]}
+    if series["of"] == "ours":
+        means["deviation"] = [_deviation(values) for values in found]
+    return series | means
