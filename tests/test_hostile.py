@@ -190,6 +190,7 @@ FRONT = {
     "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0,
     "socket": None, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
+OVER = {"engine": "fast", "devices": 1, "synchronise": "devices"}
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
 SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
@@ -242,7 +243,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert parameters(_native.pmdk_cost) == set(COST)
     assert parameters(_native.pmdk_events) == {"trace"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
-    assert set(inspect.signature(_native.PmSystem).parameters) == {"design", "engine"}
+    assert parameters(_native.PmSystem) == set(OVER)
     for kind, table in ((_native.PmSystem, SYSTEM), (_native.PmPool, POOL), (_native.PmThread, THREAD)):
         assert {n for n, f in vars(kind).items() if callable(f) and not n.startswith("__")} == set(table)
         for name, arguments in table.items():
@@ -648,10 +649,13 @@ def test_hostile_arguments_of_the_delay_bench():
 
 def test_hostile_arguments_of_pools_and_their_threads():
     design = Design.load("nearpm").native
-    for value in NUMBERS + OTHERS:
-        assert isinstance(answer(_native.PmSystem, design=design, engine=value), ANSWERS), value
-        assert isinstance(answer(_native.PmSystem, design=value, engine="fast"), ANSWERS), value
-    system = _native.PmSystem(design, "fast")
+    for value in [*NUMBERS, *OTHERS, 2, 3, 4, 5, "host", "nobody"]:
+        assert isinstance(answer(_native.PmSystem, design=value, **OVER), ANSWERS), value
+        for key in OVER:
+            made = answer(_native.PmSystem, design=design, **OVER | {key: value})
+            allowed = {"devices": value in (1, 2, 4), "synchronise": value == "host"}.get(key, False)
+            assert isinstance(made, ANSWERS) is not allowed, (key, value)
+    system = _native.PmSystem(design, **OVER)
     pool = system.pool_create(place=128 << 20, name="hostile", **{
         k: v for k, v in SYSTEM["pool_create"].items() if k not in ("place", "name")
     })  # fmt: skip

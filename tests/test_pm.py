@@ -11,7 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from nearside import NearsideError, pm
+from nearside import Design, NearsideError, pm
 
 PLACE, BYTES = 1 << 20, 8 << 20
 BY = [pytest.param(False, id="cpu"), pytest.param(True, id="device")]
@@ -115,6 +115,99 @@ def test_power_fails_at_any_time(system, mechanism, offload):
         done = a
     assert done > 0
     assert 0 in more, "some transaction was undone"
+
+
+OVER = [
+    pytest.param(2, "devices", True, id="2"),
+    pytest.param(2, "host", True, id="2-by-the-host"),
+    pytest.param(4, "devices", True, id="4"),
+    pytest.param(2, "devices", False, id="2-cpu"),
+]
+
+
+@pytest.mark.parametrize(("devices", "synchronise", "offload"), OVER)
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_power_fails_at_any_time_of_several_devices(mechanism, devices, synchronise, offload):
+    """A number on each device, changed together: they never differ."""
+    starts = range(0, devices * 4096, 4096)
+    with pm.System(devices=devices, synchronise=synchronise) as system:
+        usage = {"offload": offload, "engine_recovers": offload}
+        pool = system.create(4096, BYTES, "stripes", mechanism=mechanism, **usage)
+        assert pool.length == BYTES
+        thread = pool.thread()
+        first = put(thread, bytes(starts.stop))
+        done, undone = 0, False
+
+        def count() -> None:
+            nonlocal done
+            while True:
+                number = struct.pack("<Q", done + 1)
+                with thread.transaction():
+                    for at in starts:
+                        thread.write(first + at, number)
+                done += 1
+
+        for cut in range(4):
+            system.power_cut_after(2900 * cut + 1)
+            with pytest.raises(NearsideError) as told:
+                count()
+            assert not system.has_power, told.value
+            system.power_on()
+            pool = system.open(4096, "stripes", **usage)
+            thread = pool.thread()
+            found = {struct.unpack("<Q", thread.read(first + at, 8))[0] for at in starts}
+            assert found in ({done}, {done + 1})
+            undone |= found == {done}
+            done = found.pop()
+        assert done > 0
+        assert undone, "some transaction was undone"
+
+
+def test_several_devices_have_parts_of_a_pool():
+    """Each an equal one, at the pool's place; all of them take part in a transaction that changes what they have."""
+    took = {}
+    for devices, synchronise in [(1, "devices"), (2, "devices"), (2, "host"), (4, "devices")]:
+        with pm.System(devices=devices, synchronise=synchronise) as system:
+            pool = system.create(0, devices * BYTES, "one", offload=True)
+            with pytest.raises(NearsideError, match="close it first"):
+                system.create(BYTES - 4096, devices * BYTES, "within")
+            with system.create(2 * BYTES, devices * BYTES, "next"):
+                with pytest.raises(NearsideError, match="is open"):
+                    pool.resize(devices * (2 * BYTES + 4096))
+                pool.resize(2 * devices * BYTES)
+            thread = pool.thread()
+            at = put(thread, bytes(4 * 4096))
+            before = thread.counts
+            with thread.transaction():
+                for n in range(4):
+                    thread.write(at + n * 4096, b"x" * 64)
+            counts = {key: count - before[key] for key, count in thread.counts.items()}
+            assert counts["commands"] - counts["records"] == devices, "a commit for each"
+            took[devices, synchronise] = counts["time_ps"]
+    assert took[2, "host"] > took[2, "devices"]
+
+
+def test_several_devices_that_can_not_be_are_told(tmp_path):
+    for devices in (0, 3, 5, 1 << 40):
+        with pytest.raises(NearsideError, match=f"devices = {devices}: allowed are 1, 2 and 4"):
+            pm.System(devices=devices)
+    for word in ("nobody", "", "Host"):
+        with pytest.raises(NearsideError, match=f'synchronise = "{word}": allowed are devices, host'):
+            pm.System(devices=2, synchronise=word)
+    file = Design.load("nearpm").with_values(f'media.file = "{tmp_path / "media"}"')
+    with pytest.raises(NearsideError, match="media have a file, which is for one device"):
+        pm.System(file, devices=2)
+    assert not (tmp_path / "media").exists()
+    with pm.System(devices=2) as system:
+        for fence in ("posted", "completion"):
+            with pytest.raises(NearsideError, match="over 2 devices: allowed are fences that read back"):
+                system.create(0, BYTES, "x", fence=fence)
+        with pytest.raises(NearsideError, match="9 threads: allowed are 1 to 8"):
+            system.create(0, BYTES, "x", threads=9)
+        with pytest.raises(NearsideError, match="allowed are multiples of 8192"):
+            system.create(0, BYTES + 4096, "x")
+    with pm.System("default", devices=2) as system, pytest.raises(NearsideError, match="no engine `nearpm`"):
+        system.create(0, BYTES, "x", offload=True)
 
 
 @pytest.mark.parametrize("offload", BY)

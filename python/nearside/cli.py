@@ -596,8 +596,9 @@ def crashtest(
     cuts: Annotated[
         str,
         typer.Option(
-            metavar="sampled:N|all|at:CUT,...",
-            help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or these.",
+            metavar="sampled:N|all|commands|at:CUT,...",
+            help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or behind each "
+            "command to an engine, of several devices each alone; or these.",
         ),
     ] = "sampled:200",
     transactions: Annotated[int, typer.Option(help="Transactions of a workload's run.", min=1, max=100_000)] = 24,

@@ -33,6 +33,7 @@ from nearside.device import Design, as_text
 
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
 FENCES = ("read_back", "posted", "completion")
+SYNCHRONISE = ("devices", "host")
 # Moved by one call of the native module: signals are heard between two.
 PIECE = 1 << 20
 
@@ -44,20 +45,34 @@ def _bytes(data: Buffer) -> bytes:
 
 
 class System:
-    """A host with one device, whose media are lost when this is closed, unless the design has a file for them.
+    """A host with devices, whose media are lost when this is closed, unless the design has a file for them.
 
     `design` is one with the engine `nearpm` where mechanisms are offloaded. `host` is a profile of hosts/ by name or
     path: "nearpm" (PM behind PCIe, 436 ns a load), "optane-dimm", "cxl", "numa", ...; None is that of the design.
-    `engine` simulates the device: "fast", or "rtl", which is compiled first.
+    `engine` simulates the devices: "fast", or "rtl", which is compiled first.
+
+    `devices`, 1, 2 or 4, are as many as each pool is over: stripes of 4 KiB are on them in turns. Where mechanisms are
+    offloaded, `synchronise` is who sees to it that a log is deleted when all devices have completed its transaction:
+    they by themselves ("devices"), or the CPU, which waits for each ("host", for comparison). Media in a file are for
+    one device.
     """
 
-    def __init__(self, design: str | Design = "nearpm", *, host: str | None = "nearpm", engine: str = "fast") -> None:
+    def __init__(
+        self,
+        design: str | Design = "nearpm",
+        *,
+        host: str | None = "nearpm",
+        engine: str = "fast",
+        devices: int = 1,
+        synchronise: str = "devices",
+    ) -> None:
         if not isinstance(design, Design):
             design = Design.load(design)
         if host is not None:
             design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
         self.design = design
-        self.native = _native.PmSystem(design.native, as_text("engine", engine))
+        made_of = (as_text("engine", engine), devices, as_text("synchronise", synchronise))
+        self.native = _native.PmSystem(design.native, *made_of)
         self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
 
     def __enter__(self) -> Self:
@@ -81,7 +96,7 @@ class System:
 
     @property
     def window_bytes(self) -> int:
-        """Bytes of the device's PM window, where pools lie."""
+        """Bytes of each device's PM window, where pools lie."""
         return self.native.window_bytes()
 
     @property
@@ -107,14 +122,14 @@ class System:
         self.native.power_on()
 
     def load(self, offset: int, length: int) -> bytes:
-        """Bytes of the window, past the CPU's cache: for what is no pool."""
+        """Bytes of the first device's window, past the CPU's cache: for what is no pool."""
         if length < 0:
             raise NearsideError(f"length = {length}: allowed are 0 and more")
         starts = range(0, length, PIECE)
         return b"".join(self.native.load(offset + at, min(PIECE, length - at)) for at in starts)
 
     def store(self, offset: int, data: Buffer) -> None:
-        """Stores bytes of the window, and returns when they are persistent: for what is no pool."""
+        """Stores bytes of the first device's window, and returns when they are persistent: for what is no pool."""
         data = _bytes(data)
         for at in range(0, len(data), PIECE):
             self.native.store(offset + at, data[at : at + PIECE])
@@ -136,10 +151,11 @@ class System:
     ) -> Pool:
         """Makes a pool of `length` bytes at `place` of the window, both multiples of 4096, and opens it.
 
-        What stood there is lost. `name`, 1 to 47 bytes, says what the program keeps there. `mechanism` makes
-        transactions whole: "undo", "redo", "checkpoint", "shadow". `threads`, 1 to 16, may use it at a time, each with
-        a log of `log_bytes`, a multiple of 4096. `spare_pages` of 4 KiB are for the copies of "shadow": as many as a
-        transaction may change. The others are as for `open`.
+        What stood there is lost. Each of several devices has an equal part of it, a multiple of 4096, at that place of
+        its window. `name`, 1 to 47 bytes, says what the program keeps there. `mechanism` makes transactions whole:
+        "undo", "redo", "checkpoint", "shadow". `threads`, 1 to 16, over several devices 1 to 8, may use it at a time,
+        each with a log of `log_bytes`, a multiple of 4096. `spare_pages` of 4 KiB are for the copies of "shadow": as
+        many as a transaction may change. The others are as for `open`.
         """
         made_of = (as_text("name", name), as_text("mechanism", mechanism), threads, log_bytes, spare_pages)
         usage = (offload, as_text("fence", fence), number, engine_recovers)
@@ -157,10 +173,11 @@ class System:
     ) -> Pool:
         """Opens a pool: transactions that were under way are brought to their end or their start.
 
-        `offload`: the device's engine does the mechanism's work, and has the pool by a `number`, 0 to 15, the same each
+        `offload`: the devices' engines do the mechanism's work, and have the pool by a `number`, 0 to 15, the same each
         time. A fence waits until a load from the device has come back ("read_back"), until the host's root complex has
         taken all ("posted": behind PCIe what was committed may be lost), or until the device has told that it has taken
-        all ("completion"). `engine_recovers`: the engine recovers its logs, else the CPU.
+        all ("completion"); over several devices it reads back. `engine_recovers`: the engines recover their logs,
+        else the CPU does.
         """
         usage = (offload, as_text("fence", fence), number, engine_recovers)
         return Pool(self, self.native.pool_open(place, as_text("name", name), *usage))

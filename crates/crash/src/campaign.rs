@@ -43,19 +43,20 @@ pub struct Campaign {
     pub jobs: usize,
 }
 
-/// Most transactions of a run, and of one that is cut everywhere.
+/// Most transactions of a run, of one that is cut everywhere, and of one that is cut behind commands.
 const MOST: u64 = 100_000;
 const MOST_FOR_ALL: u64 = 16;
+const MOST_FOR_COMMANDS: u64 = 1000;
 /// Most copies at a time.
 const MOST_JOBS: usize = 256;
 
 impl Campaign {
     /// What can't be; the text names it.
     pub fn validate(&self) -> Result<(), String> {
-        let most = if self.cuts == Cuts::All {
-            MOST_FOR_ALL
-        } else {
-            MOST
+        let most = match self.cuts {
+            Cuts::All => MOST_FOR_ALL,
+            Cuts::Commands => MOST_FOR_COMMANDS,
+            Cuts::Sampled(_) | Cuts::At(_) => MOST,
         };
         if !(1..=most).contains(&self.transactions) {
             return Err(format!(
@@ -197,13 +198,13 @@ impl Run {
     }
 }
 
-/// The transactions of a run. `told` hears of each end, and stops it by answering false.
+/// The transactions of a run; how many of them several devices had a part in. `told` hears of each end, and stops it by answering false.
 fn forward(
     stage: &Stage,
     campaign: &Campaign,
     progress: &Shared<Progress>,
     told: &mut dyn FnMut() -> bool,
-) -> Result<(), Error> {
+) -> Result<u64, Error> {
     let mut thread = stage.pool.thread(&stage.cpu)?;
     {
         let mut progress = lock(progress);
@@ -228,7 +229,7 @@ fn forward(
             break;
         }
     }
-    Ok(())
+    Ok(thread.counts().spanning)
 }
 
 /// When a run begins and ends, when something happens in it, and when a transaction returns.
@@ -237,6 +238,9 @@ struct Measured {
     end: Time,
     times: Vec<Time>,
     returns: Vec<Time>,
+    spanning: u64,
+    /// When the CPU had given each command to an engine.
+    commands: Vec<Time>,
 }
 
 impl Measured {
@@ -320,17 +324,25 @@ fn measure(
     let times = aside(stage, told, || {
         let begin = stage.cpu.now();
         stage.journal.watch_times();
+        lock(&stage.commands).clear();
         let progress = Arc::new(Mutex::new(first.clone()));
         let mut returns = Vec::new();
-        forward(stage, campaign, &progress, &mut || {
+        let spanning = forward(stage, campaign, &progress, &mut || {
             returns.push(stage.cpu.now());
             true
         })?;
         let times = stage.journal.times();
         returns.insert(0, begin);
-        Ok(returns.into_iter().chain(times).map(|t| t.0).collect())
+        let commands = std::mem::take(&mut *lock(&stage.commands));
+        let counts = [spanning, commands.len() as u64];
+        let all = commands.into_iter().chain(returns).chain(times);
+        Ok(counts.into_iter().chain(all.map(|t| t.0)).collect())
     })?;
-    let mut returns: Vec<Time> = times.into_iter().map(Time).collect();
+    let mut times = times.into_iter();
+    let spanning = times.next().unwrap_or(0);
+    let count = times.next().unwrap_or(0);
+    let commands = times.by_ref().take(count as usize).map(Time).collect();
+    let mut returns: Vec<Time> = times.map(Time).collect();
     let mut times = returns.split_off((campaign.transactions as usize + 1).min(returns.len()));
     let begin = returns.remove(0);
     let end = returns.last().copied().unwrap_or(begin);
@@ -343,6 +355,8 @@ fn measure(
         end,
         times,
         returns,
+        spanning,
+        commands,
     })
 }
 
@@ -371,6 +385,29 @@ fn dirty(
         forward(stage, campaign, &progress, &mut || true)?;
         let found = lock(&found);
         Ok(found.1.clone())
+    })
+}
+
+/// Devices fail with the host: before they have taken what was sent, and after.
+fn together() -> Vec<Vec<Later>> {
+    vec![vec![Later::By(Time::ZERO)], vec![Later::All]]
+}
+
+/// Each of several devices fails alone.
+fn alone(devices: usize) -> Vec<Vec<Later>> {
+    let without = |lost: usize| {
+        let mut later = vec![Later::Keeps; devices];
+        later[lost] = Later::By(Time::ZERO);
+        later
+    };
+    (0..devices).map(without).collect()
+}
+
+/// A cut with each of these.
+fn each(at: Time, laters: &[Vec<Later>]) -> impl Iterator<Item = Cut> + '_ {
+    laters.iter().map(move |later| Cut {
+        later: later.clone(),
+        ..Cut::at(at)
     })
 }
 
@@ -405,22 +442,11 @@ fn plan(
         Cuts::All => {
             let edges = (begin.0 / period.0 + 1..=end.0 / period.0).map(|n| Time(n * period.0));
             // All of them, before and after they have taken what was sent; and each of several ones alone.
-            let mut laters = vec![vec![Later::By(Time::ZERO)], vec![Later::All]];
+            let mut laters = together();
             if campaign.devices > 1 {
-                for lost in 0..campaign.devices {
-                    let mut later = vec![Later::Keeps; campaign.devices];
-                    later[lost] = Later::By(Time::ZERO);
-                    laters.push(later);
-                }
+                laters.extend(alone(campaign.devices));
             }
-            let each = |at| {
-                let cut = move |later| Cut {
-                    later,
-                    ..Cut::at(at)
-                };
-                laters.clone().into_iter().map(cut)
-            };
-            let mut cuts: Vec<Cut> = edges.flat_map(each).collect();
+            let mut cuts: Vec<Cut> = edges.flat_map(|at| each(at, &laters)).collect();
             let counts = dirty(stage, campaign, first, times, told)?;
             for (at, lines) in times.iter().zip(counts) {
                 let lines = (lines as usize).min(MOST_LINES);
@@ -431,6 +457,15 @@ fn plan(
                 }));
             }
             cuts
+        }
+        Cuts::Commands => {
+            let laters = match campaign.devices {
+                1 => together(),
+                devices => alone(devices),
+            };
+            let behind = |at: &Time| Time((at.0 + 1).min(end.0));
+            let moments = measured.commands.iter().map(behind);
+            moments.flat_map(|at| each(at, &laters)).collect()
         }
     };
     if let Some(cut) = cuts
@@ -476,6 +511,7 @@ fn ends(
                     run.copy.is_none() && !told(run.ended.len() as u64) || run.failed.is_some();
                 !stopped
             });
+            let ran = ran.map(drop);
             // Cuts behind the last transaction.
             let rest = lock(&run).cuts.back().map(|cut| cut.at);
             match (ran, rest) {
@@ -537,7 +573,11 @@ pub fn run(
 ) -> Result<Report, String> {
     campaign.validate()?;
     let stage = || {
-        let workload = Workload::new(&campaign.workload, Scale::SMALL);
+        let scale = match campaign.devices {
+            1 => Scale::SMALL,
+            _ => Scale::WIDE,
+        };
+        let workload = Workload::new(&campaign.workload, scale);
         let workload = workload.map_err(|e| e.to_string())?;
         Stage::new(design, factory, workload, campaign)
     };
@@ -581,6 +621,7 @@ pub fn run(
     let mut report = Report {
         cuts: all,
         transactions: campaign.transactions,
+        spanning: measured.spanning,
         simulated_ns: measured.end.saturating_sub(measured.begin).0 / 1000,
         ..Report::default()
     };

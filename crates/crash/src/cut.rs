@@ -286,6 +286,8 @@ pub enum Cuts {
     Sampled(u64),
     /// At each edge of the devices' clock; and between all that the CPUs do, with all sets of dirty lines that may have left the cache.
     All,
+    /// Behind each command that was sent to an engine. Of several devices each fails alone, and the others take what was sent.
+    Commands,
     /// These.
     At(Vec<Cut>),
 }
@@ -299,11 +301,12 @@ impl FromStr for Cuts {
     fn from_str(text: &str) -> Result<Cuts, String> {
         let wrong = || {
             format!(
-                "cuts = {text:?}: allowed are all, sampled:N with N from 1 to {MOST_CUTS}, at:CUT,CUT..."
+                "cuts = {text:?}: allowed are all, commands, sampled:N with N from 1 to {MOST_CUTS}, at:CUT,CUT..."
             )
         };
         match text.split_once(':') {
             None if text == "all" => Ok(Cuts::All),
+            None if text == "commands" => Ok(Cuts::Commands),
             Some(("sampled", count)) => {
                 let count = count.parse().ok();
                 let count = count.filter(|count| (1..=MOST_CUTS).contains(count));
@@ -351,6 +354,7 @@ mod tests {
     #[test]
     fn cuts_are_read() {
         assert_eq!("all".parse(), Ok(Cuts::All));
+        assert_eq!("commands".parse(), Ok(Cuts::Commands));
         assert_eq!("sampled:7".parse(), Ok(Cuts::Sampled(7)));
         let two = Cuts::At(vec![Cut::at(Time(5)), Cut::at(Time(6))]);
         assert_eq!("at:5,6".parse(), Ok(two));
@@ -362,6 +366,7 @@ mod tests {
             "sampled:-1",
             "at:",
             "all:1",
+            "commands:",
         ] {
             assert!(text.parse::<Cuts>().is_err(), "{text}");
         }

@@ -24,6 +24,8 @@ pub struct Report {
     pub violated: u64,
     /// Transactions of the run, the aborted ones included.
     pub transactions: u64,
+    /// Of these, those that engines of several devices had a part in.
+    pub spanning: u64,
     /// Cuts after which a transaction was there though it had not returned.
     pub more: u64,
     /// Recoveries that a further cut has ended.
@@ -51,7 +53,7 @@ impl Report {
             .as_ref()
             .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
         json!({
-            "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions,
+            "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
             "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
             "violation": violation,
         })

@@ -2,13 +2,13 @@
 
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use design::Design;
 use device::{Factory, Omission};
 use host::{Cpu, Fence, Machine, Shared};
-use pm::{Engine, Error, Layout, Options, Pool, Ptr, Synchronise, Thread};
-use sim::{Bar, System};
+use pm::{Engine, Error, Layout, Options, Part, Pool, Ptr, Synchronise, Thread, Watch};
+use sim::{Bar, System, Time};
 use workloads::Workload;
 
 use crate::campaign::Campaign;
@@ -120,6 +120,8 @@ pub(crate) struct Stage {
     devices: Vec<usize>,
     engines: Vec<Arc<Engine>>,
     synchronise: Synchronise,
+    /// When the CPU had given each command of the workload to an engine.
+    pub commands: Arc<Mutex<Vec<Time>>>,
     other: Pool,
     pub other_place: u64,
     object: Ptr<[u64; 512]>,
@@ -186,7 +188,18 @@ impl Stage {
                 ));
             }
         };
-        let own = options(&engines, synchronise, without);
+        let commands = Arc::<Mutex<Vec<Time>>>::default();
+        let heard = commands.clone();
+        let watch: Watch = Arc::new(move |part, _, end| {
+            if part == Part::Command {
+                let mut heard = heard.lock().unwrap_or_else(PoisonError::into_inner);
+                heard.push(end);
+            }
+        });
+        let own = Options {
+            watch: Some(watch),
+            ..options(&engines, synchronise, without)
+        };
         let layout = workload.layout(mechanism);
         let made = || -> Result<_, Error> {
             // As much of each device as there would be of one: several have more logs.
@@ -217,6 +230,7 @@ impl Stage {
             devices,
             engines,
             synchronise,
+            commands,
             other,
             other_place,
             object,

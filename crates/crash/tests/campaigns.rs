@@ -251,15 +251,26 @@ mod sampled {
         }
     }
 
-    /// And of two devices, on a small workload, as the RTL has to make its tables.
+    /// And of two devices, each of which fails alone behind each command: most commits have something to do for both. What a device that does
+    /// not wait for the other one breaks is found there, whatever the times are.
     #[test]
-    fn some_cuts_of_two_devices_leave_n_transactions_or_one_more() {
+    fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
         let campaign = Campaign {
             workload: "btree".into(),
-            transactions: 2,
-            ..several(Mechanism::Undo, By::Device, 2, "sampled:6")
+            transactions: 3,
+            ..several(Mechanism::Undo, By::Device, 2, "commands")
         };
-        rig(By::Device).holds(&campaign);
+        let rig = rig(By::Device);
+        let report = rig.holds(&campaign);
+        println!("{report:?}");
+        assert!(report.spanning >= 2, "{report:?}");
+        let control = Campaign {
+            without: Some(Without::Peers),
+            ..campaign
+        };
+        let report = rig.run(&control);
+        println!("{report:?}");
+        assert!(report.violated > 2, "{report:?}");
     }
 }
 

@@ -3,6 +3,8 @@
  *
  *     cc phones.c -lnearside_pm && ./a.out         # by the CPU
  *     ./a.out offload                              # by the device's engine
+ *     ./a.out offload 2                            # the pool is over two devices, which synchronise themselves
+ *     ./a.out offload 4 host                       # over four, which the host synchronises
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,6 +22,7 @@ struct list { /* the root */
 };
 struct entry {
     uint64_t number, check, next;
+    char note[4096]; /* more than a device has of a pool in one piece */
 };
 
 static void must(int code, const char *what) {
@@ -28,6 +31,8 @@ static void must(int code, const char *what) {
         exit(1);
     }
 }
+
+static char note_of(uint64_t number) { return (char)('a' + number % 26); }
 
 /* One transaction: an entry at the head of the list. Returns the first error. */
 static int insert(nspm_thread thread, uint64_t number) {
@@ -38,7 +43,8 @@ static int insert(nspm_thread thread, uint64_t number) {
     if ((code = nspm_root(thread, &root)) != NSPM_OK) return code;
     if ((code = nspm_read(thread, root, &list, sizeof list)) != NSPM_OK) return code;
     if ((code = nspm_alloc(thread, sizeof(struct entry), &at)) != NSPM_OK) return code;
-    struct entry entry = {number, ~number, list.head};
+    struct entry entry = {.number = number, .check = ~number, .next = list.head};
+    memset(entry.note, note_of(number), sizeof entry.note);
     if ((code = nspm_write(thread, at, &entry, sizeof entry)) != NSPM_OK) return code;
     list.count += 1;
     list.head = at;
@@ -57,7 +63,9 @@ static uint64_t recovered(nspm_system system, const nspm_options *options, nspm_
     for (uint64_t at = list.head; at != 0; n++) {
         struct entry entry;
         must(nspm_read(*thread, at, &entry, sizeof entry), "read");
-        if (entry.check != ~entry.number || entry.number != 1000 + list.count - n) {
+        size_t same = 0;
+        while (same < sizeof entry.note && entry.note[same] == note_of(entry.number)) same++;
+        if (entry.check != ~entry.number || entry.number != 1000 + list.count - n || same < sizeof entry.note) {
             fprintf(stderr, "entry %" PRIu64 " is torn\n", n);
             exit(1);
         }
@@ -74,12 +82,14 @@ static uint64_t recovered(nspm_system system, const nspm_options *options, nspm_
 int main(int argc, char **argv) {
     nspm_options options = {0};
     options.offload = argc > 1 && strcmp(argv[1], "offload") == 0;
+    uint32_t devices = argc > 2 ? (uint32_t)atoi(argv[2]) : 1;
+    uint32_t synchronise = argc > 3 && strcmp(argv[3], "host") == 0 ? NSPM_BY_HOST : NSPM_BY_DEVICES;
     nspm_layout layout = {0};
     layout.name = NAME;
     nspm_system system;
     nspm_pool pool;
     nspm_thread thread;
-    must(nspm_system_open("nearpm", "fast", "cpu.profile = \"nearpm\"", &system), "system");
+    must(nspm_system_open_over("nearpm", "fast", "cpu.profile = \"nearpm\"", devices, synchronise, &system), "system");
     must(nspm_pool_create(system, PLACE, BYTES, &layout, &options, &pool), "create");
     must(nspm_thread_open(pool, 0, &thread), "thread");
 
@@ -110,7 +120,7 @@ int main(int argc, char **argv) {
     /* And at 20 moments within an insertion. */
     int more = 0;
     for (uint64_t cut = 0; cut < 20; cut++) {
-        must(nspm_power_cut_after(system, 150000 * cut + 1000), "power");
+        must(nspm_power_cut_after(system, 450000 * cut + 1000), "power");
         int code = NSPM_OK;
         while (code == NSPM_OK) {
             code = insert(thread, 1000 + committed + 1);

@@ -36,17 +36,26 @@ typedef struct { uint64_t id; } nspm_system;
 typedef struct { uint64_t id; } nspm_pool;
 typedef struct { uint64_t id; } nspm_thread;
 
-/* ---- systems: a host with one device ---- */
+/* ---- systems: a host with one device, or several ---- */
 
 /* design: the name of a design, or the path of its file. engine: "fast" or "rtl" (which compiles the design first), NULL is "fast".
  * values: TOML that is read over the design, as "cpu.profile = \"nearpm\"", or NULL. */
 int nspm_system_open(const char *design, const char *engine, const char *values, nspm_system *out);
+enum nspm_synchronise {
+    NSPM_BY_DEVICES = 0, /* they tell each other, and the host waits for none of that */
+    NSPM_BY_HOST = 1     /* the host waits for the commit of each, and tells all: for comparison */
+};
+/* The same with 1, 2 or 4 devices. Each of the system's pools is over all of them: stripes of 4 KiB are on them in turns, so each has an equal part
+ * of a pool, a multiple of 4096, at the same place of its window. synchronise: enum nspm_synchronise, who sees to it that logs are deleted when
+ * all devices have completed a transaction, where mechanisms are offloaded. Media in a file are for one device. */
+int nspm_system_open_over(const char *design, const char *engine, const char *values, uint32_t devices, uint32_t synchronise,
+                          nspm_system *out);
 /* Its pools and threads are closed, too. What its media hold is lost, unless the design has a file for them. */
 int nspm_system_close(nspm_system system);
 int nspm_now(nspm_system system, uint64_t *ps);
-/* Bytes of the device's PM window, where pools lie. */
+/* Bytes of each device's PM window, where pools lie. */
 int nspm_window_bytes(nspm_system system, uint64_t *bytes);
-/* Bytes of the window outside of pools, past the CPU's cache. A store returns when it is persistent. At most 64 MiB at a time. */
+/* Bytes of the first device's window outside of pools, past the CPU's cache. A store returns when it is persistent. At most 64 MiB at a time. */
 int nspm_load(nspm_system system, uint64_t offset, void *out, size_t bytes);
 int nspm_store(nspm_system system, uint64_t offset, const void *data, size_t bytes);
 
@@ -70,15 +79,15 @@ enum nspm_fence { NSPM_READ_BACK = 0, NSPM_POSTED = 1, NSPM_COMPLETION = 2 };
 typedef struct {
     const char *name;     /* what the program keeps there, 1 to 47 bytes */
     uint32_t mechanism;   /* enum nspm_mechanism */
-    uint32_t threads;     /* 1 to 16; 4 */
+    uint32_t threads;     /* 1 to 16, over several devices 1 to 8; 4 */
     uint64_t log_bytes;   /* of each thread, a multiple of 4096; 65536 */
     uint64_t spare_pages; /* for copies, with NSPM_SHADOW; 64 */
 } nspm_layout;
 
 /* How a pool is used. NULL, or all 0: by the CPU, with fences that read back. */
 typedef struct {
-    uint32_t offload;         /* 1: the device's engine does the mechanism's work */
-    uint32_t fence;           /* enum nspm_fence: what a fence waits for */
+    uint32_t offload;         /* 1: the devices' engines do the mechanism's work */
+    uint32_t fence;           /* enum nspm_fence: what a fence waits for; over several devices NSPM_READ_BACK */
     uint32_t number;          /* of the pool on the engine, 0 to 15, the same each time */
     uint32_t engine_recovers; /* 1: the engine recovers its logs when the pool is opened; 0: the CPU */
 } nspm_options;

@@ -15,7 +15,7 @@ use design::Design;
 use device::Engine;
 use host::{Cut, Fence};
 use pm::session::{Session, Use};
-use pm::{Layout, Mechanism};
+use pm::{Layout, Mechanism, Synchronise};
 use sim::Time;
 use state::{bytes, bytes_mut, call, give, invalid, tell, text, Result};
 
@@ -141,13 +141,12 @@ unsafe fn layout(layout: *const NspmLayout) -> Result<Layout> {
     })
 }
 
-/// Starts a system of a design by name or path, on an engine of the simulation, with values over the design's.
-pub(crate) fn start(design: &str, engine: Engine, values: &str) -> Result<Session> {
+/// A design by name or path, with values over its own.
+pub(crate) fn design(name: &str, values: &str) -> Result<Design> {
     let root = rtl::bitstream::repo_root().map_err(invalid)?;
-    let design = Design::find(&root, design)
+    Design::find(&root, name)
         .and_then(|design| design.with_values(values))
-        .map_err(invalid)?;
-    Ok(Session::start(&design, engine)?)
+        .map_err(invalid)
 }
 
 #[no_mangle]
@@ -162,9 +161,22 @@ pub unsafe extern "C" fn nspm_system_open(
     values: *const c_char,
     out: *mut NspmSystem,
 ) -> c_int {
+    // SAFETY: the caller's, as the header says of all pointers.
+    unsafe { nspm_system_open_over(design, engine, values, 1, 0, out) }
+}
+
+#[no_mangle]
+pub unsafe extern "C" fn nspm_system_open_over(
+    name: *const c_char,
+    engine: *const c_char,
+    values: *const c_char,
+    devices: u32,
+    synchronise: u32,
+    out: *mut NspmSystem,
+) -> c_int {
     call(|state| {
-        // SAFETY: the caller's, as the header says of all pointers.
-        let design = unsafe { text(design, "design") }?;
+        // SAFETY: the caller's.
+        let name = unsafe { text(name, "design") }?;
         let engine = match engine.is_null() {
             true => Engine::Fast,
             // SAFETY: the caller's.
@@ -177,8 +189,13 @@ pub unsafe extern "C" fn nspm_system_open(
             // SAFETY: the caller's.
             false => unsafe { text(values, "values") }?,
         };
+        let who = Synchronise::ALL.get(synchronise as usize).copied();
+        let who = who
+            .ok_or_else(|| invalid(format!("synchronise = {synchronise}: allowed are 0 and 1")))?;
         let make = || {
-            let id = state.add_system(start(design, engine, values)?);
+            let design = design(name, values)?;
+            let session = Session::start_over(&design, engine, devices as usize, who)?;
+            let id = state.add_system(session);
             Ok(NspmSystem { id })
         };
         // SAFETY: the caller's.

@@ -4,10 +4,11 @@
 use std::ffi::{c_char, c_int};
 
 use device::Engine;
+use pm::session::Session;
 use spec::nearpm::{Command, Descriptor, Operation, Refusal, POOLS, THREADS};
 
 use crate::state::{call, give, invalid, tell, text, Mapped, Result, State};
-use crate::{start, NspmSystem};
+use crate::NspmSystem;
 
 /// The process that these pools belong to on the engine.
 const PROCESS: u16 = 2;
@@ -63,7 +64,7 @@ pub unsafe extern "C" fn NearPM_init_device(design: *const c_char, out: *mut Nsp
         // SAFETY: the caller's.
         let design = unsafe { text(design, "design") }?;
         let make = || {
-            let session = start(design, Engine::Fast, "")?;
+            let session = Session::start(&crate::design(design, "")?, Engine::Fast)?;
             session.engine()?;
             let id = state.add_system(session);
             Ok(NspmSystem { id })

@@ -94,6 +94,25 @@ fn whatever_is_passed_is_answered() {
             0
         );
 
+        let mut other = NspmSystem { id: 0 };
+        for n in NUMBERS.into_iter().chain([2, 3, 4, 5]) {
+            let (small, by) = (n as u32, 1);
+            for (devices, by) in [(small, 0), (small, by), (2, small)] {
+                let open = nspm_system_open_over(name, null(), null(), devices, by, &mut other);
+                let allowed = matches!(devices, 1 | 2 | 4) && by < 2;
+                assert_eq!(answer(open), c_int::from(!allowed), "{devices}, {by}");
+                if allowed {
+                    let mut pool = NspmPool { id: 0 };
+                    let mut used = options(1);
+                    used.fence = 1;
+                    let create = nspm_pool_create(other, 0, 64 << 20, &layout(), &used, &mut pool);
+                    // With posted fences several devices may come to different transactions.
+                    assert_eq!(answer(create), c_int::from(devices > 1));
+                    assert_eq!(answer(nspm_system_close(other)), 0);
+                }
+            }
+        }
+
         let mut pool = NspmPool { id: 0 };
         for n in NUMBERS {
             assert_ne!(

@@ -402,6 +402,7 @@ impl Log {
         m.order()?;
         // A device that has only been stored to takes part, too: when it has completed its part, its stores are persistent.
         let devices = self.kept() | touched(&offload, dirty);
+        m.counts.spanning += u64::from(devices.count_ones() > 1);
         let alone = devices.count_ones() == 1 || offload.synchronise == Synchronise::Nobody;
         let mut commits = Vec::new();
         for index in bits(devices) {
@@ -544,6 +545,7 @@ impl Log {
         let kept = self.kept();
         let all = kept | touched(offload, dirty);
         if all.count_ones() > 1 {
+            m.counts.spanning += 1;
             // One device that has taken the commit commits all: so all must have what is to be applied, and what was stored in place.
             m.fence_commands(all)?;
         }
@@ -608,7 +610,10 @@ impl Log {
         match devices & !(1 << index) {
             0 => m.order()?,
             // The one that switches can't know what others have.
-            _ => m.fence_commands(devices)?,
+            _ => {
+                m.counts.spanning += 1;
+                m.fence_commands(devices)?;
+            }
         }
         self.command(m, index, Operation::Switch, |offload, command| {
             command.target = offload.address(target);

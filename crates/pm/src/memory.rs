@@ -71,6 +71,8 @@ pub struct Counts {
     pub payload: u64,
     /// Commands to the engine.
     pub commands: u64,
+    /// Commits that were left to engines of several devices, with something to do for more than one of them.
+    pub spanning: u64,
     /// Objects that were allocated.
     pub allocations: u64,
     /// Simulated time within transactions.

@@ -1,4 +1,4 @@
-//! The library in plain calls, for languages that have neither its closures nor its lifetimes: a host with one device in this process, pools
+//! The library in plain calls, for languages that have neither its closures nor its lifetimes: a host with devices in this process, pools
 //! that know whether they are still there, transactions that begin and end by a call each.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -11,7 +11,8 @@ use spec::nearpm::{Command, Results};
 
 use crate::thread::Work;
 use crate::{
-    Check, Counts, Engine, Error, Layout, Options, Pool, Ptr, Result, Thread, Transaction,
+    Check, Counts, Devices, Engine, Error, Layout, Options, Pool, Ptr, Result, Synchronise, Thread,
+    Transaction,
 };
 
 /// The most CPUs of a session's host.
@@ -36,10 +37,14 @@ struct InUse {
     by: Weak<()>,
 }
 
-/// A host with one device. Times are simulated.
+/// A host with a device, or with several ones that each of its pools is over. Times are simulated.
 pub struct Session {
     shared: Shared,
-    engine: Option<Arc<Engine>>,
+    devices: Devices,
+    /// Those of all devices, if the design has them.
+    engines: Vec<Arc<Engine>>,
+    synchronise: Synchronise,
+    /// Bytes of each device's window.
     window: u64,
     power: Mutex<Power>,
     pools: Mutex<Vec<InUse>>,
@@ -48,7 +53,7 @@ pub struct Session {
 /// How a pool is used, without what the session knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// The device's engine does the mechanism's work.
+    /// The devices' engines do the mechanism's work.
     pub offload: bool,
     /// What a fence waits for.
     pub fence: Fence,
@@ -80,14 +85,31 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 impl Session {
     /// Starts a host with a device of this design. An engine that compiles does so first.
     pub fn start(design: &Design, by: device::Engine) -> Result<Session> {
+        Session::start_over(design, by, 1, Synchronise::default())
+    }
+
+    /// The same with 1, 2 or 4 devices that pools are over, and with who synchronises their engines: it is the same for all pools.
+    pub fn start_over(
+        design: &Design,
+        by: device::Engine,
+        devices: usize,
+        synchronise: Synchronise,
+    ) -> Result<Session> {
+        if !matches!(devices, 1 | 2 | 4) {
+            return Err(invalid(format!(
+                "devices = {devices}: allowed are 1, 2 and 4"
+            )));
+        }
+        if devices > 1 && design.media.file.is_some() {
+            return Err(invalid(format!(
+                "devices = {devices}: the design's media have a file, which is for one device: allowed is 1"
+            )));
+        }
         let root = rtl::bitstream::repo_root().map_err(invalid)?;
         let engines = design.engines(&root).map_err(invalid)?;
         let near = engines.iter().find(|e| e.manifest.name == "nearpm");
-        let page = near.and_then(|engine| engine.page);
         let factory = Factory::new(design, by, &RtlOptions::default(), &mut |_| true);
         let factory = factory.map_err(invalid)?;
-        let media = factory.media().map_err(invalid)?;
-        let device = factory.device(media).map_err(invalid)?;
         let (host, link) = design.attached().map_err(invalid)?;
         let mut system = System::new(&host).map_err(invalid)?;
         let window = design.window_bytes();
@@ -96,13 +118,24 @@ impl Session {
             (Bar::Pm, window),
             (Bar::Control, 1 << 20),
         ];
-        system
-            .add_device(device, &link, &windows)
-            .map_err(invalid)?;
+        let mut engines = Vec::new();
+        for number in 0..devices {
+            let media = factory.media().map_err(invalid)?;
+            let device = factory.device(media).map_err(invalid)?;
+            system
+                .add_device(device, &link, &windows)
+                .map_err(invalid)?;
+            if let Some((page, registers)) = near.and_then(|e| Some((e.page?, e.offset))) {
+                let engine = Engine::with_registers(number, page, registers);
+                engines.push(Arc::new(engine));
+            }
+        }
         let profile = design.cpu.host().map_err(invalid)?;
         Ok(Session {
             shared: Shared::new(Machine::new(system, &profile)),
-            engine: page.map(|page| Arc::new(Engine::new(0, page))),
+            devices: (0..devices).collect::<Vec<_>>().into(),
+            engines,
+            synchronise,
             window,
             power: Mutex::new(Power {
                 on: true,
@@ -118,14 +151,14 @@ impl Session {
         &self.shared
     }
 
-    /// The device's crash-consistency engine.
+    /// The crash-consistency engine of the first device.
     pub fn engine(&self) -> Result<&Arc<Engine>> {
-        self.engine.as_ref().ok_or_else(|| {
+        self.engines.first().ok_or_else(|| {
             invalid("the design has no engine `nearpm`: take one that has, as `nearpm`")
         })
     }
 
-    /// Bytes of the device's PM window.
+    /// Bytes of each device's PM window.
     pub fn window_bytes(&self) -> u64 {
         self.window
     }
@@ -187,9 +220,7 @@ impl Session {
             return Err(Error::Invalid("the power is on".into()));
         }
         self.shared.with(|machine| machine.restart());
-        if let Some(engine) = &self.engine {
-            engine.restart();
-        }
+        self.engines.iter().for_each(|engine| engine.restart());
         power.on = true;
         power.life += 1;
         Ok(())
@@ -217,14 +248,14 @@ impl Session {
         }
     }
 
-    /// Loads bytes of the window, past the CPU's cache.
+    /// Loads bytes of the first device's window, past the CPU's cache.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.range(offset, out.len() as u64)?;
         let map = Mapping::pm(0, Kind::Uncached);
         Ok(self.shared.cpu(0).read(&map, offset, out)?)
     }
 
-    /// Stores bytes of the window, and waits until they are persistent.
+    /// Stores bytes of the first device's window, and waits until they are persistent.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.range(offset, data.len() as u64)?;
         let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
@@ -232,7 +263,7 @@ impl Session {
         Ok(cpu.fence(Fence::ReadBack)?)
     }
 
-    /// Gives the engine a command, and waits for its end; returns the value that it tells.
+    /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
     pub fn command(&self, command: &Command) -> Result<u64> {
         let (results, value): (Results, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
@@ -242,7 +273,8 @@ impl Session {
         }
     }
 
-    /// Makes a pool of so many bytes at a place of the window, and opens it. What stood there is lost.
+    /// Makes a pool of so many bytes at a place of the window, and opens it. What stood there is lost. Each of several devices has an equal
+    /// part of it there.
     pub fn create(
         self: &Arc<Session>,
         place: u64,
@@ -251,15 +283,21 @@ impl Session {
         usage: Use,
     ) -> Result<SessionPool> {
         self.enter(place, bytes, usage, |cpu, options| {
-            Pool::create(cpu, 0, place, bytes, layout, options)
+            let devices = self.devices.clone();
+            Pool::create(cpu, devices, place, bytes, layout, options)
         })
     }
 
     /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
     pub fn open(self: &Arc<Session>, place: u64, name: &str, usage: Use) -> Result<SessionPool> {
         self.enter(place, 1, usage, |cpu, options| {
-            Pool::open(cpu, 0, place, name, options)
+            Pool::open(cpu, self.devices.clone(), place, name, options)
         })
+    }
+
+    /// Where what each device has of a pool ends in its window.
+    fn end(&self, place: u64, bytes: u64) -> u64 {
+        place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
     }
 
     fn enter(
@@ -269,22 +307,29 @@ impl Session {
         usage: Use,
         act: impl FnOnce(&Cpu, &Options) -> Result<Pool>,
     ) -> Result<SessionPool> {
+        if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
+            return Err(Error::Invalid(format!(
+                "a pool over {} devices: allowed are fences that read back, as others let them come to different transactions",
+                self.devices.count()
+            )));
+        }
+        let engines = match usage.offload {
+            true => self.engine().map(|_| &self.engines[..])?,
+            false => &[],
+        };
         let options = Options {
             fence: usage.fence,
-            engine: match usage.offload {
-                true => Some(self.engine()?.clone()),
-                false => None,
-            },
+            synchronise: self.synchronise,
             pool: usage.number,
             engine_recovers: usage.engine_recovers,
-            ..Options::default()
+            ..Options::several(engines)
         };
         let number = usage.offload.then_some(usage.number);
         let life = self.life();
         let mut pools = lock(&self.pools);
         pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
-        let end = place.saturating_add(bytes);
-        let overlaps = |p: &&InUse| place < p.place + p.bytes && p.place < end;
+        let end = self.end(place, bytes);
+        let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
         if let Some(other) = pools.iter().find(overlaps) {
             return Err(Error::Invalid(format!(
                 "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
@@ -369,7 +414,7 @@ impl SessionPool {
         let mine = |p: &InUse| p.by.as_ptr() == Arc::as_ptr(&self.mark);
         let place = pools.iter().find(|p| mine(p)).map(|p| p.place);
         let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
-        let end = place.saturating_add(bytes);
+        let end = self.session.end(place, bytes);
         let open = |p: &&InUse| {
             p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end
         };

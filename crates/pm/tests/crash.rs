@@ -1,6 +1,8 @@
 //! Losses of power: at every persist point of a run, and at random times, with recovery, and recovery of that.
 
 mod common;
+#[path = "crash/devices.rs"]
+mod devices;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -444,48 +446,6 @@ fn each_cut(case: Case, cuts: usize, mut see: impl FnMut(String)) {
 /// The same, and none of them may break anything.
 fn any_time(case: Case, cuts: usize) {
     each_cut(case, cuts, |why| panic!("{why}"));
-}
-
-/// Pools over several devices, each of which loses its power when it will, or not at all.
-mod devices {
-    use super::*;
-
-    fn over(devices: usize, seed: u64) -> impl Iterator<Item = Case> {
-        cases(seed, 8).map(move |case| Case {
-            on: On::Near,
-            devices,
-            ..case
-        })
-    }
-
-    fn some(devices: usize, cuts: usize) {
-        for case in over(devices, 5) {
-            any_time(case, cuts);
-        }
-    }
-
-    /// Those of `crates/crash` have many more.
-    #[test]
-    fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
-        some(2, 6);
-        some(4, 2);
-    }
-
-    #[test]
-    fn so_do_those_of_devices_that_the_host_synchronises() {
-        let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
-        let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
-        for case in cases {
-            let synchronise = Synchronise::Host;
-            any_time(
-                Case {
-                    synchronise,
-                    ..case
-                },
-                6,
-            );
-        }
-    }
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn usage(offload: bool, fence: &str, number: u8, engine_recovers: bool) -> PyRes
     })
 }
 
-/// A host with one device. Times are simulated.
+/// A host with a device, or with several ones that its pools are over. Times are simulated.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct PmSystem {
     session: Part<Arc<Session>>,
@@ -137,11 +137,19 @@ impl PmSystem {
 
 #[pymethods]
 impl PmSystem {
-    /// Starts one, on an engine of the simulation.
+    /// Starts one, on an engine of the simulation, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
     #[new]
-    fn new(py: Python<'_>, design: &Design, engine: &str) -> PyResult<PmSystem> {
+    fn new(
+        py: Python<'_>,
+        design: &Design,
+        engine: &str,
+        devices: usize,
+        synchronise: &str,
+    ) -> PyResult<PmSystem> {
         let engine = engine.parse().map_err(raise)?;
-        let session = py.detach(|| Session::start(&design.inner, engine));
+        let synchronise = synchronise.parse().map_err(raise)?;
+        let start = || Session::start_over(&design.inner, engine, devices, synchronise);
+        let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
         let session = Part::new(&Alone::default(), "system", session);
         Ok(PmSystem { session })
@@ -152,12 +160,12 @@ impl PmSystem {
         self.session.with(py, |session| Ok(session.now().0))
     }
 
-    /// Bytes of the device's PM window.
+    /// Bytes of each device's PM window.
     fn window_bytes(&self, py: Python<'_>) -> PyResult<u64> {
         self.session.with(py, |session| Ok(session.window_bytes()))
     }
 
-    /// Loads bytes of the window, past the CPU's cache.
+    /// Loads bytes of the first device's window, past the CPU's cache.
     fn load<'py>(
         &self,
         py: Python<'py>,
@@ -172,7 +180,7 @@ impl PmSystem {
         Ok(PyBytes::new(py, &out))
     }
 
-    /// Stores bytes of the window, and waits until they are persistent.
+    /// Stores bytes of the first device's window, and waits until they are persistent.
     fn store(&self, py: Python<'_>, offset: u64, data: &[u8]) -> PyResult<()> {
         self.session.with(py, |session| session.store(offset, data))
     }

@@ -8,7 +8,7 @@ use crate::map::{BPlus, BTree, HashMap, Map, RbTree, SkipList};
 use crate::store::{unpack, Tables};
 use crate::Contents;
 
-/// All workloads: a structure by itself with values of 64 bytes, or a benchmark.
+/// All workloads: a structure by itself with values of one size, or a benchmark.
 pub const NAMES: [&str; 9] = [
     "btree",
     "rbtree",
@@ -26,11 +26,21 @@ pub const NAMES: [&str; 9] = [
 pub struct Scale {
     /// Keys, subscribers, items.
     pub records: u64,
+    /// Bytes of each value of a structure by itself.
+    pub value_bytes: usize,
 }
 
 impl Scale {
     /// As large as a crash test can look at whole after each cut.
-    pub const SMALL: Scale = Scale { records: 48 };
+    pub const SMALL: Scale = Scale {
+        records: 48,
+        value_bytes: 64,
+    };
+    /// The same with values that are in two stripes of a pool over several devices, wherever they begin.
+    pub const WIDE: Scale = Scale {
+        value_bytes: 4160,
+        ..Scale::SMALL
+    };
 }
 
 /// A benchmark on a pool: what it does is drawn by seed.
@@ -65,7 +75,7 @@ impl Workload {
         let values = || {
             Box::new(KeyValue {
                 keys: records,
-                bytes: 64,
+                bytes: scale.value_bytes.max(16),
             })
         };
         let hashed = |buckets| Box::new(HashMap { buckets });
@@ -111,7 +121,7 @@ impl Workload {
         self.name
     }
 
-    /// A layout whose logs and spare pages are enough for its transactions at [`Scale::SMALL`], for two threads.
+    /// A layout whose logs and spare pages are enough for its transactions at [`Scale::SMALL`] and [`Scale::WIDE`], for two threads.
     pub fn layout(&self, mechanism: Mechanism) -> Layout {
         let pages = match self.name {
             "tpcc" => 128,
@@ -126,7 +136,7 @@ impl Workload {
         }
     }
 
-    /// Bytes of a pool for it at [`Scale::SMALL`], with such a layout.
+    /// Bytes of a pool for it at these scales, with such a layout.
     pub fn pool_bytes(&self) -> u64 {
         match self.name {
             "tpcc" => 8 << 20,

@@ -26,11 +26,11 @@ fn cpu() -> Cpu {
 }
 
 /// Runs so many transactions, and looks now and then.
-fn run(name: &str, records: u64, mechanism: Mechanism, transactions: u64, every: u64) {
+fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every: u64) {
     let cpu = cpu();
-    let workload = Workload::new(name, Scale { records }).unwrap();
+    let workload = Workload::new(name, scale).unwrap();
     let layout = workload.layout(mechanism);
-    let bytes = workload.pool_bytes().max(records * 4096);
+    let bytes = workload.pool_bytes().max(scale.records * 4096);
     let pool = Pool::create(&cpu, 0, 0, bytes, &layout, &Options::default()).unwrap();
     let mut thread = pool.thread(&cpu).unwrap();
     workload.create(&mut thread, 7).unwrap();
@@ -52,14 +52,14 @@ fn run(name: &str, records: u64, mechanism: Mechanism, transactions: u64, every:
         "{name}, {mechanism:?}: {} rows, {aborted} aborted",
         contents.len()
     );
-    assert!(contents.len() as u64 >= records / 4);
+    assert!(contents.len() as u64 >= scale.records / 4);
 }
 
 #[test]
 fn all_mechanisms_leave_what_the_oracle_says() {
     for name in NAMES {
         for mechanism in Mechanism::ALL {
-            run(name, Scale::SMALL.records, mechanism, 60, 30);
+            run(name, Scale::SMALL, mechanism, 60, 30);
         }
     }
 }
@@ -67,7 +67,11 @@ fn all_mechanisms_leave_what_the_oracle_says() {
 #[test]
 fn structures_hold_through_many_insertions_and_removals() {
     for name in ["rbtree", "skiplist", "hashmap", "pmemkv"] {
-        run(name, 400, Mechanism::Undo, 2000, 100);
+        let scale = Scale {
+            records: 400,
+            ..Scale::SMALL
+        };
+        run(name, scale, Mechanism::Undo, 2000, 100);
     }
 }
 

@@ -1,0 +1,225 @@
+//! Pools over several devices, each of which loses its power when it will, or not at all.
+
+use std::sync::{Arc, Mutex};
+
+use host::Cpu;
+use pm::{Counts, Error, Mechanism, Options, Pool, Synchronise, Thread, Watch};
+use sim::Time;
+
+use super::common::Bench;
+use super::{any_time, cases, layout, Case, On, NAME, PLACE, WINDOW};
+
+fn over(devices: usize, seed: u64) -> impl Iterator<Item = Case> {
+    cases(seed, 8).map(move |case| Case {
+        on: On::Near,
+        devices,
+        ..case
+    })
+}
+
+fn some(devices: usize, cuts: usize) {
+    for case in over(devices, 5) {
+        any_time(case, cuts);
+    }
+}
+
+/// Those of `crates/crash` have many more.
+#[test]
+fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
+    some(2, 6);
+    some(4, 2);
+}
+
+#[test]
+fn so_do_those_of_devices_that_the_host_synchronises() {
+    let kinds = [Mechanism::Undo, Mechanism::Checkpoint];
+    let cases = over(2, 6).filter(|c| c.offloaded && kinds.contains(&c.mechanism));
+    for case in cases {
+        let synchronise = Synchronise::Host;
+        any_time(
+            Case {
+                synchronise,
+                ..case
+            },
+            6,
+        );
+    }
+}
+
+/// Bytes of the pool that are on one device, before the other one has as many.
+const STRIPE: u64 = 4096;
+/// What a transaction leaves.
+const NEW: u64 = 0x5EED;
+
+/// What a transaction does.
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// It stores in one stripe of an object.
+    One,
+    /// It stores in two of them, which are on two devices.
+    Both,
+    /// It makes an object of two stripes, and fills this one of them, which needs no record.
+    Fresh(u64),
+}
+
+/// A pool over two devices, with an object in two stripes.
+struct Two {
+    bench: Bench,
+    cpu: Cpu,
+    options: Options,
+    pool: Pool,
+    object: u64,
+    /// When each part of what is there for crash consistency had ended.
+    ends: Arc<Mutex<Vec<Time>>>,
+}
+
+impl Two {
+    fn new(mechanism: Mechanism) -> Two {
+        let bench = Bench::near(2);
+        let cpu = bench.shared.cpu(0);
+        let ends = Arc::<Mutex<Vec<Time>>>::default();
+        let heard = ends.clone();
+        let watch: Watch = Arc::new(move |_, _, end| heard.lock().unwrap().push(end));
+        let options = Options {
+            watch: Some(watch),
+            ..bench.options(true)
+        };
+        let layout = layout(mechanism);
+        let pool = Pool::create(&cpu, vec![0, 1], PLACE, 2 * WINDOW, &layout, &options).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        let object = thread.run(|tx| {
+            let object = tx.alloc_bytes(2 * STRIPE)?.offset();
+            tx.write(object, &[0; 2 * STRIPE as usize])?;
+            Ok::<_, Error>(object)
+        });
+        thread.finish().unwrap();
+        drop(thread);
+        ends.lock().unwrap().clear();
+        Two {
+            bench,
+            cpu,
+            options,
+            pool,
+            object: object.unwrap(),
+            ends,
+        }
+    }
+
+    fn change(&self, thread: &mut Thread, change: Change) -> pm::Result<()> {
+        let new = NEW.to_le_bytes().repeat(STRIPE as usize / 8);
+        thread.run(|tx| {
+            let (at, stripes, bytes) = match change {
+                Change::One => (self.object, 0..1, 8),
+                Change::Both => (self.object, 0..2, 8),
+                Change::Fresh(n) => (tx.alloc_bytes(2 * STRIPE)?.offset(), n..n + 1, new.len()),
+            };
+            for stripe in stripes {
+                tx.write(at + stripe * STRIPE, &new[..bytes])?;
+            }
+            Ok(())
+        })
+    }
+
+    /// What a transaction costs.
+    fn counts(mechanism: Mechanism, change: Change) -> Counts {
+        let two = Two::new(mechanism);
+        let mut thread = two.pool.thread(&two.cpu).unwrap();
+        two.change(&mut thread, change).unwrap();
+        thread.counts()
+    }
+
+    /// Whether the transaction is there after a loss of power, or what is wrong.
+    fn is_there(&self, change: Change) -> Result<bool, String> {
+        let text = |error: Error| error.to_string();
+        let open = Pool::open(&self.cpu, vec![0, 1], PLACE, NAME, &self.options);
+        let pool = open.map_err(text)?;
+        let mut thread = pool.thread(&self.cpu).map_err(text)?;
+        let mut word = |at: u64| {
+            let mut word = [0; 8];
+            thread.read(at, &mut word).map_err(text)?;
+            Ok::<_, String>(u64::from_le_bytes(word) == NEW)
+        };
+        let objects = pool.check(&self.cpu).map_err(text)?.objects;
+        let new = objects.iter().find(|(at, _)| *at != self.object);
+        let parts = match (change, new) {
+            (Change::One, _) => vec![word(self.object)?],
+            (Change::Both, _) => vec![word(self.object)?, word(self.object + STRIPE)?],
+            (Change::Fresh(_), None) => vec![false],
+            (Change::Fresh(n), Some((at, _))) => {
+                let words = (0..STRIPE).step_by(8).map(|w| word(at + n * STRIPE + w));
+                std::iter::once(Ok(true))
+                    .chain(words)
+                    .collect::<Result<_, _>>()?
+            }
+        };
+        match parts.iter().filter(|part| **part).count() {
+            0 => Ok(false),
+            n if n == parts.len() => Ok(true),
+            n => Err(format!("{n} parts of {} are there", parts.len())),
+        }
+    }
+}
+
+/// One device loses its power with the host, the other one takes all that was sent to it: at each moment of a transaction at which something
+/// had been sent, or was proven.
+fn one_is_lost(mechanism: Mechanism, change: Change) {
+    let ends = {
+        let two = Two::new(mechanism);
+        let mut thread = two.pool.thread(&two.cpu).unwrap();
+        two.change(&mut thread, change).unwrap();
+        let ends = two.ends.lock().unwrap();
+        ends.clone()
+    };
+    let mut outcomes = [0; 2];
+    for end in &ends {
+        for lost in 0..2 {
+            let two = Two::new(mechanism);
+            let mut thread = two.pool.thread(&two.cpu).unwrap();
+            let at = Time(end.0 + 1);
+            two.bench.shared.with(|m| m.cut_at(Some(at)));
+            let returned = two.change(&mut thread, change).is_ok();
+            drop(thread);
+            let mut later = [Time::MAX; 2];
+            later[lost] = Time::ZERO;
+            two.bench.shared.with(|m| m.crash_apart(&later)).unwrap();
+            two.bench.restart();
+            let there = two.is_there(change);
+            let case = format!("{mechanism:?}, {change:?}, device {lost} fails at {at}");
+            let there = there.unwrap_or_else(|why| panic!("{case}: {why}"));
+            assert!(there || !returned, "{case}: it had returned");
+            outcomes[usize::from(there)] += 1;
+        }
+    }
+    println!("{mechanism:?}, {change:?}: {outcomes:?}");
+    assert!(outcomes.iter().all(|n| *n > 0), "{outcomes:?}");
+}
+
+/// A new object's stripes are on two devices, of which one has all records of the transaction: what it costs to store on that one, and more
+/// on the other one.
+fn fresh(mechanism: Mechanism, costs: impl Fn(&Counts) -> u64) -> [u64; 2] {
+    let mut all = [0, 1].map(|n| costs(&Two::counts(mechanism, Change::Fresh(n))));
+    all.sort_unstable();
+    all
+}
+
+/// One device's commit of redo records commits those of all, so it is sent when all have theirs, and what was stored in place.
+#[test]
+fn redo_waits_for_all_devices_before_one_commits() {
+    for change in [Change::Both, Change::Fresh(0), Change::Fresh(1)] {
+        one_is_lost(Mechanism::Redo, change);
+    }
+    let fences = |counts: &Counts| counts.fences;
+    let stored = |change| fences(&Two::counts(Mechanism::Redo, change));
+    assert_eq!([Change::One, Change::Both].map(stored), [1, 2]);
+    assert_eq!(fresh(Mechanism::Redo, fences), [1, 2]);
+}
+
+/// Its stores are part of the transaction as records are.
+#[test]
+fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
+    for change in [Change::Fresh(0), Change::Fresh(1)] {
+        one_is_lost(Mechanism::Undo, change);
+    }
+    let commits = |counts: &Counts| counts.commands - counts.records;
+    assert_eq!(fresh(Mechanism::Undo, commits), [1, 2]);
+}
