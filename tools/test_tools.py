@@ -127,7 +127,7 @@ def test_counts():
 
 def test_steps_that_there_are_none_of_are_an_error(monkeypatch, capsys):
     ran = []
-    monkeypatch.setattr(check, "run", lambda step, total: ran.append(step.name))
+    monkeypatch.setattr(check, "run", lambda step, scope, total: ran.append(step.name))
     for words in (["nosuchstep"], ["ruff", "nosuchstep"]):
         monkeypatch.setattr("sys.argv", ["check.py", "test", *words])
         with pytest.raises(

@@ -16,8 +16,8 @@ def env(masters, slaves, granule, size, mux):
     [
         (3, 2, 8192, 1),
         pytest.param(4, 4, 4096, 4, marks=pytest.mark.slow),
-        pytest.param(1, 4, 4096, 4, marks=pytest.mark.slow),
-        pytest.param(2, 1, 4096, 4, marks=pytest.mark.slow),
+        pytest.param(1, 4, 4096, 4, marks=pytest.mark.long),
+        pytest.param(2, 1, 4096, 4, marks=pytest.mark.long),
     ],
 )
 def test_xbar(masters, slaves, granule, order_bits):
@@ -34,7 +34,9 @@ def test_xbar(masters, slaves, granule, order_bits):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("masters", [1, 3, 4])
+@pytest.mark.parametrize(
+    "masters", [pytest.param(1, marks=pytest.mark.long), 3, pytest.param(4, marks=pytest.mark.long)]
+)
 def test_mux(masters):
     simulate(
         "axi_tb",
@@ -47,7 +49,7 @@ def test_mux(masters):
 
 
 @pytest.mark.parametrize(
-    ("n", "beats"), [(2, 1), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(1, 1), (4, 16), (2, 64)])]
+    ("n", "beats"), [(2, 1), *(pytest.param(*p, marks=pytest.mark.long) for p in [(1, 1), (4, 16), (2, 64)])]
 )
 def test_xbar_throughput(n, beats):
     simulate(
@@ -65,7 +67,7 @@ def test_fill():
     simulate("axi_fill_tb", "cocotb_axi_fill", filelists=LIB, extra_sources=["axi_fill_tb.sv"])
 
 
-@pytest.mark.parametrize("kind", [pytest.param(0, marks=pytest.mark.slow), pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.parametrize("kind", [pytest.param(0, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.long), 2])
 def test_fabric(kind):
     """Eight masters on a multiplexer, on two stages of them, on a crossbar behind them; few IDs at the memories."""
     simulate(

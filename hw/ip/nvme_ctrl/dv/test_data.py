@@ -83,7 +83,7 @@ def test_data():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("channels", "granule"), [(1, 4096), (4, 16384)])
+@pytest.mark.parametrize(("channels", "granule"), [pytest.param(1, 4096, marks=pytest.mark.long), (4, 16384)])
 def test_data_shapes_sample(channels, granule):
     run("admin_buffer,largest_transfers", channels, granule)
     run("sgl_mix", channels, granule, module="cocotb_data_sgl")
