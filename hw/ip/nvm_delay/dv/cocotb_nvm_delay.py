@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import cocotb
@@ -612,7 +613,7 @@ async def gated_clock(dut):
     assert got["write"]["sum"] == sum(x.latency for x in b.writes)
 
 
-@cocotb.test(skip=not LONG)
+@cocotb.test(skip="SLOW" not in os.environ)
 async def long_delays(dut):
     """1 ms and the longest delay there is, to the cycle; more saturates."""
     b = await bench(dut)
@@ -631,7 +632,7 @@ async def long_delays(dut):
         assert cycles <= write.offered[0] - write.received <= cycles + 1
 
 
-@cocotb.test(skip=not LONG)
+@cocotb.test(skip="SLOW" not in os.environ)
 async def random_traffic_long(dut):
     """Random traffic at many operating points."""
     b = await bench(dut)

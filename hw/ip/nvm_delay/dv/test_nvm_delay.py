@@ -41,7 +41,7 @@ def test_counters():
     simulate("nvm_delay_stats", "cocotb_nvm_delay_stats", filelists=LISTS)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_long():
     """Millisecond delays and long random traffic."""
     simulate(
@@ -49,7 +49,7 @@ def test_long():
         "cocotb_nvm_delay",
         filelists=LISTS,
         parameters=NARROW,
-        env={"NEARSIDE_LONG": "1"},
+        env={"SLOW": "1"},
         testcase="long_delays,random_traffic_long",
     )
 
