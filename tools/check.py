@@ -37,7 +37,7 @@ SHARED = threading.Lock()  # around what steps print and count
 CLIPPY = (85, 95)
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
-# The tests that `make test-all` runs with every clock running, too; `make test` has test_gates_cannot_be_observed.
+# The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
 # The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
@@ -153,7 +153,9 @@ def test_steps(scope: str) -> list[Step]:
         free = (("CLOCK_GATE_BYPASS", "1"),)
         command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
         steps.append(Step("free clocks", command, counted=True, env=free))
+    if everything:
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
+    if scope == "all":
         sample = python("guest.py", "test", "--engine", "rtl", "--task", "first")
         steps.append(Step("guest on rtl", sample, counted=True))
     if everything and (ROOT / "python" / "nearside").is_dir():

@@ -257,7 +257,7 @@ mod sampled {
     fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
         let campaign = Campaign {
             workload: "btree".into(),
-            transactions: 3,
+            transactions: 2,
             ..several(Mechanism::Undo, By::Device, 2, "commands")
         };
         let rig = rig(By::Device);

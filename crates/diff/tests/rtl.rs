@@ -111,13 +111,6 @@ fn tables() -> Design {
 }
 
 #[test]
-#[ignore = "long: builds a device of its own"]
-fn engines_of_tables_do_what_those_of_the_rtl_do() {
-    let campaign = campaign(from_env("DIFF_COMMANDS", 500));
-    check(&run_of(&tables(), [Engine::Rtl, Engine::Fast], &campaign));
-}
-
-#[test]
 fn what_engines_of_tables_do_does_not_depend_on_time() {
     let report = run_of(&tables(), [Engine::Fast; 2], &campaign(10_000));
     check(&report);
@@ -180,4 +173,15 @@ fn a_difference_is_found_and_made_short() {
     };
     let again = diff::run(&mut make, &shape, &replay, &mut |_, _| true).unwrap();
     assert_eq!(again.failure.unwrap().what, failure.what);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "builds a device of its own"]
+    fn engines_of_tables_do_what_those_of_the_rtl_do() {
+        let campaign = campaign(from_env("DIFF_COMMANDS", 500));
+        check(&run_of(&tables(), [Engine::Rtl, Engine::Fast], &campaign));
+    }
 }

@@ -33,12 +33,6 @@ fn fuzz() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn four_channels() {
-    builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
-}
-
-#[test]
-#[ignore = "compiles a device of its own"]
 fn engines() {
     builds(common::design("engines"));
 }
@@ -98,6 +92,12 @@ mod long {
             ..config.clone()
         };
         assert_eq!(running.bitstream(), config.bitstream());
+    }
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn four_channels() {
+        builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
     }
 
     #[test]

@@ -15,11 +15,6 @@ mod sampled {
     use super::*;
 
     #[test]
-    fn four_channels() {
-        pages_with_channels(4);
-    }
-
-    #[test]
     fn comes_up() {
         let mut b = bench();
         let cap = u64::from_le_bytes(b.read(Bar::Nvme, 0, 8).unwrap().try_into().unwrap());
@@ -122,4 +117,9 @@ fn pages_with_channels(channels: u32) {
 #[test]
 fn one_channel() {
     pages_with_channels(1);
+}
+
+#[test]
+fn four_channels() {
+    pages_with_channels(4);
 }

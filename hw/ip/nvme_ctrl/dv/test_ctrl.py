@@ -19,7 +19,7 @@ def test_ctrl_io_quick():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase=QUICK, **SOURCES)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_gates_cannot_be_observed(monkeypatch):
     """Tests end at the same time whether the clock stops while the controller rests or not."""
     ends = []

@@ -53,13 +53,6 @@ def test_data_atomic_quick():
     )
 
 
-@pytest.mark.slow
-def test_data_slow_media_sample():
-    """The sizes that slow media take, with what takes little simulation."""
-    run("granule_edges,deep_writes,deep_reads", **SLOW_MEDIA)
-    run("failing_writes,quiesced", module="cocotb_data_atomic", **SLOW_MEDIA)
-
-
 @pytest.mark.long
 def test_data_slow_media():
     """The sizes that slow media take."""
@@ -80,13 +73,6 @@ def test_data_atomic():
 @pytest.mark.slow
 def test_data():
     run(LONG)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("channels", "granule"), [pytest.param(1, 4096, marks=pytest.mark.long), (4, 16384)])
-def test_data_shapes_sample(channels, granule):
-    run("admin_buffer,largest_transfers", channels, granule)
-    run("sgl_mix", channels, granule, module="cocotb_data_sgl")
 
 
 @pytest.mark.long

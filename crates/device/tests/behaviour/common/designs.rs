@@ -66,32 +66,21 @@ pub fn copy_alone() -> Design {
     two_memories_and(&engine("copy0", "copy"))
 }
 
-/// The engines of `designs/sort.toml` on a small device, each within the second namespace and the local memory. What stands behind
-/// that namespace is nobody's.
+/// The engines of tables on a small device, each within the second namespace and the local memory. What stands behind that namespace
+/// is nobody's.
 pub fn tables() -> Design {
-    tables_of(
-        "tables",
-        &[
-            ("sorter0", "sorter"),
-            ("shuffle0", "row_shuffle"),
-            ("decode0", "dict_decode"),
-        ],
-    )
-}
-
-/// The same with the pipeline alone.
-pub fn lists() -> Design {
-    tables_of("lists", &[("pipeline0", "pipeline")])
-}
-
-fn tables_of(name: &str, engines: &[(&str, &str)]) -> Design {
-    let engines: String = engines
-        .iter()
-        .map(|(name, kind)| engine(name, kind) + "namespaces = [2]\n")
-        .collect();
+    let engines: String = [
+        ("sorter0", "sorter"),
+        ("shuffle0", "row_shuffle"),
+        ("decode0", "dict_decode"),
+        ("pipeline0", "pipeline"),
+    ]
+    .iter()
+    .map(|(name, kind)| engine(name, kind) + "namespaces = [2]\n")
+    .collect();
     let text = format!(
         r#"
-name = "{name}"
+name = "tables"
 clock_mhz = 250
 channels = 2
 granule = "4 KiB"
