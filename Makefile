@@ -37,7 +37,7 @@ check: build ## format, lint, fast tests (under 4 minutes when built)
 test: build peers ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
 
-test-all: build peers ## make test, with long tests of more sizes of the controller
+test-all: build peers ## make test, with long tests: more sizes, more proofs, more of the RTL
 	@$(BIN)/python tools/check.py all $(STEPS)
 
 test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)

@@ -2,7 +2,7 @@
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
 
 `make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs, repetitions
-in a simulation): tests of `make test` again, for other sizes.
+in a simulation) and some steps: CONTRIBUTING.md says what only it has.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
@@ -139,7 +139,7 @@ def test_steps(scope: str) -> list[Step]:
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
             if everything:  # what a device does is tested on the fast engine; a sample of it on the RTL, too
                 rtl = (("NEARSIDE_ENGINE", "rtl"),)
-                steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED], counted=True, env=rtl))
+                steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
             # Simulators are single threads: two at a time. In hw/ they share only builds, which are locked;
             # elsewhere a module's tests share devices.
@@ -149,15 +149,15 @@ def test_steps(scope: str) -> list[Step]:
     if everything:  # behaviour is tested on the fast engine, and sampled on the other one
         command = [str(BIN / "pytest"), "tests", "-m", "both", "-n", "2", "--dist", "loadfile"]
         steps.append(Step("pytest tests on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
-    if scope == "all":  # as in an FPGA; a sample, as every block does the same with it
-        free = (("CLOCK_GATE_BYPASS", "1"),)
-        command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
-        steps.append(Step("free clocks", command, counted=True, env=free))
     if everything:
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
     if scope == "all":
         sample = python("guest.py", "test", "--engine", "rtl", "--task", "first")
         steps.append(Step("guest on rtl", sample, counted=True))
+        # As in an FPGA; a sample, as every block does the same with it.
+        free = (("CLOCK_GATE_BYPASS", "1"),)
+        command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
+        steps.append(Step("free clocks", command, counted=True, env=free))
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
         steps.append(Step("claims", [str(BIN / "nearside"), "claim", "run", "--quick", "--simulated"]))

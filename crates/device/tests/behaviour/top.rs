@@ -123,3 +123,13 @@ fn one_channel() {
 fn four_channels() {
     pages_with_channels(4);
 }
+
+mod long {
+    mod sampled {
+        #[test]
+        #[ignore = "compiles a device of its own"]
+        fn four_channels() {
+            crate::top::pages_with_channels(4);
+        }
+    }
+}
