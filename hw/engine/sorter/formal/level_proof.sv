@@ -23,7 +23,8 @@ module level_proof
   input logic                        in_last_i,
   input logic                        in_none_i,
   input logic [Lanes-1:0][Width-1:0] in_row_i,
-  input logic [Nodes-1:0]            room_i
+  input logic [Nodes-1:0]            room_i,
+  input logic [Nodes-1:0]            wants_i
 );
 
   localparam int unsigned PtrBits = unsigned'($clog2(Rows));
@@ -35,7 +36,7 @@ module level_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic [2*Nodes-1:0] room;
+  logic [2*Nodes-1:0] room, wants;
   logic [Nodes-1:0] reserve;
   logic busy, out_valid, out_last, out_none;
   logic [NodeBits-1:0] out_stream;
@@ -52,12 +53,14 @@ module level_proof
     .clear_i,
     .room_o      (room),
     .reserve_i,
+    .wants_o     (wants),
     .in_valid_i,
     .in_stream_i,
     .in_last_i,
     .in_none_i,
     .in_row_i,
     .room_i,
+    .wants_i,
     .reserve_o   (reserve),
     .out_valid_o (out_valid),
     .out_stream_o(out_stream),

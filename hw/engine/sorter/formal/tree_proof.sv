@@ -31,7 +31,7 @@ module tree_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic [Leaves-1:0] room;
+  logic [Leaves-1:0] room, wants;
   logic busy, out_valid, out_last;
 
 
@@ -46,6 +46,7 @@ module tree_proof
     .clear_i,
     .room_o     (room),
     .reserve_i,
+    .wants_o    (wants),
     .in_valid_i,
     .in_leaf_i,
     .in_last_i,

@@ -459,7 +459,7 @@ module sorter_core
   logic [LeafBits:0] wholes, wholes_q;
   logic [31:0] part, part_q;
   rows_t group_rows;
-  logic [Leaves-1:0] leaf_room, leaf_reserve;
+  logic [Leaves-1:0] leaf_room, leaf_reserve, leaf_wants;
   logic leaf_valid, leaf_last, leaf_none;
   logic [LeafBits-1:0] leaf_number;
 
@@ -530,6 +530,7 @@ module sorter_core
     .write_comes_i(!first_pass),
     .taken_o      (taken),
     .room_i       (leaf_room),
+    .wants_i      (leaf_wants),
     .reserve_o    (leaf_reserve),
     .out_valid_o  (leaf_valid),
     .out_leaf_o   (leaf_number),
@@ -548,6 +549,7 @@ module sorter_core
     .clear_i    (merge_over),
     .room_o     (leaf_room),
     .reserve_i  (leaf_reserve),
+    .wants_o    (leaf_wants),
     .in_valid_i (leaf_valid),
     .in_leaf_i  (leaf_number),
     .in_last_i  (leaf_last),

@@ -43,6 +43,7 @@ module sorter_leaves
 
   /// The tree (sorter_tree).
   input  logic [Leaves-1:0]             room_i,
+  input  logic [Leaves-1:0]             wants_i,
   output logic [Leaves-1:0]             reserve_o,
   output logic                          out_valid_o,
   output logic [LeafBits-1:0]           out_leaf_o,
@@ -51,7 +52,7 @@ module sorter_leaves
   output logic [Lanes-1:0][Width-1:0]   out_row_o
 );
 
-  logic [Leaves-1:0] ready, gnt;
+  logic [Leaves-1:0] ready, wanted, gnt;
   logic [LeafBits-1:0] leaf;
   logic any;
   logic [Leaves-1:0][31:0] left_q;
@@ -91,12 +92,14 @@ module sorter_leaves
     end
   end
 
+  assign wanted = ready & wants_i;
+
   ns_rr_arbiter #(
     .N(Leaves)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (ready),
+    .req_i  ((wanted != '0) ? wanted : ready),
     .next_i (1'b1),
     .gnt_o  (gnt),
     .idx_o  (leaf),

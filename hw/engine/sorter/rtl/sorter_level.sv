@@ -4,6 +4,9 @@
 // above, takes its turn. So a tree's level costs as much as a single node, and gives the full rate however the records
 // are spread: also when all of them come through one node.
 //
+// Nodes whose rows are wanted soon go first. Else, when all records come through one node, the result would wait until the buffers of all
+// others are full.
+//
 // A stream's last row is marked. A stream without rows is a single mark, `none`. After their streams' ends nodes rest until `clear_i`.
 `include "ns_assert.svh"
 
@@ -29,6 +32,8 @@ module sorter_level
   output logic [2*Nodes-1:0]          room_o,
   /// this room is taken, by the row of this stream that comes some cycles later.
   input  logic [2*Nodes-1:0]          reserve_i,
+  /// From registers: a stream's rows are wanted soon.
+  output logic [2*Nodes-1:0]          wants_o,
   input  logic                        in_valid_i,
   input  logic [NodeBits:0]           in_stream_i,
   input  logic                        in_last_i,
@@ -37,6 +42,7 @@ module sorter_level
 
   /// To above, one stream a node.
   input  logic [Nodes-1:0]            room_i,
+  input  logic [Nodes-1:0]            wants_i,
   output logic [Nodes-1:0]            reserve_o,
   output logic                        out_valid_o,
   output logic [NodeBits-1:0]         out_stream_o,
@@ -57,12 +63,15 @@ module sorter_level
   logic [Nodes-1:0][1:0] end_q;
   logic [Nodes-1:0][LaneBits-1:0] taken_q;  // of the present row of the first stream
   logic [Nodes-1:0] over_q;
+  logic [Nodes-1:0][1:0] last_q;  // the streams that it released a row of, the last time
+  logic [Nodes-1:0][1:0] again_q;  // how often one after another
+  logic [Nodes-1:0][1:0] wants_q;
 
   // ---------------------------------------------------------------- who may go
 
   logic pick_q;  // a step is being taken
   logic [NodeBits-1:0] node_q, node;
-  logic [Nodes-1:0] ready, gnt;
+  logic [Nodes-1:0] ready, wanted, gnt;
   logic any;
 
   // What a step that is being taken will leave is not known yet: a row less of both streams at most, and one row less together.
@@ -79,12 +88,14 @@ module sorter_level
     assign ready[n] = !over_q[n] && room_i[n] && here == '1 && (!stepping || !whole || left > (CountBits + 1)'(1));
   end
 
+  assign wanted = ready & wants_i;
+
   ns_rr_arbiter #(
     .N(Nodes)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (ready),
+    .req_i  ((wanted != '0) ? wanted : ready),
     .next_i (1'b1),
     .gnt_o  (gnt),
     .idx_o  (node),
@@ -162,11 +173,16 @@ module sorter_level
   assign last = ends == '1 && left == '0;
 
   for (genvar n = 0; n < Nodes; n++) begin : gen_state
-    logic [1:0] arrives, releases;
+    logic [1:0] arrives, releases, low, source;
+    // Both, unless four rows in succession came from one of them, or the first one did.
+    assign source = (again_q[n] == '1) ? last_q[n] : '1;
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       assign arrives[s] = in_valid_i && in_stream_i == (NodeBits + 1)'(2 * n + s);
       assign releases[s] = release_row[s] && node_q == NodeBits'(n);
       assign room_o[2*n+s] = free_q[n][s] != '0;
+      assign wants_o[2*n+s] = wants_q[n][s];
+      // A node that is wanted goes on with three rows of each stream; those that it takes rows of, or will, are to be full.
+      assign low[s] = free_q[n][s] > count_t'(Rows - 3);
       always_ff @(posedge clk_i or negedge rst_ni) begin
         if (!rst_ni) begin
           count_q[n][s] <= '0;
@@ -193,13 +209,27 @@ module sorter_level
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         taken_q[n] <= '0;
-        over_q[n]  <= 1'b0;
+        over_q[n] <= 1'b0;
+        last_q[n] <= '0;
+        again_q[n] <= '1;
+        wants_q[n] <= '0;
       end else if (clear_i) begin
         taken_q[n] <= '0;
-        over_q[n]  <= 1'b0;
-      end else if (pick_q && node_q == NodeBits'(n)) begin
-        if (!empty) taken_q[n] <= taken;
-        if (last) over_q[n] <= 1'b1;
+        over_q[n] <= 1'b0;
+        last_q[n] <= '0;
+        again_q[n] <= '1;
+        wants_q[n] <= '0;
+      end else begin
+        wants_q[n] <= wants_i[n] ? low | source | {end_q[n][0], end_q[n][1]} : '0;
+        if (pick_q && node_q == NodeBits'(n)) begin
+          if (!empty) taken_q[n] <= taken;
+          if (last) over_q[n] <= 1'b1;
+          if (release_row != '0) begin
+            last_q[n] <= release_row;
+            if (release_row != last_q[n]) again_q[n] <= (last_q[n] == '0) ? '1 : '0;
+            else if (again_q[n] != '1) again_q[n] <= again_q[n] + 1'b1;
+          end
+        end
       end
     end
   end

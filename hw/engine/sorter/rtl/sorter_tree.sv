@@ -26,6 +26,8 @@ module sorter_tree
   /// Leaves: there is room for a row; it is taken; the row that has taken it.
   output logic [Leaves-1:0]           room_o,
   input  logic [Leaves-1:0]           reserve_i,
+  /// From registers: rows of these leaves are wanted soon.
+  output logic [Leaves-1:0]           wants_o,
   input  logic                        in_valid_i,
   input  logic [LeafBits-1:0]         in_leaf_i,
   /// The leaf's last one.
@@ -45,7 +47,7 @@ module sorter_tree
   localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
 
   // Between levels: 2**d streams into level d-1, Leaves into the last one.
-  logic [LeafBits:0][Leaves-1:0] room, reserve;
+  logic [LeafBits:0][Leaves-1:0] room, reserve, wants;
   logic [LeafBits:0] valid, last, none;
   logic [LeafBits:0][LeafBits-1:0] stream;
   logic [LeafBits:0][Lanes-1:0][Width-1:0] row;
@@ -55,7 +57,7 @@ module sorter_tree
     localparam int unsigned Nodes = 1 << d;
     localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes);
     logic [NodeBits-1:0] out_stream;
-    logic [2*Nodes-1:0] room_below;
+    logic [2*Nodes-1:0] room_below, wants_below;
     logic [Nodes-1:0] reserve_above;
 
     sorter_level #(
@@ -69,12 +71,14 @@ module sorter_tree
       .clear_i,
       .room_o      (room_below),
       .reserve_i   (reserve[d+1][2*Nodes-1:0]),
+      .wants_o     (wants_below),
       .in_valid_i  (valid[d+1]),
       .in_stream_i ((NodeBits + 1)'(stream[d+1])),
       .in_last_i   (last[d+1]),
       .in_none_i   (none[d+1]),
       .in_row_i    (row[d+1]),
       .room_i      (room[d][Nodes-1:0]),
+      .wants_i     (wants[d][Nodes-1:0]),
       .reserve_o   (reserve_above),
       .out_valid_o (valid[d]),
       .out_stream_o(out_stream),
@@ -84,11 +88,13 @@ module sorter_tree
     );
 
     assign room[d+1] = Leaves'(room_below);
+    assign wants[d+1] = Leaves'(wants_below);
     assign reserve[d] = Leaves'(reserve_above);
     assign stream[d] = LeafBits'(out_stream);
   end
 
   assign room_o = room[LeafBits];
+  assign wants_o = wants[LeafBits];
   assign reserve[LeafBits] = reserve_i;
   assign valid[LeafBits] = in_valid_i;
   assign stream[LeafBits] = in_leaf_i;
@@ -102,6 +108,7 @@ module sorter_tree
   logic out_fire;
 
   assign room[0] = Leaves'(free_q != '0);
+  assign wants[0] = Leaves'(1);
   assign out_fire = out_valid_o && out_ready_i;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) free_q <= QueueBits'(Queue);
