@@ -65,6 +65,7 @@ module sorter_level
   logic [Nodes-1:0] over_q;
   logic [Nodes-1:0][1:0] last_q;  // the streams that it released a row of, the last time
   logic [Nodes-1:0][1:0] again_q;  // how often one after another
+  logic [Nodes-1:0] both_q;  // they take turns
   logic [Nodes-1:0][1:0] wants_q;
 
   // ---------------------------------------------------------------- who may go
@@ -174,8 +175,8 @@ module sorter_level
 
   for (genvar n = 0; n < Nodes; n++) begin : gen_state
     logic [1:0] arrives, releases, low, source;
-    // Both, unless four rows in succession came from one of them, or the first one did.
-    assign source = (again_q[n] == '1) ? last_q[n] : '1;
+    // Both, unless five rows in succession came from one of them; and then the other one, when its turn has come.
+    assign source = both_q[n] ? '1 : last_q[n];
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       assign arrives[s] = in_valid_i && in_stream_i == (NodeBits + 1)'(2 * n + s);
       assign releases[s] = release_row[s] && node_q == NodeBits'(n);
@@ -212,12 +213,14 @@ module sorter_level
         over_q[n] <= 1'b0;
         last_q[n] <= '0;
         again_q[n] <= '1;
+        both_q[n] <= 1'b0;
         wants_q[n] <= '0;
       end else if (clear_i) begin
         taken_q[n] <= '0;
         over_q[n] <= 1'b0;
         last_q[n] <= '0;
         again_q[n] <= '1;
+        both_q[n] <= 1'b0;
         wants_q[n] <= '0;
       end else begin
         wants_q[n] <= wants_i[n] ? low | source | {end_q[n][0], end_q[n][1]} : '0;
@@ -226,8 +229,11 @@ module sorter_level
           if (last) over_q[n] <= 1'b1;
           if (release_row != '0) begin
             last_q[n] <= release_row;
-            if (release_row != last_q[n]) again_q[n] <= (last_q[n] == '0) ? '1 : '0;
-            else if (again_q[n] != '1) again_q[n] <= again_q[n] + 1'b1;
+            if (release_row != last_q[n]) begin
+              again_q[n] <= '0;
+              both_q[n]  <= again_q[n] != '1;
+            end else if (again_q[n] != '1) again_q[n] <= again_q[n] + 1'b1;
+            else both_q[n] <= 1'b0;
           end
         end
       end
