@@ -15,6 +15,7 @@ def test_sorter(leaves, run_rows):
     )
 
 
+@pytest.mark.slow
 def test_orders():
     """Runs that are so long that what begins and ends a merge doesn't hide what it loses within."""
     simulate(
