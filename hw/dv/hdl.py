@@ -154,7 +154,11 @@ def _build(
 ) -> Path:
     """The folder of the built model; builds it unless one with the same content is there."""
     digest = hashlib.sha256(repr((top, sorted(parameters.items()), options, sys.version)).encode())
-    for path in [Path(__file__), ROOT / "tools" / "requirements.txt", *files.inputs()]:
+    for path in [
+        Path(__file__),
+        *(ROOT / "tools" / f"{name}.txt" for name in ("requirements", "checks")),
+        *files.inputs(),
+    ]:
         digest.update(f"\0{path.name}\0".encode() + path.read_bytes())
     folder = ROOT / "build" / "dv" / top / digest.hexdigest()[:12]
     folder.mkdir(parents=True, exist_ok=True)

@@ -51,9 +51,14 @@ class Bench:
 def run(
     design: Design, targets: list[tuple[str, float]], samples: int, seed: int, progress: BuildProgress | None = None
 ) -> list[dict[str, Any]]:
-    """A row for each target."""
+    """A row for each target; `progress` may raise between two of them."""
     bench = Bench(design, progress)
-    return [bench.measure(kind, target, samples, seed) for kind, target in targets]
+    rows = []
+    for done, (kind, target) in enumerate(targets):
+        if progress:
+            progress("measuring", done, len(targets))
+        rows.append(bench.measure(kind, target, samples, seed))
+    return rows
 
 
 def print_table(rows: list[dict[str, Any]]) -> None:

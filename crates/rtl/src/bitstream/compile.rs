@@ -40,7 +40,12 @@ const VERILATOR_FLAGS: &[&str] = &[
     "--no-timing",
 ];
 /// Most of a compiler's run is the headers: two large files, one for each core, compile in a third of the time of forty, and
-/// sooner than their precompiled header would.
+/// sooner than their precompiled header would. So Verilator writes two that run often, and what runs once, and Verilator's
+/// library, become one each.
+const JOINED: [(&str, &[&str]); 2] = [
+    ("ns_slow", &["VM_CLASSES_SLOW", "VM_SUPPORT_SLOW"]),
+    ("ns_library", &["VM_GLOBAL_FAST"]),
+];
 const WITHOUT_PRECOMPILED_HEADER: [&str; 6] = [
     "-o",
     "Vdut__pch.h.fast.gch",
@@ -392,6 +397,13 @@ impl<'a> Build<'a> {
             "{ global: ns_*; local: *; };\n",
         )?;
         write(&obj.join("ns.mk"), MAKEFILE)?;
+        let classes = obj.join("Vdut_classes.mk");
+        let classes = fs::read_to_string(&classes).map_err(|e| Error::io(&classes, e))?;
+        for (name, lists) in JOINED {
+            let sources = lists.iter().flat_map(|list| sources_in(&classes, list));
+            let includes: String = sources.map(|s| format!("#include \"{s}.cpp\"\n")).collect();
+            write(&obj.join(name).with_extension("cpp"), &includes)?;
+        }
         match training {
             None => self.make(&obj, OPTIMISE, "", false, progress)?,
             Some(training) => {
@@ -474,6 +486,11 @@ impl<'a> Build<'a> {
             .arg(obj)
             .args(["-f", "ns.mk", "-j2", "bitstream.so"])
             .args(WITHOUT_PRECOMPILED_HEADER);
+        for (name, lists) in JOINED {
+            for (n, list) in lists.iter().enumerate() {
+                command.arg(format!("{list}={}", if n == 0 { name } else { "" }));
+            }
+        }
         command.arg(format!("CXX={}", self.cxx));
         command.arg(format!(
             "NS_FLAGS={CXX_FLAGS}{}",
@@ -571,6 +588,16 @@ bitstream.so: ns_shim.o libVdut.a libverilated.a
 \t\t-Wl,-Bsymbolic -Wl,--version-script=ns_symbols.map
 \tmv $@.tmp $@
 ";
+
+/// The names after `LIST += \` in the makefile that Verilator writes, one in a line.
+fn sources_in<'a>(classes: &'a str, list: &str) -> Vec<&'a str> {
+    let start = format!("{list} += \\");
+    let lines = classes.lines().skip_while(|line| *line != start).skip(1);
+    lines
+        .map_while(|line| line.strip_suffix('\\'))
+        .map(str::trim)
+        .collect()
+}
 
 /// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's header.
 fn ports_of(header: &Path) -> Result<String> {
