@@ -23,6 +23,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import sysconfig
@@ -280,13 +281,15 @@ def compiling(wanted: bool) -> Iterator[None]:
     pip(VENV, "maturin", "-c", str(PACKAGE))
     command = [BIN / "maturin", "develop", "--release", "--quiet", "--skip-install"]
     environment = os.environ | {"VIRTUAL_ENV": str(VENV)}
-    run = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    run = subprocess.Popen(command, cwd=ROOT, env=environment, start_new_session=True, **quiet)
     try:
         yield
         say("compiling the Rust crates, which began meanwhile")
         run.wait()
     finally:
-        run.terminate()
+        if run.poll() is None:
+            os.killpg(run.pid, signal.SIGTERM)  # Cargo and the compilers, too
 
 
 def set_up_package() -> None:
