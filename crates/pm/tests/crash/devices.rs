@@ -223,3 +223,11 @@ fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
     let commits = |counts: &Counts| counts.commands - counts.records;
     assert_eq!(fresh(Mechanism::Undo, commits), [1, 2]);
 }
+
+/// The device that switches pages can't know whether copies on another one are there, so the host does.
+#[test]
+fn shadow_waits_for_all_devices_before_one_switches() {
+    for change in [Change::One, Change::Both] {
+        one_is_lost(Mechanism::Shadow, change);
+    }
+}
