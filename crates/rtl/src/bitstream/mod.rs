@@ -2,11 +2,12 @@
 
 mod compile;
 mod filelist;
+mod find;
 mod load;
 
 pub use compile::{
-    compile, compile_trained, digest, find_verilator, repo_root, stderr_progress, BitstreamSpec,
-    Progress, Purpose, Training,
+    compile, compile_trained, digest, stderr_progress, BitstreamSpec, Progress, Purpose, Training,
 };
 pub use filelist::FileList;
+pub use find::{find_verilator, repo_root};
 pub use load::{Bitstream, Dir, Field, Model, Port};
