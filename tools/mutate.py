@@ -46,8 +46,6 @@ BOUND = 0.95
 BESIDE_S = 90  # a differential run of a mutant has so long
 PER_EPISODE = 250  # its commands between fresh devices: settings that make everything slow do not last for all of it
 STAGE_S = 1500  # a test that takes longer hangs: killed
-# Each mutant of the RTL is compiled anew and runs briefly.
-COMPILE = ("crates/rtl/src/bitstream/compile.rs", b'OPTIMISE: &str = "-O2"', b'OPTIMISE: &str = "-O1"')
 RUST = ["sim", "rtl", "driver", "serve", "design", "trace"]
 FAST = ["fast", "nvme"]
 RTL = ["hw/ip/nvme_ctrl/rtl", "hw/ip/nvm_delay/rtl", "hw/lib/rtl", "hw/top/rtl"]
@@ -397,8 +395,6 @@ def prepare(doc: dict) -> None:
             path = TREE / member.name
             content = files.extractfile(member) if member.isfile() else None
             data = content.read() if content else None
-            if member.name == COMPILE[0] and data is not None:
-                data = data.replace(COMPILE[1], COMPILE[2])
             # What has not changed keeps its time, so that nothing is built again for it.
             if member.isdir():
                 path.mkdir(parents=True, exist_ok=True)
