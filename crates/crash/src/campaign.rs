@@ -1,7 +1,5 @@
 //! A campaign: one run, and copies of it that end.
 
-use std::collections::VecDeque;
-use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -9,12 +7,12 @@ use design::Design;
 use device::Factory;
 use host::Probe;
 use pm::{Error, Mechanism, Synchronise};
-use sim::fork::{Fork, Reply, Side};
+use sim::fork::Fork;
 use sim::{Random, Time};
 use workloads::{Contents, Scale, Workload};
 
+use crate::copies::ends;
 use crate::cut::{Cut, Cuts, Later, Pick};
-use crate::end::{end, leak, Outcome};
 use crate::report::{Report, Violation};
 use crate::stage::{By, Stage, Without};
 
@@ -126,80 +124,14 @@ impl Progress {
     }
 }
 
-#[derive(Default)]
-struct Run {
-    cuts: VecDeque<Cut>,
-    pending: VecDeque<(Cut, Fork)>,
-    ended: Vec<(Cut, Outcome)>,
-    jobs: usize,
-    /// This is a copy: what it owes, how it is to end, and lines that have left its cache.
-    copy: Option<(Reply, Cut, u64)>,
-    failed: Option<String>,
-}
-
 type Shared<T> = Arc<Mutex<T>>;
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Run {
-    /// Takes the answer of the oldest copy.
-    fn take(&mut self) {
-        let Some((cut, fork)) = self.pending.pop_front() else {
-            return;
-        };
-        let outcome = match fork.answer() {
-            Ok(bytes) => Outcome::from_bytes(&bytes).ok_or("a copy answers nonsense".to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        let outcome = outcome.unwrap_or_else(|text| Outcome {
-            violation: Some(text),
-            ..Outcome::default()
-        });
-        self.ended.push((cut, outcome));
-    }
-
-    /// When the next copies are to be made, after those that are made now.
-    fn go_on(&mut self, machine: &mut host::Machine) -> Option<Time> {
-        if self.copy.is_some() {
-            return None;
-        }
-        let now = machine.system().now();
-        while let Some(cut) = self.cuts.pop_front() {
-            if cut.first() > now {
-                let next = cut.first();
-                self.cuts.push_front(cut);
-                return Some(next);
-            }
-            while self.pending.len() >= self.jobs.max(1) {
-                self.take();
-            }
-            match Fork::split() {
-                Ok(Side::Original(fork)) => self.pending.push_back((cut, fork)),
-                Ok(Side::Copy(reply)) => {
-                    let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
-                    let leaked = match cut.early {
-                        Some((_, pick)) => leak(machine, |n| pick.has(n)),
-                        None => 0,
-                    };
-                    // Those of others are none of this one's business.
-                    self.pending.drain(..).for_each(|(_, fork)| drop(fork));
-                    self.copy = Some((reply, cut, leaked));
-                    return later;
-                }
-                Err(error) => {
-                    self.failed = Some(error.to_string());
-                    break;
-                }
-            }
-        }
-        Some(Time::MAX)
-    }
-}
-
 /// The transactions of a run; how many of them several devices had a part in. `told` hears of each end, and stops it by answering false.
-fn forward(
+pub(crate) fn forward(
     stage: &Stage,
     campaign: &Campaign,
     progress: &Shared<Progress>,
@@ -276,7 +208,7 @@ fn bytes(longs: impl IntoIterator<Item = u64>) -> Vec<u8> {
 }
 
 /// How often somebody is asked whether to go on, while nothing else happens.
-const LOOK: Duration = Duration::from_millis(5);
+pub(crate) const LOOK: Duration = Duration::from_millis(5);
 
 /// A run of which nothing is left but what it has returned.
 fn aside(
@@ -299,11 +231,10 @@ fn aside(
         }
     });
     let fork = fork.map_err(|e| e.to_string())?;
-    while !fork.is_ready() {
+    while !fork.is_ready(LOOK) {
         if !told() {
             return Err("interrupted".into());
         }
-        std::thread::sleep(LOOK);
     }
     let answer = fork.answer().map_err(|e| e.to_string())?;
     match longs(answer.get(..8).unwrap_or(&[])).first() {
@@ -479,89 +410,6 @@ fn plan(
     }
     cuts.sort_by_key(Cut::first);
     Ok(cuts)
-}
-
-/// Runs forward once, and has a copy end at each cut.
-fn ends(
-    stage: &Stage,
-    campaign: &Campaign,
-    first: &Progress,
-    cuts: Vec<Cut>,
-    told: &mut dyn FnMut(u64) -> bool,
-) -> Result<Vec<(Cut, Outcome)>, String> {
-    let progress = Arc::new(Mutex::new(first.clone()));
-    let run = Arc::new(Mutex::new(Run {
-        cuts: cuts.into(),
-        jobs: campaign.jobs,
-        ..Run::default()
-    }));
-    let next = lock(&run).cuts.front().map(Cut::first);
-    let own = run.clone();
-    let probe: Probe = Box::new(move |machine| lock(&own).go_on(machine));
-    let mut stopped = false;
-    let ran = catch_unwind(AssertUnwindSafe(|| {
-        stage.beside_another(|| {
-            stage.shared.with(|machine| {
-                machine.set_probe(Some(probe));
-                machine.cut_at(next);
-            });
-            let ran = forward(stage, campaign, &progress, &mut || {
-                let run = lock(&run);
-                stopped =
-                    run.copy.is_none() && !told(run.ended.len() as u64) || run.failed.is_some();
-                !stopped
-            });
-            let ran = ran.map(drop);
-            // Cuts behind the last transaction.
-            let rest = lock(&run).cuts.back().map(|cut| cut.at);
-            match (ran, rest) {
-                (Ok(()), Some(rest)) if !stopped => Ok(stage.cpu.sleep_until(rest)?),
-                (ran, _) => ran,
-            }
-        })
-    }));
-    let copy = lock(&run).copy.take();
-    if let Some((reply, cut, leaked)) = copy {
-        let failed = match ran {
-            Ok(Ok(())) | Ok(Err(Error::Host(host::Error::PowerCut(_)))) => None,
-            Ok(Err(error)) => Some(format!("a transaction failed before the cut: {error}")),
-            Err(_) => Some("the program panicked before the cut".into()),
-        };
-        let outcome = catch_unwind(AssertUnwindSafe(|| match failed {
-            None => end(stage, &cut, &lock(&progress).clone(), leaked),
-            violation => Outcome {
-                violation,
-                ..Outcome::default()
-            },
-        }));
-        let outcome = outcome.unwrap_or_else(|_| Outcome {
-            violation: Some("recovery panicked".into()),
-            ..Outcome::default()
-        });
-        reply.send(&outcome.to_bytes());
-    }
-    stage.shared.with(|machine| {
-        machine.set_probe(None);
-        machine.cut_at(None);
-    });
-    let mut run = lock(&run);
-    match ran {
-        Err(panic) => std::panic::resume_unwind(panic),
-        Ok(Err(error)) => return Err(error.to_string()),
-        Ok(Ok(())) => {}
-    }
-    if let Some(error) = run.failed.take() {
-        return Err(error);
-    }
-    while !run.pending.is_empty() && !stopped {
-        run.take();
-        let ended = run.ended.len() as u64;
-        stopped = !told(ended);
-    }
-    match stopped {
-        true => Err("interrupted".into()),
-        false => Ok(std::mem::take(&mut run.ended)),
-    }
 }
 
 /// Runs a campaign on a design's device. `told` hears how many of how many cuts are done, and stops it by answering false.

@@ -3,6 +3,7 @@
 #![warn(missing_docs)]
 
 mod campaign;
+mod copies;
 mod cut;
 mod end;
 mod journal;

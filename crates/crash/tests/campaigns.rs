@@ -274,6 +274,26 @@ mod sampled {
     }
 }
 
+/// A single transaction with thousands of cuts tells how far it is, and hears a stop.
+#[test]
+fn campaigns_stop_within_a_transaction() {
+    let Rig(design, factory) = rig(By::Device);
+    let campaign = Campaign {
+        transactions: 1,
+        ..btree(Mechanism::Undo, By::Device, "all")
+    };
+    let (mut last, mut total) = (0, 0);
+    let mut told = |done, all| {
+        assert!(done >= last, "{last} cuts were done, now {done}");
+        (last, total) = (done, all);
+        done == 0
+    };
+    let error = run(&design, &factory, &campaign, &mut told).unwrap_err();
+    assert_eq!(error, "interrupted");
+    assert!(total > 1000, "{total} cuts");
+    assert!((1..total / 2).contains(&last), "{last} of {total} cuts");
+}
+
 #[test]
 fn what_can_not_be_is_told() {
     let Rig(design, factory) = rig(By::Cpu);

@@ -15,6 +15,7 @@ use std::io::{self, Read, Write};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
@@ -185,10 +186,19 @@ impl Fork {
         }
     }
 
-    /// Whether the copy has answered, or has ended: [`Fork::answer`] does not wait long then.
-    pub fn is_ready(&self) -> bool {
+    /// Whether the copy answers within this time, or has ended: [`Fork::answer`] does not wait long then.
+    pub fn is_ready(&self, within: Duration) -> bool {
         let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
-        !matches!(poll(&mut ready, Some(&Timespec::default())), Ok(0)) || !self.lives()
+        let within = Timespec {
+            tv_sec: within.as_secs() as i64,
+            tv_nsec: within.subsec_nanos().into(),
+        };
+        match poll(&mut ready, Some(&within)) {
+            Ok(0) => !self.lives(),
+            // A signal says nothing of the copy.
+            Err(Errno::INTR) => false,
+            _ => true,
+        }
     }
 
     /// Waits for the copy's end; what its work returned.
@@ -342,7 +352,7 @@ mod tests {
             match Fork::start(&mut work) {
                 Ok(fork) => return fork,
                 Err(ForkError::Shares(_)) => {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) => panic!("{error}"),
             }
@@ -379,15 +389,13 @@ mod tests {
                 Ok(Side::Copy(reply)) if lost => drop(reply),
                 Ok(Side::Copy(reply)) => reply.send(b"the copy"),
                 Err(ForkError::Shares(_)) => {
-                    std::thread::sleep(std::time::Duration::from_millis(1));
+                    std::thread::sleep(Duration::from_millis(1));
                 }
                 Err(error) => panic!("{error}"),
             }
         };
         let fork = split(false);
-        while !fork.is_ready() {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        while !fork.is_ready(Duration::from_millis(1)) {}
         assert_eq!(fork.answer().unwrap(), b"the copy");
         let error = split(true).answer().unwrap_err().to_string();
         assert!(error.contains("status 1"), "{error}");
