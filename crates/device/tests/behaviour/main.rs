@@ -7,6 +7,7 @@ mod admin;
 mod blocks;
 mod calibration;
 mod engines;
+mod file_system;
 mod fills;
 mod memories;
 mod namespaces;
