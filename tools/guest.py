@@ -47,7 +47,7 @@ MODULES = ["raid1"]
 KIT_VERSION = 4
 MEMORY = "256M"
 BOOT_LIMIT_S = 600
-DESIGN = "namespaces"
+DESIGN = "guest"
 MEDIA_BYTES = 1 << 30  # the design's
 DISK_BYTES = 960 << 20  # the design's first namespace
 # The limits that the kernel has by itself. All parts of a large discard wait together, so what counts is the whole.

@@ -163,7 +163,8 @@ impl std::str::FromStr for Synchronise {
 /// How a pool is used: chosen each time it is created or opened.
 #[derive(Clone)]
 pub struct Options {
-    /// What a fence waits for.
+    /// What a fence waits for. Where writes are posted only [`Fence::ReadBack`] makes a commit durable; with any other one engines of
+    /// several devices may even come to different transactions after a loss of power.
     pub fence: Fence,
     /// The engine that the mechanism is offloaded to, of the pool's first device; without one the CPU does it.
     pub engine: Option<Arc<Engine>>,

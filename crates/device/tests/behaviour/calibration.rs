@@ -92,7 +92,7 @@ fn so_it_does_in_other_designs_and_at_other_clocks() {
         let design = designs::design("default").with_values(values).unwrap();
         check(&design, false, READ_NS);
     }
-    for name in ["engines", "namespaces"] {
+    for name in ["engines", "guest"] {
         check(&designs::design(name), false, READ_NS);
     }
 }
