@@ -58,6 +58,20 @@ fn word(bytes: &[u8], at: u64) -> u32 {
     u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
 }
 
+fn long(bytes: &[u8], low: u64, high: u64) -> u64 {
+    u64::from(word(bytes, high)) << 32 | u64::from(word(bytes, low))
+}
+
+/// What any line that was read says of all lines, a bit each: it is busy.
+pub fn busy_lines(bytes: &[u8; COMMAND]) -> u64 {
+    long(bytes, line::BUSY_LO, line::BUSY_HI)
+}
+
+/// And whether its last command has ended with return value 0.
+pub fn succeeded_lines(bytes: &[u8; COMMAND]) -> u64 {
+    long(bytes, line::SUCCEEDED_LO, line::SUCCEEDED_HI)
+}
+
 /// The store that is a command with these arguments, up to 7.
 pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     if arguments.len() > MOST_ARGUMENTS {
@@ -91,8 +105,7 @@ pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<Ended>> {
     }
     Ok(Some(Ended {
         result: word(bytes, line::RESULT),
-        value: u64::from(word(bytes, line::VALUE_HI)) << 32
-            | u64::from(word(bytes, line::VALUE_LO)),
+        value: long(bytes, line::VALUE_LO, line::VALUE_HI),
     }))
 }
 
@@ -183,13 +196,6 @@ impl CommandPage {
 
     /// A bit for each line: it is free.
     fn idle_lines<H: Host>(&self, host: &mut H) -> Result<u64> {
-        let mut page = [0; COMMAND * LINE_COUNT as usize];
-        host.read(Bar::Control, self.base, &mut page)?;
-        let lines = page.chunks_exact(COMMAND).enumerate();
-        Ok(lines.fold(0, |free, (n, bytes)| {
-            let mut own = [0; COMMAND];
-            own.copy_from_slice(bytes);
-            free | u64::from(!is_busy(&own)) << n
-        }))
+        Ok(!busy_lines(&self.status(host, 0)?))
     }
 }

@@ -10,12 +10,9 @@ use spec::regs::command_page::LINE_STRIDE;
 
 use crate::{Error, Result};
 
-/// How many lines are looked at when none is known to be free: their loads are under way together.
-const LOOK: usize = 12;
-/// How many are asked for ahead: some fill buffers are left for others. And how long it takes until what they bring is surely there.
-const AHEAD: usize = 8;
+/// How long it takes until the answer to a look ahead is surely there.
 const THERE: Time = Time::us(1);
-/// With fewer free lines than this, what was asked for ahead is waited for.
+/// With fewer free lines than this, it is waited for.
 const FEW: usize = 16;
 /// How long a CPU pauses between two looks at a command.
 const PAUSE: Time = Time::ns(500);
@@ -47,9 +44,16 @@ struct State {
     count: u64,
     /// Commands that were refused, and nobody has been told.
     refused: Vec<(Command, Results)>,
-    /// Lines that are being looked at ahead, and since when.
-    asked: Vec<(Submitted, Pending)>,
+    /// A look ahead, and since when.
+    asked: Option<Look>,
     since: Time,
+}
+
+/// A load of a line, which tells of all lines, on its way; and the commands that were on the page before it.
+#[derive(Debug)]
+struct Look {
+    commands: Vec<Submitted>,
+    load: Pending,
 }
 
 /// An engine's command page in BAR4, of which this is the only user. Programs of several CPUs share it.
@@ -73,7 +77,7 @@ impl Engine {
                 lines: [Line::Unknown; COMMANDS],
                 count: 0,
                 refused: Vec::new(),
-                asked: Vec::new(),
+                asked: None,
                 since: Time::ZERO,
             }),
         }
@@ -148,7 +152,7 @@ impl Engine {
         let mut state = self.state();
         state.lines.fill(Line::Unknown);
         state.refused.clear();
-        state.asked.clear();
+        state.asked = None;
     }
 
     /// A free line, and the number of its command.
@@ -182,11 +186,11 @@ impl Engine {
         Ok(submitted)
     }
 
-    /// The oldest commands that may not have ended, and lines of which nothing is known.
-    fn oldest(&self, most: usize) -> Vec<Submitted> {
+    /// The commands that may not have ended, and lines of which nothing is known.
+    fn open(&self) -> Vec<Submitted> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
-        let busy = lines.filter_map(|(line, what)| match what {
+        let open = lines.filter_map(|(line, what)| match what {
             Line::Unknown => Some(Submitted { line, number: 0 }),
             Line::Busy(number, _) => Some(Submitted {
                 line,
@@ -194,30 +198,24 @@ impl Engine {
             }),
             Line::Free | Line::Reserved => None,
         });
-        let mut oldest: Vec<Submitted> = busy.collect();
-        oldest.sort_unstable_by_key(|s| (s.number, s.line));
-        oldest.truncate(most);
-        oldest
+        open.collect()
     }
 
-    /// Starts looking at these lines.
-    fn ask(&self, cpu: &Cpu, lines: Vec<Submitted>) -> Result<Vec<(Submitted, Pending)>> {
+    /// Starts looking at all of these.
+    fn ask(&self, cpu: &Cpu) -> Result<Look> {
+        let commands = self.open();
         let map = self.map(Kind::WriteCombining);
-        let mut loads = Vec::new();
-        for submitted in lines {
-            let pending = cpu.issue(&map, self.at(submitted.line), LINE as usize)?;
-            loads.push((submitted, pending));
-        }
-        Ok(loads)
+        let load = cpu.issue(&map, self.at(0), LINE as usize)?;
+        Ok(Look { commands, load })
     }
 
-    /// Starts looking at the oldest commands without waiting for it, so that lines are known to be free when they are needed.
+    /// Starts looking without waiting for it, so that lines are known to be free when they are needed.
     pub(crate) fn look_ahead(&self, cpu: &Cpu) -> Result<()> {
         let (waits, since, free) = {
             let state = self.state();
             let free = |line: &&Line| matches!(line, Line::Free);
             let free = state.lines.iter().filter(free).count();
-            (!state.asked.is_empty(), state.since, free)
+            (state.asked.is_some(), state.since, free)
         };
         if waits {
             if free >= FEW && cpu.now() < since + THERE {
@@ -228,55 +226,84 @@ impl Engine {
         if free >= COMMANDS / 2 {
             return Ok(());
         }
-        let asked = self.ask(cpu, self.oldest(AHEAD))?;
+        let look = self.ask(cpu)?;
         let mut state = self.state();
-        state.asked.extend(asked);
+        state.asked = Some(look);
         state.since = cpu.now();
         Ok(())
     }
 
     /// Takes in what was looked at ahead; returns how many commands have ended.
     fn collect(&self, cpu: &Cpu) -> Result<usize> {
-        let asked = std::mem::take(&mut self.state().asked);
-        self.settle_looks(cpu, asked)
+        let asked = self.state().asked.take();
+        asked.map_or(Ok(0), |look| self.settle_look(cpu, look))
     }
 
-    /// Looks whether the oldest commands have ended; returns how many have.
+    /// Looks which commands have ended; returns how many have.
     fn look(&self, cpu: &Cpu) -> Result<usize> {
-        let loads = self.ask(cpu, self.oldest(LOOK))?;
-        self.settle_looks(cpu, loads)
+        let look = self.ask(cpu)?;
+        self.settle_look(cpu, look)
     }
 
-    fn settle_looks(&self, cpu: &Cpu, loads: Vec<(Submitted, Pending)>) -> Result<usize> {
+    fn settle_look(&self, cpu: &Cpu, look: Look) -> Result<usize> {
+        let bytes = line_of(&cpu.finish(look.load)?);
+        let (busy, succeeded) = (page::busy_lines(&bytes), page::succeeded_lines(&bytes));
         let mut ended = 0;
-        for (submitted, pending) in loads {
-            let mut bytes = [0; LINE as usize];
-            bytes.copy_from_slice(&cpu.finish(pending)?);
-            ended += usize::from(self.note(submitted, &bytes)?);
+        for submitted in look.commands {
+            let is = |lines: u64| lines >> submitted.line & 1 != 0;
+            // A line of which nothing was known is free then; who wrote its command is gone.
+            let known = is(succeeded) || submitted.number == 0;
+            ended += usize::from(match (is(busy), known) {
+                (true, _) => false,
+                (false, true) => self.note(submitted, Results(0)),
+                // Its own line tells how.
+                (false, false) => self.read(cpu, submitted)?.is_some(),
+            });
         }
         Ok(ended)
     }
 
-    /// What a line that was read says of a command; true when the line is free.
-    fn note(&self, submitted: Submitted, bytes: &[u8; LINE as usize]) -> Result<bool> {
+    /// How a command has ended, by its own line; nothing while it is busy.
+    fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(Results, u64)>> {
+        let mut bytes = [0; LINE as usize];
+        let at = self.at(submitted.line);
+        cpu.load(&self.map(Kind::Uncached), at, &mut bytes)?;
+        self.note_line(submitted, &bytes)
+    }
+
+    fn note_line(
+        &self,
+        submitted: Submitted,
+        bytes: &[u8; LINE as usize],
+    ) -> Result<Option<(Results, u64)>> {
         if page::is_busy(bytes) {
-            return Ok(false);
+            return Ok(None);
         }
+        let ended = match submitted.number {
+            // From before a loss of power: whoever gave it is gone.
+            0 => None,
+            _ => page::ended(bytes).map_err(invalid)?,
+        };
+        let (results, value) = ended.map_or((Results(0), 0), |e| (Results(e.result), e.value));
+        self.note(submitted, results);
+        Ok(Some((results, value)))
+    }
+
+    /// A command has ended; false if that was known.
+    fn note(&self, submitted: Submitted, results: Results) -> bool {
         let mut state = self.state();
         match state.lines[submitted.line] {
-            Line::Unknown if submitted.number == 0 => state.lines[submitted.line] = Line::Free,
+            Line::Unknown if submitted.number == 0 => {}
             Line::Busy(number, command) if number == submitted.number => {
-                state.lines[submitted.line] = Line::Free;
-                let ended = page::ended(bytes).map_err(invalid)?;
-                let results = Results(ended.map_or(0, |ended| ended.result));
                 if !results.is_ok() {
                     state.refused.push((command, results));
                 }
             }
             // Somebody else has seen it.
-            _ => {}
+            _ => return false,
         }
-        Ok(true)
+        state.lines[submitted.line] = Line::Free;
+        true
     }
 
     /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
@@ -285,17 +312,10 @@ impl Engine {
         let submitted = self.submit(cpu, command)?;
         let limit = cpu.now() + PATIENCE;
         loop {
-            let mut bytes = [0; LINE as usize];
-            cpu.load(
-                &self.map(Kind::Uncached),
-                self.at(submitted.line),
-                &mut bytes,
-            )?;
-            if self.note(submitted, &bytes)? {
-                let ended = page::ended(&bytes).map_err(invalid)?;
+            if let Some(ended) = self.read(cpu, submitted)? {
                 let own = |c: &(Command, Results)| c.0 == *command;
                 self.state().refused.retain(|c| !own(c));
-                return Ok(ended.map_or((Results(0), 0), |e| (Results(e.result), e.value)));
+                return Ok(ended);
             }
             if cpu.now() > limit {
                 return Err(late(command));
@@ -312,9 +332,8 @@ impl Engine {
 
     /// What that look has found: true if the command has ended.
     pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: Pending) -> Result<bool> {
-        let mut bytes = [0; LINE as usize];
-        bytes.copy_from_slice(&cpu.finish(look)?);
-        self.note(submitted, &bytes)
+        let bytes = line_of(&cpu.finish(look)?);
+        Ok(self.note_line(submitted, &bytes)?.is_some())
     }
 
     /// An error if a command of a thread was refused, as far as is known.
@@ -344,6 +363,10 @@ impl Engine {
         while self.look(cpu)? > 0 {}
         self.refused(command.pool, command.thread)
     }
+}
+
+fn line_of(bytes: &[u8]) -> [u8; LINE as usize] {
+    std::array::from_fn(|n| bytes.get(n).copied().unwrap_or_default())
 }
 
 fn late(command: &Command) -> Error {

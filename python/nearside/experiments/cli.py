@@ -106,17 +106,17 @@ def number(value: float | None) -> str:
 
 
 def print_document(doc: dict[str, Any]) -> None:
-    """Those figures that the paper states, for people; all of them are in the file."""
+    """Those figures that the paper states, for people, or all of them where it states none; all are in the file."""
     from nearside.page.experiments import deviation
 
     table = show.table(
         f"{doc['title']}: {doc['engine']}, seed {doc['seed']}", "", "ours", "the paper's", "ratio", "of the limit"
     )
-    for figure in doc["figures"]:
-        if figure["source"] is None:
-            continue
+    stated = [figure for figure in doc["figures"] if figure["source"] is not None]
+    for figure in stated or doc["figures"]:
         ours = " ".join(filter(None, (number(figure["value"]), deviation(figure), figure["unit"])))
         theirs = figure["paper_text"] or f"{number(figure['paper'])} {figure['unit']}".strip()
+        theirs = theirs if stated else "-"
         of_limit = "-" if figure["of_limit"] is None else f"{100 * figure['of_limit']:.4g} %"
         table.add_row(figure["text"], ours, theirs, number(figure["ratio"]), of_limit)
     show.out.print(table)

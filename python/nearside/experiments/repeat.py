@@ -59,19 +59,18 @@ def plots(make: Callable[[list[Row]], list[dict[str, Any]]], rows: list[Row]) ->
         for one in make(own):
             runs.setdefault(one["title"], []).append(one)
     # The first run has all cases that there are.
-    return [
-        same[0] | {"series": [_series(number, series, same) for number, series in enumerate(same[0]["series"])]}
-        for same in runs.values()
-    ]
+    return [same[0] | {"series": [_series(series, same) for series in same[0]["series"]]} for same in runs.values()]
 
 
-def _series(number: int, series: dict[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
+def _series(series: dict[str, Any], runs: list[dict[str, Any]]) -> dict[str, Any]:
     found: list[list[float]] = [[] for _ in series["y"]]
+    places = {x: place for place, x in enumerate(runs[0]["x"])}
     for one in runs:
-        places = {x: place for place, x in enumerate(runs[0]["x"])}
-        for x, value in zip(one["x"], one["series"][number]["y"], strict=True):
-            if value is not None:
-                found[places[x]].append(value)
+        # An interrupted run may have fewer of them.
+        for own in (own for own in one["series"] if own["name"] == series["name"]):
+            for x, value in zip(one["x"], own["y"], strict=True):
+                if value is not None:
+                    found[places[x]].append(value)
     means = {"y": [statistics.fmean(values) if values else None for values in found]}
     if series["of"] == "ours":
         means["deviation"] = [_deviation(values) for values in found]

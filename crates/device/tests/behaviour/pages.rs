@@ -26,6 +26,9 @@ struct Status {
     accepted: u32,
     ended: u32,
     dropped: u32,
+    /// Of all lines, a bit each.
+    busy: u64,
+    succeeded: u64,
 }
 
 impl Copying {
@@ -46,14 +49,24 @@ impl Copying {
             let at = at as usize;
             u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
         };
-        assert!(bytes[28..].iter().all(|byte| *byte == 0));
-        Status {
+        let long = |at: u64| u64::from(word(at + 4)) << 32 | u64::from(word(at));
+        assert!(bytes[28..32].iter().all(|byte| *byte == 0));
+        assert!(bytes[48..].iter().all(|byte| *byte == 0));
+        let status = Status {
             state: word(line::STATE),
             result: word(line::RESULT),
             accepted: word(line::ACCEPTED),
             ended: word(line::ENDED),
             dropped: word(line::DROPPED),
-        }
+            busy: long(line::BUSY_LO),
+            succeeded: long(line::SUCCEEDED_LO),
+        };
+        let own = |lines: u64| lines >> line & 1 != 0;
+        assert_eq!(own(status.busy), status.state & BUSY != 0, "{status:?}");
+        let ended_well = status.state & DONE != 0 && status.result == 0;
+        assert_eq!(own(status.succeeded), ended_well, "{status:?}");
+        assert_eq!(status.busy & status.succeeded, 0, "{status:?}");
+        status
     }
 
     fn finish(&mut self, line: u64) -> Status {
@@ -125,6 +138,7 @@ mod sampled {
         let status = b.finish(63);
         assert_eq!((status.accepted, status.ended, status.dropped), (64, 64, 0));
         assert_eq!(b.byte(64), 9, "in their order");
+        assert_eq!((status.busy, status.succeeded), (0, u64::MAX));
     }
 
     #[test]
@@ -143,6 +157,7 @@ mod sampled {
             (status.state, status.accepted, status.dropped),
             (BUSY, 64, 2)
         );
+        assert_eq!((status.busy | 1, status.succeeded & !1), (u64::MAX, 0));
         assert!(status.ended < 2);
         // A function reset ends all of them, and forgets what was begun.
         b.function_reset();
@@ -154,6 +169,8 @@ mod sampled {
                 accepted: 0,
                 ended: 0,
                 dropped: 0,
+                busy: 0,
+                succeeded: 0,
             };
             assert_eq!(b.status(line), expected);
         }
@@ -161,6 +178,39 @@ mod sampled {
         b.put(6, 0, &command(7, 8, 1));
         assert_eq!(b.finish(6).result, 0);
         assert_eq!(b.byte(8), 3);
+    }
+
+    /// Each line tells of all: commands that end well, badly, not yet, and lines without any, whichever is read.
+    #[test]
+    fn any_line_tells_of_all_lines() {
+        let mut b = Copying::new();
+        let mut random = Random::new(16);
+        let mut written = 0u64;
+        let mut bad = 0u64;
+        for turn in 0..60 {
+            let line = random.below(64);
+            let mut wanted = command(0, 0x1000, 1 + random.below(200));
+            let wrong = random.below(3) == 0;
+            wanted[7] = u8::from(wrong);
+            if b.status(line).state & BUSY != 0 {
+                b.finish(line);
+            }
+            b.put(line, 0, &wanted);
+            written |= 1 << line;
+            bad = bad & !(1 << line) | u64::from(wrong) << line;
+            let status = b.status(random.below(64));
+            assert_eq!((status.busy | status.succeeded) & !written, 0, "{turn}");
+            assert_eq!(status.succeeded & bad, 0, "{turn}");
+        }
+        for line in 0..64 {
+            if written >> line & 1 != 0 {
+                b.finish(line);
+            }
+        }
+        for line in 0..64 {
+            let status = b.status(line);
+            assert_eq!((status.busy, status.succeeded), (0, written & !bad));
+        }
     }
 
     #[test]

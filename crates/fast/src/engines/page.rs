@@ -113,6 +113,12 @@ impl Page {
 
     /// Appends bytes that the page reads as.
     pub(super) fn read(&self, at: usize, len: usize, out: &mut Vec<u8>) {
+        let mask = |is: fn(&Line) -> bool| {
+            let lines = self.lines.iter().enumerate();
+            lines.fold(0, |all, (n, line)| all | u64::from(is(line)) << n)
+        };
+        let busy = mask(|line| line.busy);
+        let succeeded = mask(|line| line.done && line.result == 0);
         for at in at..at + len {
             let line = &self.lines[at / LINE % LINES];
             let place = (at % LINE) as u64;
@@ -128,6 +134,10 @@ impl Page {
                 line::ACCEPTED => self.accepted,
                 line::ENDED => self.ended,
                 line::DROPPED => self.dropped,
+                line::BUSY_LO => busy as u32,
+                line::BUSY_HI => (busy >> 32) as u32,
+                line::SUCCEEDED_LO => succeeded as u32,
+                line::SUCCEEDED_HI => (succeeded >> 32) as u32,
                 _ => 0,
             };
             out.push((word >> (8 * (place % 4))) as u8);

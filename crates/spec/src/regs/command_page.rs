@@ -69,4 +69,36 @@ pub mod line {
         /// value.
         pub const VALUE: Field = Field::new(0, 32, 0x0);
     }
+    /// Busy lines, 0 to 31.
+    pub const BUSY_LO: u64 = 0x20;
+    /// Inside of `BUSY_LO`.
+    pub mod busy_lo {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Busy lines, 32 to 63.
+    pub const BUSY_HI: u64 = 0x24;
+    /// Inside of `BUSY_HI`.
+    pub mod busy_hi {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Succeeded lines, 0 to 31.
+    pub const SUCCEEDED_LO: u64 = 0x28;
+    /// Inside of `SUCCEEDED_LO`.
+    pub mod succeeded_lo {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
+    /// Succeeded lines, 32 to 63.
+    pub const SUCCEEDED_HI: u64 = 0x2c;
+    /// Inside of `SUCCEEDED_HI`.
+    pub mod succeeded_hi {
+        use super::Field;
+        /// value.
+        pub const VALUE: Field = Field::new(0, 32, 0x0);
+    }
 }

@@ -34,7 +34,7 @@ module command_page
   localparam int unsigned CountBits = LineWidth + 1;
 
   // Lines. Memories have no reset: a line's bytes count from its first write on.
-  logic [Lines-1:0] begun_q, held_q, done_q;
+  logic [Lines-1:0] begun_q, held_q, done_q, succeeded_q;
   (* ram_style = "distributed" *) logic [63:0] written[Lines];
   (* ram_style = "distributed" *) logic [95:0] ends[Lines];
 
@@ -66,6 +66,7 @@ module command_page
       begun_q <= '0;
       held_q <= '0;
       done_q <= '0;
+      succeeded_q <= '0;
       accepted_q <= '0;
       ended_q <= '0;
       dropped_q <= '0;
@@ -75,10 +76,12 @@ module command_page
       if (m_page.done_valid) begin
         held_q[m_page.done.line] <= 1'b0;
         done_q[m_page.done.line] <= 1'b1;
+        succeeded_q[m_page.done.line] <= m_page.done.result == '0;
       end
       if (whole) begin
         held_q[line_q] <= 1'b1;
         done_q[line_q] <= 1'b0;
+        succeeded_q[line_q] <= 1'b0;
       end
       accepted_q <= accepted_q + 32'(whole);
       ended_q <= ended_q + 32'(m_page.done_valid);
@@ -89,6 +92,9 @@ module command_page
   logic [95:0] last_end;
   assign last_end = ends[read_line_i];
   assign status_o = '{
+          succeeded_lines: succeeded_q,
+          busy_lines: held_q,
+          pad: '0,
           dropped: dropped_q,
           ended: ended_q,
           accepted: accepted_q,

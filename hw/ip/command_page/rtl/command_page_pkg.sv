@@ -19,6 +19,9 @@ package command_page_pkg;
 
   /// What a line reads as. The map is regs/command_page_map.rdl.
   typedef struct packed {
+    logic [Lines-1:0] succeeded_lines;  // their last command has ended with result 0
+    logic [Lines-1:0] busy_lines;
+    logic [31:0] pad;
     logic [31:0] dropped;   // writes to lines that were busy, of all lines
     logic [31:0] ended;     // commands, of all lines
     logic [31:0] accepted;  // commands, of all lines

@@ -1,0 +1,110 @@
+"""NearPM: transactions by units, threads and devices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside.experiments import nearpm
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+
+def cases(run: Run) -> list[tuple[int, int, int]]:
+    """Units of each device, threads, devices: all units with all threads, and all devices with all threads."""
+    units, threads, devices = (run.parameters[name] for name in ("units", "threads", "devices"))
+    own = run.parameters["own_units"]
+    grid = [(count, thread, 1) for count in units for thread in threads]
+    return grid + [(own, thread, count) for count in devices if count > 1 for thread in threads]
+
+
+def measure(run: Run, case: tuple[int, int, int]) -> Row:
+    units, threads, devices = case
+    one = f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {units} }}\n'
+    of = nearpm.design(run, more=one)
+    row: Row = {"units": units, "threads": threads, "devices": devices}
+    for mechanism in nearpm.PAPER_MECHANISMS:
+
+        def rate(offloaded: bool, mechanism: str = mechanism) -> float:
+            inserts, ways = nearpm.inserts(run, mechanism), (mechanism, offloaded, "read_back")
+            found = nearpm.transactions(run, of, *ways, inserts, threads=threads, devices=devices)
+            return found["per_us"]
+
+        # The CPUs' rate has nothing to do with units.
+        cpu = run.once((mechanism, threads, devices), lambda: rate(False))
+        engine = rate(True)
+        row[mechanism] = engine / cpu
+        row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
+    return row
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for row in rows:
+        shape = f"{row['units']} units, {row['threads']} threads, {row['devices']} devices"
+        for mechanism in nearpm.PAPER_MECHANISMS:
+            name = f"{mechanism}.{row['units']}.{row['threads']}.{row['devices']}"
+            what = f"{mechanism}, {shape}"
+            out.append(figure(f"{name}.speed_up", f"{what}: speed-up", row[mechanism], "x"))
+            rate = f"{what}: transactions a microsecond, offloaded"
+            out.append(figure(f"{name}.rate", rate, row[f"{mechanism}_per_us"], "1/us"))
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    """A plot of each mechanism: the rate by threads, a line for each number of units and devices."""
+    threads = sorted({row["threads"] for row in rows})
+    shapes = list(dict.fromkeys((row["units"], row["devices"]) for row in rows))
+    rates = {(row["units"], row["devices"], row["threads"]): row for row in rows}
+    out = []
+    for mechanism in nearpm.PAPER_MECHANISMS:
+
+        def line(units: int, devices: int, key: str) -> list[float | None]:
+            return [rates.get((units, devices, count), {}).get(key) for count in threads]
+
+        series = [
+            {
+                "name": f"{units} units" if devices == 1 else f"{devices} devices of {units}",
+                "of": "ours",
+                "y": line(units, devices, f"{mechanism}_per_us"),
+            }
+            for units, devices in shapes
+        ]
+        series.append({"name": "CPUs", "of": "limit", "y": line(*shapes[0], f"{mechanism}_cpu_per_us")})
+        labels = {"x_label": "threads", "y_label": "transactions a microsecond, simulated"}
+        out.append(plot(f"Scaling: {mechanism}", threads, series, **labels))
+    return out
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_scaling",
+    title="Scaling by units, threads and devices",
+    source=f"{nearpm.TITLE}, section 8.3",
+    text=(
+        "Insertions into B-trees as in figure 20, durable, without computation beside, each thread with a pool and a "
+        "tree of its own; pools over several devices are in stripes of 4 KiB. Speed-ups are over as many CPUs alone.",
+        nearpm.RUNS_TEXT,
+        "Design nearpm: the default device, two channels, 250 MHz. The paper scales threads and units apart, and has "
+        "two devices at most.",
+    ),
+    quick={
+        "runs": nearpm.QUICK_RUNS,
+        "inserts": 60,
+        "units": [4],
+        "own_units": 4,
+        "threads": [1, 4],
+        "devices": [1, 2],
+    },
+    full={
+        "runs": nearpm.QUICK_RUNS,
+        "inserts": 400,
+        "units": [1, 2, 4, 8, 16],
+        "own_units": 4,
+        "threads": [1, 2, 4, 8, 16],
+        "devices": [1, 2, 4],
+    },
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast",),
+    design="nearpm",
+)  # fmt: skip
