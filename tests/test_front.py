@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import random
-import shutil
 import signal
 import subprocess
 import sys
 import threading
+from pathlib import Path
+from typing import Any
 
+import guest
 import pytest
+import redis_tools as redis_kit
 from nearside import NearsideError
 from nearside.front import Front
 
@@ -141,28 +145,50 @@ def test_memcached_client_uses_all_commands() -> None:
         assert client.get("n") is None
 
 
-def test_redis_benchmark_runs() -> None:
-    program = shutil.which("redis-benchmark")
-    if not program:
-        pytest.skip("redis-benchmark is not installed: apt-get install redis-tools")
+@pytest.fixture(scope="module")
+def redis_tools() -> Path:
+    try:
+        return redis_kit.KIT.folder(tell=False)
+    except guest.NoKit as reason:
+        pytest.skip(f"no redis-cli and redis-benchmark: {reason}")
+
+
+def run_tool(kit: Path, name: str, port: int, *words: str, **options: Any) -> str:
+    command = [kit / name, "-p", str(port), *words]
+    environment = os.environ | {"LD_LIBRARY_PATH": str(kit / "lib")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_redis_benchmark_runs(redis_tools) -> None:
     with Front("redis", length=LENGTH) as front:
-        command = [
-            program,
-            "-p",
-            str(front.port),
-            "-n",
-            "200",
-            "-c",
-            "4",
-            "-P",
-            "4",
-            "-t",
-            "ping,set,get,incr,mset",
-            "-q",
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        assert "Error" not in done.stdout + done.stderr
+        words = ["-n", "200", "-c", "4", "-P", "4", "-t", "ping,set,get,incr,mset", "-q"]
+        told = run_tool(redis_tools, "redis-benchmark", front.port, *words)
+        assert "Error" not in told
+        for name in ("SET", "GET", "INCR", "MSET"):
+            assert f"{name}" in told
+
+
+def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) -> None:
+    with Front("redis", length=LENGTH) as front:
+
+        def cli(*words: str, **options: Any) -> str:
+            return run_tool(redis_tools, "redis-cli", front.port, *words, **options).strip()
+
+        assert cli("set", "a", "1") == "OK"
+        assert cli("incr", "a") == "2"
+        assert cli(input="multi\nset b 3\nincr a\nexec\n").splitlines() == ["OK", "QUEUED", "QUEUED", "OK", "3"]
+        # Much at a time, as bulk loads of redis-cli come.
+        many = "".join(f"set key{n} {n * n}\n" for n in range(500))
+        assert "errors: 0, replies: 500" in cli("--pipe", input=many)
+        assert cli("dbsize") == "502"
+        assert cli("debug", "powercut", "1") == "OK"
+        with pytest.raises(AssertionError, match="closed the connection"):
+            cli("set", "a", "4")  # it has no answer
+        assert cli("get", "a") in ("3", "4")
+        assert (cli("get", "b"), cli("get", "key499"), cli("dbsize")) == ("3", "249001", "502")
+        assert "ERR" in cli("lpush", "a", "1")
 
 
 def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> None:

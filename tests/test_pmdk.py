@@ -30,7 +30,7 @@ CALM, ABORTING = 2, 3
 @pytest.fixture(scope="module")
 def kit() -> Path:
     try:
-        return kits.kit(tell=False)
+        return kits.KIT.folder(tell=False)
     except guest.NoKit as reason:
         pytest.skip(f"no libpmemobj: {reason}")
 
