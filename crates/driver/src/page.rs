@@ -88,6 +88,11 @@ pub fn encode(arguments: &[u64]) -> Result<[u8; COMMAND]> {
     Ok(command)
 }
 
+/// And how many writes the page has dropped since the function's reset, modulo 2^32.
+pub fn dropped(bytes: &[u8; COMMAND]) -> u32 {
+    word(bytes, line::DROPPED)
+}
+
 /// True when a line that was read holds a command that has not ended: what is written there is dropped.
 pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
     line::state::BUSY.is_set(word(bytes, line::STATE).into())
@@ -180,7 +185,7 @@ impl CommandPage {
         Ok(PageCounts {
             accepted: word(&bytes, line::ACCEPTED),
             ended: word(&bytes, line::ENDED),
-            dropped: word(&bytes, line::DROPPED),
+            dropped: dropped(&bytes),
         })
     }
 

@@ -34,8 +34,19 @@ enum Line {
     Free,
     /// A command will be written there.
     Reserved,
-    /// A command is there that may not have ended: its number, and it.
-    Busy(u64, Command),
+    /// A command is there that may not have ended.
+    Busy(Written),
+}
+
+/// A command in a line.
+#[derive(Clone, Copy, Debug)]
+struct Written {
+    number: u64,
+    command: Command,
+    /// When its store had left its CPU.
+    sent: Time,
+    /// Who has written it waits for its end, and reads it in this line: nobody else gives the line to another command.
+    awaited: bool,
 }
 
 #[derive(Debug)]
@@ -47,6 +58,8 @@ struct State {
     /// A look ahead, and since when.
     asked: Option<Look>,
     since: Time,
+    /// Writes that the page had dropped when it was first looked at.
+    dropped: Option<u32>,
 }
 
 /// A load of a line, which tells of all lines, on its way; and the commands that were on the page before it.
@@ -78,6 +91,7 @@ impl Engine {
                 count: 0,
                 refused: Vec::new(),
                 asked: None,
+                dropped: None,
                 since: Time::ZERO,
             }),
         }
@@ -153,6 +167,7 @@ impl Engine {
         state.lines.fill(Line::Unknown);
         state.refused.clear();
         state.asked = None;
+        state.dropped = None;
     }
 
     /// A free line, and the number of its command.
@@ -168,6 +183,10 @@ impl Engine {
 
     /// Writes a command: one store of 64 bytes. Waits while all lines are busy.
     pub fn submit(&self, cpu: &Cpu, command: &Command) -> Result<Submitted> {
+        self.write(cpu, command, false)
+    }
+
+    fn write(&self, cpu: &Cpu, command: &Command, awaited: bool) -> Result<Submitted> {
         let limit = cpu.now() + PATIENCE;
         let submitted = loop {
             if let Some(submitted) = self.reserve() {
@@ -182,28 +201,34 @@ impl Engine {
         };
         let bytes = page::encode(&command.arguments()).map_err(invalid)?;
         cpu.store(&self.map(Kind::Uncached), self.at(submitted.line), &bytes)?;
-        self.state().lines[submitted.line] = Line::Busy(submitted.number, *command);
+        self.state().lines[submitted.line] = Line::Busy(Written {
+            number: submitted.number,
+            command: *command,
+            sent: cpu.now(),
+            awaited,
+        });
         Ok(submitted)
     }
 
-    /// The commands that may not have ended, and lines of which nothing is known.
-    fn open(&self) -> Vec<Submitted> {
+    /// The commands that were sent before a time and may not have ended, and lines of which nothing is known. Another CPU's store may leave
+    /// later than a load of this one: its line tells of the command before it then.
+    fn open(&self, before: Time) -> Vec<Submitted> {
         let state = self.state();
         let lines = state.lines.iter().enumerate();
         let open = lines.filter_map(|(line, what)| match what {
             Line::Unknown => Some(Submitted { line, number: 0 }),
-            Line::Busy(number, _) => Some(Submitted {
+            Line::Busy(written) if written.sent < before && !written.awaited => Some(Submitted {
                 line,
-                number: *number,
+                number: written.number,
             }),
-            Line::Free | Line::Reserved => None,
+            Line::Busy(_) | Line::Free | Line::Reserved => None,
         });
         open.collect()
     }
 
     /// Starts looking at all of these.
     fn ask(&self, cpu: &Cpu) -> Result<Look> {
-        let commands = self.open();
+        let commands = self.open(cpu.now());
         let map = self.map(Kind::WriteCombining);
         let load = cpu.issue(&map, self.at(0), LINE as usize)?;
         Ok(Look { commands, load })
@@ -247,6 +272,7 @@ impl Engine {
 
     fn settle_look(&self, cpu: &Cpu, look: Look) -> Result<usize> {
         let bytes = line_of(&cpu.finish(look.load)?);
+        self.watch_dropped(page::dropped(&bytes))?;
         let (busy, succeeded) = (page::busy_lines(&bytes), page::succeeded_lines(&bytes));
         let mut ended = 0;
         for submitted in look.commands {
@@ -263,6 +289,21 @@ impl Engine {
         Ok(ended)
     }
 
+    /// A command that was written to a busy line is lost.
+    fn watch_dropped(&self, dropped: u32) -> Result<()> {
+        let mut state = self.state();
+        let before = state.dropped.replace(dropped).unwrap_or(dropped);
+        // Fewer than before: the function was reset.
+        match dropped > before {
+            false => Ok(()),
+            true => Err(Error::Invalid(format!(
+                "the command page of device {} has dropped {} writes: somebody else writes there",
+                self.device,
+                dropped - before
+            ))),
+        }
+    }
+
     /// How a command has ended, by its own line; nothing while it is busy.
     fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(Results, u64)>> {
         let mut bytes = [0; LINE as usize];
@@ -276,6 +317,7 @@ impl Engine {
         submitted: Submitted,
         bytes: &[u8; LINE as usize],
     ) -> Result<Option<(Results, u64)>> {
+        self.watch_dropped(page::dropped(bytes))?;
         if page::is_busy(bytes) {
             return Ok(None);
         }
@@ -294,9 +336,9 @@ impl Engine {
         let mut state = self.state();
         match state.lines[submitted.line] {
             Line::Unknown if submitted.number == 0 => {}
-            Line::Busy(number, command) if number == submitted.number => {
+            Line::Busy(written) if written.number == submitted.number => {
                 if !results.is_ok() {
-                    state.refused.push((command, results));
+                    state.refused.push((written.command, results));
                 }
             }
             // Somebody else has seen it.
@@ -309,7 +351,7 @@ impl Engine {
     /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
     /// spoils that thread's transactions.
     pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
-        let submitted = self.submit(cpu, command)?;
+        let submitted = self.write(cpu, command, true)?;
         let limit = cpu.now() + PATIENCE;
         loop {
             if let Some(ended) = self.read(cpu, submitted)? {
@@ -318,6 +360,9 @@ impl Engine {
                 return Ok(ended);
             }
             if cpu.now() > limit {
+                if let Line::Busy(written) = &mut self.state().lines[submitted.line] {
+                    written.awaited = false;
+                }
                 return Err(late(command));
             }
             cpu.sleep_until(cpu.now() + PAUSE)?;
@@ -333,6 +378,11 @@ impl Engine {
     /// What that look has found: true if the command has ended.
     pub(crate) fn ended(&self, cpu: &Cpu, submitted: Submitted, look: Pending) -> Result<bool> {
         let bytes = line_of(&cpu.finish(look)?);
+        let holds = |line: &Line| matches!(line, Line::Busy(w) if w.number == submitted.number);
+        // Somebody else has seen its end, and the line may hold another command by now.
+        if !holds(&self.state().lines[submitted.line]) {
+            return Ok(true);
+        }
         Ok(self.note_line(submitted, &bytes)?.is_some())
     }
 

@@ -201,6 +201,9 @@ mod sampled {
             let status = b.status(random.below(64));
             assert_eq!((status.busy | status.succeeded) & !written, 0, "{turn}");
             assert_eq!(status.succeeded & bad, 0, "{turn}");
+            // It is known from the moment on at which it is whole.
+            let known = (status.busy | status.succeeded) >> line & 1 != 0;
+            assert!(wrong || known, "{turn}: {status:?}");
         }
         for line in 0..64 {
             if written >> line & 1 != 0 {
