@@ -133,7 +133,7 @@ module nearpm_dispatch
   assign begin_o = state_q == StBegin;
   assign begin_number_o = number_q;
   assign save_job_o = job;
-  assign held = hold_i && job.op inside {OpRecover, OpPoolUnmap} && job.log[7:4] == delete_i.log[7:4];
+  assign held = hold_i && job.op inside {OpRecover, OpPoolUnmap} && job.log[LogBits-1:ThreadBits] == delete_i.log[LogBits-1:ThreadBits];
   assign deletes = delete_valid_i && !freeze_i && (state_q != StGive || (held && !refuse_q));
   assign delete_ready_o = deletes && unit != '0;
   assign job_valid_o = (deletes || (state_q == StGive && !refuse_q && !held && !freeze_i)) ? unit : '0;

@@ -3,6 +3,14 @@ package nearpm_hook_pkg;
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 
+`ifdef NEARPM_SMALL
+  // As few as a proof can have: formal.
+  parameter int unsigned Stores = 3;
+  parameter logic [IdWidth-1:0] LineId = 12'd3;
+  parameter int unsigned DataBeats = 4;
+  parameter int unsigned QueueBits = 2;
+  parameter int unsigned Loads = 2;
+`else
   /// Stores between their address and their response, each with a place and an AXI ID of its own.
   parameter int unsigned Stores = 63;
   /// AXI ID of the lines that leave the queue.
@@ -11,9 +19,10 @@ package nearpm_hook_pkg;
   parameter int unsigned DataBeats = 32;
   /// Places of the queue.
   parameter int unsigned QueueBits = 6;
-  typedef logic [QueueBits-1:0] place_t;
   /// Loads that wait.
   parameter int unsigned Loads = 16;
+`endif
+  typedef logic [QueueBits-1:0] place_t;
 
   /// Lines in 4 KiB, which no burst crosses.
   parameter int unsigned PageLineBits = 6;

@@ -1,0 +1,515 @@
+// The dispatcher with two units and four commands, against a model that sees its ports alone; with the table before it, or with anything that keeps to what the
+// table promises (table_proof.sv).
+//
+// Commands go in as they like, units end in any order and with any error, a log of several devices is deleted in between. There are two pools with two
+// logs each; a log has places for two records, a pool two objects. What conflicts is said here by what commands mean, not by ranges of lines. Nothing is restored.
+module dispatch_proof
+  import command_page_pkg::*;
+  import nearpm_pkg::*;
+#(
+  /// The table is there.
+  parameter bit Table = 1'b1,
+  /// What is asserted: 0 all that is promised; 4 that what is ready is given soon, where nothing else happens than switches; those that have to fail: 1 that no command which conflicted with an older one is given to a unit, 2 that none is
+  /// refused, 3 that there is no commit of several devices behind which another one ends.
+  parameter int unsigned What = 0
+) (
+  input logic                   clk_i,
+  input logic                   rst_ni,
+  input logic                   freeze_i,
+  input logic                   insert_i,
+  input logic [CommandBits-1:0] insert_number_i,
+  input logic [2:0]             insert_kind_i,
+  input logic [LogBits-1:0]     insert_log_i,
+  input logic                   insert_record_i,
+  input logic                   insert_object_i,
+  input logic                   insert_open_i,
+  input commands_t              ready_i,
+  input logic [1:0]             unit_end_i,
+  input logic [1:0][1:0]        unit_error_i,
+  input logic [1:0]             unit_value_i,
+  input logic                   delete_i,
+  input logic [LogBits-1:0]     delete_log_i,
+  input logic                   hold_i,
+  input logic                   complete_ready_i
+);
+
+  localparam int unsigned Units = 2;
+
+  // Begins with a reset.
+  logic started_q = 1'b0;
+  always_ff @(posedge clk_i) started_q <= 1'b1;
+  assume property (@(posedge clk_i) rst_ni == started_q);
+
+  // ---------------------------------------------------------------- commands
+
+  typedef enum logic [2:0] {
+    Record,
+    Commit,
+    CommitPeers,
+    Recover,
+    Switch,
+    Sync
+  } kind_e;
+
+  typedef struct packed {
+    kind_e              kind;
+    logic [LogBits-1:0] log;
+    logic               record;  // place in the log
+    logic               object;  // of the pool
+  } command_t;
+
+  function automatic logic of_log(command_t c);
+    return c.kind inside {Record, Commit, CommitPeers, Sync};
+  endfunction
+
+  /// It is of no use when the log is closed.
+  function automatic logic needs(command_t c);
+    return c.kind inside {Record, Commit, CommitPeers};
+  endfunction
+
+  /// The second one waits for the first.
+  function automatic logic conflicts(command_t a, command_t b);
+    if (a.log[LogBits-1:ThreadBits] != b.log[LogBits-1:ThreadBits]) return 1'b0;
+    if (a.kind == Recover || b.kind == Recover) return 1'b1;
+    if (of_log(a) && of_log(b) && a.log == b.log)
+      return a.kind != Record || b.kind != Record || a.record == b.record;
+    // What is recorded is not to be changed before that.
+    if (a.kind == Switch && b.kind inside {Switch, Record}) return a.object == b.object;
+    if (a.kind == Record && b.kind == Switch) return a.object == b.object;
+    return 1'b0;
+  endfunction
+
+  // A pool is 16 lines: two objects, and logs of four lines from the eighth on.
+  function automatic job_t job_of(command_t c);
+    logic [MediaBits-1:0] pool, base;
+    pool = MediaBits'(c.log[LogBits-1:ThreadBits]) << 10;
+    base = pool + 512 + (MediaBits'(c.log[ThreadBits-1:0]) << 8);
+    job_of = '0;
+    job_of.log = c.log;
+    job_of.source = pool + (MediaBits'(c.object) << 6);
+    job_of.target = (c.kind == Record) ? base + (MediaBits'(c.record) << 7) : job_of.source;
+    job_of.object = 64'd256;
+    job_of.base = base;
+    job_of.pool = pool;
+    job_of.pool_last = pool + 1023;
+    unique case (c.kind)
+      Record:      {job_of.op, job_of.bytes} = {OpUndo, 17'd64};
+      Commit:      job_of.op = OpCommit;
+      CommitPeers: {job_of.op, job_of.bytes} = {OpCommit, 17'd3};
+      Recover:     job_of.op = OpRecover;
+      Switch:      job_of.op = OpSwitch;
+      default:     job_of.op = OpSync;
+    endcase
+  endfunction
+
+  command_t insert;
+  assign insert = '{
+          kind: kind_e'(insert_kind_i),
+          log: insert_log_i,
+          record: insert_record_i,
+          object: insert_object_i
+      };
+  assume property (@(posedge clk_i) insert_kind_i <= Sync);
+
+  // ---------------------------------------------------------------- the dispatcher
+
+  logic busy, begins, ends, inserted, given, deletes, deleted, complete, done, close, restore;
+  logic [CommandBits-1:0] begin_number, end_number;
+  logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
+  end_t [Units-1:0] end_data;
+  job_t job, insert_job, save_job;
+  page_done_t done_data;
+  logic [LogBits-1:0] complete_log, close_log;
+  logic [63:0] complete_generation;
+  commands_t ready, failed;
+  delete_t delete;
+  logic delete_valid;
+
+  assign insert_job = job_of(insert);
+
+  nearpm_dispatch #(
+    .Units(Units)
+  ) u_dispatch (
+    .clk_i,
+    .rst_ni,
+    .freeze_i,
+    .busy_o               (busy),
+    .insert_i             (inserted),
+    .insert_number_i,
+    .insert_job_i         (insert_job),
+    .insert_open_i,
+    .ready_i              (ready),
+    .begin_o              (begins),
+    .begin_number_o       (begin_number),
+    .end_o                (ends),
+    .end_number_o         (end_number),
+    .job_o                (job),
+    .job_valid_o          (job_valid),
+    .job_ready_i          (job_ready),
+    .end_i                (end_data),
+    .end_valid_i          (end_valid),
+    .end_ready_o          (end_ready),
+    .delete_valid_i       (delete_valid),
+    .delete_i             (delete),
+    .delete_ready_o       (deletes),
+    .deleted_o            (deleted),
+    .hold_i,
+    .complete_o           (complete),
+    .complete_log_o       (complete_log),
+    .complete_generation_o(complete_generation),
+    .complete_ready_i,
+    .done_o               (done),
+    .done_data_o          (done_data),
+    .close_o              (close),
+    .close_log_o          (close_log),
+    .save_number_i        ('0),
+    .save_job_o           (save_job),
+    .failed_o             (failed),
+    .restore_i            (1'b0),
+    .restore_number_i     ('0),
+    .restore_job_i        ('0),
+    .restore_failed_i     (1'b0),
+    .failed_i             ('0)
+  );
+
+  // ---------------------------------------------------------------- the model
+
+  commands_t there_q, begun_q, given_q, ended_q;
+  command_t  command_q[Commands];
+  commands_t older_q  [Commands];
+  // Its log was closed after it had been taken, or before; what it waited for has failed; it has waited.
+  commands_t closed_q, builds_q, waited_q;
+  commands_t conflict;
+  // Cycles in which nothing but other commands held it.
+  logic [3:0] free_q[Commands];
+
+  always_comb begin
+    for (int unsigned n = 0; n < Commands; n++) begin
+      conflict[n] = 1'b0;
+      for (int unsigned m = 0; m < Commands; m++)
+      if (older_q[n][m] && conflicts(command_q[m], command_q[n])) conflict[n] = 1'b1;
+    end
+  end
+
+  // The one that has begun, and is to be given to a unit.
+  commands_t now;
+  logic [CommandBits-1:0] number;
+  assign now = begun_q & ~given_q;
+  always_comb begin
+    number = '0;
+    for (int unsigned n = 0; n < Commands; n++) if (now[n]) number |= CommandBits'(n);
+  end
+  assign given = job_valid != '0 && !deletes;
+
+  // Units.
+  logic [Units-1:0] works_q, ends_q, deletes_q;
+  logic [CommandBits-1:0] number_q[Units];
+  end_t [Units-1:0] end_q;
+  logic [1:0] end_for_q[Units];
+  assign job_ready = ~works_q;
+  assign end_valid = ends_q;
+  assign end_data  = end_q;
+
+  // What is to be told in this cycle.
+  logic told_q, told_deletes_q;
+  logic [CommandBits-1:0] told_number_q;
+  end_t told_end_q;
+  logic refuses;
+  assign refuses = ends && !(told_q && !told_deletes_q);
+
+  logic free;
+  assign free = job_ready != '0 && !delete_valid && !hold_i && !freeze_i &&
+      (end_valid == '0 || (there_q & closed_q) == '0);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      there_q  <= '0;
+      begun_q  <= '0;
+      given_q  <= '0;
+      ended_q  <= '0;
+      closed_q <= '0;
+      builds_q <= '0;
+      waited_q <= '0;
+      for (int unsigned n = 0; n < Commands; n++) begin
+        command_q[n] <= '0;
+        older_q[n] <= '0;
+        free_q[n] <= '0;
+      end
+      works_q <= '0;
+      ends_q <= '0;
+      deletes_q <= '0;
+      told_q <= 1'b0;
+      told_deletes_q <= 1'b0;
+      told_number_q <= '0;
+      told_end_q <= '0;
+      end_q <= '0;
+      for (int unsigned u = 0; u < Units; u++) begin
+        number_q[u]  <= '0;
+        end_for_q[u] <= '0;
+      end
+    end else begin
+      ended_q <= '0;
+      for (int unsigned n = 0; n < Commands; n++) begin
+        if (there_q[n] && conflict[n]) waited_q[n] <= 1'b1;
+        if (ends) older_q[n][end_number] <= 1'b0;
+        if (close && command_q[n].log == close_log && needs(command_q[n])) begin
+          closed_q[n] <= 1'b1;
+          if (ends && older_q[n][end_number] && conflicts(command_q[end_number], command_q[n]))
+            builds_q[n] <= 1'b1;
+        end
+        if (ready[n] || now[n]) free_q[n] <= free_q[n] + 4'(free && free_q[n] != '1);
+        else free_q[n] <= '0;
+      end
+      if (begins && !freeze_i) begun_q[begin_number] <= 1'b1;
+      if (given) given_q[number] <= 1'b1;
+      if (ends && !freeze_i) begin
+        there_q[end_number] <= 1'b0;
+        begun_q[end_number] <= 1'b0;
+        given_q[end_number] <= 1'b0;
+        ended_q[end_number] <= 1'b1;
+      end
+      if (inserted) begin
+        there_q[insert_number_i] <= 1'b1;
+        command_q[insert_number_i] <= insert;
+        older_q[insert_number_i] <= there_q & ~(ends ? commands_t'(1) << end_number : '0);
+        closed_q[insert_number_i] <= needs(insert) && (!insert_open_i || (close && close_log == insert.log));
+        builds_q[insert_number_i] <= 1'b0;
+        waited_q[insert_number_i] <= 1'b0;
+      end
+
+      told_q <= (end_valid & end_ready) != '0 && !freeze_i;
+      for (int unsigned u = 0; u < Units; u++) begin
+        if (job_valid[u]) begin
+          works_q[u] <= 1'b1;
+          deletes_q[u] <= deletes;
+          number_q[u] <= number;
+        end
+        if (works_q[u] && !ends_q[u] && unit_end_i[u]) begin
+          ends_q[u] <= 1'b1;
+          end_q[u] <= '0;
+          end_q[u].value <= 64'(unit_value_i[u]);
+          end_q[u].result.read_error <= unit_error_i[u] == 2'd1;
+          end_q[u].result.write_error <= unit_error_i[u] == 2'd2;
+          end_q[u].result.torn <= unit_error_i[u] == 2'd3;
+          end_for_q[u] <= '0;
+        end
+        if (ends_q[u] && complete_ready_i) end_for_q[u] <= end_for_q[u] + 1'b1;
+        if (end_valid[u] && end_ready[u]) begin
+          works_q[u] <= 1'b0;
+          ends_q[u] <= 1'b0;
+          told_deletes_q <= deletes_q[u];
+          told_number_q <= number_q[u];
+          told_end_q <= end_q[u];
+        end
+      end
+    end
+  end
+
+  // ---------------------------------------------------------------- what others promise
+
+  // Several devices: a deletion is asked for, held until a unit has it, and the next one only when it has ended. Meanwhile no command
+  // of the pool as a whole is to begin.
+  logic delete_q, deleting_q;
+  logic [LogBits-1:0] delete_log_q;
+  logic [1:0] delete_for_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      delete_q <= 1'b0;
+      deleting_q <= 1'b0;
+      delete_for_q <= '0;
+      delete_log_q <= '0;
+    end else begin
+      if (delete_i && hold_i && !delete_q && !deleting_q) delete_q <= 1'b1;
+      if (deletes) {delete_q, deleting_q} <= 2'b01;
+      if (deleted) deleting_q <= 1'b0;
+      if (!hold_i || (!delete_q && !deleting_q && !delete_i)) delete_log_q <= delete_log_i;
+      delete_for_q <= !delete_q ? '0 : delete_for_q + 2'(job_ready != '0 && end_valid == '0 && !freeze_i);
+    end
+  end
+  assign delete_valid = delete_q;
+  always_comb begin
+    delete = '0;
+    delete.log = delete_log_q;
+    delete.base = MediaBits'(delete_log_q) << 6;
+  end
+  assume property (@(posedge clk_i) !(delete_q || deleting_q) || hold_i);
+
+  // What ends together with them is kept from the next cycle on, until it is taken.
+  logic complete_ready_q, complete_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) {complete_ready_q, complete_q} <= '0;
+    else {complete_ready_q, complete_q} <= {complete_ready_i, complete};
+  end
+  assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_q || !complete_ready_i);
+  assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_ready_q || complete_ready_i || complete_q);
+
+  // Once it is frozen it stays so: a reset follows.
+  logic freeze_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) freeze_q <= 1'b0;
+    else freeze_q <= freeze_i;
+  end
+  assume property (@(posedge clk_i) !freeze_q || freeze_i);
+
+  // A line of the page is free in the cycle behind the one in which its command has ended.
+  assume property (@(posedge clk_i) !insert_i || (!there_q[insert_number_i] && !ended_q[insert_number_i]));
+
+  if (Table) begin : gen_table
+    nearpm_lookup_if lookup[1] ();
+    nearpm_order_if order[1] ();
+    commands_t ended, dropped, save_commands;
+    logic table_busy, save_valid;
+    logic [0:0][7:0] save_lines;
+    ranges_t insert_ranges;
+    logic insert_q;
+    logic [CommandBits-1:0] insert_number_q;
+    command_t held_q;
+
+    assign insert_ranges = nearpm_job_pkg::ranges_of(insert_job);
+    assign lookup[0].valid = 1'b0;
+    assign lookup[0].write = 1'b0;
+    assign lookup[0].lines = '0;
+    assign order[0].stores = '0;
+    assign order[0].answered = '0;
+    assign order[0].queued = '0;
+    assign order[0].written = '0;
+    assign order[0].quiet = 1'b1;
+    assign order[0].overlaps = 1'b0;
+
+    nearpm_table #(
+      .NumChannels(1)
+    ) u_table (
+      .clk_i,
+      .rst_ni,
+      .freeze_i,
+      .busy_o            (table_busy),
+      .insert_i,
+      .insert_number_i,
+      .insert_ranges_i   (insert_ranges),
+      .inserted_o        (inserted),
+      .ready_o           (ready),
+      .begin_i           (begins),
+      .begin_number_i    (begin_number),
+      .end_i             (ends),
+      .end_number_i      (end_number),
+      .ended_o           (ended),
+      .dropped_o         (dropped),
+      .save_number_i     ('0),
+      .save_valid_o      (save_valid),
+      .save_commands_o   (save_commands),
+      .save_lines_o      (save_lines),
+      .restore_i         (1'b0),
+      .restore_number_i  ('0),
+      .restore_ranges_i  ('0),
+      .restore_commands_i('0),
+      .restore_lines_i   ('0),
+      .lookup            (lookup),
+      .order             (order)
+    );
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) insert_q <= 1'b0;
+      else insert_q <= insert_i && !inserted;
+    end
+    always_ff @(posedge clk_i) {insert_number_q, held_q} <= {insert_number_i, insert};
+    assume property (@(posedge clk_i) !insert_q || (insert_i && insert_number_i == insert_number_q && insert == held_q));
+
+    // Numbers do not matter to the table, so the first free one will do. Nothing is deleted, nothing freezes: that is seen without the table.
+    logic [CommandBits-1:0] first_free;
+    always_comb begin
+      first_free = '0;
+      for (int n = Commands - 1; n >= 0; n--)
+      if (!there_q[n] && !ended_q[n]) first_free = CommandBits'(n);
+    end
+    assume property (@(posedge clk_i) insert_q || insert_number_i == first_free);
+    assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i);
+  end else begin : gen_any
+    // A command is ready at any time when it has not begun, and what it conflicts with has ended; then it stays so.
+    commands_t ready_q, conflict_q;
+    assign inserted = insert_i && !freeze_i;
+    assign ready = freeze_i ? '0 : ready_i & there_q & ~begun_q & ~conflict & ~conflict_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        ready_q <= '0;
+        conflict_q <= '0;
+      end else begin
+        ready_q <= ready & ~(begins ? commands_t'(1) << begin_number : '0);
+        conflict_q <= conflict;
+      end
+    end
+    assume property (@(posedge clk_i) (ready_q & ~ready_i) == '0);
+  end
+
+  // ---------------------------------------------------------------- what the dispatcher promises
+
+  if (What == 1) begin : gen_none_waits
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !waited_q[number]);
+  end else if (What == 2) begin : gen_none_refused
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !refuses);
+  end else if (What == 3) begin : gen_one_complete
+    logic before_q;
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) before_q <= 1'b0;
+      else if (complete) before_q <= 1'b1;
+    end
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && complete));
+  end else if (What == 4) begin : gen_turns
+    assume property (@(posedge clk_i) insert.kind == Switch && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
+    // What is ready is given when there is a unit, whatever the other commands do: each of these goes before it once at most.
+    for (genvar n = 0; n < Commands; n++) begin : gen_free
+      assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 4'd13);
+    end
+  end else begin : gen_safe
+    // One that is there and ready begins, one after the other.
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        !begins || freeze_i || (there_q[begin_number] && !begun_q[begin_number] && ready[begin_number]));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) (now & (now - 1'b1)) == '0);
+    // A job goes to one unit that rests.
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        (job_valid & (job_valid - 1'b1)) == '0 && (job_valid & ~job_ready) == '0);
+    // It is the one that has begun, what it is has not changed, and nothing older that it conflicts with is there; what it builds on has not failed.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || now != '0);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || job == job_of(
+        command_q[number]
+    ));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !conflict[number]);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !builds_q[number]);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !hold_i || command_q[number].kind != Recover ||
+        command_q[number].log[LogBits-1:ThreadBits] != delete.log[LogBits-1:ThreadBits]);
+    // A deletion is given when it was asked for, as it was.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !deletes || (delete_q && job_valid != '0 &&
+        job.op == OpDelete && job.log == delete.log && job.base == delete.base));
+    // What a unit has ended is told in the next cycle, and nothing else but that a command is not to be done.
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        freeze_q || !(told_q && !told_deletes_q) || (ends && end_number == told_number_q &&
+                                         done_data.result == 32'(told_end_q.result) && done_data.value == told_end_q.value));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) deleted == (told_q && told_deletes_q));
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        !refuses || (now[end_number] && closed_q[end_number] && done_data.result == 32'd8 && done_data.value == '0));
+    // Only what is there ends, once, with one answer.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !ends || (there_q[end_number] && begun_q[end_number]));
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        done == ends && (!done || done_data.line == LineWidth'(end_number)));
+    // An error closes the log that it is about.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) close == (told_q && told_end_q.result != '0 &&
+        (told_deletes_q || !(command_q[told_number_q].kind inside {Switch, Sync}))));
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        !close || close_log == (told_deletes_q ? delete.log : command_q[told_number_q].log));
+    // The peers are told of each commit of several devices, when they can take it.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) complete == (told_q && !told_deletes_q &&
+        command_q[told_number_q].kind == CommitPeers && told_end_q.result == '0));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !complete || (complete_ready_q && !complete_q &&
+        complete_log == command_q[told_number_q].log && complete_generation == told_end_q.value));
+    // An end is taken within 3 cycles in which the peers take one, too, and a deletion in the second one in which there is a unit, and no end, at the latest.
+    for (genvar u = 0; u < Units; u++) begin : gen_end
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] < 2'd3);
+    end
+    assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < 2'd3);
+    // Nothing is lost: it rests only when there is nothing.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) freeze_i || busy || begun_q == '0);
+    // When it is frozen nothing begins or ends.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_i || job_valid == '0);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_q || (!ends && !deleted && !complete));
+  end
+
+endmodule
