@@ -225,6 +225,7 @@ fn forward(
             progress.before = std::mem::replace(&mut progress.contents, next);
             progress.done = number + 1;
         }
+        stage.returned();
         if !told() {
             break;
         }
@@ -292,10 +293,11 @@ fn aside(
         });
         match ran {
             Ok(()) => bytes([0].into_iter().chain(out)),
-            Err(error) => bytes([1])
-                .into_iter()
-                .chain(error.to_string().into_bytes())
-                .collect(),
+            Err(error) => {
+                let led = stage.broken().map(|b| format!("; before that: {}", b.0));
+                let text = format!("{error}{}", led.unwrap_or_default());
+                bytes([1]).into_iter().chain(text.into_bytes()).collect()
+            }
         }
     });
     let fork = fork.map_err(|e| e.to_string())?;
@@ -616,6 +618,12 @@ pub fn run(
         return Err("interrupted".into());
     }
     let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
+    if let (Some((violation, timeline)), false) = (own.broken(), own.is_control) {
+        return Err(format!(
+            "the run itself, without a cut: {violation}\n{}",
+            timeline.join("\n")
+        ));
+    }
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
     let mut report = Report {
@@ -629,6 +637,10 @@ pub fn run(
         report.more += u64::from(outcome.more);
         report.recoveries_cut += outcome.recoveries_cut;
         report.leaked += outcome.leaked;
+        if let Some(text) = outcome.broken {
+            report.broken += 1;
+            report.invariant.get_or_insert(text);
+        }
         if let Some(text) = outcome.violation {
             report.violated += 1;
             report.violation.get_or_insert(Violation {

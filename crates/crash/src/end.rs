@@ -19,6 +19,8 @@ pub(crate) struct Outcome {
     pub more: bool,
     pub recoveries_cut: u64,
     pub leaked: u64,
+    /// The invariant that the log breaks.
+    pub broken: Option<String>,
 }
 
 impl Outcome {
@@ -26,6 +28,7 @@ impl Outcome {
         let value = json!({
             "violation": self.violation, "timeline": self.timeline, "more": self.more,
             "recoveries_cut": self.recoveries_cut, "leaked": self.leaked,
+            "broken": self.broken,
         });
         value.to_string().into_bytes()
     }
@@ -42,6 +45,7 @@ impl Outcome {
             more: value["more"].as_bool()?,
             recoveries_cut: value["recoveries_cut"].as_u64()?,
             leaked: value["leaked"].as_u64()?,
+            broken: value["broken"].as_str().map(str::to_string),
         })
     }
 }
@@ -57,6 +61,15 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, leaked: u64) ->
         timeline.add(format!("found     {text}"));
         outcome.timeline = timeline.text();
         outcome.violation = Some(text);
+    }
+    if let Some((violation, timeline)) = stage.broken() {
+        let text = violation.to_string();
+        // A control has to be found by what it leaves behind.
+        if !stage.is_control && outcome.violation.is_none() {
+            outcome.violation = Some(text.clone());
+            outcome.timeline = timeline;
+        }
+        outcome.broken = Some(text);
     }
     outcome
 }

@@ -5,6 +5,7 @@
 mod campaign;
 mod cut;
 mod end;
+pub mod invariants;
 mod journal;
 mod report;
 mod stage;
