@@ -624,12 +624,14 @@ pub fn run(
             timeline.join("\n")
         ));
     }
+    let events = own.log.as_ref().map_or(0, |log| log.entries());
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
     let mut report = Report {
         cuts: all,
         transactions: campaign.transactions,
         spanning: measured.spanning,
+        events,
         simulated_ns: measured.end.saturating_sub(measured.begin).0 / 1000,
         ..Report::default()
     };

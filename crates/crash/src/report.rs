@@ -36,6 +36,8 @@ pub struct Report {
     pub simulated_ns: u64,
     /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
     pub stopped: Option<String>,
+    /// Events of CPUs and devices in the run that were held against the invariants; 0: the devices do not tell of theirs.
+    pub events: u64,
     /// Cuts of runs whose log breaks an invariant, before the cut or behind it, and what the first of these says. Without a control these are
     /// among the violations.
     pub broken: u64,
@@ -60,7 +62,7 @@ impl Report {
         json!({
             "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
             "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
-            "broken": self.broken, "invariant": self.invariant,
+            "events": self.events, "broken": self.broken, "invariant": self.invariant,
             "violation": violation,
         })
     }

@@ -247,7 +247,10 @@ impl Device {
                 if let Some(store) = self.store_of(channel, number) {
                     store.kept = true;
                 }
-                self.stores.retain(|store| !store.kept || !store.gone);
+                let done = |store: &Store| store.kept && store.gone;
+                while self.stores.front().is_some_and(done) {
+                    self.stores.pop_front();
+                }
             }
             OrderEvent::Leaves { channel } => self.leaves(channel)?,
             OrderEvent::Written { channel } => {
@@ -303,7 +306,10 @@ impl Device {
 
     fn store_of(&mut self, channel: u8, number: u32) -> Option<&mut Store> {
         let mut stores = self.stores.iter_mut();
-        stores.find(|store| store.channel == channel && store.number == Some(number))
+        stores.find(|store| {
+            // A name is free again when a store is kept.
+            !store.kept && store.channel == channel && store.number == Some(number)
+        })
     }
 
     /// What has come back after a loss of power and is not done.

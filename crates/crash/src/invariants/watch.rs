@@ -46,7 +46,13 @@ impl Log {
 
     /// A CPU does something.
     pub fn host(&self, at: Time, event: &Event) {
-        self.take(at, Entry::Host(event));
+        // What stays in a CPU is no access of a device.
+        if !matches!(
+            event,
+            Event::Stored { .. } | Event::Flushed { .. } | Event::Fenced { .. }
+        ) {
+            self.take(at, Entry::Host(event));
+        }
     }
 
     /// A transaction has returned to its program.
@@ -57,6 +63,11 @@ impl Log {
     /// The host has its power back.
     pub fn restarted(&self, at: Time) {
         self.take(at, Entry::Restarted);
+    }
+
+    /// Entries that were held against the invariants.
+    pub fn entries(&self) -> u64 {
+        self.lock().entries()
     }
 
     /// The first violation, and what devices did until then.
