@@ -294,7 +294,7 @@ fn aside(
         match ran {
             Ok(()) => bytes([0].into_iter().chain(out)),
             Err(error) => {
-                let led = stage.broken().map(|b| format!("; before that: {}", b.0));
+                let led = stage.broken().map(|b| format!("; before that: {}", b.text));
                 let text = format!("{error}{}", led.unwrap_or_default());
                 bytes([1]).into_iter().chain(text.into_bytes()).collect()
             }
@@ -618,12 +618,7 @@ pub fn run(
         return Err("interrupted".into());
     }
     let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
-    if let (Some((violation, timeline)), false) = (own.broken(), own.is_control) {
-        return Err(format!(
-            "the run itself, without a cut: {violation}\n{}",
-            timeline.join("\n")
-        ));
-    }
+    let broken = own.broken().filter(|_| !own.is_control);
     let events = own.log.as_ref().map_or(0, |log| log.entries());
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
@@ -639,9 +634,9 @@ pub fn run(
         report.more += u64::from(outcome.more);
         report.recoveries_cut += outcome.recoveries_cut;
         report.leaked += outcome.leaked;
-        if let Some(text) = outcome.broken {
+        if let Some(broken) = outcome.broken {
             report.broken += 1;
-            report.invariant.get_or_insert(text);
+            report.invariant.get_or_insert(broken);
         }
         if let Some(text) = outcome.violation {
             report.violated += 1;
@@ -651,6 +646,11 @@ pub fn run(
                 timeline: outcome.timeline,
             });
         }
+    }
+    if let (Some(broken), 0) = (broken, report.violated) {
+        // Behind the last cut.
+        let timeline = broken.timeline.join("\n");
+        return Err(format!("the run itself: {}\n{timeline}", broken.text));
     }
     if let Some(mut violation) = report.violation.take() {
         for _ in 0..SIMPLER {

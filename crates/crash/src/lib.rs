@@ -13,5 +13,5 @@ mod timeline;
 
 pub use campaign::{run, Campaign};
 pub use cut::{Cut, Cuts, Later, Pick};
-pub use report::{Report, Violation};
+pub use report::{Broken, Report, Violation};
 pub use stage::{By, Without};

@@ -12,8 +12,9 @@ use sim::{Bar, System, Time};
 use workloads::Workload;
 
 use crate::campaign::Campaign;
-use crate::invariants::{Log, Violation};
+use crate::invariants::Log;
 use crate::journal::Journal;
+use crate::report::Broken;
 use crate::timeline::Timeline;
 
 /// Who does what makes transactions whole.
@@ -272,11 +273,14 @@ impl Stage {
     }
 
     /// The invariant that the log breaks first, and what led to it.
-    pub fn broken(&self) -> Option<(Violation, Vec<String>)> {
+    pub fn broken(&self) -> Option<Broken> {
         let (violation, recent) = self.log.as_ref()?.violation()?;
         let events = self.journal.since(Time::ZERO);
         let timeline = Timeline::until(events, &recent, &violation);
-        Some((violation, timeline.text()))
+        Some(Broken {
+            text: violation.to_string(),
+            timeline: timeline.text(),
+        })
     }
 
     /// The pools are over several devices.

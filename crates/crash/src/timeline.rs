@@ -78,7 +78,7 @@ impl Timeline {
         lines.retain(|line| line.0 <= violation.at);
         lines.sort_by_key(|line| line.0);
         let mut timeline = Timeline {
-            lines,
+            lines: lines.split_off(lines.len().saturating_sub(MOST)),
             lost: Vec::new(),
         };
         timeline.add(format!("found     {violation}"));
