@@ -617,9 +617,10 @@ pub fn run(
     if !told(0, all) {
         return Err("interrupted".into());
     }
+    let before = own.events();
     let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
     let broken = own.broken().filter(|_| !own.is_control);
-    let events = own.log.as_ref().map_or(0, |log| log.entries());
+    let events = own.events() - before;
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
     let mut report = Report {

@@ -272,6 +272,11 @@ impl Stage {
         }
     }
 
+    /// Entries of the log so far.
+    pub fn events(&self) -> u64 {
+        self.log.as_ref().map_or(0, Log::entries)
+    }
+
     /// The invariant that the log breaks first, and what led to it.
     pub fn broken(&self) -> Option<Broken> {
         let (violation, recent) = self.log.as_ref()?.violation()?;
