@@ -1,11 +1,11 @@
 //! What CPU and device did before a loss of power, as lines of text.
 
 use host::{Crash, Event, Fence, Lost, LINE};
-use sim::{Bar, Mmio, OrderEvent, System, Time};
+use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
 use crate::cut::{Cut, Later};
-use crate::invariants::{of_order, Violation};
+use crate::invariants::{of_order, Told, Violation};
 
 /// Most lines before the cut: the last ones.
 const MOST: usize = 48;
@@ -63,11 +63,7 @@ impl Timeline {
     }
 
     /// From the events of CPUs and those of devices, until the second event of a violation.
-    pub fn until(
-        events: Vec<(Time, Event)>,
-        devices: &[(Time, usize, OrderEvent)],
-        violation: &Violation,
-    ) -> Timeline {
+    pub fn until(events: Vec<(Time, Event)>, devices: &[Told], violation: &Violation) -> Timeline {
         let host = events
             .into_iter()
             .filter_map(|(at, event)| Some((at, of_event(event)?)));

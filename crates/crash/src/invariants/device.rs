@@ -118,9 +118,9 @@ fn synchronises(operation: u8) -> bool {
 }
 
 /// The host counts on it when a transaction has returned.
-fn commits(command: &Command) -> bool {
+fn commits(operation: Operation) -> bool {
     use Operation::*;
-    matches!(command.operation, Commit | CommitRedo | Switch)
+    matches!(operation, Commit | CommitRedo | Switch)
 }
 
 impl Device {
@@ -172,50 +172,32 @@ impl Device {
 
     /// A transaction has returned.
     pub fn returned(&self) -> Checked {
+        let event = "a transaction returns".to_string();
+        let early = |before, since| {
+            let event = event.clone();
+            Err(broken(Invariant::Synchronisation, event, before, since))
+        };
         for sent in &self.sent {
             if let What::Command(_, Some(command)) = &sent.what {
-                if commits(command) {
+                if commits(command.operation) {
                     let before = format!("its {:?} has not been taken", command.operation);
-                    return Err(broken(
-                        Invariant::Synchronisation,
-                        RETURNS.into(),
-                        before,
-                        sent.at,
-                    ));
+                    return early(before, sent.at);
                 }
             }
         }
-        let first = self.stores.iter().find(|store| !store.kept);
-        let Some(store) = first else {
+        let Some(store) = self.stores.iter().find(|store| !store.kept) else {
             return Ok(());
         };
-        let commits = |taken: &&Taken| {
+        let behind = |taken: &Taken| {
             let operation = Operation::from_number(taken.command.operation);
-            operation.is_some_and(|o| {
-                matches!(
-                    o,
-                    Operation::Commit | Operation::CommitRedo | Operation::Switch
-                )
-            })
+            taken.order > store.order && operation.is_some_and(commits)
         };
-        match self
-            .commands
-            .iter()
-            .filter(commits)
-            .any(|c| c.order > store.order)
-        {
+        match self.commands.iter().any(behind) {
             false => Ok(()),
             true => {
-                let before = format!(
-                    "a store before its commit, {}, is not kept",
-                    place(&store.lines)
-                );
-                Err(broken(
-                    Invariant::Synchronisation,
-                    RETURNS.into(),
-                    before,
-                    store.at,
-                ))
+                let store_is = place(&store.lines);
+                let before = format!("a store before its commit, {store_is}, is not kept");
+                early(before, store.at)
             }
         }
     }
@@ -257,7 +239,7 @@ impl Device {
                 self.queue(channel).pop_front();
             }
             OrderEvent::Load { channel, id, lines } => {
-                self.comes_in(&format!("a load, {}, comes", place(&lines)))?;
+                self.comes_in(|| format!("a load, {}, comes", place(&lines)))?;
                 self.accesses += 1;
                 self.loads.push(Load {
                     order: self.accesses,
@@ -271,7 +253,7 @@ impl Device {
             OrderEvent::Reads { channel, id } => self.reads(channel, id)?,
             OrderEvent::Served { channel, id } => self.served(channel, id)?,
             OrderEvent::Command(command) => {
-                self.comes_in(&format!("{} is taken", name(&command)))?;
+                self.comes_in(|| format!("{} is taken", name(&command)))?;
                 let sent = self.take_sent(command.number)?;
                 self.accesses += 1;
                 self.commands.push(Taken {
@@ -329,7 +311,7 @@ impl Device {
     }
 
     /// Nothing of the host comes before all that was restored has ended.
-    fn comes_in(&self, event: &str) -> Checked {
+    fn comes_in(&self, event: impl Fn() -> String) -> Checked {
         if !self.closed {
             return Ok(());
         }
@@ -340,12 +322,12 @@ impl Device {
             )
         };
         let (before, since) = self.unfinished().unwrap_or_else(unknown);
-        Err(broken(Invariant::Recovery, event.into(), before, since))
+        Err(broken(Invariant::Recovery, event(), before, since))
     }
 
     fn store(&mut self, at: Time, channel: u8, lines: Lines) -> Checked {
         let event = || format!("a store, {}, comes", place(&lines));
-        self.comes_in(&event())?;
+        self.comes_in(event)?;
         let own = |sent: &Sent| matches!(&sent.what, What::Store(own) if (own.first..=own.last).contains(&lines.first));
         let found = self.sent.iter().position(own);
         let mut number = None;
@@ -390,7 +372,7 @@ impl Device {
         let Some(found) = self.sent.iter().position(own) else {
             return Ok(None);
         };
-        if let Some(sent) = self.sent.iter().take(found).next() {
+        if let Some(sent) = self.sent.front().filter(|_| found > 0) {
             let event = format!("command {number} is taken");
             let before = format!("{} before it has not come", whose(sent));
             return Err(broken(Invariant::Order, event, before, sent.at));
@@ -673,8 +655,6 @@ impl Device {
         Ok(())
     }
 }
-
-const RETURNS: &str = "a transaction returns";
 
 fn proof(before: String, since: Time) -> Broken {
     broken(

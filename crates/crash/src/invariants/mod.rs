@@ -38,6 +38,9 @@ pub(crate) use self::watch::Log;
 /// Events of devices that are kept for whoever wants to see what led to a violation.
 const RECENT: usize = 1024;
 
+/// What a device has done: when, which one, and what.
+pub type Told = (Time, usize, OrderEvent);
+
 /// What the log says at a moment.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'a> {
@@ -120,7 +123,7 @@ pub struct Checker {
     page: u64,
     devices: Vec<Device>,
     parts: Parts,
-    recent: VecDeque<(Time, usize, OrderEvent)>,
+    recent: VecDeque<Told>,
     violation: Option<Violation>,
     entries: u64,
 }
@@ -147,7 +150,7 @@ impl Checker {
     }
 
     /// What devices did last, the oldest first; what followed a violation is not among it.
-    pub fn recent(&self) -> impl Iterator<Item = &(Time, usize, OrderEvent)> {
+    pub fn recent(&self) -> impl Iterator<Item = &Told> {
         self.recent.iter()
     }
 

@@ -5,16 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::{Event, Machine};
 use sim::{OrderEvent, OrderSink, OrderWatch, Time};
 
-use super::{Checker, Entry, Violation};
+use super::{Checker, Entry, Told, Violation};
 
 /// What the machine's CPUs and devices do goes through a [`Checker`].
 #[derive(Clone)]
 pub(crate) struct Log(Arc<Mutex<Checker>>);
 
-/// The events of a device.
-struct Told(Log, usize);
+/// Hears of a device's events.
+struct Ear(Log, usize);
 
-impl OrderSink for Told {
+impl OrderSink for Ear {
     fn event(&mut self, time: Time, event: OrderEvent) {
         self.0.take(time, Entry::Device(self.1, event));
     }
@@ -28,7 +28,7 @@ impl Log {
         let devices = system.devices();
         let log = Log(Arc::new(Mutex::new(Checker::new(devices, page))));
         for device in 0..devices {
-            let watch = OrderWatch::new(Told(log.clone(), device));
+            let watch = OrderWatch::new(Ear(log.clone(), device));
             if !system.watch_order(device, Some(watch)) {
                 return None;
             }
@@ -71,7 +71,7 @@ impl Log {
     }
 
     /// The first violation, and what devices did until then.
-    pub fn violation(&self) -> Option<(Violation, Vec<(Time, usize, OrderEvent)>)> {
+    pub fn violation(&self) -> Option<(Violation, Vec<Told>)> {
         let checker = self.lock();
         let violation = checker.violation()?.clone();
         Some((violation, checker.recent().copied().collect()))
