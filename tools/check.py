@@ -55,6 +55,8 @@ SAMPLED = [
     "--test",
     "campaigns",
     "--test",
+    "invariants",
+    "--test",
     "served",
     "--test",
     "killed",

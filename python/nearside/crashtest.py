@@ -82,6 +82,9 @@ def print_reports(docs: Iterable[dict[str, Any]]) -> None:
         table.add_row(doc["workload"], made, *counts, show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
     for doc in docs:
+        if doc["without"] and doc["invariant"]:
+            made = f"{doc['workload']}, {doc['mechanism']} without {doc['without']}"
+            show.out.print(f"{made}: {doc['invariant']['what']}", soft_wrap=True)
         violation = doc["violation"]
         if violation and doc["without"] is None:
             show.out.print(f"{doc['workload']}, {doc['mechanism']} by the {doc['by']}: {violation['what']}")

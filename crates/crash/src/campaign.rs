@@ -157,6 +157,7 @@ pub(crate) fn forward(
             progress.before = std::mem::replace(&mut progress.contents, next);
             progress.done = number + 1;
         }
+        stage.returned();
         if !told() {
             break;
         }
@@ -224,10 +225,11 @@ fn aside(
         });
         match ran {
             Ok(()) => bytes([0].into_iter().chain(out)),
-            Err(error) => bytes([1])
-                .into_iter()
-                .chain(error.to_string().into_bytes())
-                .collect(),
+            Err(error) => {
+                let led = stage.broken().map(|b| format!("; before that: {}", b.text));
+                let text = format!("{error}{}", led.unwrap_or_default());
+                bytes([1]).into_iter().chain(text.into_bytes()).collect()
+            }
         }
     });
     let fork = fork.map_err(|e| e.to_string())?;
@@ -463,13 +465,17 @@ pub fn run(
     if !told(0, all) {
         return Err("interrupted".into());
     }
+    let before = own.events();
     let mut ended = ends(&own, campaign, &first, cuts, &mut |done| told(done, all))?;
+    let broken = own.broken().filter(|_| !own.is_control);
+    let events = own.events() - before;
     drop(own);
     ended.sort_by_key(|(cut, _)| cut.at);
     let mut report = Report {
         cuts: all,
         transactions: campaign.transactions,
         spanning: measured.spanning,
+        events,
         simulated_ns: measured.end.saturating_sub(measured.begin).0 / 1000,
         ..Report::default()
     };
@@ -477,6 +483,10 @@ pub fn run(
         report.more += u64::from(outcome.more);
         report.recoveries_cut += outcome.recoveries_cut;
         report.leaked += outcome.leaked;
+        if let Some(broken) = outcome.broken {
+            report.broken += 1;
+            report.invariant.get_or_insert(broken);
+        }
         if let Some(text) = outcome.violation {
             report.violated += 1;
             report.violation.get_or_insert(Violation {
@@ -485,6 +495,11 @@ pub fn run(
                 timeline: outcome.timeline,
             });
         }
+    }
+    if let (Some(broken), 0) = (broken, report.violated) {
+        // Behind the last cut.
+        let timeline = broken.timeline.join("\n");
+        return Err(format!("the run itself: {}\n{timeline}", broken.text));
     }
     if let Some(mut violation) = report.violation.take() {
         for _ in 0..SIMPLER {

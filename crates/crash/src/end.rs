@@ -8,6 +8,7 @@ use workloads::Contents;
 
 use crate::campaign::Progress;
 use crate::cut::{Cut, Later};
+use crate::report::Broken;
 use crate::stage::Stage;
 use crate::timeline::Timeline;
 
@@ -19,6 +20,8 @@ pub(crate) struct Outcome {
     pub more: bool,
     pub recoveries_cut: u64,
     pub leaked: u64,
+    /// The invariant that the log breaks.
+    pub broken: Option<Broken>,
 }
 
 impl Outcome {
@@ -26,24 +29,33 @@ impl Outcome {
         let value = json!({
             "violation": self.violation, "timeline": self.timeline, "more": self.more,
             "recoveries_cut": self.recoveries_cut, "leaked": self.leaked,
+            "broken": self.broken.as_ref().map(Broken::json),
         });
         value.to_string().into_bytes()
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Option<Outcome> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
-        let lines = value["timeline"].as_array()?.iter();
         Some(Outcome {
             violation: value["violation"].as_str().map(str::to_string),
-            timeline: lines
-                .filter_map(|l| l.as_str())
-                .map(str::to_string)
-                .collect(),
+            timeline: strings(&value["timeline"])?,
             more: value["more"].as_bool()?,
             recoveries_cut: value["recoveries_cut"].as_u64()?,
             leaked: value["leaked"].as_u64()?,
+            broken: match &value["broken"] {
+                Value::Null => None,
+                broken => Some(Broken {
+                    text: broken["what"].as_str()?.to_string(),
+                    timeline: strings(&broken["timeline"])?,
+                }),
+            },
         })
     }
+}
+
+fn strings(value: &Value) -> Option<Vec<String>> {
+    let lines = value.as_array()?.iter().filter_map(Value::as_str);
+    Some(lines.map(str::to_string).collect())
 }
 
 /// Ends a copy whose program has come to the cut.
@@ -57,6 +69,13 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, leaked: u64) ->
         timeline.add(format!("found     {text}"));
         outcome.timeline = timeline.text();
         outcome.violation = Some(text);
+    }
+    outcome.broken = stage.broken();
+    // A control has to be found by what it leaves behind, too.
+    let counts = !stage.is_control && outcome.violation.is_none();
+    if let (Some(broken), true) = (&outcome.broken, counts) {
+        outcome.violation = Some(broken.text.clone());
+        outcome.timeline = broken.timeline.clone();
     }
     outcome
 }

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::{Event, Machine, LINE};
 use sim::{Bar, Random, Time};
 
+use crate::invariants::Log;
+
 /// Events that are kept for a timeline.
 const RECENT: usize = 4096;
 
@@ -42,11 +44,16 @@ struct Inner {
 pub(crate) struct Journal(Arc<Mutex<Inner>>);
 
 impl Journal {
-    /// A journal of a machine whose devices have nothing on their media.
-    pub fn of(machine: &mut Machine) -> Journal {
+    /// A journal of a machine whose devices have nothing on their media; a log hears of the events, too.
+    pub fn of(machine: &mut Machine, log: Option<Log>) -> Journal {
         let journal = Journal::default();
         let own = journal.clone();
-        machine.observe(Some(Box::new(move |at, event| own.lock().note(at, event))));
+        machine.observe(Some(Box::new(move |at, event| {
+            if let Some(log) = &log {
+                log.host(at, &event);
+            }
+            own.lock().note(at, event);
+        })));
         journal
     }
 

@@ -6,6 +6,7 @@ mod campaign;
 mod copies;
 mod cut;
 mod end;
+pub mod invariants;
 mod journal;
 mod report;
 mod stage;
@@ -13,5 +14,5 @@ mod timeline;
 
 pub use campaign::{run, Campaign};
 pub use cut::{Cut, Cuts, Later, Pick};
-pub use report::{Report, Violation};
+pub use report::{Broken, Report, Violation};
 pub use stage::{By, Without};

@@ -15,6 +15,21 @@ pub struct Violation {
     pub timeline: Vec<String>,
 }
 
+/// An invariant that the log of a run breaks: see [`crate::invariants`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Which, and the two events, in one line.
+    pub text: String,
+    /// What CPUs and devices did until then.
+    pub timeline: Vec<String>,
+}
+
+impl Broken {
+    pub(crate) fn json(&self) -> Value {
+        json!({"what": self.text, "timeline": self.timeline})
+    }
+}
+
 /// What copies of a run have come to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
@@ -36,6 +51,13 @@ pub struct Report {
     pub simulated_ns: u64,
     /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
     pub stopped: Option<String>,
+    /// Events of CPUs and devices in the run that were held against the invariants; 0: the devices do not tell of theirs.
+    pub events: u64,
+    /// Cuts of runs whose log breaks an invariant, before the cut or behind it, and what the first of these says. Without a control these are
+    /// among the violations.
+    pub broken: u64,
+    /// See [`Report::broken`].
+    pub invariant: Option<Broken>,
     /// The first violation, as simple as it could be made.
     pub violation: Option<Violation>,
 }
@@ -55,6 +77,7 @@ impl Report {
         json!({
             "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
             "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
+            "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(Broken::json),
             "violation": violation,
         })
     }

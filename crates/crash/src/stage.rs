@@ -12,7 +12,10 @@ use sim::{Bar, System, Time};
 use workloads::Workload;
 
 use crate::campaign::Campaign;
+use crate::invariants::Log;
 use crate::journal::Journal;
+use crate::report::Broken;
+use crate::timeline::Timeline;
 
 /// Who does what makes transactions whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -114,6 +117,10 @@ pub(crate) struct Stage {
     pub shared: Shared,
     pub cpu: Cpu,
     pub journal: Journal,
+    /// What CPUs and devices do, held against the invariants, if the devices tell.
+    pub log: Option<Log>,
+    /// Something is left out on purpose.
+    pub is_control: bool,
     pub workload: Workload,
     pub pool: Pool,
     pub seed: u64,
@@ -168,12 +175,15 @@ impl Stage {
         system.watch_taken();
         let profile = design.cpu.host().map_err(|e| text(&e))?;
         let mut machine = Machine::new(system, &profile);
-        let journal = Journal::of(&mut machine);
-        let shared = Shared::new(machine);
-        let cpu = shared.cpu(0);
         let own = design.engines(&root).map_err(|e| text(&e))?;
         let own = own.iter().find(|e| e.manifest.name == "nearpm");
         let own = own.and_then(|engine| Some((engine.page?, engine.offset)));
+        // The CPU alone synchronises with nobody.
+        let page = own.filter(|_| by == By::Device).map(|own| own.0);
+        let log = page.and_then(|page| Log::of(&mut machine, page));
+        let journal = Journal::of(&mut machine, log.clone());
+        let shared = Shared::new(machine);
+        let cpu = shared.cpu(0);
         let engines = match (by, own) {
             (By::Cpu, _) => Vec::new(),
             (By::Device, Some((page, registers))) => {
@@ -224,6 +234,8 @@ impl Stage {
             shared,
             cpu,
             journal,
+            log,
+            is_control: without.is_some(),
             workload,
             pool,
             seed,
@@ -253,6 +265,29 @@ impl Stage {
         }
     }
 
+    /// A transaction has returned.
+    pub fn returned(&self) {
+        if let Some(log) = &self.log {
+            log.returned(self.cpu.now());
+        }
+    }
+
+    /// Entries of the log so far.
+    pub fn events(&self) -> u64 {
+        self.log.as_ref().map_or(0, Log::entries)
+    }
+
+    /// The invariant that the log breaks first, and what led to it.
+    pub fn broken(&self) -> Option<Broken> {
+        let (violation, recent) = self.log.as_ref()?.violation()?;
+        let events = self.journal.since(Time::ZERO);
+        let timeline = Timeline::until(events, &recent, &violation);
+        Some(Broken {
+            text: violation.to_string(),
+            timeline: timeline.text(),
+        })
+    }
+
     /// The pools are over several devices.
     pub fn is_over_several(&self) -> bool {
         self.devices.len() > 1
@@ -260,6 +295,9 @@ impl Stage {
 
     /// The power is back.
     pub fn restart(&self) {
+        if let Some(log) = &self.log {
+            log.restarted(self.shared.with(|machine| machine.system().now()));
+        }
         self.shared.with(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
     }

@@ -5,6 +5,7 @@ use sim::{Bar, Mmio, System, Time};
 use spec::nearpm::Command;
 
 use crate::cut::{Cut, Later};
+use crate::invariants::{of_order, Told, Violation};
 
 /// Most lines before the cut: the last ones.
 const MOST: usize = 48;
@@ -13,7 +14,7 @@ const MOST_LOST: usize = 8;
 /// Bit of a process's addresses that says that it is one of the PM window.
 const WINDOW: u64 = 1 << 44;
 
-/// What happened until a cut.
+/// What happened until a cut, or until an invariant was broken.
 #[derive(Default)]
 pub(crate) struct Timeline {
     lines: Vec<(Time, String)>,
@@ -58,6 +59,25 @@ impl Timeline {
             lost: Vec::new(),
         };
         timeline.lose(crash, end);
+        timeline
+    }
+
+    /// From the events of CPUs and those of devices, until the second event of a violation.
+    pub fn until(events: Vec<(Time, Event)>, devices: &[Told], violation: &Violation) -> Timeline {
+        let host = events
+            .into_iter()
+            .filter_map(|(at, event)| Some((at, of_event(event)?)));
+        let devices = devices.iter().filter_map(|(at, device, event)| {
+            Some((*at, format!("device {device}  {}", of_order(event)?)))
+        });
+        let mut lines: Vec<(Time, String)> = host.chain(devices).collect();
+        lines.retain(|line| line.0 <= violation.at);
+        lines.sort_by_key(|line| line.0);
+        let mut timeline = Timeline {
+            lines: lines.split_off(lines.len().saturating_sub(MOST)),
+            lost: Vec::new(),
+        };
+        timeline.add(format!("found     {violation}"));
         timeline
     }
 

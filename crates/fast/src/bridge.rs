@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use sim::{Bar, HostPort, Mmio, Time, TraceEvent, Tracer};
+use sim::{Bar, HostPort, Lines, Mmio, OrderEvent, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
@@ -103,6 +103,7 @@ struct Load {
     /// Up to here all is on its way.
     sent: u64,
     failed: bool,
+    channel: usize,
 }
 
 /// An answer, or a part of it.
@@ -459,8 +460,14 @@ impl Bridge {
             beats: 0,
             sent: offset,
             failed: false,
+            channel: place.channel,
         });
         self.loading += 1;
+        tell(place.channel, cx, |channel| OrderEvent::Load {
+            channel,
+            id: load,
+            lines: Lines::of(offset, len.into()),
+        });
         let hook = cx.hook.as_deref_mut();
         if hook.is_none_or(|hook| hook.load(place.channel, offset, len.into(), load)) {
             self.go_on(load, cx);
@@ -479,6 +486,10 @@ impl Bridge {
         let Some(place) = cx.memory.place(offset) else {
             return;
         };
+        tell(place.channel, cx, |channel| OrderEvent::Reads {
+            channel,
+            id: load,
+        });
         let at = self.load_free.max(cx.now);
         self.load_free = at + 1;
         let skip = offset % BEAT;
@@ -537,6 +548,10 @@ impl Bridge {
         load.failed |= !fine;
         let failed = load.failed;
         if end {
+            tell(load.channel, cx, |channel| OrderEvent::Served {
+                channel,
+                id: number,
+            });
             self.loads.remove(number);
             self.loading -= 1;
             cx.after(1, Event::Bridge);
@@ -583,14 +598,31 @@ impl Bridge {
         });
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
+        let number = tag as u32;
+        tell(place.channel, cx, |channel| OrderEvent::Store {
+            channel,
+            lines: Lines::of(offset, bytes.into()),
+        });
         if let Some(hook) = cx.hook.as_deref_mut() {
-            if hook.store(place.channel, offset, bytes.into()) == Verdict::Queues {
+            let queued = hook.store(place.channel, offset, bytes.into()) == Verdict::Queues;
+            if queued {
                 let there = at + STORE + beats;
-                hook.queue(place.channel, offset, data, there, tag as u32);
+                hook.queue(place.channel, offset, data, there, number);
                 cx.plan(there, Event::Hook);
+            }
+            tell(place.channel, cx, |channel| OrderEvent::Goes {
+                channel,
+                number,
+                queued,
+            });
+            if queued {
                 return;
             }
         }
+        tell(place.channel, cx, |channel| OrderEvent::Reaches {
+            channel,
+            number,
+        });
         self.lost_writes += u64::from(!cx.memory.write(offset, data));
         self.line_beats += beats;
         self.line.push_back(Store {
@@ -610,12 +642,24 @@ impl Bridge {
         let place = number.wrapping_sub(self.answered as u32) as usize;
         if let Some(response) = self.responses.get_mut(place) {
             response.come = true;
+            tell(response.channel, cx, |channel| OrderEvent::Kept {
+                channel,
+                number,
+            });
         }
         while self.responses.front().is_some_and(|first| first.come) {
             self.responses.pop_front();
             self.answered += 1;
         }
         cx.after(1, Event::Bridge);
+    }
+}
+
+/// Tells of the order at the access hook, which has the channels of the storage alone.
+#[inline]
+fn tell(channel: usize, cx: &Cx, event: impl FnOnce(u8) -> OrderEvent) {
+    if cx.order.is_some() && cx.hook.as_deref().is_some_and(|h| channel < h.channels()) {
+        cx.order(|| event(channel as u8));
     }
 }
 

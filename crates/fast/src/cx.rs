@@ -1,6 +1,6 @@
 //! What the parts of a device share while something happens: time, plans, the host port, the memories.
 
-use sim::{Clock, TraceEvent, Tracer};
+use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
 use crate::engines::Hook;
@@ -128,6 +128,7 @@ pub(crate) struct Cx<'a> {
     /// The access hook, if an engine has one.
     pub(crate) hook: Option<&'a mut Hook>,
     pub(crate) tracer: Option<&'a Tracer>,
+    pub(crate) order: Option<&'a OrderWatch>,
 }
 
 impl Cx<'_> {
@@ -187,6 +188,14 @@ impl Cx<'_> {
     pub(crate) fn tell(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
         if let Some(tracer) = self.tracer {
             tracer.tell(self.clock.edge(cycle), &event());
+        }
+    }
+
+    /// Tells who wants to know in what order accesses and commands are carried out.
+    #[inline]
+    pub(crate) fn order(&self, event: impl FnOnce() -> OrderEvent) {
+        if let Some(order) = self.order {
+            order.tell(self.clock.edge(self.now), event());
         }
     }
 

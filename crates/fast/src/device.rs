@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use sim::{
-    Bar, Clock, Counter, Device, Fault, HostPort, Media, ReadData, Time, TraceEvent, Tracer,
+    Bar, Clock, Counter, Device, Fault, HostPort, Media, OrderEvent, OrderWatch, ReadData, Time,
+    TraceEvent, Tracer,
 };
 use spec::bar4;
 
@@ -59,6 +60,7 @@ pub struct FastDevice {
     edge: u64,
     msix: (bool, bool),
     tracer: Option<Tracer>,
+    order: Option<OrderWatch>,
     lost_writes: u64,
     events: u64,
     answers: Vec<Answer>,
@@ -86,6 +88,7 @@ impl FastDevice {
             edge: 0,
             msix: (true, false),
             tracer: None,
+            order: None,
             lost_writes: 0,
             events: 0,
             answers: Vec::new(),
@@ -128,6 +131,9 @@ impl FastDevice {
         calendar.go_to(self.edge);
         let mut engines = Engines::new(config);
         let hook = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
+        if let (Some(order), Some(hook)) = (&self.order, &hook) {
+            engines::tell_restored(hook, order, config.clock.edge(self.edge));
+        }
         let mut looks = Looks::new();
         if hook.is_some() {
             looks.plan(self.edge, Event::Hook);
@@ -156,6 +162,9 @@ impl FastDevice {
                 p.engines.save(hook, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
+            if let (Some(order), Some(_)) = (&self.order, &p.hook) {
+                order.tell(self.config.clock.edge(self.edge), OrderEvent::Fails);
+            }
         }
         self.powered = None;
     }
@@ -200,6 +209,7 @@ struct Parts<'a> {
     answers: &'a mut Vec<Answer>,
     now: u64,
     tracer: Option<&'a Tracer>,
+    order: Option<&'a OrderWatch>,
 }
 
 macro_rules! cx {
@@ -215,6 +225,7 @@ macro_rules! cx {
             channel_looks: &mut $parts.p.channel_looks,
             hook: $parts.p.hook.as_deref_mut(),
             tracer: $parts.tracer,
+            order: $parts.order,
         }
     };
 }
@@ -567,6 +578,7 @@ impl Device for FastDevice {
                 answers: &mut self.answers,
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
+                order: self.order.as_ref(),
             };
             let parts = &mut parts;
             cx!(parts).after(0, Event::Reads);
@@ -608,6 +620,7 @@ impl Device for FastDevice {
                 answers: &mut self.answers,
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
+                order: self.order.as_ref(),
             };
             if arrival <= self.edge {
                 parts.arrivals(host);
@@ -687,6 +700,7 @@ impl Device for FastDevice {
                 answers: &mut self.answers,
                 now: edge,
                 tracer: self.tracer.as_ref(),
+                order: self.order.as_ref(),
             };
             let parts = &mut parts;
             parts.p.controller.msix_changed(&mut cx!(parts));
@@ -696,6 +710,11 @@ impl Device for FastDevice {
     fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
         self.tracer = tracer;
         true
+    }
+
+    fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
+        self.order = watch;
+        self.config.engines.iter().any(engines::is_nearpm)
     }
 
     fn finish(&mut self) -> Result<(), Fault> {

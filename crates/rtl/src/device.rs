@@ -7,7 +7,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use sim::controller::Memory;
-use sim::{Clock, Counter, Device, Fault, HostPort, Media, Mmio, Output, Time, TraceEvent, Tracer};
+use sim::{
+    Clock, Counter, Device, Fault, HostPort, Media, Mmio, OrderEvent, OrderWatch, Output, Time,
+    TraceEvent, Tracer,
+};
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
@@ -15,6 +18,7 @@ use crate::bitstream::{
 };
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
+use crate::order;
 use crate::probe::Probe;
 
 /// Clock cycles of reset after power-on.
@@ -435,6 +439,7 @@ pub struct RtlDevice {
     lives: u32,
     held_up: Option<HoldUp>,
     tracer: Option<Tracer>,
+    order: Option<OrderWatch>,
     counts: Counts,
 }
 
@@ -494,6 +499,7 @@ impl RtlDevice {
             lives: 0,
             held_up: None,
             tracer: None,
+            order: None,
             counts: Counts::default(),
         };
         device.powered = Some(device.power_up()?);
@@ -597,6 +603,7 @@ impl RtlDevice {
             .assert_reset(reset, self.now.0)
             .map_err(Error::NotABitstream)?;
         powered.set_tracer(self.tracer.as_ref());
+        powered.model.watch_order(self.order.is_some());
         Ok(powered)
     }
 
@@ -738,6 +745,9 @@ impl RtlDevice {
         if let Some(probe) = &mut p.probe {
             probe.after(&p.model, now, before);
         }
+        if let Some(watch) = &self.order {
+            order::tell(&mut p.model, watch, now);
+        }
         self.edge += 1;
         self.now = now;
         self.disturbed = false;
@@ -768,6 +778,13 @@ impl RtlDevice {
             return self.check_hang(host);
         }
         Ok(())
+    }
+
+    /// The function has nothing any more but what is on the media.
+    fn tell_failed(&self) {
+        if let Some(watch) = &self.order {
+            watch.tell(self.now, OrderEvent::Fails);
+        }
     }
 
     fn fail(&mut self, fault: Fault) -> Fault {
@@ -1109,6 +1126,7 @@ impl Device for RtlDevice {
         }
         self.collect();
         self.powered = None;
+        self.tell_failed();
         self.disturbed = false;
         self.fault = None;
         self.quiet_cycles = 0;
@@ -1144,6 +1162,7 @@ impl Device for RtlDevice {
             tracer.tell(self.now, &TraceEvent::PowerOff);
         }
         let ended = self.end(|ending| ending.function_reset, self.now + RESET_LIMIT);
+        self.tell_failed();
         let revived = match ended {
             Ok(Some(false)) => Err(Fault::Hang(self.dump())),
             Ok(_) => self.revive(),
@@ -1171,6 +1190,14 @@ impl Device for RtlDevice {
         self.tracer = tracer;
         let tracer = self.tracer.as_ref();
         self.powered.as_mut().is_some_and(|p| p.set_tracer(tracer))
+    }
+
+    fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
+        let on = watch.is_some();
+        let told = |p: &mut Powered| p.model.watch_order(on);
+        let told = self.powered.as_mut().is_some_and(told);
+        self.order = watch.filter(|_| told);
+        told
     }
 
     fn finish(&mut self) -> std::result::Result<(), Fault> {

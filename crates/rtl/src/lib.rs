@@ -7,6 +7,7 @@ pub mod delay_bench;
 mod device;
 mod error;
 mod mmio;
+mod order;
 mod probe;
 
 pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};

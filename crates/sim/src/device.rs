@@ -3,7 +3,7 @@
 //! Everything above it (links, drivers, experiments) works on any [`Device`]; an engine below it knows nothing of
 //! links, drivers or other devices. All of it runs in simulated time.
 
-use crate::{Time, Tracer};
+use crate::{OrderWatch, Time, Tracer};
 
 /// A base address register of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -220,6 +220,14 @@ pub trait Device {
     fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
         // Devices without commands have nothing to tell.
         let _ = tracer;
+        false
+    }
+
+    /// From now on tells in what order it does what its host asks of it, or tells nobody. Returns false when the device can't; then
+    /// there is nothing to be told.
+    fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
+        // Devices without an access hook keep no order that anybody asks for.
+        let _ = watch;
         false
     }
 

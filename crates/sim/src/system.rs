@@ -12,7 +12,7 @@ use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
 use crate::pcie::{split_write, Link, Request, Up};
 use crate::random::Random;
-use crate::{Bar, Device, Fault, HostPort, Mmio, Time, TraceEvent, Tracer};
+use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tracer};
 
 /// Where the windows of devices begin in the host's address space.
 pub const WINDOW_BASE: u64 = 1 << 40;
@@ -339,6 +339,12 @@ impl System {
             slot.tracer = tracer.filter(|_| told);
             told
         })
+    }
+
+    /// From now on a device tells in what order it does what it is asked, or tells nobody: [`Device::watch_order`].
+    pub fn watch_order(&mut self, device: usize, watch: Option<OrderWatch>) -> bool {
+        let slot = self.slots.get_mut(device);
+        slot.is_some_and(|slot| slot.device.watch_order(watch))
     }
 
     /// From now on keeps a list of what devices ask of the root complex, for [`System::observed`].

@@ -10,6 +10,8 @@ hw/engine/nearpm/rtl/nearpm_gate.sv
 hw/engine/nearpm/rtl/nearpm_queue.sv
 hw/engine/nearpm/rtl/nearpm_loads.sv
 hw/engine/nearpm/rtl/nearpm_stores.sv
+hw/engine/nearpm/rtl/nearpm_order_pkg.sv
+hw/engine/nearpm/rtl/nearpm_hook_recorder.sv
 hw/engine/nearpm/rtl/nearpm_hook.sv
 hw/engine/nearpm/rtl/nearpm_job_pkg.sv
 hw/engine/nearpm/rtl/nearpm_contexts.sv
@@ -19,4 +21,5 @@ hw/engine/nearpm/rtl/nearpm_save.sv
 hw/engine/nearpm/rtl/nearpm_peers.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs_pkg.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs.sv
+hw/engine/nearpm/rtl/nearpm_recorder.sv
 hw/engine/nearpm/rtl/nearpm.sv

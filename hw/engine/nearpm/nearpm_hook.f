@@ -8,4 +8,6 @@ hw/engine/nearpm/rtl/nearpm_queue.sv
 hw/engine/nearpm/rtl/nearpm_stores.sv
 hw/engine/nearpm/rtl/nearpm_loads.sv
 hw/engine/nearpm/rtl/nearpm_gate.sv
+hw/engine/nearpm/rtl/nearpm_order_pkg.sv
+hw/engine/nearpm/rtl/nearpm_hook_recorder.sv
 hw/engine/nearpm/rtl/nearpm_hook.sv

@@ -27,7 +27,7 @@ use launch::Unit;
 use nearpm::NearPm;
 use ports::Ports;
 
-pub(crate) use nearpm::{go_on, line_written, Hook, Store};
+pub(crate) use nearpm::{go_on, line_written, tell_restored, Hook, Store};
 
 /// Arguments of a job at most: what a command of a page holds.
 pub(crate) const MOST_ARGUMENTS: usize = 7;
@@ -146,7 +146,7 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
 }
 
 /// It is the one that takes many jobs at a time.
-fn is_nearpm(plugged: &Plugged) -> bool {
+pub(crate) fn is_nearpm(plugged: &Plugged) -> bool {
     (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
 }
 

@@ -86,6 +86,14 @@ impl Purpose {
         }
     }
 
+    /// What is defined for sources and shim: a checked build tells in what order engines work (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
+    fn define(self) -> &'static str {
+        match self {
+            Purpose::Checked => " -DNS_ORDER",
+            Purpose::Running => "",
+        }
+    }
+
     /// What a bitstream says of itself.
     fn name(self, trained: bool) -> &'static str {
         match (self, trained) {
@@ -266,6 +274,7 @@ impl<'a> Build<'a> {
             CXX_FLAGS,
             OPTIMISE,
             spec.purpose.flag(),
+            spec.purpose.define(),
             &format!("{VERILATOR_FLAGS:?}"),
         ] {
             hash.update(text);
@@ -372,6 +381,7 @@ impl<'a> Build<'a> {
         let mut command = Command::new(&self.verilator);
         command.current_dir(&self.spec.root).args(VERILATOR_FLAGS);
         command.arg(self.spec.purpose.flag());
+        command.args(self.spec.purpose.define().split_whitespace());
         command
             .arg("--top-module")
             .arg(&self.spec.top)
@@ -432,8 +442,9 @@ impl<'a> Build<'a> {
         }
         command.arg(format!("CXX={}", self.cxx));
         command.arg(format!(
-            "NS_FLAGS={CXX_FLAGS}{}",
-            if self.spec.trace { " -DNS_TRACE" } else { "" }
+            "NS_FLAGS={CXX_FLAGS}{}{}",
+            if self.spec.trace { " -DNS_TRACE" } else { "" },
+            self.spec.purpose.define()
         ));
         command
             .arg(format!("OPT_FAST={optimise}"))

@@ -10,7 +10,7 @@ use sim::Output;
 
 use crate::error::{Error, Result};
 
-const ABI: u32 = 3;
+const ABI: u32 = 4;
 
 #[repr(C)]
 struct RawPort {
@@ -20,6 +20,15 @@ struct RawPort {
     dir: u32,
 }
 
+/// `ns_order_t`: a kind, and what is said of it. See `order.rs`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RawOrder {
+    pub(crate) kind: u32,
+    pub(crate) small: u32,
+    pub(crate) values: [u64; 5],
+}
+
 /// A loaded shared object. Models keep it alive.
 pub struct Bitstream {
     ns_new: unsafe extern "C" fn(c_int, *const *const c_char) -> *mut c_void,
@@ -27,6 +36,8 @@ pub struct Bitstream {
     ns_ports: unsafe extern "C" fn(*mut c_void, *mut RawPort, usize) -> usize,
     ns_eval: unsafe extern "C" fn(*mut c_void, u64) -> c_int,
     ns_error: unsafe extern "C" fn(*mut c_void) -> *const c_char,
+    ns_order_watch: unsafe extern "C" fn(*mut c_void, c_int) -> c_int,
+    ns_order_take: unsafe extern "C" fn(*mut c_void, *mut RawOrder, usize) -> usize,
     ns_trace_open: unsafe extern "C" fn(*mut c_void, *const c_char) -> c_int,
     ns_trace_dump: unsafe extern "C" fn(*mut c_void, u64),
     ns_trace_close: unsafe extern "C" fn(*mut c_void) -> c_int,
@@ -42,7 +53,7 @@ impl Bitstream {
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 3, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 4, which is checked before any other call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -65,6 +76,8 @@ impl Bitstream {
             ns_ports: symbol!("ns_ports"),
             ns_eval: symbol!("ns_eval"),
             ns_error: symbol!("ns_error"),
+            ns_order_watch: symbol!("ns_order_watch"),
+            ns_order_take: symbol!("ns_order_take"),
             ns_trace_open: symbol!("ns_trace_open"),
             ns_trace_dump: symbol!("ns_trace_dump"),
             ns_trace_close: symbol!("ns_trace_close"),
@@ -286,6 +299,19 @@ impl Model {
             self.clock(false, ps)?;
         }
         Ok(())
+    }
+
+    /// From now on keeps what the design tells of the order in which it works, for [`Model::order`], or keeps nothing. False when it was built
+    /// without: only a checked build has it.
+    pub(crate) fn watch_order(&mut self, on: bool) -> bool {
+        // SAFETY: the handle is valid as long as the model lives.
+        unsafe { (self.bitstream.ns_order_watch)(self.handle, c_int::from(on)) == 0 }
+    }
+
+    /// The oldest of what it has told and nobody has taken; how many that are.
+    pub(crate) fn order(&mut self, out: &mut [RawOrder]) -> usize {
+        // SAFETY: the handle is valid, there is room for that many, and no more are written.
+        unsafe { (self.bitstream.ns_order_take)(self.handle, out.as_mut_ptr(), out.len()) }
     }
 
     /// Starts to write waveforms (FST) of everything to `file`, whose old contents go.

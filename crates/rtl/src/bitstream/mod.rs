@@ -10,4 +10,5 @@ pub use compile::{
 };
 pub use filelist::FileList;
 pub use find::{find_verilator, repo_root};
+pub(crate) use load::RawOrder;
 pub use load::{Bitstream, Dir, Field, Model, Port};

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <exception>
 #include <string>
+#include <vector>
 
 #include "Vdut.h"
 #include "verilated.h"
@@ -18,6 +19,13 @@ namespace {
 // A fatal error inside the model. Only vl_fatal throws it; ns_eval turns it into a message.
 struct Fatal : std::exception {};
 
+// What an engine tells of the order in which it works: hw/engine/nearpm/rtl/nearpm_order_pkg.sv.
+struct ns_order_t {
+    uint32_t kind;
+    uint32_t small;
+    uint64_t values[5];
+};
+
 struct Instance {
     VerilatedContext context;
     Vdut *dut = nullptr;
@@ -27,6 +35,8 @@ struct Instance {
 #ifdef NS_TRACE
     VerilatedFstC *trace = nullptr;
 #endif
+    bool watched = false;           // somebody wants to know
+    std::vector<ns_order_t> order;  // what was told since they last asked
 };
 
 thread_local Instance *current = nullptr;
@@ -65,6 +75,16 @@ void vl_fatal(const char *file, int line, const char *, const char *message) {
     throw Fatal();
 }
 
+#ifdef NS_ORDER
+// Called by the recorders in the model.
+extern "C" void ns_order(int kind, int small, long long a, long long b, long long c, long long d, long long e) {
+    if (!current || !current->watched) return;
+    const auto value = [](long long v) { return static_cast<uint64_t>(v); };
+    current->order.push_back({static_cast<uint32_t>(kind), static_cast<uint32_t>(small),
+                              {value(a), value(b), value(c), value(d), value(e)}});
+}
+#endif
+
 #ifdef NS_COUNT
 // A build that counts what it does, for the compiler: the counts are to be written before the process ends.
 extern "C" void __gcov_dump(void);
@@ -82,7 +102,7 @@ struct ns_port_t {
 
 #define NS_API __attribute__((visibility("default")))
 
-NS_API uint32_t ns_abi(void) { return 3; }
+NS_API uint32_t ns_abi(void) { return 4; }
 
 NS_API const char *ns_build(void) { return NS_BUILD; }
 
@@ -161,6 +181,27 @@ NS_API int ns_eval(void *model, uint64_t time_ps) {
 NS_API const char *ns_error(void *model) {
     const Instance *self = static_cast<Instance *>(model);
     return self->failed ? self->error.c_str() : nullptr;
+}
+
+NS_API int ns_order_watch(void *model, int on) {
+#ifdef NS_ORDER
+    Instance *self = static_cast<Instance *>(model);
+    self->watched = on;
+    self->order.clear();
+    return 0;
+#else
+    (void)model;
+    (void)on;
+    return -1;
+#endif
+}
+
+NS_API size_t ns_order_take(void *model, ns_order_t *out, size_t max) {
+    std::vector<ns_order_t> &order = static_cast<Instance *>(model)->order;
+    const size_t count = order.size() < max ? order.size() : max;
+    for (size_t i = 0; i < count; i++) out[i] = order[i];
+    order.erase(order.begin(), order.begin() + count);
+    return count;
 }
 
 NS_API int ns_trace_open(void *model, const char *path) {

@@ -638,6 +638,30 @@ module nearpm
     $error("nearpm: there are not enough IDs for so many units and channels");
   end
 
+`ifdef NS_ORDER
+  nearpm_recorder u_recorder (
+    .clk_i,
+    .rst_ni,
+    .inserted_i       (inserted),
+    .number_i         (take_line),
+    .job_i            (take_job),
+    .ranges_i         (take_ranges),
+    .over_i           (answer_valid && answer_ready && !freeze),
+    .begins_i         (begins_one && !freeze),
+    .begin_number_i   (begin_number),
+    .ends_i           (ends_one && !freeze),
+    .end_number_i     (end_number),
+    .fine_i           (done.result == '0),
+    .void_i           (deletes && delete_ready),
+    .delete_i         (delete),
+    .restored_i       (restore_command),
+    .restored_number_i(restore_number),
+    .restored_job_i   (restore_job),
+    .restored_ranges_i(ranges_of(restore_job)),
+    .opens_i          (!open_q && !freeze && !table_busy && queue_lines == '0)
+  );
+`endif
+
   `NS_ASSERT(flight_counted, flight_q != '0 || answered == '0)
 
 endmodule

@@ -348,6 +348,33 @@ module nearpm_hook
     $error("nearpm_hook: NumChannels must be 1, 2, 4, 8 or 16, and Channel one of them");
   end
 
+`ifdef NS_ORDER
+  nearpm_hook_recorder #(
+    .Channel(Channel)
+  ) u_recorder (
+    .clk_i,
+    .rst_ni,
+    .store_i       (look[PmStore]),
+    .load_i        (look[PmLoad]),
+    .lines_i       (lookup.lines),
+    .id_i          (ax_q.id),
+    .goes_i        (u_stores.goes),
+    .place_i       (u_stores.new_q),
+    .queued_i      (u_stores.queues),
+    .aw_i          (m_hook_pm.aw_valid && m_hook_pm.aw_ready),
+    .aw_id_i       (m_hook_pm.aw.id),
+    .kept_i        (u_stores.answers),
+    .kept_place_i  (u_stores.answered_place_q),
+    .written_i     (u_queue.answer),
+    .ar_i          (m_hook_pm.ar_valid && m_hook_pm.ar_ready),
+    .ar_id_i       (m_hook_pm.ar.id),
+    .last_i        (s_hook_pm.r_valid && s_hook_pm.r_ready && s_hook_pm.r.last),
+    .last_id_i     (s_hook_pm.r.id),
+    .restored_i    (u_queue.restore_entries ? u_queue.restore_valid : 2'b00),
+    .restore_data_i(restore_data_i)
+  );
+`endif
+
   `NS_ASSERT(begun_in_range, !begins || begun_q != '1)
   `NS_ASSERT(line_ids_are_the_queues, !line_answer || queued != written)
 

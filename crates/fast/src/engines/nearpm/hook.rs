@@ -403,7 +403,7 @@ impl Hook {
         answers.chain(lines).chain(opens).min()
     }
 
-    pub(super) fn channels(&self) -> usize {
+    pub(crate) fn channels(&self) -> usize {
         self.channels.len()
     }
 

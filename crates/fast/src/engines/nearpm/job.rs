@@ -2,6 +2,8 @@
 
 use spec::nearpm::{padded, Operation, HEADER_BYTES, LINE};
 
+use sim::OrderedCommand;
+
 use super::bits::{Reader, Writer};
 
 /// Bits of an address of the media.
@@ -101,6 +103,27 @@ impl Job {
             Switch => (None, Some(Lines::of(self.target, 8))),
         };
         Ranges { reads, writes }
+    }
+
+    /// What is told of its order.
+    pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
+        let Ranges { reads, writes } = self.ranges();
+        let told = |lines: Lines| sim::Lines {
+            first: lines.first,
+            last: lines.last,
+        };
+        OrderedCommand {
+            number,
+            operation: self.operation as u8,
+            log: self.log,
+            transaction: self.transaction,
+            participants: match self.operation {
+                Operation::Commit => self.bytes as u8,
+                _ => 0,
+            },
+            reads: reads.map(told),
+            writes: writes.map(told),
+        }
     }
 
     /// It is about its thread's log: when it fails the log is closed.

@@ -14,7 +14,7 @@ mod unit;
 use std::ops::Range;
 
 use design::engine::Plugged;
-use sim::TraceEvent;
+use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
 use spec::nearpm::{register, Command, Operation, Refusal};
 use spec::regs::nearpm::{
     control, domain, CONTROL, DOMAIN, LINES, LINES_COUNT, LINES_STRIDE, LOADS, MOST_LINES, REFUSED,
@@ -121,9 +121,14 @@ impl NearPm {
                     self.under_way += 1;
                     hook.insert(line, job, stores, cx.now + TAKE);
                     cx.after(TAKE, Event::Hook);
+                    cx.order(|| OrderEvent::Command(job.ordered(line)));
                 }
-                (Ok(_), _) => self.page.end_line(line, &End::default()),
+                (Ok(_), _) => {
+                    cx.order(|| OrderEvent::Over { number: line });
+                    self.page.end_line(line, &End::default());
+                }
                 (Err(refusal), _) => {
+                    cx.order(|| OrderEvent::Over { number: line });
                     self.refused = self.refused.wrapping_add(1);
                     let end = End {
                         result: refusal as u32,
@@ -147,7 +152,13 @@ impl NearPm {
                     number,
                     failed: true,
                     ..
-                }) => self.over(number, Refusal::Unmapped as u32, 0, cx),
+                }) => {
+                    cx.order(|| OrderEvent::Ends {
+                        number,
+                        fine: false,
+                    });
+                    self.over(number, Refusal::Unmapped as u32, 0, cx);
+                }
                 Ok(Begins { number, job, .. }) => {
                     cx.tell(now, || TraceEvent::UnitBegins {
                         unit: unit as u8,
@@ -155,6 +166,7 @@ impl NearPm {
                         operation: job.operation as u8,
                         bytes: job.bytes.into(),
                     });
+                    cx.order(|| OrderEvent::Begins { number });
                     self.with_unit(unit, cx, |unit, ports| unit.begin(number, job, ports));
                 }
                 Err(Some(later)) => return cx.plan(later, Event::Hook),
@@ -204,6 +216,10 @@ impl NearPm {
             }
         }
         let job = ended.job;
+        cx.order(|| OrderEvent::Ends {
+            number: ended.command,
+            fine: ended.result == 0,
+        });
         if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
             if let Some(done) = self.contexts.ended(&job) {
                 self.peers
@@ -222,6 +238,10 @@ impl NearPm {
         };
         let (sequence, participants) = (pending.sequence, pending.participants);
         if self.peers.is_complete(log, sequence, participants) {
+            cx.order(|| OrderEvent::Void {
+                log,
+                transaction: sequence,
+            });
             let (place, descriptor) = self.contexts.delete(log, sequence);
             cx.memory.write(place, &descriptor.to_line());
             self.peers.all_complete(log, sequence);
@@ -321,6 +341,22 @@ impl NearPm {
     }
 }
 
+/// Tells what has come back when the power did.
+pub(crate) fn tell_restored(hook: &Hook, order: &OrderWatch, time: Time) {
+    for (number, entry) in hook.table.entries() {
+        order.tell(time, OrderEvent::Restored(entry.job.ordered(number)));
+    }
+    for channel in 0..hook.channels() {
+        for waiting in hook.lines(channel) {
+            let line = OrderEvent::RestoredLine {
+                channel: channel as u8,
+                line: waiting.line,
+            };
+            order.tell(time, line);
+        }
+    }
+}
+
 /// Looks at all that waits in the hook but commands. Loads that may go on are appended.
 pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
     let now = cx.now;
@@ -332,6 +368,9 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
                 .as_deref_mut()
                 .and_then(|hook| hook.take_line(channel, now));
             let Some(line) = line else { break };
+            cx.order(|| OrderEvent::Leaves {
+                channel: channel as u8,
+            });
             store_bytes(cx.memory, line.addr, line.strobes, &line.data);
             let addr = cx.memory.place(line.addr).map_or(0, |place| place.addr);
             let tag = TAG_LINE | channel as u64;
@@ -350,6 +389,7 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
     }
     if let Some(hook) = cx.hook.as_deref_mut() {
         if hook.opens(now) {
+            cx.order(|| OrderEvent::Opens);
             cx.plan(now, Event::Bridge);
         } else if let Some(next) = hook.next(now) {
             cx.plan(next, Event::Hook);
@@ -372,6 +412,9 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) {
 
 /// A line of a channel's queue is in the memory.
 pub(crate) fn line_written(channel: u32, cx: &mut Cx) {
+    cx.order(|| OrderEvent::Written {
+        channel: channel as u8,
+    });
     if let Some(hook) = cx.hook.as_deref_mut() {
         hook.line_written(channel as usize);
     }

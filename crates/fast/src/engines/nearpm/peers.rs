@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use sim::TraceEvent;
+use sim::{OrderEvent, TraceEvent};
 use spec::nearpm::{register, Completion, DEVICES, LINE, POOLS, SEQUENCE_BITS, THREADS};
 
 use crate::cx::Cx;
@@ -187,6 +187,7 @@ impl Peers {
         let place = address + register::DONE + 8 * u64::from(own);
         cx.post_write(0, place, &completion.to_word().to_le_bytes());
         cx.tell(cx.now, || TraceEvent::PeerTold { peer });
+        cx.order(|| OrderEvent::Tells { peer });
     }
 
     /// When it looks again whether there is something to tell.

@@ -1,0 +1,296 @@
+//! The four invariants of Partitioned Persist Ordering (NearPM, EuroSys 2023, section 4), as assertions over one log of what CPUs and devices do.
+//!
+//! | | says | broken when |
+//! |---|---|---|
+//! | 1 | accesses to what CPU and commands share follow program order | a store or load reaches the memory, or a command begins, before something older that it overlaps is done; a device takes accesses in another order than they were sent in |
+//! | 2 | shared writes persist in program order | a command begins, or a load is answered, before all older stores are in the persistence domain; a store overtakes an older one of its lines |
+//! | 3 | all before a synchronisation persists before it | a commit begins before the records of its log are made; redo records are committed before all devices have theirs; a log is void before all devices have completed its transaction; a transaction returns before its commits are persistent |
+//! | 4 | after a failure recovery reads only what had persisted | what was persistent when the power failed does not come back, or something else does; the host gets in before all of that has ended |
+//!
+//! A store is persistent when the device has answered it; a command when it has been taken and all stores before it are: from then on it is
+//! carried out whatever happens (docs/persistence.md). What commands alone touch, logs and copies, may be written late (invariant 2 does not
+//! speak of it), but not later than what is synchronised. Order is that of lines of 64 bytes, as at the access hook.
+//!
+//! The log needs no order by time between devices: what causes something is told before it, and no invariant is about things without a cause
+//! in common.
+//!
+//! Not looked at: accesses of the NVMe controller, whose order is nobody's until a completion; the bytes themselves, which recovery is
+//! compared by.
+
+mod device;
+mod parts;
+mod text;
+mod watch;
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use host::{Event, LINE};
+use sim::{Bar, OrderEvent, Time};
+use spec::bar4;
+use spec::nearpm::{Command, Operation};
+
+use self::device::Device;
+use self::parts::Parts;
+pub(crate) use self::text::of_order;
+pub(crate) use self::watch::Log;
+
+/// Events of devices that are kept for whoever wants to see what led to a violation.
+const RECENT: usize = 1024;
+
+/// What a device has done: when, which one, and what.
+pub type Told = (Time, usize, OrderEvent);
+
+/// What the log says at a moment.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<'a> {
+    /// A CPU does something, or something leaves the host or comes back.
+    Host(&'a Event),
+    /// A device does something; its number.
+    Device(usize, OrderEvent),
+    /// A transaction has returned to a program, which counts on it from now on: a synchronisation that the host knows of.
+    Returned,
+    /// The host is there again after a loss of power: what it had sent and no device has taken is lost.
+    Restarted,
+}
+
+/// One of the four.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// Accesses to shared addresses follow program order.
+    Order,
+    /// Shared writes persist in program order.
+    Persistence,
+    /// Everything before a synchronisation persists before it.
+    Synchronisation,
+    /// After a failure recovery reads only what had persisted.
+    Recovery,
+}
+
+impl Invariant {
+    /// Its number in the paper, 1 to 4.
+    pub fn number(self) -> u8 {
+        self as u8 + 1
+    }
+}
+
+/// Two events that are not in the order in which they should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What they break.
+    pub invariant: Invariant,
+    /// The device on which that shows.
+    pub device: usize,
+    /// When.
+    pub at: Time,
+    /// What happens then.
+    pub event: String,
+    /// What should have happened before: text, and when it began.
+    pub before: (String, Time),
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ns = |time: Time| time.0 as f64 / 1e3;
+        write!(
+            f,
+            "invariant {}, device {}: {} at {:.3} ns, but {} (since {:.3} ns)",
+            self.invariant.number(),
+            self.device,
+            self.event,
+            ns(self.at),
+            self.before.0,
+            ns(self.before.1)
+        )
+    }
+}
+
+/// What a check of one entry says: that it is fine, or the violation without its place and time.
+type Checked = Result<(), Broken>;
+
+/// See [`Violation`].
+#[derive(Debug)]
+struct Broken {
+    invariant: Invariant,
+    event: String,
+    before: (String, Time),
+}
+
+/// Follows a log, and keeps the first violation.
+#[derive(Clone, Debug, Default)]
+pub struct Checker {
+    /// Offset of the engine's command page in BAR4, the same on all devices.
+    page: u64,
+    devices: Vec<Device>,
+    parts: Parts,
+    recent: VecDeque<Told>,
+    violation: Option<Violation>,
+    entries: u64,
+}
+
+impl Checker {
+    /// Of so many devices whose engines have their command pages at this offset of BAR4; nothing has been sent to them, or all of it has
+    /// been taken.
+    pub fn new(devices: usize, page: u64) -> Checker {
+        Checker {
+            page,
+            devices: (0..devices).map(|_| Device::default()).collect(),
+            ..Checker::default()
+        }
+    }
+
+    /// The first violation.
+    pub fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
+    }
+
+    /// Entries that were looked at.
+    pub fn entries(&self) -> u64 {
+        self.entries
+    }
+
+    /// What devices did last, the oldest first; what followed a violation is not among it.
+    pub fn recent(&self) -> impl Iterator<Item = &Told> {
+        self.recent.iter()
+    }
+
+    /// Looks at the next entry. Behind a violation none is looked at.
+    pub fn take(&mut self, at: Time, entry: Entry) {
+        if self.violation.is_some() {
+            return;
+        }
+        self.entries += 1;
+        let (device, checked) = match entry {
+            Entry::Host(event) => self.host(at, event),
+            Entry::Device(number, event) => {
+                if self.recent.len() == RECENT {
+                    self.recent.pop_front();
+                }
+                self.recent.push_back((at, number, event));
+                (number, self.of_device(at, number, event))
+            }
+            Entry::Returned => self.returned(),
+            Entry::Restarted => {
+                self.devices.iter_mut().for_each(Device::restarted);
+                (0, Ok(()))
+            }
+        };
+        if let Err(broken) = checked {
+            self.violation = Some(Violation {
+                invariant: broken.invariant,
+                device,
+                at,
+                event: broken.event,
+                before: broken.before,
+            });
+        }
+    }
+
+    fn host(&mut self, at: Time, event: &Event) -> (usize, Checked) {
+        match event {
+            Event::Posted {
+                device,
+                bar: Bar::Pm,
+                offset,
+                data,
+            } => {
+                if let Some(to) = self.devices.get_mut(*device) {
+                    to.send_store(at, *offset, data.len() as u64);
+                }
+            }
+            Event::Posted {
+                device,
+                bar: Bar::Control,
+                offset,
+                data,
+            } if self.is_command(*offset, data) => {
+                let line = (offset - self.page) / LINE as u64;
+                let command = command_of(data);
+                if let Some(to) = self.devices.get_mut(*device) {
+                    to.send_command(at, line as u8, command);
+                    if let Some(command) = command {
+                        self.parts.sent(*device, &command, at);
+                    }
+                }
+            }
+            Event::Issued { device, tag } => {
+                if let Some(to) = self.devices.get_mut(*device) {
+                    to.issued(*tag);
+                }
+            }
+            Event::Answered { tag } => {
+                for (number, device) in self.devices.iter_mut().enumerate() {
+                    let checked = device.answered(*tag);
+                    if checked.is_err() {
+                        return (number, checked);
+                    }
+                }
+            }
+            _ => {}
+        }
+        (0, Ok(()))
+    }
+
+    fn is_command(&self, offset: u64, data: &[u8]) -> bool {
+        let own = self.page..self.page + bar4::PAGE_STEP;
+        data.len() == LINE && own.contains(&offset) && offset % LINE as u64 == 0
+    }
+
+    fn of_device(&mut self, at: Time, number: usize, event: OrderEvent) -> Checked {
+        let Some(device) = self.devices.get_mut(number) else {
+            return Ok(());
+        };
+        let ended = match event {
+            OrderEvent::Ends { number, fine: true } => device.command(number),
+            _ => None,
+        };
+        let taken = device.take(at, event)?;
+        if let Some(command) = taken {
+            self.parts.taken(number, &command)?;
+        }
+        match (event, ended) {
+            (_, Some(command)) if command.operation == Operation::Commit as u8 => {
+                let (log, transaction) = (command.log, command.transaction);
+                self.parts.completed(number, log, transaction);
+                match command.participants {
+                    0 => self.parts.void(number, log, transaction),
+                    _ => Ok(()),
+                }
+            }
+            (OrderEvent::Void { log, transaction }, _) => self.parts.void(number, log, transaction),
+            _ => Ok(()),
+        }
+    }
+
+    fn returned(&self) -> (usize, Checked) {
+        for (number, device) in self.devices.iter().enumerate() {
+            let checked = device.returned();
+            if checked.is_err() {
+                return (number, checked);
+            }
+        }
+        (0, Ok(()))
+    }
+}
+
+/// The command that 64 bytes of a page are.
+fn command_of(data: &[u8]) -> Option<Command> {
+    let long = |n: usize| {
+        let bytes = data[8 * n..8 * n + 8].try_into();
+        bytes.map_or(0, u64::from_le_bytes)
+    };
+    Command::from_arguments(&std::array::from_fn(|n| long(n + 1)))
+}
+
+/// A log as a whole: the first violation, if there is one. See [`Checker::new`].
+pub fn check<'a>(
+    devices: usize,
+    page: u64,
+    log: impl IntoIterator<Item = (Time, Entry<'a>)>,
+) -> Result<(), Violation> {
+    let mut checker = Checker::new(devices, page);
+    for (at, entry) in log {
+        checker.take(at, entry);
+    }
+    checker.violation.map_or(Ok(()), Err)
+}

@@ -1,0 +1,141 @@
+//! Transactions whose records stand in logs of several devices: what each device was sent of them, and what it has completed.
+
+use std::collections::BTreeMap;
+
+use sim::Time;
+use spec::nearpm::{Command, Operation};
+
+use super::{Broken, Checked, Invariant};
+
+/// What a device has of a transaction.
+#[derive(Clone, Copy, Debug, Default)]
+struct Part {
+    /// When it was sent something last.
+    at: Time,
+    /// It has been sent records, or a commit.
+    takes_part: bool,
+    /// Records that it was sent and has not taken.
+    owed: u32,
+    /// Its commit has ended.
+    completed: bool,
+}
+
+/// By log (16 * pool + thread) and transaction; then by device.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Parts(BTreeMap<(u8, u64), Vec<Part>>);
+
+fn log_of(command: &Command) -> u8 {
+    command.pool << 4 | command.thread
+}
+
+impl Parts {
+    fn part(&mut self, log: u8, transaction: u64, device: usize) -> &mut Part {
+        let parts = self.0.entry((log, transaction)).or_default();
+        if parts.len() <= device {
+            parts.resize(device + 1, Part::default());
+        }
+        &mut parts[device]
+    }
+
+    /// A device is sent a command.
+    pub fn sent(&mut self, device: usize, command: &Command, at: Time) {
+        use Operation::*;
+        let (log, transaction) = (log_of(command), command.transaction);
+        match command.operation {
+            Undo | Redo | Checkpoint => {
+                let part = self.part(log, transaction, device);
+                (part.takes_part, part.at) = (true, at);
+                part.owed += 1;
+            }
+            Commit | CommitRedo => {
+                let part = self.part(log, transaction, device);
+                (part.takes_part, part.at) = (true, at);
+            }
+            // The device's records are void, or written back: nobody waits for it.
+            Abort | Recover | LogOpen => self.forget(device, |key| key.0 == log),
+            PoolUnmap => self.forget(device, |key| key.0 >> 4 == command.pool),
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, device: usize, which: impl Fn(&(u8, u64)) -> bool) {
+        self.0.retain(|key, parts| {
+            if which(key) {
+                if let Some(part) = parts.get_mut(device) {
+                    *part = Part::default();
+                }
+            }
+            parts.iter().any(|part| part.takes_part)
+        });
+    }
+
+    /// A device has taken one that it was sent.
+    pub fn taken(&mut self, device: usize, command: &Command) -> Checked {
+        use Operation::*;
+        let key = (log_of(command), command.transaction);
+        let Some(parts) = self.0.get_mut(&key) else {
+            return Ok(());
+        };
+        match command.operation {
+            Undo | Redo | Checkpoint => {
+                if let Some(part) = parts.get_mut(device) {
+                    part.owed = part.owed.saturating_sub(1);
+                }
+            }
+            CommitRedo => {
+                // From now on the transaction is committed, whatever becomes of the others.
+                let mut others = parts.iter().enumerate();
+                if let Some((other, part)) = others.find(|(_, part)| part.owed > 0) {
+                    let what = format!("device {other} has not taken all of its records");
+                    let event = "takes the commit of redo records";
+                    return Err(broken(event, key, (what, part.at)));
+                }
+                parts[device].completed = true;
+                self.prune(key);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// A device's part is complete.
+    pub fn completed(&mut self, device: usize, log: u8, transaction: u64) {
+        let key = (log, transaction);
+        let part = self.0.get_mut(&key).and_then(|parts| parts.get_mut(device));
+        if let Some(part) = part {
+            part.completed = true;
+        }
+    }
+
+    /// A device's records are void.
+    pub fn void(&mut self, device: usize, log: u8, transaction: u64) -> Checked {
+        let key = (log, transaction);
+        let Some(parts) = self.0.get(&key) else {
+            return Ok(());
+        };
+        let mut others = parts.iter().enumerate().filter(|(n, _)| *n != device);
+        if let Some((other, part)) = others.find(|(_, part)| part.takes_part && !part.completed) {
+            let what = format!("device {other} has not completed it");
+            return Err(broken("deletes its records", key, (what, part.at)));
+        }
+        self.prune(key);
+        Ok(())
+    }
+
+    /// Nothing is left to wait for.
+    fn prune(&mut self, key: (u8, u64)) {
+        let parts = self.0.get(&key).into_iter().flatten();
+        if parts.clone().all(|part| part.completed || !part.takes_part) {
+            self.0.remove(&key);
+        }
+    }
+}
+
+fn broken(event: &str, (log, transaction): (u8, u64), before: (String, Time)) -> Broken {
+    let (pool, thread) = (log >> 4, log & 15);
+    Broken {
+        invariant: Invariant::Synchronisation,
+        event: format!("{event} of transaction {transaction}, pool {pool} thread {thread},"),
+        before,
+    }
+}

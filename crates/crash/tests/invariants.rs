@@ -1,0 +1,643 @@
+//! The invariants on logs that are written by hand, each rule broken once; and on those of campaigns, with and without controls.
+
+use std::path::Path;
+
+use crash::invariants::{check, Entry, Invariant, Violation};
+use crash::{run, By, Campaign, Report, Without};
+use design::Design;
+use device::{Engine, Factory, RtlOptions};
+use host::{Event, Fence};
+use pm::{Mechanism, Synchronise};
+use sim::{Bar, Lines, OrderEvent, OrderedCommand, Time};
+use spec::nearpm::{Command, Operation};
+
+const PAGE: u64 = 0x4_0000;
+
+#[derive(Clone)]
+enum Said {
+    Host(Event),
+    Device(usize, OrderEvent),
+    Returned,
+    Restarted,
+}
+
+/// A log in which something happens every nanosecond. Addresses are numbers of lines.
+#[derive(Clone, Default)]
+struct Script(Vec<Said>);
+
+fn line(line: u64) -> Lines {
+    Lines {
+        first: line,
+        last: line,
+    }
+}
+
+/// Of pool 0 thread 0, transaction 7; reads a line, writes another one.
+fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> OrderedCommand {
+    OrderedCommand {
+        number,
+        operation: operation as u8,
+        log: 0,
+        transaction: 7,
+        participants: 0,
+        reads: Some(line(reads)),
+        writes: Some(line(writes)),
+    }
+}
+
+impl Script {
+    fn host(mut self, event: Event) -> Script {
+        self.0.push(Said::Host(event));
+        self
+    }
+
+    fn told(mut self, device: usize, event: OrderEvent) -> Script {
+        self.0.push(Said::Device(device, event));
+        self
+    }
+
+    fn returned(mut self) -> Script {
+        self.0.push(Said::Returned);
+        self
+    }
+
+    fn restarted(mut self) -> Script {
+        self.0.push(Said::Restarted);
+        self
+    }
+
+    fn post_store(self, device: usize, line: u64) -> Script {
+        self.host(Event::Posted {
+            device,
+            bar: Bar::Pm,
+            offset: 64 * line,
+            data: vec![1; 64],
+        })
+    }
+
+    fn post(self, device: usize, number: u8, operation: Operation) -> Script {
+        let mut command = Command::new(operation, 1, 0, 0);
+        command.transaction = 7;
+        let mut data = vec![0; 8];
+        data.extend(command.arguments().iter().flat_map(|a| a.to_le_bytes()));
+        self.host(Event::Posted {
+            device,
+            bar: Bar::Control,
+            offset: PAGE + 64 * u64::from(number),
+            data,
+        })
+    }
+
+    /// A store comes, and goes on.
+    fn store(self, number: u32, at: u64, queued: bool) -> Script {
+        let channel = 0;
+        self.told(
+            0,
+            OrderEvent::Store {
+                channel,
+                lines: line(at),
+            },
+        )
+        .told(
+            0,
+            OrderEvent::Goes {
+                channel,
+                number,
+                queued,
+            },
+        )
+    }
+
+    fn reaches(self, number: u32) -> Script {
+        self.told(0, OrderEvent::Reaches { channel: 0, number })
+    }
+
+    fn kept(self, number: u32) -> Script {
+        self.told(0, OrderEvent::Kept { channel: 0, number })
+    }
+
+    fn leaves(self) -> Script {
+        self.told(0, OrderEvent::Leaves { channel: 0 })
+    }
+
+    fn written(self) -> Script {
+        self.told(0, OrderEvent::Written { channel: 0 })
+    }
+
+    fn load(self, id: u32, at: u64) -> Script {
+        self.told(
+            0,
+            OrderEvent::Load {
+                channel: 0,
+                id,
+                lines: line(at),
+            },
+        )
+    }
+
+    fn reads(self, id: u32) -> Script {
+        self.told(0, OrderEvent::Reads { channel: 0, id })
+    }
+
+    fn served(self, id: u32) -> Script {
+        self.told(0, OrderEvent::Served { channel: 0, id })
+    }
+
+    fn takes(self, device: usize, command: OrderedCommand) -> Script {
+        self.told(device, OrderEvent::Command(command))
+    }
+
+    fn begins(self, device: usize, number: u8) -> Script {
+        self.told(device, OrderEvent::Begins { number })
+    }
+
+    fn ends(self, device: usize, number: u8) -> Script {
+        self.told(device, OrderEvent::Ends { number, fine: true })
+    }
+
+    fn check(&self) -> Result<(), Violation> {
+        let log = self.0.iter().zip(1..).map(|(said, n)| {
+            let entry = match said {
+                Said::Host(event) => Entry::Host(event),
+                Said::Device(device, event) => Entry::Device(*device, *event),
+                Said::Returned => Entry::Returned,
+                Said::Restarted => Entry::Restarted,
+            };
+            (Time::ns(n), entry)
+        });
+        check(2, PAGE, log)
+    }
+
+    fn holds(&self) {
+        assert_eq!(self.check(), Ok(()));
+    }
+
+    /// The last event breaks an invariant, and none before it.
+    #[track_caller]
+    fn breaks(&self, invariant: Invariant, what: &str) {
+        let mut before = self.clone();
+        before.0.pop();
+        assert_eq!(before.check(), Ok(()));
+        let violation = self.check().expect_err("a violation");
+        let text = violation.to_string();
+        assert_eq!(violation.invariant, invariant, "{text}");
+        assert_eq!(violation.at, Time::ns(self.0.len() as u64), "{text}");
+        assert!(text.contains(what) && text.lines().count() == 1, "{text}");
+        let number = format!("invariant {}, device ", invariant.number());
+        assert!(text.starts_with(&number), "{text}");
+    }
+}
+
+use Operation::{Commit, CommitRedo, Copy, Recover, Redo, Undo};
+
+fn script() -> Script {
+    Script::default()
+}
+
+/// Lines 1 and 2 are objects, 8 and 9 the log.
+fn undo(number: u8) -> OrderedCommand {
+    ordered(number, Undo, 1, 9)
+}
+
+fn commit(number: u8) -> OrderedCommand {
+    OrderedCommand {
+        reads: None,
+        writes: Some(Lines { first: 8, last: 9 }),
+        ..ordered(number, Commit, 8, 8)
+    }
+}
+
+/// A record, a store that waits for it, the commit, and what proves it.
+fn transaction() -> Script {
+    script()
+        .post(0, 0, Undo)
+        .post_store(0, 1)
+        .post(0, 1, Commit)
+        .host(Event::Issued { device: 0, tag: 5 })
+        .takes(0, undo(0))
+        .store(0, 1, true)
+        .begins(0, 0)
+        .kept(0)
+        .takes(0, commit(1))
+        .load(3, 40)
+        .reads(3)
+        .served(3)
+        .host(Event::Answered { tag: 5 })
+        .host(Event::Fenced {
+            cpu: 0,
+            what: Fence::ReadBack,
+        })
+        .returned()
+        .ends(0, 0)
+        .leaves()
+        .begins(0, 1)
+        .written()
+        .ends(0, 1)
+}
+
+#[test]
+fn an_order_that_is_kept_breaks_nothing() {
+    transaction().holds();
+    // Cut off, all that was kept comes back and ends before anybody gets in.
+    let mut cut = transaction();
+    cut.0.truncate(16);
+    let back = cut
+        .told(0, OrderEvent::Fails)
+        .restarted()
+        .told(0, OrderEvent::Restored(undo(0)))
+        .told(0, OrderEvent::Restored(commit(1)))
+        .told(
+            0,
+            OrderEvent::RestoredLine {
+                channel: 0,
+                line: 1,
+            },
+        )
+        .begins(0, 0)
+        .ends(0, 0)
+        .begins(0, 1)
+        .ends(0, 1)
+        .leaves()
+        .written()
+        .told(0, OrderEvent::Opens)
+        .load(1, 1)
+        .reads(1)
+        .served(1);
+    back.holds();
+}
+
+#[test]
+fn accesses_to_shared_addresses_follow_program_order() {
+    let wrong = |script: Script, what| script.breaks(Invariant::Order, what);
+    let under_way = || script().takes(0, ordered(0, Copy, 1, 2));
+    wrong(
+        under_way().store(0, 1, false).reaches(0),
+        "a store, PM 0x40, reaches the memory",
+    );
+    wrong(
+        under_way().store(0, 2, false).reaches(0),
+        "command 0, Copy of pool 0 thread 0, is older",
+    );
+    wrong(
+        under_way().store(0, 2, true).kept(0).leaves(),
+        "a store of the queue",
+    );
+    wrong(
+        under_way().load(0, 2).reads(0),
+        "a load, PM 0x80, reads the memory",
+    );
+    let queued = under_way().store(0, 2, true).kept(0).ends(0, 0);
+    wrong(
+        queued.clone().load(0, 2).reads(0),
+        "an older store, PM 0x80, is in the queue",
+    );
+    wrong(
+        queued.takes(0, ordered(1, Copy, 2, 5)).begins(0, 1),
+        "is in the queue",
+    );
+    // What it reads may be read, what it does not touch may be stored to.
+    under_way()
+        .load(0, 1)
+        .reads(0)
+        .store(0, 3, false)
+        .reaches(0)
+        .holds();
+    for (reads, writes) in [(2, 5), (5, 1), (5, 2)] {
+        let next = under_way()
+            .takes(0, ordered(1, Copy, reads, writes))
+            .begins(0, 1);
+        wrong(next, "command 1, Copy of pool 0 thread 0, begins");
+    }
+    under_way()
+        .takes(0, ordered(1, Copy, 1, 5))
+        .begins(0, 1)
+        .holds();
+    let reading = script()
+        .load(0, 2)
+        .reads(0)
+        .takes(0, ordered(0, Copy, 1, 2));
+    wrong(
+        reading.begins(0, 0),
+        "an older load, PM 0x80, is not answered",
+    );
+    // The device takes them in another order than they were sent in.
+    let sent = script().post_store(0, 1).post(0, 0, Undo);
+    wrong(
+        sent.takes(0, undo(0)),
+        "a store, PM 0x40, before it has not come",
+    );
+    let sent = script().post(0, 0, Undo).post_store(0, 1);
+    wrong(
+        sent.told(
+            0,
+            OrderEvent::Store {
+                channel: 0,
+                lines: line(1),
+            },
+        ),
+        "command 0, Undo, before it has not been taken",
+    );
+}
+
+#[test]
+fn shared_writes_persist_in_program_order() {
+    let wrong = |script: Script, what| script.breaks(Invariant::Persistence, what);
+    let stored = || script().post_store(0, 30).store(0, 30, false).reaches(0);
+    wrong(
+        stored().takes(0, undo(0)).begins(0, 0),
+        "an older store, PM 0x780, is not kept",
+    );
+    stored().takes(0, undo(0)).kept(0).begins(0, 0).holds();
+    wrong(
+        stored().load(0, 31).reads(0).served(0),
+        "a load, PM 0x7c0, is answered",
+    );
+    let issued = |script: Script| script.host(Event::Issued { device: 0, tag: 1 });
+    let answered = |script: Script| script.host(Event::Answered { tag: 1 });
+    wrong(answered(issued(stored())), "a load comes back to the host");
+    wrong(
+        answered(issued(script().post_store(0, 1))),
+        "a store, PM 0x40, has not taken",
+    );
+    wrong(
+        answered(issued(script().post(0, 0, Undo))),
+        "command 0, Undo, has not taken",
+    );
+    answered(issued(stored().kept(0)).post_store(0, 4)).holds();
+    // Of one line, the older one is in the queue.
+    let queued = script()
+        .takes(0, undo(0))
+        .store(0, 1, true)
+        .kept(0)
+        .ends(0, 0);
+    wrong(
+        queued.store(1, 1, false).reaches(1),
+        "an older store, PM 0x40, is in the queue",
+    );
+}
+
+#[test]
+fn everything_before_a_synchronisation_persists_before_it() {
+    let wrong = |script: Script, what| script.breaks(Invariant::Synchronisation, what);
+    wrong(
+        script().takes(0, undo(0)).takes(0, commit(1)).begins(0, 1),
+        "command 1, Commit of pool 0 thread 0, begins",
+    );
+    // A transaction returns.
+    wrong(
+        script().post(0, 0, Commit).returned(),
+        "its Commit has not been taken",
+    );
+    let stored = script().store(0, 30, false).reaches(0).takes(0, commit(0));
+    wrong(stored.clone().returned(), "a store before its commit");
+    stored.kept(0).returned().holds();
+    script().post(0, 0, Undo).returned().holds();
+    // Device 1 has records, too.
+    let both = || {
+        script()
+            .post(0, 0, Undo)
+            .post(1, 0, Undo)
+            .takes(0, undo(0))
+            .takes(1, undo(0))
+            .ends(0, 0)
+            .ends(1, 0)
+    };
+    let commits = || {
+        both()
+            .post(0, 1, Commit)
+            .post(1, 1, Commit)
+            .takes(0, commit(1))
+            .begins(0, 1)
+    };
+    wrong(commits().ends(0, 1), "device 1 has not completed it");
+    let with = |participants| OrderedCommand {
+        participants,
+        ..commit(1)
+    };
+    let void = |script: Script| {
+        script.told(
+            0,
+            OrderEvent::Void {
+                log: 0,
+                transaction: 7,
+            },
+        )
+    };
+    let first = both()
+        .post(0, 1, Commit)
+        .post(1, 1, Commit)
+        .takes(0, with(3))
+        .ends(0, 1);
+    wrong(void(first.clone()), "deletes its records of transaction 7");
+    void(first.takes(1, with(3)).ends(1, 1)).holds();
+    // Redo records are committed when one device has taken their commit.
+    let redo = |number| ordered(number, Redo, 20, 9);
+    let sent = script()
+        .post(0, 0, Redo)
+        .post(1, 0, Redo)
+        .post(0, 1, CommitRedo)
+        .takes(0, redo(0))
+        .ends(0, 0);
+    let commit_redo = OrderedCommand {
+        operation: CommitRedo as u8,
+        ..commit(1)
+    };
+    wrong(
+        sent.clone().takes(0, commit_redo),
+        "device 1 has not taken all of its records",
+    );
+    sent.takes(1, redo(0)).takes(0, commit_redo).holds();
+}
+
+#[test]
+fn after_a_failure_recovery_reads_only_what_had_persisted() {
+    let wrong = |script: Script, what| script.breaks(Invariant::Recovery, what);
+    let back = |script: Script| script.told(0, OrderEvent::Fails).restarted();
+    let opens = |script: Script| script.told(0, OrderEvent::Opens);
+    let restored = |script: Script, command| script.told(0, OrderEvent::Restored(command));
+    let taken = || script().takes(0, undo(0)).store(0, 1, true).kept(0);
+    wrong(
+        opens(back(taken())),
+        "command 0, Undo of pool 0 thread 0, was persistent and has not come back",
+    );
+    let command = restored(back(taken()), undo(0));
+    wrong(
+        opens(command.clone().ends(0, 0)),
+        "a store, PM 0x40, was persistent and has not come back",
+    );
+    let both = command.told(
+        0,
+        OrderEvent::RestoredLine {
+            channel: 0,
+            line: 1,
+        },
+    );
+    wrong(opens(both.clone()), "has come back and not ended");
+    wrong(
+        opens(both.clone().ends(0, 0)),
+        "has come back and is not written",
+    );
+    wrong(both.load(0, 50), "a load, PM 0xc80, comes");
+    wrong(
+        restored(back(script()), undo(0)),
+        "was not among what had been taken",
+    );
+    wrong(
+        back(taken()).told(
+            0,
+            OrderEvent::RestoredLine {
+                channel: 0,
+                line: 2,
+            },
+        ),
+        "was not in the queue",
+    );
+    wrong(
+        back(script()).takes(0, ordered(0, Recover, 1, 1)),
+        "the device has not opened",
+    );
+    // What had not been answered may be lost, with what stood behind it.
+    opens(back(
+        script().store(0, 30, false).reaches(0).takes(0, undo(0)),
+    ))
+    .holds();
+    // A second loss of power takes nothing of what had not come back.
+    wrong(
+        opens(back(back(taken()))),
+        "was persistent and has not come back",
+    );
+}
+
+// ---------------------------------------------------------------- campaigns
+
+struct Rig(Design, Factory);
+
+fn rig() -> Rig {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
+    let engine = Engine::named(Engine::Fast).unwrap();
+    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+    Rig(design, factory)
+}
+
+impl Rig {
+    fn run(&self, mechanism: Mechanism, devices: usize, without: Option<Without>) -> Report {
+        let is_rtl = self.1.engine() == Engine::Rtl;
+        let campaign = Campaign {
+            workload: "btree".into(),
+            mechanism,
+            by: By::Device,
+            devices,
+            synchronise: Synchronise::Devices,
+            transactions: if is_rtl { 3 } else { 24 },
+            seed: 1,
+            cuts: if is_rtl { "sampled:4" } else { "sampled:20" }
+                .parse()
+                .unwrap(),
+            without,
+            jobs: 2,
+        };
+        run(&self.0, &self.1, &campaign, &mut |_, _| true).unwrap()
+    }
+}
+
+impl Rig {
+    /// Nothing in a run with cuts breaks them; and it is not that nothing was looked at.
+    fn keeps_them(&self, mechanism: Mechanism, devices: usize) {
+        let report = self.run(mechanism, devices, None);
+        println!("{mechanism:?}, {devices} devices: {} events", report.events);
+        assert_eq!((report.broken, report.violated), (0, 0), "{report:?}");
+        assert!(report.events > 80 * report.transactions, "{report:?}");
+    }
+
+    /// What is left out breaks the invariant that it stands for, in the log itself, whether or not a cut leaves a trace of it.
+    fn breaks(&self, without: Without, mechanism: Mechanism, devices: usize, invariant: u8) {
+        let report = self.run(mechanism, devices, Some(without));
+        let about = format!("{without}, {mechanism:?}: {report:?}");
+        let wanted = format!("invariant {invariant}, device ");
+        match (&report.invariant, &report.stopped) {
+            (Some(broken), _) => {
+                let counts = format!("{} of {} cuts", report.broken, report.cuts);
+                println!("{without}, {mechanism:?}: {counts}: {}", broken.text);
+                assert!(broken.text.starts_with(&wanted), "{about}");
+                let last = broken.timeline.last().map(String::as_str).unwrap_or("");
+                assert!(
+                    last.ends_with(&format!("found     {}", broken.text)),
+                    "{about}"
+                );
+                assert!(broken.timeline.len() > 10, "{about}");
+            }
+            // The run did not come to its end.
+            (None, Some(text)) => {
+                println!("{without}, {mechanism:?}: {text}");
+                assert!(text.contains(&format!("before that: {wanted}")), "{about}");
+            }
+            (None, None) => panic!("{about}"),
+        }
+    }
+}
+
+#[test]
+fn campaigns_break_no_invariant() {
+    let rig = rig();
+    for mechanism in Mechanism::ALL {
+        for devices in [1, 2] {
+            rig.keeps_them(mechanism, devices);
+        }
+    }
+}
+
+#[test]
+fn controls_break_their_invariants() {
+    let rig = rig();
+    for (without, mechanism, devices, invariant) in [
+        (Without::Fences, Mechanism::Undo, 1, 3),
+        (Without::Fences, Mechanism::Checkpoint, 1, 3),
+        (Without::Peers, Mechanism::Undo, 2, 3),
+        (Without::Peers, Mechanism::Checkpoint, 2, 3),
+    ] {
+        rig.breaks(without, mechanism, devices, invariant);
+    }
+}
+
+/// What is left out of a device, which only the fast engine can; and what takes more than the few transactions that the RTL has here.
+#[test]
+fn controls_of_a_device_break_their_invariants() {
+    use Mechanism::{Checkpoint, Redo, Shadow, Undo};
+    let rig = rig();
+    if rig.1.engine() == Engine::Rtl {
+        return;
+    }
+    for (without, mechanism, invariant) in [
+        (Without::Fences, Redo, 3),
+        (Without::Fences, Shadow, 3),
+        (Without::Hook, Undo, 1),
+        (Without::Hook, Checkpoint, 1),
+        (Without::Hook, Shadow, 1),
+        (Without::Commands, Undo, 3),
+        (Without::Commands, Redo, 3),
+        (Without::Commands, Checkpoint, 3),
+        (Without::Commands, Shadow, 1),
+        (Without::Domain, Undo, 4),
+        (Without::Domain, Redo, 4),
+        (Without::Domain, Checkpoint, 4),
+        (Without::Domain, Shadow, 4),
+    ] {
+        rig.breaks(without, mechanism, 1, invariant);
+    }
+}
+
+mod sampled {
+    use super::*;
+
+    /// A sample of these, for both engines.
+    #[test]
+    fn campaigns_break_no_invariant_and_controls_do() {
+        let rig = rig();
+        rig.keeps_them(Mechanism::Undo, 1);
+        rig.keeps_them(Mechanism::Shadow, 1);
+        rig.keeps_them(Mechanism::Checkpoint, 2);
+        rig.breaks(Without::Fences, Mechanism::Undo, 1, 3);
+    }
+}

@@ -1,0 +1,91 @@
+//! What an engine of the RTL tells of the order in which it works.
+
+use sim::{Lines, OrderEvent, OrderWatch, OrderedCommand, Time};
+
+use crate::bitstream::{Model, RawOrder};
+
+/// Taken at a time.
+const MOST: usize = 16;
+
+/// Passes on what a model has told since the last call, all of it at `now`.
+pub(crate) fn tell(model: &mut Model, watch: &OrderWatch, now: Time) {
+    let mut raw = [RawOrder::default(); MOST];
+    loop {
+        let count = model.order(&mut raw);
+        let events = raw[..count.min(MOST)].iter().filter_map(event);
+        events.for_each(|event| watch.tell(now, event));
+        if count < MOST {
+            return;
+        }
+    }
+}
+
+/// As hw/engine/nearpm/rtl/nearpm_order_pkg.sv numbers them; `None` is a kind that it does not have.
+fn event(raw: &RawOrder) -> Option<OrderEvent> {
+    let [a, b, c, ..] = raw.values;
+    let channel = raw.small as u8;
+    let number = raw.small as u8;
+    let lines = Lines { first: a, last: b };
+    Some(match raw.kind {
+        0 => OrderEvent::Store { channel, lines },
+        1 => OrderEvent::Goes {
+            channel,
+            number: a as u32,
+            queued: b != 0,
+        },
+        2 => OrderEvent::Reaches {
+            channel,
+            number: a as u32,
+        },
+        3 => OrderEvent::Kept {
+            channel,
+            number: a as u32,
+        },
+        4 => OrderEvent::Leaves { channel },
+        5 => OrderEvent::Written { channel },
+        6 => OrderEvent::Load {
+            channel,
+            id: c as u32,
+            lines,
+        },
+        7 => OrderEvent::Reads {
+            channel,
+            id: a as u32,
+        },
+        8 => OrderEvent::Served {
+            channel,
+            id: a as u32,
+        },
+        9 => OrderEvent::Command(command(raw)),
+        10 => OrderEvent::Over { number },
+        11 => OrderEvent::Begins { number },
+        12 => OrderEvent::Ends {
+            number,
+            fine: a != 0,
+        },
+        13 => OrderEvent::Void {
+            log: raw.small as u8,
+            transaction: a,
+        },
+        14 => OrderEvent::Restored(command(raw)),
+        15 => OrderEvent::RestoredLine { channel, line: a },
+        16 => OrderEvent::Opens,
+        _ => return None,
+    })
+}
+
+fn command(raw: &RawOrder) -> OrderedCommand {
+    let [transaction, reads_first, reads_last, writes_first, writes_last] = raw.values;
+    let [number, operation, log, participants] = raw.small.to_le_bytes();
+    // None are told as a first line behind the last.
+    let lines = |first, last| (first <= last).then_some(Lines { first, last });
+    OrderedCommand {
+        number,
+        operation,
+        log,
+        transaction,
+        participants,
+        reads: lines(reads_first, reads_last),
+        writes: lines(writes_first, writes_last),
+    }
+}
