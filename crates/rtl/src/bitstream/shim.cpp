@@ -142,7 +142,10 @@ NS_API int ns_trace_close(void *model) {
 NS_API void ns_free(void *model) {
     Instance *self = static_cast<Instance *>(model);
     ns_trace_close(self);
+    // Scopes, which a model that calls the shim has, leave the thread's context: that has to be the model's, and none that is gone.
+    Verilated::threadContextp(&self->context);
     delete self->dut;
+    Verilated::threadContextp(nullptr);
     delete self;
 #ifdef NS_COUNT
     __gcov_dump();
