@@ -48,7 +48,7 @@ pub struct Transactions {
 /// What they took, in the mean of a transaction.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Ran {
-    /// Transactions of all threads in a microsecond.
+    /// Transactions of all threads in a microsecond, from the common begin to the end of the last one.
     pub per_us: f64,
     /// All of it, ns.
     pub ns: f64,
@@ -144,20 +144,32 @@ impl Transactions {
         }
         let total = self.threads * (self.inserts + self.before());
         let told = Mutex::new((progress, 0));
-        let programs = (0..self.threads).map(|n| {
-            let (bench, told) = (&bench, &told);
-            let work: Program<'_, Result<Part>> = Box::new(move |cpu: &Cpu| {
-                self.thread(bench, cpu, n, bytes, &mut || {
-                    let (progress, done) =
-                        &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
-                    *done += 1;
-                    tell(*progress, *done, total)
-                })
-            });
-            (n as usize, work)
-        });
-        let parts = bench.shared.run(programs.collect())?;
-        let parts = parts.into_iter().collect::<Result<Vec<Part>>>()?;
+        let tell = || {
+            let (progress, done) = &mut *told.lock().unwrap_or_else(PoisonError::into_inner);
+            *done += 1;
+            tell(*progress, *done, total)
+        };
+        let tell: &(dyn Fn() -> Result<()> + Sync) = &tell;
+        let each = 0..self.threads as usize;
+        let ready = at_once(&bench, each.clone(), |n, cpu| {
+            self.prepare(&bench, cpu, n as u64, bytes, tell)
+        })?;
+        // All begin at the same time, and nothing else is done until the last one has ended.
+        let times = each.clone().map(|n| bench.shared.cpu(n).now());
+        let begin = times.max().unwrap_or(Time::ZERO);
+        let mut ready: Vec<_> = ready.into_iter().map(Mutex::new).collect();
+        let parts = at_once(&bench, each.clone(), |n, cpu| {
+            cpu.sleep_until(begin)?;
+            let mut own = ready[n].lock().unwrap_or_else(PoisonError::into_inner);
+            self.perform(&mut own, tell)
+        })?;
+        let ends = each.map(|n| bench.shared.cpu(n).now());
+        let took = ends.max().unwrap_or(begin) - begin;
+        for own in &mut ready {
+            own.get_mut()
+                .unwrap_or_else(PoisonError::into_inner)
+                .check()?;
+        }
         let sum = |count: fn(&pm::Counts) -> u64| {
             let one = |part: &Part| (count(&part.after) - count(&part.before)) as f64;
             parts.iter().map(one).sum::<f64>()
@@ -165,12 +177,9 @@ impl Transactions {
         let each =
             |count: fn(&pm::Counts) -> u64| sum(count) / (self.threads * self.inserts) as f64;
         let each_ns = |count: fn(&pm::Counts) -> u64| each(count) / 1e3;
-        let rates = parts.iter().map(|part| {
-            let us = part.took.as_ns() / 1e3;
-            self.inserts as f64 / us
-        });
+        let us = took.as_ns() / 1e3;
         Ok(Ran {
-            per_us: rates.sum(),
+            per_us: (self.threads * self.inserts) as f64 / us,
             ns: each_ns(|c| c.time.0),
             consistency_ns: each_ns(|c| c.consistency.0),
             fences_ns: each_ns(|c| c.spent.fences.0),
@@ -191,15 +200,15 @@ impl Transactions {
         self.inserts / 10
     }
 
-    /// What one thread does.
-    fn thread(
+    /// What a thread has when it begins.
+    fn prepare(
         &self,
         bench: &Bench,
         cpu: &Cpu,
         number: u64,
         bytes: u64,
-        tell: &mut dyn FnMut() -> Result<()>,
-    ) -> Result<Part> {
+        tell: &(dyn Fn() -> Result<()> + Sync),
+    ) -> Result<Ready> {
         let options = Options {
             fence: self.fence,
             pool: number as u8,
@@ -212,36 +221,82 @@ impl Transactions {
         let pool = Pool::create(cpu, bench.devices(), number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
         let tree = thread.run(Tree::create)?;
-        let mut random = Random::new(self.seed + number);
-        let work = Time((self.work_ns * 1e3).round() as u64);
-        let mut part = Part {
-            before: thread.counts(),
-            after: thread.counts(),
-            took: Time::ZERO,
+        let mut ready = Ready {
+            thread,
+            tree,
+            random: Random::new(self.seed + number),
+            next: 0,
         };
-        let mut begin = cpu.now();
-        for n in 0..self.before() + self.inserts {
+        self.insert(&mut ready, self.before(), tell)?;
+        Ok(ready)
+    }
+
+    /// What is measured of it.
+    fn perform(&self, ready: &mut Ready, tell: &(dyn Fn() -> Result<()> + Sync)) -> Result<Part> {
+        let before = ready.thread.counts();
+        self.insert(ready, self.inserts, tell)?;
+        Ok(Part {
+            before,
+            after: ready.thread.counts(),
+        })
+    }
+
+    fn insert(
+        &self,
+        ready: &mut Ready,
+        count: u64,
+        tell: &(dyn Fn() -> Result<()> + Sync),
+    ) -> Result<()> {
+        let work = Time((self.work_ns * 1e3).round() as u64);
+        for _ in 0..count {
             tell()?;
-            if n == self.before() {
-                (part.before, begin) = (thread.counts(), cpu.now());
-            }
-            let key = random.next();
-            thread.run(|tx| {
+            let (key, n) = (ready.random.next(), ready.next);
+            ready.next += 1;
+            let tree = &ready.tree;
+            ready.thread.run(|tx| {
                 tx.cpu().compute(work)?;
                 let value = tx.create(&[n; 8])?;
                 tree.insert(tx, key, value.offset())?;
                 Ok::<_, pm::Error>(())
             })?;
         }
-        (part.after, part.took) = (thread.counts(), cpu.now() - begin);
-        tree.check(&mut thread)?;
-        Ok(part)
+        Ok(())
     }
 }
 
-/// What a thread has done in the part that is measured.
+/// Runs something on each of some CPUs at the same time.
+fn at_once<R: Send>(
+    bench: &Bench,
+    cpus: std::ops::Range<usize>,
+    act: impl Fn(usize, &Cpu) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let act = &act;
+    let programs = cpus.map(|n| {
+        let program: Program<'_, Result<R>> = Box::new(move |cpu: &Cpu| act(n, cpu));
+        (n, program)
+    });
+    let done = bench.shared.run(programs.collect())?;
+    done.into_iter().collect()
+}
+
+/// A thread with its pool and its tree.
+struct Ready {
+    thread: pm::Thread,
+    tree: Tree,
+    random: Random,
+    /// How many insertions it has made.
+    next: u64,
+}
+
+impl Ready {
+    /// Nothing is wrong with what it has made.
+    fn check(&mut self) -> Result<()> {
+        Ok(self.tree.check(&mut self.thread).map(drop)?)
+    }
+}
+
+/// What a thread had done before and after the part that is measured.
 struct Part {
     before: pm::Counts,
     after: pm::Counts,
-    took: Time,
 }
