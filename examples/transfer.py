@@ -15,16 +15,15 @@ def number(data: bytes) -> int:
     return struct.unpack("<Q", data)[0]
 
 
-def amounts(thread: pm.Thread) -> tuple[int, int]:
+def amounts(thread: pm.Thread) -> tuple[int, int, int]:
     """The accounts are 64 bytes apart: in lines of the cache that become persistent one by one."""
     at = thread.root()
-    return number(thread.read(at, 8)), number(thread.read(at + 64, 8))
+    return at, number(thread.read(at, 8)), number(thread.read(at + 64, 8))
 
 
 def transfer(thread: pm.Thread, amount: int) -> None:
     """All of it or nothing."""
-    at = thread.root()
-    one, other = amounts(thread)
+    at, one, other = amounts(thread)
     with thread.transaction():
         thread.write(at, struct.pack("<Q", one - amount))
         thread.write(at + 64, struct.pack("<Q", other + amount))
@@ -57,7 +56,7 @@ with pm.System() as system:
     system.power_on()
     pool = system.open(POOL, "accounts", offload=OFFLOAD)  # recovers
     with pool.thread() as thread:
-        one, other = amounts(thread)
+        _, one, other = amounts(thread)
     print(f"recovered:     {one} + {other} = {one + other}")
 
     # And wherever it fails in many of them.
@@ -74,7 +73,7 @@ with pm.System() as system:
         system.power_on()
         pool = system.open(POOL, "accounts", offload=OFFLOAD)
         with pool.thread() as thread:
-            one, other = amounts(thread)
+            _, one, other = amounts(thread)
         assert one + other == 2000
         # One that had not returned may be there, too.
         assert 1000 - one in (done, done + 1), (one, done)

@@ -22,15 +22,14 @@ fn read(thread: &mut SessionThread, at: u64) -> pm::Result<u64> {
 }
 
 /// The accounts are 64 bytes apart: in lines of the cache that become persistent one by one.
-fn amounts(thread: &mut SessionThread) -> pm::Result<(u64, u64)> {
+fn amounts(thread: &mut SessionThread) -> pm::Result<(u64, u64, u64)> {
     let at = thread.root()?;
-    Ok((read(thread, at)?, read(thread, at + 64)?))
+    Ok((at, read(thread, at)?, read(thread, at + 64)?))
 }
 
 /// All of it or nothing.
 fn transfer(thread: &mut SessionThread, amount: u64) -> pm::Result<()> {
-    let at = thread.root()?;
-    let (one, other) = amounts(thread)?;
+    let (at, one, other) = amounts(thread)?;
     thread.begin()?;
     thread.write(at, &(one - amount).to_le_bytes())?;
     thread.write(at + 64, &(other + amount).to_le_bytes())?;
@@ -41,7 +40,7 @@ fn transfer(thread: &mut SessionThread, amount: u64) -> pm::Result<()> {
 fn recovered(system: &Arc<Session>, usage: Use) -> pm::Result<(SessionPool, u64, u64)> {
     system.power_on()?;
     let pool = system.open(POOL, "accounts", usage)?;
-    let (one, other) = amounts(&mut pool.thread(0)?)?;
+    let (_, one, other) = amounts(&mut pool.thread(0)?)?;
     Ok((pool, one, other))
 }
 

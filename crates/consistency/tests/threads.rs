@@ -1,19 +1,29 @@
 //! Many threads share an engine's command page: no command is lost, whatever they find there.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use consistency::{Platform, Transactions};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
+use host::{Cpu, Program};
+use spec::nearpm::{Command, Operation};
 
-fn run(design: &str, mechanism: &str, inserts: u64, devices: usize, seed: u64) {
+fn small(design: &str) -> (Design, PathBuf) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
     let design = Design::find(&root, design).unwrap();
-    let design = design.with_values(values).unwrap();
+    (design.with_values(values).unwrap(), root)
+}
+
+fn platform<'a>(design: &'a Design, root: &Path) -> Platform<'a> {
     let options = RtlOptions::default();
-    let factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
-    let platform = Platform::new(&design, factory, &root).unwrap();
+    let factory = Factory::new(design, Engine::Fast, &options, &mut |_| true).unwrap();
+    Platform::new(design, factory, root).unwrap()
+}
+
+fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
+    let (design, root) = small("nearpm");
+    let platform = platform(&design, &root);
     let transactions = Transactions {
         inserts,
         threads: 16,
@@ -35,20 +45,74 @@ fn sixteen_threads_lose_no_command() {
     for mechanism in ["undo", "redo", "checkpoint", "shadow"] {
         for (devices, seed) in [(1, 1), (1, 2), (2, 3)] {
             let few = matches!(mechanism, "checkpoint" | "shadow");
-            run(
-                "nearpm",
-                mechanism,
-                if few { 30 } else { 120 },
-                devices,
-                seed,
-            );
+            run(mechanism, if few { 30 } else { 120 }, devices, seed);
         }
     }
 }
 
-/// While one thread waits for the end of its command another one sees it, too; the line is not anybody's until the former has read it. Others'
-/// ends were taken for its own with this seed.
+/// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
+/// whoever has seen that first.
 #[test]
 fn each_reads_the_end_of_its_own_command() {
-    run("nearpm-paper", "shadow", 200, 1, 3001);
+    let (design, root) = small("nearpm");
+    let platform = platform(&design, &root);
+    let bench = platform.bench().unwrap();
+    let engine = &bench.engine;
+    let base = 1 << 44;
+    let own = |operation| Command {
+        operation,
+        pool: 3,
+        thread: 0,
+        process: 7,
+        address: 0,
+        bytes: 0,
+        target: 0,
+        transaction: 0,
+        value: 0,
+        extra: 0,
+    };
+    let map = Command {
+        address: base,
+        bytes: 1 << 20,
+        transaction: 1 << 19,
+        value: 1 << 16,
+        extra: 8,
+        ..own(Operation::PoolMap)
+    };
+    let undo = Command {
+        address: base,
+        bytes: 64,
+        ..own(Operation::Undo)
+    };
+    let well = |cpu: &Cpu, command: Command| {
+        let (results, value) = engine.launch(cpu, &command).unwrap();
+        assert!(results.is_ok(), "{command:?}: {results:?}");
+        value
+    };
+    well(&bench.shared.cpu(0), map);
+    for thread in 0..8 {
+        let open = Command {
+            thread,
+            value: 1,
+            ..own(Operation::LogOpen)
+        };
+        well(&bench.shared.cpu(0), open);
+    }
+    let programs = (0..8).map(|n| {
+        let program: Program<'_, ()> = Box::new(move |cpu: &Cpu| match n {
+            0 => (0..400).for_each(|turn| {
+                // A header and a line each, behind the log's descriptor.
+                assert_eq!(well(cpu, undo), 64 + 128 * turn, "turn {turn}");
+            }),
+            _ => (0..2000).for_each(|_| {
+                let sync = Command {
+                    thread: n as u8,
+                    ..own(Operation::Sync)
+                };
+                engine.submit(cpu, &sync).unwrap();
+            }),
+        });
+        (n, program)
+    });
+    bench.shared.run(programs.collect()).unwrap();
 }
