@@ -1,6 +1,7 @@
 //! Many threads share an engine's command page: no command is lost, whatever they find there.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use consistency::{Platform, Transactions};
 use design::Design;
@@ -73,10 +74,10 @@ fn each_reads_the_end_of_its_own_command() {
     };
     let map = Command {
         address: base,
-        bytes: 1 << 20,
-        transaction: 1 << 19,
+        bytes: 4 << 20,
+        transaction: 2 << 20,
         value: 1 << 16,
-        extra: 8,
+        extra: 16,
         ..own(Operation::PoolMap)
     };
     let undo = Command {
@@ -90,7 +91,7 @@ fn each_reads_the_end_of_its_own_command() {
         value
     };
     well(&bench.shared.cpu(0), map);
-    for thread in 0..8 {
+    for thread in 0..16 {
         let open = Command {
             thread,
             value: 1,
@@ -98,19 +99,31 @@ fn each_reads_the_end_of_its_own_command() {
         };
         well(&bench.shared.cpu(0), open);
     }
-    let programs = (0..8).map(|n| {
-        let program: Program<'_, ()> = Box::new(move |cpu: &Cpu| match n {
-            0 => (0..400).for_each(|turn| {
+    let waits = AtomicBool::new(true);
+    let programs = (0..16).map(|n| {
+        let (well, waits) = (&well, &waits);
+        let program: Program<'_, ()> = Box::new(move |cpu: &Cpu| {
+            let own = |operation| Command {
+                operation,
+                thread: n as u8,
+                ..undo
+            };
+            for turn in 0..300 {
                 // A header and a line each, behind the log's descriptor.
-                assert_eq!(well(cpu, undo), 64 + 128 * turn, "turn {turn}");
-            }),
-            _ => (0..2000).for_each(|_| {
-                let sync = Command {
-                    thread: n as u8,
-                    ..own(Operation::Sync)
-                };
+                if n == 0 {
+                    let value = well(cpu, own(Operation::Undo));
+                    assert_eq!(value, 64 + 128 * turn, "turn {turn}");
+                }
+            }
+            waits.fetch_and(n > 0, Ordering::Relaxed);
+            let sync = Command {
+                address: 0,
+                bytes: 0,
+                ..own(Operation::Sync)
+            };
+            while waits.load(Ordering::Relaxed) {
                 engine.submit(cpu, &sync).unwrap();
-            }),
+            }
         });
         (n, program)
     });

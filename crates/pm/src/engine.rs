@@ -429,3 +429,61 @@ fn late(command: &Command) -> Error {
 fn invalid(error: driver::Error) -> Error {
     Error::Invalid(error.to_string())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A look tells of commands that were sent before it, and takes no line from who waits for its command's end.
+    #[test]
+    fn a_look_leaves_alone_what_it_can_not_tell() {
+        let engine = Engine::new(0, 0);
+        let written = |number: u64, sent: Time, awaited: bool| {
+            Line::Busy(Written {
+                number,
+                command: Command {
+                    operation: Operation::Sync,
+                    pool: 0,
+                    thread: 0,
+                    process: 0,
+                    address: 0,
+                    bytes: 0,
+                    target: 0,
+                    transaction: 0,
+                    value: 0,
+                    extra: 0,
+                },
+                sent,
+                awaited,
+            })
+        };
+        {
+            let mut state = engine.state();
+            state.lines.fill(Line::Free);
+            state.lines[1] = written(1, Time::ns(10), false);
+            state.lines[2] = written(2, Time::ns(10), true);
+            state.lines[3] = written(3, Time::ns(20), false);
+            state.lines[4] = Line::Reserved;
+            state.lines[5] = Line::Unknown;
+        }
+        let found: Vec<_> = engine.open(Time::ns(20)).iter().map(|s| s.line).collect();
+        assert_eq!(found, [1, 5]);
+        // Another command has the line by now.
+        let old = Submitted { line: 1, number: 9 };
+        assert!(!engine.note(old, Results(0)));
+        assert!(matches!(engine.state().lines[1], Line::Busy(_)));
+        let own = Submitted { line: 1, number: 1 };
+        assert!(engine.note(own, Results(0)));
+        assert!(matches!(engine.state().lines[1], Line::Free));
+    }
+
+    #[test]
+    fn dropped_writes_are_told_once() {
+        let engine = Engine::new(0, 0);
+        assert!(engine.watch_dropped(5).is_ok(), "from before");
+        let error = engine.watch_dropped(7).unwrap_err().to_string();
+        assert!(error.contains("has dropped 2 writes"), "{error}");
+        assert!(engine.watch_dropped(7).is_ok());
+        assert!(engine.watch_dropped(0).is_ok(), "the function was reset");
+    }
+}
