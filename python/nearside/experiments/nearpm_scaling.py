@@ -77,7 +77,7 @@ def plots(rows: list[Row]) -> list[dict[str, Any]]:
 EXPERIMENT = Experiment(
     name="nearpm_scaling",
     title="Scaling by units, threads and devices",
-    source=f"{nearpm.TITLE}, section 8.3",
+    source=f"{nearpm.TITLE}, figure 19 and figure 20",
     text=(
         "Insertions into B-trees as in figure 20, durable, without computation beside, each thread with a pool and a "
         "tree of its own; pools over several devices are in stripes of 4 KiB. Speed-ups are over as many CPUs alone.",
