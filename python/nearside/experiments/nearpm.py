@@ -70,6 +70,31 @@ def transactions(
     return json.loads(text)
 
 
+def units(count: int, lines: int | None = None) -> str:
+    """A design's engine with so many units, each of at most so many lines in 1024 cycles: TOML for `design`."""
+    limit = "" if lines is None else f", unit_lines = {lines}"
+    return f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {count}{limit} }}\n'
+
+
+def rates(run: Run, of: Design, threads: int, devices: int = 1) -> Row:
+    """Durable insertions by several threads: transactions a microsecond by the CPUs and offloaded, and what that gains.
+
+    The CPUs' rates are measured once for all numbers of units in a run: engines have no part in them.
+    """
+    row: Row = {}
+    for mechanism in PAPER_MECHANISMS:
+
+        def rate(offloaded: bool, mechanism: str = mechanism) -> float:
+            way = (mechanism, offloaded, "read_back", inserts(run, mechanism))
+            return transactions(run, of, *way, threads=threads, devices=devices)["per_us"]
+
+        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False))
+        engine = rate(True)
+        row[mechanism] = engine / cpu
+        row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
+    return row
+
+
 def inserts(run: Run, mechanism: str) -> int:
     """How many insertions: with pages of 4 KiB each takes several times as long."""
     return run.parameters["inserts"] // (4 if mechanism in ("checkpoint", "shadow") else 1)

@@ -14,8 +14,7 @@ def cases(run: Run) -> list[int]:
 
 def measure(run: Run, units: int) -> Row:
     # The rate of a unit stays that of the design.
-    one = f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {units}, unit_lines = 213 }}\n'
-    of = nearpm.design(run, more=one)
+    of = nearpm.design(run, more=nearpm.units(units, 213))
     row: Row = {"units": units}
     for mechanism in nearpm.PAPER_MECHANISMS:
         inserts = nearpm.inserts(run, mechanism)

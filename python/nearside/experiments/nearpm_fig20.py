@@ -13,17 +13,7 @@ def cases(run: Run) -> list[int]:
 
 
 def measure(run: Run, threads: int) -> Row:
-    of = nearpm.design(run)
-    row: Row = {"threads": threads}
-    for mechanism in nearpm.PAPER_MECHANISMS:
-        inserts = nearpm.inserts(run, mechanism)
-        cpu, engine = (
-            nearpm.transactions(run, of, mechanism, offloaded, "read_back", inserts, threads=threads)["per_us"]
-            for offloaded in (False, True)
-        )
-        row[mechanism] = engine / cpu
-        row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
-    return row
+    return {"threads": threads} | nearpm.rates(run, nearpm.design(run), threads)
 
 
 def figures(rows: list[Row]) -> list[dict[str, Any]]:

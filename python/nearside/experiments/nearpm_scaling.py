@@ -18,22 +18,8 @@ def cases(run: Run) -> list[tuple[int, int, int]]:
 
 def measure(run: Run, case: tuple[int, int, int]) -> Row:
     units, threads, devices = case
-    one = f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {units} }}\n'
-    of = nearpm.design(run, more=one)
-    row: Row = {"units": units, "threads": threads, "devices": devices}
-    for mechanism in nearpm.PAPER_MECHANISMS:
-
-        def rate(offloaded: bool, mechanism: str = mechanism) -> float:
-            inserts, ways = nearpm.inserts(run, mechanism), (mechanism, offloaded, "read_back")
-            found = nearpm.transactions(run, of, *ways, inserts, threads=threads, devices=devices)
-            return found["per_us"]
-
-        # The CPUs' rate has nothing to do with units.
-        cpu = run.once((mechanism, threads, devices), lambda: rate(False))
-        engine = rate(True)
-        row[mechanism] = engine / cpu
-        row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
-    return row
+    of = nearpm.design(run, more=nearpm.units(units))
+    return {"units": units, "threads": threads, "devices": devices} | nearpm.rates(run, of, threads, devices)
 
 
 def figures(rows: list[Row]) -> list[dict[str, Any]]:

@@ -3,6 +3,7 @@
 
 mod copy;
 mod cuts;
+mod doorbells;
 mod nearpm;
 mod nvme;
 mod pages;
