@@ -209,16 +209,24 @@ impl Transactions {
         bytes: u64,
         tell: &(dyn Fn() -> Result<()> + Sync),
     ) -> Result<Ready> {
+        // The first pages of a pool have most of the traffic: each pool begins on another device.
+        let first = number as usize % self.devices;
+        let mut devices = bench.devices();
+        devices.rotate_left(first);
+        let mut engines = bench.engines(self.offloaded).to_vec();
+        if !engines.is_empty() {
+            engines.rotate_left(first);
+        }
         let options = Options {
             fence: self.fence,
             pool: number as u8,
             synchronise: self.synchronise,
-            ..Options::several(bench.engines(self.offloaded))
+            ..Options::several(&engines)
         };
         let layout = Layout::new("inserts").with(self.mechanism);
         // As much of each device as there would be of one.
         let all = bytes * self.devices as u64;
-        let pool = Pool::create(cpu, bench.devices(), number * bytes, all, &layout, &options)?;
+        let pool = Pool::create(cpu, devices, number * bytes, all, &layout, &options)?;
         let mut thread = pool.thread(cpu)?;
         let tree = thread.run(Tree::create)?;
         let mut ready = Ready {
