@@ -206,6 +206,17 @@ fn whatever_is_passed_is_answered() {
         assert_eq!(answer(nspm_pool_resize(pool, 32 << 20)), 0);
         let within = nspm_pool_create(system, 20 << 20, 8 << 20, &made_of, null(), &mut next);
         assert_ne!(answer(within), 0);
+        // One that is closed is not opened while another one is open within it.
+        assert_eq!(answer(nspm_pool_close(next)), 0);
+        assert_eq!(answer(nspm_pool_close(pool)), 0);
+        let within = nspm_pool_create(system, 20 << 20, 8 << 20, &made_of, null(), &mut next);
+        assert_eq!(answer(within), 0);
+        let over = nspm_pool_open(system, 0, layout().name, null(), &mut pool);
+        assert_ne!(answer(over), 0);
+        assert_eq!(answer(nspm_pool_check(next, null_mut())), 0);
+        assert_eq!(answer(nspm_pool_close(next)), 0);
+        let over = nspm_pool_open(system, 0, layout().name, null(), &mut pool);
+        assert_eq!(answer(over), 0);
         assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
         assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
 

@@ -9,7 +9,7 @@ use sim::Time;
 use crate::Result;
 
 /// How long a CPU pauses between two looks at a lock.
-const PAUSE: Time = Time::ns(50);
+pub(crate) const PAUSE: Time = Time::ns(50);
 
 /// A lock that a program spins on, in simulated time. It is volatile: a loss of power gives it back.
 #[derive(Clone, Debug, Default)]

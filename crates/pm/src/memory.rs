@@ -8,6 +8,7 @@ use sim::Time;
 use spec::nearpm::LINE;
 
 use crate::devices::{bits, Devices, Piece};
+use crate::lock::PAUSE;
 use crate::{Engine, Error, Options, Result};
 
 /// Simulated time of what is there for crash consistency.
@@ -277,6 +278,11 @@ impl Memory {
             Ok(())
         };
         self.timed(Part::Flush, all)
+    }
+
+    /// Lets others go on for a moment.
+    pub fn pause(&self) -> Result<()> {
+        Ok(self.cpu.sleep_until(self.cpu.now() + PAUSE)?)
     }
 
     /// Waits until all that was flushed or streamed is persistent.

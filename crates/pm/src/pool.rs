@@ -1,6 +1,6 @@
 //! Pools: create, open, check, resize.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::Cpu;
@@ -42,8 +42,8 @@ pub(crate) struct Inner {
     transactions: AtomicU64,
     /// Taken by transactions that change pages.
     pub exclusive: Lock,
-    /// A transaction has not ended.
-    broken: AtomicBool,
+    /// Why it can't be used any more.
+    unusable: Mutex<Option<&'static str>>,
 }
 
 /// A pool of persistent memory. Copies are the same pool.
@@ -69,16 +69,15 @@ impl Inner {
     }
 
     pub fn usable(&self) -> Result<()> {
-        match self.broken.load(Ordering::Relaxed) {
-            true => Err(Error::Invalid(
-                "a transaction of the pool has neither been committed nor aborted: the pool has to be opened again".into(),
-            )),
-            false => Ok(()),
+        match *lock(&self.unusable) {
+            Some(why) => Err(Error::Invalid(why.into())),
+            None => Ok(()),
         }
     }
 
     pub fn fail(&self) {
-        self.broken.store(true, Ordering::Relaxed);
+        let why = "a transaction of the pool has neither been committed nor aborted: the pool has to be opened again";
+        lock(&self.unusable).get_or_insert(why);
     }
 
     /// Reads what programs use, outside of transactions.
@@ -184,6 +183,18 @@ impl Pool {
         name: &str,
         options: &Options,
     ) -> Result<Pool> {
+        Pool::open_if(cpu, devices, place, name, options, |_| Ok(()))
+    }
+
+    /// The same, if a pool of so many bytes is allowed there.
+    pub(crate) fn open_if(
+        cpu: &Cpu,
+        devices: impl Into<Devices>,
+        place: u64,
+        name: &str,
+        options: &Options,
+        allowed: impl FnOnce(u64) -> Result<()>,
+    ) -> Result<Pool> {
         if options.pool >= POOLS {
             let text = format!("pool {}: allowed are 0 to {}", options.pool, POOLS - 1);
             return Err(Error::Invalid(text));
@@ -216,6 +227,7 @@ impl Pool {
             }
         }
         inside(cpu, &devices, place, header.bytes)?;
+        allowed(header.bytes)?;
         m.resize(header.bytes);
         let offload = offload(&devices, place, options)?;
         let (generations, last) = start(&mut m, &header, offload.as_ref())?;
@@ -242,12 +254,13 @@ impl Pool {
             pages,
             transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
-            broken: AtomicBool::new(false),
+            unusable: Mutex::new(None),
         })))
     }
 
     /// A thread that works on the pool, on a CPU. There may be as many at a time as the layout says.
     pub fn thread(&self, cpu: &Cpu) -> Result<Thread> {
+        self.0.usable()?;
         let mut slots = lock(&self.0.slots);
         let free = slots.iter_mut().enumerate().find(|(_, s)| s.is_some());
         let taken = free.and_then(|(n, slot)| Some((n as u8, slot.take()?)));
@@ -375,13 +388,14 @@ impl Pool {
         Ok(())
     }
 
-    /// Ends the use of the pool: an engine has it no longer. No [`Thread`] may have it.
+    /// Ends the use of the pool: an engine has it no longer, and no copy of it can be used. No [`Thread`] may have it.
     pub fn close(self, cpu: &Cpu) -> Result<()> {
         if lock(&self.0.slots).iter().any(Option::is_none) {
             let text = "the pool can't be closed while threads use it";
             return Err(Error::Invalid(text.into()));
         }
         self.settle(&mut self.0.memory(cpu))?;
+        lock(&self.0.unusable).get_or_insert("the pool has been closed: open it again");
         let options = &self.0.options;
         let unmap = Command::new(Operation::PoolUnmap, options.process, options.pool, 0);
         for engine in options.engines() {

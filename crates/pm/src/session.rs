@@ -282,7 +282,8 @@ impl Session {
         layout: &Layout,
         usage: Use,
     ) -> Result<SessionPool> {
-        self.enter(place, bytes, usage, |cpu, options| {
+        self.enter(place, usage, |cpu, options, allowed| {
+            allowed(bytes)?;
             let devices = self.devices.clone();
             Pool::create(cpu, devices, place, bytes, layout, options)
         })
@@ -290,8 +291,10 @@ impl Session {
 
     /// Opens the pool at a place of the window. What was under way when the power failed is brought to its end or its start.
     pub fn open(self: &Arc<Session>, place: u64, name: &str, usage: Use) -> Result<SessionPool> {
-        self.enter(place, 1, usage, |cpu, options| {
-            Pool::open(cpu, self.devices.clone(), place, name, options)
+        self.enter(place, usage, |cpu, options, allowed| {
+            allowed(1)?;
+            let devices = self.devices.clone();
+            Pool::open_if(cpu, devices, place, name, options, allowed)
         })
     }
 
@@ -303,9 +306,8 @@ impl Session {
     fn enter(
         self: &Arc<Session>,
         place: u64,
-        bytes: u64,
         usage: Use,
-        act: impl FnOnce(&Cpu, &Options) -> Result<Pool>,
+        act: impl FnOnce(&Cpu, &Options, &dyn Fn(u64) -> Result<()>) -> Result<Pool>,
     ) -> Result<SessionPool> {
         if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
             return Err(Error::Invalid(format!(
@@ -328,21 +330,24 @@ impl Session {
         let life = self.life();
         let mut pools = lock(&self.pools);
         pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
-        let end = self.end(place, bytes);
-        let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
-        if let Some(other) = pools.iter().find(overlaps) {
-            return Err(Error::Invalid(format!(
-                "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
-                other.place, other.bytes
-            )));
-        }
+        let allowed = |bytes: u64| {
+            let end = self.end(place, bytes);
+            let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
+            match pools.iter().find(overlaps) {
+                Some(other) => Err(Error::Invalid(format!(
+                    "a pool at {place:#x}: the one at {:#x} is open, of {} bytes; close it first",
+                    other.place, other.bytes
+                ))),
+                None => Ok(()),
+            }
+        };
         if number.is_some() && pools.iter().any(|p| p.number == number) {
             return Err(Error::Invalid(format!(
                 "pool number {}: an open pool has it on the engine; allowed is any other of 0 to 15",
                 usage.number
             )));
         }
-        let pool = act(&self.shared.cpu(0), &options)?;
+        let pool = act(&self.shared.cpu(0), &options, &allowed)?;
         let mark = Arc::new(());
         pools.push(InUse {
             life,

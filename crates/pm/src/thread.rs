@@ -34,9 +34,11 @@ impl Drop for Thread {
     }
 }
 
-/// What a transaction that is under way has come to.
+/// What a transaction that is under way has come to. Where this is dropped before that has ended, by a panic, the pool has to be opened again.
 #[derive(Default)]
 pub(crate) struct Work {
+    /// The pool, until the transaction has ended.
+    pool: Option<Arc<Inner>>,
     /// The pool's pages, if it protects these.
     held: Option<Held>,
     began: Time,
@@ -48,6 +50,13 @@ pub(crate) struct Work {
     chunks: Vec<heap::Change>,
     /// It can't be committed: a nested one has failed.
     failed: bool,
+}
+
+impl Drop for Work {
+    fn drop(&mut self) {
+        // What it holds of the pool's pages is given back behind this.
+        self.pool.iter().for_each(|pool| pool.fail());
+    }
 }
 
 impl Work {
@@ -139,8 +148,10 @@ impl Thread {
                 result = Err(error.into());
             }
         }
-        drop(work.held);
-        let time = self.memory.cpu.now().saturating_sub(work.began);
+        let began = work.began;
+        work.pool = None;
+        drop(work);
+        let time = self.memory.cpu.now().saturating_sub(began);
         self.memory.counts.time += time;
         result
     }
@@ -167,11 +178,11 @@ impl Thread {
         let (mechanism, memory) = self.parts()?;
         mechanism.begin(memory, number)?;
         self.active = true;
-        Ok(Work {
-            held,
-            began,
-            ..Work::default()
-        })
+        let mut work = Work::default();
+        work.pool = Some(self.pool.clone());
+        work.held = held;
+        work.began = began;
+        Ok(work)
     }
 
     /// Reads bytes outside of transactions.

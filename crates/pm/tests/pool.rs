@@ -264,9 +264,9 @@ fn a_transaction_whose_nested_one_fails_is_aborted() {
 fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
     each(|bench, cpu, pool, _, offloaded| {
         let mut thread = pool.thread(cpu).unwrap();
+        let mut other = pool.thread(cpu).unwrap();
         let at = thread.run(|tx| tx.create(&1u64)).unwrap();
         let work = std::panic::AssertUnwindSafe(|| {
-            let mut thread = thread;
             thread.run(|tx| {
                 tx.set(at, &2)?;
                 if tx.get(at)? == 2 {
@@ -280,13 +280,52 @@ fn a_pool_whose_transaction_panicked_has_to_be_opened_again() {
         let panicked = std::panic::catch_unwind(work);
         std::panic::set_hook(hook);
         assert!(panicked.is_err());
-        let mut other = pool.thread(cpu).unwrap();
+        assert!(thread.run(|tx| tx.set(at, &3)).is_err());
         assert!(other.run(|tx| tx.set(at, &3)).is_err());
-        drop(other);
+        assert!(pool.thread(cpu).is_err());
+        drop((thread, other));
         let options = bench.options(offloaded);
         let pool = Pool::open(cpu, 0, PLACE, "test", &options).unwrap();
         assert_eq!(pool.thread(cpu).unwrap().get(at), Ok(1));
         pool.check(cpu).unwrap();
+    });
+}
+
+#[test]
+fn a_pool_that_is_closed_is_closed_for_its_copies() {
+    each(|bench, cpu, pool, _, offloaded| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let at = thread.run(|tx| tx.create(&1u64)).unwrap();
+        assert!(pool.clone().close(cpu).is_err());
+        drop(thread);
+        pool.clone().close(cpu).unwrap();
+        assert!(pool.thread(cpu).is_err());
+        assert!(pool.check(cpu).is_err());
+        assert!(pool.resize(cpu, 2 * BYTES).is_err());
+        let pool = Pool::open(cpu, 0, PLACE, "test", &bench.options(offloaded)).unwrap();
+        assert_eq!(pool.thread(cpu).unwrap().get(at), Ok(1));
+    });
+}
+
+#[test]
+fn a_store_over_an_old_and_a_new_object_is_a_store_to_both() {
+    each(|_, cpu, pool, _, _| {
+        let mut thread = pool.thread(cpu).unwrap();
+        let old = thread.run(|tx| tx.alloc_bytes(64)).unwrap().offset();
+        let mut read = [[0; 64]; 2];
+        let new = thread.run(|tx| {
+            let new = tx.alloc_bytes(64)?.offset();
+            tx.write(old.min(new), &[1; 128])?;
+            tx.write(new, &[2; 64])?;
+            tx.read(new, &mut read[0])?;
+            Ok::<_, Error>(new)
+        });
+        let new = new.unwrap();
+        assert_eq!(old.abs_diff(new), 64);
+        thread.read(new, &mut read[1]).unwrap();
+        assert_eq!(read, [[2; 64]; 2]);
+        thread.read(old, &mut read[0]).unwrap();
+        assert_eq!(read[0], [1; 64]);
     });
 }
 

@@ -59,6 +59,30 @@ impl Redo {
         out
     }
 
+    /// Stores what belongs to the transaction.
+    fn store(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
+        m.write(offset, data)?;
+        self.dirty
+            .add(whole_lines(offset..offset + data.len() as u64));
+        Ok(())
+    }
+
+    /// Keeps new bytes of what others have, too.
+    fn keep(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
+        let range = offset..offset + data.len() as u64;
+        m.consistently(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
+        for line in lines(range.clone()) {
+            let new = self.news.entry(line).or_insert(New {
+                data: [0; LINE as usize],
+                valid: 0,
+            });
+            let (of_range, of_line) = part(line, &range);
+            new.data[of_line.clone()].copy_from_slice(&data[of_range]);
+            of_line.for_each(|at| new.valid |= 1 << at);
+        }
+        Ok(())
+    }
+
     fn end(&mut self) {
         self.news.clear();
         self.fresh.clear();
@@ -103,22 +127,19 @@ impl Mechanism for Redo {
     fn write(&mut self, m: &mut Memory, offset: u64, data: &[u8]) -> Result<()> {
         let range = offset..offset + data.len() as u64;
         m.consistently(|m| m.spend(m.options.costs.range))?;
-        if self.fresh.missing(range.clone()).is_empty() {
-            m.write(offset, data)?;
-            self.dirty.add(whole_lines(range));
-            return Ok(());
+        let of = |part: Range<u64>| (part.start - offset) as usize..(part.end - offset) as usize;
+        let mut at = range.start;
+        for old in self.fresh.missing(range.clone()) {
+            if at < old.start {
+                self.store(m, at, &data[of(at..old.start)])?;
+            }
+            at = old.end;
+            self.keep(m, old.start, &data[of(old)])?;
         }
-        m.consistently(|m| Ok(m.cpu.copy(data.len() as u64)?))?;
-        for line in lines(range.clone()) {
-            let new = self.news.entry(line).or_insert(New {
-                data: [0; LINE as usize],
-                valid: 0,
-            });
-            let (of_range, of_line) = part(line, &range);
-            new.data[of_line.clone()].copy_from_slice(&data[of_range]);
-            of_line.for_each(|at| new.valid |= 1 << at);
+        match at < range.end {
+            true => self.store(m, at, &data[of(at..range.end)]),
+            false => Ok(()),
         }
-        Ok(())
     }
 
     fn commit(&mut self, m: &mut Memory) -> Result<()> {

@@ -4,6 +4,7 @@
 //! list; one store of 8 bytes, the list's number, commits it. The page table follows with the next commit.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -40,6 +41,10 @@ struct State {
     spare: BTreeSet<u64>,
     /// Lines that may be in the cache, a bit for each, of pages of which that is known. Of others all may be.
     cached: HashMap<u64, u64>,
+    /// Places that are being read, and by how many.
+    readers: HashMap<u64, usize>,
+    /// Those of them that nobody uses any more: the last reader gives them back, and tells whether an engine may change them then.
+    read_still: HashMap<u64, bool>,
     /// Number of the last list of switches.
     number: u64,
     /// What it has changed of the table, and has not been written back yet.
@@ -104,6 +109,8 @@ impl Pages {
                 places,
                 spare: BTreeSet::new(),
                 cached: HashMap::new(),
+                readers: HashMap::new(),
+                read_still: HashMap::new(),
                 number,
                 entries: Ranges::default(),
             }),
@@ -144,23 +151,40 @@ impl Pages {
 
     /// Where a part of a page is read through the cache.
     fn found(&self, page: u64, within: u64, len: usize) -> u64 {
-        let state = &mut *self.state();
-        let place = state.places[page as usize];
-        if let Some(cached) = state.cached.get_mut(&place) {
-            for line in lines(within..within + len as u64) {
-                *cached |= 1 << (line / LINE);
-            }
-        }
+        let place = find(&mut self.state(), page, within, len);
         self.at(place) + within
     }
 
-    /// Reads what was committed.
+    /// Reads what was committed. Others may put the page elsewhere meanwhile: its place stays as it is until this has ended.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         for (page, within, part) in self.parts(offset, out.len())? {
-            let at = self.found(page, within, part.len());
-            m.read(at, &mut out[part])?;
+            let place = {
+                let state = &mut *self.state();
+                let place = find(state, page, within, part.len());
+                *state.readers.entry(place).or_default() += 1;
+                place
+            };
+            let read = m.read(self.at(place) + within, &mut out[part]);
+            self.leave(m, place)?;
+            read?;
         }
         Ok(())
+    }
+
+    /// A reader has ended.
+    fn leave(&self, m: &mut Memory, place: u64) -> Result<()> {
+        let given_back = {
+            let state = &mut *self.state();
+            if let Entry::Occupied(mut readers) = state.readers.entry(place) {
+                *readers.get_mut() -= 1;
+                if *readers.get() > 0 {
+                    return Ok(());
+                }
+                readers.remove();
+            }
+            state.read_still.get(&place).copied()
+        };
+        given_back.map_or(Ok(()), |behind| self.release(m, [place], behind))
     }
 
     /// Pages that nobody uses any more. Where an engine is going to change them `behind` the cache, their lines leave it.
@@ -171,17 +195,41 @@ impl Pages {
         behind: bool,
     ) -> Result<()> {
         for place in places {
-            let cached = match behind {
-                true => self.state().cached.insert(place, 0).unwrap_or(u64::MAX),
-                false => 0,
+            let cached = {
+                let state = &mut *self.state();
+                if state.readers.contains_key(&place) {
+                    state.read_still.insert(place, behind);
+                    continue;
+                }
+                match behind {
+                    true => state.cached.insert(place, 0).unwrap_or(u64::MAX),
+                    false => 0,
+                }
             };
             for line in (0..PAGE / LINE).filter(|line| cached >> line & 1 != 0) {
                 let at = self.at(place) + line * LINE;
                 m.drop_lines(at..at + LINE)?;
             }
-            self.state().spare.insert(place);
+            let state = &mut *self.state();
+            state.read_still.remove(&place);
+            state.spare.insert(place);
         }
         Ok(())
+    }
+
+    /// Takes a page for the copy of one, on the same device: an engine copies within its own.
+    fn spare(&self, page: u64) -> Spare {
+        let state = &mut *self.state();
+        let from = state.places[page as usize];
+        let near = |to: &&u64| (*to ^ from) % self.devices == 0;
+        match state.spare.iter().find(near).copied() {
+            Some(to) => {
+                state.spare.remove(&to);
+                Spare::Taken(from, to)
+            }
+            None if state.read_still.keys().any(|to| near(&to)) => Spare::Read,
+            None => Spare::None,
+        }
     }
 
     /// Others have read pages that are in use through the cache.
@@ -201,6 +249,26 @@ impl Pages {
         self.state().number = number;
         Ok(())
     }
+}
+
+/// A page for a copy.
+enum Spare {
+    /// Where the page is, and where its copy is to be.
+    Taken(u64, u64),
+    /// There will be one as soon as others have read what is there.
+    Read,
+    None,
+}
+
+/// The place of a page, of which lines come to the cache now.
+fn find(state: &mut State, page: u64, within: u64, len: usize) -> u64 {
+    let place = state.places[page as usize];
+    if let Some(cached) = state.cached.get_mut(&place) {
+        for line in lines(within..within + len as u64) {
+            *cached |= 1 << (line / LINE);
+        }
+    }
+    place
 }
 
 pub(crate) struct Shadow {
@@ -236,20 +304,18 @@ impl Shadow {
         if !self.snapshots || self.copies.contains_key(&page) {
             return Ok(());
         }
-        let (from, to) = {
-            let mut state = self.pages.state();
-            let from = state.places[page as usize];
-            // An engine copies within its device.
-            let near = |to: &&u64| (*to ^ from) % self.pages.devices == 0;
-            let near = state.spare.iter().find(near).copied();
-            let Some(to) = near.filter(|to| state.spare.remove(to)) else {
-                let text = format!(
-                    "the transaction has changed {} pages: there are no spare ones for more",
-                    self.copies.len()
-                );
-                return Err(Error::Full(text));
-            };
-            (from, to)
+        let (from, to) = loop {
+            match self.pages.spare(page) {
+                Spare::Taken(from, to) => break (from, to),
+                Spare::Read => m.pause()?,
+                Spare::None => {
+                    let text = format!(
+                        "the transaction has changed {} pages: there are no spare ones for more",
+                        self.copies.len()
+                    );
+                    return Err(Error::Full(text));
+                }
+            }
         };
         self.copies.insert(page, to);
         m.spend(m.options.costs.trap)?;

@@ -1,0 +1,100 @@
+//! Reads outside of transactions, beside transactions of others that change what is in the same pages.
+
+mod common;
+
+use common::Bench;
+use host::{Cpu, Cut, Program};
+use pm::{Error, Layout, Mechanism, Pool, Transaction};
+
+const PLACE: u64 = 64 << 10;
+const OBJECT: usize = 2048;
+const ROUNDS: u8 = 40;
+
+/// There are two objects in each of four pages. Nobody changes object 0, which one CPU reads while another one writes 1, 2, 4 and 6.
+fn run(bench: &Bench, mechanism: Mechanism, offloaded: bool, spare_pages: u64) {
+    let cpu = bench.shared.cpu(0);
+    let layout = Layout {
+        spare_pages,
+        ..Layout::new("test").with(mechanism)
+    };
+    let options = bench.options(offloaded);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let mut objects = [0; 8];
+    let mut thread = pool.thread(&cpu).unwrap();
+    for (n, at) in (1..).zip(&mut objects) {
+        let made = thread.run(|tx| {
+            let at = tx.alloc_bytes(OBJECT as u64)?.offset();
+            tx.write(at, &[n; OBJECT])?;
+            Ok::<_, Error>(at)
+        });
+        *at = made.unwrap();
+    }
+    drop(thread);
+    assert_eq!(objects[0] / 4096, objects[1] / 4096);
+    let writer: Program<'_, ()> = Box::new(|cpu: &Cpu| {
+        let mut thread = pool.thread(cpu).unwrap();
+        for n in 0..ROUNDS {
+            let of = |tx: &mut Transaction<'_>| {
+                [1, 2, 4, 6]
+                    .map(|at| tx.write(objects[at], &[n; 64]))
+                    .into_iter()
+                    .collect()
+            };
+            thread.run::<(), Error>(of).unwrap();
+        }
+    });
+    let reader: Program<'_, ()> = Box::new(|cpu: &Cpu| {
+        let mut thread = pool.thread(cpu).unwrap();
+        for _ in 0..ROUNDS {
+            let mut bytes = [0; OBJECT];
+            thread.read(objects[0], &mut bytes).unwrap();
+            assert_eq!(bytes, [1; OBJECT], "{mechanism:?}, offloaded: {offloaded}");
+        }
+    });
+    bench.shared.run(vec![(0, writer), (1, reader)]).unwrap();
+
+    let compare = |pool: &Pool| {
+        let mut thread = pool.thread(&cpu).unwrap();
+        for (n, at) in (1..).zip(objects) {
+            let mut bytes = [0; OBJECT];
+            thread.run(|tx| tx.read(at, &mut bytes)).unwrap();
+            let mut expected = [n; OBJECT];
+            if let 2 | 3 | 5 | 7 = n {
+                expected[..64].fill(ROUNDS - 1);
+            }
+            assert_eq!(bytes, expected, "{mechanism:?}, offloaded: {offloaded}");
+        }
+        // What is stored beside what was read stays with it.
+        thread.run(|tx| tx.write(objects[0], &[1])).unwrap();
+    };
+    compare(&pool);
+    pool.check(&cpu).unwrap();
+    drop(pool);
+    bench
+        .shared
+        .with(|machine| machine.crash(Cut::All))
+        .unwrap();
+    bench.restart();
+    compare(&Pool::open(&cpu, 0, PLACE, "test", &options).unwrap());
+}
+
+#[test]
+fn what_nobody_changes_is_read_as_it_is() {
+    for bench in [Bench::empty, || Bench::near(1)] {
+        for mechanism in Mechanism::ALL {
+            for offloaded in [false, true] {
+                for spare_pages in [8, 64] {
+                    run(&bench(), mechanism, offloaded, spare_pages);
+                }
+            }
+        }
+    }
+}
+
+/// A transaction whose spare pages are being read waits for them.
+#[test]
+fn few_spare_pages_are_enough() {
+    for offloaded in [false, true] {
+        run(&Bench::near(1), Mechanism::Shadow, offloaded, 4);
+    }
+}
