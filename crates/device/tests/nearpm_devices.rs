@@ -6,8 +6,10 @@
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
 mod common;
+#[path = "nearpm_devices/races.rs"]
+mod sampled_races;
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
@@ -455,10 +457,14 @@ impl Run {
     }
 }
 
-fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
-    // Copies have only the thread that asks for them: one test at a time.
+/// Copies have only the thread that asks for them: one test at a time.
+fn alone() -> MutexGuard<'static, ()> {
     static ALONE: Mutex<()> = Mutex::new(());
-    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
+    let _alone = alone();
     let mut run = Run {
         devices: Devices::with(count, deletion == Deletion::Together),
         deletion,

@@ -30,6 +30,8 @@ module dispatch_proof
   input logic                   delete_i,
   input logic [LogBits-1:0]     delete_log_i,
   input logic                   hold_i,
+  input logic                   leaves_i,
+  input logic [LogBits-ThreadBits-1:0] leaves_pool_i,
   input logic                   complete_ready_i
 );
 
@@ -114,6 +116,7 @@ module dispatch_proof
   // ---------------------------------------------------------------- the dispatcher
 
   logic busy, begins, ends, inserted, given, deletes, deleted, complete, done, close, restore;
+  logic save_stale;
   logic [CommandBits-1:0] begin_number, end_number;
   logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
   end_t [Units-1:0] end_data;
@@ -154,6 +157,8 @@ module dispatch_proof
     .delete_ready_o       (deletes),
     .deleted_o            (deleted),
     .hold_i,
+    .leaves_i,
+    .leaves_pool_i,
     .complete_o           (complete),
     .complete_log_o       (complete_log),
     .complete_generation_o(complete_generation),
@@ -164,10 +169,12 @@ module dispatch_proof
     .close_log_o          (close_log),
     .save_number_i        ('0),
     .save_job_o           (save_job),
+    .save_stale_o         (save_stale),
     .failed_o             (failed),
     .restore_i            (1'b0),
     .restore_number_i     ('0),
     .restore_job_i        ('0),
+    .restore_stale_i      (1'b0),
     .restore_failed_i     (1'b0),
     .failed_i             ('0)
   );
@@ -179,6 +186,8 @@ module dispatch_proof
   commands_t older_q  [Commands];
   // Its log was closed after it had been taken, or before; what it waited for has failed; it has waited.
   commands_t closed_q, builds_q, waited_q;
+  // Its pool has been unmapped since.
+  commands_t stale_q;
   commands_t conflict;
   // Cycles in which nothing but other commands held it.
   logic [3:0] free_q[Commands];
@@ -217,6 +226,14 @@ module dispatch_proof
   logic refuses;
   assign refuses = ends && !(told_q && !told_deletes_q);
 
+  // A unit has failed in something that is about a log, and whether that log is still the same one.
+  logic fails, stale, delete_stale_q;
+  logic [LogBits-1:0] fail_log;
+  assign fails = told_q && told_end_q.result != '0 &&
+      (told_deletes_q || !(command_q[told_number_q].kind inside {Switch, Sync}));
+  assign fail_log = told_deletes_q ? delete.log : command_q[told_number_q].log;
+  assign stale = told_deletes_q ? delete_stale_q : stale_q[told_number_q];
+
   logic free;
   assign free = job_ready != '0 && !delete_valid && !hold_i && !freeze_i &&
       (end_valid == '0 || (there_q & closed_q) == '0);
@@ -230,6 +247,8 @@ module dispatch_proof
       closed_q <= '0;
       builds_q <= '0;
       waited_q <= '0;
+      stale_q  <= '0;
+      delete_stale_q <= 1'b0;
       for (int unsigned n = 0; n < Commands; n++) begin
         command_q[n] <= '0;
         older_q[n] <= '0;
@@ -252,7 +271,10 @@ module dispatch_proof
       for (int unsigned n = 0; n < Commands; n++) begin
         if (there_q[n] && conflict[n]) waited_q[n] <= 1'b1;
         if (ends) older_q[n][end_number] <= 1'b0;
-        if (close && command_q[n].log == close_log && needs(command_q[n])) begin
+        if (leaves_i && command_q[n].log[LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
+        if (fails && command_q[n].log == fail_log && stale_q[n] == stale && needs(
+                command_q[n]
+            )) begin
           closed_q[n] <= 1'b1;
           if (ends && older_q[n][end_number] && conflicts(command_q[end_number], command_q[n]))
             builds_q[n] <= 1'b1;
@@ -275,7 +297,11 @@ module dispatch_proof
         closed_q[insert_number_i] <= needs(insert) && (!insert_open_i || (close && close_log == insert.log));
         builds_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
+        stale_q[insert_number_i] <= 1'b0;
       end
+
+      if (!hold_i) delete_stale_q <= 1'b0;
+      if (leaves_i && delete.log[LogBits-1:ThreadBits] == leaves_pool_i) delete_stale_q <= 1'b1;
 
       told_q <= (end_valid & end_ready) != '0 && !freeze_i;
       for (int unsigned u = 0; u < Units; u++) begin
@@ -342,6 +368,9 @@ module dispatch_proof
   end
   assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_q || !complete_ready_i);
   assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_ready_q || complete_ready_i || complete_q);
+
+  // A pool is unmapped before the command that does so goes in.
+  assume property (@(posedge clk_i) !leaves_i || !insert_i);
 
   // Once it is frozen it stays so: a reset follows.
   logic freeze_q;
@@ -422,7 +451,7 @@ module dispatch_proof
       if (!there_q[n] && !ended_q[n]) first_free = CommandBits'(n);
     end
     assume property (@(posedge clk_i) insert_q || insert_number_i == first_free);
-    assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i);
+    assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i && !leaves_i);
   end else begin : gen_any
     // A command is ready at any time when it has not begun, and what it conflicts with has ended; then it stays so.
     commands_t ready_q, conflict_q;
@@ -490,14 +519,12 @@ module dispatch_proof
     assert property (@(posedge clk_i) disable iff (!rst_ni) !ends || (there_q[end_number] && begun_q[end_number]));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         done == ends && (!done || done_data.line == LineWidth'(end_number)));
-    // An error closes the log that it is about.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) close == (told_q && told_end_q.result != '0 &&
-        (told_deletes_q || !(command_q[told_number_q].kind inside {Switch, Sync}))));
-    assert property (@(posedge clk_i) disable iff (!rst_ni)
-        !close || close_log == (told_deletes_q ? delete.log : command_q[told_number_q].log));
-    // The peers are told of each commit of several devices, when they can take it.
+    // An error closes the log that it is about, unless somebody else may have that by now.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) close == (fails && !stale));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !close || close_log == fail_log);
+    // The peers are told of each commit of several devices, when they can take it; not of one that will be done again, or whose log may be another one.
     assert property (@(posedge clk_i) disable iff (!rst_ni) complete == (told_q && !told_deletes_q &&
-        command_q[told_number_q].kind == CommitPeers && told_end_q.result == '0));
+        command_q[told_number_q].kind == CommitPeers && told_end_q.result == '0 && !stale && !freeze_i));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !complete || (complete_ready_q && !complete_q &&
         complete_log == command_q[told_number_q].log && complete_generation == told_end_q.value));
     // An end is taken within 3 cycles in which the peers take one, too, and a deletion in the second one in which there is a unit, and no end, at the latest.

@@ -124,7 +124,15 @@ module nearpm
   logic [6:0] save_entry, restore_entry_index;
   logic [LogBits:0] save_peers, restore_peers_index;
   job_t save_job, restore_job;
-  logic save_closes, save_valid, restore_command, restore_failed, restore_context, quiet;
+  logic
+      save_closes,
+      save_valid,
+      save_stale,
+      restore_stale,
+      restore_command,
+      restore_failed,
+      restore_context,
+      quiet;
   commands_t save_commands, failed, restore_commands, dropped;
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
   logic restore_peers;
@@ -181,6 +189,7 @@ module nearpm
     .entry_o                (save_entry),
     .peers_o                (save_peers),
     .job_i                  (save_job),
+    .stale_i                (save_stale),
     .command_valid_i        (save_valid),
     .commands_i             (save_commands),
     .lines_i                (save_lines),
@@ -194,6 +203,7 @@ module nearpm
     .restore_command_o      (restore_command),
     .restore_number_o       (restore_number),
     .restore_job_o          (restore_job),
+    .restore_stale_o        (restore_stale),
     .restore_commands_o     (restore_commands),
     .restore_lines_o        (restore_lines),
     .restore_failed_o       (restore_failed),
@@ -340,6 +350,8 @@ module nearpm
     .delete_ready_o  (delete_ready),
     .deleted_o       (deleted),
     .hold_i          (hold),
+    .leaves_i        (pool_write),
+    .leaves_pool_i   (context_log[LogBits-1:ThreadBits]),
     .complete_o      (complete),
     .complete_log_o  (complete_log),
     .complete_generation_o(complete_generation),
@@ -350,10 +362,12 @@ module nearpm
     .close_log_o     (close_log),
     .save_number_i   (save_number),
     .save_job_o      (save_job),
+    .save_stale_o    (save_stale),
     .failed_o        (failed),
     .restore_i       (restore_command),
     .restore_number_i(restore_number),
     .restore_job_i   (restore_job),
+    .restore_stale_i (restore_stale),
     .restore_failed_i(restore_failed),
     .failed_i        (restore_data[511:448])
   );
@@ -549,6 +563,14 @@ module nearpm
     assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
   end
 
+  // What the host has written by then is not overwritten by what was kept.
+  logic number_written, number_written_q;
+  assign number_written = number_written_q || hwif_out.device.numbered.swmod;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) number_written_q <= 1'b0;
+    else number_written_q <= number_written;
+  end
+
   // The words are those that were written in the next cycle.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -569,7 +591,9 @@ module nearpm
   logic [8:0] loads_q, loads_sum;
   logic [4:0] stores_sum;
   logic line_error_q, take_fire, refuses;
+  logic [Units-1:0] working;
 
+  assign working = ~job_ready;
   assign take_fire = s_page.cmd_valid && s_page.cmd_ready;
   assign refuses = answer_valid && answer_ready && !freeze && answer != '0;
 
@@ -611,16 +635,16 @@ module nearpm
     hwif_in.taken.value.next = taken_q;
     hwif_in.refused.value.next = refused_q;
     hwif_in.under_way.value.next = under_way_q;
-    hwif_in.working.value.next = 16'(~job_ready);
+    hwif_in.working.value.next = 16'(working);
     hwif_in.most_lines.value.next = most_q;
     hwif_in.loads.value.next = loads_q;
     hwif_in.stores.value.next = stores_q;
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
-    hwif_in.device.own.we = restore_own;
+    hwif_in.device.own.we = restore_own && !number_written;
     hwif_in.device.own.next = restored_own;
-    hwif_in.device.numbered.we = restore_own;
+    hwif_in.device.numbered.we = restore_own && !number_written;
     hwif_in.device.numbered.next = restored_numbered;
     for (int unsigned n = 0; n < Devices; n++)
     {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = 64'(view.seen[n]);

@@ -47,6 +47,9 @@ module nearpm_dispatch
   output logic                   delete_ready_o,
   output logic                   deleted_o,
   input  logic                   hold_i,
+  /// A pool is mapped or unmapped: commands of it that are under way have nothing to do with its logs any more.
+  input  logic                   leaves_i,
+  input  logic [LogBits-ThreadBits-1:0] leaves_pool_i,
   /// A commit of several devices has ended without an error: its log, that log's generation.
   output logic                   complete_o,
   output logic [LogBits-1:0]     complete_log_o,
@@ -60,14 +63,16 @@ module nearpm_dispatch
   output logic                   close_o,
   output logic [LogBits-1:0]     close_log_o,
 
-  /// A command to save; it comes a cycle later. Commands that are not to begin.
+  /// A command to save; it comes a cycle later, and whether its pool is another one by now. Commands that are not to begin.
   input  logic [CommandBits-1:0] save_number_i,
   output job_t                   save_job_o,
+  output logic                   save_stale_o,
   output commands_t              failed_o,
   /// One comes back.
   input  logic                   restore_i,
   input  logic [CommandBits-1:0] restore_number_i,
   input  job_t                   restore_job_i,
+  input  logic                   restore_stale_i,
   /// What was not to begin.
   input  logic                   restore_failed_i,
   input  commands_t              failed_i
@@ -82,6 +87,7 @@ module nearpm_dispatch
   job_t write_job, job;
   commands_t failed_q, mine_q;  // mine_q: of this life
   commands_t needs_q;  // of a log that has to stay open
+  commands_t stale_q;  // of a pool that has been unmapped since
   logic [LogBits-1:0] logs_q[Commands];
 
   assign write = insert_i || restore_i;
@@ -232,7 +238,8 @@ module nearpm_dispatch
   assign end_number_o = end_number_q;
   assign done_o = end_o && end_mine_q;
   assign deleted_o = end_valid_q && end_deletes_q;
-  assign complete_o = end_completes_q && ended_q.result == '0;
+  // What ends as all freezes has not ended: it is done again.
+  assign complete_o = end_completes_q && !freeze_i && !stale_q[end_number_q] && ended_q.result == '0;
   assign complete_log_o = logs_q[end_number_q];
   assign complete_generation_o = ended_q.value;
   assign done_data_o = '{line: end_number_q, result: 32'(ended_q.result), value: ended_q.value};
@@ -240,20 +247,26 @@ module nearpm_dispatch
   // ---------------------------------------------------------------- logs that are closed
 
   commands_t uses_q;
-  logic closes;
-  assign closes = ended_q.result.read_error || ended_q.result.write_error || ended_q.result.torn;
-  assign close_o = end_valid_q && closes && (end_deletes_q || uses_q[end_number_q]);
+  logic fails, stale, delete_stale_q;
+  assign fails = end_valid_q && (end_deletes_q || uses_q[end_number_q]) &&
+      (ended_q.result.read_error || ended_q.result.write_error || ended_q.result.torn);
+  assign stale = end_deletes_q ? delete_stale_q : stale_q[end_number_q];
+  // A log of the same number that somebody else has by now stays as it is.
+  assign close_o = fails && !stale;
   assign close_log_o = end_deletes_q ? delete_i.log : logs_q[end_number_q];
   assign failed_o = failed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       failed_q <= '0;
-      mine_q   <= '0;
+      mine_q <= '0;
+      delete_stale_q <= 1'b0;
     end else begin
-      if (close_o)
+      if (!hold_i) delete_stale_q <= 1'b0;
+      if (leaves_i && delete_i.log[LogBits-1:ThreadBits] == leaves_pool_i) delete_stale_q <= 1'b1;
+      if (fails)
         for (int unsigned n = 0; n < Commands; n++)
-        if (needs_q[n] && logs_q[n] == close_log_o) failed_q[n] <= 1'b1;
+        if (needs_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale) failed_q[n] <= 1'b1;
       if (insert_i) begin
         failed_q[insert_number_i] <= needs_log(insert_job_i.op) && (!insert_open_i || (close_o && close_log_o == insert_job_i.log));
         mine_q[insert_number_i] <= 1'b1;
@@ -264,6 +277,10 @@ module nearpm_dispatch
   end
 
   always_ff @(posedge clk_i) begin
+    for (int unsigned n = 0; n < Commands; n++)
+    if (leaves_i && logs_q[n][LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
+    if (write) stale_q[write_number] <= restore_i && restore_stale_i;
+    save_stale_o <= stale_q[save_number_i];
     if (write) begin
       logs_q[write_number]  <= write_job.log;
       needs_q[write_number] <= needs_log(write_job.op);

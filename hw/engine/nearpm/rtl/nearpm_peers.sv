@@ -82,6 +82,13 @@ module nearpm_peers
   localparam int unsigned Logs = Pools * Threads;
   typedef logic [LogBits-1:0] number_t;
 
+  // Not the thread.
+  // verilator lint_off UNUSEDSIGNAL
+  function automatic logic [LogBits-ThreadBits-1:0] pool_of(number_t log);
+    // verilator lint_on UNUSEDSIGNAL
+    return log[LogBits-1:ThreadBits];
+  endfunction
+
   // ---------------------------------------------------------------- what comes in
 
   // Under another number nothing is left of what was known.
@@ -102,13 +109,21 @@ module nearpm_peers
       told_q <= 1'b0;
       ended_q <= 1'b0;
     end else begin
-      numbered_q <= numbered_i;
-      own_q <= own_i;
+      // A number that the host gives before what was kept is back stands against the one that was kept.
+      if (restore_own_o) begin
+        numbered_q <= restored_numbered_o;
+        own_q <= restored_own_o;
+      end else if (!freeze_i) begin
+        numbered_q <= numbered_i;
+        own_q <= own_i;
+      end
       if (takes_told || forget) told_q <= 1'b0;
       for (int unsigned n = 0; n < Devices; n++)
       if (told_i[n] && numbered_i && own_i != DeviceBits'(n) && !freeze_i) told_q <= 1'b1;
-      if (takes_ended) ended_q <= 1'b0;
-      if (ended_i) ended_q <= 1'b1;
+      // That of a pool which somebody else may have from now on completes nothing.
+      if (takes_ended || (unmaps_i && pool_of(changes_log_i) == pool_of(ended_log_q)))
+        ended_q <= 1'b0;
+      if (ended_i && !(unmaps_i && pool_of(changes_log_i) == pool_of(ended_log_i))) ended_q <= 1'b1;
     end
   end
 
@@ -364,7 +379,7 @@ module nearpm_peers
   } state_e;
 
   state_e state_q;
-  logic complete, cancelled_q, told_all_q;
+  logic complete, cancelled_q;
   logic [Devices-1:0] sweep_q, tell, tell_q, turn;
   logic [DeviceBits-1:0] turn_number;
   sequence_t own_sequence_q;
@@ -381,8 +396,8 @@ module nearpm_peers
   assign walk_empties = state_q == StEmpty && !cancelled_q;
 
   assign complete = numbered_i && pending_q && participants_q[own_i] && complete_q == '1;
-  // Peers that are told of what there is.
-  assign tell = told_all_q || !numbered_i ? '0 : (row_q.tell | (sweep_q & {Devices{row_q.seen[own_i] != '0}})) & ~own;
+  // Peers that are told of what there is. When they have been, more may have been completed here.
+  assign tell = !numbered_i ? '0 : (row_q.tell | (sweep_q & {Devices{row_q.seen[own_i] != '0}})) & ~own;
   // Who is told next, and whether it is known where it is.
   assign turn = tell_q & (~tell_q + 1'b1);
   always_comb begin
@@ -434,7 +449,6 @@ module nearpm_peers
       pool_q <= pool_turn;
       walk_log_q <= sweep_log_q;
       sweep_q <= work ? '0 : sweep_peers_q;
-      told_all_q <= 1'b0;
     end
     if (state_q == StPick) walk_log_q <= {pool_q, thread_turn};
     if (read_o) begin
@@ -453,13 +467,16 @@ module nearpm_peers
       base_q <= logs_q + product_q;
     end
     if (state_q == StTell) begin
-      told_all_q <= 1'b1;
-      tell_q <= tell_q & ~turn;
+      sweep_q <= '0;
+      tell_q  <= tell_q & ~turn;
     end
     // Something else has become of the log since it was looked at.
     if (state_q == StLook) cancelled_q <= 1'b0;
-    if ((changes_i && changes_log_i == walk_log_q) || (unmaps_i && changes_log_i[LogBits-1:ThreadBits] == walk_log_q[LogBits-1:ThreadBits]) ||
-        (closes_i && closes_log_i == walk_log_q) || forget)
+    if ((changes_i && changes_log_i == walk_log_q) || (unmaps_i && pool_of(
+            changes_log_i
+        ) == pool_of(
+            walk_log_q
+        )) || (closes_i && closes_log_i == walk_log_q) || forget)
       cancelled_q <= 1'b1;
     if (forget) tell_q <= '0;
   end

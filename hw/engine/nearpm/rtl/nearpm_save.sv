@@ -41,6 +41,7 @@ module nearpm_save
   output logic [6:0]                   entry_o,
   output logic [LogBits:0]             peers_o,
   input  job_t                         job_i,
+  input  logic                         stale_i,
   input  logic                         command_valid_i,
   input  commands_t                    commands_i,
   input  logic [NumChannels-1:0][7:0]  lines_i,
@@ -58,6 +59,7 @@ module nearpm_save
   output logic                         restore_command_o,
   output logic [CommandBits-1:0]       restore_number_o,
   output job_t                         restore_job_o,
+  output logic                         restore_stale_o,
   output commands_t                    restore_commands_o,
   output logic [NumChannels-1:0][7:0]  restore_lines_o,
   output logic                         restore_failed_o,
@@ -177,6 +179,7 @@ module nearpm_save
   assign restore_command_o = restores && command_q && second_q && line_q[0];
   assign restore_number_o = number_q;
   assign restore_job_o = job_q;
+  assign restore_stale_o = line_q[1];
   assign restore_commands_o = line_q[64+:Commands];
   assign restore_lines_o = line_q[128+:8*NumChannels];
   assign restore_failed_o = restores && context_q && context_index_q == '0;
@@ -205,6 +208,7 @@ module nearpm_save
     if (command_q && second_q) begin
       gathered = '0;
       gathered[0] = command_valid_i;
+      gathered[1] = stale_i;
       gathered[64+:Commands] = commands_i;
       gathered[128+:8*NumChannels] = lines_i;
     end
@@ -234,7 +238,7 @@ module nearpm_save
   );
 
   // Logs come behind all of the commands.
-  assign close_o = valid_q && saves && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op);
+  assign close_o = valid_q && saves && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op) && !stale_i;
   assign close_log_o = job_i.log;
 
   // ---------------------------------------------------------------- states

@@ -383,6 +383,9 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
     assert_eq!(kit.fine(&pool.command(Operation::Abort, 1)), 2);
     assert_eq!(kit.load(pool.media, 65), [0; 65]);
     assert_eq!(kit.load(pool.media + 65, 63), [5; 63]);
+    // By the media alone it is damaged, too.
+    kit.refused(&pool.command(Operation::Recover, 0), Refusal::Torn);
+    assert!(kit.load(pool.media, 64) == [0; 64]);
     // Mended, it can be recovered by what the media say, though it is closed.
     kit.store(at, &[byte]);
     kit.store(pool.media, &[6; 128]);

@@ -119,6 +119,9 @@ impl NearPm {
             match (taken, cx.hook.as_deref_mut()) {
                 (Ok(Taken::Job(job)), Some(hook)) => {
                     self.under_way += 1;
+                    if job.operation == Operation::PoolUnmap {
+                        hook.table.leave(job.log >> 4);
+                    }
                     hook.insert(line, job, stores, cx.now + TAKE);
                     cx.after(TAKE, Event::Hook);
                     cx.order(|| OrderEvent::Command(job.ordered(line)));
@@ -209,10 +212,14 @@ impl NearPm {
             return;
         };
         cx.tell(cx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
+        let table = cx.hook.as_deref_mut().map(|hook| &mut hook.table);
+        let stale = (table.as_deref()).is_some_and(|table| table.is_stale(ended.command));
         if ended.result != 0 && ended.job.uses_log() {
-            self.contexts.close(ended.job.log);
-            if let Some(hook) = cx.hook.as_deref_mut() {
-                hook.table.close(ended.job.log);
+            if !stale {
+                self.contexts.close(ended.job.log);
+            }
+            if let Some(table) = table {
+                table.close(ended.job.log, stale);
             }
         }
         let job = ended.job;
@@ -221,7 +228,7 @@ impl NearPm {
             fine: ended.result == 0,
         });
         if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
-            if let Some(done) = self.contexts.ended(&job) {
+            if let Some(done) = self.contexts.ended(&job).filter(|_| !stale) {
                 self.peers
                     .complete(job.log, done.sequence, done.participants);
                 self.delete_if_complete(job.log, cx);
@@ -261,10 +268,7 @@ impl NearPm {
 
     /// Writes the bits `bits` of a word of its registers.
     pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
-        if bits != u32::MAX {
-            return;
-        }
-        if let Some(log) = self.peers.write(at, value) {
+        if let Some(log) = self.peers.write(at, value, bits) {
             self.delete_if_complete(log, cx);
         }
         self.plan_tells(cx);

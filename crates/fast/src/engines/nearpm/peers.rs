@@ -33,8 +33,8 @@ pub(super) struct Peers {
     device: Option<u8>,
     /// Bus addresses of the peers' registers; 0: none.
     addresses: [u64; ROW],
-    /// Low words of what peers are telling.
-    halves: [u32; ROW],
+    /// What peers have written last.
+    words: [u64; ROW],
     select: u8,
     rows: Vec<Row>,
     /// Peers and logs of which they are to be told.
@@ -46,7 +46,7 @@ impl Peers {
         Peers {
             device: None,
             addresses: [0; ROW],
-            halves: [0; ROW],
+            words: [0; ROW],
             select: 0,
             rows: vec![Row::default(); LOGS],
             tells: VecDeque::new(),
@@ -93,25 +93,30 @@ impl Peers {
         }
     }
 
-    /// Writes a word of them. The log of which a peer has told something, if it has.
-    pub(super) fn write(&mut self, at: u64, value: u32) -> Option<u8> {
+    /// Writes the bits `bits` of a word of them. The log of which a peer has told something, if it has.
+    pub(super) fn write(&mut self, at: u64, value: u32, bits: u32) -> Option<u8> {
         let peer = (at % 0x20 / 8) as usize;
-        match (at, at & 4 != 0) {
-            (register::DEVICE, _) => self.set_device(value),
-            (register::SELECT, _) => self.select = value as u8,
-            (register::PEER..register::DONE, false) => {
-                let upper = self.addresses[peer] >> 32;
-                self.addresses[peer] = upper << 32 | u64::from(value);
+        let upper = at & 4 != 0;
+        let half = |word: &mut u64| {
+            let shift = if upper { 32 } else { 0 };
+            *word = *word & !(u64::from(bits) << shift) | u64::from(value & bits) << shift;
+        };
+        let whole = |old: u32| old & !bits | value & bits;
+        match at {
+            register::DEVICE => self.set_device(whole(self.read(at))),
+            register::SELECT => self.select = whole(self.select.into()) as u8,
+            register::PEER..register::DONE => {
+                half(&mut self.addresses[peer]);
+                if upper {
+                    self.tell_all(peer as u8);
+                }
             }
-            (register::PEER..register::DONE, true) => {
-                let lower = self.addresses[peer] & u64::from(u32::MAX);
-                self.addresses[peer] = u64::from(value) << 32 | lower;
-                self.tell_all(peer as u8);
-            }
-            (register::DONE..register::SEEN, false) => self.halves[peer] = value,
-            (register::DONE..register::SEEN, true) => {
-                let word = u64::from(value) << 32 | u64::from(self.halves[peer]);
-                let done = Completion::from_word(word);
+            register::DONE..register::SEEN => {
+                half(&mut self.words[peer]);
+                if !upper {
+                    return None;
+                }
+                let done = Completion::from_word(self.words[peer]);
                 let own = self.device.map(usize::from);
                 if own.is_some() && own != Some(peer) {
                     let seen = &mut self.rows[usize::from(done.log)].seen[peer];
@@ -231,17 +236,22 @@ impl Peers {
 mod tests {
     use super::*;
 
+    const ALL: u32 = u32::MAX;
+
     fn tell(peers: &mut Peers, from: u64, log: u8, sequence: u64) -> Option<u8> {
         let word = Completion { log, sequence }.to_word();
-        assert_eq!(peers.write(register::DONE + 8 * from, word as u32), None);
-        peers.write(register::DONE + 8 * from + 4, (word >> 32) as u32)
+        assert_eq!(
+            peers.write(register::DONE + 8 * from, word as u32, ALL),
+            None
+        );
+        peers.write(register::DONE + 8 * from + 4, (word >> 32) as u32, ALL)
     }
 
     #[test]
     fn it_is_complete_when_all_have_said_so_in_whatever_order_and_however_often() {
         let mut peers = Peers::new();
         assert_eq!(tell(&mut peers, 1, 9, 5), None, "it has no number yet");
-        peers.write(register::DEVICE, register::DEVICE_IS_SET | 2);
+        peers.write(register::DEVICE, register::DEVICE_IS_SET | 2, ALL);
         assert_eq!(tell(&mut peers, 2, 9, 5), None, "nobody tells it of itself");
         assert_eq!(tell(&mut peers, 1, 9, 5), Some(9));
         assert_eq!(tell(&mut peers, 1, 9, 4), Some(9), "late");
@@ -260,13 +270,13 @@ mod tests {
         assert_eq!(peers.to_lines().len(), LINES * LINE as usize);
         assert_eq!(again.rows, peers.rows);
         assert_eq!(again.device, Some(2));
-        again.write(register::PEER + 8, 0x1000);
-        again.write(register::PEER + 12, 1);
+        again.write(register::PEER + 8, 0x1000, ALL);
+        again.write(register::PEER + 12, 1, ALL);
         assert_eq!(again.tells, [(1, 9)]);
         // The same number changes nothing, another one does.
-        again.write(register::DEVICE, register::DEVICE_IS_SET | 2);
+        again.write(register::DEVICE, register::DEVICE_IS_SET | 2, ALL);
         assert_eq!(again.rows, peers.rows);
-        again.write(register::DEVICE, register::DEVICE_IS_SET | 1);
+        again.write(register::DEVICE, register::DEVICE_IS_SET | 1, ALL);
         assert_eq!(again.highest(), 0);
     }
 }

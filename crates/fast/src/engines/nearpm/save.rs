@@ -19,6 +19,9 @@ const FIRST_QUEUE: usize = FIRST_LOG + POOLS as usize * THREADS as usize * LOG_B
 const QUEUE: usize = QUEUE_LINES / 2 + QUEUE_LINES;
 /// Commands whose logs were closed by an error, behind the first pool.
 const FAILED: usize = FIRST_POOL * BYTES + 56;
+/// In the second line of a command: there is one, and its pool has been unmapped since.
+const THERE: u8 = 1;
+const STALE: u8 = 2;
 /// In an entry of the queue.
 const ENTRY: usize = 32;
 const VALID: u64 = 1 << 63;
@@ -45,7 +48,7 @@ pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut
     for (number, entry) in hook.table.entries() {
         let at = (FIRST_COMMAND + 2 * usize::from(number)) * BYTES;
         range[at..at + BYTES].copy_from_slice(&entry.job.to_line());
-        range[at + BYTES] = 1;
+        range[at + BYTES] = THERE | if entry.stale { STALE } else { 0 };
         failed |= u64::from(entry.failed) << number;
         put(&mut range, at + BYTES + 8, entry.commands);
         for channel in 0..channels {
@@ -117,7 +120,7 @@ pub(super) fn restore(
     let command = |number: usize| {
         let at = (FIRST_COMMAND + 2 * number) * BYTES;
         let job = Job::from_line(&range[at..at + BYTES])?;
-        (range[at + BYTES] & 1 == 1).then_some((job, at + BYTES))
+        (range[at + BYTES] & THERE != 0).then_some((job, at + BYTES))
     };
     let all = (0..COMMANDS).filter(|number| command(*number).is_some());
     let there = all.fold(0u64, |set, number| set | 1 << number);
@@ -129,9 +132,9 @@ pub(super) fn restore(
             }
             let commands = get(&range, at + 8) & there;
             hook.table.put(number as u8, job, commands, before, 0);
-            if get(&range, FAILED) >> number & 1 == 1 {
-                hook.table.fail(number as u8);
-            }
+            let failed = get(&range, FAILED) >> number & 1 == 1;
+            let stale = range[at] & STALE != 0;
+            hook.table.mark(number as u8, failed, stale);
         }
     }
     for channel in 0..channels {

@@ -52,6 +52,8 @@ pub(super) struct Entry {
     begun: bool,
     /// Its log was closed by an error: it does not begin.
     pub(super) failed: bool,
+    /// Its pool has been unmapped since: it has nothing to do with the logs that somebody else may have there.
+    pub(super) stale: bool,
     /// Which it was among all.
     order: u64,
     /// It does not begin before this edge.
@@ -121,6 +123,7 @@ impl Table {
                 before,
                 begun: false,
                 failed: false,
+                stale: false,
                 order: self.taken,
                 from,
             });
@@ -157,16 +160,30 @@ impl Table {
     }
 
     /// Commands of a log that was closed by an error do not begin.
-    pub(super) fn close(&mut self, log: u8) {
+    pub(super) fn close(&mut self, log: u8, stale: bool) {
         let entries = self.entries.iter_mut().flatten();
-        let later = entries.filter(|e| !e.begun && e.job.log == log && e.job.needs_log());
+        let of_log = entries.filter(|e| e.job.log == log && e.stale == stale);
+        let later = of_log.filter(|e| !e.begun && e.job.needs_log());
         later.for_each(|entry| entry.failed = true);
     }
 
+    /// A pool is unmapped.
+    pub(super) fn leave(&mut self, pool: u8) {
+        let entries = self.entries.iter_mut().flatten();
+        let of_pool = entries.filter(|entry| entry.job.log >> 4 == pool);
+        of_pool.for_each(|entry| entry.stale = true);
+    }
+
+    /// The pool of a command has been unmapped since.
+    pub(super) fn is_stale(&self, number: u8) -> bool {
+        let entry = self.entries[usize::from(number)].as_ref();
+        entry.is_some_and(|entry| entry.stale)
+    }
+
     /// A restored command is one of these.
-    pub(super) fn fail(&mut self, number: u8) {
+    pub(super) fn mark(&mut self, number: u8, failed: bool, stale: bool) {
         if let Some(entry) = &mut self.entries[usize::from(number)] {
-            entry.failed = true;
+            (entry.failed, entry.stale) = (failed, stale);
         }
     }
 

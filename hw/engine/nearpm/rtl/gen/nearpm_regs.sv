@@ -519,6 +519,7 @@ module nearpm_regs (
         end
     end
     assign hwif_out.device.numbered.value = field_storage.device.numbered.value;
+    assign hwif_out.device.numbered.swmod = decoded_reg_strb.device && decoded_req_is_wr && |(decoded_wr_biten[8:8]);
     // Field: nearpm_regs.select.log
     always_comb begin
         automatic logic [7:0] next_c;

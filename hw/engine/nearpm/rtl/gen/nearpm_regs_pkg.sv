@@ -201,6 +201,7 @@ package nearpm_regs_pkg;
 
     typedef struct {
         logic value;
+        logic swmod;
     } nearpm_regs__device__numbered__out_t;
 
     typedef struct {
