@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import guest
@@ -47,6 +47,19 @@ def calls(kit, tmp_path_factory) -> Path:
     program = tmp_path_factory.mktemp("programs") / "calls"
     kits.compile_program(kit, ROOT / "crates/pmdk/tests/calls.c", program)
     return program
+
+
+@pytest.fixture(scope="module")
+def compiled(kit, tmp_path_factory) -> Callable[[str], Path]:
+    """A program of the tests' own, by its name."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def make(name: str) -> Path:
+        if not (folder / name).exists():
+            kits.compile_program(kit, ROOT / f"crates/pmdk/tests/{name}.c", folder / name)
+        return folder / name
+
+    return make
 
 
 class Place:
@@ -302,6 +315,15 @@ def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
     again = crash(structures, "hashmap", by, f"at:{doc['violation']['cut']}", without=without)
     assert again["violated"] == 1
     assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
+
+
+def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
+    monkeypatch.setattr(pmdk_crash, "PATIENCE_S", 30)
+    program = compiled("aborting")
+    # The one at a moment that does not come has it run to its end.
+    cuts = "at:900/7,1800/7,1000000000"
+    doc = pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "device", cuts, engine="fast")
+    assert (doc["cuts"], doc["ended"], doc["violation"]) == (3, 1, None)
 
 
 @pytest.mark.slow

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "abi.h"
 #include "device.h"
 #include "nearpm_numbers.h"
+#include "process.h"
 
 enum { MOST_MAPPINGS = 64, MOST_FILES = 32 };
 
@@ -50,7 +50,6 @@ struct pending {
     uint8_t data[NEARPM_LINE];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct file files[MOST_FILES];
 static int file_count;
 static struct mapping mappings[MOST_MAPPINGS];
@@ -144,7 +143,7 @@ static void add(struct mapping made) {
 
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
     if (!wanted) return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
     int n = 0;
     while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
@@ -153,18 +152,18 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
         add(made);
         mappings[n] = made;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
     const uint8_t *start = address;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     for (int n = 0; n < MOST_MAPPINGS; n++)
         if (mappings[n].start != NULL && mappings[n].start >= start && mappings[n].start + mappings[n].bytes <= start + bytes)
             mappings[n].start = NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
@@ -204,18 +203,18 @@ static void make_durable(const struct pending *one) {
 
 void ns_crash_fenced(void) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     for (size_t n = 0; n < pending.count; n++) make_durable(&pending.list[n]);
     pending.count = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_hold(void) {
-    if (wanted) pthread_mutex_lock(&lock);
+    if (wanted) pthread_mutex_lock(&ns_locks.crash);
 }
 
 void ns_crash_release(void) {
-    if (wanted) pthread_mutex_unlock(&lock);
+    if (wanted) pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_written(const void *address, size_t bytes) {
@@ -317,7 +316,7 @@ static void leave_what_is_durable(pid_t program) {
 
 void ns_crash(void) {
     pid_t program = getpid();
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     pid_t child = fork();
     if (child == 0) {
         leave_what_is_durable(program);

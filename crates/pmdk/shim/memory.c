@@ -2,7 +2,6 @@
 #include "memory.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include "abi.h"
 #include "crash.h"
 #include "nearpm_numbers.h"
+#include "process.h"
 
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
@@ -29,7 +29,6 @@ struct region {
     uint64_t place;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region regions[MOST_REGIONS];
 static uint64_t next_place = ALIGN;
 static struct memory_counts counts;
@@ -63,9 +62,9 @@ static void write_buffer(void) {
 }
 
 __attribute__((destructor)) void ns_memory_end(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     write_buffer();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
@@ -84,7 +83,7 @@ static const struct region *region_of(uintptr_t address) {
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
     ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     struct region *free_one = NULL;
     for (int n = 0; n < MOST_REGIONS; n++)
         if (regions[n].start == regions[n].end) free_one = &regions[n];
@@ -93,25 +92,30 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
         next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
     if (free_one != NULL) *free_one = (struct region){start, start + bytes, place};
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
     if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
 
 EXPORT int munmap(void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
+    bool known = false;
+    pthread_mutex_lock(&ns_locks.memory);
     for (int n = 0; n < MOST_REGIONS; n++)
-        if (start <= regions[n].start && regions[n].end <= start + bytes) regions[n].end = regions[n].start = 0;
-    pthread_mutex_unlock(&lock);
-    ns_crash_unmapped(address, bytes);
+        if (regions[n].end != 0 && start <= regions[n].start && regions[n].end <= start + bytes) {
+            regions[n].end = regions[n].start = 0;
+            known = true;
+        }
+    pthread_mutex_unlock(&ns_locks.memory);
+    if (known) ns_crash_unmapped(address, bytes);
     return ns_munmap(address, bytes);
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     const struct region *region = region_of(start);
-    if (region != NULL && bytes > 0) {
+    bool known = region != NULL && bytes > 0;
+    if (known) {
         if (bytes > region->end - start) bytes = region->end - start;
         if (what == STREAM) {
             counts.streamed += bytes;
@@ -120,42 +124,42 @@ static void note(uint32_t what, const void *address, size_t bytes) {
             counts.lines += ((start + bytes - 1) / NEARPM_LINE) - start / NEARPM_LINE + 1;
         }
         tell(what, (uint32_t)bytes, region->place + (start - region->start));
-        ns_crash_flushed(address, bytes, what == FLUSH);
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
+    if (known) ns_crash_flushed(address, bytes, what == FLUSH);
     ns_moment();
 }
 
 static void note_fence(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     counts.fences++;
     tell(FENCE, 0, 0);
+    pthread_mutex_unlock(&ns_locks.memory);
     ns_crash_fenced();
-    pthread_mutex_unlock(&lock);
     ns_moment();
 }
 
 void ns_memory_transaction(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     tell(TRANSACTION, 0, 0);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 void ns_memory_command(const struct command *c) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
     tell(COMMAND, 0, c->bytes);
     tell(COMMAND, 0, c->target);
     tell(COMMAND, 0, c->transaction);
     tell(COMMAND, 0, c->value);
     tell(COMMAND, 0, c->extra);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 struct memory_counts ns_memory_counts(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     struct memory_counts now = counts;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
     return now;
 }
 
