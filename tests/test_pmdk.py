@@ -326,6 +326,17 @@ def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
     assert (doc["cuts"], doc["ended"], doc["violation"]) == (3, 1, None)
 
 
+def lost_by(program: Path, *ways: str) -> str | None:
+    """What is wrong where a program makes numbers persistent in these ways, and counts each."""
+    doc = pmdk_crash.run([str(program), "run", "{}/f", *ways], f"{program} check {{}}/f", "cpu", "all")
+    return doc["violation"] and doc["violation"]["what"]
+
+
+@pytest.mark.parametrize("way", ["nothing", "memcpy_noflush", "msync_async", "msync_invalidate", "msync_misaligned"])
+def test_ways_that_make_nothing_persistent(compiled, way):
+    assert lost_by(compiled("ways"), "msync", way) == "number 2 of 2 is not there"
+
+
 @pytest.mark.slow
 def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     docs = {}

@@ -217,17 +217,30 @@ void ns_crash_release(void) {
     if (wanted) pthread_mutex_unlock(&ns_locks.crash);
 }
 
-void ns_crash_written(const void *address, size_t bytes) {
-    const struct mapping *m = wanted ? mapping_of(address) : NULL;
-    if (m == NULL) return;
-    size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), line = at / NEARPM_LINE;
+/* A part of a mapping is durable as it is in memory, with what else is in its lines: that might have left the cache just before. */
+static void made_durable(const struct mapping *m, size_t at, size_t bytes) {
     uint64_t number = __atomic_add_fetch(&write_backs, 1, __ATOMIC_RELAXED);
-    /* With what else is in these lines: it might have left the cache just before. */
-    for (; line * NEARPM_LINE < at + bytes; line++) {
+    for (size_t line = at / NEARPM_LINE; line * NEARPM_LINE < at + bytes; line++) {
         size_t from = line * NEARPM_LINE, part = m->file->bytes - from < NEARPM_LINE ? m->file->bytes - from : NEARPM_LINE;
         memcpy(m->file->durable + from, m->file->memory + from, part);
         m->file->newest[line] = number;
     }
+}
+
+void ns_crash_written(const void *address, size_t bytes) {
+    const struct mapping *m = wanted ? mapping_of(address) : NULL;
+    if (m != NULL) made_durable(m, m->offset + (size_t)((const uint8_t *)address - m->start), bytes);
+}
+
+void ns_crash_synced(const void *address, size_t bytes) {
+    if (!wanted || without_fences) return;
+    pthread_mutex_lock(&ns_locks.crash);
+    const struct mapping *m = mapping_of(address);
+    if (m != NULL) {
+        size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), end = at + bytes;
+        for (size_t from; next_part(m->file, at, end, &from, &at);) made_durable(m, from, at - from);
+    }
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_before_device(const void *address) {

@@ -73,13 +73,6 @@ static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
     buffer[buffered++] = (struct event){what, bytes, place};
 }
 
-/* The region of an address; NULL: it is no persistent memory that anybody has mapped. */
-static const struct region *region_of(uintptr_t address) {
-    for (int n = 0; n < MOST_REGIONS; n++)
-        if (regions[n].start <= address && address < regions[n].end) return &regions[n];
-    return NULL;
-}
-
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
     ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
@@ -110,23 +103,36 @@ EXPORT int munmap(void *address, size_t bytes) {
     return ns_munmap(address, bytes);
 }
 
-static void note(uint32_t what, const void *address, size_t bytes) {
-    uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&ns_locks.memory);
-    const struct region *region = region_of(start);
-    bool known = region != NULL && bytes > 0;
-    if (known) {
-        if (bytes > region->end - start) bytes = region->end - start;
+struct part {
+    uintptr_t start, end;
+};
+
+/* A flush or a copy, in all mappings that it is in: these parts of it; how many. Held. */
+static size_t count_parts(uint32_t what, const void *address, size_t bytes, struct part parts[MOST_REGIONS]) {
+    uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
+    size_t count = 0;
+    for (int n = 0; n < MOST_REGIONS; n++) {
+        const struct region *region = &regions[n];
+        struct part part = {start > region->start ? start : region->start, end < region->end ? end : region->end};
+        if (part.start >= part.end) continue;
         if (what == STREAM) {
-            counts.streamed += bytes;
+            counts.streamed += part.end - part.start;
         } else {
             counts.flushes++;
-            counts.lines += ((start + bytes - 1) / NEARPM_LINE) - start / NEARPM_LINE + 1;
+            counts.lines += (part.end - 1) / NEARPM_LINE - part.start / NEARPM_LINE + 1;
         }
-        tell(what, (uint32_t)bytes, region->place + (start - region->start));
+        tell(what, (uint32_t)(part.end - part.start), region->place + (part.start - region->start));
+        parts[count++] = part;
     }
+    return count;
+}
+
+static void note(uint32_t what, const void *address, size_t bytes) {
+    struct part parts[MOST_REGIONS];
+    pthread_mutex_lock(&ns_locks.memory);
+    size_t count = count_parts(what, address, bytes, parts);
     pthread_mutex_unlock(&ns_locks.memory);
-    if (known) ns_crash_flushed(address, bytes, what == FLUSH);
+    for (size_t n = 0; n < count; n++) ns_crash_flushed((const void *)parts[n].start, parts[n].end - parts[n].start, what == FLUSH);
     ns_moment();
 }
 
@@ -187,10 +193,15 @@ EXPORT void pmem_drain(void) {
     note_fence();
 }
 
-/* libpmem falls back on it where memory is not persistent. */
+/* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     int result = REAL(msync)(address, bytes, flags);
-    note(FLUSH, address, bytes);
+    if (result != 0 || !(flags & MS_SYNC)) return result;
+    struct part parts[MOST_REGIONS];
+    pthread_mutex_lock(&ns_locks.memory);
+    size_t count = count_parts(FLUSH, address, bytes, parts);
+    pthread_mutex_unlock(&ns_locks.memory);
+    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
     note_fence();
     return result;
 }
