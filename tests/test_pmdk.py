@@ -355,6 +355,21 @@ def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     assert violation["what"] in done.stderr
 
 
+def test_moments_that_are_left_out_are_told(compiled, capsys):
+    command = [str(compiled("aborting")), "run", "{}/f"]
+    doc = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "sampled:1")
+    assert doc["left_out"] > 10
+    pmdk_crash.print_reports([doc])
+    assert f"left out are {doc['left_out']:,} moments before the first transaction" in capsys.readouterr().out
+    # They can be asked for.
+    early = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "at:3")
+    assert (early["cuts"], early["ended"]) == (1, 0)
+    doc = pmdk_crash.run([str(compiled("ways")), "run", "{}/f", "persist"], "/bin/true", "cpu", "sampled:1")
+    assert doc["left_out"] == 0
+    pmdk_crash.print_reports([doc])
+    assert "left out" not in capsys.readouterr().out
+
+
 def test_bad_campaigns_of_programs(structures):
     good = {"program": ["/bin/true", "{}"], "check": None, "by": "cpu", "cuts": "sampled:1"}
     for bad, text in [

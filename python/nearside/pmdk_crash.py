@@ -173,6 +173,7 @@ def run(
         "seed": seed,
         "without": without,
         "moments": len(moments),
+        "left_out": moments.start - 1,
     }
     if violation is not None:
         replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
@@ -192,6 +193,10 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
     for doc in docs:
         table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "violated")))
     show.out.print(table)
+    for doc in docs:
+        if doc["left_out"]:
+            told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
+            show.out.print(f"{told}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
     for doc in docs:
         violation = doc["violation"]
         if violation and doc["without"] is None:
