@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi.h"
@@ -27,6 +28,9 @@ struct event {
 struct region {
     uintptr_t start, end;
     uint64_t place;
+    /* Of what file. */
+    dev_t device;
+    ino_t inode;
 };
 
 static struct region regions[MOST_REGIONS];
@@ -76,6 +80,8 @@ static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
     ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
+    struct stat is;
+    if (fstat(file, &is) != 0) is.st_ino = 0;
     pthread_mutex_lock(&ns_locks.memory);
     struct region *free_one = NULL;
     for (int n = 0; n < MOST_REGIONS; n++)
@@ -84,7 +90,7 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
         place = next_place;
         next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
-    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place};
+    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place, is.st_dev, is.st_ino};
     pthread_mutex_unlock(&ns_locks.memory);
     if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
@@ -172,6 +178,7 @@ struct memory_counts ns_memory_counts(void) {
 /* ---- libpmem, which calls its own flush and drain through these, too ---- */
 
 void pmem_flush(const void *address, size_t bytes);
+void pmem_deep_flush(const void *address, size_t bytes);
 void pmem_drain(void);
 void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags);
 void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags);
@@ -185,6 +192,12 @@ void *pmem_memset_persist(void *to, int value, size_t bytes);
 
 EXPORT void pmem_flush(const void *address, size_t bytes) {
     REAL(pmem_flush)(address, bytes);
+    note(FLUSH, address, bytes);
+}
+
+/* `pmem_deep_drain` is an `msync` on such memory. */
+EXPORT void pmem_deep_flush(const void *address, size_t bytes) {
+    REAL(pmem_deep_flush)(address, bytes);
     note(FLUSH, address, bytes);
 }
 
@@ -203,6 +216,33 @@ EXPORT int msync(void *address, size_t bytes, int flags) {
     pthread_mutex_unlock(&ns_locks.memory);
     for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
     note_fence();
+    return result;
+}
+
+/* All mappings of a file are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
+static void synced(int file) {
+    struct part parts[MOST_REGIONS];
+    size_t count = 0;
+    struct stat is;
+    if (fstat(file, &is) != 0) return;
+    pthread_mutex_lock(&ns_locks.memory);
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (regions[n].end != 0 && regions[n].device == is.st_dev && regions[n].inode == is.st_ino)
+            parts[count++] = (struct part){regions[n].start, regions[n].end};
+    pthread_mutex_unlock(&ns_locks.memory);
+    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
+    if (count > 0) note_fence();
+}
+
+EXPORT int fsync(int file) {
+    int result = REAL(fsync)(file);
+    if (result == 0) synced(file);
+    return result;
+}
+
+EXPORT int fdatasync(int file) {
+    int result = REAL(fdatasync)(file);
+    if (result == 0) synced(file);
     return result;
 }
 

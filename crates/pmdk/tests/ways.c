@@ -22,7 +22,7 @@ struct numbers {
     } list[NUMBERS];
 };
 
-static int file;
+static int file, another;
 
 /* A way that is one of libpmem's or of libc's; false: it is another. */
 static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
@@ -50,7 +50,7 @@ static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
     else if (strcmp(way, "msync_misaligned") == 0) *at = value, msync(at, PAGE, MS_SYNC);
     else if (strcmp(way, "fsync") == 0) *at = value, fsync(file);
     else if (strcmp(way, "fdatasync") == 0) *at = value, fdatasync(file);
-    else if (strcmp(way, "fsync_another") == 0) *at = value, fsync(STDERR_FILENO);
+    else if (strcmp(way, "fsync_another") == 0) *at = value, fsync(another);
     else return 0;
     return 1;
 }
@@ -80,6 +80,7 @@ static void begin(PMEMobjpool *pop) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
+    another = open(argv[0], O_RDONLY);
     int runs = strcmp(argv[1], "run") == 0;
     PMEMobjpool *pop = NULL;
     struct numbers *numbers;
