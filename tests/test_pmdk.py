@@ -194,6 +194,22 @@ def test_a_program_sees_no_difference(place, calls, tmp_path):
     assert counts["aborts"] > 50
 
 
+def test_objects_of_another_pool(place, compiled, tmp_path):
+    """libpmemobj refuses them; a new object of the transaction's own at the same place stays new, and has no record."""
+    command = [compiled("foreign"), tmp_path / "pool", tmp_path / "another"]
+
+    def told(environment: dict[str, str]) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        for path in command[1:]:
+            path.unlink()
+        return done.stdout
+
+    bare = told(os.environ | {"PMEM_IS_PMEM_FORCE": "1"})
+    assert told(place.environment()) == bare
+    assert json.loads((place.folder / "report.json").read_text())["records"] == 0
+
+
 def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
     pools = [f"btree:{tmp_path}/elsewhere"]
     alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
