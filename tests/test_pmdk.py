@@ -305,6 +305,16 @@ def test_what_crash_consistency_takes(structures):
             pmdk.gain(words, engine="fast")
 
 
+def test_processes_that_a_program_starts_cost_nothing(compiled):
+    program = [str(compiled("ways")), "run", "{}/pool", "obj_persist"]
+    without = pmdk.gain([*program, "obj_persist"], engine="fast")
+    doc = pmdk.gain([*program, "obj_persist_with_processes"], engine="fast")
+    assert {**doc, "program": None} == {**without, "program": None}
+    # Nor does a script that starts it.
+    doc = pmdk.gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], engine="fast")
+    assert {**doc, "program": None} == {**without, "program": None}
+
+
 def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
     pool = f"{kind}:{{}}/pool"
     program = [str(structures), "run", str(seed), "30", str(threads), pool]
@@ -367,9 +377,29 @@ def test_ways_that_make_it_persistent(compiled, of_pools):
     """All that the program has of libpmem's and of libc's, or of libpmemobj's, but for those that do not."""
     names = re.findall(r'strcmp\(way, "(\w+)"\)', (ROOT / "crates/pmdk/tests/ways.c").read_text())
     ways = [name for name in names if name not in WRONG_WAYS and name.startswith("obj_") == of_pools]
-    assert len(ways) >= (10 if of_pools else 18)
+    assert len(ways) >= (11 if of_pools else 19)
     # libpmemobj's have lines of their own, so the last moment has all that is lost; some of the others have the page.
     assert lost_by(compiled("ways"), ways, lambda moments: moments[-1:] if of_pools else moments) is None
+
+
+def test_a_script_that_starts_the_program(compiled, tmp_path):
+    ways = compiled("ways")
+    script = tmp_path / "script"
+    # Whatever it goes on with when the power has failed does not come to it.
+    script.write_text(f'#!/bin/sh\n{ways} run "$1/f" "$2" persist || cp "$0" "$1/later"\n')
+    script.chmod(0o700)
+    check = f"/bin/sh -c '! test -e {{}}/later && {ways} check {{}}/f'"
+    docs = [pmdk_crash.run([str(script), "{}", way], check, "cpu", "all") for way in ("persist", "nothing")]
+    assert (docs[0]["moments"], docs[0]["ended"], docs[0]["violation"]) == (8, 0, None)
+    assert docs[1]["violation"]["what"] == "number 1 of 1 is not there"
+    assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
+
+
+def test_a_program_that_kills_itself(compiled):
+    script = f'{compiled("ways")} run {{}}/f persist && if test -n "$NEARSIDE_PMDK_CRASH"; then kill -9 $$; fi'
+    doc = pmdk_crash.run(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,1000")
+    assert (doc["cuts"], doc["violated"]) == (2, 1)
+    assert doc["violation"]["what"] == "the program ends before the power fails: signal 9, Killed"
 
 
 @pytest.mark.slow

@@ -68,6 +68,12 @@ __attribute__((constructor)) static void configure(void) {
     wanted = number != NULL;
     seed = wanted ? strtoull(number, NULL, 10) : 0;
     without_fences = without != NULL && strcmp(without, "fences") == 0;
+    /* What a script goes on with behind a loss of power must not change what is left. */
+    const char *report = getenv("NEARSIDE_PMDK_REPORT");
+    struct stat is;
+    if (!wanted || report == NULL || stat(report, &is) != 0 || is.st_size == 0) return;
+    ns_tell("the power has failed: %s tells of it", report);
+    kill(getpid(), SIGKILL);
 }
 
 bool ns_crash_wanted(void) {
@@ -335,6 +341,9 @@ void ns_crash(void) {
         leave_what_is_durable(program);
         _exit(0);
     }
-    if (child < 0) kill(program, SIGKILL);
+    if (child < 0) {
+        ns_tell("no process to have the power fail: %s", strerror(errno));
+        kill(program, SIGKILL);
+    }
     for (;;) pause();
 }

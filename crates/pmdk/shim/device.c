@@ -65,6 +65,7 @@ __attribute__((constructor)) static void configure(void) {
 }
 
 void ns_moment(void) {
+    if (!ns_followed()) return;
     uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
     if (last_moment == 0 || now < last_moment) return;
     if (ns_crash_wanted() && now == last_moment) {

@@ -42,11 +42,20 @@ static int trace = -1;
 static struct event buffer[4096];
 static size_t buffered;
 
-__attribute__((constructor)) static void configure(void) {
+/* A script's programs add to it, one after the other. */
+void ns_memory_follow(void) {
     const char *path = getenv("NEARSIDE_PMDK_TRACE");
     if (path == NULL) return;
-    trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    pthread_mutex_lock(&ns_locks.memory);
+    trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    pthread_mutex_unlock(&ns_locks.memory);
     if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
+}
+
+void ns_memory_forget(void) {
+    if (trace >= 0) close(trace);
+    trace = -1;
+    buffered = 0;
 }
 
 static void write_buffer(void) {
@@ -78,6 +87,7 @@ static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
 }
 
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
+    ns_follow();
     ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
     struct stat is;

@@ -19,4 +19,11 @@ struct locks {
 };
 extern struct locks ns_locks;
 
+/* Children of a program, and the script that starts it, have its environment, too. Of all these one process at a time is followed: the
+ * first that maps a file, until it ends. Only its moments count, only it writes trace and report. A child that it forks is not. */
+bool ns_followed(void);
+
+/* This process maps a file. */
+void ns_follow(void);
+
 #endif

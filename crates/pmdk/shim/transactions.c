@@ -15,6 +15,7 @@
 #include "device.h"
 #include "memory.h"
 #include "pools.h"
+#include "process.h"
 #include "ranges.h"
 
 /* A thread's transaction. */
@@ -396,7 +397,8 @@ EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64
 /* What was done, for whoever has started the program. */
 __attribute__((destructor)) static void report(void) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
-    if (path == NULL || ns_moments() == 0) return;
+    /* The report of a loss of power says that there was one. */
+    if (path == NULL || ns_moments() == 0 || !ns_followed() || ns_crash_wanted()) return;
     FILE *file = fopen(path, "we");
     if (file == NULL) return;
     struct memory_counts memory = ns_memory_counts();

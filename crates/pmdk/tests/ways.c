@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PAGE = 4096, LINE = 64, NUMBERS = 30 };
@@ -23,6 +24,18 @@ struct numbers {
 };
 
 static int file, another;
+static char another_run[1000];
+
+/* Another process that has this one's environment, and persistent memory, and one that has its memory: neither is to be taken for it. */
+static void start_processes(uint64_t *at) {
+    if (system(another_run) != 0) exit(3);
+    pid_t child = fork();
+    if (child == 0) {
+        for (int n = 0; n < 100; n++) pmem_persist(at, 8);
+        exit(0);
+    }
+    waitpid(child, NULL, 0);
+}
 
 /* A way that is one of libpmem's or of libc's; false: it is another. */
 static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
@@ -48,6 +61,7 @@ static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
     else if (strcmp(way, "msync_async") == 0) *at = value, msync(page, PAGE, MS_ASYNC);
     else if (strcmp(way, "msync_invalidate") == 0) *at = value, msync(page, PAGE, MS_INVALIDATE);
     else if (strcmp(way, "msync_misaligned") == 0) *at = value, msync(at, PAGE, MS_SYNC);
+    else if (strcmp(way, "persist_with_processes") == 0) *at = value, start_processes(at), pmem_persist(at, 8);
     else if (strcmp(way, "fsync") == 0) *at = value, fsync(file);
     else if (strcmp(way, "fdatasync") == 0) *at = value, fdatasync(file);
     else if (strcmp(way, "fsync_another") == 0) *at = value, fsync(another);
@@ -58,6 +72,7 @@ static int made_persistent(const char *way, uint64_t *at, uint64_t value) {
 /* One of libpmemobj's, in a pool. */
 static int made_persistent_in(PMEMobjpool *pop, const char *way, uint64_t *at, uint64_t value) {
     if (strcmp(way, "obj_persist") == 0) *at = value, pmemobj_persist(pop, at, 8);
+    else if (strcmp(way, "obj_persist_with_processes") == 0) *at = value, start_processes(at), pmemobj_persist(pop, at, 8);
     else if (strcmp(way, "obj_flush_drain") == 0) *at = value, pmemobj_flush(pop, at, 8), pmemobj_drain(pop);
     else if (strcmp(way, "obj_xpersist") == 0) *at = value, pmemobj_xpersist(pop, at, 8, 0);
     else if (strcmp(way, "obj_xpersist_relaxed") == 0) *at = value, pmemobj_xpersist(pop, at, 8, PMEMOBJ_F_RELAXED);
@@ -73,7 +88,9 @@ static int made_persistent_in(PMEMobjpool *pop, const char *way, uint64_t *at, u
 
 /* The power fails from the first transaction on. */
 static void begin(PMEMobjpool *pop) {
+    PMEMoid root = pmemobj_root(pop, sizeof(struct numbers));
     TX_BEGIN(pop) {
+        pmemobj_tx_add_range(root, 0, 8);
     }
     TX_END
 }
@@ -81,6 +98,7 @@ static void begin(PMEMobjpool *pop) {
 int main(int argc, char **argv) {
     if (argc < 3) return 2;
     another = open(argv[0], O_RDONLY);
+    snprintf(another_run, sizeof another_run, "%s run %s.child persist", argv[0], argv[2]);
     int runs = strcmp(argv[1], "run") == 0;
     PMEMobjpool *pop = NULL;
     struct numbers *numbers;
