@@ -395,6 +395,16 @@ def test_a_script_that_starts_the_program(compiled, tmp_path):
     assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
 
 
+def test_output_that_is_no_text(compiled, tmp_path):
+    ways, bytes_ = compiled("ways"), r"printf 'a \377\376 name\n'"
+    script = tmp_path / "check"
+    script.write_text(f"#!/bin/sh\n{bytes_}; {ways} check $1/f 2>/dev/null || {{ {bytes_} >&2; exit 1; }}\n")
+    script.chmod(0o700)
+    program = ["/bin/sh", "-c", f"{bytes_} >&2; {ways} run {{}}/f nothing"]
+    doc = pmdk_crash.run(program, f"{script} {{}}", "cpu", "all")
+    assert doc["violation"]["what"] == r"a \xff\xfe name"
+
+
 def test_a_program_that_kills_itself(compiled):
     script = f'{compiled("ways")} run {{}}/f persist && if test -n "$NEARSIDE_PMDK_CRASH"; then kill -9 $$; fi'
     doc = pmdk_crash.run(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,1000")

@@ -38,8 +38,9 @@ class Campaign:
 
     def _run(self, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         variables = dict(pmdk.environment(self.library, self.socket, self.report, **options))
+        reads = {"capture_output": True, "text": True, "errors": "backslashreplace"}
         try:
-            return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
+            return subprocess.run(words, env=variables, timeout=PATIENCE_S, **reads)
         except OSError as error:
             raise NearsideError(f"{words[0]}: {error.strerror}") from None
         except ValueError as error:
