@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import guest
@@ -47,6 +47,19 @@ def calls(kit, tmp_path_factory) -> Path:
     program = tmp_path_factory.mktemp("programs") / "calls"
     kits.compile_program(kit, ROOT / "crates/pmdk/tests/calls.c", program)
     return program
+
+
+@pytest.fixture(scope="module")
+def compiled(kit, tmp_path_factory) -> Callable[[str], Path]:
+    """A program of the tests' own, by its name."""
+    folder = tmp_path_factory.mktemp("programs")
+
+    def make(name: str) -> Path:
+        if not (folder / name).exists():
+            kits.compile_program(kit, ROOT / f"crates/pmdk/tests/{name}.c", folder / name)
+        return folder / name
+
+    return make
 
 
 class Place:
@@ -181,6 +194,22 @@ def test_a_program_sees_no_difference(place, calls, tmp_path):
     assert counts["aborts"] > 50
 
 
+def test_objects_of_another_pool(place, compiled, tmp_path):
+    """libpmemobj refuses them; a new object of the transaction's own at the same place stays new, and has no record."""
+    command = [compiled("foreign"), tmp_path / "pool", tmp_path / "another"]
+
+    def told(environment: dict[str, str]) -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert (done.returncode, done.stderr) == (0, "")
+        for path in command[1:]:
+            path.unlink()
+        return done.stdout
+
+    bare = told(os.environ | {"PMEM_IS_PMEM_FORCE": "1"})
+    assert told(place.environment()) == bare
+    assert json.loads((place.folder / "report.json").read_text())["records"] == 0
+
+
 def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
     pools = [f"btree:{tmp_path}/elsewhere"]
     alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
@@ -276,6 +305,16 @@ def test_what_crash_consistency_takes(structures):
             pmdk.gain(words, engine="fast")
 
 
+def test_processes_that_a_program_starts_cost_nothing(compiled):
+    program = [str(compiled("ways")), "run", "{}/pool", "obj_persist"]
+    without = pmdk.gain([*program, "obj_persist"], engine="fast")
+    doc = pmdk.gain([*program, "obj_persist_with_processes"], engine="fast")
+    assert {**doc, "program": None} == {**without, "program": None}
+    # Nor does a script that starts it.
+    doc = pmdk.gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], engine="fast")
+    assert {**doc, "program": None} == {**without, "program": None}
+
+
 def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
     pool = f"{kind}:{{}}/pool"
     program = [str(structures), "run", str(seed), "30", str(threads), pool]
@@ -304,6 +343,75 @@ def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
     assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
 
 
+def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
+    monkeypatch.setattr(pmdk_crash, "PATIENCE_S", 30)
+    program = compiled("aborting")
+    # The one at a moment that does not come has it run to its end.
+    cuts = "at:900/7,1800/7,1000000000"
+    doc = pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "device", cuts, engine="fast")
+    assert (doc["cuts"], doc["ended"], doc["violation"]) == (3, 1, None)
+
+
+WRONG_WAYS = ["nothing", "memcpy_noflush", "msync_async", "msync_invalidate", "msync_misaligned", "fsync_another"]
+
+
+def lost_by(program: Path, ways: Sequence[str], moments: Callable[[range], Iterable[int]]) -> str | None:
+    """What is wrong where a program makes numbers persistent in these ways, and counts each."""
+
+    def run(cuts: str) -> dict:
+        return pmdk_crash.run([str(program), "run", "{}/f", *ways], f"{program} check {{}}/f", "cpu", cuts)
+
+    doc = run("at:1000000000")
+    first = doc["left_out"] + 1
+    violation = run("at:" + ",".join(map(str, moments(range(first, first + doc["moments"])))))["violation"]
+    return violation and violation["what"]
+
+
+@pytest.mark.parametrize("way", WRONG_WAYS)
+def test_ways_that_make_nothing_persistent(compiled, way):
+    assert lost_by(compiled("ways"), ["msync", way], list) == "number 2 of 2 is not there"
+
+
+@pytest.mark.parametrize("of_pools", [False, True])
+def test_ways_that_make_it_persistent(compiled, of_pools):
+    """All that the program has of libpmem's and of libc's, or of libpmemobj's, but for those that do not."""
+    names = re.findall(r'strcmp\(way, "(\w+)"\)', (ROOT / "crates/pmdk/tests/ways.c").read_text())
+    ways = [name for name in names if name not in WRONG_WAYS and name.startswith("obj_") == of_pools]
+    assert len(ways) >= (11 if of_pools else 19)
+    # libpmemobj's have lines of their own, so the last moment has all that is lost; some of the others have the page.
+    assert lost_by(compiled("ways"), ways, lambda moments: moments[-1:] if of_pools else moments) is None
+
+
+def test_a_script_that_starts_the_program(compiled, tmp_path):
+    ways = compiled("ways")
+    script = tmp_path / "script"
+    # Whatever it goes on with when the power has failed does not come to it.
+    script.write_text(f'#!/bin/sh\n{ways} run "$1/f" "$2" persist || cp "$0" "$1/later"\n')
+    script.chmod(0o700)
+    check = f"/bin/sh -c '! test -e {{}}/later && {ways} check {{}}/f'"
+    docs = [pmdk_crash.run([str(script), "{}", way], check, "cpu", "all") for way in ("persist", "nothing")]
+    assert (docs[0]["moments"], docs[0]["ended"], docs[0]["violation"]) == (8, 0, None)
+    assert docs[1]["violation"]["what"] == "number 1 of 1 is not there"
+    assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
+
+
+def test_output_that_is_no_text(compiled, tmp_path):
+    ways, bytes_ = compiled("ways"), r"printf 'a \377\376 name\n'"
+    script = tmp_path / "check"
+    script.write_text(f"#!/bin/sh\n{bytes_}; {ways} check $1/f 2>/dev/null || {{ {bytes_} >&2; exit 1; }}\n")
+    script.chmod(0o700)
+    program = ["/bin/sh", "-c", f"{bytes_} >&2; {ways} run {{}}/f nothing"]
+    doc = pmdk_crash.run(program, f"{script} {{}}", "cpu", "all")
+    assert doc["violation"]["what"] == r"a \xff\xfe name"
+
+
+def test_a_program_that_kills_itself(compiled):
+    script = f'{compiled("ways")} run {{}}/f persist && if test -n "$NEARSIDE_PMDK_CRASH"; then kill -9 $$; fi'
+    doc = pmdk_crash.run(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,1000")
+    assert (doc["cuts"], doc["violated"]) == (2, 1)
+    assert doc["violation"]["what"] == "the program ends before the power fails: signal 9, Killed"
+
+
 @pytest.mark.slow
 def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     docs = {}
@@ -320,6 +428,21 @@ def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert violation["what"] in done.stderr
+
+
+def test_moments_that_are_left_out_are_told(compiled, capsys):
+    command = [str(compiled("aborting")), "run", "{}/f"]
+    doc = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "sampled:1")
+    assert doc["left_out"] > 10
+    pmdk_crash.print_reports([doc])
+    assert f"left out are {doc['left_out']:,} moments before the first transaction" in capsys.readouterr().out
+    # They can be asked for.
+    early = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "at:3")
+    assert (early["cuts"], early["ended"]) == (1, 0)
+    doc = pmdk_crash.run([str(compiled("ways")), "run", "{}/f", "persist"], "/bin/true", "cpu", "sampled:1")
+    assert doc["left_out"] == 0
+    pmdk_crash.print_reports([doc])
+    assert "left out" not in capsys.readouterr().out
 
 
 def test_bad_campaigns_of_programs(structures):

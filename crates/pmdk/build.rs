@@ -14,6 +14,7 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
         "device.c",
         "memory.c",
         "pools.c",
+        "process.c",
         "ranges.c",
         "transactions.c",
     ],

@@ -598,7 +598,8 @@ def crashtest(
         typer.Option(
             metavar="sampled:N|all|commands|at:CUT,...",
             help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or behind each "
-            "command to an engine, of several devices each alone; or these.",
+            "command to an engine, of several devices each alone; or these. Of a program all are the moments from its "
+            "first transaction on; where it has none, all of them.",
         ),
     ] = "sampled:200",
     transactions: Annotated[int, typer.Option(help="Transactions of a workload's run.", min=1, max=100_000)] = 24,

@@ -91,6 +91,12 @@ def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> 
     return done.returncode if done.returncode >= 0 else 128 - done.returncode
 
 
+def read_report(path: Path) -> dict[str, Any] | None:
+    """What the shim has reported, or None: the file of a process that was killed is empty."""
+    text = path.read_text() if path.exists() else ""
+    return json.loads(text) if text else None
+
+
 def run(
     program: Sequence[str],
     *,
@@ -106,7 +112,7 @@ def run(
         report = folder / "report.json"
         with _device(socket, folder, design, engine, quiet) as path:
             status = start(program, environment(shim(folder), path.absolute(), report, without), quiet)
-        counts = json.loads(report.read_text()) if report.exists() else None
+        counts = read_report(report)
     return status, {"program": list(program), "status": status, "without": without, "done": counts}
 
 

@@ -6,6 +6,7 @@ import json
 import random
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -37,8 +38,9 @@ class Campaign:
 
     def _run(self, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
         variables = dict(pmdk.environment(self.library, self.socket, self.report, **options))
+        reads = {"capture_output": True, "text": True, "errors": "backslashreplace"}
         try:
-            return subprocess.run(words, env=variables, capture_output=True, text=True, timeout=PATIENCE_S)
+            return subprocess.run(words, env=variables, timeout=PATIENCE_S, **reads)
         except OSError as error:
             raise NearsideError(f"{words[0]}: {error.strerror}") from None
         except ValueError as error:
@@ -50,20 +52,21 @@ class Campaign:
         shutil.rmtree(self.pools, ignore_errors=True)
         self.pools.mkdir()
         self.report.unlink(missing_ok=True)
+        self.trace.unlink(missing_ok=True)
 
     def moments(self, without: str | None) -> range:
         """Those of a whole run, from its first transaction on, or from its first flush."""
         self._empty()
         done = self._run(self.program)
         if done.returncode != 0:
-            raise NearsideError(f"{self.program[0]}: exit status {done.returncode}: {_last(done.stderr)}")
+            raise NearsideError(f"{self.program[0]}: {_end(done)}")
         wrong = self._run(self.check)
         if wrong.returncode != 0:
-            raise NearsideError(f"the check fails without a loss of power: {_last(wrong.stderr)}")
+            raise NearsideError(f"the check fails without a loss of power: {_end(wrong)}")
         self._empty()
         self._run(self.program, without=without)
-        counts = json.loads(self.report.read_text()) if self.report.exists() else {"moments": 0, "first_moment": 0}
-        if counts["moments"] == 0:
+        counts = pmdk.read_report(self.report)
+        if counts is None:
             raise NearsideError(f"{self.program[0]}: it has persisted nothing by libpmemobj or libpmem")
         return range(max(1, counts["first_moment"]), counts["moments"] + 1)
 
@@ -71,19 +74,20 @@ class Campaign:
         """Lets the power fail; whether it came to that, what the check says is wrong, lines lost and left."""
         self._empty()
         done = self._run(self.program, kill=moment, crash=leak, **options)
-        if done.returncode == 0:
+        # Only the shim tells of a loss of power. A script may end as it will, a program kill itself.
+        lines = pmdk.read_report(self.report)
+        if lines is None and done.returncode == 0:
             return False, "", {}
-        if done.returncode != -9:
-            return True, f"the program ends with status {done.returncode}: {_last(done.stderr)}", {}
-        lines = json.loads(self.report.read_text())
+        if lines is None:
+            return True, f"the program ends before the power fails: {_end(done)}", {}
         checked = self._run(self.check)
-        wrong = "" if checked.returncode == 0 else _last(checked.stderr) or f"exit status {checked.returncode}"
+        wrong = "" if checked.returncode == 0 else _last(checked.stderr) or _end(checked)
         return True, wrong, lines
 
     def timeline(self, moment: int, leak: int, **options: Any) -> list[str]:
         """What the program and the device did last before that loss of power."""
         _, _, lines = self.cut(moment, leak, trace=self.trace, **options)
-        events = json.loads(_native.pmdk_events(self.trace.read_bytes()))
+        events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
         told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         told += events[-TIMELINE:]
         if lines:
@@ -96,6 +100,14 @@ class Campaign:
 def _last(text: str) -> str:
     lines = text.strip().splitlines()
     return lines[-1] if lines else ""
+
+
+def _end(done: subprocess.CompletedProcess[str]) -> str:
+    """How a process has ended, and the last that it has said."""
+    status = done.returncode
+    how = f"exit status {status}" if status >= 0 else f"signal {-status}, {signal.strsignal(-status)}"
+    last = _last(done.stderr)
+    return f"{how}: {last}" if last else how
 
 
 def cuts_of(text: str, moments: range, seed: int) -> Iterator[tuple[int, int]]:
@@ -173,6 +185,7 @@ def run(
         "seed": seed,
         "without": without,
         "moments": len(moments),
+        "left_out": moments.start - 1,
     }
     if violation is not None:
         replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
@@ -192,6 +205,10 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
     for doc in docs:
         table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "violated")))
     show.out.print(table)
+    for doc in docs:
+        if doc["left_out"]:
+            told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
+            show.out.print(f"{told}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
     for doc in docs:
         violation = doc["violation"]
         if violation and doc["without"] is None:

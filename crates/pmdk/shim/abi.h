@@ -108,6 +108,7 @@ int pmemobj_check(const char *path, const char *layout);
 PMEMoid pmemobj_first(PMEMobjpool *pop);
 PMEMoid pmemobj_next(PMEMoid oid);
 uint64_t pmemobj_type_num(PMEMoid oid);
+PMEMobjpool *pmemobj_pool_by_oid(PMEMoid oid);
 size_t pmemobj_alloc_usable_size(PMEMoid oid);
 int pmemobj_xalloc(PMEMobjpool *pop, PMEMoid *oidp, size_t size, uint64_t type_num, uint64_t flags, pmemobj_constr constructor, void *arg);
 void pmemobj_persist(PMEMobjpool *pop, const void *addr, size_t len);

@@ -4,7 +4,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +15,7 @@
 #include "abi.h"
 #include "device.h"
 #include "nearpm_numbers.h"
+#include "process.h"
 
 enum { MOST_MAPPINGS = 64, MOST_FILES = 32 };
 
@@ -50,7 +50,6 @@ struct pending {
     uint8_t data[NEARPM_LINE];
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct file files[MOST_FILES];
 static int file_count;
 static struct mapping mappings[MOST_MAPPINGS];
@@ -69,6 +68,12 @@ __attribute__((constructor)) static void configure(void) {
     wanted = number != NULL;
     seed = wanted ? strtoull(number, NULL, 10) : 0;
     without_fences = without != NULL && strcmp(without, "fences") == 0;
+    /* What a script goes on with behind a loss of power must not change what is left. */
+    const char *report = getenv("NEARSIDE_PMDK_REPORT");
+    struct stat is;
+    if (!wanted || report == NULL || stat(report, &is) != 0 || is.st_size == 0) return;
+    ns_tell("the power has failed: %s tells of it", report);
+    kill(getpid(), SIGKILL);
 }
 
 bool ns_crash_wanted(void) {
@@ -144,7 +149,7 @@ static void add(struct mapping made) {
 
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
     if (!wanted) return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
     int n = 0;
     while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
@@ -153,18 +158,18 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
         add(made);
         mappings[n] = made;
     }
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
     const uint8_t *start = address;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     for (int n = 0; n < MOST_MAPPINGS; n++)
         if (mappings[n].start != NULL && mappings[n].start >= start && mappings[n].start + mappings[n].bytes <= start + bytes)
             mappings[n].start = NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
@@ -204,31 +209,44 @@ static void make_durable(const struct pending *one) {
 
 void ns_crash_fenced(void) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     for (size_t n = 0; n < pending.count; n++) make_durable(&pending.list[n]);
     pending.count = 0;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_hold(void) {
-    if (wanted) pthread_mutex_lock(&lock);
+    if (wanted) pthread_mutex_lock(&ns_locks.crash);
 }
 
 void ns_crash_release(void) {
-    if (wanted) pthread_mutex_unlock(&lock);
+    if (wanted) pthread_mutex_unlock(&ns_locks.crash);
 }
 
-void ns_crash_written(const void *address, size_t bytes) {
-    const struct mapping *m = wanted ? mapping_of(address) : NULL;
-    if (m == NULL) return;
-    size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), line = at / NEARPM_LINE;
+/* A part of a mapping is durable as it is in memory, with what else is in its lines: that might have left the cache just before. */
+static void made_durable(const struct mapping *m, size_t at, size_t bytes) {
     uint64_t number = __atomic_add_fetch(&write_backs, 1, __ATOMIC_RELAXED);
-    /* With what else is in these lines: it might have left the cache just before. */
-    for (; line * NEARPM_LINE < at + bytes; line++) {
+    for (size_t line = at / NEARPM_LINE; line * NEARPM_LINE < at + bytes; line++) {
         size_t from = line * NEARPM_LINE, part = m->file->bytes - from < NEARPM_LINE ? m->file->bytes - from : NEARPM_LINE;
         memcpy(m->file->durable + from, m->file->memory + from, part);
         m->file->newest[line] = number;
     }
+}
+
+void ns_crash_written(const void *address, size_t bytes) {
+    const struct mapping *m = wanted ? mapping_of(address) : NULL;
+    if (m != NULL) made_durable(m, m->offset + (size_t)((const uint8_t *)address - m->start), bytes);
+}
+
+void ns_crash_synced(const void *address, size_t bytes) {
+    if (!wanted || without_fences) return;
+    pthread_mutex_lock(&ns_locks.crash);
+    const struct mapping *m = mapping_of(address);
+    if (m != NULL) {
+        size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), end = at + bytes;
+        for (size_t from; next_part(m->file, at, end, &from, &at);) made_durable(m, from, at - from);
+    }
+    pthread_mutex_unlock(&ns_locks.crash);
 }
 
 void ns_crash_before_device(const void *address) {
@@ -317,12 +335,15 @@ static void leave_what_is_durable(pid_t program) {
 
 void ns_crash(void) {
     pid_t program = getpid();
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.crash);
     pid_t child = fork();
     if (child == 0) {
         leave_what_is_durable(program);
         _exit(0);
     }
-    if (child < 0) kill(program, SIGKILL);
+    if (child < 0) {
+        ns_tell("no process to have the power fail: %s", strerror(errno));
+        kill(program, SIGKILL);
+    }
     for (;;) pause();
 }

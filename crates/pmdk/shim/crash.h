@@ -17,6 +17,9 @@ void ns_crash_unmapped(const void *address, size_t bytes);
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines);
 void ns_crash_fenced(void);
 
+/* These bytes, of one mapping, are durable as they are: `msync`. */
+void ns_crash_synced(const void *address, size_t bytes);
+
 /* The power does not fail between these two. */
 void ns_crash_hold(void);
 void ns_crash_release(void);

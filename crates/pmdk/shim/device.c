@@ -4,9 +4,9 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
+#include "process.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -44,8 +44,6 @@ struct access {
     uint32_t region, count;
 };
 
-/* Held while a message is under way, and while a command is. */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int connection = -1;
 static uint64_t page;
 static struct device device = {.file = -1};
@@ -67,6 +65,7 @@ __attribute__((constructor)) static void configure(void) {
 }
 
 void ns_moment(void) {
+    if (!ns_followed()) return;
     uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
     if (last_moment == 0 || now < last_moment) return;
     if (ns_crash_wanted() && now == last_moment) {
@@ -215,14 +214,14 @@ static const char *attach(const char *socket_path) {
 
 const struct device *ns_device(void) {
     static bool tried;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.device);
     const char *path = getenv("NEARSIDE_PMDK");
     if (!tried && path != NULL) {
         const char *why = attach(path);
         if (why != NULL) ns_tell("NEARSIDE_PMDK = %s: %s", path, why);
     }
     tried = true;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.device);
     return device.window == NULL ? NULL : &device;
 }
 
@@ -252,9 +251,9 @@ int64_t ns_command(const struct command *c, uint64_t *value) {
     bool writes = c->operation == NEARPM_OP_Abort || c->operation == NEARPM_OP_Recover;
     if (!writes) ns_moment();
     ns_memory_command(c);
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.device);
     int64_t result = launch((const uint8_t *)words, value);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.device);
     if (!writes) ns_moment();
     return result;
 }

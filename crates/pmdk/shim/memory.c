@@ -2,15 +2,16 @@
 #include "memory.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "abi.h"
 #include "crash.h"
 #include "nearpm_numbers.h"
+#include "process.h"
 
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
@@ -27,9 +28,11 @@ struct event {
 struct region {
     uintptr_t start, end;
     uint64_t place;
+    /* Of what file. */
+    dev_t device;
+    ino_t inode;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct region regions[MOST_REGIONS];
 static uint64_t next_place = ALIGN;
 static struct memory_counts counts;
@@ -39,11 +42,20 @@ static int trace = -1;
 static struct event buffer[4096];
 static size_t buffered;
 
-__attribute__((constructor)) static void configure(void) {
+/* A script's programs add to it, one after the other. */
+void ns_memory_follow(void) {
     const char *path = getenv("NEARSIDE_PMDK_TRACE");
     if (path == NULL) return;
-    trace = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    pthread_mutex_lock(&ns_locks.memory);
+    trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    pthread_mutex_unlock(&ns_locks.memory);
     if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
+}
+
+void ns_memory_forget(void) {
+    if (trace >= 0) close(trace);
+    trace = -1;
+    buffered = 0;
 }
 
 static void write_buffer(void) {
@@ -63,9 +75,9 @@ static void write_buffer(void) {
 }
 
 __attribute__((destructor)) void ns_memory_end(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     write_buffer();
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
@@ -74,17 +86,13 @@ static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
     buffer[buffered++] = (struct event){what, bytes, place};
 }
 
-/* The region of an address; NULL: it is no persistent memory that anybody has mapped. */
-static const struct region *region_of(uintptr_t address) {
-    for (int n = 0; n < MOST_REGIONS; n++)
-        if (regions[n].start <= address && address < regions[n].end) return &regions[n];
-    return NULL;
-}
-
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
+    ns_follow();
     ns_crash_mapped(address, bytes, file, offset);
     uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
+    struct stat is;
+    if (fstat(file, &is) != 0) is.st_ino = 0;
+    pthread_mutex_lock(&ns_locks.memory);
     struct region *free_one = NULL;
     for (int n = 0; n < MOST_REGIONS; n++)
         if (regions[n].start == regions[n].end) free_one = &regions[n];
@@ -92,76 +100,95 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
         place = next_place;
         next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
     }
-    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place};
-    pthread_mutex_unlock(&lock);
+    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place, is.st_dev, is.st_ino};
+    pthread_mutex_unlock(&ns_locks.memory);
     if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
 
 EXPORT int munmap(void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
+    bool known = false;
+    pthread_mutex_lock(&ns_locks.memory);
     for (int n = 0; n < MOST_REGIONS; n++)
-        if (start <= regions[n].start && regions[n].end <= start + bytes) regions[n].end = regions[n].start = 0;
-    pthread_mutex_unlock(&lock);
-    ns_crash_unmapped(address, bytes);
+        if (regions[n].end != 0 && start <= regions[n].start && regions[n].end <= start + bytes) {
+            regions[n].end = regions[n].start = 0;
+            known = true;
+        }
+    pthread_mutex_unlock(&ns_locks.memory);
+    if (known) ns_crash_unmapped(address, bytes);
     return ns_munmap(address, bytes);
 }
 
-static void note(uint32_t what, const void *address, size_t bytes) {
-    uintptr_t start = (uintptr_t)address;
-    pthread_mutex_lock(&lock);
-    const struct region *region = region_of(start);
-    if (region != NULL && bytes > 0) {
-        if (bytes > region->end - start) bytes = region->end - start;
+struct part {
+    uintptr_t start, end;
+};
+
+/* A flush or a copy, in all mappings that it is in: these parts of it; how many. Held. */
+static size_t count_parts(uint32_t what, const void *address, size_t bytes, struct part parts[MOST_REGIONS]) {
+    uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
+    size_t count = 0;
+    for (int n = 0; n < MOST_REGIONS; n++) {
+        const struct region *region = &regions[n];
+        struct part part = {start > region->start ? start : region->start, end < region->end ? end : region->end};
+        if (part.start >= part.end) continue;
         if (what == STREAM) {
-            counts.streamed += bytes;
+            counts.streamed += part.end - part.start;
         } else {
             counts.flushes++;
-            counts.lines += ((start + bytes - 1) / NEARPM_LINE) - start / NEARPM_LINE + 1;
+            counts.lines += (part.end - 1) / NEARPM_LINE - part.start / NEARPM_LINE + 1;
         }
-        tell(what, (uint32_t)bytes, region->place + (start - region->start));
-        ns_crash_flushed(address, bytes, what == FLUSH);
+        tell(what, (uint32_t)(part.end - part.start), region->place + (part.start - region->start));
+        parts[count++] = part;
     }
-    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+static void note(uint32_t what, const void *address, size_t bytes) {
+    struct part parts[MOST_REGIONS];
+    pthread_mutex_lock(&ns_locks.memory);
+    size_t count = count_parts(what, address, bytes, parts);
+    pthread_mutex_unlock(&ns_locks.memory);
+    for (size_t n = 0; n < count; n++) ns_crash_flushed((const void *)parts[n].start, parts[n].end - parts[n].start, what == FLUSH);
     ns_moment();
 }
 
 static void note_fence(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     counts.fences++;
     tell(FENCE, 0, 0);
+    pthread_mutex_unlock(&ns_locks.memory);
     ns_crash_fenced();
-    pthread_mutex_unlock(&lock);
     ns_moment();
 }
 
 void ns_memory_transaction(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     tell(TRANSACTION, 0, 0);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 void ns_memory_command(const struct command *c) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
     tell(COMMAND, 0, c->bytes);
     tell(COMMAND, 0, c->target);
     tell(COMMAND, 0, c->transaction);
     tell(COMMAND, 0, c->value);
     tell(COMMAND, 0, c->extra);
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
 }
 
 struct memory_counts ns_memory_counts(void) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.memory);
     struct memory_counts now = counts;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.memory);
     return now;
 }
 
 /* ---- libpmem, which calls its own flush and drain through these, too ---- */
 
 void pmem_flush(const void *address, size_t bytes);
+void pmem_deep_flush(const void *address, size_t bytes);
 void pmem_drain(void);
 void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags);
 void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags);
@@ -178,16 +205,54 @@ EXPORT void pmem_flush(const void *address, size_t bytes) {
     note(FLUSH, address, bytes);
 }
 
+/* `pmem_deep_drain` is an `msync` on such memory. */
+EXPORT void pmem_deep_flush(const void *address, size_t bytes) {
+    REAL(pmem_deep_flush)(address, bytes);
+    note(FLUSH, address, bytes);
+}
+
 EXPORT void pmem_drain(void) {
     REAL(pmem_drain)();
     note_fence();
 }
 
-/* libpmem falls back on it where memory is not persistent. */
+/* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     int result = REAL(msync)(address, bytes, flags);
-    note(FLUSH, address, bytes);
+    if (result != 0 || !(flags & MS_SYNC)) return result;
+    struct part parts[MOST_REGIONS];
+    pthread_mutex_lock(&ns_locks.memory);
+    size_t count = count_parts(FLUSH, address, bytes, parts);
+    pthread_mutex_unlock(&ns_locks.memory);
+    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
     note_fence();
+    return result;
+}
+
+/* All mappings of a file are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
+static void synced(int file) {
+    struct part parts[MOST_REGIONS];
+    size_t count = 0;
+    struct stat is;
+    if (fstat(file, &is) != 0) return;
+    pthread_mutex_lock(&ns_locks.memory);
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (regions[n].end != 0 && regions[n].device == is.st_dev && regions[n].inode == is.st_ino)
+            parts[count++] = (struct part){regions[n].start, regions[n].end};
+    pthread_mutex_unlock(&ns_locks.memory);
+    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
+    if (count > 0) note_fence();
+}
+
+EXPORT int fsync(int file) {
+    int result = REAL(fsync)(file);
+    if (result == 0) synced(file);
+    return result;
+}
+
+EXPORT int fdatasync(int file) {
+    int result = REAL(fdatasync)(file);
+    if (result == 0) synced(file);
     return result;
 }
 

@@ -14,6 +14,10 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
 /* The trace is written. */
 void ns_memory_end(void);
 
+/* This process is followed from now on, and writes the trace; another one does. */
+void ns_memory_follow(void);
+void ns_memory_forget(void);
+
 /* A transaction begins. */
 void ns_memory_transaction(void);
 

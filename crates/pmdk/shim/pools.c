@@ -5,7 +5,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,6 +15,7 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
+#include "process.h"
 
 enum { PAGE = 4096, PATH_BYTES = 216 };
 
@@ -48,7 +48,6 @@ struct descriptor {
 };
 static const char DESCRIPTOR[8] = "NPMLOG\0\1";
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct pool pools[NEARPM_POOLS];
 
 /* The pool that this thread has libpmemobj open: which file, and where its contents lie. */
@@ -173,9 +172,9 @@ static bool redirected(int file, struct entry **entry) {
             opening.entry = old;
             opening.create = false;
         } else {
-            pthread_mutex_lock(&lock);
+            pthread_mutex_lock(&ns_locks.pools);
             struct entry *fresh = place(path, (uint64_t)is.st_size);
-            pthread_mutex_unlock(&lock);
+            pthread_mutex_unlock(&ns_locks.pools);
             if (fresh == NULL) return false;
             memcpy(label.magic, LABEL, sizeof LABEL);
             label.id = fresh->id;
@@ -320,10 +319,10 @@ static PMEMobjpool *opened(PMEMobjpool *pop) {
         if (create) entry->id = 0;
         return NULL;
     }
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.pools);
     bool started = start(entry, pop);
     if (!started) pools[entry - directory()].pop = NULL;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.pools);
     if (started) return pop;
     REAL(pmemobj_close)(pop);
     errno = EIO;
@@ -376,9 +375,9 @@ EXPORT void pmemobj_close(PMEMobjpool *pop) {
     struct pool *pool = ns_pool(pop);
     if (pool != NULL) {
         must(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
-        pthread_mutex_lock(&lock);
+        pthread_mutex_lock(&ns_locks.pools);
         pool->pop = NULL;
-        pthread_mutex_unlock(&lock);
+        pthread_mutex_unlock(&ns_locks.pools);
     }
     REAL(pmemobj_close)(pop);
 }
@@ -398,27 +397,27 @@ EXPORT PMEMoid pmemobj_next(PMEMoid oid) {
 
 struct pool *ns_pool(PMEMobjpool *pop) {
     struct pool *found = NULL;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.pools);
     for (int n = 0; n < (int)NEARPM_POOLS && pop != NULL; n++)
         if (pools[n].pop == pop) found = &pools[n];
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.pools);
     return found;
 }
 
 int ns_pool_take_log(struct pool *pool) {
     int taken = -1;
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.pools);
     for (int log = 0; log < (int)NEARPM_THREADS && taken < 0; log++)
         if (!pool->logs[log].taken) taken = log;
     if (taken >= 0) pool->logs[taken].taken = true;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.pools);
     return taken;
 }
 
 void ns_pool_give_log(struct pool *pool, int log) {
-    pthread_mutex_lock(&lock);
+    pthread_mutex_lock(&ns_locks.pools);
     pool->logs[log].taken = false;
-    pthread_mutex_unlock(&lock);
+    pthread_mutex_unlock(&ns_locks.pools);
 }
 
 void ns_pool_next_generation(struct pool *pool, int log, bool written) {

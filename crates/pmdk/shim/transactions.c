@@ -15,6 +15,7 @@
 #include "device.h"
 #include "memory.h"
 #include "pools.h"
+#include "process.h"
 #include "ranges.h"
 
 /* A thread's transaction. */
@@ -300,11 +301,17 @@ static PMEMoid fresh(PMEMoid oid) {
     return oid;
 }
 
-/* A new object that is freed is another thread's at once, and may come back with what that has put there. */
-static void freed(PMEMoid oid) {
+/* What an object of the transaction's pool has; nothing for what is none, which libpmemobj refuses. Before it is freed. */
+static struct range object(PMEMoid oid) {
     struct transaction *tx = working();
-    if (tx == NULL || oid.off == 0) return;
-    ns_ranges_remove(&tx->covered, (struct range){oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)});
+    if (tx == NULL || oid.off == 0 || REAL(pmemobj_pool_by_oid)(oid) != tx->pool->pop) return (struct range){0, 0};
+    return (struct range){oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)};
+}
+
+/* A new object that has been freed is another thread's at once, and may come back with what that has put there. */
+static void freed(struct range range) {
+    struct transaction *tx = working();
+    if (tx != NULL) ns_ranges_remove(&tx->covered, range);
 }
 
 EXPORT PMEMoid pmemobj_tx_alloc(size_t bytes, uint64_t type) {
@@ -319,14 +326,20 @@ EXPORT PMEMoid pmemobj_tx_xalloc(size_t bytes, uint64_t type, uint64_t flags) {
     return fresh(REAL(pmemobj_tx_xalloc)(bytes, type, flags));
 }
 
+/* An object that has another place, or none any more; a call that fails has left it as it is. */
+static PMEMoid moved(struct range old, PMEMoid oid, size_t bytes) {
+    if (oid.off != 0 || bytes == 0) freed(old);
+    return fresh(oid);
+}
+
 EXPORT PMEMoid pmemobj_tx_realloc(PMEMoid oid, size_t bytes, uint64_t type) {
-    freed(oid);
-    return fresh(REAL(pmemobj_tx_realloc)(oid, bytes, type));
+    struct range old = object(oid);
+    return moved(old, REAL(pmemobj_tx_realloc)(oid, bytes, type), bytes);
 }
 
 EXPORT PMEMoid pmemobj_tx_zrealloc(PMEMoid oid, size_t bytes, uint64_t type) {
-    freed(oid);
-    return fresh(REAL(pmemobj_tx_zrealloc)(oid, bytes, type));
+    struct range old = object(oid);
+    return moved(old, REAL(pmemobj_tx_zrealloc)(oid, bytes, type), bytes);
 }
 
 EXPORT PMEMoid pmemobj_tx_strdup(const char *text, uint64_t type) {
@@ -346,13 +359,17 @@ EXPORT PMEMoid pmemobj_tx_xwcsdup(const wchar_t *text, uint64_t type, uint64_t f
 }
 
 EXPORT int pmemobj_tx_free(PMEMoid oid) {
-    freed(oid);
-    return REAL(pmemobj_tx_free)(oid);
+    struct range old = object(oid);
+    int error = REAL(pmemobj_tx_free)(oid);
+    if (error == 0) freed(old);
+    return error;
 }
 
 EXPORT int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags) {
-    freed(oid);
-    return REAL(pmemobj_tx_xfree)(oid, flags);
+    struct range old = object(oid);
+    int error = REAL(pmemobj_tx_xfree)(oid, flags);
+    if (error == 0) freed(old);
+    return error;
 }
 
 /* Reservations that become objects with the transaction are new, too. */
@@ -366,19 +383,22 @@ static void published(const struct pobj_action *actions, size_t count) {
 }
 
 EXPORT int pmemobj_tx_publish(struct pobj_action *actions, size_t count) {
-    published(actions, count);
-    return REAL(pmemobj_tx_publish)(actions, count);
+    int error = REAL(pmemobj_tx_publish)(actions, count);
+    if (error == 0) published(actions, count);
+    return error;
 }
 
 EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64_t flags) {
-    published(actions, count);
-    return REAL(pmemobj_tx_xpublish)(actions, count, flags);
+    int error = REAL(pmemobj_tx_xpublish)(actions, count, flags);
+    if (error == 0) published(actions, count);
+    return error;
 }
 
 /* What was done, for whoever has started the program. */
 __attribute__((destructor)) static void report(void) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
-    if (path == NULL || ns_moments() == 0) return;
+    /* The report of a loss of power says that there was one. */
+    if (path == NULL || ns_moments() == 0 || !ns_followed() || ns_crash_wanted()) return;
     FILE *file = fopen(path, "we");
     if (file == NULL) return;
     struct memory_counts memory = ns_memory_counts();

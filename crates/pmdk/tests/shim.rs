@@ -42,6 +42,8 @@ fn what_is_exported_is_of_the_libraries_behind() {
     assert!(names.contains(&"pmemobj_tx_begin") && names.contains(&"mmap"));
     for name in names {
         let of_libc = [
+            "fdatasync",
+            "fsync",
             "mmap",
             "mmap64",
             "msync",

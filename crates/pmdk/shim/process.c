@@ -1,0 +1,56 @@
+#define _GNU_SOURCE
+#include "process.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "device.h"
+#include "memory.h"
+
+struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static bool followed;
+/* The file that this process has locked, as it is followed. */
+static int claim = -1;
+
+bool ns_followed(void) {
+    return __atomic_load_n(&followed, __ATOMIC_RELAXED);
+}
+
+static void ask(void) {
+    const char *path = getenv("NEARSIDE_PMDK_REPORT");
+    if (path == NULL) path = getenv("NEARSIDE_PMDK_TRACE");
+    if (path != NULL) {
+        claim = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+        if (claim < 0) ns_tell("%s can't be written", path);
+        if (claim >= 0 && flock(claim, LOCK_EX | LOCK_NB) != 0) {
+            close(claim);
+            claim = -1;
+            return;
+        }
+    }
+    ns_memory_follow();
+    __atomic_store_n(&followed, true, __ATOMIC_RELAXED);
+}
+
+void ns_follow(void) {
+    pthread_once(&once, ask);
+}
+
+/* A child has the memory of its parent, and only one of its threads: locks may be held by others. */
+static void in_child(void) {
+    pthread_mutex_t *locks[] = {&ns_locks.pools, &ns_locks.crash, &ns_locks.memory, &ns_locks.device};
+    for (size_t n = 0; n < sizeof locks / sizeof *locks; n++) pthread_mutex_init(locks[n], NULL);
+    if (!followed) return;
+    followed = false;
+    ns_memory_forget();
+    if (claim >= 0) close(claim);
+    claim = -1;
+}
+
+__attribute__((constructor)) static void configure(void) {
+    pthread_atfork(NULL, NULL, in_child);
+}

@@ -1,0 +1,29 @@
+/* The shim within a process: its locks, and whether it is followed. */
+#ifndef NEARSIDE_PMDK_PROCESS_H
+#define NEARSIDE_PMDK_PROCESS_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+/* Who holds one of these locks asks only for those below it. With the last three nothing is allocated: an allocator unmaps memory with
+ * locks of its own held, and asks for these. */
+struct locks {
+    /* Which pools are open, and their places on the device. */
+    pthread_mutex_t pools;
+    /* What is durable; also held where the power must not fail. */
+    pthread_mutex_t crash;
+    /* Which memory is a file's, and the trace. */
+    pthread_mutex_t memory;
+    /* A message to the device, or a command. */
+    pthread_mutex_t device;
+};
+extern struct locks ns_locks;
+
+/* Children of a program, and the script that starts it, have its environment, too. Of all these one process at a time is followed: the
+ * first that maps a file, until it ends. Only its moments count, only it writes trace and report. A child that it forks is not. */
+bool ns_followed(void);
+
+/* This process maps a file. */
+void ns_follow(void);
+
+#endif
