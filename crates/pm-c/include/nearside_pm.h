@@ -97,7 +97,7 @@ int nspm_pool_create(nspm_system system, uint64_t place, uint64_t bytes, const n
                      nspm_pool *out);
 /* Opens a pool, and recovers it: transactions that were under way are brought to their end or their start. */
 int nspm_pool_open(nspm_system system, uint64_t place, const char *name, const nspm_options *options, nspm_pool *out);
-/* Compares the pool's metadata. objects: how many are taken; may be NULL. */
+/* Compares the pool's metadata; NSPM_INVALID while a transaction is under way. objects: how many are taken; may be NULL. */
 int nspm_pool_check(nspm_pool pool, uint64_t *objects);
 /* Lets it grow to so many bytes, a multiple of 4096. No thread may have it. Pools with NSPM_SHADOW keep their size. */
 int nspm_pool_resize(nspm_pool pool, uint64_t bytes);

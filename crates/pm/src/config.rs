@@ -176,7 +176,7 @@ pub struct Options {
     pub pool: u8,
     /// Process that the pool belongs to on the engine.
     pub process: u16,
-    /// With an engine: it recovers its logs, where it still has them; else the CPU does.
+    /// With an engine: it recovers the logs, by what stands in them; else the CPU does.
     pub engine_recovers: bool,
     /// What the library's code takes.
     pub costs: Costs,

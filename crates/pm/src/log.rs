@@ -7,7 +7,7 @@ use host::{Cpu, Pending};
 use sim::Time;
 use spec::nearpm::{
     next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, Kind,
-    Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
+    Operation, State, FIRST_RECORD, LINE, MAX_BYTES, SEQUENCE_BITS,
 };
 
 use crate::devices::{bits, Devices};
@@ -23,6 +23,10 @@ const SMALL: u64 = 256;
 
 /// How long a CPU pauses between two looks at a log that waits for other devices, and the longest that it waits.
 const PAUSE: Time = Time::ns(100);
+/// Generations and transactions are below this, so that they can rise for as long as a pool is in use.
+const LAST: u64 = 1 << 62;
+/// And transactions of several devices, which have fewer bits, below this one.
+pub(crate) const LAST_SEQUENCE: u64 = 1 << (SEQUENCE_BITS - 1);
 const PATIENCE: Time = Time::ms(100);
 
 /// The virtual address of a place in the window.
@@ -696,11 +700,16 @@ pub(crate) fn until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> 
 
 /// The descriptor of a log.
 pub(crate) fn descriptor(m: &Memory, place: u64, thread: u8) -> Result<Descriptor> {
-    Descriptor::from_line(&m.line_direct(place)?).ok_or_else(|| {
-        Error::Corrupt(format!(
-            "the log of thread {thread} is damaged: its first line is no descriptor"
-        ))
-    })
+    let corrupt =
+        |what: &str| Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"));
+    let descriptor = Descriptor::from_line(&m.line_direct(place)?)
+        .ok_or_else(|| corrupt("its first line is no descriptor"))?;
+    match descriptor.generation.max(descriptor.transaction) < LAST {
+        true => Ok(descriptor),
+        false => Err(corrupt(
+            "its generation or transaction is one that no pool comes to",
+        )),
+    }
 }
 
 /// A record that was found.

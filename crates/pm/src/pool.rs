@@ -1,6 +1,6 @@
 //! Pools: create, open, check, resize.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::Cpu;
@@ -42,6 +42,8 @@ pub(crate) struct Inner {
     transactions: AtomicU64,
     /// Taken by transactions that change pages.
     pub exclusive: Lock,
+    /// Transactions under way.
+    pub under_way: AtomicUsize,
     /// Why it can't be used any more.
     unusable: Mutex<Option<&'static str>>,
 }
@@ -125,12 +127,22 @@ impl Pool {
         layout: &Layout,
         options: &Options,
     ) -> Result<Pool> {
+        number(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
         let header = Header::new(layout, bytes, count as u8)?;
         inside(cpu, &devices, place, bytes)?;
         let mut m = Memory::new(cpu, &devices, place, bytes, options);
+        // What stands there is not touched before it is known that the engines take the new one.
+        if let Some(offload) = offload(&devices, place, options)? {
+            let recovery = Recovery {
+                header: &header,
+                offload: &offload,
+            };
+            recovery.release(&m)?;
+            recovery.claim(&m)?;
+        }
         // A crash from here on leaves no pool.
         m.put_line(0, &[0; LINE as usize])?;
         m.fence()?;
@@ -195,10 +207,7 @@ impl Pool {
         options: &Options,
         allowed: impl FnOnce(u64) -> Result<()>,
     ) -> Result<Pool> {
-        if options.pool >= POOLS {
-            let text = format!("pool {}: allowed are 0 to {}", options.pool, POOLS - 1);
-            return Err(Error::Invalid(text));
-        }
+        number(options)?;
         let devices = devices.into();
         devices.validate()?;
         let count = devices.count();
@@ -254,6 +263,7 @@ impl Pool {
             pages,
             transactions: AtomicU64::new(last),
             exclusive: Lock::new(),
+            under_way: AtomicUsize::new(0),
             unusable: Mutex::new(None),
         })))
     }
@@ -281,9 +291,17 @@ impl Pool {
         self.0.header().layout.clone()
     }
 
+    pub(crate) fn options(&self) -> &Options {
+        &self.0.options
+    }
+
     /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
     pub fn check(&self, cpu: &Cpu) -> Result<Check> {
         self.0.usable()?;
+        if self.0.under_way.load(Ordering::Relaxed) > 0 {
+            let text = "a pool is checked between transactions: one is under way";
+            return Err(Error::Invalid(text.into()));
+        }
         let mut m = self.0.memory(cpu);
         let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
         let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
@@ -333,7 +351,7 @@ impl Pool {
             return Err(Error::Invalid(text.into()));
         }
         let new = Header {
-            generation: old.generation + 1,
+            generation: old.generation.wrapping_add(1),
             ..Header::new(&old.layout, bytes, old.devices)?
         };
         if bytes < old.bytes {
@@ -349,13 +367,29 @@ impl Pool {
             zero(&mut m, new.data() + range.start..new.data() + range.end)?;
         }
         m.fence()?;
-        m.put_line(0, &new.to_lines()[0])?;
-        m.fence()?;
-        *self.0.header() = new.clone();
-        self.restart(&mut m, &new)?;
-        let mut heap = load(&mut m, &new, None)?;
-        std::mem::swap(&mut *self.0.heap(), &mut heap);
-        Ok(())
+        if let Err(error) = self.claim(&m, &new) {
+            m.resize(old.bytes);
+            self.restart(&mut m, &old).inspect_err(|_| self.0.fail())?;
+            return Err(error);
+        }
+        let grown = |m: &mut Memory| {
+            m.put_line(0, &new.to_lines()[0])?;
+            m.fence()?;
+            *self.0.header() = new.clone();
+            self.restart(m, &new)?;
+            let mut heap = load(m, &new, None)?;
+            std::mem::swap(&mut *self.0.heap(), &mut heap);
+            Ok(())
+        };
+        // It is not known then how far it has come.
+        grown(&mut m).inspect_err(|_| self.0.fail())
+    }
+
+    /// The engines take the pool as a header says.
+    fn claim(&self, m: &Memory, header: &Header) -> Result<()> {
+        let offload = offload(&self.0.devices, self.0.place, &self.0.options)?;
+        let recovery = offload.as_ref().map(|offload| Recovery { header, offload });
+        recovery.map_or(Ok(()), |recovery| recovery.claim(m))
     }
 
     /// No log waits for other devices any more.
@@ -405,6 +439,18 @@ impl Pool {
             }
         }
         Ok(())
+    }
+}
+
+/// An error for a number that no engine has.
+fn number(options: &Options) -> Result<()> {
+    match options.pool < POOLS {
+        true => Ok(()),
+        false => Err(Error::Invalid(format!(
+            "pool {}: allowed are 0 to {}",
+            options.pool,
+            POOLS - 1
+        ))),
     }
 }
 
@@ -558,21 +604,17 @@ fn start_one(
         (results, _) if results.is_ok() => Ok(()),
         (results, _) => Err(Error::Refused(command.operation, results)),
     };
-    let map = Recovery { header, offload }.map();
-    let unmap = offload.command(Operation::PoolUnmap, 0);
+    let recovery = Recovery { header, offload };
+    let map = recovery.map();
     let open = |thread: u8, generation: u64| Command {
         value: generation,
         ..offload.command(Operation::LogOpen, thread)
     };
+    // The end of this command is behind that of all others of the pool. Its logs are closed then: what stands in them counts, and not what the
+    // engine knows of them, as the CPU may have had the pool since.
+    recovery.release(m)?;
     if m.options.engine_recovers {
-        match launch(m, &map)? {
-            (results, _) if results.is_ok() => {}
-            (results, _) if results.has(Refusal::Busy) => {
-                well(m, &unmap)?;
-                well(m, &map)?;
-            }
-            (results, _) => return Err(Error::Refused(Operation::PoolMap, results)),
-        }
+        well(m, &map)?;
         let mut dropped = false;
         let mut generations = Vec::new();
         for thread in threads {
@@ -584,29 +626,18 @@ fn start_one(
                 dropped = true;
             }
             let (results, _) = launch(m, &offload.command(Operation::Recover, thread))?;
-            if results.has(Refusal::Unmapped) {
-                // The engine does not have this log: nothing of it is under way.
-                let generation = by_cpu(m, thread)?;
-                well(m, &open(thread, generation))?;
-                generations.push(generation);
-            } else if results.is_ok() {
-                let generation = log::descriptor(m, place, thread)?.generation;
-                // A log whose commands the loss of power has taken is closed.
-                let (results, _) = launch(m, &open(thread, generation))?;
-                if !results.is_ok() && !results.has(Refusal::Busy) {
-                    return Err(Error::Refused(Operation::LogOpen, results));
-                }
-                generations.push(generation);
+            let generation = if results.is_ok() {
+                log::descriptor(m, place, thread)?.generation
+            } else if results.has(Refusal::Torn) {
+                // Payloads of the CPU's records may come behind their headers.
+                by_cpu(m, thread)?
             } else {
                 return Err(Error::Refused(Operation::Recover, results));
-            }
+            };
+            well(m, &open(thread, generation))?;
+            generations.push(generation);
         }
         return Ok(generations);
-    }
-    // The end of this command is behind that of all others of the pool.
-    match launch(m, &unmap)? {
-        (results, _) if results.is_ok() || results.has(Refusal::Unmapped) => {}
-        (results, _) => return Err(Error::Refused(Operation::PoolUnmap, results)),
     }
     let generations = threads
         .map(|thread| by_cpu(m, thread))

@@ -7,7 +7,7 @@ use design::Design;
 use device::{Factory, RtlOptions};
 use host::{Cpu, Cut, Fence, Kind, Machine, Mapping, Shared};
 use sim::{Bar, System, Time};
-use spec::nearpm::{Command, Results};
+use spec::nearpm::{Command, Operation, Refusal, Results, POOLS};
 
 use crate::thread::Work;
 use crate::{
@@ -48,6 +48,8 @@ pub struct Session {
     window: u64,
     power: Mutex<Power>,
     pools: Mutex<Vec<InUse>>,
+    /// Numbers of pools that a program has mapped by commands of its own since power came.
+    by_hand: Mutex<Vec<u8>>,
 }
 
 /// How a pool is used, without what the session knows.
@@ -143,6 +145,7 @@ impl Session {
                 life: 0,
             }),
             pools: Mutex::new(Vec::new()),
+            by_hand: Mutex::new(Vec::new()),
         })
     }
 
@@ -203,7 +206,11 @@ impl Session {
         if !power.on {
             return Err(Error::Invalid("the power is off already".into()));
         }
-        let at = Time(self.now().0.saturating_add(time.0));
+        let now = self.now();
+        if power.ordered.is_some_and(|at| at <= now) {
+            return Err(Error::Invalid("the power has failed already".into()));
+        }
+        let at = Time(now.0.saturating_add(time.0));
         power.ordered = Some(at);
         self.shared.with(|machine| machine.cut_at(Some(at)));
         Ok(())
@@ -221,6 +228,7 @@ impl Session {
         }
         self.shared.with(|machine| machine.restart());
         self.engines.iter().for_each(|engine| engine.restart());
+        lock(&self.by_hand).clear();
         power.on = true;
         power.life += 1;
         Ok(())
@@ -267,6 +275,9 @@ impl Session {
     pub fn command(&self, command: &Command) -> Result<u64> {
         let (results, value): (Results, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
+        if results.is_ok() && command.operation == Operation::PoolMap {
+            lock(&self.by_hand).push(command.pool);
+        }
         match results.is_ok() {
             true => Ok(value),
             false => Err(Error::Refused(command.operation, results)),
@@ -298,6 +309,20 @@ impl Session {
         })
     }
 
+    /// Engines keep pools that nobody has opened again since the power failed: nobody uses these.
+    fn unmap_strays(&self, open: &[InUse], options: &Options) -> Result<()> {
+        let by_hand = lock(&self.by_hand).clone();
+        let used = |n: &u8| by_hand.contains(n) || open.iter().any(|p| p.number == Some(*n));
+        let numbers = (0..POOLS).filter(|n| !used(n));
+        for number in numbers {
+            let unmap = Command::new(Operation::PoolUnmap, options.process, number, 0);
+            for engine in &self.engines {
+                engine.launch(&self.shared.cpu(0), &unmap)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Where what each device has of a pool ends in its window.
     fn end(&self, place: u64, bytes: u64) -> u64 {
         place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
@@ -307,7 +332,7 @@ impl Session {
         self: &Arc<Session>,
         place: u64,
         usage: Use,
-        act: impl FnOnce(&Cpu, &Options, &dyn Fn(u64) -> Result<()>) -> Result<Pool>,
+        act: impl Fn(&Cpu, &Options, &dyn Fn(u64) -> Result<()>) -> Result<Pool>,
     ) -> Result<SessionPool> {
         if self.devices.count() > 1 && usage.fence != Fence::ReadBack {
             return Err(Error::Invalid(format!(
@@ -347,7 +372,14 @@ impl Session {
                 usage.number
             )));
         }
-        let pool = act(&self.shared.cpu(0), &options, &allowed)?;
+        let act = || act(&self.shared.cpu(0), &options, &allowed);
+        let pool = match act() {
+            Err(error) if is_in_the_way(&error) => {
+                self.unmap_strays(&pools, &options)?;
+                act()?
+            }
+            other => other?,
+        };
         let mark = Arc::new(());
         pools.push(InUse {
             life,
@@ -362,6 +394,14 @@ impl Session {
             pool,
             mark,
         })
+    }
+}
+
+/// The engine has another pool there.
+fn is_in_the_way(error: &Error) -> bool {
+    match error {
+        Error::Refused(Operation::PoolMap, results) => results.has(Refusal::Busy),
+        _ => false,
     }
 }
 
@@ -429,7 +469,14 @@ impl SessionPool {
                 other.place
             )));
         }
-        self.pool.resize(&self.session.shared.cpu(0), bytes)?;
+        let cpu = self.session.shared.cpu(0);
+        match self.pool.resize(&cpu, bytes) {
+            Err(error) if is_in_the_way(&error) => {
+                self.session.unmap_strays(&pools, self.pool.options())?;
+                self.pool.resize(&cpu, bytes)?;
+            }
+            other => other?,
+        }
         pools
             .iter_mut()
             .filter(|p| mine(p))

@@ -96,6 +96,22 @@ impl Recovery<'_> {
             let engine = self.engine(index);
             engine.set(&m.cpu, register::DEVICE, &number.to_le_bytes())?;
         }
+        self.claim(m)
+    }
+
+    /// No engine has a pool of this number any more, and none has anything to do for it.
+    pub fn release(&self, m: &Memory) -> Result<()> {
+        for index in self.offload.each() {
+            let results = self.launch(m, index, &self.command(Operation::PoolUnmap, 0))?;
+            if !results.is_ok() && !results.has(Refusal::Unmapped) {
+                return Err(Error::Refused(Operation::PoolUnmap, results));
+            }
+        }
+        Ok(())
+    }
+
+    /// Each device has the pool, as the header says; an error where another pool of its engine has some of these bytes.
+    pub fn claim(&self, m: &Memory) -> Result<()> {
         for index in self.offload.each() {
             let map = self.map();
             match self.launch(m, index, &map)? {
@@ -330,7 +346,13 @@ impl Recovery<'_> {
             let number = usize::from(number);
             generations[number / turns][number % turns].push(open.value);
         }
-        Ok((generations, last))
+        match last < log::LAST_SEQUENCE {
+            true => Ok((generations, last)),
+            false => Err(Error::Corrupt(format!(
+                "a log of the pool has transaction {last}: they end before {}",
+                log::LAST_SEQUENCE
+            ))),
+        }
     }
 
     /// Waits until no log waits for other devices.

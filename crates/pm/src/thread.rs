@@ -1,5 +1,6 @@
 //! Threads of a pool, and their transactions.
 
+use std::sync::atomic::Ordering;
 use std::sync::Arc;
 
 use host::Cpu;
@@ -37,8 +38,8 @@ impl Drop for Thread {
 /// What a transaction that is under way has come to. Where this is dropped before that has ended, by a panic, the pool has to be opened again.
 #[derive(Default)]
 pub(crate) struct Work {
-    /// The pool, until the transaction has ended.
     pool: Option<Arc<Inner>>,
+    ended: bool,
     /// The pool's pages, if it protects these.
     held: Option<Held>,
     began: Time,
@@ -55,7 +56,12 @@ pub(crate) struct Work {
 impl Drop for Work {
     fn drop(&mut self) {
         // What it holds of the pool's pages is given back behind this.
-        self.pool.iter().for_each(|pool| pool.fail());
+        if let Some(pool) = &self.pool {
+            pool.under_way.fetch_sub(1, Ordering::Relaxed);
+            if !self.ended {
+                pool.fail();
+            }
+        }
     }
 }
 
@@ -149,7 +155,7 @@ impl Thread {
             }
         }
         let began = work.began;
-        work.pool = None;
+        work.ended = true;
         drop(work);
         let time = self.memory.cpu.now().saturating_sub(began);
         self.memory.counts.time += time;
@@ -179,6 +185,7 @@ impl Thread {
         mechanism.begin(memory, number)?;
         self.active = true;
         let mut work = Work::default();
+        self.pool.under_way.fetch_add(1, Ordering::Relaxed);
         work.pool = Some(self.pool.clone());
         work.held = held;
         work.began = began;
@@ -297,6 +304,9 @@ impl Transaction<'_> {
 
     /// Lets the pool's root point to a value.
     pub fn set_root<T>(&mut self, to: Ptr<T>) -> Result<()> {
+        if !to.is_null() {
+            self.thread.within(to.offset(), 0)?;
+        }
         let root = heap::root(self.thread.heap.0);
         self.set(Ptr::at(root), &to)
     }

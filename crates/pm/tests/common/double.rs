@@ -184,7 +184,54 @@ impl Engine {
         Ok(done)
     }
 
+    /// A closed log is what the media say, and stays closed.
     fn recover(&mut self, c: &Command) -> Outcome {
+        let closed = self.log(c).is_err();
+        if closed {
+            self.look(c)?;
+        }
+        let result = self.recover_open(c);
+        if closed {
+            let thread = usize::from(c.thread);
+            self.pool(c)?.logs[thread] = None;
+        }
+        result
+    }
+
+    /// Takes a log as its descriptor and the headers of its records have it.
+    fn look(&mut self, c: &Command) -> Result<(), Refusal> {
+        let place = self.log_place(c)?;
+        let descriptor = Descriptor::from_line(&self.line(place)).ok_or(Refusal::Torn)?;
+        let bytes = self.pool(c)?.map.value;
+        let mut log = Log {
+            generation: descriptor.generation,
+            records: 0,
+            next: FIRST_RECORD,
+            previous: 0,
+        };
+        while log.next + LINE <= bytes {
+            let header = Header::from_line(&self.line(place + log.next));
+            let follows = |header: &Header| {
+                header.generation == log.generation
+                    && header.number == log.records
+                    && next_record(log.next, header.bytes.into()) <= bytes
+            };
+            let Some(header) = header.filter(follows) else {
+                break;
+            };
+            log.previous = log.next;
+            log.next = next_record(log.next, header.bytes.into());
+            log.records += 1;
+        }
+        if descriptor.state != State::Open {
+            log.records = descriptor.records;
+        }
+        let thread = usize::from(c.thread);
+        self.pool(c)?.logs[thread] = Some(log);
+        Ok(())
+    }
+
+    fn recover_open(&mut self, c: &Command) -> Outcome {
         let place = self.log_place(c)?;
         self.log(c)?;
         let descriptor = Descriptor::from_line(&self.line(place)).ok_or(Refusal::Torn)?;

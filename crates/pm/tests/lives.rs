@@ -1,0 +1,296 @@
+//! Pools through several lives of the host: used by the CPU and by the engine in turns, made and grown where others stood, and with numbers at their end.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use design::Design;
+use host::Cut;
+use pm::session::{Session, Use};
+use pm::{Error, Layout, Mechanism, Synchronise};
+use sim::Time;
+use spec::nearpm::{Descriptor, State};
+
+const MIB: u64 = 1 << 20;
+const BYTES: usize = 12_288;
+
+const BY_CPU: Use = Use {
+    offload: false,
+    fence: host::Fence::ReadBack,
+    number: 0,
+    engine_recovers: false,
+};
+const OFFLOADED: Use = Use {
+    offload: true,
+    ..BY_CPU
+};
+const BY_ENGINE: Use = Use {
+    engine_recovers: true,
+    ..OFFLOADED
+};
+
+fn session(devices: usize) -> Arc<Session> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
+    let engine = device::Engine::Fast;
+    let session = Session::start_over(&design, engine, devices, Synchronise::default());
+    Arc::new(session.unwrap())
+}
+
+fn layout(name: &str, mechanism: Mechanism) -> Layout {
+    Layout::new(name).with(mechanism)
+}
+
+/// A pool with an object of all the same bytes, which is its root.
+fn filled(session: &Arc<Session>, place: u64, layout: &Layout, usage: Use, byte: u8) -> u64 {
+    let pool = session.create(place, 4 * MIB, layout, usage).unwrap();
+    let mut thread = pool.thread(0).unwrap();
+    thread.begin().unwrap();
+    let at = thread.alloc(BYTES as u64).unwrap();
+    thread.write(at, &[byte; BYTES]).unwrap();
+    thread.set_root(at).unwrap();
+    thread.commit().unwrap();
+    thread.finish().unwrap();
+    at
+}
+
+fn change(pool: &pm::session::SessionPool, byte: u8) -> Result<(), Error> {
+    let mut thread = pool.thread(0)?;
+    let at = thread.root()?;
+    thread.begin()?;
+    thread.write(at, &[byte; BYTES])?;
+    thread.commit()
+}
+
+/// The byte that the object has all over.
+fn content(pool: &pm::session::SessionPool) -> u8 {
+    let mut thread = pool.thread(0).unwrap();
+    let (at, mut bytes) = (thread.root().unwrap(), vec![0; BYTES]);
+    thread.read(at, &mut bytes).unwrap();
+    assert!(bytes.iter().all(|byte| *byte == bytes[0]), "torn");
+    bytes[0]
+}
+
+fn lose_power(session: &Session, devices_too: bool) {
+    let cut = if devices_too { Cut::All } else { Cut::Host };
+    session.cut_power(cut).unwrap();
+    session.power_on().unwrap();
+}
+
+/// The engine still knows of the logs what it did with them before the CPU had the pool. What stands there counts.
+#[test]
+fn the_engine_recovers_what_the_cpu_has_left() {
+    for mechanism in Mechanism::ALL {
+        for cut in 0..40 {
+            let session = session(1);
+            filled(&session, 0, &layout("n", mechanism), OFFLOADED, 1);
+            lose_power(&session, true);
+            let pool = session.open(0, "n", BY_CPU).unwrap();
+            change(&pool, 2).unwrap();
+            let before = session.now();
+            change(&pool, 3).unwrap();
+            let span = session.now() - before;
+            session.cut_power_after(Time(span.0 * cut / 40)).unwrap();
+            // It fails, unless the power does so behind its end.
+            let _ = change(&pool, 4);
+            lose_power(&session, false);
+            for usage in [BY_ENGINE, BY_CPU, BY_ENGINE] {
+                let pool = session.open(0, "n", usage).unwrap();
+                let is = content(&pool);
+                assert!([3, 4].contains(&is), "{mechanism:?}, cut {cut}: {is}");
+                pool.check().unwrap();
+                pool.close().unwrap();
+            }
+        }
+    }
+}
+
+/// A pool is made where one was interrupted, of the same shape.
+#[test]
+fn a_pool_is_made_anew_where_one_was_interrupted() {
+    for (devices, usage) in [
+        (1, BY_ENGINE),
+        (1, OFFLOADED),
+        (2, BY_ENGINE),
+        (2, OFFLOADED),
+    ] {
+        for mechanism in Mechanism::ALL {
+            let session = session(devices);
+            let layout = layout("n", mechanism);
+            filled(&session, 0, &layout, usage, 1);
+            let pool = session.open(0, "n", usage);
+            assert!(pool.is_ok(), "nobody has it any more");
+            let pool = pool.unwrap();
+            session.cut_power_after(Time::us(2)).unwrap();
+            let _ = change(&pool, 2);
+            lose_power(&session, false);
+            filled(&session, 0, &layout, usage, 5);
+            let pool = session.open(0, "n", usage).unwrap();
+            assert_eq!(content(&pool), 5);
+            change(&pool, 6).unwrap();
+            assert_eq!(content(&pool), 6);
+        }
+    }
+}
+
+/// What is refused has changed nothing.
+#[test]
+fn a_pool_that_can_not_be_made_leaves_what_stands_there() {
+    let session = session(1);
+    let layout = layout("precious", Mechanism::Undo);
+    filled(&session, 0, &layout, OFFLOADED, 7);
+    for usage in [OFFLOADED, BY_CPU] {
+        let usage = Use {
+            number: 16,
+            ..usage
+        };
+        let made = session.create(0, 4 * MIB, &layout, usage);
+        assert!(matches!(made, Err(Error::Invalid(_))));
+        let pool = session.open(0, "precious", OFFLOADED).unwrap();
+        assert_eq!(content(&pool), 7);
+    }
+    // A pool of an engine alone, which is in the way of the next one.
+    let pool = session.open(0, "precious", OFFLOADED).unwrap();
+    let engines = std::slice::from_ref(session.engine().unwrap());
+    let options = pm::Options {
+        pool: 1,
+        ..pm::Options::several(engines)
+    };
+    let made = pm::Pool::create(&session.cpu(0).unwrap(), 0, 0, 4 * MIB, &layout, &options);
+    assert!(matches!(made, Err(Error::Refused(..))));
+    assert_eq!(content(&pool), 7);
+}
+
+/// Engines keep pools that nobody has opened since the power failed; they are in nobody's way.
+#[test]
+fn a_pool_of_an_earlier_life_is_in_nobodys_way() {
+    for devices in [1, 2] {
+        let session = session(devices);
+        let usage = Use {
+            number: 1,
+            ..OFFLOADED
+        };
+        filled(&session, 0, &layout("a", Mechanism::Undo), OFFLOADED, 1);
+        filled(&session, 8 * MIB, &layout("b", Mechanism::Undo), usage, 2);
+        lose_power(&session, true);
+        let a = session.open(0, "a", OFFLOADED).unwrap();
+        a.resize(8 * MIB * devices as u64 + 4 * MIB).unwrap();
+        assert_eq!(content(&a), 1);
+        change(&a, 3).unwrap();
+        a.close().unwrap();
+        lose_power(&session, true);
+        filled(&session, 4 * MIB, &layout("c", Mechanism::Redo), usage, 4);
+        lose_power(&session, true);
+        let c = session.open(4 * MIB, "c", usage).unwrap();
+        assert_eq!(content(&c), 4);
+    }
+}
+
+/// A pool that can't grow stays as it was, and its transactions have logs.
+#[test]
+fn a_pool_that_can_not_grow_goes_on() {
+    for mechanism in [Mechanism::Undo, Mechanism::Redo, Mechanism::Checkpoint] {
+        let session = session(1);
+        filled(&session, 0, &layout("a", mechanism), OFFLOADED, 1);
+        // A program that maps a pool by itself: it is no earlier life's.
+        let map = spec::nearpm::Command {
+            address: 1 << 40,
+            bytes: MIB,
+            target: 8 * MIB,
+            value: 4096,
+            extra: 1,
+            ..spec::nearpm::Command::new(spec::nearpm::Operation::PoolMap, 9, 5, 0)
+        };
+        session.command(&map).unwrap();
+        let pool = session.open(0, "a", OFFLOADED).unwrap();
+        assert!(pool.resize(10 * MIB).is_err());
+        assert_eq!(pool.bytes(), 4 * MIB);
+        change(&pool, 2).unwrap();
+        let before = session.now();
+        change(&pool, 3).unwrap();
+        let span = session.now() - before;
+        for part in 1..8 {
+            let pool = session
+                .open(0, "a", OFFLOADED)
+                .unwrap_or_else(|_| pool.clone());
+            let was = content(&pool);
+            session.cut_power_after(Time(span.0 * part / 8)).unwrap();
+            assert!(change(&pool, was + 1).is_err());
+            lose_power(&session, false);
+            let pool = session.open(0, "a", OFFLOADED).unwrap();
+            let is = content(&pool);
+            assert!([was, was + 1].contains(&is), "{mechanism:?}: {was}, {is}");
+            pool.check().unwrap();
+        }
+    }
+}
+
+/// Numbers that no pool comes to are damage, and not counted on from.
+#[test]
+fn numbers_at_their_end_are_told() {
+    let top = u64::MAX;
+    let cases = [
+        (1, BY_CPU, top, 5),
+        (1, OFFLOADED, top - 2, 5),
+        (1, BY_ENGINE, top - 2, 5),
+        (1, OFFLOADED, 7, top),
+        (2, OFFLOADED, top, 7),
+        (2, OFFLOADED, 7, top - 1),
+        (2, OFFLOADED, 7, (1 << 48) - 3),
+        (2, BY_ENGINE, 7, (1 << 48) + 5),
+    ];
+    for (devices, usage, generation, transaction) in cases {
+        let session = session(devices);
+        filled(&session, 0, &layout("n", Mechanism::Undo), usage, 1);
+        let pool = session.open(0, "n", usage).unwrap();
+        pool.close().unwrap();
+        let mut line = [0; 64];
+        session.load(4096, &mut line).unwrap();
+        assert!(Descriptor::from_line(&line).is_some());
+        let descriptor = Descriptor {
+            generation,
+            state: State::Open,
+            records: 0,
+            transaction,
+        };
+        session.store(4096, &descriptor.to_line()).unwrap();
+        let opened = session.open(0, "n", usage);
+        let told = opened.err();
+        assert!(
+            matches!(told, Some(Error::Corrupt(_))),
+            "{devices}, {generation}, {transaction}: {told:?}"
+        );
+    }
+}
+
+/// What can't be told within a transaction is refused there.
+#[test]
+fn a_pool_is_checked_between_transactions() {
+    for mechanism in Mechanism::ALL {
+        let session = session(1);
+        filled(&session, 0, &layout("n", mechanism), BY_CPU, 1);
+        let pool = session.open(0, "n", BY_CPU).unwrap();
+        let mut thread = pool.thread(0).unwrap();
+        thread.begin().unwrap();
+        assert!(matches!(pool.check(), Err(Error::Invalid(_))));
+        assert!(thread.set_root(u64::MAX - 63).is_err());
+        thread.commit().unwrap();
+        pool.check().unwrap();
+    }
+}
+
+/// A loss of power that has come is not put off.
+#[test]
+fn power_that_has_failed_stays_off() {
+    let session = session(1);
+    filled(&session, 0, &layout("n", Mechanism::Undo), BY_CPU, 1);
+    let pool = session.open(0, "n", BY_CPU).unwrap();
+    session.cut_power_after(Time::us(1)).unwrap();
+    assert!(change(&pool, 2).is_err());
+    assert!(!session.has_power());
+    assert!(session.cut_power_after(Time::ms(1)).is_err());
+    assert!(!session.has_power());
+    session.power_on().unwrap();
+    let pool = session.open(0, "n", BY_CPU).unwrap();
+    assert_eq!(content(&pool), 1);
+}
