@@ -1114,21 +1114,26 @@ impl Device for RtlDevice {
             tracer.tell(self.now, &TraceEvent::PowerOff);
         }
         self.held_up = None;
+        // What goes wrong while it ends is told by what comes next.
+        let mut failed = None;
         if self.fault.is_none() {
             let start = self.now;
             let slow = self.config.clock.edge(self.edge + HOLD_UP_CYCLES);
             let deadline = (start + HOLD_UP).max(slow);
-            // A fault in this time leaves what there is; it is gone with the power.
-            if let Ok(Some(ended)) = self.end(|ending| ending.power_fail, deadline) {
-                let time = self.now - start;
-                self.held_up = Some(HoldUp { time, ended });
+            match self.end(|ending| ending.power_fail, deadline) {
+                Ok(Some(ended)) => {
+                    let time = self.now - start;
+                    self.held_up = Some(HoldUp { time, ended });
+                }
+                Ok(None) => {}
+                Err(fault) => failed = Some(fault),
             }
         }
         self.collect();
         self.powered = None;
         self.tell_failed();
         self.disturbed = false;
-        self.fault = None;
+        self.fault = failed;
         self.quiet_cycles = 0;
     }
 

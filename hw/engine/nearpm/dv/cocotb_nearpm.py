@@ -492,6 +492,50 @@ async def early_stop(dut):
     assert await bench.register(0x11C) == 2
 
 
+def fail_second_reads(ram, page):
+    """Reads of a page of the media fail when they come a second time."""
+    seen, take = set(), ram._take_read
+
+    def take_read(addr, beats, ident):
+        ram.errors = {page} if addr in seen else set()
+        seen.add(addr)
+        take(addr, beats, ident)
+
+    ram._take_read = take_read
+    return lambda: setattr(ram, "_take_read", take)
+
+
+@cocotb.test()
+async def second_reading(dut):
+    """Errors of the memory in restoring what was checked: it stays closed, and the next reset restores all of it."""
+    bench = Bench(dut, latency=40)
+    await bench.start()
+    program = Program(bench)
+    await program.start()
+    for _ in range(40):
+        await program.step()
+    await bench.answers()
+    await bench.stop()
+    saved = bytes(bench.media[RESERVED:])
+    assert saved[:8] == b"NPMSAVE\x01"
+    for page in range(3):
+        mends = [fail_second_reads(ram, (RESERVED >> 12) + page) for ram in bench.rams]
+        await bench.reset()
+        await ClockCycles(dut.clk_i, 10_000)
+        assert not int(dut.open_o.value), page
+        assert await bench.register(0x11C) == 8
+        assert not int(dut.busy_o.value)
+        await bench.stop()
+        assert bench.media[RESERVED:] == saved, page
+        for ram, mend in zip(bench.rams, mends, strict=True):
+            mend()
+            ram.errors = set()
+    await bench.reset()
+    await bench.until(dut.open_o)
+    await bench.rest()
+    bench.check()
+
+
 class Account:
     """A thread's objects, written together by transactions."""
 

@@ -55,7 +55,16 @@ module nearpm
   localparam int unsigned Bursts = (IdBits > 3) ? 8 : 1 << IdBits;
   localparam int unsigned BurstBytes = 512;
 
-  logic freeze, table_busy, take_busy, dispatch_busy, save_busy, peers_busy, regs_open, restored;
+  logic
+      freeze,
+      table_busy,
+      take_busy,
+      dispatch_busy,
+      save_busy,
+      peers_busy,
+      regs_open,
+      restored,
+      unread;
   logic [NumChannels-1:0] hook_busy;
   logic open_q;
 
@@ -184,6 +193,7 @@ module nearpm
     .freeze_o               (freeze),
     .busy_o                 (save_busy),
     .restored_o             (restored),
+    .unread_o               (unread),
     .number_o               (save_number),
     .context_o              (save_context),
     .entry_o                (save_entry),
@@ -459,7 +469,8 @@ module nearpm
   // ---------------------------------------------------------------- when it rests
 
   assign open_o = open_q;
-  assign busy_o = regs_open || take_busy || table_busy || dispatch_busy || save_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q;
+  // What could not be restored stands still until a reset.
+  assign busy_o = regs_open || (!unread && (take_busy || table_busy || dispatch_busy || save_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= 1'b0;
@@ -642,6 +653,7 @@ module nearpm
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
+    hwif_in.domain.unread.next = unread;
     hwif_in.device.own.we = restore_own && !number_written;
     hwif_in.device.own.next = restored_own;
     hwif_in.device.numbered.we = restore_own && !number_written;

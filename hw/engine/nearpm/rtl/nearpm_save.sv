@@ -34,6 +34,8 @@ module nearpm_save
   output logic                         busy_o,
   /// There was something to restore.
   output logic                         restored_o,
+  /// What was kept could not be read a second time. From a register.
+  output logic                         unread_o,
 
   /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
   output logic [CommandBits-1:0]       number_o,
@@ -96,7 +98,8 @@ module nearpm_save
     StHeaderRead,
     StAsk,         // a burst to restore
     StRead,
-    StSettle,      // of the CRC, between the passes
+    StSettle,      // of the CRC, behind each pass
+    StUnread,      // what has been restored is not what was checked: closed until a reset, and the range is as it was
     StMarkAddress,
     StMarkData,
     StMarkAnswer,
@@ -254,7 +257,7 @@ module nearpm_save
   assign header_ok = m_axi.r.resp == RespOkay && m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) &&
       m_axi.r.data[511:128] == '0;
   // A stop that leaves the range as it is.
-  assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle};
+  assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle, StUnread};
   assign taken = r_fire && state_q == StRead;
   assign step = gather || taken;
   assign rewind = (state_q == StHeaderRead) || (state_q == StSettle) || (state_q == StStop);
@@ -282,8 +285,8 @@ module nearpm_save
           StRead: if (r_fire && last_beat) state_q <= last_burst ? StSettle : StAsk;
           StSettle:
           if (wait_q == '1) begin
-            if (pass_q) state_q <= StMarkAddress;
-            else if (good_q && crc == wanted_q) state_q <= StAsk;
+            if (good_q && crc == wanted_q) state_q <= pass_q ? StMarkAddress : StAsk;
+            else if (pass_q) state_q <= StUnread;
             else begin
               state_q  <= StRun;
               freeze_q <= 1'b0;
@@ -349,7 +352,8 @@ module nearpm_save
   end
 
   assign freeze_o = freeze_q;
-  assign busy_o = state_q != StRun && state_q != StDone;
+  assign busy_o = !(state_q inside {StRun, StDone, StUnread});
+  assign unread_o = state_q == StUnread;
   assign saved_o = state_q == StDone && quiet_i;
 
   // ---------------------------------------------------------------- CRC of the lines
@@ -371,7 +375,8 @@ module nearpm_save
   always_ff @(posedge clk_i) begin
     if (valid_q) feed_data_q <= saves ? gathered : line_q;
     if (feed_q) effect_q <= of_line(feed_data_q);
-    if (state_q == StHeaderRead || state_q == StStop) crc_q <= '1;
+    if (state_q == StHeaderRead || state_q == StStop || (state_q == StSettle && wait_q == '1))
+      crc_q <= '1;
     else if (effect_valid_q) crc_q <= past_line(crc_q) ^ effect_q;
   end
   assign crc = ~crc_q;

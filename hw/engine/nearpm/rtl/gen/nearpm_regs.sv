@@ -656,6 +656,7 @@ module nearpm_regs (
             readback_data_var[0] = hwif_in.domain.restored.next;
             readback_data_var[1] = hwif_in.domain.open.next;
             readback_data_var[2] = hwif_in.domain.line_error.next;
+            readback_data_var[3] = hwif_in.domain.unread.next;
         end
         for(int i0=0; i0<16; i0++) begin
             if(rd_mux_addr == 10'h140 + (10)'(i0) * 10'h4) begin

@@ -100,9 +100,14 @@ package nearpm_regs_pkg;
     } nearpm_regs__domain__line_error__in_t;
 
     typedef struct {
+        logic next;
+    } nearpm_regs__domain__unread__in_t;
+
+    typedef struct {
         nearpm_regs__domain__restored__in_t restored;
         nearpm_regs__domain__open__in_t open;
         nearpm_regs__domain__line_error__in_t line_error;
+        nearpm_regs__domain__unread__in_t unread;
     } nearpm_regs__domain__in_t;
 
     typedef struct {
