@@ -6,6 +6,7 @@ use super::*;
 
 /// Offsets of registers that are about more than transactions.
 const WORKING: u64 = 0x10C;
+const DOMAIN: u64 = 0x11C;
 
 /// A device by itself, which has no number yet.
 fn alone_without_number() -> Devices {
@@ -276,4 +277,50 @@ fn registers_take_narrow_writes() {
     kit.rest(Time::us(1));
     assert_eq!(kit.get(0, register::SEEN), 9);
     assert_eq!(kit.get(0, WORKING) as u32, 0);
+}
+
+/// A store that waits for a command, which waits for an older store in another channel: when the power fails before that one is answered all of them are lost together. What is
+/// there can be written back.
+#[test]
+fn a_store_is_lost_with_the_command_that_it_waits_for() {
+    let _alone = alone();
+    for (busy, from) in [(1, 300), (8, 700)] {
+        let design = design("nearpm");
+        let domain = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+        let mut kit = Kit::of(&design);
+        let pool = Pool::new(1, 7, 1 << 20);
+        kit.fine(&pool.map());
+        kit.fine(&pool.open(0, 1));
+        kit.store(pool.media, &[1; 8192]);
+        kit.load(pool.media, 1);
+        for n in 0..busy {
+            kit.store(pool.media + 8192 * n, &[3; 512]);
+        }
+        kit.submit(&pool.undo(0, 4096, 64));
+        kit.store(pool.media + 4096, &[2; 64]);
+        common::rest(&mut kit.host, Time::ns(from));
+        let cuts = (0..50).map(|_| {
+            common::rest(&mut kit.host, Time::ns(8));
+            let cut = || {
+                let number = kit.host.device();
+                kit.host.system_mut().power_off(number);
+                common::rest(&mut kit.host, Time::us(20));
+                kit.host.system_mut().power_on(number);
+                kit.page = Kit::page_of(&design);
+                kit.fine(&pool.map());
+                let mut restored = [0; 4];
+                kit.host.read(Bar::Control, domain, &mut restored).unwrap();
+                let recover = kit.ends(&pool.command(Operation::Recover, 0));
+                let is = kit.load(pool.media + 4096, 64);
+                let recovered = u8::from(recover.result == 0);
+                vec![restored[0] & 1, recovered, is[0], is[63]]
+            };
+            Fork::start(cut).unwrap()
+        });
+        let cuts: Vec<_> = cuts.collect();
+        for (n, cut) in cuts.into_iter().enumerate() {
+            let answer = cut.answer().unwrap();
+            assert_eq!(answer, [1; 4], "cut {n}, {busy} stores");
+        }
+    }
 }
