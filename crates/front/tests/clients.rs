@@ -121,6 +121,42 @@ fn memcached_requests_are_answered() {
 }
 
 #[test]
+fn redis_queues_all_behind_multi() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    says(
+        &mut one,
+        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT ID\r\nCONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
+        &[
+            b"+OK\r\n",
+            &b"+QUEUED\r\n".repeat(12)[..],
+            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n-ERR DB index is out of range: allowed is 0\r\n",
+            b"+OK\r\n*0\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n",
+        ]
+        .concat(),
+    );
+    says(
+        &mut one,
+        b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
+        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+    );
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    for (wrong, told) in [
+        ("ECHO", "wrong number of arguments for 'ECHO' command"),
+        ("PING a b", "wrong number of arguments for 'PING' command"),
+        ("EXEC a", "wrong number of arguments for 'exec' command"),
+        ("NOTHING", "unknown command 'NOTHING'"),
+        ("DEBUG POWERCUT", "unknown command 'DEBUG'"),
+    ] {
+        says(
+            &mut one,
+            format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
+            format!("+OK\r\n+QUEUED\r\n-ERR {told}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
+        );
+    }
+}
+
+#[test]
 fn hostile_clients_get_an_error_and_block_nobody() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);
