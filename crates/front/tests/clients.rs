@@ -157,6 +157,40 @@ fn redis_queues_all_behind_multi() {
 }
 
 #[test]
+fn memcached_is_silent_where_no_reply_is_wanted() {
+    let server = server(Protocol::Memcached, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let mut large = b"set big 0 0 300000 noreply\r\n".to_vec();
+    large.extend([b'x'; 300_000]);
+    for quiet in [
+        &large[..],
+        b"set k 0 9 1 noreply\r\n1",
+        b"set k x 0 1 noreply\r\n1",
+        b"add k 0 0 1 noreply\r\na\r\nincr k 1 noreply",
+        b"append none 0 0 1 noreply\r\n1",
+        b"cas k 0 0 1 999 noreply\r\n1",
+        b"cas k 0 0 1 x noreply\r\n1",
+        b"incr k x noreply",
+        b"incr none 1 noreply",
+        b"delete none noreply",
+        b"delete k 0 noreply",
+        b"touch k 0 noreply",
+        b"flush_all 10 noreply",
+        b"verbosity 1 noreply",
+    ] {
+        says(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
+    }
+    // It is a key, too.
+    says(
+        &mut one,
+        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\ndelete noreply\r\n",
+        b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
+    );
+    one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
+    assert_eq!(rest(one), "");
+}
+
+#[test]
 fn hostile_clients_get_an_error_and_block_nobody() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);
