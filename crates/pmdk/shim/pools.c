@@ -291,6 +291,18 @@ static struct entry *place(const char *path, uint64_t bytes) {
     return free_entry;
 }
 
+/* A place for the new pool that is being opened, and its label in the file. False, and `errno`, if there can't be one. */
+static bool make_place(int file, const char *path, uint64_t bytes) {
+    struct entry *fresh = place(path, bytes);
+    if (fresh == NULL) return false;
+    struct label label = {.id = fresh->id};
+    memcpy(label.magic, LABEL, sizeof LABEL);
+    opening.window = pwrite(file, &label, sizeof label, 0) == sizeof label ? lock_place(fresh) : -1;
+    if (opening.window < 0) return fresh->id = 0, false;
+    opening.entry = fresh;
+    return true;
+}
+
 /* Where the contents of the file lie that is being opened; NULL if it is another file. False, and `errno`, if they can't be anywhere. */
 static bool redirected(int file, struct entry **entry) {
     struct stat is, wanted;
@@ -306,14 +318,11 @@ static bool redirected(int file, struct entry **entry) {
             opening.entry = old;
             opening.create = false;
         } else {
+            /* Until the file has its label and the place is locked, another thread takes the pool for one that is no more. */
             pthread_mutex_lock(&ns_locks.pools);
-            struct entry *fresh = place(path, (uint64_t)is.st_size);
+            bool made = make_place(file, path, (uint64_t)is.st_size);
             pthread_mutex_unlock(&ns_locks.pools);
-            if (fresh == NULL) return false;
-            memcpy(label.magic, LABEL, sizeof LABEL);
-            label.id = fresh->id;
-            if (pwrite(file, &label, sizeof label, 0) != sizeof label) return fresh->id = 0, false;
-            opening.entry = fresh;
+            if (!made) return false;
         }
     }
     if (opening.window < 0) opening.window = lock_place(opening.entry);
