@@ -210,6 +210,190 @@ def test_objects_of_another_pool(place, compiled, tmp_path):
     assert json.loads((place.folder / "report.json").read_text())["records"] == 0
 
 
+class Steps:
+    """Programs that do steps with pools, on a device and alone."""
+
+    def __init__(self, place: Place, program: Path, folder: Path) -> None:
+        self.place, self.program, self.folder = place, program, folder
+
+    def start(self, steps: str, alone: bool = False, **options) -> subprocess.Popen[str]:
+        variables = os.environ | {"PMEM_IS_PMEM_FORCE": "1"} if alone else self.place.environment(**options)
+        pipe = subprocess.PIPE
+        command = [self.program, self.folder, *steps.split()]
+        return subprocess.Popen(command, env=variables, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+    def told(self, steps: str, told: str = "", alone: bool = False, **options) -> list[str]:
+        """What they have said; `told` is what has to be in what else there is."""
+        process = self.start(steps, alone, **options)
+        out, err = process.communicate(timeout=60)
+        assert process.returncode == 0, (out, err)
+        assert (told in err) if told else err == ""
+        return out.splitlines()
+
+    def same(self, steps: str) -> list[str]:
+        """What they say on a device, which is what they say alone."""
+        bare = self.told(steps, alone=True)
+        self.clear()
+        assert self.told(steps) == bare
+        return bare
+
+    def clear(self) -> None:
+        for path in self.folder.iterdir():
+            path.unlink()
+
+
+@pytest.fixture
+def steps(place, compiled, tmp_path) -> Iterator[Steps]:
+    folder = tmp_path / "pools"
+    folder.mkdir()
+    steps = Steps(place, compiled("pools"), folder)
+    yield steps
+    # The device is full otherwise.
+    steps.clear()
+
+
+FULL = "the device has no room"
+SPACE = "No space left on device"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "create a set a 42 close a rename a b open b close b",
+        "create a set a 42 close a rename a b",
+        "create a set a 42 unlink a",
+        "create a set a 42 rename a b",
+    ],
+)
+def test_a_pool_keeps_its_place_as_long_as_it_is_there(steps, before):
+    """Renamed, or without a name while it is open; all places are asked for."""
+    name = "a" if "close" not in before else "b"
+    reopened = f"open {name}" if "close" in before else ""
+    lines = steps.told(f"{before} fill {reopened} get {name} set {name} 43 get {name} close {name}", told=FULL)
+    assert lines == [f"filled by 15: {SPACE}", f"{name}: 42 42", f"{name}: 43 43"]
+
+
+def test_places_of_files_that_can_not_be_looked_at(steps):
+    """They may be there; once they are known to be gone their places are free."""
+    steps.told("create a set a 42 close a")
+    away = steps.folder.with_name("away")
+    steps.folder.rename(away)
+    steps.folder.write_text("no folder")
+    another = Steps(steps.place, steps.program, away.with_name("another"))
+    another.folder.mkdir()
+    assert another.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    steps.folder.unlink()
+    away.rename(steps.folder)
+    assert steps.told("open a get a") == ["a: 42 42"]
+    steps.clear()
+    assert another.told("create b close b create c", told=FULL) == [f"c: {SPACE}"]
+    another.clear()
+
+
+def test_places_of_killed_processes_are_given_away(steps):
+    """The device has their pools mapped until it is told otherwise; others get these places under other numbers."""
+    assert steps.start("create a create b begin a 1 kill").wait(timeout=60) == -signal.SIGKILL
+    assert steps.told("fill", told=FULL) == [f"filled by 14: {SPACE}"]
+    steps.clear()
+    assert steps.told("large c set c 3 get c") == ["c: 3 3"]
+
+
+def test_files_of_pools_that_are_copied_or_moved(steps):
+    steps.told("create a set a 42 close a")
+    (steps.folder / "b").write_bytes((steps.folder / "a").read_bytes())
+    told = f"{steps.folder}/b: a copy of {steps.folder}/a, whose contents are on the device once"
+    assert steps.told("open b", told=told) == ["b: No such device or address"]
+    # As a move to another file system is.
+    (steps.folder / "a").unlink()
+    assert steps.told("open b get b close b fill open b get b", told=FULL)[::2] == ["b: 42 42", "b: 42 42"]
+    # One that was renamed, and has a copy in its old place.
+    (steps.folder / "b").rename(steps.folder / "c")
+    (steps.folder / "b").write_bytes((steps.folder / "c").read_bytes())
+    assert steps.told("open c get c") == ["c: 42 42"]
+    assert steps.told("open b", told="b: a copy of") == ["b: No such device or address"]
+
+
+def test_a_pool_is_opened_once_at_a_time(steps):
+    busy = "a: Resource temporarily unavailable"
+    once = "create a set a 5 open a check a set a 6 undo a 7 get a"
+    assert steps.same(f"{once} close a open a get a") == [
+        busy,
+        "check: -1",
+        "aborted: Operation canceled",
+        *["a: 6 6"] * 2,
+    ]
+    holder = steps.start("open a set a 8 stay set a 9 get a")
+    assert holder.stdout.readline() == "stays\n"
+    start = time.monotonic()
+    assert steps.told("open a") == [busy]
+    assert time.monotonic() - start < 5
+    assert holder.communicate("\n", timeout=60) == ("a: 9 9\n", "")
+
+
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+def test_losses_of_power_of_pools_that_are_opened_again(compiled, by):
+    """What follows the program's memory has no lock on it."""
+    steps = "create a set a 1 close a open a set a 2 close a"
+    program = [str(compiled("pools")), "{}", *steps.split()]
+    doc = pmdk_crash.run(program, f"{program[0]} {{}} open a get a", by, "sampled:12", engine="fast")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+def test_a_child_keeps_the_pools_of_a_parent_that_was_killed(steps):
+    child = steps.start("create a set a 5 unlink a orphan stay get a")
+    assert child.stdout.readline() == "stays\n"
+    assert steps.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    assert child.communicate("\n", timeout=60) == ("a: 5 5\n", "")
+    # Now nobody has it.
+    assert steps.told("create b close b") == []
+
+
+def test_pools_with_copies_on_write(steps):
+    """Nothing of what was done then is there afterwards, and the device keeps nothing of it."""
+    done = "undo a 50 get a set a 60 set a 61 set a 62 get a close a"
+    private = f"create a set a 42 close a private 1 open a {done} open a get a close a private 0"
+    lines = steps.same(f"{private} open a get a set a 43 get a close a open a get a")
+    assert [line for line in lines if line.startswith("a: ")] == [f"a: {n} {n}" for n in (42, 62, 42, 42, 43, 43)]
+    # Half a transaction of a process that was killed is none of what they begin with.
+    process = steps.start("open a begin a 99 kill")
+    assert process.communicate(timeout=60) == ("", "")
+    assert steps.told("private 1 open a get a set a 5 get a close a private 0 open a get a")[::2] == ["a: 43 43"] * 2
+
+
+REFUSED = "has no transactions in a pool that its parent has opened"
+
+
+def test_children_have_no_transactions_in_pools_of_their_parents(steps):
+    child = "sum a fork 6 set a 7 undo a 8 same a"
+    lines = steps.told(f"create a set a 1 {child} set a 2 undo a 3 {child} close a open a get a", told=REFUSED)
+    refused = ["aborted: Operation not supported"] * 2
+    assert lines == [*refused, "unchanged", "aborted: Operation canceled", *refused, "unchanged", "a: 2 2"]
+    # Of a transaction that has begun before it nothing is committed, nor undone.
+    for end in ("commit", "abort", "set c 6"):
+        words = f"fork {len(end.split())} {end}"
+        lines = steps.told(
+            f"create c set c 1 begin c 5 {words} commit get c close c unlink c", told="its parent has begun"
+        )
+        assert lines == ["the child ends: Aborted", "c: 5 5"]
+    # Pools of its own it has as long as its parent has none.
+    own = "open b set b 4 close b"
+    assert steps.same(f"create b set b 3 close b fork 7 {own} open b get b") == ["b: 4 4"]
+
+
+def test_kills_of_a_parent_whose_child_has_tried(steps):
+    program = "create a set a 1 fork 3 set a 2 set a 3 undo a 4"
+    steps.told(program, told=REFUSED)
+    counts = json.loads((steps.place.folder / "report.json").read_text())
+    seen = set()
+    for moment in range(counts["first_moment"], counts["moments"] + 1, 3):
+        steps.clear()
+        process = steps.start(program, kill=moment)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        seen.add(steps.told("open a get a")[0])
+    assert seen == {"a: 0 0", "a: 1 1", "a: 3 3"}
+
+
 def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
     pools = [f"btree:{tmp_path}/elsewhere"]
     alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}

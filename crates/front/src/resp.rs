@@ -117,7 +117,11 @@ fn check(words: &[Vec<u8>]) -> std::result::Result<Kind, String> {
         }
         (b"SET", n) => (Kind::Write, n >= 3, &words[1..n.min(2)]),
         (b"MSET", n) => (Kind::Write, n >= 3 && n % 2 == 1, &[]),
-        (b"DBSIZE", n) => (Kind::Read, n == 1, &[]),
+        (b"DBSIZE" | b"INFO", n) => (Kind::Read, n == 1 || name == b"INFO", &[]),
+        (b"PING", n) => (Kind::Read, n <= 2, &[]),
+        (b"ECHO" | b"SELECT", n) => (Kind::Read, n == 2, &[]),
+        (b"COMMAND" | b"CONFIG" | b"CLIENT", _) => (Kind::Read, true, &[]),
+        (b"FLUSHALL" | b"FLUSHDB", _) => (Kind::Write, true, &[]),
         _ => return Err(format!("unknown command '{shown}'")),
     };
     if !good {
@@ -137,10 +141,41 @@ fn check(words: &[Vec<u8>]) -> std::result::Result<Kind, String> {
     Ok(kind)
 }
 
-/// Does a command that was checked. An error undoes the transaction.
-fn apply(table: &mut Table<'_, '_>, words: &[Vec<u8>], out: &mut Vec<u8>) -> Result<()> {
+/// Does a command that was checked and needs no data; false: it is another one.
+fn apply_without_data(words: &[Vec<u8>], out: &mut Vec<u8>) -> bool {
+    match (&words[0].to_ascii_uppercase()[..], words.get(1)) {
+        (b"PING", None) => out.extend(b"+PONG\r\n"),
+        (b"PING" | b"ECHO", Some(word)) => bulk(out, Some(word)),
+        (b"SELECT", Some(word)) if word == b"0" => out.extend(b"+OK\r\n"),
+        (b"SELECT", _) => error(out, "DB index is out of range: allowed is 0"),
+        // What clients ask when they connect, and get on without.
+        (b"COMMAND" | b"CONFIG", _) => out.extend(b"*0\r\n"),
+        (b"CLIENT", _) => out.extend(b"+OK\r\n"),
+        _ => return false,
+    }
+    true
+}
+
+/// Does a command that was checked, in a transaction; `info` is what INFO tells. An error undoes the transaction.
+fn apply(
+    table: &mut Table<'_, '_>,
+    words: &[Vec<u8>],
+    info: &str,
+    out: &mut Vec<u8>,
+) -> Result<()> {
+    if apply_without_data(words, out) {
+        return short(out);
+    }
     let name = words[0].to_ascii_uppercase();
     match &name[..] {
+        b"INFO" => bulk(out, Some(info.as_bytes())),
+        // All of it at once: what a transaction's log has no room for is refused.
+        b"FLUSHALL" | b"FLUSHDB" => {
+            for key in table.keys()? {
+                table.remove(&key)?;
+            }
+            out.extend(b"+OK\r\n");
+        }
         b"GET" => bulk(out, table.get(&words[1])?.as_ref().map(|e| &e.value[..])),
         b"STRLEN" => {
             let bytes = table.get(&words[1])?.map_or(0, |e| e.value.len());
@@ -247,31 +282,26 @@ impl Resp {
         let name = words[0].to_ascii_uppercase();
         let only = words.len() == 1;
         match &name[..] {
-            b"PING" if only => out.extend(b"+PONG\r\n"),
-            b"PING" | b"ECHO" if words.len() == 2 => bulk(out, Some(&words[1])),
             b"QUIT" => {
                 out.extend(b"+OK\r\n");
                 return false;
             }
-            b"SELECT" if words.len() == 2 && words[1] == b"0" => out.extend(b"+OK\r\n"),
-            b"SELECT" => error(out, "DB index is out of range: allowed is 0"),
-            // What clients ask when they connect, and get on without.
-            b"COMMAND" | b"CONFIG" => out.extend(b"*0\r\n"),
-            b"CLIENT" => out.extend(b"+OK\r\n"),
-            b"INFO" => {
-                let text = format!(
-                    "# Server\r\nredis_version:7.0.0\r\nredis_mode:standalone\r\n# Nearside\r\nreport:{}\r\n",
-                    lock(store).report()
+            b"MULTI" | b"EXEC" | b"DISCARD" if !only => {
+                let name = String::from_utf8_lossy(&name).to_lowercase();
+                error(
+                    out,
+                    &format!("wrong number of arguments for '{name}' command"),
                 );
-                bulk(out, Some(text.as_bytes()));
+                self.fail();
             }
-            b"MULTI" if only && self.queue.is_none() => {
+            b"MULTI" if self.queue.is_none() => {
                 self.queue = Some(Vec::new());
                 self.failed = false;
                 out.extend(b"+OK\r\n");
             }
             b"MULTI" => error(out, "MULTI calls can not be nested"),
             b"DISCARD" if self.queue.take().is_some() => out.extend(b"+OK\r\n"),
+            b"DISCARD" => error(out, "DISCARD without MULTI"),
             b"EXEC" => match self.queue.take() {
                 None => error(out, "EXEC without MULTI"),
                 Some(_) if self.failed => {
@@ -280,6 +310,8 @@ impl Resp {
                 Some(queue) => return run(&queue, true, store, out),
             },
             _ if self.queue.is_some() => self.enqueue(words, out),
+            _ if check(&words).is_ok() && apply_without_data(&words, out) => {}
+            b"INFO" => bulk(out, Some(info(&lock(store)).as_bytes())),
             b"FLUSHALL" | b"FLUSHDB" => {
                 let done = lock(store).flush().map(|()| b"+OK\r\n".to_vec());
                 return answer(done, out);
@@ -322,10 +354,23 @@ impl Resp {
             ),
             Err(text) => error(out, &text),
         }
-        // Nothing of it will be done, so nothing of it is kept.
-        queue.clear();
-        self.failed = true;
+        self.fail();
     }
+
+    /// Nothing of a transaction will be done, so nothing of it is kept.
+    fn fail(&mut self) {
+        if let Some(queue) = &mut self.queue {
+            queue.clear();
+            self.failed = true;
+        }
+    }
+}
+
+fn info(store: &Store) -> String {
+    format!(
+        "# Server\r\nredis_version:7.0.0\r\nredis_mode:standalone\r\n# Nearside\r\nreport:{}\r\n",
+        store.report()
+    )
 }
 
 /// Runs commands as one transaction. False: the power has failed.
@@ -341,13 +386,15 @@ fn run(queue: &[Words], array: bool, store: &Mutex<Store>, out: &mut Vec<u8>) ->
             }
         }
     }
-    let result = lock(store).run(kind, |table| {
+    let mut store = lock(store);
+    let info = info(&store);
+    let result = store.run(kind, |table| {
         let mut reply = Vec::new();
         if array {
             reply.extend(format!("*{}\r\n", queue.len()).bytes());
         }
         for words in queue {
-            apply(table, words, &mut reply)?;
+            apply(table, words, &info, &mut reply)?;
         }
         Ok(reply)
     });

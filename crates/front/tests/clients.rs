@@ -121,6 +121,76 @@ fn memcached_requests_are_answered() {
 }
 
 #[test]
+fn redis_queues_all_behind_multi() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    says(
+        &mut one,
+        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT ID\r\nCONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
+        &[
+            b"+OK\r\n",
+            &b"+QUEUED\r\n".repeat(12)[..],
+            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n-ERR DB index is out of range: allowed is 0\r\n",
+            b"+OK\r\n*0\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n",
+        ]
+        .concat(),
+    );
+    says(
+        &mut one,
+        b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
+        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+    );
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    for (wrong, told) in [
+        ("ECHO", "wrong number of arguments for 'ECHO' command"),
+        ("PING a b", "wrong number of arguments for 'PING' command"),
+        ("EXEC a", "wrong number of arguments for 'exec' command"),
+        ("NOTHING", "unknown command 'NOTHING'"),
+        ("DEBUG POWERCUT", "unknown command 'DEBUG'"),
+    ] {
+        says(
+            &mut one,
+            format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
+            format!("+OK\r\n+QUEUED\r\n-ERR {told}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
+        );
+    }
+}
+
+#[test]
+fn memcached_is_silent_where_no_reply_is_wanted() {
+    let server = server(Protocol::Memcached, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let mut large = b"set big 0 0 300000 noreply\r\n".to_vec();
+    large.extend([b'x'; 300_000]);
+    for quiet in [
+        &large[..],
+        b"set k 0 9 1 noreply\r\n1",
+        b"set k x 0 1 noreply\r\n1",
+        b"add k 0 0 1 noreply\r\na\r\nincr k 1 noreply",
+        b"append none 0 0 1 noreply\r\n1",
+        b"cas k 0 0 1 999 noreply\r\n1",
+        b"cas k 0 0 1 x noreply\r\n1",
+        b"incr k x noreply",
+        b"incr none 1 noreply",
+        b"delete none noreply",
+        b"delete k 0 noreply",
+        b"touch k 0 noreply",
+        b"flush_all 10 noreply",
+        b"verbosity 1 noreply",
+    ] {
+        says(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
+    }
+    // It is a key, too.
+    says(
+        &mut one,
+        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\ndelete noreply\r\n",
+        b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
+    );
+    one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
+    assert_eq!(rest(one), "");
+}
+
+#[test]
 fn hostile_clients_get_an_error_and_block_nobody() {
     for protocol in [Protocol::Redis, Protocol::Memcached] {
         let server = server(protocol, Mechanism::Undo, false, None);

@@ -15,6 +15,7 @@
 #include "abi.h"
 #include "device.h"
 #include "nearpm_numbers.h"
+#include "pools.h"
 #include "process.h"
 
 enum { MOST_MAPPINGS = 64, MOST_FILES = 32 };
@@ -117,8 +118,12 @@ static struct file *file_of(int descriptor) {
         if (files[n].device == is.st_dev && files[n].inode == is.st_ino) return &files[n];
     if (file_count == MOST_FILES || is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
-    made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
-    made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+    /* Opened anew where that may be: the program's own may have a lock, which would stay when the program has closed and unmapped it. */
+    char path[32];
+    snprintf(path, sizeof path, "/proc/self/fd/%d", descriptor);
+    made.descriptor = open(path, O_RDWR | O_CLOEXEC);
+    if (made.descriptor < 0) made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+    made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.descriptor, 0);
     if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
     made.durable = room(made.bytes);
     made.newest = room((made.bytes / NEARPM_LINE + 1) * sizeof *made.newest);
@@ -330,6 +335,12 @@ static void leave_what_is_durable(pid_t program) {
         fprintf(file, "{\"lines_lost\": %llu, \"lines_left\": %llu}\n", (unsigned long long)lost, (unsigned long long)left);
         fclose(file);
     }
+    /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */
+    for (int n = 0; n < MOST_MAPPINGS; n++)
+        if (mappings[n].start != NULL) ns_munmap((void *)(uintptr_t)mappings[n].start, mappings[n].bytes);
+    for (int n = 0; n < file_count; n++) ns_munmap(files[n].memory, files[n].bytes);
+    ns_pools_release();
+    syscall(SYS_close_range, 0, ~0u, 0);
     kill(program, SIGKILL);
 }
 

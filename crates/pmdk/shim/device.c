@@ -212,8 +212,9 @@ static const char *attach(const char *socket_path) {
     return NULL;
 }
 
+static bool tried;
+
 const struct device *ns_device(void) {
-    static bool tried;
     pthread_mutex_lock(&ns_locks.device);
     const char *path = getenv("NEARSIDE_PMDK");
     if (!tried && path != NULL) {
@@ -223,6 +224,20 @@ const struct device *ns_device(void) {
     tried = true;
     pthread_mutex_unlock(&ns_locks.device);
     return device.window == NULL ? NULL : &device;
+}
+
+void ns_device_leave(void) {
+    pthread_mutex_lock(&ns_locks.device);
+    if (device.window != NULL) {
+        ns_munmap(device.window, device.bytes);
+        close(device.file);
+        close(connection);
+        device = (struct device){.file = -1};
+        connection = -1;
+        page = 0;
+        tried = false;
+    }
+    pthread_mutex_unlock(&ns_locks.device);
 }
 
 /* Through the first line of the page: one command at a time. */

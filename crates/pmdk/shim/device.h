@@ -21,6 +21,9 @@ struct device {
 /* The device behind NEARSIDE_PMDK, attached to at the first call; NULL if that can't be, which is told once. */
 const struct device *ns_device(void);
 
+/* This process has no device any more; it attaches to it anew when it needs it. */
+void ns_device_leave(void);
+
 /* Gives a command, and waits for its end: the bits of its return value, or -1 if the device is gone. `value` may be NULL. */
 int64_t ns_command(const struct command *command, uint64_t *value);
 

@@ -26,13 +26,28 @@ struct pool {
     uint64_t place;
     /* The engine's number of it. */
     uint8_t number;
+    /* It is libpmemobj's alone, as it is mapped privately. */
+    bool alone;
+    /* Which process has opened it: its children have it, too. */
+    pid_t process;
+    /* A page of its file: as long as that is mapped, libpmemobj's lock on the file lasts. */
+    void *file_lock;
     /* The generation of each log, in the pool itself: its next value becomes true with the transaction. */
     uint64_t *generations;
     struct log logs[NEARPM_THREADS];
 };
 
-/* The pool of a handle, if it is on the device. */
+/* The pool of a handle, if its transactions' logs are on the device. */
 struct pool *ns_pool(PMEMobjpool *pop);
+
+/* Whether a parent of this process has opened it. */
+bool ns_pool_inherited(const struct pool *pool);
+
+/* A child's end of what holds the locks on its parent's pools, but for their mappings. */
+void ns_pools_release(void);
+
+/* A process that has no pool open leaves the device, so that its child may have it. */
+void ns_pools_before_fork(void);
 
 /* A log that nobody has, which is empty; -1 if there is none. */
 int ns_pool_take_log(struct pool *pool);

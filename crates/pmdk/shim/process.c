@@ -8,6 +8,7 @@
 
 #include "device.h"
 #include "memory.h"
+#include "pools.h"
 
 struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
@@ -44,6 +45,8 @@ void ns_follow(void) {
 static void in_child(void) {
     pthread_mutex_t *locks[] = {&ns_locks.pools, &ns_locks.crash, &ns_locks.memory, &ns_locks.device};
     for (size_t n = 0; n < sizeof locks / sizeof *locks; n++) pthread_mutex_init(locks[n], NULL);
+    /* The device is its parent's: it learns of that one's end although the child goes on. */
+    ns_device_leave();
     if (!followed) return;
     followed = false;
     ns_memory_forget();
@@ -52,5 +55,5 @@ static void in_child(void) {
 }
 
 __attribute__((constructor)) static void configure(void) {
-    pthread_atfork(NULL, NULL, in_child);
+    pthread_atfork(ns_pools_before_fork, NULL, in_child);
 }

@@ -67,6 +67,13 @@ static void prepare(void) {
     pthread_key_create(&at_end, thread_ends);
 }
 
+/* A transaction in which the program has forked is its parent's. To end it in the child, too, would change what both have. */
+static void must_be_ours(const struct transaction *tx) {
+    if (tx->pool == NULL || !ns_pool_inherited(tx->pool)) return;
+    ns_tell("process %d goes on with a transaction that its parent has begun: it is ended", (int)getpid());
+    abort();
+}
+
 static struct command command(const struct transaction *tx, uint8_t operation) {
     return (struct command){.operation = operation, .pool = tx->pool->number, .thread = (uint8_t)tx->log};
 }
@@ -117,6 +124,7 @@ static void aborted(struct transaction *tx) {
 /* libpmemobj calls it for the outermost transaction: before its commit, and when it has got to another stage. */
 static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument) {
     struct transaction *tx = argument;
+    must_be_ours(tx);
     ns_moment();
     if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) committed(tx);
     if (tx->pool != NULL && stage == TX_STAGE_ONABORT) aborted(tx);
@@ -142,8 +150,12 @@ static void set_callback(struct transaction *tx, pmemobj_tx_callback callback, v
 EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
     struct transaction *tx = &now;
     bool outermost = REAL(pmemobj_tx_stage)() == TX_STAGE_NONE;
+    bool inherited = false;
+    if (!outermost) must_be_ours(tx);
     if (outermost) {
         tx->pool = ns_pool(pop);
+        inherited = tx->pool != NULL && ns_pool_inherited(tx->pool);
+        if (inherited) tx->pool = NULL;
         tx->has_log = false;
         tx->callback = NULL;
         ns_ranges_clear(&tx->covered);
@@ -157,6 +169,10 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
     }
     /* libpmemobj has the same callback for a transaction and those within it. */
     int error = REAL(pmemobj_tx_begin)(pop, env, TX_PARAM_CB, on_stage, tx, TX_PARAM_NONE);
+    if (inherited && error == 0) {
+        ns_tell("process %d has no transactions in a pool that its parent has opened", (int)getpid());
+        error = ENOTSUP;
+    }
     va_list parameters;
     va_start(parameters, env);
     for (;;) {
@@ -176,8 +192,14 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
     return error;
 }
 
+EXPORT void pmemobj_tx_abort(int error) {
+    must_be_ours(&now);
+    REAL(pmemobj_tx_abort)(error);
+}
+
 /* The transaction that runs on the device, if it is at work. */
 static struct transaction *working(void) {
+    must_be_ours(&now);
     return now.pool != NULL && REAL(pmemobj_tx_stage)() == TX_STAGE_WORK ? &now : NULL;
 }
 
