@@ -60,18 +60,7 @@ fn each_reads_the_end_of_its_own_command() {
     let bench = platform.bench().unwrap();
     let engine = &bench.engine;
     let base = 1 << 44;
-    let own = |operation| Command {
-        operation,
-        pool: 3,
-        thread: 0,
-        process: 7,
-        address: 0,
-        bytes: 0,
-        target: 0,
-        transaction: 0,
-        value: 0,
-        extra: 0,
-    };
+    let own = |operation| Command::new(operation, 7, 3, 0);
     let map = Command {
         address: base,
         bytes: 4 << 20,

@@ -48,6 +48,19 @@ impl Devices {
     }
 
     fn with(count: usize, peers: bool) -> Devices {
+        let mut devices = Devices::bare(count, peers);
+        devices.set_up();
+        for device in devices.each() {
+            for log in 0..LOGS {
+                let open = devices.pool.open(log, 1);
+                devices.fine(device, &open);
+            }
+        }
+        devices
+    }
+
+    /// They have neither numbers nor pools.
+    fn bare(count: usize, peers: bool) -> Devices {
         let design = design("nearpm");
         let factory = common::factory(&design);
         let mut system = System::new(&HostConfig::default()).unwrap();
@@ -62,21 +75,13 @@ impl Devices {
             system.add_device(device, &link, &windows).unwrap();
         }
         let costs = design::Cpu::default().costs();
-        let mut devices = Devices {
+        Devices {
             host: SimHost::new(system, 0, costs, 0),
             pages: vec![Kit::page_of(&design); count],
             registers: design.engines(&root()).unwrap()[0].offset,
             pool: Pool::new(1, 7, 1 << 20),
             peers,
-        };
-        devices.set_up();
-        for device in devices.each() {
-            for log in 0..LOGS {
-                let open = devices.pool.open(log, 1);
-                devices.fine(device, &open);
-            }
         }
-        devices
     }
 
     fn each(&self) -> std::ops::Range<usize> {

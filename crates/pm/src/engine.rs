@@ -441,18 +441,7 @@ mod tests {
         let written = |number: u64, sent: Time, awaited: bool| {
             Line::Busy(Written {
                 number,
-                command: Command {
-                    operation: Operation::Sync,
-                    pool: 0,
-                    thread: 0,
-                    process: 0,
-                    address: 0,
-                    bytes: 0,
-                    target: 0,
-                    transaction: 0,
-                    value: 0,
-                    extra: 0,
-                },
+                command: Command::new(Operation::Sync, 0, 0, 0),
                 sent,
                 awaited,
             })

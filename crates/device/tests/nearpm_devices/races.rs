@@ -1,34 +1,8 @@
 //! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit, a pool's number and its former process.
 
-use sim::HostConfig;
+use spec::regs::nearpm::{DOMAIN, WORKING};
 
 use super::*;
-
-/// Offsets of registers that are about more than transactions.
-const WORKING: u64 = 0x10C;
-const DOMAIN: u64 = 0x11C;
-
-/// A device by itself, which has no number yet.
-fn alone_without_number() -> Devices {
-    let design = design("nearpm");
-    let factory = common::factory(&design);
-    let mut system = System::new(&HostConfig::default()).unwrap();
-    let windows = [
-        (Bar::Nvme, 64 << 10),
-        (Bar::Pm, design.window_bytes()),
-        (Bar::Control, 1 << 20),
-    ];
-    let device = common::device(&factory, &design);
-    let link = LinkConfig::default();
-    system.add_device(device, &link, &windows).unwrap();
-    Devices {
-        host: SimHost::new(system, 0, design::Cpu::default().costs(), 0),
-        pages: vec![Kit::page_of(&design)],
-        registers: design.engines(&root()).unwrap()[0].offset,
-        pool: Pool::new(1, 7, 1 << 20),
-        peers: false,
-    }
-}
 
 /// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to know of it.
 #[test]
@@ -207,7 +181,7 @@ fn a_commit_of_the_former_process_completes_nothing() {
 /// The same with a command of the former process that fails: the log of the new one stays open.
 #[test]
 fn an_error_of_the_former_process_closes_nothing() {
-    let mut kit = alone_without_number();
+    let mut kit = Devices::bare(1, false);
     let old = kit.pool;
     kit.fine(0, &old.map());
     kit.fine(0, &old.open(0, 1));
@@ -235,7 +209,7 @@ fn an_error_of_the_former_process_closes_nothing() {
 #[test]
 fn a_number_that_is_given_early_stays() {
     for before in [None, Some(1), Some(2)] {
-        let mut kit = alone_without_number();
+        let mut kit = Devices::bare(1, false);
         if let Some(number) = before {
             kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | number);
         }
@@ -263,7 +237,7 @@ fn a_number_that_is_given_early_stays() {
 /// Registers take bytes as they take words, and tell of what is at rest.
 #[test]
 fn registers_take_narrow_writes() {
-    let mut kit = alone_without_number();
+    let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
     let write = |kit: &mut Devices, register: u64, data: &[u8]| {
         let at = kit.registers + register;

@@ -454,9 +454,8 @@ async def cuts(dut):
     assert longest < 1250
 
 
-@cocotb.test()
-async def early_stop(dut):
-    """A stop before the restore is complete leaves the range as it is."""
+async def stopped(dut):
+    """A device whose power has failed in the middle of a program, and what it has saved."""
     bench = Bench(dut, latency=40)
     await bench.start()
     program = Program(bench)
@@ -467,6 +466,13 @@ async def early_stop(dut):
     await bench.stop()
     saved = bytes(bench.media[RESERVED:])
     assert saved[:8] == b"NPMSAVE\x01"
+    return bench, saved
+
+
+@cocotb.test()
+async def early_stop(dut):
+    """A stop before the restore is complete leaves the range as it is."""
+    bench, saved = await stopped(dut)
     same = 0
     for n in range(20):
         await bench.reset()
@@ -508,16 +514,7 @@ def fail_second_reads(ram, page):
 @cocotb.test()
 async def second_reading(dut):
     """Errors of the memory in restoring what was checked: it stays closed, and the next reset restores all of it."""
-    bench = Bench(dut, latency=40)
-    await bench.start()
-    program = Program(bench)
-    await program.start()
-    for _ in range(40):
-        await program.step()
-    await bench.answers()
-    await bench.stop()
-    saved = bytes(bench.media[RESERVED:])
-    assert saved[:8] == b"NPMSAVE\x01"
+    bench, saved = await stopped(dut)
     for page in range(3):
         mends = [fail_second_reads(ram, (RESERVED >> 12) + page) for ram in bench.rams]
         await bench.reset()
