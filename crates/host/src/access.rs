@@ -2,7 +2,7 @@
 
 use crate::flight::{begin, finish, settle, start, Step};
 use crate::flush::{post, send_buffer, send_buffers};
-use crate::mapping::{Mapping, Part};
+use crate::mapping::{Line, Mapping, Part};
 use crate::watch::Event;
 use crate::wc::{mask, Place};
 use crate::{Error, Kind, Result, Turn, Wake};
@@ -63,6 +63,7 @@ fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Res
         }
         Kind::WriteBack => loop {
             send_buffers(turn, cpu, Some(&part.line))?;
+            until_left(turn, &part.line)?;
             let machine = turn.machine();
             let hit = machine.time(cpu) + machine.costs.hit;
             if let Some(entry) = machine.cache.get(&part.line) {
@@ -83,6 +84,16 @@ fn issue_part<T: Turn>(turn: &mut T, cpu: usize, kind: Kind, part: &Part) -> Res
     }
     turn.machine().issued(cpu);
     Ok(ticket)
+}
+
+/// Waits while a line is on its way to the cache that a `clflushopt` has told to leave: what comes behind that needs another load.
+fn until_left<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+    while let Some(flight) = turn.machine().filling(line).filter(|f| f.after.leaves) {
+        let tag = flight.tag;
+        turn.pass(Wake::Loads(vec![tag]))?;
+        settle(turn)?;
+    }
+    Ok(())
 }
 
 /// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds, or programs
@@ -135,6 +146,7 @@ pub(crate) fn prefetch<T: Turn>(
     for part in mapping.parts_in(&turn.machine().system, offset, 1)? {
         begin(turn, cpu)?;
         loop {
+            until_left(turn, &part.line)?;
             let machine = turn.machine();
             let here = machine.cache.contains(&part.line) || machine.filling(&part.line).is_some();
             if here || mapping.kind != Kind::WriteBack {
@@ -247,6 +259,7 @@ fn cached<T: Turn>(turn: &mut T, cpu: usize, part: &Part, data: &[u8]) -> Result
     });
     loop {
         send_buffers(turn, cpu, Some(&part.line))?;
+        until_left(turn, &part.line)?;
         let machine = turn.machine();
         if let Some(entry) = machine.cache.get(&part.line) {
             entry.data[part.start..part.start + part.len].copy_from_slice(data);

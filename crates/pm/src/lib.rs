@@ -7,6 +7,7 @@
 pub mod btree;
 mod config;
 mod devices;
+mod edges;
 mod engine;
 mod error;
 mod header;
@@ -17,6 +18,7 @@ mod mechanism;
 mod memory;
 mod pool;
 mod ranges;
+mod recovery;
 pub mod session;
 mod several;
 mod switches;

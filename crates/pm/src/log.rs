@@ -1,18 +1,20 @@
 //! A thread's log: written by the CPU or by the engine, in the same format, so that either is recovered by the same code.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::Arc;
 
 use host::{Cpu, Pending};
-use sim::Time;
 use spec::nearpm::{
     next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, Kind,
-    Operation, State, FIRST_RECORD, LINE, MAX_BYTES, SEQUENCE_BITS,
+    Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
 };
 
 use crate::devices::{bits, Devices};
+use crate::edges;
 use crate::memory::{self, Memory};
 use crate::ranges::Ranges;
+use crate::recovery::{is_pending, until_empty, PATIENCE};
 use crate::{Engine, Error, Result, Submitted, Synchronise};
 
 /// Where a process has the start of the PM window.
@@ -20,14 +22,6 @@ const WINDOW: u64 = 0x1000_0000_0000;
 
 /// Most bytes of a redo record that the CPU applies where the engine could: about what two commands take, in lines.
 const SMALL: u64 = 256;
-
-/// How long a CPU pauses between two looks at a log that waits for other devices, and the longest that it waits.
-const PAUSE: Time = Time::ns(100);
-/// Generations and transactions are below this, so that they can rise for as long as a pool is in use.
-const LAST: u64 = 1 << 62;
-/// And transactions of several devices, which have fewer bits, below this one.
-pub(crate) const LAST_SEQUENCE: u64 = 1 << (SEQUENCE_BITS - 1);
-const PATIENCE: Time = Time::ms(100);
 
 /// The virtual address of a place in the window.
 pub(crate) fn address(place: u64) -> u64 {
@@ -221,7 +215,7 @@ impl Log {
             let place = self.place(turn);
             for (index, part) in self.parts[turn].iter_mut().enumerate() {
                 if part.pending && part.asked.is_none() {
-                    part.asked = Some(m.on(index, |m| m.ask_line(place))?);
+                    part.asked = Some(m.on(index, |m| m.ask(place, LINE))?);
                 }
             }
         }
@@ -444,21 +438,7 @@ impl Log {
             return Ok(());
         }
         if let Some(offload) = self.offload.clone() {
-            // The cache must have none of what the engine changes.
-            for range in dirty.iter() {
-                m.drop_lines(range)?;
-            }
-            m.order()?;
-            for index in bits(kept) {
-                self.command(m, index, Operation::Abort, |_, command| {
-                    if offload.engines.len() > 1 {
-                        // A descriptor of several devices names what was committed.
-                        command.transaction = 0;
-                    }
-                })?;
-                self.part(index).empty(false);
-            }
-            return Ok(());
+            return self.abort_offloaded(m, &offload, kept, dirty);
         }
         // Redo records hold what has not come to be.
         let made = self.part(0).made.clone();
@@ -470,6 +450,57 @@ impl Log {
         }
         m.fence()?;
         self.describe_empty(m)
+    }
+
+    /// The engine writes old bytes back, behind the cache. Lines that a record has a part of only may be in use by other threads: the CPU
+    /// writes these first, so that the cache has what the engine writes. The others must leave the cache, and once more behind the command,
+    /// as others may fetch them before the engine has it.
+    fn abort_offloaded(
+        &mut self,
+        m: &mut Memory,
+        offload: &Offload,
+        kept: u64,
+        dirty: &Ranges,
+    ) -> Result<()> {
+        let mut shared = BTreeSet::new();
+        for index in bits(kept) {
+            shared.extend(self.write_edges_back(m, index)?);
+        }
+        let whole: Vec<u64> = dirty
+            .iter()
+            .flat_map(memory::lines)
+            .filter(|line| !shared.contains(&offload.devices.place(*line)))
+            .collect();
+        let drop_whole = |m: &mut Memory| {
+            let mut lines = whole.iter();
+            lines.try_for_each(|line| m.drop_lines(*line..*line + LINE))
+        };
+        drop_whole(m)?;
+        m.order()?;
+        for index in bits(kept) {
+            self.command(m, index, Operation::Abort, |_, command| {
+                if offload.engines.len() > 1 {
+                    // A descriptor of several devices names what was committed.
+                    command.transaction = 0;
+                }
+            })?;
+            self.part(index).empty(false);
+        }
+        m.order()?;
+        drop_whole(m)
+    }
+
+    /// Writes back what a device's records have of lines that they don't have whole. Returns where these lines are.
+    fn write_edges_back(&mut self, m: &mut Memory, index: usize) -> Result<Vec<(usize, u64)>> {
+        let place = self.place(self.turn);
+        let part = self.part(index);
+        let generation = part.generation;
+        let old = part.made.iter().rev().filter(|made| made.old);
+        let records: Vec<_> = old
+            .map(|made| (place + made.at, made.object..made.object + made.bytes))
+            .collect();
+        let lines = m.on(index, |m| edges::write_back(m, generation, &records))?;
+        Ok(lines.into_iter().map(|line| (index, line)).collect())
     }
 
     /// The new bytes get to their places, all or none of them, together with what was stored in `dirty`.
@@ -556,19 +587,31 @@ impl Log {
         for index in bits(kept) {
             self.command(m, index, Operation::CommitRedo, |_, _| ())?;
         }
-        // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine.
+        // A small record is applied by the CPU, in order behind the commit, which leaves the lines in the cache; a large one by the engine,
+        // but for the lines that it has a part of: other threads may be using these.
         let (small, large): (Vec<_>, Vec<_>) =
             news.iter().partition(|(_, made, ..)| made.bytes <= SMALL);
         for (_, made, at, data) in &small {
             m.write(*at, data)?;
             m.flush(*at..at + made.bytes)?;
         }
-        for (_, made, at, _) in &large {
-            m.drop_lines(*at..at + made.bytes)?;
+        let mut whole = Vec::new();
+        for (_, _, at, data) in &large {
+            let range = *at..at + data.len() as u64;
+            for edge in edges::of(&range) {
+                let part = (edge.start - at) as usize..(edge.end - at) as usize;
+                m.write(edge.start, &data[part])?;
+                m.flush(edge)?;
+            }
+            whole.push(edges::whole(&range));
         }
-        if !small.is_empty() {
-            m.order()?;
-        }
+        let drop_whole = |m: &mut Memory| {
+            whole
+                .iter()
+                .try_for_each(|range| m.drop_lines(range.clone()))
+        };
+        drop_whole(m)?;
+        m.order()?;
         for (index, made, ..) in &large {
             self.command(m, *index, Operation::Apply, |offload, command| {
                 command.value = made.at;
@@ -580,6 +623,8 @@ impl Log {
             self.command(m, index, Operation::Delete, |_, _| ())?;
         }
         m.fence_commands(kept)?;
+        // Others may have fetched them before the engine had the commands.
+        drop_whole(m)?;
         bits(kept).for_each(|index| self.part(index).empty(false));
         Ok(())
     }
@@ -677,191 +722,4 @@ fn until_ended(m: &Memory, commands: &[(&Arc<Engine>, Submitted)]) -> Result<()>
         }
     }
     Ok(())
-}
-
-fn is_pending(descriptor: &Option<Descriptor>) -> bool {
-    descriptor.is_some_and(|descriptor| matches!(descriptor.state, State::Pending(_)))
-}
-
-/// Waits until a log does not wait for other devices.
-pub(crate) fn until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> {
-    let limit = m.cpu.now() + PATIENCE;
-    while is_pending(&Some(descriptor(m, place, thread)?)) {
-        if m.cpu.now() > limit {
-            let text = format!(
-                "log {thread}: other devices have not completed its transaction within {PATIENCE}"
-            );
-            return Err(Error::Invalid(text));
-        }
-        m.cpu.sleep_until(m.cpu.now() + PAUSE)?;
-    }
-    Ok(())
-}
-
-/// The descriptor of a log.
-pub(crate) fn descriptor(m: &Memory, place: u64, thread: u8) -> Result<Descriptor> {
-    let corrupt =
-        |what: &str| Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"));
-    let descriptor = Descriptor::from_line(&m.line_direct(place)?)
-        .ok_or_else(|| corrupt("its first line is no descriptor"))?;
-    match descriptor.generation.max(descriptor.transaction) < LAST {
-        true => Ok(descriptor),
-        false => Err(corrupt(
-            "its generation or transaction is one that no pool comes to",
-        )),
-    }
-}
-
-/// A record that was found.
-struct Found {
-    header: Header,
-    payload: Vec<u8>,
-}
-
-/// The record at an offset of a log, if it is the one that follows.
-fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Result<Option<Found>> {
-    if at + LINE > bytes {
-        return Ok(None);
-    }
-    let Some(header) = Header::from_line(&m.line_direct(place + at)?) else {
-        return Ok(None);
-    };
-    let follows = header.generation == expected.generation
-        && header.number == expected.number
-        && header.previous == expected.previous
-        && header.thread == expected.thread
-        && u64::from(header.bytes) <= MAX_BYTES
-        && next_record(at, header.bytes.into()) <= bytes;
-    if !follows {
-        return Ok(None);
-    }
-    let mut payload = vec![0; padded(header.bytes.into()) as usize];
-    m.read_direct(place + at + LINE, &mut payload)?;
-    let whole = crc32c::crc32c(&payload) == header.payload_crc;
-    payload.truncate(header.bytes as usize);
-    Ok(whole.then_some(Found { header, payload }))
-}
-
-/// Whether a log has anything to be recovered.
-pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result<bool> {
-    let descriptor = descriptor(m, place, thread)?;
-    Ok(
-        descriptor.state == State::Open
-            && scan(m, place, bytes, thread, &descriptor, 1)?.is_empty(),
-    )
-}
-
-/// The valid records of a log, from the oldest on, at most so many.
-fn scan(
-    m: &Memory,
-    place: u64,
-    bytes: u64,
-    thread: u8,
-    descriptor: &Descriptor,
-    most: usize,
-) -> Result<Vec<Found>> {
-    let mut expected = Header {
-        kind: Kind::Undo,
-        pool: 0,
-        thread,
-        generation: descriptor.generation,
-        object: 0,
-        bytes: 0,
-        number: 0,
-        previous: 0,
-        transaction: 0,
-        payload_crc: 0,
-    };
-    let mut at = FIRST_RECORD;
-    let mut all = Vec::new();
-    while all.len() < most {
-        let Some(found) = record(m, place, bytes, at, &expected)? else {
-            break;
-        };
-        expected.previous = at;
-        expected.number += 1;
-        at = next_record(at, found.header.bytes.into());
-        all.push(found);
-    }
-    Ok(all)
-}
-
-/// What is to become of a log's records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// What its descriptor says.
-    Own,
-    /// Old bytes are written back though the log is pending: not all devices are complete.
-    Back,
-    /// Nothing, though it is pending: they are.
-    Void,
-}
-
-/// Brings a log to the end of its transaction, or to its start; returns its generation from then on. Nothing else uses the pool.
-pub(crate) fn recover(
-    m: &mut Memory,
-    place: u64,
-    bytes: u64,
-    thread: u8,
-    objects: Range<u64>,
-    verdict: Verdict,
-) -> Result<u64> {
-    let descriptor = descriptor(m, place, thread)?;
-    let corrupt =
-        |text: String| Error::Corrupt(format!("the log of thread {thread} is damaged: {text}"));
-    let forward = descriptor.state == State::Committed;
-    let most = match (descriptor.state, verdict) {
-        (State::Open, _) => usize::MAX,
-        (State::Committed, _) => descriptor.records as usize,
-        (State::Pending(_), Verdict::Back) => descriptor.records as usize,
-        (State::Pending(_), Verdict::Void) => 0,
-        (State::Pending(_), Verdict::Own) => {
-            return Err(corrupt(
-                "it waits for other devices, and the pool has one".into(),
-            ));
-        }
-    };
-    let mut all = scan(m, place, bytes, thread, &descriptor, most)?;
-    if descriptor.state != State::Open && all.len() < most {
-        let text = format!("{most} records were committed, {} are whole", all.len());
-        return Err(corrupt(text));
-    }
-    if forward {
-        all.retain(|found| found.header.kind == Kind::Redo);
-    } else {
-        all.retain(|found| found.header.kind != Kind::Redo);
-        all.reverse();
-    }
-    for Found { header, payload } in &all {
-        let end = header.object.checked_add(header.bytes.into());
-        if header.object < objects.start || end.is_none_or(|end| end > objects.end) {
-            let text = format!("a record of {} bytes at {:#x}", header.bytes, header.object);
-            return Err(corrupt(text));
-        }
-        m.write(header.object, payload)?;
-        m.flush(header.object..header.object + u64::from(header.bytes))?;
-    }
-    m.fence()?;
-    let next = Descriptor {
-        generation: descriptor.generation + 1,
-        state: State::Open,
-        records: 0,
-        transaction: descriptor.transaction,
-    };
-    m.put_line(place, &next.to_line())?;
-    m.fence()?;
-    Ok(next.generation)
-}
-
-/// Records of a log that no commit has reached: how many are whole, and their transaction.
-pub(crate) fn uncommitted(
-    m: &Memory,
-    place: u64,
-    bytes: u64,
-    thread: u8,
-    descriptor: &Descriptor,
-) -> Result<Option<(u32, u64)>> {
-    let all = scan(m, place, bytes, thread, descriptor, usize::MAX)?;
-    let transaction = all.first().map(|found| found.header.transaction);
-    Ok(transaction.map(|transaction| (all.len() as u32, transaction)))
 }

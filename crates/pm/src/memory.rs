@@ -147,7 +147,7 @@ impl Memory {
         }
     }
 
-    /// The window, and the offset in it, of bytes of the pool that are in one line.
+    /// The window, and the offset in it, of bytes of the pool that one device has.
     fn at(&self, offset: u64, len: usize, kind: Kind) -> Result<(Mapping, u64)> {
         self.check(offset, len)?;
         let (index, local) = self.devices.place(offset);
@@ -206,10 +206,10 @@ impl Memory {
         Ok(line)
     }
 
-    /// Starts a load of such a line without waiting for it.
-    pub fn ask_line(&self, offset: u64) -> Result<Pending> {
-        let (map, at) = self.at(offset, LINE as usize, Kind::WriteCombining)?;
-        Ok(self.cpu.issue(&map, at, LINE as usize)?)
+    /// Starts a load of what one device has without waiting for it.
+    pub fn ask(&self, offset: u64, bytes: u64) -> Result<Pending> {
+        let (map, at) = self.at(offset, bytes as usize, Kind::WriteCombining)?;
+        Ok(self.cpu.issue(&map, at, bytes as usize)?)
     }
 
     /// Stores through the cache.

@@ -10,9 +10,10 @@ use spec::nearpm::{Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, 
 use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES, PAGE};
 use crate::heap::{self, Heap};
-use crate::log::{self, Log, Offload, Places, Verdict};
+use crate::log::{Log, Offload, Places};
 use crate::mechanism::{self, InPlace, Pages, Redo, Shadow};
 use crate::memory::Memory;
+use crate::recovery::{self, Verdict};
 use crate::several::{self, Recovery};
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
 
@@ -311,7 +312,7 @@ impl Pool {
         let ended = "a log has records of a transaction that has ended";
         for thread in 0..header.layout.threads {
             let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
-            if !log::is_empty(&m, place, bytes, thread)? {
+            if !recovery::is_empty(&m, place, bytes, thread)? {
                 return corrupt(ended);
             }
         }
@@ -564,7 +565,7 @@ fn start(
     let by_cpu = |m: &mut Memory, thread: u8| {
         let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
         let objects = header.table()..header.bytes;
-        log::recover(m, place, bytes, thread, objects, Verdict::Own)
+        recovery::recover(m, place, bytes, thread, objects, Verdict::Own)
     };
     let all_by_cpu = |m: &mut Memory| {
         let all = threads.clone().map(|thread| by_cpu(m, thread));
@@ -619,7 +620,7 @@ fn start_one(
         let mut generations = Vec::new();
         for thread in threads {
             let (place, bytes) = (header.log(thread), header.layout.log_bytes);
-            if !dropped && !log::is_empty(m, place, bytes, thread)? {
+            if !dropped && !recovery::is_empty(m, place, bytes, thread)? {
                 // The cache must have none of what the engine changes.
                 m.drop_lines(header.table()..header.bytes)?;
                 m.order()?;
@@ -627,7 +628,7 @@ fn start_one(
             }
             let (results, _) = launch(m, &offload.command(Operation::Recover, thread))?;
             let generation = if results.is_ok() {
-                log::descriptor(m, place, thread)?.generation
+                recovery::descriptor(m, place, thread)?.generation
             } else if results.has(Refusal::Torn) {
                 // Payloads of the CPU's records may come behind their headers.
                 by_cpu(m, thread)?

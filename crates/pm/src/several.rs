@@ -7,8 +7,9 @@ use std::sync::Arc;
 use spec::nearpm::{register, Command, Descriptor, Operation, Refusal, Results, State};
 
 use crate::header::Header;
-use crate::log::{self, Offload, Verdict};
+use crate::log::Offload;
 use crate::memory::Memory;
+use crate::recovery::{self, Verdict};
 use crate::{Engine, Error, Mechanism, Result, Synchronise};
 
 /// A log as a recovery has found it.
@@ -149,7 +150,7 @@ impl Recovery<'_> {
             let sync = self.command(Operation::Sync, number);
             let open = self.launch(m, index, &sync)?.is_ok();
             let (place, _) = self.log(number);
-            let descriptor = m.on(index, |m| log::descriptor(m, place, number))?;
+            let descriptor = m.on(index, |m| recovery::descriptor(m, place, number))?;
             all.push(Found {
                 index,
                 number,
@@ -210,7 +211,7 @@ impl Recovery<'_> {
             let ((place, bytes), number) = (self.log(found.number), found.number);
             let descriptor = found.descriptor;
             let records = m.on(found.index, |m| {
-                log::uncommitted(m, place, bytes, number, &descriptor)
+                recovery::uncommitted(m, place, bytes, number, &descriptor)
             })?;
             let Some((records, transaction)) = records else {
                 continue;
@@ -258,7 +259,7 @@ impl Recovery<'_> {
                 let all = (1 << self.offload.engines.len()) - 1;
                 self.offload.tell(&m.cpu, all, number, transaction)?;
             }
-            return m.on(index, |m| log::until_empty(m, place, number));
+            return m.on(index, |m| recovery::until_empty(m, place, number));
         }
         let recover = Command {
             // It stays known which transaction was the last one.
@@ -299,11 +300,11 @@ impl Recovery<'_> {
             if !by_engine {
                 let (objects, verdict) = (self.objects(), found.verdict());
                 m.on(found.index, |m| {
-                    log::recover(m, place, bytes, number, objects, verdict)
+                    recovery::recover(m, place, bytes, number, objects, verdict)
                 })?;
                 continue;
             }
-            let empty = m.on(found.index, |m| log::is_empty(m, place, bytes, number))?;
+            let empty = m.on(found.index, |m| recovery::is_empty(m, place, bytes, number))?;
             if any(found) || !empty {
                 drop_all(m)?;
             }
@@ -328,7 +329,7 @@ impl Recovery<'_> {
         let mut generations = vec![vec![Vec::new(); turns]; threads];
         for (index, number) in self.each_log() {
             let (place, _) = self.log(number);
-            let descriptor = m.on(index, |m| log::descriptor(m, place, number))?;
+            let descriptor = m.on(index, |m| recovery::descriptor(m, place, number))?;
             last = descriptor.transaction.max(last);
             let mut open = Command {
                 value: descriptor.generation,
@@ -346,11 +347,11 @@ impl Recovery<'_> {
             let number = usize::from(number);
             generations[number / turns][number % turns].push(open.value);
         }
-        match last < log::LAST_SEQUENCE {
+        match last < recovery::LAST_SEQUENCE {
             true => Ok((generations, last)),
             false => Err(Error::Corrupt(format!(
                 "a log of the pool has transaction {last}: they end before {}",
-                log::LAST_SEQUENCE
+                recovery::LAST_SEQUENCE
             ))),
         }
     }
@@ -359,7 +360,7 @@ impl Recovery<'_> {
     pub fn settle(&self, m: &mut Memory) -> Result<()> {
         for (index, number) in self.each_log() {
             let (place, _) = self.log(number);
-            m.on(index, |m| log::until_empty(m, place, number))?;
+            m.on(index, |m| recovery::until_empty(m, place, number))?;
         }
         Ok(())
     }
@@ -370,7 +371,7 @@ pub(crate) fn refuse_unless_empty(m: &mut Memory, header: &Header) -> Result<()>
     for index in 0..usize::from(header.devices) {
         for number in 0..header.log_count() {
             let (place, bytes) = (header.log(number), header.layout.log_bytes);
-            if !m.on(index, |m| log::is_empty(m, place, bytes, number))? {
+            if !m.on(index, |m| recovery::is_empty(m, place, bytes, number))? {
                 return Err(Error::Invalid(format!(
                     "log {number} of the pool's device {index} holds a transaction of the engines: open the pool with them"
                 )));

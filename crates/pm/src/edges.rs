@@ -1,0 +1,95 @@
+//! Lines of which a record has a part only: other threads may be using the rest of them, so what the engine writes there goes through the
+//! cache, too.
+
+use std::ops::Range;
+
+use spec::nearpm::{Header, LINE};
+
+use crate::memory::Memory;
+use crate::{Error, Result};
+
+/// The lines of a range that it has whole.
+pub(crate) fn whole(range: &Range<u64>) -> Range<u64> {
+    let start = range.start.next_multiple_of(LINE).min(range.end);
+    start..(range.end - range.end % LINE).max(start)
+}
+
+/// The parts of a range in the other lines.
+pub(crate) fn of(range: &Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let whole = whole(range);
+    [range.start..whole.start, whole.end..range.end]
+        .into_iter()
+        .filter(|edge| !edge.is_empty())
+}
+
+/// Writes back what records of the engine have of lines that they don't have whole: `records` are the place of each and the range that it is
+/// of, the newest first. Returns the lines.
+pub(crate) fn write_back(
+    m: &mut Memory,
+    generation: u64,
+    records: &[(u64, Range<u64>)],
+) -> Result<Vec<u64>> {
+    // All loads are under way at once; those of records that are being made wait for these.
+    let mut asked = Vec::new();
+    for (record, range) in records {
+        let mut olds = Vec::new();
+        for edge in of(range) {
+            let from = record + LINE + (edge.start - range.start);
+            olds.push((m.ask(from, edge.end - edge.start)?, edge));
+        }
+        if !olds.is_empty() {
+            asked.push((range, m.ask(*record, LINE)?, olds));
+        }
+    }
+    let mut lines = Vec::new();
+    for (range, header, olds) in asked {
+        let mut line = [0; LINE as usize];
+        line.copy_from_slice(&m.cpu.finish(header)?);
+        let is_of = |header: &Header| {
+            header.generation == generation
+                && header.object == range.start
+                && u64::from(header.bytes) == range.end - range.start
+        };
+        if !Header::from_line(&line).is_some_and(|header| is_of(&header)) {
+            return Err(Error::Corrupt(format!(
+                "the engine has no record of the {} bytes at {:#x} that are to be written back",
+                range.end - range.start,
+                range.start
+            )));
+        }
+        for (old, edge) in olds {
+            let bytes = m.cpu.finish(old)?;
+            m.write(edge.start, &bytes)?;
+            m.flush(edge.clone())?;
+            lines.push(edge.start - edge.start % LINE);
+        }
+    }
+    Ok(lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_is_whole_lines_and_what_is_around_them() {
+        for (start, end) in [
+            (64, 192),
+            (60, 200),
+            (8, 64),
+            (0, 16),
+            (8, 16),
+            (8, 100),
+            (0, 0),
+        ] {
+            let range = start..end;
+            let inner = whole(&range);
+            assert!(inner.start % LINE == 0 && inner.end % LINE == 0 || inner.is_empty());
+            let edges: Vec<_> = of(&range).collect();
+            assert!(edges.iter().all(|edge| edge.end - edge.start < LINE));
+            let all = |byte: &u64| inner.contains(byte) || edges.iter().any(|e| e.contains(byte));
+            let bytes: u64 = edges.iter().chain([&inner]).map(|r| r.end - r.start).sum();
+            assert!(range.clone().all(|byte| all(&byte)) && end - start == bytes);
+        }
+    }
+}

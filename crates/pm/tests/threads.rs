@@ -1,0 +1,274 @@
+//! Threads that work beside each other in lines of the cache which several of them have a part of: what one commits or aborts, and what the
+//! engine writes for it behind the cache, is not another's.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use common::Bench;
+use host::{Cpu, Cut, Program};
+use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
+use sim::Random;
+
+const PLACE: u64 = 64 << 10;
+
+/// A pool of a mechanism, by the CPU or offloaded, on a double of the device and on one of the engine `NEARSIDE_ENGINE`.
+struct Case {
+    bench: Bench,
+    options: Options,
+    pool: Pool,
+    name: String,
+}
+
+/// One thread of a program.
+type Part<'a> = Box<dyn FnOnce(&mut Thread) -> Result<(), String> + Send + 'a>;
+
+fn text(error: Error) -> String {
+    error.to_string()
+}
+
+impl Case {
+    fn all(each: impl Fn(&mut Case) -> Result<(), String>, mechanisms: &[Mechanism]) {
+        let mut wrong = Vec::new();
+        for (device, bench) in [
+            ("double", Bench::empty as fn() -> Bench),
+            ("device", || Bench::near(1)),
+        ] {
+            for (mechanism, offloaded) in mechanisms.iter().flat_map(|m| [(m, false), (m, true)]) {
+                let bench = bench();
+                let options = bench.options(offloaded);
+                let layout = Layout::new("test").with(*mechanism);
+                let pool = Pool::create(&bench.shared.cpu(0), 0, PLACE, 4 << 20, &layout, &options)
+                    .unwrap();
+                let name = format!("{device}, {mechanism:?}, offloaded {offloaded}");
+                let mut case = Case {
+                    bench,
+                    options,
+                    pool,
+                    name,
+                };
+                if let Err(text) = each(&mut case) {
+                    wrong.push(format!("{}: {text}", case.name));
+                }
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    /// Each part on a CPU of its own, with a thread of the pool.
+    fn run<'a>(&self, parts: Vec<Part<'a>>) -> Result<(), String> {
+        let mut programs: Vec<(usize, Program<'a, Result<(), String>>)> = Vec::new();
+        for (n, part) in parts.into_iter().enumerate() {
+            let pool = self.pool.clone();
+            let program = move |cpu: &Cpu| {
+                let mut thread = pool.thread(cpu).map_err(text)?;
+                part(&mut thread)?;
+                thread.finish().map_err(text)
+            };
+            programs.push((n, Box::new(program)));
+        }
+        let ended = self.bench.shared.run(programs).unwrap();
+        ended.into_iter().collect()
+    }
+
+    /// The same on one CPU.
+    fn alone(&self, part: impl FnOnce(&mut Thread) -> Result<(), String>) -> Result<(), String> {
+        let mut thread = self.pool.thread(&self.bench.shared.cpu(0)).map_err(text)?;
+        part(&mut thread)?;
+        thread.finish().map_err(text)
+    }
+
+    /// An object of zeros.
+    fn object(&self, bytes: u64) -> Result<u64, String> {
+        let mut object = 0;
+        let zeros = vec![0; bytes as usize];
+        self.alone(|thread| {
+            let made = thread.run(|tx| {
+                let at = tx.alloc_bytes(bytes)?.offset();
+                tx.write(at, &zeros)?;
+                Ok::<_, Error>(at)
+            });
+            object = made.map_err(text)?;
+            Ok(())
+        })?;
+        Ok(object)
+    }
+
+    /// The power fails, and the pool is opened again.
+    fn crash(&mut self) {
+        self.bench
+            .shared
+            .with(|machine| machine.crash(Cut::All))
+            .unwrap();
+        self.bench.restart();
+        let cpu = self.bench.shared.cpu(0);
+        self.pool = Pool::open(&cpu, 0, PLACE, "test", &self.options).unwrap();
+    }
+}
+
+/// What is read there has this value, each byte of it.
+fn is_all(thread: &mut Thread, at: u64, bytes: u64, value: u8, when: &str) -> Result<(), String> {
+    let mut found = vec![0; bytes as usize];
+    thread.read(at, &mut found).map_err(text)?;
+    match found.iter().position(|byte| *byte != value) {
+        Some(n) => Err(format!(
+            "{when}: byte {n} of {at:#x} is {}, not {value}",
+            found[n]
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Stores a value everywhere, and commits that or aborts it. Whether it was committed.
+fn fill(thread: &mut Thread, at: u64, bytes: u64, value: u8, fails: bool) -> Result<bool, String> {
+    let ended = thread.run(|tx| {
+        tx.write(at, &vec![value; bytes as usize])?;
+        match fails {
+            true => Err(Error::Aborted),
+            false => Ok(()),
+        }
+    });
+    match ended {
+        Ok(()) => Ok(true),
+        Err(Error::Aborted) => Ok(false),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[test]
+fn threads_have_parts_of_one_object() {
+    for (own, seed) in [(8, 0), (8, 1), (16, 2), (40, 0), (300, 1), (1000, 2)] {
+        Case::all(
+            |case| {
+                let object = case.object(own * 4)?;
+                let values: Vec<_> = (0..4).map(|_| std::sync::Mutex::new(0)).collect();
+                let part = |n: usize| -> Part<'_> {
+                    let value = &values[n];
+                    Box::new(move |thread| {
+                        let mut random = Random::new(seed * 10 + n as u64);
+                        let mine = object + own * n as u64;
+                        for round in 1..60 {
+                            if fill(thread, mine, own, round, random.below(2) == 0)? {
+                                *value.lock().unwrap() = round;
+                            }
+                            let last = *value.lock().unwrap();
+                            is_all(thread, mine, own, last, &format!("round {round}"))?;
+                        }
+                        Ok(())
+                    })
+                };
+                case.run((0..4).map(part).collect())?;
+                let look = |case: &Case, when: &str| {
+                    case.alone(|thread| {
+                        (0..4).try_for_each(|n| {
+                            let last = *values[n].lock().unwrap();
+                            is_all(thread, object + own * n as u64, own, last, when)
+                        })
+                    })
+                };
+                look(case, "at the end")?;
+                case.crash();
+                look(case, "after a loss of power")
+            },
+            &Mechanism::ALL,
+        );
+    }
+}
+
+/// A large allocation changes many bytes of the heap's table at once, which the engine applies; the bytes around them are another thread's.
+#[test]
+fn what_threads_have_allocated_is_theirs() {
+    for seed in [0, 6, 8, 13] {
+        Case::all(
+            |case| {
+                let left = std::sync::Mutex::new(Vec::new());
+                let part = |n: u64| -> Part<'_> {
+                    let (rounds, most) = [(12, 300), (250, 1)][n as usize];
+                    let left = &left;
+                    Box::new(move |thread| {
+                        let mut random = Random::new(seed * 10 + n);
+                        let mut mine: Vec<u64> = Vec::new();
+                        for _ in 0..rounds {
+                            let old = mine.clone();
+                            let gives = !old.is_empty() && random.below(2) == 0;
+                            let done = thread.run(|tx| {
+                                let mut now = old.clone();
+                                if gives {
+                                    for at in now.drain(..most.min(old.len())) {
+                                        tx.free(Ptr::<u8>::at(at))?;
+                                    }
+                                } else {
+                                    for _ in 0..most {
+                                        now.push(tx.alloc_bytes(64)?.offset());
+                                    }
+                                }
+                                Ok::<_, Error>(now)
+                            });
+                            mine = done.map_err(text)?;
+                        }
+                        left.lock().unwrap().extend(mine);
+                        Ok(())
+                    })
+                };
+                case.run(vec![part(0), part(1)])?;
+                case.pool.check(&case.bench.shared.cpu(0)).map_err(text)?;
+                case.crash();
+                let checked = case.pool.check(&case.bench.shared.cpu(0)).map_err(text)?;
+                let mut found: Vec<u64> = checked.objects.into_iter().map(|(at, _)| at).collect();
+                let mut all = left.into_inner().unwrap();
+                found.sort_unstable();
+                all.sort_unstable();
+                match found == all {
+                    true => Ok(()),
+                    false => Err(format!(
+                        "{} objects were committed, {} are there",
+                        all.len(),
+                        found.len()
+                    )),
+                }
+            },
+            &[Mechanism::Undo, Mechanism::Redo],
+        );
+    }
+}
+
+/// Whoever reads beside a writer has lines in the cache that the engine changes.
+#[test]
+fn a_reader_changes_nothing() {
+    Case::all(
+        |case| {
+            const BYTES: u64 = 1024;
+            let object = case.object(BYTES)?;
+            let done = AtomicBool::new(false);
+            let writer: Part<'_> = Box::new(|thread| {
+                let work = |thread: &mut Thread| {
+                    for n in 1..60 {
+                        fill(thread, object, BYTES, n, false)?;
+                        is_all(thread, object, BYTES, n, "after a commit")?;
+                        fill(thread, object, BYTES, 200, true)?;
+                        is_all(thread, object, BYTES, n, "after an abort")?;
+                    }
+                    // The last word of each line, which keeps what the cache has of it.
+                    (0..BYTES / 64).try_for_each(|n| {
+                        fill(thread, object + 64 * n + 56, 8, 59, false).map(drop)
+                    })
+                };
+                let ended = work(thread);
+                done.store(true, Ordering::Relaxed);
+                ended
+            });
+            let reader: Part<'_> = Box::new(|thread| {
+                while !done.load(Ordering::Relaxed) {
+                    thread
+                        .read(object, &mut [0; BYTES as usize])
+                        .map_err(text)?;
+                }
+                Ok(())
+            });
+            case.run(vec![writer, reader])?;
+            case.crash();
+            case.alone(|thread| is_all(thread, object, BYTES, 59, "after a loss of power"))
+        },
+        &Mechanism::ALL,
+    );
+}
