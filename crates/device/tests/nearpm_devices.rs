@@ -8,6 +8,8 @@
 mod common;
 #[path = "nearpm_devices/races.rs"]
 mod sampled_races;
+#[path = "nearpm_devices/attack.rs"]
+mod attack;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
