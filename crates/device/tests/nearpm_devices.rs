@@ -6,10 +6,14 @@
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
 mod common;
+#[path = "nearpm_devices/numbers.rs"]
+mod sampled_numbers;
 #[path = "nearpm_devices/races.rs"]
 mod sampled_races;
-#[path = "nearpm_devices/attack.rs"]
-mod attack;
+#[path = "nearpm_devices/zeros.rs"]
+mod sampled_zeros;
+#[path = "nearpm_devices/units.rs"]
+mod units;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

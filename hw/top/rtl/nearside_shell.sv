@@ -366,6 +366,7 @@ module nearside_shell
     .NumNamespaces(NumNamespaces),
     .NsBlocks    (NsBlocks),
     .MediaBytes  (MediaBytes),
+    .Fills       (hooks(AllEngines, NumEngines) == '0),  // they would go past the access hook
     .HostTimeout (HostTimeout),
     .ClockKhz    (ClockKhz),
     .NumEngines  (NumEngines),

@@ -298,3 +298,132 @@ fn a_store_is_lost_with_the_command_that_it_waits_for() {
         }
     }
 }
+
+#[test]
+fn sync_of_a_closed_log_is_refused() {
+    let mut kit = Devices::bare(1, false);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    let ended = kit.ends(0, &pool.command(Operation::Sync, 0));
+    assert_eq!(ended.result, Refusal::Unmapped as u32);
+}
+
+/// It has no interrupt.
+#[test]
+fn interrupt_registers_stay_zero() {
+    let mut kit = Devices::bare(1, false);
+    kit.rest(Time::us(100));
+    for at in [4, 8] {
+        kit.set_word(0, at, 1);
+    }
+    let is = [kit.get(0, 4) as u32, kit.get(0, 8) as u32];
+    assert_eq!(is, [0, 0]);
+}
+
+/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and stores wait: the engine goes on.
+#[test]
+fn what_becomes_of_the_controller_is_nothing_to_commands() {
+    use driver::Controller;
+    const LEN: u64 = 65_536;
+    for way in 0..3 {
+        let (kit, pool) = Kit::with_pool("");
+        let place = pool.media;
+        let Kit { host, mut page } = kit;
+        let config = driver::Config {
+            io_queues: 1,
+            ..driver::Config::default()
+        };
+        let mut c = Controller::start(host, config).unwrap();
+        c.host_mut().write(Bar::Pm, place, &[1; 4096]).unwrap();
+        let mut all = Vec::new();
+        for n in 3..7 {
+            let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
+            all.push(page.submit(c.host_mut(), &busy.arguments()).unwrap());
+        }
+        all.push(
+            page.submit(c.host_mut(), &pool.undo(0, 0, 4096).arguments())
+                .unwrap(),
+        );
+        c.host_mut().write(Bar::Pm, place, &[2; 64]).unwrap();
+        let host = match way {
+            0 => {
+                c.reset().unwrap();
+                c.into_host()
+            }
+            1 => c.shutdown().unwrap(),
+            _ => {
+                let word = 0x4E56_4D65u32.to_le_bytes();
+                c.host_mut().write(Bar::Nvme, 0x20, &word).unwrap();
+                c.into_host()
+            }
+        };
+        let mut kit = Kit { host, page };
+        for command in all {
+            assert_eq!(kit.finish(command).result, 0, "{way}");
+        }
+        assert_eq!(kit.load(place, 64), [2; 64], "{way}");
+        kit.fine(&pool.command(Operation::Recover, 0));
+        assert!(kit.load(place, 4096) == [1; 4096], "{way}");
+    }
+}
+
+/// The function is reset again and again, under load, at any moment.
+#[test]
+fn resets_of_the_function_in_quick_succession_lose_nothing() {
+    let _alone = alone();
+    let (mut kit, pool) = Kit::with_pool("");
+    for thread in 1..4 {
+        kit.fine(&pool.open(thread, 1));
+    }
+    for n in 0..16 {
+        kit.store(pool.media + 16_384 * n, &[n as u8 + 1; 16_384]);
+    }
+    kit.load(pool.media, 1);
+    let mut random = sim::Random::new(5);
+    let cuts = (0..rounds(300, 40)).map(|_| {
+        let waits = [0; 4].map(|_| {
+            let bits = 4 + random.below(12);
+            Time::ns(random.below(1 << bits))
+        });
+        let ways = random.next();
+        let cut = || {
+            for n in 0..16 {
+                let thread = (n % 4) as u8;
+                kit.submit(&pool.undo(thread, 16_384 * n, 8192 + 100 * n));
+                kit.store(pool.media + 16_384 * n, &[0xEE; 200]);
+            }
+            // All of that is there, or waits.
+            kit.load(pool.media + (900 << 10), 1);
+            for (n, wait) in waits.into_iter().enumerate() {
+                common::rest(&mut kit.host, wait);
+                let number = kit.host.device();
+                if ways >> n & 1 == 0 {
+                    kit.host.system_mut().function_reset(number);
+                } else {
+                    kit.host.system_mut().power_off(number);
+                    kit.host.system_mut().power_on(number);
+                }
+            }
+            kit.page = Kit::page_of(&design("nearpm"));
+            kit.fine(&pool.map());
+            let mut fine = 1;
+            for n in 0..16 {
+                let is = kit.load(pool.media + 16_384 * n, 200);
+                fine &= u8::from(is == [0xEE; 200]);
+            }
+            for thread in 0..4 {
+                fine &= u8::from(kit.ends(&pool.command(Operation::Recover, thread)).value == 4);
+            }
+            for n in 0..16 {
+                let is = kit.load(pool.media + 16_384 * n, 200);
+                fine &= u8::from(is == [n as u8 + 1; 200]);
+            }
+            vec![fine]
+        };
+        Fork::start(cut).unwrap()
+    });
+    let cuts: Vec<_> = cuts.collect();
+    for (n, cut) in cuts.into_iter().enumerate() {
+        assert_eq!(cut.answer().unwrap(), [1], "cut {n}");
+    }
+}

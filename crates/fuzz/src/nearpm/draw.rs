@@ -57,9 +57,15 @@ fn fair(random: &mut Random, model: &Model) -> Command {
     let own = |operation| Command::new(operation, pool.map.process, pool.map.pool, thread);
     let log = pool.logs.get(usize::from(thread)).and_then(Option::as_ref);
     let Some(log) = log else {
-        return match random.below(6) {
+        return match random.below(7) {
             0 => map(random),
             1 => own(Operation::Recover),
+            // What needs an open log.
+            2 => own(match random.below(3) {
+                0 => Operation::Sync,
+                1 => Operation::Abort,
+                _ => Operation::Delete,
+            }),
             _ => Command {
                 value: random.next(),
                 ..own(Operation::LogOpen)

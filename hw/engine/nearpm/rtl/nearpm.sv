@@ -576,7 +576,7 @@ module nearpm
 
   // What the host has written by then is not overwritten by what was kept.
   logic number_written, number_written_q;
-  assign number_written = number_written_q || hwif_out.device.numbered.swmod;
+  assign number_written = number_written_q || hwif_out.device.own.swmod || hwif_out.device.numbered.swmod;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) number_written_q <= 1'b0;
     else number_written_q <= number_written;
@@ -667,8 +667,7 @@ module nearpm
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value,
-                    hwif_out.interrupt.enable.value, hwif_out.sources.done.value, view.tell};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value, view.tell};
 
   if (IdBits < 1 || (1 << IdBits) < NumChannels) begin : gen_bad_ids
     $error("nearpm: there are not enough IDs for so many units and channels");

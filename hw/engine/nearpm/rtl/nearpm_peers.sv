@@ -535,9 +535,10 @@ module nearpm_peers
     save_data_o = 512'(row);
     save_data_o[$bits(peers_row_t)-1-:Devices] = '0;  // those that were to be told are, when they are introduced again
     if (save_number_q) begin
+      // The number that the rows are of: one that came too late to forget them is lost.
       save_data_o = '0;
-      save_data_o[DeviceBits-1:0] = own_i;
-      save_data_o[8] = numbered_i;
+      save_data_o[DeviceBits-1:0] = own_q;
+      save_data_o[8] = numbered_q;
       save_data_o[64+:SequenceBits] = highest_q;
     end
   end

@@ -206,7 +206,7 @@ module nearpm_take
     else if (pool_q.process != word[47:32]) refused.wrong_process = 1'b1;
     else if ((uses_log(op) || op == OpSync) && {1'b0, thread} >= pool_q.threads)
       refused.unmapped = 1'b1;
-    else if (needs_log(op) && !log_i.open) refused.unmapped = 1'b1;
+    else if ((needs_log(op) || op == OpSync) && !log_i.open) refused.unmapped = 1'b1;
     else if (names_address && !from_ok_q) refused.out_of_pool = 1'b1;
     else if (names_target && !to_ok_q) refused.out_of_pool = 1'b1;
     else if (op == OpApply && (value < 64'd64 || value[63:44] != '0 || behind_q > 45'(log_i.next)))

@@ -48,6 +48,8 @@ module nvme_ctrl
   /// nothing is recommended. The memories zero 512 KiB a channel at a time; this is what a host may have to wait for. More
   /// takes longer.
   parameter int unsigned MaxDeallocate = 131_072,
+  /// 0: all zeros go through the movers, and `fill_*` rest.
+  parameter bit Fills = 1'b1,
   /// PCI vendor and subsystem vendor ID as in the function's configuration space.
   parameter logic [15:0] VendorId = 16'h4E53,
   /// Clock in kHz: the unit of what the host is told of time.
@@ -221,7 +223,8 @@ module nvme_ctrl
     .MediaWrites (MediaWrites),
     .NumNamespaces(NumNamespaces),
     .NsBlocks   (NsBlocks),
-    .MediaBytes (MediaBytes)
+    .MediaBytes (MediaBytes),
+    .Fills      (Fills)
   ) u_data (
     .clk_i,
     .rst_ni,

@@ -50,6 +50,8 @@ module nvme_data
   parameter int unsigned MediaWriteBytes = 1024,
   /// Write bursts outstanding on a channel's media at most, a power of two.
   parameter int unsigned MediaWrites = 32,
+  /// 0: all zeros go through the movers, and `fill_*` rest.
+  parameter bit Fills = 1'b1,
   /// Host-side AXI masters, see host_*.
   localparam int unsigned NumHost    = NumChannels + 1
 ) (
@@ -327,6 +329,7 @@ module nvme_data
       && job_valid == '0 && job_event_valid == '0;
 
   nvme_sweep #(
+    .Fills       (Fills),
     .FillBlocks  (FillBlocks),
     .RegionBlocks(RegionBlocks)
   ) u_sweep (

@@ -12,7 +12,9 @@ module nvme_sweep
   import nvme_pkg::*;
   import nvme_data_pkg::*;
 #(
-  /// Blocks from which on the memories zero by themselves: at least 8, a power of two.
+  /// 0: the memories zero nothing by themselves.
+  parameter bit           Fills        = 1'b1,
+  /// Blocks from which on they do: at least 8, a power of two.
   parameter int unsigned  FillBlocks   = 128,
   /// See nvme_fill.
   parameter int unsigned  RegionBlocks = 4096,
@@ -92,7 +94,7 @@ module nvme_sweep
   logic fill;
   logic [CountWidth-1:0] fill_room, piece;
   logic fill_ends;
-  assign fill = kind_q == KindZero && left_q >= 32'(FillBlocks);
+  assign fill = Fills && kind_q == KindZero && left_q >= 32'(FillBlocks);
   assign fill_room = CountWidth'(RegionBlocks) - CountWidth'(lba_q[RegionBits-1:0]);
   assign fill_ends = left_q <= 32'(fill_room);
   assign piece = fill_ends ? left_q[CountWidth-1:0] : fill_room;

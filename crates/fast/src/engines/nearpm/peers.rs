@@ -161,8 +161,11 @@ impl Peers {
         self.tells.extend(peers.map(|peer| (peer, log)));
     }
 
-    /// All participants have told that theirs is.
+    /// All participants have told that theirs is; this device is one of them.
     pub(super) fn is_complete(&self, log: u8, sequence: u64, participants: u8) -> bool {
+        if self.device.is_none_or(|own| participants >> own & 1 == 0) {
+            return false;
+        }
         let seen = self.rows[usize::from(log)].seen;
         (0..ROW).all(|n| participants >> n & 1 == 0 || seen[n] >= sequence)
     }

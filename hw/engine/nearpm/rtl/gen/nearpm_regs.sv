@@ -261,8 +261,8 @@ module nearpm_regs (
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
         decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 10'h0);
-        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 10'h4);
-        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 10'h8);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 10'h4) & !cpuif_req_is_wr;
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 10'h8) & !cpuif_req_is_wr;
         decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 10'hc) & !cpuif_req_is_wr;
         decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 10'h10) & !cpuif_req_is_wr;
         decoded_reg_strb.taken = cpuif_req_masked & (cpuif_addr == 10'h100) & !cpuif_req_is_wr;
@@ -315,18 +315,6 @@ module nearpm_regs (
         } control;
         struct {
             struct {
-                logic next;
-                logic load_next;
-            } enable;
-        } interrupt;
-        struct {
-            struct {
-                logic next;
-                logic load_next;
-            } done;
-        } sources;
-        struct {
-            struct {
                 logic [1:0] next;
                 logic load_next;
             } own;
@@ -362,16 +350,6 @@ module nearpm_regs (
                 logic value;
             } start;
         } control;
-        struct {
-            struct {
-                logic value;
-            } enable;
-        } interrupt;
-        struct {
-            struct {
-                logic value;
-            } done;
-        } sources;
         struct {
             struct {
                 logic [1:0] value;
@@ -421,52 +399,6 @@ module nearpm_regs (
         end
     end
     assign hwif_out.control.start.value = field_storage.control.start.value;
-    // Field: nearpm_regs.interrupt.enable
-    always_comb begin
-        automatic logic [0:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.interrupt.enable.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.interrupt && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.interrupt.enable.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
-            load_next_c = '1;
-        end
-        field_combo.interrupt.enable.next = next_c;
-        field_combo.interrupt.enable.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.interrupt.enable.value <= 1'h0;
-        end else begin
-            if(field_combo.interrupt.enable.load_next) begin
-                field_storage.interrupt.enable.value <= field_combo.interrupt.enable.next;
-            end
-        end
-    end
-    assign hwif_out.interrupt.enable.value = field_storage.interrupt.enable.value;
-    // Field: nearpm_regs.sources.done
-    always_comb begin
-        automatic logic [0:0] next_c;
-        automatic logic load_next_c;
-        next_c = field_storage.sources.done.value;
-        load_next_c = '0;
-        if(decoded_reg_strb.sources && decoded_req_is_wr) begin // SW write
-            next_c = (field_storage.sources.done.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
-            load_next_c = '1;
-        end
-        field_combo.sources.done.next = next_c;
-        field_combo.sources.done.load_next = load_next_c;
-    end
-    always_ff @(posedge clk or negedge arst_n) begin
-        if(~arst_n) begin
-            field_storage.sources.done.value <= 1'h0;
-        end else begin
-            if(field_combo.sources.done.load_next) begin
-                field_storage.sources.done.value <= field_combo.sources.done.next;
-            end
-        end
-    end
-    assign hwif_out.sources.done.value = field_storage.sources.done.value;
     // Field: nearpm_regs.device.own
     always_comb begin
         automatic logic [1:0] next_c;
@@ -493,6 +425,7 @@ module nearpm_regs (
         end
     end
     assign hwif_out.device.own.value = field_storage.device.own.value;
+    assign hwif_out.device.own.swmod = decoded_reg_strb.device && decoded_req_is_wr && |(decoded_wr_biten[1:0]);
     // Field: nearpm_regs.device.numbered
     always_comb begin
         automatic logic [0:0] next_c;
@@ -620,10 +553,10 @@ module nearpm_regs (
             readback_data_var[2] = hwif_in.control.idle.next;
         end
         if(rd_mux_addr == 10'h4) begin
-            readback_data_var[0] = field_storage.interrupt.enable.value;
+            readback_data_var[0] = 1'h0;
         end
         if(rd_mux_addr == 10'h8) begin
-            readback_data_var[0] = field_storage.sources.done.value;
+            readback_data_var[0] = 1'h0;
         end
         if(rd_mux_addr == 10'hc) begin
             readback_data_var[0] = hwif_in.status.done.next;

@@ -185,23 +185,8 @@ package nearpm_regs_pkg;
     } nearpm_regs__control__out_t;
 
     typedef struct {
-        logic value;
-    } nearpm_regs__interrupt__enable__out_t;
-
-    typedef struct {
-        nearpm_regs__interrupt__enable__out_t enable;
-    } nearpm_regs__interrupt__out_t;
-
-    typedef struct {
-        logic value;
-    } nearpm_regs__sources__done__out_t;
-
-    typedef struct {
-        nearpm_regs__sources__done__out_t done;
-    } nearpm_regs__sources__out_t;
-
-    typedef struct {
         logic [1:0] value;
+        logic swmod;
     } nearpm_regs__device__own__out_t;
 
     typedef struct {
@@ -242,8 +227,6 @@ package nearpm_regs_pkg;
 
     typedef struct {
         nearpm_regs__control__out_t control;
-        nearpm_regs__interrupt__out_t interrupt;
-        nearpm_regs__sources__out_t sources;
         nearpm_regs__device__out_t device;
         nearpm_regs__select__out_t select;
         nearpm_regs__peer__out_t peer[8];

@@ -1,0 +1,158 @@
+//! A device's number among those that transactions span: what was completed under one is nothing under another.
+
+use super::*;
+
+/// A device has completed transaction 4 as number 1; its number is written `before` ns before it loses power, another one. Under that nothing is left of what was known.
+#[test]
+fn nothing_of_a_number_is_kept_under_another() {
+    let _alone = alone();
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let commit = kit.commit(0, 4, 0b10);
+    kit.fine(0, &commit);
+    kit.rest(Time::us(20));
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+    let cuts = (0..rounds(300, 300)).map(|_| {
+        kit.rest(Time::ns(2));
+        let cut = || {
+            kit.power(1, Time::us(20));
+            kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+            kit.fine(0, &pool.map());
+            vec![kit.get(0, register::HIGHEST) as u8]
+        };
+        Fork::start(cut).unwrap()
+    });
+    let cuts: Vec<_> = cuts.collect();
+    let ends: Vec<u8> = cuts
+        .into_iter()
+        .map(|cut| cut.answer().unwrap()[0])
+        .collect();
+    assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
+}
+
+/// The same, with the number that is given while what was kept comes back, and a second loss as that ends.
+#[test]
+fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
+    let _alone = alone();
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let commit = kit.commit(0, 4, 0b10);
+    kit.fine(0, &commit);
+    kit.rest(Time::us(20));
+    kit.power(1, Time::us(20));
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+    // When all is restored: the register tells, a poll later.
+    let begin = kit.host.now();
+    let measured = Fork::start(|| {
+        while kit.get(0, spec::regs::nearpm::DOMAIN) & 1 == 0 {}
+        (kit.host.now() - begin).0.to_le_bytes().to_vec()
+    });
+    let measured = measured.unwrap().answer().unwrap();
+    let seen = Time(u64::from_le_bytes(measured.try_into().unwrap()));
+    kit.rest(Time(seen.0.saturating_sub(Time::ns(2500).0)));
+    let cuts = (0..rounds(650, 650)).map(|_| {
+        kit.rest(Time::ns(4));
+        let cut = || {
+            kit.power(1, Time::us(20));
+            kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+            kit.fine(0, &pool.map());
+            vec![kit.get(0, register::HIGHEST) as u8]
+        };
+        Fork::start(cut).unwrap()
+    });
+    let cuts: Vec<_> = cuts.collect();
+    let ends: Vec<u8> = cuts
+        .into_iter()
+        .map(|cut| cut.answer().unwrap()[0])
+        .collect();
+    let kept: Vec<usize> = (0..ends.len()).filter(|n| ends[*n] != 0).collect();
+    assert!(kept.is_empty(), "{kept:?}");
+}
+
+/// The number alone, a byte, given before what was kept is back: registers take bytes as they take words.
+#[test]
+fn a_byte_of_a_number_that_is_given_early_stays() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.power(1, Time::us(5));
+    let at = kit.registers + register::DEVICE;
+    let host = &mut kit.host;
+    host.with_device(0, |host| host.write(Bar::Control, at, &[2]).unwrap());
+    kit.fine(0, &pool.map());
+    assert_eq!(kit.get(0, register::DEVICE) as u8, 2);
+}
+
+/// Three peers tell at once, again and again, while commands are taken: nothing of it is lost.
+#[test]
+fn what_three_peers_tell_at_once_is_taken() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    for log in 0..4 {
+        kit.fine(0, &pool.open(log, 1));
+    }
+    for round in 1..=150u64 {
+        let mut data = Vec::new();
+        for peer in 0..4 {
+            let log = pool.number << 4 | (((round + peer) % 4) as u8);
+            let sequence = 4 * round + peer;
+            data.extend(Completion { log, sequence }.to_word().to_le_bytes());
+        }
+        if round % 3 == 0 {
+            kit.submit(0, &pool.undo((round % 4) as u8, 0, 64));
+        }
+        let at = kit.registers + register::DONE;
+        let host = &mut kit.host;
+        host.with_device(0, |host| host.write(Bar::Control, at, &data).unwrap());
+        if round % 5 == 0 {
+            kit.submit(0, &pool.command(Operation::Commit, (round % 4) as u8));
+        }
+    }
+    kit.rest(Time::us(20));
+    for log in 0..4u64 {
+        kit.select(0, log as u8);
+        for peer in 1..4 {
+            let last = (1..=150)
+                .rev()
+                .find(|round| (round + peer) % 4 == log)
+                .unwrap();
+            let wanted = 4 * last + peer;
+            assert_eq!(
+                kit.get(0, register::SEEN + 8 * peer),
+                wanted,
+                "log {log}, peer {peer}"
+            );
+        }
+    }
+    assert_eq!(kit.get(0, register::HIGHEST), 603);
+}
+
+/// A log is pending for devices 0 and 1; this one becomes device 2, and the others tell. It is none of the participants.
+#[test]
+fn a_log_of_another_number_stays_pending() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let commit = kit.commit(0, 4, 0b11);
+    kit.fine(0, &commit);
+    kit.rest(Time::us(5));
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+    let log = pool.number << 4;
+    for peer in 0..2 {
+        let word = Completion { log, sequence: 4 }.to_word();
+        kit.set(0, register::DONE + 8 * peer, word);
+    }
+    kit.rest(Time::us(20));
+    assert_eq!(kit.descriptor(0, 0).state, State::Pending(0b11));
+}

@@ -1,0 +1,83 @@
+//! Devices with other numbers of units and channels: all that was under way comes back after a loss of power.
+
+use super::*;
+
+/// All units are at work when the power fails: all comes back.
+fn come_back(units: u32, channels: u32) {
+    let _alone = alone();
+    let path = root().join("designs/nearpm.toml");
+    let text = std::fs::read_to_string(&path).unwrap()
+        + &format!("parameters = {{ units = {units}, unit_lines = 1024 }}\n");
+    let design = design::Design::parse(&text, &path).unwrap();
+    let design = design
+        .with_values(&format!("channels = {channels}"))
+        .unwrap();
+    let mut kit = Kit::of(&design);
+    let pool = Pool::new(1, 7, 1 << 20);
+    kit.fine(&pool.map());
+    for thread in 0..4 {
+        kit.fine(&pool.open(thread, 1));
+    }
+    for n in 0..16 {
+        kit.store(pool.media + 16_384 * n, &[n as u8 + 1; 16_384]);
+    }
+    kit.load(pool.media, 1);
+    let mut random = sim::Random::new(units.into());
+    let cuts = (0..rounds(60, 24)).map(|_| {
+        let wait = Time::ns(400 + random.below(9000));
+        let cut = || {
+            for n in 0..16 {
+                let thread = (n % 4) as u8;
+                kit.submit(&pool.undo(thread, 16_384 * n, 8192 + 100 * n));
+                kit.store(pool.media + 16_384 * n, &[0xEE; 200]);
+                kit.submit(&pool.copy(thread, 16_384 * n, 3000, 0x4_0000 + 16_384 * n));
+            }
+            common::rest(&mut kit.host, wait);
+            let number = kit.host.device();
+            kit.host.system_mut().power_off(number);
+            common::rest(&mut kit.host, Time::us(40));
+            kit.host.system_mut().power_on(number);
+            kit.page = Kit::page_of(&design);
+            kit.fine(&pool.map());
+            let mut fine = 1;
+            for thread in 0..4 {
+                fine &= u8::from(kit.ends(&pool.command(Operation::Recover, thread)).result == 0);
+            }
+            for n in 0..16 {
+                let is = kit.load(pool.media + 16_384 * n, 200);
+                fine &= u8::from(is == [n as u8 + 1; 200]);
+            }
+            vec![fine]
+        };
+        Fork::start(cut).unwrap()
+    });
+    let cuts: Vec<_> = cuts.collect();
+    for (n, cut) in cuts.into_iter().enumerate() {
+        assert_eq!(cut.answer().unwrap(), [1], "cut {n}");
+    }
+}
+
+#[test]
+fn two_units_come_back() {
+    come_back(2, 2);
+}
+
+#[test]
+fn eight_units_come_back() {
+    come_back(8, 2);
+}
+
+#[test]
+fn sixteen_units_come_back() {
+    come_back(16, 2);
+}
+
+#[test]
+fn sixteen_units_of_one_channel_come_back() {
+    come_back(16, 1);
+}
+
+#[test]
+fn sixteen_units_of_four_channels_come_back() {
+    come_back(16, 4);
+}
