@@ -1,0 +1,212 @@
+//! What a hostile review tried: tests that fail show a flaw.
+
+mod common;
+
+use common::Bench;
+use host::{Cpu, Cut, Kind, Mapping, Program};
+use pm::{Error, Layout, Mechanism, Pool};
+use sim::Random;
+
+const PLACE: u64 = 64 << 10;
+
+/// Threads have parts of one object each, which nobody else writes or reads: their transactions commit and abort beside each other.
+fn beside(bench: &Bench, mechanism: Mechanism, offloaded: bool, own: u64, seed: u64) -> Result<(), String> {
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(offloaded);
+    let layout = Layout::new("test").with(mechanism);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread
+        .run(|tx| {
+            let at = tx.alloc_bytes(own * 4)?.offset();
+            tx.write(at, &vec![0; own as usize * 4])?;
+            Ok::<_, Error>(at)
+        })
+        .unwrap();
+    thread.finish().unwrap();
+    drop(thread);
+    let programs = (0..4u64)
+        .map(|n| {
+            let pool = pool.clone();
+            let work: Program<'_, Result<u8, String>> = Box::new(move |cpu: &Cpu| {
+                let mut thread = pool.thread(cpu).unwrap();
+                let mut random = Random::new(seed * 10 + n);
+                let mut value = 0u8;
+                let mine = at + own * n;
+                for round in 1..60u8 {
+                    let fails = random.below(2) == 0;
+                    let done = thread.run(|tx| {
+                        tx.write(mine, &vec![round; own as usize])?;
+                        match fails {
+                            true => Err(Error::Aborted),
+                            false => Ok(()),
+                        }
+                    });
+                    match done {
+                        Ok(()) => value = round,
+                        Err(Error::Aborted) => {}
+                        Err(error) => return Err(format!("thread {n}, round {round}: {error}")),
+                    }
+                    let mut bytes = vec![0; own as usize];
+                    thread.read(mine, &mut bytes).map_err(|e| e.to_string())?;
+                    if bytes != vec![value; own as usize] {
+                        return Err(format!(
+                            "thread {n}, round {round} ({}): {value} was committed last, {:?} is there",
+                            if fails { "aborted" } else { "committed" },
+                            bytes
+                        ));
+                    }
+                }
+                thread.finish().unwrap();
+                Ok(value)
+            });
+            (n as usize, work)
+        })
+        .collect();
+    let values = bench.shared.run(programs).unwrap();
+    let values: Vec<u8> = values.into_iter().collect::<Result<_, _>>()?;
+    let look = |pool: &Pool, when: &str| {
+        let mut thread = pool.thread(&cpu).unwrap();
+        for (n, value) in values.iter().enumerate() {
+            let mut bytes = vec![0; own as usize];
+            thread.read(at + own * n as u64, &mut bytes).unwrap();
+            if bytes != vec![*value; own as usize] {
+                return Err(format!("{when}: of thread {n} {bytes:?} is there, not {value}"));
+            }
+        }
+        Ok(())
+    };
+    look(&pool, "at the end")?;
+    drop(pool);
+    bench.shared.with(|machine| machine.crash(Cut::All)).unwrap();
+    bench.restart();
+    let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+    look(&pool, "after a loss of power")
+}
+
+#[test]
+fn transactions_beside_each_other_in_one_line() {
+    let mut wrong = Vec::new();
+    for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
+        for mechanism in Mechanism::ALL {
+            for offloaded in [false, true] {
+                for own in [8, 16, 40, 300, 1000] {
+                    for seed in 0..3 {
+                        if let Err(text) = beside(&bench(), mechanism, offloaded, own, seed) {
+                            wrong.push(format!("{name} {mechanism:?} offloaded {offloaded} {own} bytes seed {seed}: {}", &text[..text.len().min(160)]));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// The line that says which part of a pool the second device has is metadata, too: without it the pool is opened by nobody.
+#[test]
+fn a_check_sees_the_parts_on_other_devices() {
+    let bench = Bench::near(2);
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(true);
+    let layout = Layout::new("test");
+    let pool = Pool::create(&cpu, vec![0, 1], PLACE, 4 << 20, &layout, &options).unwrap();
+    let map = Mapping::pm(1, Kind::Uncached);
+    let mut accepted = Vec::new();
+    for at in 0..64 {
+        let mut byte = [0];
+        cpu.read(&map, PLACE + at, &mut byte).unwrap();
+        cpu.write(&map, PLACE + at, &[byte[0] ^ 1]).unwrap();
+        cpu.fence(host::Fence::ReadBack).unwrap();
+        let checked = pool.check(&cpu);
+        let opened = Pool::open(&cpu, vec![0, 1], PLACE, "test", &options.clone());
+        if checked.is_ok() && opened.is_err() {
+            accepted.push((at, opened.err().unwrap().to_string()));
+        }
+        cpu.write(&map, PLACE + at, &byte).unwrap();
+        cpu.fence(host::Fence::ReadBack).unwrap();
+        if !accepted.is_empty() {
+            break;
+        }
+    }
+    assert!(accepted.is_empty(), "check accepts what can't be opened: {accepted:?}");
+}
+
+/// Two threads allocate and free, each objects of its own: nothing of them is shared by the program. What is taken is what has been committed.
+fn allocate(bench: &Bench, mechanism: Mechanism, offloaded: bool, many: usize, seed: u64) -> Result<(), String> {
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(offloaded);
+    let layout = Layout::new("test").with(mechanism);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let programs = (0..2)
+        .map(|n| {
+            let pool = pool.clone();
+            let work: Program<'_, Result<Vec<u64>, String>> = Box::new(move |cpu: &Cpu| {
+                let mut thread = pool.thread(cpu).unwrap();
+                let mut random = Random::new(seed * 10 + n);
+                let mut mine: Vec<u64> = Vec::new();
+                for _ in 0..if n == 0 { 12 } else { 150 } {
+                    let most = if n == 0 { many } else { 1 };
+                    let old = mine.clone();
+                    let gives = !old.is_empty() && random.below(2) == 0;
+                    let done = thread.run(|tx| {
+                        let mut now = old.clone();
+                        if gives {
+                            for at in now.drain(..most.min(old.len())) {
+                                tx.free(pm::Ptr::<u8>::at(at))?;
+                            }
+                        } else {
+                            for _ in 0..most {
+                                now.push(tx.alloc_bytes(64)?.offset());
+                            }
+                        }
+                        Ok::<_, Error>(now)
+                    });
+                    mine = done.map_err(|e| e.to_string())?;
+                }
+                thread.finish().unwrap();
+                Ok(mine)
+            });
+            (n as usize, work)
+        })
+        .collect();
+    let all = bench.shared.run(programs).unwrap();
+    let all: Vec<Vec<u64>> = all.into_iter().collect::<Result<_, _>>()?;
+    let mut all: Vec<u64> = all.into_iter().flatten().collect();
+    all.sort_unstable();
+    let checked = pool.check(&cpu).map(drop);
+    drop(pool);
+    bench.shared.with(|machine| machine.crash(Cut::All)).unwrap();
+    bench.restart();
+    let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+    let objects = pool.check(&cpu).unwrap().objects;
+    let found: Vec<u64> = objects.into_iter().map(|(at, _)| at).collect();
+    let lost = all.iter().filter(|at| !found.contains(at)).count();
+    let leaked = found.iter().filter(|at| !all.contains(at)).count();
+    match (lost, leaked, checked) {
+        (0, 0, Ok(())) => Ok(()),
+        (lost, leaked, checked) => Err(format!(
+            "of {} objects that were committed {lost} are free after a loss of power, {leaked} are leaked; check before: {checked:?}",
+            all.len()
+        )),
+    }
+}
+
+#[test]
+fn what_threads_have_allocated_is_theirs() {
+    let mut wrong = Vec::new();
+    for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
+        for mechanism in Mechanism::ALL {
+            for offloaded in [false, true] {
+                for many in [40, 300] {
+                    for seed in 0..4 {
+                        if let Err(text) = allocate(&bench(), mechanism, offloaded, many, seed) {
+                            wrong.push(format!("{name} {mechanism:?} offloaded {offloaded} {many} objects seed {seed}: {text}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
