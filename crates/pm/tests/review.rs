@@ -196,10 +196,10 @@ fn allocate(bench: &Bench, mechanism: Mechanism, offloaded: bool, many: usize, s
 fn what_threads_have_allocated_is_theirs() {
     let mut wrong = Vec::new();
     for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
-        for mechanism in Mechanism::ALL {
+        for mechanism in [Mechanism::Redo] {
             for offloaded in [false, true] {
-                for many in [40, 300] {
-                    for seed in 0..4 {
+                for many in [300, 500] {
+                    for seed in 0..40 {
                         if let Err(text) = allocate(&bench(), mechanism, offloaded, many, seed) {
                             wrong.push(format!("{name} {mechanism:?} offloaded {offloaded} {many} objects seed {seed}: {text}"));
                         }
