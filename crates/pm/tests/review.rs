@@ -210,3 +210,191 @@ fn what_threads_have_allocated_is_theirs() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// Many readers outside of transactions, and a writer that has as many spare pages as it changes: what is read is one value, and never an older one.
+fn read_often(bench: &Bench, offloaded: bool, spare_pages: u64, readers: usize, fails: bool) -> Result<(), String> {
+    let cpu = bench.shared.cpu(0);
+    let layout = Layout {
+        spare_pages,
+        ..Layout::new("test").with(Mechanism::Shadow)
+    };
+    let options = bench.options(offloaded);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let mut objects = Vec::new();
+    for _ in 0..3 {
+        let made = thread.run(|tx| {
+            let at = tx.alloc_bytes(4096)?.offset();
+            tx.write(at, &[0; 4096])?;
+            Ok::<_, Error>(at)
+        });
+        objects.push(made.unwrap());
+    }
+    drop(thread);
+    let objects = &objects;
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    let mut programs: Vec<(usize, Program<'_, Result<(), String>>)> = Vec::new();
+    let pool2 = pool.clone();
+    programs.push((
+        0,
+        Box::new(move |cpu: &Cpu| {
+            let mut thread = pool2.thread(cpu).unwrap();
+            for n in 1..60u8 {
+                let work = |tx: &mut pm::Transaction<'_>, n: u8, fail: bool| {
+                    for at in objects {
+                        tx.write(*at, &[n; 4096])?;
+                    }
+                    if fail { Err(Error::Aborted) } else { Ok(()) }
+                };
+                if fails {
+                    let _ = thread.run(|tx| work(tx, 200, true));
+                }
+                thread.run(|tx| work(tx, n, false)).map_err(|e| format!("write {n}: {e}"))?;
+            }
+            done.store(true, std::sync::atomic::Ordering::Relaxed);
+            Ok(())
+        }),
+    ));
+    for r in 1..=readers {
+        let pool = pool.clone();
+        programs.push((
+            r,
+            Box::new(move |cpu: &Cpu| {
+                let mut thread = pool.thread(cpu).map_err(|e| e.to_string())?;
+                let mut last = [0u8; 3];
+                let mut random = Random::new(r as u64);
+                for _ in 0..4000 {
+                    if done.load(std::sync::atomic::Ordering::Relaxed) {
+                        break;
+                    }
+                    let which = random.below(3) as usize;
+                    let (from, len) = [(0, 4096), (64, 64), (1000, 2000)][random.below(3) as usize];
+                    let mut bytes = vec![0; len];
+                    thread.read(objects[which] + from, &mut bytes).map_err(|e| e.to_string())?;
+                    if bytes.iter().any(|b| *b != bytes[0]) {
+                        return Err(format!("reader {r}: a mixture from {from}: {:?}", (bytes[0], bytes[len - 1])));
+                    }
+                    if bytes[0] < last[which] || bytes[0] >= 200 {
+                        return Err(format!("reader {r}: {} behind {}", bytes[0], last[which]));
+                    }
+                    last[which] = bytes[0];
+                }
+                Ok(())
+            }),
+        ));
+    }
+    let all = bench.shared.run(programs).unwrap();
+    all.into_iter().collect::<Result<Vec<()>, _>>()?;
+    pool.check(&cpu).map_err(|e| e.to_string())?;
+    let mut thread = pool.thread(&cpu).unwrap();
+    for at in objects {
+        let mut bytes = [0; 4096];
+        thread.read(*at, &mut bytes).unwrap();
+        if bytes != [59; 4096] {
+            return Err("at the end".into());
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn many_readers_and_few_spare_pages() {
+    let mut wrong = Vec::new();
+    for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
+        for offloaded in [false, true] {
+            for spare in [4, 6] {
+                for readers in [1, 3] {
+                    for fails in [false, true] {
+                        if let Err(text) = read_often(&bench(), offloaded, spare, readers, fails) {
+                            wrong.push(format!("{name} offloaded {offloaded} {spare} spare, {readers} readers, fails {fails}: {text}"));
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A reader outside of transactions looks at an object of 1000 bytes that one writer changes. What the writer has committed stays committed.
+fn watched(bench: &Bench, mechanism: Mechanism, offloaded: bool) -> Result<(), String> {
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(offloaded);
+    let layout = Layout::new("test").with(mechanism);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread
+        .run(|tx| {
+            let at = tx.alloc_bytes(1024)?.offset();
+            tx.write(at, &[0; 1024])?;
+            Ok::<_, Error>(at)
+        })
+        .unwrap();
+    thread.finish().unwrap();
+    drop(thread);
+    let writer_pool = pool.clone();
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    let writer: Program<'_, Result<u8, String>> = Box::new(move |cpu: &Cpu| {
+        let mut thread = writer_pool.thread(cpu).unwrap();
+        let mut last = 0;
+        let mut result = Ok(0);
+        for n in 1..100u8 {
+            let fails = n % 2 == 0;
+            let ended = thread.run(|tx| {
+                tx.write(at, &[n; 1024])?;
+                match fails {
+                    true => Err(Error::Aborted),
+                    false => Ok(()),
+                }
+            });
+            if ended.is_ok() {
+                last = n;
+            }
+            let mut bytes = [0; 1024];
+            thread.read(at, &mut bytes).map_err(|e| e.to_string())?;
+            if let Some(n) = bytes.iter().position(|b| *b != last) {
+                result = Err(format!("{last} was committed last, {} is at {n}", bytes[n]));
+                break;
+            }
+            result = Ok(last);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+        result
+    });
+    let reader_pool = pool.clone();
+    let reader: Program<'_, Result<u8, String>> = Box::new(move |cpu: &Cpu| {
+        let mut thread = reader_pool.thread(cpu).unwrap();
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            let mut bytes = [0; 1024];
+            thread.read(at, &mut bytes).map_err(|e| e.to_string())?;
+        }
+        Ok(0)
+    });
+    let all = bench.shared.run(vec![(0, writer), (1, reader)]).unwrap();
+    let last = all.into_iter().collect::<Result<Vec<u8>, _>>()?[0];
+    drop(pool);
+    bench.shared.with(|machine| machine.crash(Cut::All)).unwrap();
+    bench.restart();
+    let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+    let mut bytes = [0; 1024];
+    pool.thread(&cpu).unwrap().read(at, &mut bytes).unwrap();
+    match bytes == [last; 1024] {
+        true => Ok(()),
+        false => Err("after a loss of power".into()),
+    }
+}
+
+#[test]
+fn a_reader_changes_nothing() {
+    let mut wrong = Vec::new();
+    for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
+        for mechanism in Mechanism::ALL {
+            for offloaded in [false, true] {
+                if let Err(text) = watched(&bench(), mechanism, offloaded) {
+                    wrong.push(format!("{name} {mechanism:?} offloaded {offloaded}: {text}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
