@@ -398,3 +398,76 @@ fn a_reader_changes_nothing() {
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
+
+/// The same, and the writer changes 8 bytes behind it: what it had committed before is lost for ever, as the line in the cache is an old one.
+fn lost_for_ever(bench: &Bench, mechanism: Mechanism, offloaded: bool) -> Result<(), String> {
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(offloaded);
+    let layout = Layout::new("test").with(mechanism);
+    let pool = Pool::create(&cpu, 0, PLACE, 4 << 20, &layout, &options).unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread
+        .run(|tx| {
+            let at = tx.alloc_bytes(1024)?.offset();
+            tx.write(at, &[0; 1024])?;
+            Ok::<_, Error>(at)
+        })
+        .unwrap();
+    thread.finish().unwrap();
+    drop(thread);
+    let writer_pool = pool.clone();
+    let done = &std::sync::atomic::AtomicBool::new(false);
+    let writer: Program<'_, ()> = Box::new(move |cpu: &Cpu| {
+        let mut thread = writer_pool.thread(cpu).unwrap();
+        for n in 1..100u8 {
+            thread.run(|tx| tx.write(at, &[n; 1024])).unwrap();
+            let aborted = thread.run(|tx| {
+                tx.write(at, &[200; 1024])?;
+                Err::<(), _>(Error::Aborted)
+            });
+            assert_eq!(aborted, Err(Error::Aborted));
+        }
+        // The last word of each line, which keeps what it has.
+        for line in 0..16 {
+            thread.run(|tx| tx.write(at + 64 * line + 56, &[99; 8])).unwrap();
+        }
+        thread.finish().unwrap();
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    let reader_pool = pool.clone();
+    let reader: Program<'_, ()> = Box::new(move |cpu: &Cpu| {
+        let mut thread = reader_pool.thread(cpu).unwrap();
+        while !done.load(std::sync::atomic::Ordering::Relaxed) {
+            thread.read(at, &mut [0; 1024]).unwrap();
+        }
+    });
+    bench.shared.run(vec![(0, writer), (1, reader)]).unwrap();
+    drop(pool);
+    bench.shared.with(|machine| machine.crash(Cut::All)).unwrap();
+    bench.restart();
+    let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+    let mut bytes = [0; 1024];
+    pool.thread(&cpu).unwrap().read(at, &mut bytes).unwrap();
+    match bytes.iter().filter(|b| **b != 99).count() {
+        0 => Ok(()),
+        wrong => Err(format!(
+            "after a loss of power {wrong} of 1024 bytes are not what was committed, as {:?}",
+            bytes.iter().find(|b| **b != 99)
+        )),
+    }
+}
+
+#[test]
+fn a_reader_loses_nothing_for_ever() {
+    let mut wrong = Vec::new();
+    for (name, bench) in [("double", Bench::empty as fn() -> Bench), ("near", || Bench::near(1))] {
+        for mechanism in Mechanism::ALL {
+            for offloaded in [false, true] {
+                if let Err(text) = lost_for_ever(&bench(), mechanism, offloaded) {
+                    wrong.push(format!("{name} {mechanism:?} offloaded {offloaded}: {text}"));
+                }
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
