@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import runpy
 import struct
@@ -330,8 +331,133 @@ def test_bytes_outside_of_pools(system):
     assert system.load(4096 + 3, len(data)) == data
     assert system.load(0, 0) == b""
     for offset, length in [(system.window_bytes, 1), (-1, 1), (0, -1), (1 << 70, 4)]:
-        with pytest.raises((NearsideError, OverflowError)):
+        with pytest.raises(NearsideError, match="allowed are"):
             system.load(offset, length)
+
+
+def test_a_store_that_does_not_fit_stores_nothing(system):
+    at = system.window_bytes - (2 << 20)
+    old = system.load(at, 64)
+    with pytest.raises(NearsideError, match="within the window"):
+        system.store(at, b"x" * ((2 << 20) + 1))
+    assert system.load(at, 64) == old
+    system.store(at, b"x" * (2 << 20))
+    assert system.load(at, 2 << 20) == b"x" * (2 << 20)
+
+
+@pytest.mark.parametrize("mechanism", pm.MECHANISMS)
+def test_a_pool_in_the_reserved_range_is_refused(system, mechanism):
+    """The engine has the last 128 KiB of the media; all in front of them can be used."""
+    with pytest.raises(NearsideError, match="the engine has the 131072 behind them"):
+        system.create(system.window_bytes - BYTES + 4096, BYTES, "end", mechanism=mechanism)
+    pool = system.create(system.window_bytes - BYTES, BYTES, "end", mechanism=mechanism, threads=1)
+    with pool.thread() as thread:
+        objects = []
+
+        def fill() -> None:
+            while True:
+                objects.append(thread.alloc(65536))
+
+        with thread.transaction():
+            with pytest.raises(NearsideError, match="no room"):
+                fill()
+            last = objects[-1]
+            thread.write(last + 65536 - 64, b"x" * 64)
+        assert thread.read(last + 65536 - 64, 64) == b"x" * 64
+    assert len(pool.check()["objects"]) == len(objects)
+
+
+WRONG = {
+    "read-offset": lambda system, thread: thread.read(-1, 4),
+    "read-length": lambda system, thread: thread.read(0, -1),
+    "read-long": lambda system, thread: thread.read(0, 10**5000),
+    "write": lambda system, thread: thread.write(-1, b"x"),
+    "alloc": lambda system, thread: thread.alloc(1 << 64),
+    "free": lambda system, thread: thread.free(-64),
+    "add_range": lambda system, thread: thread.add_range(0, -1),
+    "set_root": lambda system, thread: thread.set_root(-1),
+    "load": lambda system, thread: system.load(-1, 4),
+    "store": lambda system, thread: system.store(1 << 70, b"x"),
+    "create-place": lambda system, thread: system.create(-4096, BYTES, "x"),
+    "create-threads": lambda system, thread: system.create(16 << 20, BYTES, "x", threads=300),
+    "create-number": lambda system, thread: system.create(16 << 20, BYTES, "x", number=-1),
+    "create-log": lambda system, thread: system.create(16 << 20, BYTES, "x", log_bytes=-1),
+    "create-spare": lambda system, thread: system.create(16 << 20, BYTES, "x", spare_pages=-1),
+    "open": lambda system, thread: system.open(-1, "x"),
+    "resize": lambda system, thread: thread.pool.resize(-1),
+    "cpu": lambda system, thread: thread.pool.thread(-1),
+    "devices": lambda system, thread: pm.System(devices=-1),
+    "power_cut_after": lambda system, thread: system.power_cut_after(10**5000),
+}
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG)
+def test_numbers_that_can_not_be_are_errors_of_one_line(system, call):
+    thread = system.create(PLACE, BYTES, "n").thread()
+    with pytest.raises(NearsideError, match="allowed are") as told:
+        call(system, thread)
+    assert len(str(told.value).splitlines()) == 1
+    put(thread, b"goes on")
+
+
+def test_a_transaction_is_of_one_python_thread(system):
+    """Another one is refused, not taken for a nested one: its `with` would end without a commit."""
+    thread = system.create(PLACE, BYTES, "n").thread()
+    at = put(thread, b"0" * 8)
+    inside, done = threading.Event(), threading.Event()
+    told: list[object] = []
+
+    def aborts() -> None:
+        with thread.transaction(), thread.transaction():
+            inside.set()
+            done.wait(10)
+            raise KeyError
+
+    def first() -> None:
+        with pytest.raises(KeyError):
+            aborts()
+
+    def second() -> None:
+        inside.wait(10)
+        try:
+            with thread.transaction():
+                thread.write(at, b"1" * 8)
+        except NearsideError as error:
+            told.append(error)
+        done.set()
+
+    both = [threading.Thread(target=work) for work in (first, second)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    assert len(told) == 1
+    assert "pool.thread()" in str(told[0])
+    assert thread.read(at, 8) == b"0" * 8
+    put(thread, b"goes on")
+
+
+def test_a_transaction_is_of_one_task(system):
+    pool = system.create(PLACE, BYTES, "n")
+    thread = pool.thread()
+    at = put(thread, b"0" * 8)
+
+    async def change(thread: pm.Thread, byte: bytes) -> None:
+        with thread.transaction():
+            thread.write(at, byte * 8)
+            await asyncio.sleep(0)
+            with thread.transaction():
+                thread.write(at, byte * 4)
+
+    async def both(second: pm.Thread) -> list[object]:
+        return await asyncio.gather(change(thread, b"1"), change(second, b"2"), return_exceptions=True)
+
+    first, second = asyncio.run(both(thread))
+    assert first is None
+    assert isinstance(second, NearsideError)
+    assert thread.read(at, 8) == b"1" * 8
+    with pool.thread() as own:
+        assert asyncio.run(both(own)) == [None, None]
 
 
 def test_a_system_that_is_closed_keeps_nothing(system):

@@ -21,7 +21,10 @@ done, or can't be asked for, is a `NearsideError` of one line; calls of several 
 
 from __future__ import annotations
 
+import asyncio
 import json
+import operator
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,10 +37,40 @@ from nearside.device import Design, as_text
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
 FENCES = ("read_back", "posted", "completion")
 SYNCHRONISE = ("devices", "host")
+DEVICES = (1, 2, 4)
+THREADS = range(1, 17)
+NUMBERS = range(16)
+CPUS = range(64)
 # Moved by one call of the native module: signals are heard between two.
 PIECE = 1 << 20
 
 Buffer = bytes | bytearray | memoryview
+
+
+def _shown(number: float) -> str:
+    # Python refuses to print the longest.
+    bits = number.bit_length() if isinstance(number, int) else 0
+    return str(number) if bits <= 128 else f"a number of {bits} bits"
+
+
+def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 << 64)) -> int:
+    """The same, if it is one of these."""
+    number = operator.index(value)
+    if number in allowed:
+        return number
+    if isinstance(allowed, range):
+        words = f"{allowed.start} to {allowed.stop - 1}"
+    else:
+        words = f"{', '.join(map(str, allowed[:-1]))} and {allowed[-1]}"
+    raise NearsideError(f"{what} = {_shown(number)}: allowed are {words}")
+
+
+def _who() -> tuple[int, object]:
+    """Which thread of Python this is, and which of its asyncio tasks."""
+    try:
+        return threading.get_ident(), asyncio.current_task()
+    except RuntimeError:  # no loop runs in it
+        return threading.get_ident(), None
 
 
 def _bytes(data: Buffer) -> bytes:
@@ -71,7 +104,8 @@ class System:
         if host is not None:
             design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
         self.design = design
-        made_of = (as_text("engine", engine), devices, as_text("synchronise", synchronise))
+        count = _number("devices", devices, DEVICES)
+        made_of = (as_text("engine", engine), count, as_text("synchronise", synchronise))
         self.native = _native.PmSystem(design.native, *made_of)
         self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
 
@@ -96,7 +130,7 @@ class System:
 
     @property
     def window_bytes(self) -> int:
-        """Bytes of each device's PM window, where pools lie."""
+        """Bytes of each device's PM window where pools lie: without what an engine has reserved behind them."""
         return self.native.window_bytes()
 
     @property
@@ -114,7 +148,7 @@ class System:
     def power_cut_after(self, ns: float) -> None:
         """The power fails so many simulated ns later, in the middle of whatever is under way then: its call raises."""
         if not 0 <= ns <= 1e15:
-            raise NearsideError(f"ns = {ns}: allowed are 0 to 1e15")
+            raise NearsideError(f"ns = {_shown(ns)}: allowed are 0 to 1e15")
         self.native.power_cut_after(round(ns * 1000))
 
     def power_on(self) -> None:
@@ -123,16 +157,27 @@ class System:
 
     def load(self, offset: int, length: int) -> bytes:
         """Bytes of the first device's window, past the CPU's cache: for what is no pool."""
-        if length < 0:
-            raise NearsideError(f"length = {length}: allowed are 0 and more")
+        offset, length = self._within(offset, length)
         starts = range(0, length, PIECE)
         return b"".join(self.native.load(offset + at, min(PIECE, length - at)) for at in starts)
 
     def store(self, offset: int, data: Buffer) -> None:
-        """Stores bytes of the first device's window, and returns when they are persistent: for what is no pool."""
+        """Stores bytes of the first device's window, and returns when they are persistent: for what is no pool.
+
+        Nothing of it if it does not fit; a loss of power leaves some of it.
+        """
         data = _bytes(data)
+        offset, _ = self._within(offset, len(data))
         for at in range(0, len(data), PIECE):
             self.native.store(offset + at, data[at : at + PIECE])
+
+    def _within(self, offset: int, length: int) -> tuple[int, int]:
+        """An offset and a length, if all of that is within the window."""
+        offset, length = _number("offset", offset), _number("length", length)
+        if offset + length > self.window_bytes:
+            window = f"the window of {self.window_bytes} bytes"
+            raise NearsideError(f"{length} bytes at {offset:#x}: allowed are those within {window}")
+        return offset, length
 
     def create(
         self,
@@ -157,9 +202,11 @@ class System:
         each with a log of `log_bytes`, a multiple of 4096. `spare_pages` of 4 KiB are for the copies of "shadow": as
         many as a transaction may change. The others are as for `open`.
         """
-        made_of = (as_text("name", name), as_text("mechanism", mechanism), threads, log_bytes, spare_pages)
-        usage = (offload, as_text("fence", fence), number, engine_recovers)
-        return Pool(self, self.native.pool_create(place, length, *made_of, *usage))
+        sizes = (_number("log_bytes", log_bytes), _number("spare_pages", spare_pages))
+        made_of = (as_text("name", name), as_text("mechanism", mechanism), _number("threads", threads, THREADS), *sizes)
+        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
+        span = (_number("place", place), _number("length", length))
+        return Pool(self, self.native.pool_create(*span, *made_of, *usage))
 
     def open(
         self,
@@ -179,8 +226,8 @@ class System:
         all ("completion"); over several devices it reads back. `engine_recovers`: the engines recover their logs,
         else the CPU does.
         """
-        usage = (offload, as_text("fence", fence), number, engine_recovers)
-        return Pool(self, self.native.pool_open(place, as_text("name", name), *usage))
+        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
+        return Pool(self, self.native.pool_open(_number("place", place), as_text("name", name), *usage))
 
 
 class Pool:
@@ -215,11 +262,11 @@ class Pool:
 
     def resize(self, length: int) -> None:
         """Lets it grow to so many bytes, a multiple of 4096. No thread may have it; with "shadow" it keeps its size."""
-        self.native.resize(length)
+        self.native.resize(_number("length", length))
 
     def thread(self, cpu: int = 0) -> Thread:
         """A thread that works on it with a log of its own, on a CPU of the host, 0 to 63."""
-        return Thread(self, self.native.thread(cpu))
+        return Thread(self, self.native.thread(_number("cpu", cpu, CPUS)))
 
 
 class Thread:
@@ -229,6 +276,7 @@ class Thread:
         self.pool = pool
         self.native = native
         self._depth = 0
+        self._owner: tuple[int, object] | None = None
         pool.system._parts.add(self)
 
     def __enter__(self) -> Self:
@@ -248,16 +296,23 @@ class Thread:
         One within another is part of that: an exception that leaves it makes the outermost abort, which says so at its
         end if the exception was caught before. Where pages are protected ("checkpoint", "shadow") a second one of the
         pool is refused. A commit that raises has aborted, unless the power has failed: then what was committed is there
-        after recovery, or nothing of it.
+        after recovery, or nothing of it. Other threads of Python and other asyncio tasks are refused meanwhile: each
+        takes a `Thread` of its own.
         """
         outermost = self._depth == 0
         if outermost:
             self.native.begin()
+            self._owner = _who()
+        elif self._owner != _who():
+            raise NearsideError(
+                "a transaction of this pool thread is under way in another thread of Python or another asyncio task: "
+                "take a thread of its own for each, with `pool.thread()`"
+            )
         self._depth += 1
         try:
             yield self
         except BaseException:
-            self._depth -= 1
+            self._leave()
             try:
                 self.native.abort() if outermost else self.native.fail()
             except NearsideError as error:
@@ -265,9 +320,14 @@ class Thread:
                 if self._is_usable():
                     raise NearsideError(f"the transaction could not be aborted: {error}") from error
             raise
-        self._depth -= 1
+        self._leave()
         if outermost:
             self.native.commit()
+
+    def _leave(self) -> None:
+        self._depth -= 1
+        if self._depth == 0:
+            self._owner = None
 
     def _is_usable(self) -> bool:
         try:
@@ -277,23 +337,23 @@ class Thread:
 
     def alloc(self, length: int) -> int:
         """Room for an object of up to 4,128,768 bytes, in a transaction; its offset. What stands there is left over."""
-        return self.native.alloc(length)
+        return self.native.alloc(_number("length", length))
 
     def free(self, offset: int) -> None:
         """Gives an object back when the transaction commits."""
-        self.native.free(offset)
+        self.native.free(_number("offset", offset))
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of an object, as the transaction has them if one is under way."""
-        return self.native.read(offset, length)
+        return self.native.read(_number("offset", offset), _number("length", length))
 
     def write(self, offset: int, data: Buffer) -> None:
         """Stores bytes of an object, in a transaction."""
-        self.native.write(offset, _bytes(data))
+        self.native.write(_number("offset", offset), _bytes(data))
 
     def add_range(self, offset: int, length: int) -> None:
         """Says that a range is going to be changed, so that it is kept as a whole and not piece by piece."""
-        self.native.add_range(offset, length)
+        self.native.add_range(_number("offset", offset), _number("length", length))
 
     def root(self) -> int:
         """Offset of the object that the pool's root points to; 0: none."""
@@ -301,7 +361,7 @@ class Thread:
 
     def set_root(self, offset: int) -> None:
         """Lets the pool's root point to an object, in a transaction."""
-        self.native.set_root(offset)
+        self.native.set_root(_number("offset", offset))
 
     def finish(self) -> None:
         """Waits until the engine has done all that was left to it; an error if it has refused any of it."""

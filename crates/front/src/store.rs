@@ -63,8 +63,20 @@ impl Took {
 pub enum Failure {
     /// The power has failed: a write that was under way is there, or it is not.
     Power,
-    /// Nothing of it was done.
+    /// Nothing of it was done, unless the text says what was.
     Refused(String),
+}
+
+impl Failure {
+    /// The same, behind transactions of the request that have taken entries out.
+    fn behind(self, gone: usize, of: usize) -> Failure {
+        match self {
+            Failure::Refused(text) if gone > 0 => Failure::Refused(format!(
+                "{gone} of {of} entries are gone, the others are not: {text}"
+            )),
+            other => other,
+        }
+    }
 }
 
 /// A request reads, or it may write.
@@ -186,14 +198,16 @@ impl Store {
         Ok(())
     }
 
-    /// Takes all entries out, some in a transaction: a loss of power leaves the rest.
+    /// Takes all entries out, some in a transaction: a loss of power leaves the rest, and so does a refusal, which says how many are gone.
     pub fn flush(&mut self) -> std::result::Result<(), Failure> {
         let keys = self.run(Kind::Read, |table| table.keys())?;
-        keys.chunks(FLUSHED).try_for_each(|some| {
-            self.run(Kind::Write, |table| {
+        for (n, some) in keys.chunks(FLUSHED).enumerate() {
+            let done = self.run(Kind::Write, |table| {
                 some.iter().try_for_each(|key| table.remove(key).map(drop))
-            })
-        })
+            });
+            done.map_err(|failure| failure.behind(n * FLUSHED, keys.len()))?;
+        }
+        Ok(())
     }
 
     /// What it has done. Times are simulated.
@@ -212,4 +226,23 @@ impl Store {
 
 fn refused(error: Error) -> Failure {
     Failure::Refused(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_says_what_is_gone() {
+        let text = |gone| match Failure::Refused("full".into()).behind(gone, 40) {
+            Failure::Refused(text) => text,
+            Failure::Power => String::new(),
+        };
+        assert_eq!(text(0), "full");
+        assert_eq!(
+            text(16),
+            "16 of 40 entries are gone, the others are not: full"
+        );
+        assert!(matches!(Failure::Power.behind(16, 40), Failure::Power));
+    }
 }

@@ -17,6 +17,7 @@ use crate::{Error, Result};
 
 const CHUNK: u64 = 64 << 10;
 const ZONE_CHUNKS: usize = 64;
+const ZONE: u64 = CHUNK * ZONE_CHUNKS as u64;
 const STATES: u64 = 512;
 const MOST_SLOTS: u64 = 1024;
 const ROOT: u64 = STATES + MOST_SLOTS * (ZONE_CHUNKS as u64 - 1);
@@ -99,23 +100,35 @@ pub(crate) fn root(base: u64) -> u64 {
 
 /// The parts of a heap that have to be 0 when it begins or grows: offsets from its start.
 pub(crate) fn metadata(from: u64, to: u64) -> Vec<std::ops::Range<u64>> {
-    let zone = ZONE_CHUNKS as u64 * CHUNK;
     // Of a chunk that was not whole nothing was used.
-    let first = (from - from % CHUNK).next_multiple_of(zone);
+    let first = (from - from % CHUNK).next_multiple_of(ZONE);
     (first..to)
-        .step_by(zone as usize)
+        .step_by(ZONE as usize)
         .map(|at| at..(at + CHUNK).min(to))
         .collect()
 }
 
+/// The parts of its last zone's metadata that speak of chunks which a heap of so many bytes has not: words, then bytes of objects.
+pub(crate) fn metadata_behind(bytes: u64) -> Vec<std::ops::Range<u64>> {
+    let chunks = bytes / CHUNK;
+    let (zone, first) = (
+        chunks - chunks % ZONE_CHUNKS as u64,
+        chunks % ZONE_CHUNKS as u64,
+    );
+    if first == 0 {
+        return Vec::new();
+    }
+    let (zone, states) = (zone * CHUNK, STATES + MOST_SLOTS * (first - 1));
+    vec![zone + 8 * first..zone + STATES, zone + states..zone + ROOT]
+}
+
 /// True when a range of the pool lies where programs may write: in chunks, or in the root.
 pub(crate) fn is_for_programs(base: u64, range: &std::ops::Range<u64>) -> bool {
-    let zone = ZONE_CHUNKS as u64 * CHUNK;
     let Some(start) = range.start.checked_sub(base) else {
         return false;
     };
     let end = range.end - base;
-    start % zone >= CHUNK && end <= (start - start % zone) + zone
+    start % ZONE >= CHUNK && end <= (start - start % ZONE) + ZONE
         || start >= ROOT && end <= ROOT + 8
 }
 
@@ -137,6 +150,80 @@ impl Heap {
         };
         heap.grow(bytes, read)?;
         Ok(heap)
+    }
+
+    /// The same, and an error for what stands there of chunks and objects that the heap has not.
+    pub fn load_whole(
+        base: u64,
+        bytes: u64,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<Heap> {
+        let mut zones = Vec::new();
+        let count = (bytes / CHUNK) as usize;
+        for first in (0..count).step_by(ZONE_CHUNKS) {
+            // All words, and the bytes of the chunks that there are: growth lets those of others be 0.
+            let own = (count - first).min(ZONE_CHUNKS) as u64 - 1;
+            let mut zone = vec![0; (STATES + MOST_SLOTS * own) as usize];
+            read(base + first as u64 * CHUNK, &mut zone)?;
+            zones.push(zone);
+        }
+        let mut known = |at: u64, out: &mut [u8]| {
+            let (zone, from) = ((at - base) / ZONE, ((at - base) % ZONE) as usize);
+            out.copy_from_slice(&zones[zone as usize][from..from + out.len()]);
+            Ok(())
+        };
+        let heap = Heap::load(base, bytes, &mut known)?;
+        for n in (0..zones.len() * ZONE_CHUNKS).filter(|n| n % ZONE_CHUNKS > 0) {
+            heap.nothing_else(n, &mut known)?;
+        }
+        Ok(heap)
+    }
+
+    /// An error if there is a word of a chunk behind the end, or a byte of an object that a chunk has no place for: with the chunk's next use
+    /// it would come to be one.
+    fn nothing_else(
+        &self,
+        chunk: usize,
+        read: &mut dyn FnMut(u64, &mut [u8]) -> Result<()>,
+    ) -> Result<()> {
+        let slots = match self.chunks.get(chunk) {
+            Some(Chunk::Small(small)) => small.slots.len(),
+            Some(_) => 0,
+            None => {
+                let mut word = [0; 8];
+                read(self.word(chunk), &mut word)?;
+                return match u64::from_le_bytes(word) {
+                    0 => Ok(()),
+                    word => Err(self.corrupt(chunk, word)),
+                };
+            }
+        };
+        let mut states = vec![0; MOST_SLOTS as usize];
+        read(self.state(chunk, 0), &mut states)?;
+        match (slots..states.len()).find(|n| states[*n] != 0) {
+            None => Ok(()),
+            Some(n) => Err(Error::Corrupt(format!(
+                "the heap is damaged: object {n} of chunk {chunk} is {:#x}, and the chunk has {slots} objects",
+                states[n]
+            ))),
+        }
+    }
+
+    /// Whether another one, which was read while no transaction was under way, says the same.
+    pub fn agrees(&self, read: &Heap) -> bool {
+        let same = |(own, read): (&Chunk, &Chunk)| match (own, read) {
+            (Chunk::Meta, Chunk::Meta)
+            | (Chunk::Free, Chunk::Free)
+            | (Chunk::Tail, Chunk::Tail) => true,
+            (Chunk::Small(own), Chunk::Small(read)) => {
+                own.class == read.class && own.slots == read.slots
+            }
+            // It was one of small objects before the last large one, or a transaction was aborted that was to make it another one.
+            (Chunk::Free, Chunk::Small(read)) => read.free.len() == read.slots.len(),
+            (Chunk::Large { chunks: own, .. }, Chunk::Large { chunks: read, .. }) => own == read,
+            _ => false,
+        };
+        self.chunks.len() == read.chunks.len() && self.chunks.iter().zip(&read.chunks).all(same)
     }
 
     /// Reads what has been added, so that it has so many bytes.
@@ -477,7 +564,7 @@ mod tests {
             out.copy_from_slice(&image[at..at + out.len()]);
             Ok(())
         };
-        Heap::load(4096, bytes, &mut read).unwrap()
+        Heap::load_whole(4096, bytes, &mut read).unwrap()
     }
 
     /// Transactions of two threads in step, some aborted: what is taken never overlaps, and after each the bytes say what a map says.
@@ -551,6 +638,7 @@ mod tests {
             assert_eq!(heap.objects(), want, "round {round}");
             let read = load(&image, BYTES);
             assert_eq!(read.objects(), want, "round {round}");
+            assert!(heap.agrees(&read), "round {round}");
             // A new life now and then.
             if random.below(50) == 0 {
                 heap = read;
@@ -568,7 +656,7 @@ mod tests {
                 out.copy_from_slice(&image[at..at + out.len()]);
                 Ok(())
             };
-            Heap::load(4096, 4 * CHUNK, &mut read).err()
+            Heap::load_whole(4096, 4 * CHUNK, &mut read).err()
         };
         for word in [3, SMALL | 27 << 8, LARGE, LARGE | 4 << 8, FREE | 1 << 8] {
             image[8..16].copy_from_slice(&word.to_le_bytes());
@@ -576,7 +664,12 @@ mod tests {
         }
         image[8..16].copy_from_slice(&SMALL.to_le_bytes());
         assert_eq!(told(&image), None);
-        image[512] = 2;
-        assert!(matches!(told(&image), Some(Error::Corrupt(_))));
+        // What is no object's, nor of a chunk: behind the end is number 4.
+        for at in [512, 512 + 1023, 512 + 1024 * 3 - 1, 8 * 4] {
+            image[at] = 2;
+            assert!(matches!(told(&image), Some(Error::Corrupt(_))), "{at}");
+            image[at] = 0;
+        }
+        assert_eq!(told(&image), None);
     }
 }

@@ -5,6 +5,7 @@
 #![warn(missing_docs)]
 
 pub mod btree;
+mod check;
 mod config;
 mod devices;
 mod edges;
@@ -25,6 +26,7 @@ mod switches;
 mod thread;
 mod value;
 
+pub use check::Check;
 pub use config::{Costs, Layout, Mechanism, Options, Synchronise};
 pub use devices::Devices;
 pub use engine::{Engine, Submitted};
@@ -32,6 +34,6 @@ pub use error::{Error, Result};
 pub use heap::MOST_BYTES;
 pub use lock::Lock;
 pub use memory::{Counts, Part, Spent, Watch};
-pub use pool::{Check, Pool};
+pub use pool::Pool;
 pub use thread::{Thread, Transaction};
 pub use value::{Ptr, Value};

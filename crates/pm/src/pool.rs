@@ -1,12 +1,15 @@
-//! Pools: create, open, check, resize.
+//! Pools: create, open, resize.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use host::Cpu;
 use sim::Bar;
-use spec::nearpm::{Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS};
+use spec::nearpm::{
+    Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS, RESERVED_BYTES,
+};
 
+use crate::check::load_again;
 use crate::devices::Devices;
 use crate::header::{Header, HEADER_BYTES, PAGE};
 use crate::heap::{self, Heap};
@@ -17,17 +20,6 @@ use crate::recovery::{self, Verdict};
 use crate::several::{self, Recovery};
 use crate::{Error, Layout, Lock, Mechanism, Options, Result, Thread};
 
-/// What a check of a pool has found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Check {
-    /// Objects that are taken: offsets, and the bytes that are set aside for each.
-    pub objects: Vec<(u64, u64)>,
-    /// Bytes of the pool.
-    pub bytes: u64,
-    /// How often the pool's header was written: 1, and once more for each growth.
-    pub generation: u32,
-}
-
 type Slot = Option<Box<dyn mechanism::Mechanism>>;
 
 pub(crate) struct Inner {
@@ -37,7 +29,7 @@ pub(crate) struct Inner {
     pub options: Options,
     header: Mutex<Header>,
     heap: Mutex<Heap>,
-    pages: Option<Arc<Pages>>,
+    pub pages: Option<Arc<Pages>>,
     /// What makes each thread's transactions whole, while no [`Thread`] has it.
     slots: Mutex<Vec<Slot>>,
     transactions: AtomicU64,
@@ -96,7 +88,7 @@ impl Inner {
         lock(&self.slots)[usize::from(thread)] = Some(mechanism);
     }
 
-    fn memory(&self, cpu: &Cpu) -> Memory {
+    pub fn memory(&self, cpu: &Cpu) -> Memory {
         Memory::new(
             cpu,
             &self.devices,
@@ -133,7 +125,7 @@ impl Pool {
         devices.validate()?;
         let count = devices.count();
         let header = Header::new(layout, bytes, count as u8)?;
-        inside(cpu, &devices, place, bytes)?;
+        inside(cpu, &devices, place, bytes, options)?;
         let mut m = Memory::new(cpu, &devices, place, bytes, options);
         // What stands there is not touched before it is known that the engines take the new one.
         if let Some(offload) = offload(&devices, place, options)? {
@@ -213,7 +205,7 @@ impl Pool {
         devices.validate()?;
         let count = devices.count();
         let pages = HEADER_BYTES * count as u64;
-        inside(cpu, &devices, place, pages)?;
+        inside(cpu, &devices, place, pages, options)?;
         let mut m = Memory::new(cpu, &devices, place, pages, options);
         let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
         if header.layout.name != name {
@@ -228,15 +220,13 @@ impl Pool {
                 header.devices
             )));
         }
-        for index in 1..count {
-            if m.on(index, |m| m.line_direct(0))? != header.part_line(index) {
-                return Err(Error::NoPool(format!(
-                    "device {} does not have part {index} of the pool",
-                    devices.number(index)
-                )));
-            }
+        if let Some(index) = missing_part(&mut m, &header)? {
+            return Err(Error::NoPool(format!(
+                "device {} does not have part {index} of the pool",
+                devices.number(index)
+            )));
         }
-        inside(cpu, &devices, place, header.bytes)?;
+        inside(cpu, &devices, place, header.bytes, options)?;
         allowed(header.bytes)?;
         m.resize(header.bytes);
         let offload = offload(&devices, place, options)?;
@@ -296,49 +286,6 @@ impl Pool {
         &self.0.options
     }
 
-    /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
-    pub fn check(&self, cpu: &Cpu) -> Result<Check> {
-        self.0.usable()?;
-        if self.0.under_way.load(Ordering::Relaxed) > 0 {
-            let text = "a pool is checked between transactions: one is under way";
-            return Err(Error::Invalid(text.into()));
-        }
-        let mut m = self.0.memory(cpu);
-        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
-        let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
-        if header != *self.0.header() {
-            return corrupt("its header is another one than when it was opened");
-        }
-        let ended = "a log has records of a transaction that has ended";
-        for thread in 0..header.layout.threads {
-            let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
-            if !recovery::is_empty(&m, place, bytes, thread)? {
-                return corrupt(ended);
-            }
-        }
-        if header.devices > 1 {
-            self.settle(&mut m)?;
-            if several::refuse_unless_empty(&mut m, &header).is_err() {
-                return corrupt(ended);
-            }
-        }
-        let pages = match &self.0.pages {
-            Some(_) => Some(Pages::load(&mut m, &header)?),
-            None => None,
-        };
-        let loaded = load(&mut m, &header, pages.as_ref());
-        self.0.pages.iter().for_each(|pages| pages.forget());
-        let objects = loaded?.objects();
-        if objects != self.0.heap().objects() {
-            return corrupt("its objects are others than the transactions have left");
-        }
-        Ok(Check {
-            objects,
-            bytes: header.bytes,
-            generation: header.generation,
-        })
-    }
-
     /// Lets the pool grow to so many bytes. No [`Thread`] may have it.
     pub fn resize(&self, cpu: &Cpu, bytes: u64) -> Result<()> {
         self.0.usable()?;
@@ -361,29 +308,43 @@ impl Pool {
                 old.bytes
             )));
         }
-        inside(cpu, &self.0.devices, self.0.place, bytes)?;
+        inside(cpu, &self.0.devices, self.0.place, bytes, &self.0.options)?;
         let mut m = self.0.memory(cpu);
         m.resize(bytes);
-        for range in heap::metadata(old.heap_bytes(), new.heap_bytes()) {
-            zero(&mut m, new.data() + range.start..new.data() + range.end)?;
-        }
-        m.fence()?;
-        if let Err(error) = self.claim(&m, &new) {
-            m.resize(old.bytes);
-            self.restart(&mut m, &old).inspect_err(|_| self.0.fail())?;
-            return Err(error);
-        }
+        let heap = match self.make_room(&mut m, &old, &new) {
+            Ok(heap) => heap,
+            Err(error) => {
+                m.resize(old.bytes);
+                self.restart(&mut m, &old).inspect_err(|_| self.0.fail())?;
+                return Err(error);
+            }
+        };
         let grown = |m: &mut Memory| {
             m.put_line(0, &new.to_lines()[0])?;
             m.fence()?;
             *self.0.header() = new.clone();
-            self.restart(m, &new)?;
-            let mut heap = load(m, &new, None)?;
-            std::mem::swap(&mut *self.0.heap(), &mut heap);
-            Ok(())
+            *self.0.heap() = heap;
+            self.restart(m, &new)
         };
         // It is not known then how far it has come.
         grown(&mut m).inspect_err(|_| self.0.fail())
+    }
+
+    /// All that has to be there before the header says that the pool has grown, and the heap that it will have. Until then nobody reads what is
+    /// changed here, so a loss of power leaves the old pool.
+    fn make_room(&self, m: &mut Memory, old: &Header, new: &Header) -> Result<Heap> {
+        // What stands there is not touched before it is known that it is nobody else's on the engines.
+        self.claim(m, new)?;
+        let added = heap::metadata(old.heap_bytes(), new.heap_bytes());
+        for range in heap::metadata_behind(old.heap_bytes())
+            .into_iter()
+            .chain(added)
+        {
+            zero(m, new.data() + range.start..new.data() + range.end)?;
+        }
+        m.fence()?;
+        // A heap that can't be read would be lost with the new header.
+        load_again(m, new, None)
     }
 
     /// The engines take the pool as a header says.
@@ -394,7 +355,7 @@ impl Pool {
     }
 
     /// No log waits for other devices any more.
-    fn settle(&self, m: &mut Memory) -> Result<()> {
+    pub(crate) fn settle(&self, m: &mut Memory) -> Result<()> {
         let inner = &*self.0;
         let header = inner.header().clone();
         match offload(&inner.devices, inner.place, &inner.options)? {
@@ -485,26 +446,46 @@ fn offload(devices: &Devices, place: u64, options: &Options) -> Result<Option<Ar
     })))
 }
 
-/// A pool has to lie within the windows.
-fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64) -> Result<()> {
+/// A pool has to lie within the windows, and in front of what engines keep for themselves at the end of their media.
+fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Options) -> Result<()> {
     if place % ALIGN != 0 {
         let text = format!("a pool at {place:#x}: allowed are multiples of {ALIGN}");
         return Err(Error::Invalid(text));
     }
     let each = bytes / devices.count() as u64;
-    for &device in devices.numbers() {
-        let within = |machine: &mut host::Machine| {
+    let reaches = |device: usize, bytes: u64| {
+        let check = |machine: &mut host::Machine| {
             let system = machine.system();
-            system.check(device, Bar::Pm, place, each)
+            system.check(device, Bar::Pm, place, bytes)
         };
-        let within = cpu.shared().with(within);
-        within.map_err(|error| {
+        cpu.shared().with(check)
+    };
+    for &device in devices.numbers() {
+        let refused = |what: String| {
             Error::Invalid(format!(
-                "a pool of {bytes} bytes at {place:#x} of device {device}: {error}"
+                "a pool of {bytes} bytes at {place:#x} of device {device}: {what}"
             ))
-        })?;
+        };
+        reaches(device, each).map_err(|error| refused(error.to_string()))?;
+        if options.engine.is_some() {
+            reaches(device, each.saturating_add(RESERVED_BYTES)).map_err(|_| {
+                refused(format!(
+                    "allowed are pools that leave the window's last {RESERVED_BYTES} bytes to the engine"
+                ))
+            })?;
+        }
     }
     Ok(())
+}
+
+/// Which of the pool's other devices does not have the part that the header says.
+pub(crate) fn missing_part(m: &mut Memory, header: &Header) -> Result<Option<usize>> {
+    for index in 1..usize::from(header.devices) {
+        if m.on(index, |m| m.line_direct(0))? != header.part_line(index) {
+            return Ok(Some(index));
+        }
+    }
+    Ok(None)
 }
 
 fn load(m: &mut Memory, header: &Header, pages: Option<&Pages>) -> Result<Heap> {

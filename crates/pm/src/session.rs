@@ -44,8 +44,10 @@ pub struct Session {
     /// Those of all devices, if the design has them.
     engines: Vec<Arc<Engine>>,
     synchronise: Synchronise,
-    /// Bytes of each device's window.
+    /// Bytes of each device's window that are the host's: without those that an engine has reserved at the end of the media.
     window: u64,
+    /// Bytes that it has reserved.
+    reserved: u64,
     power: Mutex<Power>,
     pools: Mutex<Vec<InUse>>,
     /// Numbers of pools that a program has mapped by commands of its own since power came.
@@ -120,6 +122,8 @@ impl Session {
             (Bar::Pm, window),
             (Bar::Control, 1 << 20),
         ];
+        let reserved = engines.iter().map(|e| e.manifest.reserved.0).max();
+        let reserved = reserved.unwrap_or(0);
         let mut engines = Vec::new();
         for number in 0..devices {
             let media = factory.media().map_err(invalid)?;
@@ -138,7 +142,11 @@ impl Session {
             devices: (0..devices).collect::<Vec<_>>().into(),
             engines,
             synchronise,
-            window,
+            window: match reserved {
+                0 => window,
+                bytes => design.media.bytes.0.saturating_sub(bytes),
+            },
+            reserved,
             power: Mutex::new(Power {
                 on: true,
                 ordered: None,
@@ -161,7 +169,7 @@ impl Session {
         })
     }
 
-    /// Bytes of each device's PM window.
+    /// Bytes of each device's PM window where pools lie. What an engine has reserved behind them no host reaches.
     pub fn window_bytes(&self) -> u64 {
         self.window
     }
@@ -328,6 +336,21 @@ impl Session {
         place.saturating_add(bytes.div_ceil(self.devices.count() as u64))
     }
 
+    /// An error for a pool that would reach beyond what is the host's.
+    fn fits(&self, place: u64, bytes: u64) -> Result<()> {
+        if self.end(place, bytes) <= self.window {
+            return Ok(());
+        }
+        let rest = match self.reserved {
+            0 => String::new(),
+            bytes => format!("; the engine has the {bytes} behind them"),
+        };
+        Err(Error::Invalid(format!(
+            "a pool of {bytes} bytes at {place:#x}: allowed are pools that end within the window of {} bytes{rest}",
+            self.window
+        )))
+    }
+
     fn enter(
         self: &Arc<Session>,
         place: u64,
@@ -356,6 +379,7 @@ impl Session {
         let mut pools = lock(&self.pools);
         pools.retain(|pool| pool.life == life && pool.by.strong_count() > 0);
         let allowed = |bytes: u64| {
+            self.fits(place, bytes)?;
             let end = self.end(place, bytes);
             let overlaps = |p: &&InUse| place < self.end(p.place, p.bytes) && p.place < end;
             match pools.iter().find(overlaps) {
@@ -459,6 +483,7 @@ impl SessionPool {
         let mine = |p: &InUse| p.by.as_ptr() == Arc::as_ptr(&self.mark);
         let place = pools.iter().find(|p| mine(p)).map(|p| p.place);
         let place = place.ok_or_else(|| invalid("the pool is not in use any more"))?;
+        self.session.fits(place, bytes)?;
         let end = self.session.end(place, bytes);
         let open = |p: &&InUse| {
             p.life == self.life && p.by.strong_count() > 0 && place < p.place && p.place < end

@@ -103,7 +103,7 @@ fn layout(mechanism: Mechanism) -> Layout {
 /// A pool with an empty tree.
 fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     let bench = match case.on {
-        On::Double => Bench::sized(WINDOW),
+        On::Double => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
         On::Fast => Bench::fast(WINDOW),
         On::Near => Bench::near(case.devices),
     };

@@ -120,6 +120,45 @@ impl Pages {
         Ok(loaded)
     }
 
+    /// Reads the table again while no transaction is under way, and compares it with what is known and with the last list. Which page has which
+    /// place nothing else tells: after a loss of power the table is the truth.
+    pub fn check(&self, m: &mut Memory, header: &Header) -> Result<Pages> {
+        let read = Pages::load(m, header)?;
+        let (own, found) = (self.state().places.clone(), read.state().places.clone());
+        let corrupt =
+            |what: String| Err(Error::Corrupt(format!("the page table is damaged: {what}")));
+        if let Some(page) = (0..own.len()).find(|page| own[*page] != found[*page]) {
+            return corrupt(format!(
+                "page {page} is at {}, the transactions have left it at {}",
+                found[page], own[page]
+            ));
+        }
+        let (own, last) = (self.state().number, self.switches.load(m)?);
+        let (number, list) = last.unwrap_or_default();
+        if number != own {
+            return corrupt(format!(
+                "the last list of switches is number {number}, the transactions have come to {own}"
+            ));
+        }
+        // Whoever opens the pool does what the list says.
+        let is_done = |(page, place): &&(u64, u64)| found.get(*page as usize) == Some(place);
+        match list.iter().find(|entry| !is_done(entry)) {
+            None => Ok(read),
+            Some((page, place)) => corrupt(format!(
+                "the last list of switches puts page {page} at {place}, where it is not"
+            )),
+        }
+    }
+
+    /// Reads what the device has of committed pages, whatever the cache has.
+    pub fn read_again(&self, m: &Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        for (page, within, part) in self.parts(offset, out.len())? {
+            let place = self.state().places[page as usize];
+            m.read_media(self.at(place) + within, &mut out[part])?;
+        }
+        Ok(())
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,79 @@
+//! Checks of pools that are open.
+
+use std::sync::atomic::Ordering;
+
+use host::Cpu;
+use spec::nearpm::LINE;
+
+use crate::header::Header;
+use crate::heap::Heap;
+use crate::mechanism::Pages;
+use crate::memory::Memory;
+use crate::pool::missing_part;
+use crate::{recovery, several, Error, Pool, Result};
+
+/// What a check of a pool has found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// Objects that are taken: offsets, and the bytes that are set aside for each.
+    pub objects: Vec<(u64, u64)>,
+    /// Bytes of the pool.
+    pub bytes: u64,
+    /// How often the pool's header was written: 1, and once more for each growth.
+    pub generation: u32,
+}
+
+impl Pool {
+    /// Reads the pool's metadata again, and compares them with each other and with what is known. No transaction may be under way.
+    pub fn check(&self, cpu: &Cpu) -> Result<Check> {
+        self.0.usable()?;
+        if self.0.under_way.load(Ordering::Relaxed) > 0 {
+            let text = "a pool is checked between transactions: one is under way";
+            return Err(Error::Invalid(text.into()));
+        }
+        let mut m = self.0.memory(cpu);
+        let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
+        let corrupt = |what: &str| Err(Error::Corrupt(format!("the pool is damaged: {what}")));
+        if header != *self.0.header() {
+            return corrupt("its header is another one than when it was opened");
+        }
+        if let Some(index) = missing_part(&mut m, &header)? {
+            let device = self.0.devices.number(index);
+            return corrupt(&format!("device {device} does not have part {index} of it"));
+        }
+        let ended = "a log has records of a transaction that has ended";
+        for thread in 0..header.layout.threads {
+            let (place, bytes) = (header.cpu_log(thread), header.layout.log_bytes);
+            if !recovery::is_empty(&m, place, bytes, thread)? {
+                return corrupt(ended);
+            }
+        }
+        if header.devices > 1 {
+            self.settle(&mut m)?;
+            if several::refuse_unless_empty(&mut m, &header).is_err() {
+                return corrupt(ended);
+            }
+        }
+        let loaded = load_again(&mut m, &header, self.0.pages.as_deref());
+        self.0.pages.iter().for_each(|pages| pages.forget());
+        let loaded = loaded?;
+        if !self.0.heap().agrees(&loaded) {
+            return corrupt("its objects are others than the transactions have left");
+        }
+        Ok(Check {
+            objects: loaded.objects(),
+            bytes: header.bytes,
+            generation: header.generation,
+        })
+    }
+}
+
+/// Reads what is taken again, as persistent memory has it.
+pub(crate) fn load_again(m: &mut Memory, header: &Header, known: Option<&Pages>) -> Result<Heap> {
+    let pages = known.map(|pages| pages.check(m, header)).transpose()?;
+    let mut read = |at: u64, out: &mut [u8]| match &pages {
+        Some(pages) => pages.read_again(m, at, out),
+        None => m.read_media(at, out),
+    };
+    Heap::load_whole(header.data(), header.heap_bytes(), &mut read)
+}
