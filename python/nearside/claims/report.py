@@ -18,7 +18,11 @@ TITLES = {
     "nvme": "nvme_ctrl: the NVMe controller",
     "dram": "The DDR4 model",
     "pm": "The PM window",
+    "engine": "What engines get",
+    "qos": "Quality of service between the host and engines",
+    "nearpm": "The engine for crash consistency",
     "sort": "The engines that sort tables",
+    "fast": "The fast engine beside the RTL",
     "rtl": "The RTL engine",
 }
 
@@ -68,8 +72,8 @@ def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def describe_run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
-    design = doc["design"]
     """A line about a run: how many claims, when, of which revision, on what."""
+    design = doc["design"]
     return (
         f"Run {number}: {len(entries)} claims, {doc['when']}, revision {doc.get('revision') or 'unknown'}, "
         f"{'quick variants' if doc['quick'] else 'full variants'}, seed {doc['seed']}, {doc['machine']}, "

@@ -13,7 +13,7 @@ module nvm_delay_order #(
   parameter int unsigned Slots = 64,
   /// Bits of an ID.
   parameter int unsigned IdWidth = 8,
-  /// 1: answers come by ID and in order; 0: the answer ports are not used.
+  /// 1: answers come by ID and in order, one for each slot; 0: the answer ports are not used.
   parameter bit Answers = 1'b0,
   /// 1: a response may pass only from the cycle after becoming due on.
   parameter bit PassLater = 1'b0,
@@ -141,17 +141,20 @@ module nvm_delay_order #(
   assign store = came_i && !pass_o;
   assign refill = store && empty_i && empty_slot_i == look_slot_i;
 
+  // A slot with one answer goes once, so it is due until it starts anew: a port less in front of a long path.
+  localparam int unsigned DueWrites = Answers ? 2 : 3;
+
   ns_ram_multi #(
     .Width (1),
     .Depth (Slots),
-    .Writes(3),
+    .Writes(DueWrites),
     .Reads (2)
   ) u_due (
     .clk_i,
     .rst_ni,
-    .we_i   ({becomes_due, go_take_i && !go_keep_i, accept_i}),
-    .waddr_i({due_slot_i, go_slot_o, slot_i}),
-    .wdata_i({1'b1, 1'b0, due_now_i}),
+    .we_i   (DueWrites'({go_take_i && !go_keep_i, becomes_due, accept_i})),
+    .waddr_i((DueWrites * SlotWidth)'({go_slot_o, due_slot_i, slot_i})),
+    .wdata_i(DueWrites'({1'b0, 1'b1, due_now_i})),
     .raddr_i({look_slot_i, heads_slot}),
     .rdata_o({look_due, heads_due})
   );

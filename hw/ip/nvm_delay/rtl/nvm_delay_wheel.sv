@@ -72,9 +72,9 @@ module nvm_delay_wheel
     scan_left = '0;
     scan_hit = 1'b0;
     if (far[scan_q] && !blocked_q && !init_i) begin
-      scan_due = flush_i ? now_i : due_of[scan_q];
+      scan_due = due_of[scan_q];
       scan_left = scan_due - now_i;
-      scan_hit = scan_left[CycleWidth-1] || scan_left[CycleWidth-1:RowBits] == '0;
+      scan_hit = flush_i || scan_left[CycleWidth-1] || scan_left[CycleWidth-1:RowBits] == '0;
     end
   end
 
@@ -126,7 +126,7 @@ module nvm_delay_wheel
       put_slot = hit_q ? hit_slot_q : in_slot_q;
       put_due = hit_q ? hit_due_q : in_due_q;
       left = put_due - now_i;
-      put_late = left[CycleWidth-1] || (left[CycleWidth-1:2] == '0 && left[1:0] != 2'd3);
+      put_late = flush_i || left[CycleWidth-1] || (left[CycleWidth-1:2] == '0 && left[1:0] != 2'd3);
       put_ready = put_late && !rest && !fire;
       near = (put_late || left[CycleWidth-1:RowBits] == '0) && !put_ready;
       put_row = put_late ? now_i[RowBits-1:0] + RowBits'(Ahead + 1) : put_due[RowBits-1:0];
@@ -158,7 +158,7 @@ module nvm_delay_wheel
     else if (put_ready) ready_last_q <= put_slot;
     if (valid_i && ready_o) begin
       in_slot_q <= slot_i;
-      in_due_q <= flush_i ? now_i : due_i;
+      in_due_q <= due_i;
     end
     if (scan_hit) begin
       hit_slot_q <= scan_q;
