@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from pathlib import Path
 import pytest
 from nearside import pmdk, serve
 from nearside.device import Design
-from pmdk_programs import Steps
+from pmdk_programs import Place, Steps
 
 
 @contextmanager
@@ -148,6 +149,40 @@ def test_a_device_that_is_stopped(structures, tmp_path):
     variables["NEARSIDE_PMDK_PATIENCE"] = "soon"
     done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
     assert "NEARSIDE_PMDK_PATIENCE = soon: allowed are 1 to 86400 seconds; it is 120" in done.stderr
+
+
+SERVED = """
+import sys
+from pathlib import Path
+from nearside import pmdk
+with pmdk.served("nearpm", Path(sys.argv[1]), "fast"):
+    print("serves", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_device_that_is_stopped_in_a_transaction(compiled, tmp_path):
+    """The program ends, as it can't undo what it has begun; who comes when the device goes on finds that undone."""
+    pools = tmp_path / "pools"
+    pools.mkdir()
+    place = Place(tmp_path, compiled("pools"))
+    steps = Steps(place, place.program, pools)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", SERVED, place.socket]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
+        assert server.stdout.readline() == "serves\n"
+        process = steps.start("create a set a 1 stay set a 2", variables={"NEARSIDE_PMDK_PATIENCE": "10"})
+        assert process.stdout.readline() == "stays\n"
+        server.send_signal(signal.SIGSTOP)
+        try:
+            out, err = process.communicate("\n", timeout=120)
+        finally:
+            server.send_signal(signal.SIGCONT)
+        assert (process.returncode, out) == (-signal.SIGABRT, "")
+        assert err.splitlines()[-1] == "nearside: the device can't undo a transaction"
+        assert steps.told("open a get a") == ["a: 1 1"]
+        server.communicate("", timeout=60)
 
 
 def test_a_pool_is_opened_once_at_a_time(steps):
