@@ -13,6 +13,7 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
         "crash.c",
         "device.c",
         "memory.c",
+        "outside.c",
         "pools.c",
         "process.c",
         "ranges.c",

@@ -7,7 +7,7 @@ import math
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
@@ -599,9 +599,18 @@ def crashtest(
             metavar="sampled:N|all|commands|at:CUT,...",
             help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or behind each "
             "command to an engine, of several devices each alone; or these. Of a program all are the moments from its "
-            "first transaction on; where it has none, all of them.",
+            "first transaction on; where it has none, from its first mapping on. They are at calls, and not between "
+            "stores: see --torn.",
         ),
     ] = "sampled:200",
+    torn: Annotated[
+        bool,
+        typer.Option(
+            "--torn",
+            help="Lines of a program leave the cache in words of 8 bytes, in any order: finds stores that have to be "
+            "whole and are not. Calls a program wrong that relies on the order of stores to one line, as x86 allows.",
+        ),
+    ] = False,
     transactions: Annotated[int, typer.Option(help="Transactions of a workload's run.", min=1, max=100_000)] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     without: Annotated[
@@ -638,8 +647,11 @@ def crashtest(
 
     engine = engine_of(engine)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
-        _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, seed, without, design, engine, as_json)
+        options = {"seed": seed, "without": without, "torn": torn, "design": design or "nearpm", "engine": engine}
+        _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, options, as_json)
         return
+    if torn:
+        raise NearsideError(f"--torn is for programs (-- PROGRAM); the lines of {workload[0]} leave whole")
     docs = []
     for side in chosen(by, crashing.SIDES):
         loaded = crashing.load(side, design)
@@ -703,10 +715,7 @@ def _crashtest_program(
     check: str | None,
     sides: Sequence[str],
     cuts: str,
-    seed: int,
-    without: str | None,
-    design: str | None,
-    engine: str,
+    options: Mapping[str, Any],
     as_json: bool,
 ) -> None:
     from nearside import pmdk_crash as crashing
@@ -714,17 +723,16 @@ def _crashtest_program(
     docs = []
     for side in sides:
         with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress:
-            options = {"seed": seed, "without": without, "design": design or "nearpm", "engine": engine}
             docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
     if as_json:
-        print_json({"engine": engine, "campaigns": docs})
+        print_json({"engine": options["engine"], "campaigns": docs})
     else:
         crashing.print_reports(docs)
     wrong = [doc for doc in docs if crashing.failed(doc)]
-    if wrong and without is None:
+    if wrong and options["without"] is None:
         raise NearsideError(f"{wrong[0]['violation']['what']} (again: {wrong[0]['violation']['replay']})")
     if wrong:
-        raise NearsideError(f"without {without} no violation was found")
+        raise NearsideError(f"without {options['without']} no violation was found")
 
 
 @app.command(epilog="Examples: nearside latency · nearside latency --profile pcm --json")

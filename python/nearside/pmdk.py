@@ -37,11 +37,12 @@ def environment(
     kill: int | None = None,
     trace: Path | None = None,
     crash: int | None = None,
+    torn: bool = False,
 ) -> Mapping[str, str]:
     """A program's environment: this process's, and that its pools are on the device behind the socket, or no device's.
 
     `kill`: it is killed (SIGKILL) at this moment, as the report counts them. `crash`: the power fails then; a seed
-    says what leaves the cache before, 0 that nothing does.
+    says what leaves the cache before, 0 that nothing does. `torn`: of a line words may, of 8 bytes.
     """
     if without is not None and without not in CONTROLS:
         raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
@@ -60,6 +61,8 @@ def environment(
         variables["NEARSIDE_PMDK_KILL"] = str(kill)
     if crash is not None:
         variables["NEARSIDE_PMDK_CRASH"] = str(crash)
+    if torn:
+        variables["NEARSIDE_PMDK_TORN"] = "1"
     return os.environ | variables
 
 

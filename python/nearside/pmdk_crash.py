@@ -91,8 +91,10 @@ class Campaign:
         told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         told += events[-TIMELINE:]
         if lines:
+            torn = f", {lines['lines_torn']} in part" if options.get("torn") else ""
             told.append(
-                f"the power fails: {lines['lines_lost']} lines are lost, {lines['lines_left']} left the cache before"
+                f"the power fails: {lines['lines_lost']} lines are lost, {lines['lines_left']} left the cache "
+                f"before{torn}"
             )
         return told
 
@@ -110,8 +112,11 @@ def _end(done: subprocess.CompletedProcess[str]) -> str:
     return f"{how}: {last}" if last else how
 
 
-def cuts_of(text: str, moments: range, seed: int) -> Iterator[tuple[int, int]]:
-    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three."""
+def cuts_of(text: str, moments: range, seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
+    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three.
+
+    All: each with nothing, and one draw; of lines that are torn three, as there is more that may leave.
+    """
     kind, _, rest = text.partition(":")
     if kind == "at":
         for cut in rest.split(","):
@@ -124,7 +129,8 @@ def cuts_of(text: str, moments: range, seed: int) -> Iterator[tuple[int, int]]:
     if text == "all":
         for moment in moments:
             yield moment, 0
-            yield moment, draw.randrange(1, 1 << 32)
+            for _ in range(3 if torn else 1):
+                yield moment, draw.randrange(1, 1 << 32)
         return
     if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
         raise NearsideError(f"cuts = {text}: allowed is sampled:N, all, at:MOMENT/SEED,...")
@@ -140,11 +146,15 @@ def run(
     *,
     seed: int = 1,
     without: str | None = None,
+    torn: bool = False,
     design: str = "nearpm",
     engine: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
-    """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on."""
+    """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on.
+
+    `torn`: a line that leaves the cache by itself may do so word by word, in any order.
+    """
     if by not in SIDES:
         raise NearsideError(f"by = {by}: allowed is {', '.join(SIDES)}")
     if without is not None and CONTROLS.get(without) != by:
@@ -164,32 +174,40 @@ def run(
         with pmdk.served(design, socket, engine) if socket else nullcontext():
             campaign = Campaign(program, words, folder, socket)
             moments = campaign.moments(without)
-            chosen = list(cuts_of(cuts, moments, seed))
+            chosen = list(cuts_of(cuts, moments, seed, torn))
+            options = {"without": without, "torn": torn}
+            late = None
             for moment, leak in chosen:
-                came, wrong, _ = campaign.cut(moment, leak, without=without)
+                came, wrong, _ = campaign.cut(moment, leak, **options)
+                late = late or (None if came else moment)
                 counts["cuts"] += 1
                 counts["ended"] += not came
                 counts["violated"] += bool(wrong)
                 if wrong and violation is None:
                     # Simpler, if that is one, too: nothing leaves the cache by itself.
-                    _, simpler, _ = campaign.cut(moment, 0, without=without)
+                    _, simpler, _ = campaign.cut(moment, 0, **options)
                     leak, wrong = (0, simpler) if simpler else (leak, wrong)
                     violation = {"cut": f"{moment}/{leak}", "what": wrong}
-                    violation["timeline"] = campaign.timeline(moment, leak, without=without)
+                    violation["timeline"] = campaign.timeline(moment, leak, **options)
                 if progress is not None:
                     progress(counts["cuts"], len(chosen))
+    if late is not None and violation is None and cuts.startswith("at:"):
+        ends = f"the program ends before moment {late:,}: it has {moments.stop - 1:,}"
+        raise NearsideError(f"cuts = {cuts}: {ends}")
     doc = {
         "program": list(program),
         "check": words,
         "by": by,
         "seed": seed,
         "without": without,
+        "torn": torn,
         "moments": len(moments),
         "left_out": moments.start - 1,
     }
     if violation is not None:
         replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
-        replay += [*(["--without", without] if without else []), "--cuts", f"at:{violation['cut']}", "--", *program]
+        replay += [*(["--torn"] if torn else []), *(["--without", without] if without else [])]
+        replay += ["--cuts", f"at:{violation['cut']}", "--", *program]
         violation["replay"] = shlex.join(replay)
     return doc | counts | {"violation": violation}
 

@@ -75,6 +75,10 @@ static inline void *ns_mmap(void *address, size_t bytes, int protection, int fla
     return (void *)syscall(SYS_mmap, address, bytes, protection, flags, file, offset);
 }
 
+static inline ssize_t ns_write(int file, const void *from, size_t bytes) {
+    return (ssize_t)syscall(SYS_write, file, from, bytes);
+}
+
 static inline int ns_munmap(void *address, size_t bytes) {
     return (int)syscall(SYS_munmap, address, bytes);
 }

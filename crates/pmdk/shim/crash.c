@@ -18,7 +18,8 @@
 #include "pools.h"
 #include "process.h"
 
-enum { MOST_MAPPINGS = 64, MOST_FILES = 32 };
+/* What persistent memory takes whole: a word. */
+enum { MOST_MAPPINGS = 64, MOST_FILES = 32, WORD = 8 };
 
 /* A file that is mapped, all of it. */
 struct file {
@@ -60,7 +61,7 @@ static __thread struct {
 } pending;
 
 static uint64_t write_backs;
-static bool wanted, without_fences;
+static bool wanted, without_fences, torn;
 /* 0: no line leaves the cache by itself. */
 static uint64_t seed;
 
@@ -68,6 +69,7 @@ __attribute__((constructor)) static void configure(void) {
     const char *number = getenv("NEARSIDE_PMDK_CRASH"), *without = getenv("NEARSIDE_PMDK_WITHOUT");
     wanted = number != NULL;
     seed = wanted ? strtoull(number, NULL, 10) : 0;
+    torn = getenv("NEARSIDE_PMDK_TORN") != NULL;
     without_fences = without != NULL && strcmp(without, "fences") == 0;
     /* What a script goes on with behind a loss of power must not change what is left. */
     const char *report = getenv("NEARSIDE_PMDK_REPORT");
@@ -201,15 +203,20 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     }
 }
 
-static void make_durable(const struct pending *one) {
+/* Where that will be durable; NULL if nobody has it mapped any more. A line that is durable as it was later has all that it had before. */
+static uint8_t *place_of(const struct pending *one) {
     const struct mapping *m = mapping_of(one->at);
-    if (m == NULL) return;
+    if (m == NULL) return NULL;
     size_t at = m->offset + (size_t)(one->at - m->start);
     uint64_t *newest = &m->file->newest[at / NEARPM_LINE];
-    /* A line that is durable as it was later has all that it had before. */
-    if (one->number < *newest) return;
+    if (one->number < *newest) return NULL;
     if (one->bytes == NEARPM_LINE) *newest = one->number;
-    memcpy(m->file->durable + at, one->data, one->bytes);
+    return m->file->durable + at;
+}
+
+static void make_durable(const struct pending *one) {
+    uint8_t *place = place_of(one);
+    if (place != NULL) memcpy(place, one->data, one->bytes);
 }
 
 void ns_crash_fenced(void) {
@@ -301,15 +308,33 @@ static uint64_t draw(void) {
     return x ^ x >> 31;
 }
 
+/* A part of a line leaves the cache by itself: all of it, or where lines are torn, in three cases of four any words of it. Whether all has. */
+static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
+    bool whole = !torn || draw() % 4 == 0, all = true;
+    for (size_t at = 0, next; at < bytes; at = next) {
+        /* Of a line that does not begin on one, as what is streamed may: words of memory, not of the part. */
+        next = at + WORD - ((uintptr_t)durable + at) % WORD;
+        if (next > bytes) next = bytes;
+        if (memcmp(durable + at, now + at, next - at) == 0) continue;
+        if (whole || draw() % 2 == 0)
+            memcpy(durable + at, now + at, next - at);
+        else
+            all = false;
+    }
+    return all;
+}
+
 /* In a process of its own, so that no thread of the program does anything meanwhile. */
 static void leave_what_is_durable(pid_t program) {
     kill(program, SIGSTOP);
     while (!stopped(program)) usleep(100);
     bool leaks = seed != 0;
-    uint64_t one_in = leaks ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0;
+    uint64_t one_in = leaks ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0, in_part = 0;
     /* What was asked for may have got there. */
-    for (size_t n = 0; leaks && n < pending.count; n++)
-        if (draw() % 2 == 0) make_durable(&pending.list[n]);
+    for (size_t n = 0; leaks && n < pending.count; n++) {
+        uint8_t *place = draw() % 2 == 0 ? place_of(&pending.list[n]) : NULL;
+        if (place != NULL && !leave_cache(place, pending.list[n].data, pending.list[n].bytes)) in_part++;
+    }
     for (int n = 0; n < MOST_MAPPINGS; n++) {
         const struct mapping *m = &mappings[n];
         if (m->start == NULL) continue;
@@ -319,20 +344,20 @@ static void leave_what_is_durable(pid_t program) {
                 size_t part = end - line < NEARPM_LINE ? end - line : NEARPM_LINE;
                 uint8_t *memory = m->file->memory + line, *durable = m->file->durable + line;
                 if (memcmp(memory, durable, part) == 0) continue;
-                if (leaks && draw() % one_in == 0) {
-                    left++;
-                    memcpy(durable, memory, part);
-                } else {
-                    lost++;
-                    memcpy(memory, durable, part);
-                }
+                bool leaves = leaks && draw() % one_in == 0;
+                bool all = leaves && leave_cache(durable, memory, part);
+                memcpy(memory, durable, part);
+                left += all;
+                in_part += leaves && !all;
+                lost += !leaves;
             }
         }
     }
     const char *report = getenv("NEARSIDE_PMDK_REPORT");
     FILE *file = report == NULL ? NULL : fopen(report, "we");
     if (file != NULL) {
-        fprintf(file, "{\"lines_lost\": %llu, \"lines_left\": %llu}\n", (unsigned long long)lost, (unsigned long long)left);
+        fprintf(file, "{\"lines_lost\": %llu, \"lines_left\": %llu, \"lines_torn\": %llu}\n", (unsigned long long)lost,
+                (unsigned long long)left, (unsigned long long)in_part);
         fclose(file);
     }
     /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */

@@ -29,8 +29,8 @@ enum { BAR2 = 2, BAR4 = 4 };
 enum { BLOCKS = 0x100, BLOCK = 32, COMMAND_PAGE = 5, MOST_BLOCKS = 120 };
 #define MAGIC 0x4E534456u
 
-/* The longest that a command may take, in wall-clock time: the device is simulated. */
-enum { PATIENCE_S = 120 };
+/* The longest that a command, or an answer, may take, in wall-clock time: the device is simulated. */
+static long patience_s = 120;
 /* How long another client's end is waited for. */
 enum { BUSY_MS = 10000 };
 
@@ -58,14 +58,25 @@ void ns_tell(const char *format, ...) {
 }
 
 static uint64_t moments, last_moment;
+/* Since the last moment the program has told somebody outside; it has come to its end, and there is none any more. */
+static bool told, over;
 
 __attribute__((constructor)) static void configure(void) {
     const char *number = getenv("NEARSIDE_PMDK_KILL");
     if (number != NULL) last_moment = strtoull(number, NULL, 10);
+    const char *patience = getenv("NEARSIDE_PMDK_PATIENCE");
+    if (patience == NULL) return;
+    char *end;
+    long seconds = strtol(patience, &end, 10);
+    if (end == patience || *end != 0 || seconds < 1 || seconds > 86400)
+        ns_tell("NEARSIDE_PMDK_PATIENCE = %s: allowed are 1 to 86400 seconds; it is %ld", patience, patience_s);
+    else
+        patience_s = seconds;
 }
 
 void ns_moment(void) {
-    if (!ns_followed()) return;
+    if (!ns_followed() || __atomic_load_n(&over, __ATOMIC_RELAXED)) return;
+    __atomic_store_n(&told, false, __ATOMIC_RELAXED);
     uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
     if (last_moment == 0 || now < last_moment) return;
     if (ns_crash_wanted() && now == last_moment) {
@@ -79,9 +90,28 @@ uint64_t ns_moments(void) {
     return __atomic_load_n(&moments, __ATOMIC_RELAXED);
 }
 
+void ns_no_moments(void) {
+    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
+}
+
+bool ns_told(void) {
+    return __atomic_load_n(&told, __ATOMIC_RELAXED);
+}
+
+void ns_tells(void) {
+    __atomic_store_n(&told, true, __ATOMIC_RELAXED);
+}
+
+/* A server that is stopped neither takes what is sent to it nor answers. */
+static bool bound_waits(void) {
+    struct timeval longest = {.tv_sec = patience_s};
+    return setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) == 0 &&
+           setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest) == 0;
+}
+
 static bool send_all(const void *from, size_t bytes) {
     for (const char *at = from; bytes > 0;) {
-        ssize_t sent = send(connection, at, bytes, MSG_NOSIGNAL);
+        ssize_t sent = syscall(SYS_sendto, connection, at, bytes, MSG_NOSIGNAL, NULL, 0);
         if (sent < 0 && errno == EINTR) continue;
         if (sent <= 0) return false;
         at += sent;
@@ -170,12 +200,13 @@ static const char *connect_to(const char *socket_path) {
     uint16_t spoken[2];
     for (int left = BUSY_MS; ; left--) {
         connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-        if (connection < 0 || connect(connection, (struct sockaddr *)&address, sizeof address) != 0) return strerror(errno);
+        if (connection < 0 || !bound_waits()) return strerror(errno);
+        if (connect(connection, (struct sockaddr *)&address, sizeof address) != 0) return errno == EAGAIN ? "it does not answer" : strerror(errno);
         errno = 0;
         if (exchange(VERSION, &version, 7, spoken, sizeof spoken, NULL)) return NULL;
-        bool busy = errno == EBUSY;
+        bool busy = errno == EBUSY, late = errno == EAGAIN;
         close(connection);
-        if (!busy) return "no vfio-user server";
+        if (!busy) return late ? "it does not answer" : "no vfio-user server";
         if (left == 0) return "it has another client";
         usleep(1000);
     }
@@ -255,7 +286,7 @@ static int64_t launch(const uint8_t line[64], uint64_t *value) {
         }
         if (!(state & NEARPM_PAGE_BUSY)) return -1; /* the function was reset */
         clock_gettime(CLOCK_MONOTONIC, &now);
-    } while (now.tv_sec - start.tv_sec < PATIENCE_S);
+    } while (now.tv_sec - start.tv_sec < patience_s);
     return -1;
 }
 

@@ -31,6 +31,13 @@ int64_t ns_command(const struct command *command, uint64_t *value);
 void ns_moment(void);
 uint64_t ns_moments(void);
 
+/* From here on there are none. */
+void ns_no_moments(void);
+
+/* Whether the program has told somebody outside since the last moment; it does now. */
+bool ns_told(void);
+void ns_tells(void);
+
 /* A line on standard error. */
 void ns_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

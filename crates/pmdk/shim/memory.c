@@ -61,7 +61,7 @@ void ns_memory_forget(void) {
 static void write_buffer(void) {
     const char *at = (const char *)buffer;
     for (size_t left = buffered * sizeof *buffer; left > 0 && trace >= 0;) {
-        ssize_t written = write(trace, at, left);
+        ssize_t written = ns_write(trace, at, left);
         if (written <= 0) {
             ns_tell("the trace can't be written");
             close(trace);
@@ -74,7 +74,7 @@ static void write_buffer(void) {
     buffered = 0;
 }
 
-__attribute__((destructor)) void ns_memory_end(void) {
+void ns_memory_end(void) {
     pthread_mutex_lock(&ns_locks.memory);
     write_buffer();
     pthread_mutex_unlock(&ns_locks.memory);
@@ -105,17 +105,34 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
 
-EXPORT int munmap(void *address, size_t bytes) {
+static bool within(const struct region *region, const void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address;
-    bool known = false;
+    return region->end != 0 && start <= region->start && region->end <= start + bytes;
+}
+
+static bool has_region(const void *address, size_t bytes) {
+    bool has = false;
+    pthread_mutex_lock(&ns_locks.memory);
+    for (int n = 0; n < MOST_REGIONS; n++) has = has || within(&regions[n], address, bytes);
+    pthread_mutex_unlock(&ns_locks.memory);
+    return has;
+}
+
+static void forget_regions(const void *address, size_t bytes) {
     pthread_mutex_lock(&ns_locks.memory);
     for (int n = 0; n < MOST_REGIONS; n++)
-        if (regions[n].end != 0 && start <= regions[n].start && regions[n].end <= start + bytes) {
-            regions[n].end = regions[n].start = 0;
-            known = true;
-        }
+        if (within(&regions[n], address, bytes)) regions[n].end = regions[n].start = 0;
     pthread_mutex_unlock(&ns_locks.memory);
-    if (known) ns_crash_unmapped(address, bytes);
+}
+
+/* What is unmapped counts as durable from then on. */
+EXPORT int munmap(void *address, size_t bytes) {
+    /* An allocator, which unmaps with its locks held, unmaps no file: it comes to no moment. */
+    if (has_region(address, bytes)) {
+        ns_moment();
+        forget_regions(address, bytes);
+        ns_crash_unmapped(address, bytes);
+    }
     return ns_munmap(address, bytes);
 }
 
@@ -141,6 +158,16 @@ static size_t count_parts(uint32_t what, const void *address, size_t bytes, stru
         parts[count++] = part;
     }
     return count;
+}
+
+/* Whether a part of some bytes is a file's. */
+static bool touches_region(const void *address, size_t bytes) {
+    uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
+    bool touches = false;
+    pthread_mutex_lock(&ns_locks.memory);
+    for (int n = 0; n < MOST_REGIONS; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
+    pthread_mutex_unlock(&ns_locks.memory);
+    return touches;
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {
@@ -190,6 +217,7 @@ struct memory_counts ns_memory_counts(void) {
 void pmem_flush(const void *address, size_t bytes);
 void pmem_deep_flush(const void *address, size_t bytes);
 void pmem_drain(void);
+void pmem_persist(const void *address, size_t bytes);
 void *pmem_memcpy(void *to, const void *from, size_t bytes, unsigned flags);
 void *pmem_memmove(void *to, const void *from, size_t bytes, unsigned flags);
 void *pmem_memset(void *to, int value, size_t bytes, unsigned flags);
@@ -211,13 +239,26 @@ EXPORT void pmem_deep_flush(const void *address, size_t bytes) {
     note(FLUSH, address, bytes);
 }
 
-EXPORT void pmem_drain(void) {
+static void drain(void) {
     REAL(pmem_drain)();
     note_fence();
 }
 
+/* What was flushed before may have been told outside since then. */
+EXPORT void pmem_drain(void) {
+    ns_moment();
+    drain();
+}
+
+EXPORT void pmem_persist(const void *address, size_t bytes) {
+    pmem_flush(address, bytes);
+    drain();
+}
+
 /* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
+    /* What it makes durable may have been told outside before. */
+    if ((flags & MS_SYNC) && touches_region(address, bytes)) ns_moment();
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
     struct part parts[MOST_REGIONS];
@@ -229,38 +270,44 @@ EXPORT int msync(void *address, size_t bytes, int flags) {
     return result;
 }
 
-/* All mappings of a file are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
-static void synced(int file) {
-    struct part parts[MOST_REGIONS];
+/* All mappings of a file; how many. */
+static size_t parts_of(int file, struct part parts[MOST_REGIONS]) {
     size_t count = 0;
     struct stat is;
-    if (fstat(file, &is) != 0) return;
+    if (fstat(file, &is) != 0) return 0;
     pthread_mutex_lock(&ns_locks.memory);
     for (int n = 0; n < MOST_REGIONS; n++)
         if (regions[n].end != 0 && regions[n].device == is.st_dev && regions[n].inode == is.st_ino)
             parts[count++] = (struct part){regions[n].start, regions[n].end};
     pthread_mutex_unlock(&ns_locks.memory);
+    return count;
+}
+
+/* They are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
+static int synced(int file, int (*sync)(int file)) {
+    struct part parts[MOST_REGIONS];
+    size_t count = parts_of(file, parts);
+    if (count > 0) ns_moment();
+    int result = sync(file);
+    if (result != 0) return result;
     for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
     if (count > 0) note_fence();
+    return result;
 }
 
 EXPORT int fsync(int file) {
-    int result = REAL(fsync)(file);
-    if (result == 0) synced(file);
-    return result;
+    return synced(file, REAL(fsync));
 }
 
 EXPORT int fdatasync(int file) {
-    int result = REAL(fdatasync)(file);
-    if (result == 0) synced(file);
-    return result;
+    return synced(file, REAL(fdatasync));
 }
 
 /* A copy has been made, but its fence; as libpmem does it. */
 static void *copied(void *to, size_t bytes, unsigned flags) {
     bool streams = flags & (NONTEMPORAL | WC) || (!(flags & (TEMPORAL | WB)) && bytes >= STREAMS_FROM);
     if (!(flags & NOFLUSH)) note(streams ? STREAM : FLUSH, to, bytes);
-    if (!(flags & (NODRAIN | NOFLUSH))) pmem_drain();
+    if (!(flags & (NODRAIN | NOFLUSH))) drain();
     return to;
 }
 

@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -32,8 +31,13 @@ struct label {
 };
 static const char LABEL[16] = "NEARSIDE-PMDK 1";
 
-/* The device's first page has this, the second one a place for each pool. */
+/* The device's first page has this, and of each pool whether its file has had other names (hard links) when it was last looked at; the
+ * second one a place for each pool. */
 static const char DIRECTORY[16] = "NEARSIDE-PMDK D1";
+struct first_page {
+    char magic[16];
+    uint8_t linked[NEARPM_POOLS];
+};
 struct entry {
     uint64_t id; /* 0: free */
     uint64_t place, bytes;
@@ -152,6 +156,12 @@ static void cut(char *path) {
     *(slash == NULL ? path : slash == path ? slash + 1 : slash) = 0;
 }
 
+/* Whether a pool's file has more names than the one that is known: it is still there when that is gone. */
+static uint8_t *linked(const struct entry *entry) {
+    uint8_t *window = ns_device()->window;
+    return &((struct first_page *)window)->linked[entry - (const struct entry *)(window + PAGE)];
+}
+
 /* Where a pool's file is: the pool is found there when the device lacks room. False, and `errno`. */
 static bool set_file(struct entry *entry, const char *path) {
     char full[PATH_MAX], folder[PATH_MAX];
@@ -168,6 +178,7 @@ static bool set_file(struct entry *entry, const char *path) {
     memset(entry->path, 0, PATH_BYTES);
     strcpy(entry->path, full);
     entry->folder_device = in.st_dev;
+    *linked(entry) = file.st_nlink > 1;
     __atomic_store_n(&entry->inode, file.st_ino, __ATOMIC_RELEASE);
     return true;
 }
@@ -213,6 +224,18 @@ static bool found_in_folder(struct entry *entry) {
     return found;
 }
 
+/* Looks anew whether a pool's file has other names, if it is where it was. */
+static void look_at_links(struct entry *entry) {
+    struct stat file;
+    if (entry->inode != 0 && stat(entry->path, &file) == 0 && file.st_ino == entry->inode) *linked(entry) = file.st_nlink > 1;
+}
+
+/* Whether the place is to be given away of a pool whose file may have a name that is not known. */
+static bool asked_to_forget(const struct entry *entry) {
+    const char *path = getenv("NEARSIDE_PMDK_FORGET");
+    return path != NULL && strcmp(path, entry->path) == 0;
+}
+
 /* Whether a pool's file is no more. What can't be looked at, as it is out of reach or its file system is not mounted, may be there. */
 static bool is_lost(struct entry *entry) {
     struct label label;
@@ -220,14 +243,18 @@ static bool is_lost(struct entry *entry) {
     struct stat in;
     if (entry->inode == 0) return false;
     enum found what = read_label(entry->path, &label);
-    if (what == POOL && label.id == entry->id) return false;
+    if (what == POOL && label.id == entry->id) return look_at_links(entry), false;
     if (what == UNKNOWN && errno != ENOENT) return false;
     strcpy(above, entry->path);
     do {
         cut(above);
     } while (stat(above, &in) != 0 && errno == ENOENT && above[0] != 0 && strcmp(above, "/") != 0);
     if (stat(above, &in) != 0 || in.st_dev != entry->folder_device) return false;
-    return !found_in_folder(entry);
+    if (found_in_folder(entry)) return false;
+    if (!*linked(entry) || asked_to_forget(entry)) return true;
+    ns_tell("%s is no more, but its file had other names: its place is kept. Open the pool by another name, or have the place given away "
+            "with NEARSIDE_PMDK_FORGET=%s", entry->path, entry->path);
+    return false;
 }
 
 /* The device has a pool no longer, of whichever process: its logs are closed. False if it does not answer. */
@@ -297,7 +324,7 @@ static bool make_place(int file, const char *path, uint64_t bytes) {
     if (fresh == NULL) return false;
     struct label label = {.id = fresh->id};
     memcpy(label.magic, LABEL, sizeof LABEL);
-    opening.window = pwrite(file, &label, sizeof label, 0) == sizeof label ? lock_place(fresh) : -1;
+    opening.window = syscall(SYS_pwrite64, file, &label, sizeof label, 0) == sizeof label ? lock_place(fresh) : -1;
     if (opening.window < 0) return fresh->id = 0, false;
     opening.entry = fresh;
     return true;
@@ -331,8 +358,22 @@ static bool redirected(int file, struct entry **entry) {
     return true;
 }
 
+/* A lock of the shim's own on a pool's file beside libpmemobj's, as this one can be looked at without taking it. It lasts as long. */
+static struct flock file_lock(void) {
+    return (struct flock){.l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = 0, .l_len = sizeof(struct label)};
+}
+
+/* Whether a pool's file is open as a pool, of whichever process or thread. */
+static bool is_open(int file) {
+    struct flock lock = file_lock();
+    return fcntl(file, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+}
+
 /* The lock that libpmemobj has on the file of a pool is to last as long as the pool is mapped, as it would with its own mapping. */
 static void keep_file_lock(int file) {
+    struct flock lock = file_lock();
+    /* Where there are no such locks who comes second learns from libpmemobj's, once it has the device. */
+    (void)fcntl(file, F_OFD_SETLK, &lock);
     if (opening.file_lock != NULL) ns_munmap(opening.file_lock, PAGE);
     void *page = ns_mmap(NULL, PAGE, PROT_NONE, MAP_SHARED, file, 0);
     opening.file_lock = page == MAP_FAILED ? NULL : page;
@@ -516,7 +557,7 @@ static bool prepare(const char *path, bool create) {
         int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
         if (file < 0) return true; /* libpmemobj says why */
         bool there = label_of(file, &label);
-        bool busy = there && flock(file, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+        bool busy = there && is_open(file);
         close(file);
         if (busy) return true; /* it is open, and libpmemobj says so */
         if (!there) ns_tell("%s: its contents are not on the device; it is left to libpmemobj alone", path);
@@ -586,12 +627,19 @@ bool ns_pool_inherited(const struct pool *pool) {
     return pool->process != getpid();
 }
 
+/* The last look at its file: it may have got other names while it was open. */
+static void note_links(const struct pool *pool) {
+    struct entry *entries = directory();
+    if (entries != NULL && entries[pool->number].id != 0) look_at_links(&entries[pool->number]);
+}
+
 EXPORT void pmemobj_close(PMEMobjpool *pop) {
     struct pool *pool = find_pool(pop);
     void *file_lock = NULL;
     if (pool != NULL) {
         if (!pool->alone && !ns_pool_inherited(pool)) must(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
         pthread_mutex_lock(&ns_locks.pools);
+        if (!ns_pool_inherited(pool)) note_links(pool);
         file_lock = pool->file_lock;
         pool->pop = NULL;
         pthread_mutex_unlock(&ns_locks.pools);

@@ -14,11 +14,13 @@ struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, P
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool followed;
+/* A child that shares its memory, as `vfork` has them, is another process. */
+static pid_t follower;
 /* The file that this process has locked, as it is followed. */
 static int claim = -1;
 
 bool ns_followed(void) {
-    return __atomic_load_n(&followed, __ATOMIC_RELAXED);
+    return __atomic_load_n(&followed, __ATOMIC_RELAXED) && follower == getpid();
 }
 
 static void ask(void) {
@@ -34,6 +36,7 @@ static void ask(void) {
         }
     }
     ns_memory_follow();
+    follower = getpid();
     __atomic_store_n(&followed, true, __ATOMIC_RELAXED);
 }
 

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "crash.h"
 #include "device.h"
@@ -17,6 +18,7 @@
 #include "pools.h"
 #include "process.h"
 #include "ranges.h"
+#include "transactions.h"
 
 /* A thread's transaction. */
 struct transaction {
@@ -416,14 +418,19 @@ EXPORT int pmemobj_tx_xpublish(struct pobj_action *actions, size_t count, uint64
     return error;
 }
 
-/* What was done, for whoever has started the program. */
-__attribute__((destructor)) static void report(void) {
+/* One of a script's programs that has only mapped a file does not write over what another one has to tell. */
+static bool has_to_tell(const char *path, const struct memory_counts *memory) {
+    struct stat is;
+    return counts.transactions > 0 || memory->flushes > 0 || memory->fences > 0 || stat(path, &is) != 0 || is.st_size == 0;
+}
+
+void ns_report(void) {
     const char *path = getenv("NEARSIDE_PMDK_REPORT");
     /* The report of a loss of power says that there was one. */
-    if (path == NULL || ns_moments() == 0 || !ns_followed() || ns_crash_wanted()) return;
-    FILE *file = fopen(path, "we");
-    if (file == NULL) return;
+    if (path == NULL || ns_moments() == 0 || ns_crash_wanted()) return;
     struct memory_counts memory = ns_memory_counts();
+    FILE *file = has_to_tell(path, &memory) ? fopen(path, "we") : NULL;
+    if (file == NULL) return;
     fprintf(file,
             "{\"moments\": %llu, \"first_moment\": %llu, \"transactions\": %llu, \"commits\": %llu, \"aborts\": %llu, \"records\": %llu, \"payload_bytes\": %llu, "
             "\"ranges_repeated\": %llu, \"ranges_left_to_libpmemobj\": %llu, \"flushes\": %llu, \"lines\": %llu, \"fences\": %llu, "

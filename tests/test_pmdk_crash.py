@@ -1,0 +1,274 @@
+"""Losses of power of unmodified programs with libpmemobj or libpmem: `nearside crashtest -- PROGRAM`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import pmdk as kits
+import pytest
+from nearside import NearsideError, pmdk_crash
+
+ROOT = Path(__file__).resolve().parent.parent
+KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
+# With an odd seed steps are aborted, too, before they are done.
+CALM, ABORTING = 2, 3
+
+
+def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
+    pool = f"{kind}:{{}}/pool"
+    program = [str(structures), "run", str(seed), "30", str(threads), pool]
+    return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, engine="fast", **options)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+def test_losses_of_power(structures, by):
+    doc = crash(structures, "btree", by, "sampled:8", seed=ABORTING)
+    assert (doc["cuts"], doc["ended"], doc["violated"], doc["violation"]) == (8, 0, 0, None)
+    assert doc["moments"] > 300
+    assert not pmdk_crash.failed(doc)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("by", "without", "cuts"), [("device", "snapshots", "sampled:10"), ("cpu", "fences", "sampled:2")]
+)
+def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
+    doc = crash(structures, "hashmap", by, cuts, without=without)
+    assert doc["violated"] > 0
+    assert not pmdk_crash.failed(doc)
+    again = crash(structures, "hashmap", by, f"at:{doc['violation']['cut']}", without=without)
+    assert again["violated"] == 1
+    assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
+
+
+def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
+    monkeypatch.setattr(pmdk_crash, "PATIENCE_S", 30)
+    program = compiled("aborting")
+
+    def run(cuts: str) -> dict:
+        return pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "device", cuts, engine="fast")
+
+    doc = run("at:900/7,1800/7")
+    assert (doc["cuts"], doc["ended"], doc["violation"]) == (2, 0, None)
+    # The one at a moment that does not come has it run to its end.
+    with pytest.raises(NearsideError, match="the program ends before moment 1,000,000,000: "):
+        run("at:1000000000")
+
+
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+def test_losses_of_power_of_pools_that_are_opened_again(compiled, by):
+    """What follows the program's memory has no lock on it."""
+    steps = "create a set a 1 close a open a set a 2 close a"
+    program = [str(compiled("pools")), "{}", *steps.split()]
+    doc = pmdk_crash.run(program, f"{program[0]} {{}} open a get a", by, "sampled:12", engine="fast")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+WRONG_WAYS = ["nothing", "memcpy_noflush", "msync_async", "msync_invalidate", "msync_misaligned", "fsync_another"]
+
+
+def lost_by(program: Path, ways: Sequence[str], moments: Callable[[range], Iterable[int]]) -> str | None:
+    """What is wrong where a program makes numbers persistent in these ways, and counts each."""
+
+    def run(cuts: str) -> dict:
+        return pmdk_crash.run([str(program), "run", "{}/f", *ways], f"{program} check {{}}/f", "cpu", cuts)
+
+    doc = run("at:1")
+    first = doc["left_out"] + 1
+    violation = run("at:" + ",".join(map(str, moments(range(first, first + doc["moments"])))))["violation"]
+    return violation and violation["what"]
+
+
+@pytest.mark.parametrize("way", WRONG_WAYS)
+def test_ways_that_make_nothing_persistent(compiled, way):
+    assert lost_by(compiled("ways"), ["msync", way], list) == "number 2 of 2 is not there"
+
+
+@pytest.mark.parametrize("of_pools", [False, True])
+def test_ways_that_make_it_persistent(compiled, of_pools):
+    """All that the program has of libpmem's and of libc's, or of libpmemobj's, but for those that do not."""
+    names = re.findall(r'strcmp\(way, "(\w+)"\)', (ROOT / "crates/pmdk/tests/ways.c").read_text())
+    ways = [name for name in names if name not in WRONG_WAYS and name.startswith("obj_") == of_pools]
+    assert len(ways) >= (11 if of_pools else 19)
+    # libpmemobj's have lines of their own, so the last moments before its end have all that is lost; some of the others
+    # have the page.
+    assert lost_by(compiled("ways"), ways, lambda moments: moments[-12:] if of_pools else moments) is None
+
+
+def test_a_script_that_starts_the_program(compiled, tmp_path):
+    ways = compiled("ways")
+    script = tmp_path / "script"
+    # Whatever it goes on with when the power has failed does not come to it.
+    script.write_text(f'#!/bin/sh\n{ways} run "$1/f" "$2" persist || cp "$0" "$1/later"\n')
+    script.chmod(0o700)
+    check = f"/bin/sh -c '! test -e {{}}/later && {ways} check {{}}/f'"
+    docs = [pmdk_crash.run([str(script), "{}", way], check, "cpu", "all") for way in ("persist", "nothing")]
+    assert (docs[0]["moments"], docs[0]["ended"], docs[0]["violation"]) == (9, 0, None)
+    assert docs[1]["violation"]["what"] == "number 1 of 1 is not there"
+    assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
+
+
+def test_output_that_is_no_text(compiled, tmp_path):
+    ways, bytes_ = compiled("ways"), r"printf 'a \377\376 name\n'"
+    script = tmp_path / "check"
+    script.write_text(f"#!/bin/sh\n{bytes_}; {ways} check $1/f 2>/dev/null || {{ {bytes_} >&2; exit 1; }}\n")
+    script.chmod(0o700)
+    program = ["/bin/sh", "-c", f"{bytes_} >&2; {ways} run {{}}/f nothing"]
+    doc = pmdk_crash.run(program, f"{script} {{}}", "cpu", "all")
+    assert doc["violation"]["what"] == r"a \xff\xfe name"
+
+
+def test_a_program_that_kills_itself(compiled):
+    script = f'if test "$NEARSIDE_PMDK_KILL" = 3; then kill -9 $$; fi; {compiled("ways")} run {{}}/f persist'
+    doc = pmdk_crash.run(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,3")
+    assert (doc["cuts"], doc["violated"]) == (2, 1)
+    assert doc["violation"]["what"] == "the program ends before the power fails: signal 9, Killed"
+
+
+def told(compiled, how: str, way: str) -> dict:
+    program = str(compiled("telling"))
+    return pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f {how} {way}", "cpu", "all")
+
+
+@pytest.mark.parametrize("way", ["return", "_exit", "unmap", "drain", "msync", "fsync", "printf", "vfork"])
+def test_what_is_told_outside_has_to_be_durable(compiled, way):
+    """By a file, at the end, before a fence, a sync and an unmapping that come too late."""
+    assert told(compiled, "careless", way)["violation"]["what"] == "told, and lost"
+    doc = told(compiled, "careful", way)
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+def test_what_has_to_be_told_before(compiled):
+    """The line may have left the cache before the call that tells."""
+    program = str(compiled("telling"))
+    cuts = "at:" + ",".join(f"1/{seed}" for seed in range(1, 30))
+    for how, what in (("careless", "there, and not told"), ("careful", None)):
+        words = [program, "run", "{}/f", how, "early"]
+        doc = pmdk_crash.run(words, f"{program} check {{}}/f {how} early", "cpu", cuts)
+        assert (doc["violation"] and doc["violation"]["what"]) == what
+
+
+def test_a_child_that_shares_memory_is_not_the_program(compiled):
+    """Its end is not the program's."""
+    assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]
+
+
+def test_calls_that_tell_much_have_one_moment(compiled):
+    """With one for each nearly all moments would be in front of such calls."""
+    counts = [told(compiled, "careful", way)["moments"] for way in ("return", "often")]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cuts", ["all", "sampled:60"])
+def test_words_that_have_to_be_stored_at_once(compiled, cuts):
+    """Only `torn` finds them, as moments are at calls; it refuses, too, what relies on the order within a line."""
+    program = str(compiled("words"))
+
+    def wrong(way: str, torn: bool) -> str | None:
+        words = [program, "run", "{}/f", way]
+        doc = pmdk_crash.run(words, f"{program} check {{}}/f {way}", "cpu", cuts, torn=torn)
+        assert ("--torn" in (doc["violation"] or {"replay": ""})["replay"]) == (torn and doc["violation"] is not None)
+        return doc["violation"] and doc["violation"]["what"]
+
+    assert [wrong(way, False) for way in ("alike", "ordered", "fenced")] == [None, None, None]
+    assert [wrong(way, True) for way in ("alike", "ordered", "fenced")] == ["torn", "counted, and not there", None]
+
+
+def test_a_torn_line_is_shown_again(compiled):
+    program = str(compiled("words"))
+    check = f"{program} check {{}}/f alike"
+    violation = pmdk_crash.run([program, "run", "{}/f", "alike"], check, "cpu", "sampled:30", torn=True)["violation"]
+    assert re.search(r"left the cache before, [1-9]\d* in part$", violation["timeline"][-1])
+    command = [sys.executable, "-m", "nearside.cli", *shlex.split(violation["replay"])[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, "torn" in done.stderr) == (1, True)
+
+
+def test_lines_of_a_workload_are_not_torn():
+    command = [sys.executable, "-m", "nearside.cli", "crashtest", "btree", "--torn"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert "--torn is for programs (-- PROGRAM); the lines of btree leave whole" in " ".join(done.stderr.split())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+def test_libpmemobj_does_not_rely_on_the_order_of_stores_to_a_line(structures, by):
+    assert crash(structures, "btree", by, "sampled:20", seed=ABORTING, torn=True)["violation"] is None
+
+
+@pytest.mark.parametrize("moment", [1000, 1 << 62])
+def test_moments_that_do_not_come(compiled, moment):
+    program = [str(compiled("ways")), "run", "{}/f", "persist"]
+    with pytest.raises(NearsideError, match=rf"^cuts = at:2,{moment}: .* before moment {moment:,}: it has \d+$"):
+        pmdk_crash.run(program, "/bin/true", "cpu", f"at:2,{moment}")
+
+
+@pytest.mark.slow
+def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
+    docs = {}
+    for name, cuts in (("careless", "all"), ("careful", "sampled:20")):
+        program = tmp_path / name
+        kits.compile_program(kit, ROOT / "crates/pmdk/tests/careless.c", program)
+        docs[name] = pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "cpu", cuts)
+    assert docs["careful"]["violated"] == 0
+    violation = docs["careless"]["violation"]
+    assert re.fullmatch(r"in step \d+ the old number is \d+", violation["what"])
+    assert violation["timeline"][-1].startswith("the power fails: ")
+    assert any(line.startswith("CPU     clwb of 8 bytes, ") for line in violation["timeline"])
+    command = [sys.executable, "-m", "nearside.cli", *shlex.split(violation["replay"])[1:]]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert violation["what"] in done.stderr
+
+
+def test_moments_that_are_left_out_are_told(compiled, capsys):
+    command = [str(compiled("aborting")), "run", "{}/f"]
+    doc = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "sampled:1")
+    assert doc["left_out"] > 10
+    pmdk_crash.print_reports([doc])
+    assert f"left out are {doc['left_out']:,} moments before the first transaction" in capsys.readouterr().out
+    # They can be asked for.
+    early = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "at:3")
+    assert (early["cuts"], early["ended"]) == (1, 0)
+    doc = pmdk_crash.run([str(compiled("ways")), "run", "{}/f", "persist"], "/bin/true", "cpu", "sampled:1")
+    assert doc["left_out"] == 0
+    pmdk_crash.print_reports([doc])
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_bad_campaigns_of_programs(structures):
+    good = {"program": ["/bin/true", "{}"], "check": None, "by": "cpu", "cuts": "sampled:1"}
+    for bad, text in [
+        ({"program": ["/bin/true"]}, "lack {}"),
+        ({"program": ["/bin/false", "{}"]}, "exit status 1"),
+        ({"program": ["/no/program", "{}"]}, "No such file"),
+        ({}, "it has persisted nothing"),
+        ({"check": "/bin/false"}, "the check fails without a loss of power"),
+        ({"check": '"'}, "check = "),
+        ({"check": ""}, "a command is needed"),
+        ({"by": "x"}, "allowed is cpu, device"),
+        ({"without": "snapshots"}, "allowed for programs by the cpu is fences"),
+    ]:
+        with pytest.raises(NearsideError, match=re.escape(text)):
+            pmdk_crash.run(**good | bad)
+    for cuts in ("x", "sampled:", "sampled:0", "at:", "at:x", "at:1/x", "at:0", "sampled:9999999"):
+        with pytest.raises(NearsideError, match=r"^cuts = "):
+            list(pmdk_crash.cuts_of(cuts, range(1, 9), 1))
+    assert list(pmdk_crash.cuts_of("at:5/7,6", range(1, 9), 1)) == [(5, 7), (6, 0)]
+    assert len(list(pmdk_crash.cuts_of("all", range(1, 9), 1))) == 16
+    assert len(list(pmdk_crash.cuts_of("all", range(1, 9), 1, torn=True))) == 32
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_losses_of_power(structures, kind, by):
+    assert crash(structures, kind, by, "sampled:150", seed=ABORTING, threads=2)["violation"] is None

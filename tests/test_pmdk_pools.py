@@ -1,0 +1,329 @@
+"""Pools of unmodified programs with libpmemobj on a device: their files, their places, who has them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from nearside import pmdk, serve
+from nearside.device import Design
+from pmdk_programs import Place, Steps
+
+
+@contextmanager
+def socket_that_is_silent(path: Path) -> Iterator[None]:
+    """As that of a server that has been stopped: it is connected to, and says nothing."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+        yield
+
+
+@pytest.fixture
+def steps(place, compiled, tmp_path) -> Iterator[Steps]:
+    folder = tmp_path / "pools"
+    folder.mkdir()
+    steps = Steps(place, compiled("pools"), folder)
+    yield steps
+    # The device is full otherwise.
+    steps.clear()
+
+
+FULL = "the device has no room"
+
+
+SPACE = "No space left on device"
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "create a set a 42 close a rename a b open b close b",
+        "create a set a 42 close a rename a b",
+        "create a set a 42 unlink a",
+        "create a set a 42 rename a b",
+    ],
+)
+def test_a_pool_keeps_its_place_as_long_as_it_is_there(steps, before):
+    """Renamed, or without a name while it is open; all places are asked for."""
+    name = "a" if "close" not in before else "b"
+    reopened = f"open {name}" if "close" in before else ""
+    lines = steps.told(f"{before} fill {reopened} get {name} set {name} 43 get {name} close {name}", told=FULL)
+    assert lines == [f"filled by 15: {SPACE}", f"{name}: 42 42", f"{name}: 43 43"]
+
+
+def test_places_of_files_that_can_not_be_looked_at(steps):
+    """They may be there; once they are known to be gone their places are free."""
+    steps.told("create a set a 42 close a")
+    away = steps.folder.with_name("away")
+    steps.folder.rename(away)
+    steps.folder.write_text("no folder")
+    another = Steps(steps.place, steps.program, away.with_name("another"))
+    another.folder.mkdir()
+    assert another.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    steps.folder.unlink()
+    away.rename(steps.folder)
+    assert steps.told("open a get a") == ["a: 42 42"]
+    steps.clear()
+    assert another.told("create b close b create c", told=FULL) == [f"c: {SPACE}"]
+    another.clear()
+
+
+def test_places_of_killed_processes_are_given_away(steps):
+    """The device has their pools mapped until it is told otherwise; others get these places under other numbers."""
+    assert steps.start("create a create b begin a 1 kill").wait(timeout=60) == -signal.SIGKILL
+    assert steps.told("fill", told=FULL) == [f"filled by 14: {SPACE}"]
+    steps.clear()
+    assert steps.told("large c set c 3 get c") == ["c: 3 3"]
+
+
+def test_files_of_pools_that_are_copied_or_moved(steps):
+    steps.told("create a set a 42 close a")
+    (steps.folder / "b").write_bytes((steps.folder / "a").read_bytes())
+    told = f"{steps.folder}/b: a copy of {steps.folder}/a, whose contents are on the device once"
+    assert steps.told("open b", told=told) == ["b: No such device or address"]
+    # As a move to another file system is.
+    (steps.folder / "a").unlink()
+    assert steps.told("open b get b close b fill open b get b", told=FULL)[::2] == ["b: 42 42", "b: 42 42"]
+    # One that was renamed, and has a copy in its old place.
+    (steps.folder / "b").rename(steps.folder / "c")
+    (steps.folder / "b").write_bytes((steps.folder / "c").read_bytes())
+    assert steps.told("open c get c") == ["c: 42 42"]
+    assert steps.told("open b", told="b: a copy of") == ["b: No such device or address"]
+
+
+def test_a_hard_link_keeps_a_pool(steps):
+    """Two names in two folders: the pool is opened by the one, which is removed; the file is still there."""
+    second = Steps(steps.place, steps.program, steps.folder.with_name("second"))
+    second.folder.mkdir()
+    steps.told("create a set a 42 close a")
+    os.link(steps.folder / "a", second.folder / "b")
+    assert second.told("open b get b") == ["b: 42 42"]
+    (second.folder / "b").unlink()
+    told = f"{second.folder}/b is no more, but its file had other names: its place is kept. Open the pool by another"
+    assert steps.told("fill", told=told) == [f"filled by 15: {SPACE}"]
+    assert steps.told("open a get a") == ["a: 42 42"]
+    # A name that the file gets while the pool is open, and one that is in the same folder.
+    holder = steps.start("open a stay close a")
+    assert holder.stdout.readline() == "stays\n"
+    os.link(steps.folder / "a", second.folder / "c")
+    assert holder.communicate("\n", timeout=60) == ("", "")
+    (steps.folder / "a").rename(steps.folder / "d")
+    assert steps.told("create b", told=FULL) == [f"b: {SPACE}"]
+    (steps.folder / "d").unlink()
+    told = f"{steps.folder}/d is no more"
+    assert steps.told("create b", told=told) == [f"b: {SPACE}"]
+    # Without any name it is given away when that is asked for.
+    second.clear()
+    assert steps.told("create b", told=told) == [f"b: {SPACE}"]
+    forgotten = {"NEARSIDE_PMDK_FORGET": f"{steps.folder}/d"}
+    assert steps.told("create b set b 1 get b", variables=forgotten) == ["b: 1 1"]
+
+
+def test_a_pool_that_is_opened_twice_at_the_same_time(place, compiled, tmp_path):
+    """One of them has it; none takes the other's look at the file for an opening of it."""
+    command = [compiled("racing"), tmp_path / "pool", "40"]
+    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    (tmp_path / "pool").unlink()
+
+
+def test_a_device_that_is_stopped(structures, tmp_path):
+    """Who waits for its answer gives up: it will not come, however long that takes."""
+    path = tmp_path / "d.sock"
+    variables = pmdk.environment(pmdk.shim(tmp_path), path) | {"NEARSIDE_PMDK_PATIENCE": "1"}
+    command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
+    with socket_that_is_silent(path):
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert f"nearside: NEARSIDE_PMDK = {path}: it does not answer\n" in done.stderr
+    variables["NEARSIDE_PMDK_PATIENCE"] = "soon"
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+    assert "NEARSIDE_PMDK_PATIENCE = soon: allowed are 1 to 86400 seconds; it is 120" in done.stderr
+
+
+SERVED = """
+import sys
+from pathlib import Path
+from nearside import pmdk
+with pmdk.served("nearpm", Path(sys.argv[1]), "fast"):
+    print("serves", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.mark.slow
+def test_a_device_that_is_stopped_in_a_transaction(compiled, tmp_path):
+    """The program ends, as it can't undo what it has begun; who comes when the device goes on finds that undone."""
+    pools = tmp_path / "pools"
+    pools.mkdir()
+    place = Place(tmp_path, compiled("pools"))
+    steps = Steps(place, place.program, pools)
+    pipe = subprocess.PIPE
+    command = [sys.executable, "-c", SERVED, place.socket]
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as server:
+        assert server.stdout.readline() == "serves\n"
+        process = steps.start("create a set a 1 stay set a 2", variables={"NEARSIDE_PMDK_PATIENCE": "10"})
+        assert process.stdout.readline() == "stays\n"
+        server.send_signal(signal.SIGSTOP)
+        try:
+            out, err = process.communicate("\n", timeout=120)
+        finally:
+            server.send_signal(signal.SIGCONT)
+        assert (process.returncode, out) == (-signal.SIGABRT, "")
+        assert err.splitlines()[-1] == "nearside: the device can't undo a transaction"
+        assert steps.told("open a get a") == ["a: 1 1"]
+        server.communicate("", timeout=60)
+
+
+def test_a_pool_is_opened_once_at_a_time(steps):
+    busy = "a: Resource temporarily unavailable"
+    once = "create a set a 5 open a check a set a 6 undo a 7 get a"
+    assert steps.same(f"{once} close a open a get a") == [
+        busy,
+        "check: -1",
+        "aborted: Operation canceled",
+        *["a: 6 6"] * 2,
+    ]
+    holder = steps.start("open a set a 8 stay set a 9 get a")
+    assert holder.stdout.readline() == "stays\n"
+    start = time.monotonic()
+    assert steps.told("open a") == [busy]
+    assert time.monotonic() - start < 5
+    assert holder.communicate("\n", timeout=60) == ("a: 9 9\n", "")
+
+
+def test_a_child_keeps_the_pools_of_a_parent_that_was_killed(steps):
+    child = steps.start("create a set a 5 unlink a orphan stay get a")
+    assert child.stdout.readline() == "stays\n"
+    assert steps.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    assert child.communicate("\n", timeout=60) == ("a: 5 5\n", "")
+    # Now nobody has it.
+    assert steps.told("create b close b") == []
+
+
+def test_pools_with_copies_on_write(steps):
+    """Nothing of what was done then is there afterwards, and the device keeps nothing of it."""
+    done = "undo a 50 get a set a 60 set a 61 set a 62 get a close a"
+    private = f"create a set a 42 close a private 1 open a {done} open a get a close a private 0"
+    lines = steps.same(f"{private} open a get a set a 43 get a close a open a get a")
+    assert [line for line in lines if line.startswith("a: ")] == [f"a: {n} {n}" for n in (42, 62, 42, 42, 43, 43)]
+    # Half a transaction of a process that was killed is none of what they begin with.
+    process = steps.start("open a begin a 99 kill")
+    assert process.communicate(timeout=60) == ("", "")
+    assert steps.told("private 1 open a get a set a 5 get a close a private 0 open a get a")[::2] == ["a: 43 43"] * 2
+
+
+REFUSED = "has no transactions in a pool that its parent has opened"
+
+
+def test_children_have_no_transactions_in_pools_of_their_parents(steps):
+    child = "sum a fork 6 set a 7 undo a 8 same a"
+    lines = steps.told(f"create a set a 1 {child} set a 2 undo a 3 {child} close a open a get a", told=REFUSED)
+    refused = ["aborted: Operation not supported"] * 2
+    assert lines == [*refused, "unchanged", "aborted: Operation canceled", *refused, "unchanged", "a: 2 2"]
+    # Of a transaction that has begun before it nothing is committed, nor undone.
+    for end in ("commit", "abort", "set c 6"):
+        words = f"fork {len(end.split())} {end}"
+        lines = steps.told(
+            f"create c set c 1 begin c 5 {words} commit get c close c unlink c", told="its parent has begun"
+        )
+        assert lines == ["the child ends: Aborted", "c: 5 5"]
+    # Pools of its own it has as long as its parent has none.
+    own = "open b set b 4 close b"
+    assert steps.same(f"create b set b 3 close b fork 7 {own} open b get b") == ["b: 4 4"]
+
+
+def test_kills_of_a_parent_whose_child_has_tried(steps):
+    program = "create a set a 1 fork 3 set a 2 set a 3 undo a 4"
+    steps.told(program, told=REFUSED)
+    counts = json.loads((steps.place.folder / "report.json").read_text())
+    seen = set()
+    for moment in range(counts["first_moment"], counts["moments"] + 1, 3):
+        steps.clear()
+        process = steps.start(program, kill=moment)
+        process.communicate(timeout=60)
+        assert process.returncode == -signal.SIGKILL
+        seen.add(steps.told("open a get a")[0])
+    assert seen == {"a: 0 0", "a: 1 1", "a: 3 3"}
+
+
+def test_pools_that_are_not_on_the_device(place, structures, tmp_path):
+    pools = [f"btree:{tmp_path}/elsewhere"]
+    alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
+    command = [structures, "run", "1", "5", "1", *pools]
+    assert subprocess.run(command, env=alone, capture_output=True).returncode == 0
+    done, told = place.check(pools, 1)
+    assert (
+        told == f"nearside: {tmp_path}/elsewhere: its contents are not on the device; it is left to libpmemobj alone\n"
+    )
+    assert done[0, 0] == 5
+    # One of a device that is no more.
+    label = b"NEARSIDE-PMDK 1\0" + bytes([1] * 8)
+    (tmp_path / "lost").write_bytes(label.ljust(4096, b"\0"))
+    _, told = place.check([f"btree:{tmp_path}/lost"], 1)
+    assert told.startswith(
+        f"nearside: {tmp_path}/lost: its contents are on another device\n{tmp_path}/lost: can't be opened"
+    )
+    # Without the shim the pool's file is no pool.
+    pools = place.pools("btree")
+    place.run(pools, 1, 5)
+    done = subprocess.run([structures, "check", "1", *pools], env=alone, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "can't be opened" in done.stderr
+    # A pool that is there is not created again.
+    path = Path(pools[0].partition(":")[2])
+    assert place.check(pools, 1)[0][0, 0] == 5
+    place.remove([f"btree:{path}"])
+
+
+@pytest.mark.slow
+def test_the_device_has_room_for_sixteen_pools(place):
+    pools = [place.pools("hashmap")[0] for _ in range(17)]
+    for pool in pools[:16]:
+        place.run([pool], 1, 1)
+    process = place.start(pools[16:], 1, 1)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "the device has no room" in told
+    assert not Path(pools[16].partition(":")[2]).exists()
+    # The places of files that are gone are free.
+    place.remove(pools[3:4])
+    place.run(pools[16:], 1, 1)
+    assert place.check(pools[4:5], 1)[0][0, 0] == 1
+    place.remove(pools)
+
+
+@pytest.mark.parametrize(
+    ("design", "text"),
+    [
+        ("default", "it has no engine nearpm"),
+        ("nearpm", "media in memory, of profile dram, are needed"),
+        (None, "No such"),
+    ],
+)
+def test_devices_that_will_not_do(structures, tmp_path, design, text):
+    socket = tmp_path / "d.sock"
+    environment = pmdk.environment(pmdk.shim(tmp_path), socket)
+    command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
+
+    def told() -> str:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 1
+        return done.stderr
+
+    if design is None:
+        assert text in told()
+    else:
+        with serve.Server([(Design.load(design), socket)], engine="fast"):
+            assert text in told()
+    assert not (tmp_path / "pool").exists()
