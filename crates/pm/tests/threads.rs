@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::Bench;
 use host::{Cpu, Cut, Program};
 use pm::{Error, Layout, Mechanism, Options, Pool, Ptr, Thread};
-use sim::Random;
+use sim::{Random, Time};
 
 const PLACE: u64 = 64 << 10;
 
@@ -271,4 +271,90 @@ fn a_reader_changes_nothing() {
         },
         &Mechanism::ALL,
     );
+}
+
+/// What a thread has come to when the power fails.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    /// What it has committed last.
+    committed: u8,
+    /// What it is committing.
+    tries: Option<u8>,
+}
+
+#[test]
+fn power_fails_while_threads_have_parts_of_one_object() {
+    for own in [8, 300] {
+        Case::all(
+            |case| {
+                let object = case.object(own * 4)?;
+                let mut random = Random::new(own);
+                let mut at = [Progress::default(); 4].map(std::sync::Mutex::new);
+                let mut length = None;
+                for cut in 0..if case.name.starts_with("device") {
+                    6
+                } else {
+                    12
+                } {
+                    let begin = case.bench.now();
+                    let limit = length.map(|length: u64| Time(begin.0 + 1 + random.below(length)));
+                    case.bench.shared.with(|machine| machine.cut_at(limit));
+                    let part = |n: usize| -> Part<'_> {
+                        let (at, seed) = (&at[n], cut * 10 + n as u64);
+                        Box::new(move |thread| {
+                            let mut random = Random::new(seed);
+                            for _ in 0..12 {
+                                let fails = random.below(2) == 0;
+                                let value = 1 + random.below(200) as u8;
+                                let set = |to: Progress| *at.lock().unwrap() = to;
+                                let committed = at.lock().unwrap().committed;
+                                let tries = (!fails).then_some(value);
+                                set(Progress { committed, tries });
+                                let mine = object + own * n as u64;
+                                if fill(thread, mine, own, value, fails)? {
+                                    set(Progress {
+                                        committed: value,
+                                        tries: None,
+                                    });
+                                }
+                            }
+                            Ok(())
+                        })
+                    };
+                    let ended = case.run((0..4).map(part).collect());
+                    let Some(limit) = limit else {
+                        ended?;
+                        length = Some(case.bench.now().0 - begin.0);
+                        continue;
+                    };
+                    if let Some(other) = ended.err().filter(|text| !text.contains("power was cut"))
+                    {
+                        return Err(other);
+                    }
+                    case.crash();
+                    for (n, at) in at.iter_mut().enumerate() {
+                        let at = at.get_mut().unwrap();
+                        let mut found = 0;
+                        case.alone(|thread| {
+                            let mine = object + own * n as u64;
+                            let mut first = [0];
+                            thread.read(mine, &mut first).map_err(text)?;
+                            found = first[0];
+                            is_all(thread, mine, own, found, &format!("cut {cut} at {limit}"))
+                        })?;
+                        if found != at.committed && Some(found) != at.tries {
+                            let (was, tries) = (at.committed, at.tries);
+                            return Err(format!("cut {cut} at {limit}: {found} of thread {n}, not {was} or {tries:?}"));
+                        }
+                        *at = Progress {
+                            committed: found,
+                            tries: None,
+                        };
+                    }
+                }
+                Ok(())
+            },
+            &Mechanism::ALL,
+        );
+    }
 }
