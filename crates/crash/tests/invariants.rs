@@ -266,6 +266,37 @@ fn an_order_that_is_kept_breaks_nothing() {
     back.holds();
 }
 
+/// Of two stores to one line the younger one has not been kept: what comes back, twice, is the older one, which a command between them does not
+/// hold up.
+#[test]
+fn a_line_that_comes_back_twice_is_the_older_one() {
+    let second = ordered(1, Undo, 1, 10);
+    let back = |script: Script| {
+        script
+            .told(0, OrderEvent::Fails)
+            .restarted()
+            .told(0, OrderEvent::Restored(undo(0)))
+            .told(0, OrderEvent::Restored(second))
+            .told(
+                0,
+                OrderEvent::RestoredLine {
+                    channel: 0,
+                    line: 1,
+                },
+            )
+            .begins(0, 0)
+    };
+    let two = script()
+        .takes(0, undo(0))
+        .store(0, 1, true)
+        .kept(0)
+        .takes(0, second)
+        .store(1, 1, true);
+    let once = back(two);
+    once.clone().ends(0, 0).leaves().holds();
+    back(once).ends(0, 0).leaves().holds();
+}
+
 #[test]
 fn accesses_to_shared_addresses_follow_program_order() {
     let wrong = |script: Script, what| script.breaks(Invariant::Order, what);

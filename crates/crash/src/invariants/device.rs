@@ -598,6 +598,9 @@ impl Device {
                 (channel, line, has_to)
             }));
         }
+        // Of two to one line the older one comes back first; where the power fails again the younger one may be lost since the first time.
+        self.left.commands.sort_by_key(|(taken, _)| taken.order);
+        self.left.lines.sort_by_key(|(_, line, _)| line.order);
         self.stores.clear();
         self.loads.clear();
         // No load proves anything any more.
