@@ -65,12 +65,12 @@ def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 <<
     raise NearsideError(f"{what} = {_shown(number)}: allowed are {words}")
 
 
-def _who() -> tuple[int, object]:
-    """Which thread of Python this is, and which of its asyncio tasks."""
+def _who() -> tuple[threading.Thread, object]:
+    """Which thread of Python this is, and which of its asyncio tasks; a number would be used again."""
     try:
-        return threading.get_ident(), asyncio.current_task()
+        return threading.current_thread(), asyncio.current_task()
     except RuntimeError:  # no loop runs in it
-        return threading.get_ident(), None
+        return threading.current_thread(), None
 
 
 def _bytes(data: Buffer) -> bytes:
@@ -269,14 +269,19 @@ class Pool:
         return Thread(self, self.native.thread(_number("cpu", cpu, CPUS)))
 
 
+class _Level:
+    """A transaction, or one within another, as long as its `with` is there."""
+
+
 class Thread:
     """A thread of a pool. What is changed within `with thread.transaction():` stays as a whole, or not at all."""
 
     def __init__(self, pool: Pool, native: _native.PmThread) -> None:
         self.pool = pool
         self.native = native
-        self._depth = 0
-        self._owner: tuple[int, object] | None = None
+        # Transactions within each other, and whose they are.
+        self._open: list[weakref.ref[_Level]] = []
+        self._owner: tuple[threading.Thread, object] | None = None
         pool.system._parts.add(self)
 
     def __enter__(self) -> Self:
@@ -299,35 +304,57 @@ class Thread:
         after recovery, or nothing of it. Other threads of Python and other asyncio tasks are refused meanwhile: each
         takes a `Thread` of its own.
         """
-        outermost = self._depth == 0
-        if outermost:
-            self.native.begin()
-            self._owner = _who()
-        elif self._owner != _who():
+        level = _Level()
+        outermost = False
+        try:
+            self._mine()
+            if outermost := not self._open:
+                self._owner = _who()
+            self._open.append(weakref.ref(level))
+            if outermost:
+                # A signal may have left one when it came to an end.
+                if self.native.is_active():
+                    self.native.abort()
+                self.native.begin()
+            yield self
+            if self._open[-1:] != [weakref.ref(level)]:
+                raise NearsideError(
+                    "transactions end in another order than they began in: one within another ends before that"
+                )
+            if outermost:
+                self.native.commit()
+        except BaseException:
+            self._give_up(level, outermost)
+            raise
+        finally:
+            # Those within this one, too, which a generator holds, say.
+            if weakref.ref(level) in self._open:
+                del self._open[self._open.index(weakref.ref(level)) :]
+
+    def _mine(self) -> None:
+        """A transaction is of the thread of Python and the task in which it has begun."""
+        # Where a signal has come while one ended, it is gone all the same, with those within it.
+        gone = [n for n, level in enumerate(self._open) if level() is None]
+        del self._open[min(gone, default=len(self._open)) :]
+        if self._open and self._owner != _who():
             raise NearsideError(
                 "a transaction of this pool thread is under way in another thread of Python or another asyncio task: "
                 "take a thread of its own for each, with `pool.thread()`"
             )
-        self._depth += 1
-        try:
-            yield self
-        except BaseException:
-            self._leave()
-            try:
-                self.native.abort() if outermost else self.native.fail()
-            except NearsideError as error:
-                # Without power, or when the thread was closed within, there is nothing left to abort.
-                if self._is_usable():
-                    raise NearsideError(f"the transaction could not be aborted: {error}") from error
-            raise
-        self._leave()
-        if outermost:
-            self.native.commit()
 
-    def _leave(self) -> None:
-        self._depth -= 1
-        if self._depth == 0:
-            self._owner = None
+    def _give_up(self, level: _Level, outermost: bool) -> None:
+        """Aborts, or lets the outermost do so."""
+        try:
+            if weakref.ref(level) not in self._open:
+                return
+            if not outermost:
+                self.native.fail()
+            elif self.native.is_active():
+                self.native.abort()
+        except NearsideError as error:
+            # Without power, or when the thread was closed within, there is nothing left to abort.
+            if self._is_usable():
+                raise NearsideError(f"the transaction could not be aborted: {error}") from error
 
     def _is_usable(self) -> bool:
         try:
@@ -337,30 +364,37 @@ class Thread:
 
     def alloc(self, length: int) -> int:
         """Room for an object of up to 4,128,768 bytes, in a transaction; its offset. What stands there is left over."""
+        self._mine()
         return self.native.alloc(_number("length", length))
 
     def free(self, offset: int) -> None:
         """Gives an object back when the transaction commits."""
+        self._mine()
         self.native.free(_number("offset", offset))
 
     def read(self, offset: int, length: int) -> bytes:
         """Bytes of an object, as the transaction has them if one is under way."""
+        self._mine()
         return self.native.read(_number("offset", offset), _number("length", length))
 
     def write(self, offset: int, data: Buffer) -> None:
         """Stores bytes of an object, in a transaction."""
+        self._mine()
         self.native.write(_number("offset", offset), _bytes(data))
 
     def add_range(self, offset: int, length: int) -> None:
         """Says that a range is going to be changed, so that it is kept as a whole and not piece by piece."""
+        self._mine()
         self.native.add_range(_number("offset", offset), _number("length", length))
 
     def root(self) -> int:
         """Offset of the object that the pool's root points to; 0: none."""
+        self._mine()
         return self.native.root()
 
     def set_root(self, offset: int) -> None:
         """Lets the pool's root point to an object, in a transaction."""
+        self._mine()
         self.native.set_root(_number("offset", offset))
 
     def finish(self) -> None:

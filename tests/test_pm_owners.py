@@ -1,0 +1,150 @@
+"""A transaction is of one thread of Python and one asyncio task, and ends behind those within it."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import signal
+import threading
+
+import pytest
+from nearside import NearsideError, pm
+
+
+@pytest.fixture
+def shared():
+    """A thread of a pool whose root is an object of 64 zeros."""
+    with pm.System() as system, system.create(place=0, length=8 << 20, name="x") as pool, pool.thread() as thread:
+        with thread.transaction():
+            at = thread.alloc(64)
+            thread.write(at, bytes(64))
+            thread.set_root(at)
+        yield thread
+
+
+def elsewhere(what):
+    """What a call in another Python thread raises."""
+    raised = []
+
+    def body():
+        try:
+            what()
+        except NearsideError as error:
+            raised.append(error)
+
+    other = threading.Thread(target=body)
+    other.start()
+    other.join()
+    return raised
+
+
+def test_a_store_of_another_python_thread_is_refused(shared):
+    at = shared.root()
+    with shared.transaction():
+        shared.write(at, b"mine")
+        raised = elsewhere(lambda: shared.write(at + 32, b"others"))
+    assert raised, f"it was taken into the transaction: {shared.read(at + 32, 6)}"
+
+
+def test_a_store_of_another_task_is_refused(shared):
+    at = shared.root()
+
+    async def writer():
+        with shared.transaction():
+            shared.write(at, b"mine")
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+
+    async def other():
+        shared.write(at + 32, b"others")
+
+    async def both():
+        return await asyncio.gather(writer(), other(), return_exceptions=True)
+
+    results = asyncio.run(both())
+    assert isinstance(results[1], NearsideError), shared.read(at + 32, 6)
+
+
+def test_a_thread_with_the_number_of_one_that_has_ended(shared):
+    at = shared.root()
+    held = []
+
+    def begin():
+        held.append(shared.transaction())
+        held[0].__enter__()
+        held.append(threading.get_ident())
+
+    other = threading.Thread(target=begin)
+    other.start()
+    other.join()
+
+    def work():
+        if threading.get_ident() != held[1]:
+            return
+        with shared.transaction():
+            shared.write(at, b"committed")
+
+    raised = [error for _ in range(50) for error in elsewhere(work)]
+    try:
+        assert all("another thread of Python" in str(error) for error in raised)
+        assert raised, "no thread has had the number of the one that has ended"
+    finally:
+        held[0].__exit__(ValueError, ValueError(), None)
+
+
+def test_transactions_end_in_the_other_order_than_they_began_in(shared):
+    """Generators hold one each: the outermost ends first, while the other one may still abort what it has stored."""
+    at = shared.root()
+
+    def holding(offset, fails):
+        with shared.transaction():
+            shared.write(at + offset, b"x")
+            yield
+            if fails:
+                raise ValueError("it fails")
+
+    first, second = holding(0, False), holding(8, True)
+    next(first), next(second)
+    with pytest.raises(NearsideError, match="another order"):
+        next(first)
+    with pytest.raises(ValueError, match="it fails"):
+        next(second)
+    assert shared.read(at, 9) == bytes(9)
+    with shared.transaction():
+        shared.write(at, b"after")
+    assert shared.read(at, 5) == b"after"
+
+
+def test_signals_leave_the_thread_usable(shared):
+    """Ctrl-C at any moment of a `with`: the next transaction can begin."""
+    at = shared.root()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    draw = random.Random(1)
+    stuck = None
+    try:
+        for round in range(300):
+            try:
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, draw.uniform(2e-6, 2e-4))
+                    for _ in range(20):
+                        with shared.transaction():
+                            shared.write(at, b"x" * 8)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+            except KeyboardInterrupt:
+                pass
+            try:
+                with shared.transaction():
+                    shared.write(at, b"y" * 8)
+            except KeyboardInterrupt:
+                pass
+            except NearsideError as error:
+                stuck = f"round {round}: {error}"
+                break
+    finally:
+        signal.signal(signal.SIGALRM, old)
+    assert stuck is None, stuck
