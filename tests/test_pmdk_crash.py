@@ -244,6 +244,27 @@ def test_moments_that_are_left_out_are_told(compiled, capsys):
     assert "left out" not in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("way", ["return", "atexit", "quick_exit"])
+def test_ends_that_tell_of_what_is_lost(compiled, way):
+    program = str(compiled("ends"))
+
+    def run(how: str) -> dict:
+        check = f"{program} check {{}}/f {how} {way}"
+        return pmdk_crash.run([program, "run", "{}/f", how, way], check, "cpu", "all")
+
+    assert (run("careful")["ended"], run("careful")["violation"]) == (0, None)
+    assert run("careless")["violation"]["what"] == "told, and lost"
+
+
+@pytest.mark.parametrize("way", ["write", "create", "mkdir", "symlink", "unbuffered", "dprintf"])
+def test_what_has_to_be_told_first(compiled, way):
+    """A line may leave the cache before it is flushed, so before what tells of it."""
+    program = str(compiled("early"))
+    cuts = "at:" + ",".join(f"{moment}/{seed}" for moment in (1, 2) for seed in range(1, 12))
+    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts)
+    assert doc["violation"]["what"] == "there, and not told"
+
+
 def test_bad_campaigns_of_programs(structures):
     good = {"program": ["/bin/true", "{}"], "check": None, "by": "cpu", "cuts": "sampled:1"}
     for bad, text in [

@@ -67,7 +67,8 @@ class Campaign:
         self._run(self.program, without=without)
         counts = pmdk.read_report(self.report)
         if counts is None:
-            raise NearsideError(f"{self.program[0]}: it has persisted nothing by libpmemobj or libpmem")
+            why = "it has persisted nothing by libpmemobj or libpmem, or has not come to an end of its own"
+            raise NearsideError(f"{self.program[0]}: {why}")
         return range(max(1, counts["first_moment"]), counts["moments"] + 1)
 
     def cut(self, moment: int, leak: int, **options: Any) -> tuple[bool, str, dict[str, int]]:

@@ -7,10 +7,14 @@
 #include "outside.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include "abi.h"
@@ -91,6 +95,92 @@ EXPORT int unlink(const char *path) {
     return REAL(unlink)(path);
 }
 
+EXPORT int remove(const char *path) {
+    ns_before_telling();
+    return REAL(remove)(path);
+}
+
+EXPORT int linkat(int from_folder, const char *from, int to_folder, const char *to, int flags) {
+    ns_before_telling();
+    return REAL(linkat)(from_folder, from, to_folder, to, flags);
+}
+
+EXPORT int unlinkat(int folder, const char *path, int flags) {
+    ns_before_telling();
+    return REAL(unlinkat)(folder, path, flags);
+}
+
+EXPORT int symlink(const char *to, const char *path) {
+    ns_before_telling();
+    return REAL(symlink)(to, path);
+}
+
+EXPORT int mkdir(const char *path, mode_t mode) {
+    ns_before_telling();
+    return REAL(mkdir)(path, mode);
+}
+
+EXPORT int rmdir(const char *path) {
+    ns_before_telling();
+    return REAL(rmdir)(path);
+}
+
+/* A file is new, or empty. */
+static bool changes(int flags) {
+    return (flags & (O_CREAT | O_TRUNC)) != 0;
+}
+
+static mode_t mode_of(int flags, va_list arguments) {
+    return (flags & O_CREAT) != 0 || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
+}
+
+EXPORT int open(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    if (changes(flags)) ns_before_telling();
+    return REAL(open)(path, flags, mode);
+}
+
+EXPORT int open64(const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return open(path, flags | O_LARGEFILE, mode);
+}
+
+EXPORT int openat(int folder, const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    if (changes(flags)) ns_before_telling();
+    return REAL(openat)(folder, path, flags, mode);
+}
+
+EXPORT int openat64(int folder, const char *path, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    mode_t mode = mode_of(flags, arguments);
+    va_end(arguments);
+    return openat(folder, path, flags | O_LARGEFILE, mode);
+}
+
+EXPORT int creat(const char *path, mode_t mode) {
+    return open(path, O_CREAT | O_WRONLY | O_TRUNC, mode);
+}
+
+EXPORT FILE *fopen(const char *path, const char *mode) {
+    if (mode[0] != 'r') ns_before_telling();
+    return REAL(fopen)(path, mode);
+}
+
+EXPORT FILE *fopen64(const char *path, const char *mode) {
+    return fopen(path, mode);
+}
+
 /* The calls of stdio themselves write by none of the functions above. */
 EXPORT int fflush(FILE *file) {
     ns_before_telling();
@@ -119,6 +209,11 @@ __attribute__((destructor)) static void leave(void) {
         funlockfile(stdout);
     }
     end();
+}
+
+/* By `quick_exit` nothing else of the above is reached; what the program itself has registered comes before. */
+__attribute__((constructor)) static void end_quickly(void) {
+    at_quick_exit(end);
 }
 
 EXPORT void _exit(int status) {

@@ -156,3 +156,96 @@ fn a_log_of_another_number_stays_pending() {
     kit.rest(Time::us(20));
     assert_eq!(kit.descriptor(0, 0).state, State::Pending(0b11));
 }
+
+/// A commit ends as the power fails, and the number is written beside: what is kept says of no peer that it has completed anything,
+/// for none has told.
+#[test]
+fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
+    let _alone = alone();
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let mut cuts = Vec::new();
+    for late in 0..rounds(14, 14) {
+        let start = || {
+            let commit = kit.commit(0, 4, 0b110);
+            kit.submit(0, &commit);
+            kit.rest(Time::ns(130 + 6 * late));
+            kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+            kit.rest(Time::ns(316));
+            let cuts: Vec<_> = (0..36)
+                .map(|_| {
+                    kit.rest(Time::ns(3));
+                    let cut = || {
+                        kit.power(1, Time::us(20));
+                        // What is back is looked at as it is, under whatever number.
+                        kit.fine(0, &pool.map());
+                        let number = kit.get(0, register::DEVICE) as u8 & 3;
+                        kit.select(0, 0);
+                        let seen = (0..4).map(|n| kit.get(0, register::SEEN + 8 * n) as u8);
+                        let mut all = vec![number];
+                        all.extend(seen);
+                        all
+                    };
+                    Fork::start(cut).unwrap().answer().unwrap()
+                })
+                .collect();
+            cuts.concat()
+        };
+        cuts.push((late, Fork::start(start).unwrap().answer().unwrap()));
+    }
+    let mut bad = Vec::new();
+    for (late, ends) in &cuts {
+        for (n, end) in ends.chunks(5).enumerate() {
+            if (0..4).any(|peer| peer != end[0] && end[1 + usize::from(peer)] != 0) {
+                bad.push((*late, n, end.to_vec()));
+            }
+        }
+    }
+    assert!(bad.is_empty(), "{bad:?}");
+}
+
+/// The same byte again, the number that it had: it still has one, and knows what it knew.
+#[test]
+fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let commit = kit.commit(0, 4, 0b10);
+    kit.fine(0, &commit);
+    kit.rest(Time::us(20));
+    assert_eq!(kit.get(0, register::HIGHEST), 4);
+    kit.power(1, Time::us(5));
+    let at = kit.registers + register::DEVICE;
+    let host = &mut kit.host;
+    host.with_device(0, |host| host.write(Bar::Control, at, &[1]).unwrap());
+    kit.fine(0, &pool.map());
+    let device = kit.get(0, register::DEVICE) as u32;
+    let highest = kit.get(0, register::HIGHEST);
+    assert_eq!((device, highest), (register::DEVICE_IS_SET | 1, 4));
+}
+
+/// The upper byte alone: the number that was kept is the one that it has.
+#[test]
+fn the_other_byte_of_a_number_that_is_given_early_changes_nothing() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let commit = kit.commit(0, 4, 0b10);
+    kit.fine(0, &commit);
+    kit.rest(Time::us(20));
+    kit.power(1, Time::us(5));
+    let at = kit.registers + register::DEVICE + 1;
+    let host = &mut kit.host;
+    host.with_device(0, |host| host.write(Bar::Control, at, &[1]).unwrap());
+    kit.fine(0, &pool.map());
+    let device = kit.get(0, register::DEVICE) as u32;
+    let highest = kit.get(0, register::HIGHEST);
+    assert_eq!((device, highest), (register::DEVICE_IS_SET | 1, 4));
+}

@@ -574,12 +574,18 @@ module nearpm
     assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
   end
 
-  // What the host has written by then is not overwritten by what was kept.
-  logic number_written, number_written_q;
-  assign number_written = number_written_q || hwif_out.device.own.swmod || hwif_out.device.numbered.swmod;
+  // What the host has written by then, the number or that there is one, is not overwritten by what was kept.
+  logic own_written, own_written_q, numbered_written, numbered_written_q;
+  assign own_written = own_written_q || hwif_out.device.own.swmod;
+  assign numbered_written = numbered_written_q || hwif_out.device.numbered.swmod;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) number_written_q <= 1'b0;
-    else number_written_q <= number_written;
+    if (!rst_ni) begin
+      own_written_q <= 1'b0;
+      numbered_written_q <= 1'b0;
+    end else begin
+      own_written_q <= own_written;
+      numbered_written_q <= numbered_written;
+    end
   end
 
   // The words are those that were written in the next cycle.
@@ -654,9 +660,9 @@ module nearpm
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
     hwif_in.domain.unread.next = unread;
-    hwif_in.device.own.we = restore_own && !number_written;
+    hwif_in.device.own.we = restore_own && !own_written;
     hwif_in.device.own.next = restored_own;
-    hwif_in.device.numbered.we = restore_own && !number_written;
+    hwif_in.device.numbered.we = restore_own && !numbered_written;
     hwif_in.device.numbered.next = restored_numbered;
     for (int unsigned n = 0; n < Devices; n++)
     {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = 64'(view.seen[n]);

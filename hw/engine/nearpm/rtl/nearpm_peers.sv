@@ -203,7 +203,7 @@ module nearpm_peers
   );
 
   assign row = row_valid_q ? stored : '0;
-  assign completed_o = row.seen[own_i];
+  assign completed_o = row.seen[own_q];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -238,7 +238,7 @@ module nearpm_peers
   logic [DeviceBits-1:0] teller_q;
   sequence_t number_q, walk_sequence_q;
 
-  assign own = Devices'(1) << own_i;
+  assign own = Devices'(1) << own_q;
 
   always_ff @(posedge clk_i) begin
     if (who == ForTold) begin
@@ -266,9 +266,9 @@ module nearpm_peers
         write_row = news_q;
       end
       ForEnded: begin
-        new_row.seen[own_i] = number_q;
+        new_row.seen[own_q] = number_q;
         new_row.tell = participants_q & ~own;
-        write_row = numbered_i && pending_q && completes_q;
+        write_row = numbered_q && pending_q && completes_q;
       end
       ForWalk: begin
         new_row.tell = '0;
@@ -395,9 +395,9 @@ module nearpm_peers
   assign walk_looks = state_q == StLook;
   assign walk_empties = state_q == StEmpty && !cancelled_q;
 
-  assign complete = numbered_i && pending_q && participants_q[own_i] && complete_q == '1;
+  assign complete = numbered_q && pending_q && participants_q[own_q] && complete_q == '1;
   // Peers that are told of what there is. When they have been, more may have been completed here.
-  assign tell = !numbered_i ? '0 : (row_q.tell | (sweep_q & {Devices{row_q.seen[own_i] != '0}})) & ~own;
+  assign tell = !numbered_q ? '0 : (row_q.tell | (sweep_q & {Devices{row_q.seen[own_q] != '0}})) & ~own;
   // Who is told next, and whether it is known where it is.
   assign turn = tell_q & (~tell_q + 1'b1);
   always_comb begin
@@ -463,7 +463,7 @@ module nearpm_peers
     end
     if (state_q == StLooked) begin
       tell_q <= tell;
-      own_sequence_q <= row_q.seen[own_i];
+      own_sequence_q <= row_q.seen[own_q];
       base_q <= logs_q + product_q;
     end
     if (state_q == StTell) begin
@@ -509,7 +509,7 @@ module nearpm_peers
   always_ff @(posedge clk_i) begin
     if (state_q == StTell) begin
       address_q <= addresses_i[turn_number];
-      lane_q <= own_i;
+      lane_q <= own_q;
     end
   end
 
