@@ -179,7 +179,7 @@ TRANSACTIONS = PM | {
 }  # fmt: skip
 BENCHMARK = {
     "workload": "btree", "mechanism": "undo", "offloaded": True, "fence": "read_back", "transactions": 2,
-    "work_ns": 0.0, "seed": 1, "build": None, "progress": None,
+    "work_ns": 0.0, "seed": 1, "build": None, "progress": None, "devices": 1, "synchronise": "devices",
 }  # fmt: skip
 TIMELINE = {
     "mechanism": "undo", "offloaded": True, "objects": 1, "bytes": 64, "transactions": 1, "devices": 1,

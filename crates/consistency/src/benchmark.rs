@@ -1,7 +1,7 @@
 //! Transactions of a benchmark, and the time in which CPU and units work at once: as the paper's figure 18.
 
 use host::Fence;
-use pm::{Mechanism, Options, Part, Pool};
+use pm::{Mechanism, Options, Part, Pool, Synchronise};
 use serde::Serialize;
 use sim::Time;
 use workloads::{Scale, Workload};
@@ -33,6 +33,10 @@ pub struct Benchmark {
     pub work_ns: f64,
     /// Of what they do.
     pub seed: u64,
+    /// Devices that the pool is over: 1, 2 or 4.
+    pub devices: usize,
+    /// Who synchronises engines of several devices.
+    pub synchronise: Synchronise,
 }
 
 /// What its transactions took, in the mean of one that was begun.
@@ -67,6 +71,7 @@ impl Benchmark {
         if !(0.0..=MOST_WORK_NS).contains(&self.work_ns) {
             return Err(Error::refused("work_ns", self.work_ns, "0 to 1000000"));
         }
+        Bench::check(self.devices)?;
         self.named()?;
         Ok(())
     }
@@ -79,17 +84,19 @@ impl Benchmark {
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Performed> {
         self.check()?;
         let workload = self.named()?;
-        let bench = platform.bench()?;
-        let watched = Watched::new(1);
+        let bench = platform.bench_of(self.devices)?;
+        let watched = Watched::new(self.devices);
         let cpu = bench.shared.cpu(0);
         let options = Options {
             fence: self.fence,
             watch: Some(watched.watch()),
+            synchronise: self.synchronise,
             ..Options::several(bench.engines(self.offloaded))
         };
         let layout = workload.layout(self.mechanism);
         let bytes = self.pool_bytes(&workload, &bench)?;
-        let pool = Pool::create(&cpu, bench.devices(), 0, bytes, &layout, &options)?;
+        let all = bytes * self.devices as u64;
+        let pool = Pool::create(&cpu, bench.devices(), 0, all, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         workload.create(&mut thread, self.seed)?;
         let mut contents = workload.first(self.seed)?;

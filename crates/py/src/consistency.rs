@@ -102,7 +102,7 @@ pub fn pm_transactions(
 
 /// Transactions of a benchmark, and the time in which CPU and units work at once. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None))]
+#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_benchmark(
     py: Python<'_>,
@@ -116,6 +116,8 @@ pub fn pm_benchmark(
     seed: u64,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
+    devices: usize,
+    synchronise: &str,
 ) -> PyResult<String> {
     let benchmark = Benchmark {
         workload: workload.to_string(),
@@ -125,6 +127,8 @@ pub fn pm_benchmark(
         transactions,
         work_ns,
         seed,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
     };
     benchmark.check().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);

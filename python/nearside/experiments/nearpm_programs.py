@@ -1,0 +1,126 @@
+"""NearPM, figures 15 and 16: each of the nine programs of table 4 in four configurations."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from typing import Any
+
+from nearside import _native
+from nearside.experiments import nearpm
+from nearside.experiments.nearpm_fig16 import SHARE
+from nearside.experiments.nearpm_fig18 import WORKLOADS
+from nearside.experiments.registry import Experiment, Row, Run, figure, plot
+
+# Fence, devices, and who synchronises them; the CPU's pool is on one, and its transactions are durable.
+CONFIGURATIONS = {
+    "one": ("read_back", 1, "devices"), "relaxed": ("posted", 1, "devices"),
+    "two_software": ("read_back", 2, "host"), "two": ("read_back", 2, "devices"),
+}  # fmt: skip
+NAMES = {"one": "one device", "relaxed": "one, relaxed", "two_software": "two, software", "two": "two"}
+# Section 8.2.1 and figure 15, sections 8.2.3 and 8.2.4 and figure 16: means over the paper's nine.
+PAPER_REGIONS = {"one": nearpm.PAPER_REGIONS}
+PAPER_PROGRAMS = {"one": nearpm.PAPER_ALONE, "two_software": nearpm.PAPER_TWO_SOFTWARE, "two": nearpm.PAPER_TWO}
+
+
+def cases(run: Run) -> list[tuple[str, str]]:
+    return [(mechanism, name) for mechanism in nearpm.PAPER_MECHANISMS for name in run.parameters["workloads"]]
+
+
+def measure(run: Run, case: tuple[str, str]) -> Row:
+    mechanism, name = case
+    of = nearpm.design(run)
+
+    def performed(offloaded: bool, fence: str, work_ns: float, devices: int, who: str) -> dict[str, float]:
+        shape = (name, mechanism, offloaded, fence, run.parameters["transactions"], work_ns, run.seed)
+        over = {"devices": devices, "synchronise": who}
+        return json.loads(_native.pm_benchmark(of.native, *shape, run.build, **over))
+
+    plain = performed(False, "read_back", 0.0, 1, "devices")
+    # As in figure 16: crash consistency has the paper's part of the CPU's time.
+    work = max(0.0, plain["consistency_ns"] / SHARE[mechanism] - plain["ns"])
+    cpu = performed(False, "read_back", work, 1, "devices")
+    f = cpu["consistency_ns"] / cpu["ns"]
+    row: Row = {
+        "mechanism": mechanism, "workload": name, "work_ns": work, "f": f, "bound": 1 / (1 - f), "cpu_ns": cpu["ns"],
+    }  # fmt: skip
+    for configuration, (fence, devices, who) in CONFIGURATIONS.items():
+        ran = performed(True, fence, work, devices, who)
+        row[configuration] = cpu["ns"] / ran["ns"]
+        row[f"{configuration}_regions"] = cpu["consistency_ns"] / ran["consistency_ns"]
+    return row
+
+
+def mean(rows: list[Row], mechanism: str, column: str) -> float:
+    """Over the programs, as the paper's."""
+    return statistics.fmean(row[column] for row in rows if row["mechanism"] == mechanism)
+
+
+def figures(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for mechanism in dict.fromkeys(row["mechanism"] for row in rows):
+        for name, title in NAMES.items():
+            for column, what, papers, source in (
+                (f"{name}_regions", "crash consistency", PAPER_REGIONS, "figure 15"),
+                (name, "the program", PAPER_PROGRAMS, "figure 16"),
+            ):
+                paper = papers.get(name, {}).get(mechanism)
+                stated = {"paper": paper, "source": paper and f"section 8.2, {source}, mean of nine programs"}
+                text = f"{mechanism}, {title}, mean: speed-up of {what}"
+                out.append(figure(f"{mechanism}.{column}", text, mean(rows, mechanism, column), "x", **stated))
+        bound = mean(rows, mechanism, "bound")
+        out.append(figure(f"{mechanism}.bound", f"{mechanism}, mean: 1 / (1 - f), what a program can gain", bound, "x"))
+    for row in rows:
+        name = f"{row['mechanism']}.{row['workload']}"
+        for column, what in (("one_regions", "crash consistency"), ("one", "the program")):
+            text = f"{row['mechanism']}, {row['workload']}, one device: speed-up of {what}"
+            out.append(figure(f"{name}.{column}", text, row[column], "x"))
+    return out
+
+
+def plots(rows: list[Row]) -> list[dict[str, Any]]:
+    out = []
+    for title, columns, papers in (
+        ("Figure 15: crash consistency of nine programs", {n: f"{n}_regions" for n in NAMES}, PAPER_REGIONS),
+        ("Figure 16: nine programs", {n: n for n in NAMES}, PAPER_PROGRAMS),
+    ):
+        for mechanism in dict.fromkeys(row["mechanism"] for row in rows):
+            own = [row for row in rows if row["mechanism"] == mechanism]
+            names = [row["workload"] for row in own]
+            series = [
+                {"name": NAMES[n], "of": "ours", "y": [*(row[c] for row in own), mean(rows, mechanism, c)]}
+                for n, c in columns.items()
+            ]
+            none = [None] * len(names)
+            series += [
+                {"name": f"NearPM, {NAMES[n]}", "of": "paper", "y": [*none, paper.get(mechanism)]}
+                for n, paper in papers.items()
+            ]
+            labels = {"x_label": "workload", "y_label": "x, simulated", "kind": "bars"}
+            out.append(plot(f"{title}, {mechanism}", [*names, "mean"], series, **labels))
+    return out
+
+
+EXPERIMENT = Experiment(
+    name="nearpm_programs",
+    title="The nine programs in four configurations, speed-up over the CPU",
+    source=f"{nearpm.TITLE}, figure 15, figure 16 and table 4",
+    text=(
+        "Transactions of nine programs by one thread: by the CPU, by one device, by two that the host synchronises, "
+        "and by two that do so themselves. Crash consistency alone, and the program with what it computes beside.",
+        "As in figure 16 the program computes before each transaction as long as makes crash consistency by the CPU "
+        "the paper's part of its time, f. What each has left is compared with the same in the host's memory.",
+        nearpm.RUNS_TEXT,
+        nearpm.DESIGN_TEXT,
+        nearpm.FENCE_TEXT,
+        "The programs are small (48 records), so that their data are in the CPU's cache but for what an engine moves.",
+    ),
+    quick={"runs": nearpm.QUICK_RUNS, "transactions": 50, "workloads": WORKLOADS},
+    full={"runs": nearpm.RUNS, "transactions": 300, "workloads": WORKLOADS},
+    cases=cases,
+    measure=measure,
+    figures=figures,
+    plots=plots,
+    engines=("fast",),
+    design="nearpm-paper",
+)  # fmt: skip
