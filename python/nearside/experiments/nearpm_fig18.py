@@ -26,25 +26,36 @@ def cases(run: Run) -> list[tuple[str, str]]:
     return [(mechanism, name) for mechanism in nearpm.PAPER_MECHANISMS for name in run.parameters["workloads"]]
 
 
-def _performed(
-    run: Run, of: Design, case: tuple[str, str], offloaded: bool, fence: str = "read_back", work_ns: float = 0.0
+def performed(
+    run: Run,
+    of: Design,
+    case: tuple[str, str],
+    offloaded: bool,
+    fence: str = "read_back",
+    work_ns: float = 0.0,
+    **devices: Any,
 ) -> dict[str, float]:
+    """Transactions of a program. `devices`: how many there are, and who synchronises them."""
     mechanism, name = case
     count = run.parameters["transactions"]
     shape = (name, mechanism, offloaded, fence, count, work_ns, run.seed)
-    return json.loads(_native.pm_benchmark(of.native, *shape, run.build))
+    return json.loads(_native.pm_benchmark(of.native, *shape, run.build, **devices))
+
+
+def work_ns(mechanism: str, plain: dict[str, float]) -> float:
+    """What a program computes beside, by what the CPU takes without it: as in figure 16, f is the paper's then."""
+    return max(0.0, plain["consistency_ns"] / SHARE[mechanism] - plain["ns"])
 
 
 def measure(run: Run, case: tuple[str, str]) -> Row:
     mechanism, name = case
     of = nearpm.design(run)
-    plain = _performed(run, of, case, False)
+    plain = performed(run, of, case, False)
     region = plain["consistency_ns"]
-    # As in figure 16: crash consistency has the paper's part of the CPU's time.
-    work = max(0.0, region / SHARE[mechanism] - plain["ns"])
-    durable = _performed(run, of, case, True, work_ns=work)
-    relaxed = _performed(run, of, case, True, "posted", work)
-    alone = _performed(run, of, case, True)
+    work = work_ns(mechanism, plain)
+    durable = performed(run, of, case, True, work_ns=work)
+    relaxed = performed(run, of, case, True, "posted", work)
+    alone = performed(run, of, case, True)
     return {
         "mechanism": mechanism, "workload": name, "work_ns": work, "f": region / (plain["ns"] + work),
         "durable": _percent(durable, "both_ns"), "relaxed": _percent(relaxed, "both_ns"),

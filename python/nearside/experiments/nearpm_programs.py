@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import statistics
 from typing import Any
 
-from nearside import _native
 from nearside.experiments import nearpm
-from nearside.experiments.nearpm_fig16 import SHARE
-from nearside.experiments.nearpm_fig18 import WORKLOADS
+from nearside.experiments.nearpm_fig18 import WORKLOADS, cases, performed, work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
 # Fence, devices, and who synchronises them; the CPU's pool is on one, and its transactions are durable.
@@ -23,29 +20,17 @@ PAPER_REGIONS = {"one": nearpm.PAPER_REGIONS}
 PAPER_PROGRAMS = {"one": nearpm.PAPER_ALONE, "two_software": nearpm.PAPER_TWO_SOFTWARE, "two": nearpm.PAPER_TWO}
 
 
-def cases(run: Run) -> list[tuple[str, str]]:
-    return [(mechanism, name) for mechanism in nearpm.PAPER_MECHANISMS for name in run.parameters["workloads"]]
-
-
 def measure(run: Run, case: tuple[str, str]) -> Row:
     mechanism, name = case
     of = nearpm.design(run)
-
-    def performed(offloaded: bool, fence: str, work_ns: float, devices: int, who: str) -> dict[str, float]:
-        shape = (name, mechanism, offloaded, fence, run.parameters["transactions"], work_ns, run.seed)
-        over = {"devices": devices, "synchronise": who}
-        return json.loads(_native.pm_benchmark(of.native, *shape, run.build, **over))
-
-    plain = performed(False, "read_back", 0.0, 1, "devices")
-    # As in figure 16: crash consistency has the paper's part of the CPU's time.
-    work = max(0.0, plain["consistency_ns"] / SHARE[mechanism] - plain["ns"])
-    cpu = performed(False, "read_back", work, 1, "devices")
+    work = work_ns(mechanism, performed(run, of, case, False))
+    cpu = performed(run, of, case, False, work_ns=work)
     f = cpu["consistency_ns"] / cpu["ns"]
     row: Row = {
         "mechanism": mechanism, "workload": name, "work_ns": work, "f": f, "bound": 1 / (1 - f), "cpu_ns": cpu["ns"],
     }  # fmt: skip
     for configuration, (fence, devices, who) in CONFIGURATIONS.items():
-        ran = performed(True, fence, work, devices, who)
+        ran = performed(run, of, case, True, fence, work, devices=devices, synchronise=who)
         row[configuration] = cpu["ns"] / ran["ns"]
         row[f"{configuration}_regions"] = cpu["consistency_ns"] / ran["consistency_ns"]
     return row

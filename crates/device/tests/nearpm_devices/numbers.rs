@@ -2,10 +2,8 @@
 
 use super::*;
 
-/// A device has completed transaction 4 as number 1; its number is written `before` ns before it loses power, another one. Under that nothing is left of what was known.
-#[test]
-fn nothing_of_a_number_is_kept_under_another() {
-    let _alone = alone();
+/// A device that has completed transaction 4 as number 1.
+fn number_one() -> Devices {
     let mut kit = Devices::bare(1, false);
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
     let pool = kit.pool;
@@ -14,9 +12,14 @@ fn nothing_of_a_number_is_kept_under_another() {
     let commit = kit.commit(0, 4, 0b10);
     kit.fine(0, &commit);
     kit.rest(Time::us(20));
-    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
-    let cuts = (0..rounds(300, 300)).map(|_| {
-        kit.rest(Time::ns(2));
+    kit
+}
+
+/// The highest transaction that the device knows of as number 2 behind a loss of power, for one after each of so many steps.
+fn known_as_number_two(kit: &mut Devices, steps: u64, step: Time) -> Vec<u8> {
+    let pool = kit.pool;
+    let cuts = (0..steps).map(|_| {
+        kit.rest(step);
         let cut = || {
             kit.power(1, Time::us(20));
             kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
@@ -26,10 +29,27 @@ fn nothing_of_a_number_is_kept_under_another() {
         Fork::start(cut).unwrap()
     });
     let cuts: Vec<_> = cuts.collect();
-    let ends: Vec<u8> = cuts
-        .into_iter()
-        .map(|cut| cut.answer().unwrap()[0])
-        .collect();
+    let ends = cuts.into_iter().map(|cut| cut.answer().unwrap()[0]);
+    ends.collect()
+}
+
+/// The power fails; behind that one byte of the number is written before what was kept is back.
+fn give_early(kit: &mut Devices, byte: u64, value: u8) {
+    let pool = kit.pool;
+    kit.power(1, Time::us(5));
+    let at = kit.registers + register::DEVICE + byte;
+    let host = &mut kit.host;
+    host.with_device(0, |host| host.write(Bar::Control, at, &[value]).unwrap());
+    kit.fine(0, &pool.map());
+}
+
+/// Another number is written just before the power fails: under that nothing is left of what was known.
+#[test]
+fn nothing_of_a_number_is_kept_under_another() {
+    let _alone = alone();
+    let mut kit = number_one();
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
+    let ends = known_as_number_two(&mut kit, rounds(300, 300), Time::ns(2));
     assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
@@ -37,14 +57,7 @@ fn nothing_of_a_number_is_kept_under_another() {
 #[test]
 fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
     let _alone = alone();
-    let mut kit = Devices::bare(1, false);
-    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
-    let pool = kit.pool;
-    kit.fine(0, &pool.map());
-    kit.fine(0, &pool.open(0, 1));
-    let commit = kit.commit(0, 4, 0b10);
-    kit.fine(0, &commit);
-    kit.rest(Time::us(20));
+    let mut kit = number_one();
     kit.power(1, Time::us(20));
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
     // When all is restored: the register tells, a poll later.
@@ -56,23 +69,8 @@ fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
     let measured = measured.unwrap().answer().unwrap();
     let seen = Time(u64::from_le_bytes(measured.try_into().unwrap()));
     kit.rest(Time(seen.0.saturating_sub(Time::ns(2500).0)));
-    let cuts = (0..rounds(650, 650)).map(|_| {
-        kit.rest(Time::ns(4));
-        let cut = || {
-            kit.power(1, Time::us(20));
-            kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 2);
-            kit.fine(0, &pool.map());
-            vec![kit.get(0, register::HIGHEST) as u8]
-        };
-        Fork::start(cut).unwrap()
-    });
-    let cuts: Vec<_> = cuts.collect();
-    let ends: Vec<u8> = cuts
-        .into_iter()
-        .map(|cut| cut.answer().unwrap()[0])
-        .collect();
-    let kept: Vec<usize> = (0..ends.len()).filter(|n| ends[*n] != 0).collect();
-    assert!(kept.is_empty(), "{kept:?}");
+    let ends = known_as_number_two(&mut kit, rounds(650, 650), Time::ns(4));
+    assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
 /// The number alone, a byte, given before what was kept is back: registers take bytes as they take words.
@@ -82,11 +80,7 @@ fn a_byte_of_a_number_that_is_given_early_stays() {
     kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
     let pool = kit.pool;
     kit.fine(0, &pool.map());
-    kit.power(1, Time::us(5));
-    let at = kit.registers + register::DEVICE;
-    let host = &mut kit.host;
-    host.with_device(0, |host| host.write(Bar::Control, at, &[2]).unwrap());
-    kit.fine(0, &pool.map());
+    give_early(&mut kit, 0, 2);
     assert_eq!(kit.get(0, register::DEVICE) as u8, 2);
 }
 
@@ -210,20 +204,9 @@ fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
 /// The same byte again, the number that it had: it still has one, and knows what it knew.
 #[test]
 fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
-    let mut kit = Devices::bare(1, false);
-    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
-    let pool = kit.pool;
-    kit.fine(0, &pool.map());
-    kit.fine(0, &pool.open(0, 1));
-    let commit = kit.commit(0, 4, 0b10);
-    kit.fine(0, &commit);
-    kit.rest(Time::us(20));
+    let mut kit = number_one();
     assert_eq!(kit.get(0, register::HIGHEST), 4);
-    kit.power(1, Time::us(5));
-    let at = kit.registers + register::DEVICE;
-    let host = &mut kit.host;
-    host.with_device(0, |host| host.write(Bar::Control, at, &[1]).unwrap());
-    kit.fine(0, &pool.map());
+    give_early(&mut kit, 0, 1);
     let device = kit.get(0, register::DEVICE) as u32;
     let highest = kit.get(0, register::HIGHEST);
     assert_eq!((device, highest), (register::DEVICE_IS_SET | 1, 4));
@@ -232,19 +215,8 @@ fn a_byte_of_the_same_number_that_is_given_early_changes_nothing() {
 /// The upper byte alone: the number that was kept is the one that it has.
 #[test]
 fn the_other_byte_of_a_number_that_is_given_early_changes_nothing() {
-    let mut kit = Devices::bare(1, false);
-    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 1);
-    let pool = kit.pool;
-    kit.fine(0, &pool.map());
-    kit.fine(0, &pool.open(0, 1));
-    let commit = kit.commit(0, 4, 0b10);
-    kit.fine(0, &commit);
-    kit.rest(Time::us(20));
-    kit.power(1, Time::us(5));
-    let at = kit.registers + register::DEVICE + 1;
-    let host = &mut kit.host;
-    host.with_device(0, |host| host.write(Bar::Control, at, &[1]).unwrap());
-    kit.fine(0, &pool.map());
+    let mut kit = number_one();
+    give_early(&mut kit, 1, 1);
     let device = kit.get(0, register::DEVICE) as u32;
     let highest = kit.get(0, register::HIGHEST);
     assert_eq!((device, highest), (register::DEVICE_IS_SET | 1, 4));

@@ -1,31 +1,40 @@
 //! NVMe commands that zero, whatever their length: they keep the order of the access hook.
 
+use driver::page::{CommandPage, Submitted};
+use driver::Controller;
+
 use super::*;
 
-/// An NVMe command that zeroes, behind an undo of the same bytes: The record has to have the old bytes.
-fn zeroes_behind_an_undo(zero: impl Fn(&mut driver::Controller<SimHost>, u64, u64)) {
-    use driver::Controller;
-    const LEN: u64 = 65_536;
-    let (mut kit, pool) = Kit::with_pool("");
-    let place = pool.media;
-    let old = vec![1; LEN as usize];
-    kit.store(place, &old);
+const LEN: u64 = 65_536;
+
+/// All units are at work, and an undo of the pool's first bytes waits for one. Returns that, too.
+fn undo_behind_others(kit: Kit, pool: &Pool) -> (Controller<SimHost>, CommandPage, Submitted) {
     let Kit { host, mut page } = kit;
     let config = driver::Config {
         io_queues: 1,
         ..driver::Config::default()
     };
     let mut c = Controller::start(host, config).unwrap();
-    // All units are at work.
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
         page.submit(c.host_mut(), &busy.arguments()).unwrap();
     }
-    let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
+    let undo = pool.undo(0, 0, LEN);
+    let undo = page.submit(c.host_mut(), &undo.arguments()).unwrap();
+    (c, page, undo)
+}
+
+/// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old bytes.
+fn zeroes_behind_an_undo(zero: impl Fn(&mut Controller<SimHost>, u64, u64)) {
+    let (mut kit, pool) = Kit::with_pool("");
+    let place = pool.media;
+    let old = vec![1; LEN as usize];
+    kit.store(place, &old);
+    let (mut c, page, undo) = undo_behind_others(kit, &pool);
     zero(&mut c, place / 512, LEN / 512);
     let host = c.into_host();
     let mut kit = Kit { host, page };
-    assert_eq!(kit.finish(undo.unwrap()).result, 0);
+    assert_eq!(kit.finish(undo).result, 0);
     assert!(kit.load(place, LEN as usize) == vec![0; LEN as usize]);
     let (_, payload) = kit.record(&pool, 0, 64).unwrap();
     let lost = payload.iter().filter(|byte| **byte != 1).count();
@@ -63,21 +72,9 @@ fn short_write_zeroes_waits_for_an_undo_before_its_doorbell() {
 /// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind that.
 #[test]
 fn what_is_zeroed_stays_zero() {
-    use driver::Controller;
-    const LEN: u64 = 65_536;
     let (kit, pool) = Kit::with_pool("");
     let place = pool.media;
-    let Kit { host, mut page } = kit;
-    let config = driver::Config {
-        io_queues: 1,
-        ..driver::Config::default()
-    };
-    let mut c = Controller::start(host, config).unwrap();
-    for n in 3..7 {
-        let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
-        page.submit(c.host_mut(), &busy.arguments()).unwrap();
-    }
-    let undo = page.submit(c.host_mut(), &pool.undo(0, 0, LEN).arguments());
+    let (mut c, page, undo) = undo_behind_others(kit, &pool);
     c.host_mut().write(Bar::Pm, place, &[2; 64]).unwrap();
     c.write_zeroes(place / 512, LEN / 512).unwrap();
     let mut now = [9; 64];
@@ -85,6 +82,6 @@ fn what_is_zeroed_stays_zero() {
     c.host_mut().read(Bar::Pm, place, &mut now).unwrap();
     let host = c.into_host();
     let mut kit = Kit { host, page };
-    assert_eq!(kit.finish(undo.unwrap()).result, 0);
+    assert_eq!(kit.finish(undo).result, 0);
     assert_eq!(now, [0; 64]);
 }
