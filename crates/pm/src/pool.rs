@@ -163,7 +163,7 @@ impl Pool {
             }
         }
         if layout.mechanism == Mechanism::Shadow {
-            m.stream(header.table(), &Pages::first(&header))?;
+            m.stream(header.table(), &Pages::table(&header))?;
             let none = header.switches().word();
             zero(&mut m, none..none + PAGE)?;
         }

@@ -1,6 +1,7 @@
 //! What makes a transaction whole.
 
 mod in_place;
+mod pages;
 mod redo;
 mod shadow;
 
@@ -10,8 +11,9 @@ use crate::memory::Memory;
 use crate::Result;
 
 pub(crate) use in_place::InPlace;
+pub(crate) use pages::Pages;
 pub(crate) use redo::Redo;
-pub(crate) use shadow::{Pages, Shadow};
+pub(crate) use shadow::Shadow;
 
 /// One of them, for the transactions of one thread. Offsets are those that programs use.
 pub(crate) trait Mechanism: Send {

@@ -1,0 +1,414 @@
+//! Where the pages of a pool with shadow paging are.
+//!
+//! A page that an engine has copied is not in the CPU's cache where it is now, but most of its lines are where it was before: those that have
+//! not changed since are read there, until somebody needs that place.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Range;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use spec::nearpm::LINE;
+
+use super::whole_lines;
+use crate::header::{Header, PAGE};
+use crate::memory::{lines, Memory};
+use crate::ranges::Ranges;
+use crate::switches::Switches;
+use crate::{Error, Result};
+
+/// Which page of the pool is where: what the table in persistent memory says, in the host's memory.
+pub(crate) struct Pages {
+    /// Offset in the pool of the table: 8 bytes for each page that programs use.
+    table: u64,
+    /// Offset in the pool of the first page.
+    base: u64,
+    pub switches: Switches,
+    /// Devices that have the pages in turns: a power of 2.
+    devices: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// For each page that programs use the number of the one that has it.
+    places: Vec<u64>,
+    /// Pages that nobody uses, and which of their lines still have what the page that was there has: a bit for each.
+    spare: BTreeMap<u64, u64>,
+    /// For pages that programs use, the spare ones with such lines of theirs.
+    former: HashMap<u64, Vec<u64>>,
+    /// Lines that may be in the cache, a bit for each, of pages of which that is known. Of others all may be.
+    cached: HashMap<u64, u64>,
+    /// Places that are being read, and by how many.
+    readers: HashMap<u64, usize>,
+    /// Number of the last list of switches.
+    number: u64,
+    /// What it has changed of the table, and has not been written back yet.
+    entries: Ranges,
+}
+
+/// A page for a copy.
+enum Spare {
+    /// Where the page is, and where its copy is to be.
+    Taken(u64, u64),
+    /// There will be one as soon as others have read what is there.
+    Read,
+    None,
+}
+
+/// Lines of a page that are one behind the other in one place: that, where in it they are, and where in what is read.
+type Found = (u64, u64, Range<usize>);
+
+impl Pages {
+    /// The table of a new pool.
+    pub fn table(header: &Header) -> Vec<u8> {
+        let pages = header.heap_bytes() / PAGE;
+        let places = header.spare()..header.spare() + pages;
+        places.flat_map(u64::to_le_bytes).collect()
+    }
+
+    /// Brings the table to what was committed. Nothing else uses the pool.
+    pub fn recover(m: &mut Memory, header: &Header) -> Result<()> {
+        let pages = header.heap_bytes() / PAGE;
+        let table = header.table();
+        let Some((_, entries)) = header.switches().load(m)? else {
+            return Ok(());
+        };
+        m.drop_lines(table..table + pages * 8)?;
+        for (page, place) in entries {
+            if page >= pages {
+                return Err(Error::Corrupt(format!(
+                    "the list of switches is damaged: page {page}, of {pages}"
+                )));
+            }
+            let at = table + page * 8;
+            m.write(at, &place.to_le_bytes())?;
+            m.flush(at..at + 8)?;
+        }
+        m.fence()
+    }
+
+    /// Reads the table.
+    pub fn load(m: &mut Memory, header: &Header) -> Result<Pages> {
+        let pages = header.heap_bytes() / PAGE;
+        let mut bytes = vec![0; (pages * 8) as usize];
+        m.drop_lines(header.table()..header.table() + pages * 8)?;
+        m.read(header.table(), &mut bytes)?;
+        let mut spare: BTreeSet<u64> = (0..pages + header.spare()).collect();
+        let mut places = Vec::new();
+        for entry in bytes.chunks_exact(8) {
+            let place = u64::from_le_bytes([0, 1, 2, 3, 4, 5, 6, 7].map(|n| entry[n]));
+            if !spare.remove(&place) {
+                return Err(Error::Corrupt(format!(
+                    "the page table is damaged: page {} is at {place}, which is another's or nowhere",
+                    places.len()
+                )));
+            }
+            places.push(place);
+        }
+        let switches = header.switches();
+        let number = switches.load(m)?.map_or(0, |(number, _)| number);
+        let loaded = Pages {
+            table: header.table(),
+            base: header.data(),
+            switches,
+            devices: header.devices.into(),
+            state: Mutex::new(State {
+                places,
+                spare: spare.iter().map(|place| (*place, 0)).collect(),
+                number,
+                ..State::default()
+            }),
+        };
+        let behind = m.options.engine.is_some();
+        spare
+            .iter()
+            .try_for_each(|to| loaded.clear(m, *to, behind))?;
+        Ok(loaded)
+    }
+
+    /// Reads the table again while no transaction is under way, and compares it with what is known and with the last list. Which page has which
+    /// place nothing else tells: after a loss of power the table is the truth.
+    pub fn check(&self, m: &mut Memory, header: &Header) -> Result<Pages> {
+        let read = Pages::load(m, header)?;
+        let (own, found) = (self.state().places.clone(), read.state().places.clone());
+        let corrupt =
+            |what: String| Err(Error::Corrupt(format!("the page table is damaged: {what}")));
+        if let Some(page) = (0..own.len()).find(|page| own[*page] != found[*page]) {
+            return corrupt(format!(
+                "page {page} is at {}, the transactions have left it at {}",
+                found[page], own[page]
+            ));
+        }
+        let (own, last) = (self.state().number, self.switches.load(m)?);
+        let (number, list) = last.unwrap_or_default();
+        if number != own {
+            return corrupt(format!(
+                "the last list of switches is number {number}, the transactions have come to {own}"
+            ));
+        }
+        // Whoever opens the pool does what the list says.
+        let is_done = |(page, place): &&(u64, u64)| found.get(*page as usize) == Some(place);
+        match list.iter().find(|entry| !is_done(entry)) {
+            None => Ok(read),
+            Some((page, place)) => corrupt(format!(
+                "the last list of switches puts page {page} at {place}, where it is not"
+            )),
+        }
+    }
+
+    /// Reads what the device has of committed pages, whatever the cache has.
+    pub fn read_again(&self, m: &Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        for (page, within, part) in self.parts(offset, out.len())? {
+            let place = self.state().places[page as usize];
+            m.read_media(self.at(place) + within, &mut out[part])?;
+        }
+        Ok(())
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The page of an offset that programs use.
+    pub fn page(&self, offset: u64) -> Result<u64> {
+        let page = offset.checked_sub(self.base).map(|at| at / PAGE);
+        let known = page.filter(|page| (*page as usize) < self.state().places.len());
+        known.ok_or_else(|| Error::Invalid(format!("no page of the pool is at {offset:#x}")))
+    }
+
+    /// The first byte of a page, as an offset that programs use.
+    pub fn first(&self, page: u64) -> u64 {
+        self.base + page * PAGE
+    }
+
+    /// Offset in the pool of a page's place.
+    pub fn at(&self, place: u64) -> u64 {
+        self.base + place * PAGE
+    }
+
+    /// The parts of a range by page: the page, where the part begins in it, and where in the range.
+    pub fn parts(&self, offset: u64, len: usize) -> Result<Vec<(u64, u64, Range<usize>)>> {
+        let mut out = Vec::new();
+        let mut from = 0;
+        while from < len {
+            let at = offset + from as u64;
+            let here = ((PAGE - at % PAGE) as usize).min(len - from);
+            out.push((self.page(at)?, at % PAGE, from..from + here));
+            from += here;
+        }
+        Ok(out)
+    }
+
+    /// Where a part of a page is changed.
+    pub fn current(&self, page: u64, within: u64, len: usize) -> u64 {
+        let state = &mut *self.state();
+        let changed = bits(within..within + len as u64);
+        state.change(page, changed);
+        let place = state.places[page as usize];
+        state.note(place, changed);
+        self.at(place) + within
+    }
+
+    /// Reads what was committed. Others may put the page elsewhere meanwhile: the places stay as they are until this has ended.
+    pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        for (page, within, part) in self.parts(offset, out.len())? {
+            let found = self.state().enter(page, within, part);
+            let read = found.iter().try_for_each(|(place, within, part)| {
+                m.read(self.at(*place) + within, &mut out[part.clone()])
+            });
+            self.state().leave(&found);
+            read?;
+        }
+        Ok(())
+    }
+
+    /// Takes a page for the copy of one: returns where that is, and where the copy is to be, or nothing when there is none. Where an engine is
+    /// going to change it `behind` the cache, its lines leave that.
+    pub fn take(&self, m: &mut Memory, page: u64, behind: bool) -> Result<Option<(u64, u64)>> {
+        loop {
+            let spare = self.state().spare(page, self.devices);
+            match spare {
+                Spare::Taken(from, to) => {
+                    self.clear(m, to, behind)?;
+                    return Ok(Some((from, to)));
+                }
+                Spare::Read => m.pause()?,
+                Spare::None => return Ok(None),
+            }
+        }
+    }
+
+    fn clear(&self, m: &mut Memory, place: u64, behind: bool) -> Result<()> {
+        let cached = {
+            let known = &mut self.state().cached;
+            match behind {
+                true => known.insert(place, 0).unwrap_or(u64::MAX),
+                false => {
+                    known.remove(&place);
+                    0
+                }
+            }
+        };
+        for line in (0..PAGE / LINE).filter(|line| cached >> line & 1 != 0) {
+            let at = self.at(place) + line * LINE;
+            m.drop_lines(at..at + LINE)?;
+        }
+        Ok(())
+    }
+
+    /// Pages that were taken are not needed.
+    pub fn give_back(&self, places: impl IntoIterator<Item = u64>) {
+        let none = places.into_iter().map(|place| (place, 0));
+        self.state().spare.extend(none);
+    }
+
+    /// A page has changed places; of its lines these are others now. What has not changed is read where the cache has it, if the copy was made
+    /// `behind` it.
+    pub fn moved(&self, page: u64, to: u64, changed: u64, behind: bool) {
+        let state = &mut *self.state();
+        let elsewhere = state.change(page, changed);
+        let from = std::mem::replace(&mut state.places[page as usize], to);
+        let cached = state.cached.get(&from).copied().unwrap_or(u64::MAX);
+        let lines = match behind {
+            true => cached & !changed & !elsewhere,
+            false => 0,
+        };
+        state.spare.insert(from, lines);
+        if lines != 0 {
+            state.former.entry(page).or_default().push(from);
+        }
+    }
+
+    /// Has a line of a page brought to the cache.
+    pub fn fetch(&self, m: &Memory, place: u64, within: u64) -> Result<()> {
+        self.state().note(place, bits(within..within + 1));
+        m.prefetch(self.at(place) + within)
+    }
+
+    /// The number of the next list of switches, and what has to be written back before its room is used.
+    pub fn next(&self) -> (u64, Ranges) {
+        let state = &mut *self.state();
+        (state.number + 1, std::mem::take(&mut state.entries))
+    }
+
+    /// Others have read pages that are in use through the cache.
+    pub fn forget(&self) {
+        let state = &mut *self.state();
+        let spare = &state.spare;
+        state.cached.retain(|place, _| spare.contains_key(place));
+    }
+
+    /// The table in persistent memory follows a list that was committed. It has to be there before that list's room is used again.
+    pub fn follow(&self, m: &mut Memory, list: &[(u64, u64)], number: u64) -> Result<()> {
+        for (page, place) in list {
+            let at = self.table + page * 8;
+            m.write(at, &place.to_le_bytes())?;
+            self.state().entries.add(whole_lines(at..at + 8));
+        }
+        self.state().number = number;
+        Ok(())
+    }
+}
+
+impl State {
+    /// Where a line of a page is read.
+    fn place(&self, page: u64, line: u64) -> u64 {
+        let has = |place: &&u64| {
+            self.spare
+                .get(place)
+                .is_some_and(|lines| lines >> line & 1 != 0)
+        };
+        let former = self
+            .former
+            .get(&page)
+            .and_then(|places| places.iter().find(has));
+        *former.unwrap_or(&self.places[page as usize])
+    }
+
+    /// Lines come to the cache.
+    fn note(&mut self, place: u64, lines: u64) {
+        if let Some(cached) = self.cached.get_mut(&place) {
+            *cached |= lines;
+        }
+    }
+
+    /// Lines of a page are not what they were: they are where the page is. Returns those that are elsewhere still.
+    fn change(&mut self, page: u64, changed: u64) -> u64 {
+        let mut elsewhere = 0;
+        let Some(places) = self.former.get_mut(&page) else {
+            return elsewhere;
+        };
+        places.retain(|place| {
+            let lines = self.spare.get_mut(place).map_or(0, |lines| {
+                *lines &= !changed;
+                *lines
+            });
+            elsewhere |= lines;
+            lines != 0
+        });
+        if places.is_empty() {
+            self.former.remove(&page);
+        }
+        elsewhere
+    }
+
+    /// Takes a page for the copy of one, on the same device, as an engine copies within its own: of those the one with the fewest lines of use.
+    fn spare(&mut self, page: u64, devices: u64) -> Spare {
+        let from = self.places[page as usize];
+        let near = |to: &u64| (to ^ from) % devices == 0;
+        let all = || self.spare.iter().filter(|(to, _)| near(to));
+        let unread = all().filter(|(to, _)| !self.readers.contains_key(to));
+        let best = unread.min_by_key(|(_, lines)| lines.count_ones());
+        let Some(to) = best.map(|(to, _)| *to) else {
+            return match all().next() {
+                Some(_) => Spare::Read,
+                None => Spare::None,
+            };
+        };
+        if self.spare.remove(&to) != Some(0) {
+            self.former.retain(|_, places| {
+                places.retain(|place| *place != to);
+                !places.is_empty()
+            });
+        }
+        Spare::Taken(from, to)
+    }
+
+    /// A reader of a part of a page begins.
+    fn enter(&mut self, page: u64, within: u64, part: Range<usize>) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        let end = within + part.len() as u64;
+        for line in lines(within..end) {
+            let (from, to) = (line.max(within), (line + LINE).min(end));
+            let of = |at: u64| part.start + (at - within) as usize;
+            let place = self.place(page, line / LINE);
+            self.note(place, bits(line..line + 1));
+            match found.last_mut() {
+                Some((last, _, part)) if *last == place => part.end = of(to),
+                _ => found.push((place, from, of(from)..of(to))),
+            }
+        }
+        for (place, ..) in &found {
+            *self.readers.entry(*place).or_default() += 1;
+        }
+        found
+    }
+
+    /// It has ended.
+    fn leave(&mut self, found: &[Found]) {
+        for (place, ..) in found {
+            if let Entry::Occupied(mut readers) = self.readers.entry(*place) {
+                *readers.get_mut() -= 1;
+                if *readers.get() == 0 {
+                    readers.remove();
+                }
+            }
+        }
+    }
+}
+
+/// A bit for each line of a range of a page.
+fn bits(range: Range<u64>) -> u64 {
+    lines(range).fold(0, |bits, line| bits | 1 << (line / LINE))
+}

@@ -1,0 +1,177 @@
+//! Shadow paging: lines are read where the cache has them, and what is read is what was stored last.
+
+mod common;
+
+use common::Bench;
+use host::{Cpu, Cut};
+use pm::{Error, Layout, Mechanism, Options, Pool};
+use sim::{Random, Time};
+
+const PLACE: u64 = 64 << 10;
+
+fn create(cpu: &Cpu, devices: usize, options: &Options, spare_pages: u64) -> Pool {
+    let layout = Layout {
+        spare_pages,
+        ..Layout::new("test").with(Mechanism::Shadow)
+    };
+    let devices: Vec<usize> = (0..devices).collect();
+    Pool::create(cpu, devices, PLACE, 8 << 20, &layout, options).unwrap()
+}
+
+/// An engine has copied the page of an object, of which one line has changed: none has to be loaded from where the page is now.
+#[test]
+fn lines_of_a_copied_page_stay_in_the_cache() {
+    let bench = Bench::near(1);
+    let cpu = bench.shared.cpu(0);
+    let pool = create(&cpu, 1, &bench.options(true), 64);
+    let mut thread = pool.thread(&cpu).unwrap();
+    let at = thread.run(|tx| tx.alloc_bytes(2048)).unwrap().offset();
+    thread.run(|tx| tx.write(at, &[1; 2048])).unwrap();
+    let mut bytes = [0; 2048];
+    thread.read(at, &mut bytes).unwrap();
+    for n in 2..70 {
+        let line = at + u64::from(n) % 32 * 64;
+        thread.run(|tx| tx.write(line, &[n; 64])).unwrap();
+        cpu.compute(Time::us(2)).unwrap();
+        for other in (at..at + 2048).step_by(64) {
+            let begin = cpu.now();
+            let mut found = [0; 64];
+            thread.read(other, &mut found).unwrap();
+            let took = cpu.now().saturating_sub(begin);
+            assert!(
+                took < Time::ns(50),
+                "{took:?} for line {other:#x} after {line:#x}"
+            );
+            assert_eq!(found[0] == n, other == line);
+        }
+    }
+}
+
+/// What was stored in a transaction is not loaded from the device, nor is what stood in an object that nobody has used before.
+#[test]
+fn new_lines_are_not_loaded() {
+    for offloaded in [false, true] {
+        let bench = Bench::near(1);
+        let cpu = bench.shared.cpu(0);
+        let pool = create(&cpu, 1, &bench.options(offloaded), 64);
+        let mut thread = pool.thread(&cpu).unwrap();
+        thread.run(|tx| tx.alloc_bytes(64)).unwrap();
+        let stored = thread.run(|tx| {
+            let at = tx.alloc_bytes(512)?.offset();
+            let begin = cpu.now();
+            for n in 0..8 {
+                tx.write(at + 64 * n + 8, &[n as u8 + 1; 8])?;
+            }
+            let mut found = [0; 512];
+            tx.read(at, &mut found)?;
+            Ok::<_, Error>((at, found, cpu.now().saturating_sub(begin)))
+        });
+        let (at, stored, took) = stored.unwrap();
+        // A page is taken, and an engine told: no load is waited for.
+        assert!(took < Time::ns(430), "{took:?}, offloaded: {offloaded}");
+        let mut found = [0; 512];
+        thread.read(at, &mut found).unwrap();
+        assert_eq!(found, stored);
+        for n in 0..8 {
+            assert_eq!(found[64 * n + 8..64 * n + 16], [n as u8 + 1; 8]);
+        }
+    }
+}
+
+/// Transactions store to any of these pages, some are aborted, and reads within and between them are compared with what has to be there.
+fn random(devices: usize, offloaded: bool, spare_pages: u64, seed: u64) {
+    const PAGES: u64 = 12;
+    const OBJECT: u64 = 2048;
+    let bench = Bench::near(devices);
+    let cpu = bench.shared.cpu(0);
+    let options = bench.options(offloaded);
+    let pool = create(&cpu, devices, &options, spare_pages);
+    let mut random = Random::new(seed);
+    let mut thread = pool.thread(&cpu).unwrap();
+    let mut objects = Vec::new();
+    for n in 0..2 * PAGES {
+        let made = thread.run(|tx| {
+            let at = tx.alloc_bytes(OBJECT)?.offset();
+            tx.write(at, &[n as u8; OBJECT as usize])?;
+            Ok::<_, Error>(at)
+        });
+        objects.push((made.unwrap(), vec![n as u8; OBJECT as usize]));
+    }
+    // A part of an object: short, or of lines.
+    let part = |random: &mut Random| {
+        let object = random.below(2 * PAGES) as usize;
+        let len = match random.below(3) {
+            0 => 64,
+            1 => 1 + random.below(100),
+            _ => 64 * (1 + random.below(8)),
+        };
+        let from = random.below(OBJECT - len + 1);
+        let from = if len % 64 == 0 { from / 64 * 64 } else { from };
+        (object, from as usize..(from + len) as usize)
+    };
+    for n in 0..400 {
+        let before = objects.clone();
+        let aborts = random.below(5) == 0;
+        let ran = thread.run(|tx| {
+            for _ in 0..1 + random.below(4) {
+                let (object, range) = part(&mut random);
+                let (at, bytes) = &mut objects[object];
+                let data: Vec<u8> = range.clone().map(|_| random.below(256) as u8).collect();
+                tx.write(*at + range.start as u64, &data)?;
+                bytes[range].copy_from_slice(&data);
+            }
+            for _ in 0..6 {
+                let (object, range) = part(&mut random);
+                let mut found = vec![0; range.len()];
+                tx.read(objects[object].0 + range.start as u64, &mut found)?;
+                assert_eq!(found, objects[object].1[range], "within transaction {n}");
+            }
+            match aborts {
+                true => Err(Error::Invalid("aborted".into())),
+                false => Ok(()),
+            }
+        });
+        assert_eq!(ran.is_err(), aborts, "{ran:?}");
+        if aborts {
+            objects = before;
+        }
+        for _ in 0..6 {
+            let (object, range) = part(&mut random);
+            let mut found = vec![0; range.len()];
+            let at = objects[object].0 + range.start as u64;
+            thread.read(at, &mut found).unwrap();
+            assert_eq!(found, objects[object].1[range], "after transaction {n}");
+        }
+        if n % 100 == 50 {
+            pool.check(&cpu).unwrap();
+        }
+    }
+    drop(thread);
+    drop(pool);
+    let crash = |machine: &mut host::Machine| machine.crash(Cut::All);
+    bench.shared.with(crash).unwrap();
+    bench.restart();
+    let pool = Pool::open(
+        &cpu,
+        (0..devices).collect::<Vec<_>>(),
+        PLACE,
+        "test",
+        &options,
+    )
+    .unwrap();
+    let mut thread = pool.thread(&cpu).unwrap();
+    for (at, bytes) in &objects {
+        let mut found = vec![0; bytes.len()];
+        thread.read(*at, &mut found).unwrap();
+        assert_eq!(&found, bytes, "after the loss of power");
+    }
+}
+
+#[test]
+fn what_was_stored_last_is_read() {
+    for (devices, offloaded) in [(1, false), (1, true), (2, true)] {
+        for spare_pages in [6, 9, 64] {
+            random(devices, offloaded, spare_pages, 7 + spare_pages);
+        }
+    }
+}
