@@ -265,7 +265,7 @@ impl Engines {
         now: u64,
         hook: Option<&Hook>,
     ) -> Option<u32> {
-        if let Some((_, nearpm)) = &self.nearpm {
+        if let Some((_, nearpm)) = &mut self.nearpm {
             if nearpm.place.contains(&offset) {
                 return Some(nearpm.read_register(offset - nearpm.place.start, hook));
             }

@@ -173,6 +173,7 @@ module peers_proof
       .words_i            (words),
       .view_o             (),
       .highest_o          (),
+      .settled_o          (),
       .look_i             (looks),
       .look_log_i         ('0),
       .completed_o        (),

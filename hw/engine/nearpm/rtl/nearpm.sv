@@ -484,10 +484,39 @@ module nearpm
   nearpm_regs_pkg::nearpm_regs__in_t hwif_in;
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
+  // A read waits until what was written before shows, but not for ever: peers may tell without end.
+  ns_axil_if regs ();
+  logic settled, reads;
+  logic [4:0] waited_q;
+  assign reads = (settled && told_q == '0) || waited_q == '1;
+  assign regs.awaddr = s_axil.awaddr;
+  assign regs.awvalid = s_axil.awvalid;
+  assign s_axil.awready = regs.awready;
+  assign regs.wdata = s_axil.wdata;
+  assign regs.wstrb = s_axil.wstrb;
+  assign regs.wvalid = s_axil.wvalid;
+  assign s_axil.wready = regs.wready;
+  assign s_axil.bresp = regs.bresp;
+  assign s_axil.bvalid = regs.bvalid;
+  assign regs.bready = s_axil.bready;
+  assign regs.araddr = s_axil.araddr;
+  assign regs.arvalid = s_axil.arvalid && reads;
+  assign s_axil.arready = regs.arready && reads;
+  assign s_axil.rdata = regs.rdata;
+  assign s_axil.rresp = regs.rresp;
+  assign s_axil.rvalid = regs.rvalid;
+  assign regs.rready = s_axil.rready;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) waited_q <= '0;
+    else if (!s_axil.arvalid || s_axil.arready) waited_q <= '0;
+    else if (waited_q != '1) waited_q <= waited_q + 1'b1;
+  end
+
   nearpm_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(regs, RegBits, 12, Nowhere),
     .hwif_in,
     .hwif_out
   );
@@ -510,7 +539,7 @@ module nearpm
 
   // ---------------------------------------------------------------- several devices
 
-  logic [Devices-1:0][51:0] addresses;
+  logic [Devices-1:0][51:0] addresses_q;
   completion_t [Devices-1:0] words;
   peers_row_t view;
   sequence_t highest;
@@ -525,12 +554,13 @@ module nearpm
     .numbered_i         (numbered),
     .own_i              (own),
     .select_i           (hwif_out.select.log.value),
-    .addresses_i        (addresses),
+    .addresses_i        (addresses_q),
     .introduced_i       (introduced_q),
     .told_i             (told_q),
     .words_i            (words),
     .view_o             (view),
     .highest_o          (highest),
+    .settled_o          (settled),
     .look_i             (context_read),
     .look_log_i         (context_log),
     .completed_o        (completed),
@@ -570,8 +600,16 @@ module nearpm
   assign numbered = hwif_out.device.numbered.value;
   assign own = hwif_out.device.own.value;
   for (genvar n = 0; n < Devices; n++) begin : gen_peer
-    assign addresses[n] = {hwif_out.peer[2*n+1].word.value, hwif_out.peer[2*n].word.value[31:12]};
     assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
+  end
+
+  // Half of an address is none: nothing goes there.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) addresses_q <= '0;
+    else
+      for (int unsigned n = 0; n < Devices; n++)
+      if (introduced_q[n])
+        addresses_q[n] <= {hwif_out.peer[2*n+1].word.value, hwif_out.peer[2*n].word.value[31:12]};
   end
 
   // What the host has written by then, the number or that there is one, is not overwritten by what was kept.
@@ -645,6 +683,36 @@ module nearpm
     end
   end
 
+  // Numbers of 64 bits, read word by word: the upper one is kept when the low one is read.
+  localparam int unsigned Numbers = Devices + 2;
+  logic [Numbers-1:0][63:0] numbers;
+  logic [Numbers-1:0] low_read, high_read, kept_q;
+  logic [31:0] high, high_q;
+
+  always_comb begin
+    for (int unsigned n = 0; n < Devices; n++) begin
+      numbers[n]   = 64'(view.seen[n]);
+      low_read[n]  = hwif_out.seen[2*n].word.swacc;
+      high_read[n] = hwif_out.seen[2*n+1].word.swacc;
+    end
+    numbers[Devices+:2]   = {64'(highest), 64'(view.all)};
+    low_read[Devices+:2]  = {hwif_out.highest[0].word.swacc, hwif_out.all_complete[0].word.swacc};
+    high_read[Devices+:2] = {hwif_out.highest[1].word.swacc, hwif_out.all_complete[1].word.swacc};
+    high = '0;
+    for (int unsigned n = 0; n < Numbers; n++) if (low_read[n]) high |= numbers[n][63:32];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) kept_q <= '0;
+    else kept_q <= (low_read != '0) ? low_read : kept_q & ~high_read;
+  end
+
+  always_ff @(posedge clk_i) if (low_read != '0) high_q <= high;
+
+  function automatic logic [63:0] shown(logic [63:0] number, logic kept, logic [31:0] upper);
+    return {kept ? upper : number[63:32], number[31:0]};
+  endfunction
+
   always_comb begin
     hwif_in.control.idle.next = under_way_q == '0;
     hwif_in.status.done.next = 1'b0;
@@ -665,9 +733,10 @@ module nearpm
     hwif_in.device.numbered.we = restore_own && !numbered_written;
     hwif_in.device.numbered.next = restored_numbered;
     for (int unsigned n = 0; n < Devices; n++)
-    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = 64'(view.seen[n]);
-    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = 64'(view.all);
-    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = 64'(highest);
+    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} =
+        shown(numbers[n], kept_q[n], high_q);
+    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = shown(numbers[Devices], kept_q[Devices], high_q);
+    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = shown(numbers[Devices+1], kept_q[Devices+1], high_q);
     for (int unsigned c = 0; c < 16; c++) hwif_in.lines[c].value.next = '0;
     for (int unsigned c = 0; c < NumChannels; c++) hwif_in.lines[c].value.next = queue_lines[c];
   end

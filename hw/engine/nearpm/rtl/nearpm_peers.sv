@@ -30,6 +30,8 @@ module nearpm_peers
   /// What is known of the selected log, and the highest transaction of all.
   output peers_row_t           view_o,
   output sequence_t            highest_o,
+  /// They are of the log that is selected now, and of all that has been told or has ended here. From registers, and `select_i`.
+  output logic                 settled_o,
 
   /// A command's log is looked at; a cycle later, what has been completed of it here.
   input  logic                 look_i,
@@ -230,6 +232,10 @@ module nearpm_peers
     row_q <= row;
     if (here_q == ForView) view_o <= row;
   end
+
+  // While all stands still nothing new is to show.
+  assign settled_o = freeze_i || !(told_q || ended_q || stale_q || forget || select_i != select_q || here_q inside {ForTold, ForEnded, ForView} ||
+      writes_q inside {ForTold, ForEnded});
 
   // ---------------------------------------------------------------- what becomes of a row
 

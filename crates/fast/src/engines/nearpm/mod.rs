@@ -290,7 +290,7 @@ impl NearPm {
     }
 
     /// A word of its registers; where none is, 0.
-    pub(super) fn read_register(&self, at: u64, hook: Option<&Hook>) -> u32 {
+    pub(super) fn read_register(&mut self, at: u64, hook: Option<&Hook>) -> u32 {
         let Some(hook) = hook else { return 0 };
         let [most, stores, loads] = hook.counts();
         let working = self.units.iter().enumerate();
@@ -303,7 +303,7 @@ impl NearPm {
             UNDER_WAY => self.under_way,
             WORKING => working,
             MOST_LINES => most,
-            register::DEVICE..register::END => self.peers.read(at),
+            register::DEVICE..register::END => self.peers.load(at),
             LOADS => loads,
             STORES => stores,
             DOMAIN => {

@@ -31,11 +31,15 @@ struct Row {
 pub(super) struct Peers {
     /// The own number.
     device: Option<u8>,
-    /// Bus addresses of the peers' registers; 0: none.
+    /// Bus addresses of the peers' registers, as they were written; 0: none.
+    written: [u64; ROW],
+    /// Those that count: half of an address is none.
     addresses: [u64; ROW],
     /// What peers have written last.
     words: [u64; ROW],
     select: u8,
+    /// The low word of a number that was read last: where the upper one is, and what it was then.
+    kept: Option<(u64, u32)>,
     rows: Vec<Row>,
     /// Peers and logs of which they are to be told.
     tells: VecDeque<(u8, u8)>,
@@ -45,9 +49,11 @@ impl Peers {
     pub(super) fn new() -> Peers {
         Peers {
             device: None,
+            written: [0; ROW],
             addresses: [0; ROW],
             words: [0; ROW],
             select: 0,
+            kept: None,
             rows: vec![Row::default(); LOGS],
             tells: VecDeque::new(),
         }
@@ -72,8 +78,22 @@ impl Peers {
         seen.max().unwrap_or(0)
     }
 
+    /// A word of its registers is read by the host: the upper word of a number is as it was when the low one was read.
+    pub(super) fn load(&mut self, at: u64) -> u32 {
+        let numbers = register::SEEN..register::END;
+        if !numbers.contains(&at) {
+            return self.read(at);
+        }
+        if at & 4 == 0 {
+            self.kept = Some((at + 4, self.read(at + 4)));
+            return self.read(at);
+        }
+        let kept = self.kept.take_if(|kept| kept.0 == at);
+        kept.map_or_else(|| self.read(at), |kept| kept.1)
+    }
+
     /// A word of its registers.
-    pub(super) fn read(&self, at: u64) -> u32 {
+    fn read(&self, at: u64) -> u32 {
         let row = &self.rows[usize::from(self.select)];
         let pair = |first: u64, values: &[u64]| {
             let value = values.get(((at - first) / 8) as usize).copied();
@@ -85,7 +105,7 @@ impl Peers {
                 device.unwrap_or(0)
             }
             register::SELECT => self.select.into(),
-            register::PEER..register::DONE => pair(register::PEER, &self.addresses),
+            register::PEER..register::DONE => pair(register::PEER, &self.written),
             register::SEEN..register::ALL => pair(register::SEEN, &row.seen),
             register::ALL..register::HIGHEST => pair(register::ALL, &[row.all]),
             register::HIGHEST..register::END => pair(register::HIGHEST, &[self.highest()]),
@@ -106,8 +126,9 @@ impl Peers {
             register::DEVICE => self.set_device(whole(self.read(at))),
             register::SELECT => self.select = whole(self.select.into()) as u8,
             register::PEER..register::DONE => {
-                half(&mut self.addresses[peer]);
+                half(&mut self.written[peer]);
                 if upper {
+                    self.addresses[peer] = self.written[peer];
                     self.tell_all(peer as u8);
                 }
             }

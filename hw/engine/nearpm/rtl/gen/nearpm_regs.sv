@@ -528,6 +528,15 @@ module nearpm_regs (
         assign hwif_out.done[i0].word.value = field_storage.done[i0].word.value;
         assign hwif_out.done[i0].word.swmod = decoded_reg_strb.done[i0] && decoded_req_is_wr && |(decoded_wr_biten[31:0]);
     end
+    for(genvar i0=0; i0<8; i0++) begin
+        assign hwif_out.seen[i0].word.swacc = decoded_reg_strb.seen[i0];
+    end
+    for(genvar i0=0; i0<2; i0++) begin
+        assign hwif_out.all_complete[i0].word.swacc = decoded_reg_strb.all_complete[i0];
+    end
+    for(genvar i0=0; i0<2; i0++) begin
+        assign hwif_out.highest[i0].word.swacc = decoded_reg_strb.highest[i0];
+    end
 
     //--------------------------------------------------------------------------
     // Write response

@@ -226,10 +226,37 @@ package nearpm_regs_pkg;
     } nearpm_regs__done__out_t;
 
     typedef struct {
+        logic swacc;
+    } nearpm_regs__seen__word__out_t;
+
+    typedef struct {
+        nearpm_regs__seen__word__out_t word;
+    } nearpm_regs__seen__out_t;
+
+    typedef struct {
+        logic swacc;
+    } nearpm_regs__all_complete__word__out_t;
+
+    typedef struct {
+        nearpm_regs__all_complete__word__out_t word;
+    } nearpm_regs__all_complete__out_t;
+
+    typedef struct {
+        logic swacc;
+    } nearpm_regs__highest__word__out_t;
+
+    typedef struct {
+        nearpm_regs__highest__word__out_t word;
+    } nearpm_regs__highest__out_t;
+
+    typedef struct {
         nearpm_regs__control__out_t control;
         nearpm_regs__device__out_t device;
         nearpm_regs__select__out_t select;
         nearpm_regs__peer__out_t peer[8];
         nearpm_regs__done__out_t done[8];
+        nearpm_regs__seen__out_t seen[8];
+        nearpm_regs__all_complete__out_t all_complete[2];
+        nearpm_regs__highest__out_t highest[2];
     } nearpm_regs__out_t;
 endpackage
