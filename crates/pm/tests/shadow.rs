@@ -220,7 +220,7 @@ fn readers_leave_a_place_that_is_needed() {
 fn what_may_be_committed_is_not_taken_for_aborted() {
     for offloaded in [false, true] {
         let mut committed = 0;
-        for step in 0..100 {
+        for step in 0..60 {
             let bench = Bench::near(1);
             let cpu = bench.shared.cpu(0);
             let options = bench.options(offloaded);
@@ -228,7 +228,7 @@ fn what_may_be_committed_is_not_taken_for_aborted() {
             let mut thread = pool.thread(&cpu).unwrap();
             let at = thread.run(|tx| tx.alloc_bytes(128)).unwrap().offset();
             thread.run(|tx| tx.write(at, &[7; 128])).unwrap();
-            let cut = cpu.now() + Time::ns(50 * step);
+            let cut = cpu.now() + Time::ns(100 * step);
             bench.shared.with(|machine| machine.cut_at(Some(cut)));
             if thread.run(|tx| tx.write(at, &[8; 128])).is_ok() {
                 break;
