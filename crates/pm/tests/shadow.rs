@@ -2,8 +2,10 @@
 
 mod common;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use common::Bench;
-use host::{Cpu, Cut};
+use host::{Cpu, Cut, Program};
 use pm::{Error, Layout, Mechanism, Options, Pool};
 use sim::{Random, Time};
 
@@ -173,5 +175,79 @@ fn what_was_stored_last_is_read() {
         for spare_pages in [6, 9, 64] {
             random(devices, offloaded, spare_pages, 7 + spare_pages);
         }
+    }
+}
+
+/// A program that reads all the time, of a page whose former place is the only spare one, does not keep transactions waiting.
+#[test]
+fn readers_leave_a_place_that_is_needed() {
+    const ROUNDS: usize = 20;
+    for offloaded in [false, true] {
+        let bench = Bench::near(1);
+        let cpu = bench.shared.cpu(0);
+        let pool = create(&cpu, 1, &bench.options(offloaded), 1);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let [read, written] =
+            [0, 1].map(|_| thread.run(|tx| tx.alloc_bytes(2048)).unwrap().offset());
+        assert_eq!(read / 4096, written / 4096);
+        thread.run(|tx| tx.write(read, &[7; 2048])).unwrap();
+        drop(thread);
+        let done = AtomicUsize::new(0);
+        let writer: Program<'_, ()> = Box::new(|cpu: &Cpu| {
+            let mut thread = pool.thread(cpu).unwrap();
+            for n in 0..ROUNDS {
+                thread.run(|tx| tx.write(written, &[n as u8; 64])).unwrap();
+                done.store(n + 1, Ordering::Relaxed);
+            }
+        });
+        let reader: Program<'_, ()> = Box::new(|cpu: &Cpu| {
+            let mut thread = pool.thread(cpu).unwrap();
+            let until = cpu.now() + Time::us(500);
+            while done.load(Ordering::Relaxed) < ROUNDS && cpu.now() < until {
+                let mut bytes = [0; 2048];
+                thread.read(read, &mut bytes).unwrap();
+                assert_eq!(bytes, [7; 2048]);
+            }
+            let done = done.load(Ordering::Relaxed);
+            assert_eq!(done, ROUNDS, "transactions, offloaded: {offloaded}");
+        });
+        bench.shared.run(vec![(0, writer), (1, reader)]).unwrap();
+    }
+}
+
+/// A commit that has failed may be one all the same: the pool is not used on as if it were none.
+#[test]
+fn what_may_be_committed_is_not_taken_for_aborted() {
+    for offloaded in [false, true] {
+        let mut committed = 0;
+        for step in 0..60 {
+            let bench = Bench::near(1);
+            let cpu = bench.shared.cpu(0);
+            let options = bench.options(offloaded);
+            let pool = create(&cpu, 1, &options, 64);
+            let mut thread = pool.thread(&cpu).unwrap();
+            let at = thread.run(|tx| tx.alloc_bytes(128)).unwrap().offset();
+            thread.run(|tx| tx.write(at, &[7; 128])).unwrap();
+            let cut = cpu.now() + Time::ns(100 * step);
+            bench.shared.with(|machine| machine.cut_at(Some(cut)));
+            if thread.run(|tx| tx.write(at, &[8; 128])).is_ok() {
+                break;
+            }
+            let crash = |machine: &mut host::Machine| machine.crash(Cut::Host);
+            bench.shared.with(crash).unwrap();
+            bench.restart();
+            let is_used_on = thread.run(|_| Ok::<_, Error>(())).is_ok();
+            drop(thread);
+            drop(pool);
+            let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+            let mut found = [0; 128];
+            let mut thread = pool.thread(&cpu).unwrap();
+            thread.read(at, &mut found).unwrap();
+            if found == [8; 128] {
+                committed += 1;
+                assert!(!is_used_on, "step {step}, offloaded: {offloaded}");
+            }
+        }
+        assert!(committed > 2, "{committed}, offloaded: {offloaded}");
     }
 }

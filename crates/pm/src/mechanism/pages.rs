@@ -361,18 +361,29 @@ impl State {
         let unread = all().filter(|(to, _)| !self.readers.contains_key(to));
         let best = unread.min_by_key(|(_, lines)| lines.count_ones());
         let Some(to) = best.map(|(to, _)| *to) else {
-            return match all().next() {
-                Some(_) => Spare::Read,
-                None => Spare::None,
+            let Some(to) = all().next().map(|(to, _)| *to) else {
+                return Spare::None;
             };
+            // Whoever reads from now on does so where the page is: else there might always be somebody who reads here.
+            if let Some(lines) = self.spare.insert(to, 0) {
+                self.forsake(to, lines);
+            }
+            return Spare::Read;
         };
-        if self.spare.remove(&to) != Some(0) {
+        if let Some(lines) = self.spare.remove(&to) {
+            self.forsake(to, lines);
+        }
+        Spare::Taken(from, to)
+    }
+
+    /// What a spare page has of another one is not read there any more.
+    fn forsake(&mut self, place: u64, lines: u64) {
+        if lines != 0 {
             self.former.retain(|_, places| {
-                places.retain(|place| *place != to);
+                places.retain(|former| *former != place);
                 !places.is_empty()
             });
         }
-        Spare::Taken(from, to)
     }
 
     /// A reader of a part of a page begins.

@@ -33,6 +33,8 @@ pub(crate) struct Shadow {
     fresh: Ranges,
     /// Lines that were stored to without a copy.
     dirty: Ranges,
+    /// Why it is not known whether the transaction was committed.
+    unknown: Option<Error>,
     snapshots: bool,
 }
 
@@ -46,6 +48,7 @@ impl Shadow {
             read: RefCell::default(),
             fresh: Ranges::default(),
             dirty: Ranges::default(),
+            unknown: None,
             snapshots,
         }
     }
@@ -259,7 +262,10 @@ impl Mechanism for Shadow {
     }
 
     fn commit(&mut self, m: &mut Memory) -> Result<()> {
-        m.consistently(|m| self.switch(m))?;
+        if let Err(error) = m.consistently(|m| self.switch(m)) {
+            self.unknown = Some(error.clone());
+            return Err(error);
+        }
         let behind = self.log.is_offloaded();
         for (page, to) in &self.copies {
             self.pages.moved(*page, *to, self.changed(*page), behind);
@@ -269,6 +275,10 @@ impl Mechanism for Shadow {
     }
 
     fn abort(&mut self, _: &mut Memory) -> Result<()> {
+        // The list's number may be stored, or be on its way: places that it names are not spare, and the next list can't have its number.
+        if let Some(error) = self.unknown.take() {
+            return Err(error);
+        }
         let taken = std::mem::take(&mut self.copies);
         self.pages.give_back(taken.into_values());
         self.end();
