@@ -104,6 +104,8 @@ pub struct Costs {
     pub alloc: Time,
     /// CRC-32C of 64 bytes: 8 instructions of 3 cycles' latency.
     pub crc_line: Time,
+    /// Where a page is, or where lines of it are that have not moved with it: a load that hits the cache.
+    pub page: Time,
     /// What it costs to find out that a page is written for the first time, with the mechanisms that protect pages. 0: the library is told of
     /// all stores, so no page is protected. A page fault caught with `mprotect` and a signal takes some 5 us.
     pub trap: Time,
@@ -117,6 +119,7 @@ impl Default for Costs {
             record: Time::ns(10),
             alloc: Time::ns(40),
             crc_line: Time::ns(10),
+            page: Time::ns(2),
             trap: Time::ZERO,
         }
     }

@@ -78,7 +78,10 @@ impl Inner {
     /// Reads what programs use, outside of transactions.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         match &self.pages {
-            Some(pages) => pages.read(m, offset, out),
+            Some(pages) => {
+                pages.look_up(m, offset, out.len())?;
+                pages.read(m, offset, out)
+            }
             None => m.read(offset, out),
         }
     }

@@ -251,3 +251,34 @@ fn what_may_be_committed_is_not_taken_for_aborted() {
         assert!(committed > 2, "{committed}, offloaded: {offloaded}");
     }
 }
+
+/// A pool that is used on behind a loss of power has what was committed before it.
+#[test]
+fn pages_stay_where_they_are_behind_a_loss_of_power() {
+    for offloaded in [false, true] {
+        let bench = Bench::near(1);
+        let cpu = bench.shared.cpu(0);
+        let options = bench.options(offloaded);
+        let pool = create(&cpu, 1, &options, 64);
+        let mut thread = pool.thread(&cpu).unwrap();
+        let [first, other] =
+            [0, 1].map(|_| thread.run(|tx| tx.alloc_bytes(4096)).unwrap().offset());
+        thread.run(|tx| tx.write(first, &[9; 4096])).unwrap();
+        let crash = |machine: &mut host::Machine| machine.crash(Cut::Host);
+        bench.shared.with(crash).unwrap();
+        bench.restart();
+        for n in 0..4 {
+            thread.run(|tx| tx.write(other, &[n; 4096])).unwrap();
+        }
+        drop(thread);
+        pool.check(&cpu).unwrap();
+        drop(pool);
+        let pool = Pool::open(&cpu, 0, PLACE, "test", &options).unwrap();
+        let mut thread = pool.thread(&cpu).unwrap();
+        for (at, byte) in [(first, 9), (other, 3)] {
+            let mut found = [0; 4096];
+            thread.read(at, &mut found).unwrap();
+            assert_eq!(found, [byte; 4096], "offloaded: {offloaded}");
+        }
+    }
+}

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use sim::Time;
 use spec::nearpm::LINE;
 
 use super::whole_lines;
@@ -43,8 +44,8 @@ struct State {
     readers: HashMap<u64, usize>,
     /// Number of the last list of switches.
     number: u64,
-    /// What it has changed of the table, and has not been written back yet.
-    entries: Ranges,
+    /// That list, as long as what it has changed of the table has not been written back.
+    last: Vec<(u64, u64)>,
 }
 
 /// A page for a copy.
@@ -210,6 +211,16 @@ impl Pages {
         self.at(place) + within
     }
 
+    /// Finds out where a range is: a look at each of its pages, and another one at those with lines elsewhere.
+    pub fn look_up(&self, m: &Memory, offset: u64, len: usize) -> Result<()> {
+        let mut looks = 0;
+        for (page, within, part) in self.parts(offset, len)? {
+            let lines = bits(within..within + part.len() as u64);
+            looks += 1 + u64::from(self.state().elsewhere(page) & lines != 0);
+        }
+        m.spend(Time(m.options.costs.page.0 * looks))
+    }
+
     /// Reads what was committed. Others may put the page elsewhere meanwhile: the places stay as they are until this has ended.
     pub fn read(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
         for (page, within, part) in self.parts(offset, out.len())? {
@@ -267,7 +278,8 @@ impl Pages {
     /// `behind` it.
     pub fn moved(&self, page: u64, to: u64, changed: u64, behind: bool) {
         let state = &mut *self.state();
-        let elsewhere = state.change(page, changed);
+        state.change(page, changed);
+        let elsewhere = state.elsewhere(page);
         let from = std::mem::replace(&mut state.places[page as usize], to);
         let cached = state.cached.get(&from).copied().unwrap_or(u64::MAX);
         let lines = match behind {
@@ -286,10 +298,27 @@ impl Pages {
         m.prefetch(self.at(place) + within)
     }
 
-    /// The number of the next list of switches, and what has to be written back before its room is used.
-    pub fn next(&self) -> (u64, Ranges) {
-        let state = &mut *self.state();
-        (state.number + 1, std::mem::take(&mut state.entries))
+    /// Writes back what the last list of switches has changed of the table: it has to be there before that list's room is used again. Returns the
+    /// number of the next one.
+    pub fn next(&self, m: &mut Memory) -> Result<u64> {
+        let (number, last) = {
+            let state = &mut *self.state();
+            (state.number + 1, std::mem::take(&mut state.last))
+        };
+        // Stored once more, for those who use a pool on behind a loss of power: the cache may have lost it.
+        let mut changed = Ranges::default();
+        for (page, place) in last {
+            changed.add(whole_lines(self.put(m, page, place)?));
+        }
+        changed.iter().try_for_each(|lines| m.flush(lines))?;
+        Ok(number)
+    }
+
+    /// Stores where a page is in the table.
+    fn put(&self, m: &Memory, page: u64, place: u64) -> Result<Range<u64>> {
+        let at = self.table + page * 8;
+        m.write(at, &place.to_le_bytes())?;
+        Ok(at..at + 8)
     }
 
     /// Others have read pages that are in use through the cache.
@@ -299,14 +328,13 @@ impl Pages {
         state.cached.retain(|place, _| spare.contains_key(place));
     }
 
-    /// The table in persistent memory follows a list that was committed. It has to be there before that list's room is used again.
-    pub fn follow(&self, m: &mut Memory, list: &[(u64, u64)], number: u64) -> Result<()> {
-        for (page, place) in list {
-            let at = self.table + page * 8;
-            m.write(at, &place.to_le_bytes())?;
-            self.state().entries.add(whole_lines(at..at + 8));
+    /// The table follows a list that was committed.
+    pub fn follow(&self, m: &Memory, list: Vec<(u64, u64)>, number: u64) -> Result<()> {
+        for (page, place) in &list {
+            self.put(m, *page, *place)?;
         }
-        self.state().number = number;
+        let state = &mut *self.state();
+        (state.number, state.last) = (number, list);
         Ok(())
     }
 }
@@ -326,6 +354,13 @@ impl State {
         *former.unwrap_or(&self.places[page as usize])
     }
 
+    /// Lines of a page that are read where it was before.
+    fn elsewhere(&self, page: u64) -> u64 {
+        let former = self.former.get(&page).into_iter().flatten();
+        let lines = former.filter_map(|place| self.spare.get(place));
+        lines.fold(0, |all, lines| all | lines)
+    }
+
     /// Lines come to the cache.
     fn note(&mut self, place: u64, lines: u64) {
         if let Some(cached) = self.cached.get_mut(&place) {
@@ -333,24 +368,19 @@ impl State {
         }
     }
 
-    /// Lines of a page are not what they were: they are where the page is. Returns those that are elsewhere still.
-    fn change(&mut self, page: u64, changed: u64) -> u64 {
-        let mut elsewhere = 0;
+    /// Lines of a page are not what they were: they are where the page is.
+    fn change(&mut self, page: u64, changed: u64) {
         let Some(places) = self.former.get_mut(&page) else {
-            return elsewhere;
+            return;
         };
         places.retain(|place| {
-            let lines = self.spare.get_mut(place).map_or(0, |lines| {
-                *lines &= !changed;
-                *lines
-            });
-            elsewhere |= lines;
-            lines != 0
+            let lines = self.spare.entry(*place).or_default();
+            *lines &= !changed;
+            *lines != 0
         });
         if places.is_empty() {
             self.former.remove(&page);
         }
-        elsewhere
     }
 
     /// Takes a page for the copy of one, on the same device, as an engine copies within its own: of those the one with the fewest lines of use.

@@ -66,15 +66,20 @@ impl Shadow {
                 self.copies.len()
             )));
         };
-        self.copies.insert(page, to);
         m.spend(m.options.costs.trap)?;
-        match behind {
-            true => {
-                let (from, to) = (self.pages.at(from), self.pages.at(to));
-                self.log.copy(m, from, to, PAGE)
-            }
-            false => Ok(()),
+        if behind {
+            let (from, to) = (self.pages.at(from), self.pages.at(to));
+            self.log.copy(m, from, to, PAGE)?;
         }
+        // A page without its copy is none: whether an engine still makes one nobody knows, so that place is not used again.
+        self.copies.insert(page, to);
+        Ok(())
+    }
+
+    /// Reads what was committed before.
+    fn load(&self, m: &mut Memory, offset: u64, out: &mut [u8]) -> Result<()> {
+        m.consistently(|m| self.pages.look_up(m, offset, out.len()))?;
+        self.pages.read(m, offset, out)
     }
 
     /// New bytes within a line.
@@ -84,7 +89,7 @@ impl Shadow {
             let mut old = [0; LINE as usize];
             let fresh = self.fresh.missing(line..line + LINE).is_empty();
             if data.len() < old.len() && !fresh {
-                self.pages.read(m, line, &mut old)?;
+                self.load(m, line, &mut old)?;
             }
             self.news.insert(line, old);
         }
@@ -132,10 +137,7 @@ impl Shadow {
         if self.copies.is_empty() {
             return self.log.commit(m, &self.dirty);
         }
-        let (number, entries) = self.pages.next();
-        for range in entries.iter() {
-            m.flush(range)?;
-        }
+        let number = self.pages.next(m)?;
         self.fill(m)?;
         let list: Vec<(u64, u64)> = self.copies.iter().map(|(page, to)| (*page, *to)).collect();
         let switches = &self.pages.switches;
@@ -152,7 +154,7 @@ impl Shadow {
             self.fetch(m)?;
             m.fence()?;
         }
-        self.pages.follow(m, &list, number)
+        self.pages.follow(m, list, number)
     }
 
     /// What has changed comes to the cache again, what the transaction has read before all: most likely the next one wants it.
@@ -221,7 +223,7 @@ impl Mechanism for Shadow {
         let end = offset + out.len() as u64;
         self.note(offset..end);
         if self.news.is_empty() {
-            return self.pages.read(m, offset, out);
+            return self.load(m, offset, out);
         }
         m.consistently(|m| m.spend(m.options.costs.range))?;
         let mut old = Ranges::default();
@@ -236,7 +238,7 @@ impl Mechanism for Shadow {
         let mut old = old.iter();
         old.try_for_each(|Range { start, end }| {
             let part = (start - offset) as usize..(end - offset) as usize;
-            self.pages.read(m, start, &mut out[part])
+            self.load(m, start, &mut out[part])
         })
     }
 
