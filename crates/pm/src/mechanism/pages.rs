@@ -44,7 +44,7 @@ struct State {
     readers: HashMap<u64, usize>,
     /// Number of the last list of switches.
     number: u64,
-    /// That list, as long as what it has changed of the table has not been written back.
+    /// That list, until the table has it.
     last: Vec<(u64, u64)>,
 }
 
@@ -131,6 +131,9 @@ impl Pages {
     /// Reads the table again while no transaction is under way, and compares it with what is known and with the last list. Which page has which
     /// place nothing else tells: after a loss of power the table is the truth.
     pub fn check(&self, m: &mut Memory, header: &Header) -> Result<Pages> {
+        // What the next transaction would do first.
+        let last = self.state().last.clone();
+        self.put(m, &last)?;
         let read = Pages::load(m, header)?;
         let (own, found) = (self.state().places.clone(), read.state().places.clone());
         let corrupt =
@@ -298,27 +301,32 @@ impl Pages {
         m.prefetch(self.at(place) + within)
     }
 
-    /// Writes back what the last list of switches has changed of the table: it has to be there before that list's room is used again. Returns the
-    /// number of the next one.
+    /// The table follows the last list of switches: it has to before that list's room is used again. Returns the number of the next one.
     pub fn next(&self, m: &mut Memory) -> Result<u64> {
         let (number, last) = {
             let state = &mut *self.state();
             (state.number + 1, std::mem::take(&mut state.last))
         };
-        // Stored once more, for those who use a pool on behind a loss of power: the cache may have lost it.
-        let mut changed = Ranges::default();
-        for (page, place) in last {
-            changed.add(whole_lines(self.put(m, page, place)?));
-        }
+        let changed = self.put(m, &last)?;
         changed.iter().try_for_each(|lines| m.flush(lines))?;
         Ok(number)
     }
 
-    /// Stores where a page is in the table.
-    fn put(&self, m: &Memory, page: u64, place: u64) -> Result<Range<u64>> {
-        let at = self.table + page * 8;
-        m.write(at, &place.to_le_bytes())?;
-        Ok(at..at + 8)
+    /// Stores where pages are in the table; returns the lines.
+    fn put(&self, m: &Memory, list: &[(u64, u64)]) -> Result<Ranges> {
+        let mut changed = Ranges::default();
+        for (page, place) in list {
+            let at = self.table + page * 8;
+            m.write(at, &place.to_le_bytes())?;
+            changed.add(whole_lines(at..at + 8));
+        }
+        Ok(changed)
+    }
+
+    /// A list was committed.
+    pub fn follow(&self, list: Vec<(u64, u64)>, number: u64) {
+        let state = &mut *self.state();
+        (state.number, state.last) = (number, list);
     }
 
     /// Others have read pages that are in use through the cache.
@@ -326,16 +334,6 @@ impl Pages {
         let state = &mut *self.state();
         let spare = &state.spare;
         state.cached.retain(|place, _| spare.contains_key(place));
-    }
-
-    /// The table follows a list that was committed.
-    pub fn follow(&self, m: &Memory, list: Vec<(u64, u64)>, number: u64) -> Result<()> {
-        for (page, place) in &list {
-            self.put(m, *page, *place)?;
-        }
-        let state = &mut *self.state();
-        (state.number, state.last) = (number, list);
-        Ok(())
     }
 }
 
@@ -389,7 +387,9 @@ impl State {
         let near = |to: &u64| (to ^ from) % devices == 0;
         let all = || self.spare.iter().filter(|(to, _)| near(to));
         let unread = all().filter(|(to, _)| !self.readers.contains_key(to));
-        let best = unread.min_by_key(|(_, lines)| lines.count_ones());
+        // Those that the cache has have to leave it.
+        let cached = |to: &u64| self.cached.get(to).map_or(0, |lines| lines.count_ones());
+        let best = unread.min_by_key(|(to, lines)| (lines.count_ones(), cached(to)));
         let Some(to) = best.map(|(to, _)| *to) else {
             let Some(to) = all().next().map(|(to, _)| *to) else {
                 return Spare::None;

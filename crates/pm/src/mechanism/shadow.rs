@@ -89,7 +89,8 @@ impl Shadow {
             let mut old = [0; LINE as usize];
             let fresh = self.fresh.missing(line..line + LINE).is_empty();
             if data.len() < old.len() && !fresh {
-                self.load(m, line, &mut old)?;
+                // Where the page is `touch` has looked up.
+                self.pages.read(m, line, &mut old)?;
             }
             self.news.insert(line, old);
         }
@@ -154,7 +155,8 @@ impl Shadow {
             self.fetch(m)?;
             m.fence()?;
         }
-        self.pages.follow(m, list, number)
+        self.pages.follow(list, number);
+        Ok(())
     }
 
     /// What has changed comes to the cache again, what the transaction has read before all: most likely the next one wants it.
