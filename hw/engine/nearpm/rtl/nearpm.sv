@@ -484,34 +484,16 @@ module nearpm
   nearpm_regs_pkg::nearpm_regs__in_t hwif_in;
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
-  // A read waits until what was written before shows, but not for ever: peers may tell without end.
   ns_axil_if regs ();
-  logic settled, reads;
-  logic [4:0] waited_q;
-  assign reads = (settled && told_q == '0) || waited_q == '1;
-  assign regs.awaddr = s_axil.awaddr;
-  assign regs.awvalid = s_axil.awvalid;
-  assign s_axil.awready = regs.awready;
-  assign regs.wdata = s_axil.wdata;
-  assign regs.wstrb = s_axil.wstrb;
-  assign regs.wvalid = s_axil.wvalid;
-  assign s_axil.wready = regs.wready;
-  assign s_axil.bresp = regs.bresp;
-  assign s_axil.bvalid = regs.bvalid;
-  assign regs.bready = s_axil.bready;
-  assign regs.araddr = s_axil.araddr;
-  assign regs.arvalid = s_axil.arvalid && reads;
-  assign s_axil.arready = regs.arready && reads;
-  assign s_axil.rdata = regs.rdata;
-  assign s_axil.rresp = regs.rresp;
-  assign s_axil.rvalid = regs.rvalid;
-  assign regs.rready = s_axil.rready;
+  logic settled;
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) waited_q <= '0;
-    else if (!s_axil.arvalid || s_axil.arready) waited_q <= '0;
-    else if (waited_q != '1) waited_q <= waited_q + 1'b1;
-  end
+  nearpm_read_gate u_read_gate (
+    .clk_i,
+    .rst_ni,
+    .shows_i(settled && told_q == '0),
+    .s_axil,
+    .m_axil (regs)
+  );
 
   nearpm_regs u_regs (
     .clk           (clk_i),
@@ -683,11 +665,9 @@ module nearpm
     end
   end
 
-  // Numbers of 64 bits, read word by word: the upper one is kept when the low one is read.
   localparam int unsigned Numbers = Devices + 2;
-  logic [Numbers-1:0][63:0] numbers;
-  logic [Numbers-1:0] low_read, high_read, kept_q;
-  logic [31:0] high, high_q;
+  logic [Numbers-1:0][63:0] numbers, shown;
+  logic [Numbers-1:0] low_read, high_read;
 
   always_comb begin
     for (int unsigned n = 0; n < Devices; n++) begin
@@ -698,20 +678,18 @@ module nearpm
     numbers[Devices+:2]   = {64'(highest), 64'(view.all)};
     low_read[Devices+:2]  = {hwif_out.highest[0].word.swacc, hwif_out.all_complete[0].word.swacc};
     high_read[Devices+:2] = {hwif_out.highest[1].word.swacc, hwif_out.all_complete[1].word.swacc};
-    high = '0;
-    for (int unsigned n = 0; n < Numbers; n++) if (low_read[n]) high |= numbers[n][63:32];
   end
 
-  always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) kept_q <= '0;
-    else kept_q <= (low_read != '0) ? low_read : kept_q & ~high_read;
-  end
-
-  always_ff @(posedge clk_i) if (low_read != '0) high_q <= high;
-
-  function automatic logic [63:0] shown(logic [63:0] number, logic kept, logic [31:0] upper);
-    return {kept ? upper : number[63:32], number[31:0]};
-  endfunction
+  nearpm_words #(
+    .Count(Numbers)
+  ) u_words (
+    .clk_i,
+    .rst_ni,
+    .number_i   (numbers),
+    .low_read_i (low_read),
+    .high_read_i(high_read),
+    .shown_o    (shown)
+  );
 
   always_comb begin
     hwif_in.control.idle.next = under_way_q == '0;
@@ -733,10 +711,9 @@ module nearpm
     hwif_in.device.numbered.we = restore_own && !numbered_written;
     hwif_in.device.numbered.next = restored_numbered;
     for (int unsigned n = 0; n < Devices; n++)
-    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} =
-        shown(numbers[n], kept_q[n], high_q);
-    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = shown(numbers[Devices], kept_q[Devices], high_q);
-    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = shown(numbers[Devices+1], kept_q[Devices+1], high_q);
+    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = shown[n];
+    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = shown[Devices];
+    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = shown[Devices+1];
     for (int unsigned c = 0; c < 16; c++) hwif_in.lines[c].value.next = '0;
     for (int unsigned c = 0; c < NumChannels; c++) hwif_in.lines[c].value.next = queue_lines[c];
   end
