@@ -14,6 +14,9 @@ from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
 # Of table 4, with values and records of its sizes.
 WORKLOADS = ["tpcc", "tatp", "btree", "rbtree", "skiplist", "hashmap", "redis", "memcached", "pmemkv"]
+SMALL_TEXT = (
+    "The programs are small (48 records), so that their data are in the CPU's cache but for what an engine moves."
+)
 # Section 8.2.2: means over the paper's nine.
 PAPER = {"undo": 20.01, "checkpoint": 17.25, "shadow": 24.68}
 KINDS = {
@@ -118,8 +121,8 @@ EXPERIMENT = Experiment(
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
-        "A CPU that waits for a load or a store which overlaps a command counts as working: only fences are seen. The "
-        "programs are small (48 records), so that their data are in the CPU's cache but for what an engine moves.",
+        "A CPU that waits for a load or a store which overlaps a command counts as working: only fences are seen.",
+        SMALL_TEXT,
     ),
     quick={"runs": nearpm.QUICK_RUNS, "transactions": 100, "workloads": WORKLOADS},
     full={"runs": nearpm.RUNS, "transactions": 500, "workloads": WORKLOADS},

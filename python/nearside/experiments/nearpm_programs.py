@@ -6,7 +6,7 @@ import statistics
 from typing import Any
 
 from nearside.experiments import nearpm
-from nearside.experiments.nearpm_fig18 import WORKLOADS, cases, performed, work_ns
+from nearside.experiments.nearpm_fig18 import SMALL_TEXT, WORKLOADS, cases, performed, work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
 # Fence, devices, and who synchronises them; the CPU's pool is on one, and its transactions are durable.
@@ -98,7 +98,7 @@ EXPERIMENT = Experiment(
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         nearpm.FENCE_TEXT,
-        "The programs are small (48 records), so that their data are in the CPU's cache but for what an engine moves.",
+        SMALL_TEXT,
     ),
     quick={"runs": nearpm.QUICK_RUNS, "transactions": 50, "workloads": WORKLOADS},
     full={"runs": nearpm.RUNS, "transactions": 300, "workloads": WORKLOADS},

@@ -1,7 +1,8 @@
 //! Where the pages of a pool with shadow paging are.
 //!
 //! A page that an engine has copied is not in the CPU's cache where it is now, but most of its lines are where it was before: those that have
-//! not changed since are read there, until somebody needs that place.
+//! not changed since are read there, until somebody needs that place. Only the host's memory knows of these: whoever opens the pool has the table
+//! and the last list of switches. Nobody but the pool's transactions puts pages elsewhere, and these take turns.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};

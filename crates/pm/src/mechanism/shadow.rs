@@ -164,14 +164,11 @@ impl Shadow {
         let read = self.read.borrow();
         let behind = self.log.is_offloaded();
         // Where an engine has copied the page, other lines are read where they were.
-        let read = read
+        let first = read
             .iter()
             .filter(|line| !behind || self.news.contains_key(line));
-        let rest = self
-            .news
-            .keys()
-            .filter(|line| !self.read.borrow().contains(line));
-        for line in read.chain(rest).take(WANTED) {
+        let rest = self.news.keys().filter(|line| !read.contains(line));
+        for line in first.chain(rest).take(WANTED) {
             if let Some(to) = self.copies.get(&self.pages.page(*line)?) {
                 self.pages.fetch(m, *to, line % PAGE)?;
             }
