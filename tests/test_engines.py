@@ -193,11 +193,11 @@ def test_quality_of_service_is_set_while_the_device_runs(device):
     """Whatever the credits and weights are, all data is right; what is out of range changes nothing."""
     first = device.qos()
     assert first == {
-        "pm": {"reads": 0, "writes": 0, "weight": 0},
-        "nvme": {"reads": 0, "writes": 0, "weight": 128},
-        "copy0": {"reads": 32, "writes": 32, "weight": 32},
-        "copy1": {"reads": 32, "writes": 32, "weight": 32},
-        "scan0": {"reads": 32, "writes": 32, "weight": 32},
+        "pm": {"reads": 0, "writes": 0, "weight": 0, "beside": 0},
+        "nvme": {"reads": 0, "writes": 0, "weight": 128, "beside": 0},
+        "copy0": {"reads": 32, "writes": 32, "weight": 32, "beside": 16},
+        "copy1": {"reads": 32, "writes": 32, "weight": 32, "beside": 16},
+        "scan0": {"reads": 32, "writes": 32, "weight": 32, "beside": 16},
     }
     data = random.Random(6).randbytes(2 * MIB)
     device.pm_write(64 * MIB, data)
@@ -206,14 +206,14 @@ def test_quality_of_service_is_set_while_the_device_runs(device):
         device.engine("copy0").start(src=64 * MIB, dst=(70 + 4 * turn) * MIB + 3, bytes=2 * MIB)
         for _ in range(3):
             for master in first:
-                values = {key: rng.choice([1, 2, 3, 8, 100]) for key in ("reads", "writes", "weight")}
+                values = {key: rng.choice([1, 2, 3, 8, 100]) for key in ("reads", "writes", "weight", "beside")}
                 device.set_qos(master, **values)
                 assert device.qos()[master] == values
             device.workload(read_percent=50, commands=60, queues=2, depth=8, span=16 * MIB, verify=True, loads_every=9)
         assert device.engine("copy0").wait() == []
         assert device.pm_read((70 + 4 * turn) * MIB + 3, 2 * MIB) == data
     for master, values in first.items():
-        device.set_qos(master, reads=values["reads"], writes=values["writes"])
+        device.set_qos(master, reads=values["reads"], writes=values["writes"], beside=values["beside"])
         if master != "pm":
             device.set_qos(master, weight=values["weight"])
     device.set_qos("pm", weight=0)
@@ -222,6 +222,7 @@ def test_quality_of_service_is_set_while_the_device_runs(device):
         ("nvme", {"reads": 1024}, "reads = 1024: allowed is 0 to 1023"),
         ("copy0", {"writes": 1024}, "writes = 1024: allowed is 0 to 1023"),
         ("copy0", {"weight": 0}, "weight = 0: allowed is 1 to 255"),
+        ("copy0", {"beside": 1024}, "beside = 1024: allowed is 0 to 1023"),
         ("copy1", {"weight": 256}, "weight = 256: allowed is 1 to 255"),
         ("copy2", {}, 'master = "copy2": allowed are pm, nvme, copy0, copy1, scan0'),
     ]:

@@ -113,7 +113,7 @@ METHODS = {
     "peer_engines": {"peer": 0},
     "peer_engine_start": {"peer": 0, "name": "copy0", "arguments": [0, 4096, 64]},
     "peer_engine_wait": {"peer": 0, "name": "copy0", "timeout_us": 10},
-    "peer_qos_set": {"peer": 0, "master": "nvme", "reads": 0, "writes": 0, "weight": 128},
+    "peer_qos_set": {"peer": 0, "master": "nvme", "reads": 0, "writes": 0, "weight": 128, "beside": 0},
     "pm_stream": {
         "kind": "load", "bytes": 64, "in_flight": 4, "count": 10, "start": 0, "span": 1 << 12, "pattern": "random",
         "seed": 1, "verify": False, "pause_ns": 100, "progress": None,
@@ -135,7 +135,7 @@ METHODS = {
     "engine_finish": {"name": "copy0", "line": 0, "number": 1, "timeout_us": 10},
     "io_command": {"opcode": 0xC0, "nsid": 1, "dwords": [(13, 0)]},
     "qos_get": {},
-    "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128},
+    "qos_set": {"master": "nvme", "reads": 0, "writes": 0, "weight": 128, "beside": 0},
     "engine_wait": {"name": "copy0", "timeout_us": 10},
     "flush": {},
     "rest": {"ns": 1000},

@@ -41,10 +41,10 @@ TRAFFIC = {
     "loads": _stream("load", 64, "random", 8000),
     "stores": _stream("store", 64, "random", 8000),
     "stores_in_sequence": _stream("store", 64, "sequential", 8000),
-    "nvme_read": _nvme(100, 1, 1, 24),
-    "nvme_write": _nvme(0, 1, 1, 24),
-    "nvme_reads": _nvme(100, 4, 16, 200),
-    "nvme_writes": _nvme(0, 4, 16, 200),
+    "nvme_read": _nvme(100, 1, 1, 100),
+    "nvme_write": _nvme(0, 1, 1, 100),
+    "nvme_reads": _nvme(100, 4, 16, 400),
+    "nvme_writes": _nvme(0, 4, 16, 400),
 }
 
 
@@ -55,7 +55,7 @@ def _run(design: Design, engine: str | None, build: BuildProgress | None, kind: 
         units = next(e for e in device.engines() if e["name"] == "nearpm0")["name"]
         near = device.engine(units)
         if credits:
-            device.set_qos(units, reads=credits, writes=credits)
+            device.set_qos(units, reads=credits, writes=credits, beside=0)
         logs = {"transaction": LOGS, "value": 64 * KIB, "extra": 1}
         near.finish(near.submit(operation=POOL_MAP, address=BASE, bytes=POOL, target=POOL, **logs))
         places = [BASE + n * COPY_BYTES for n in range(COPIES if busy else 0)]

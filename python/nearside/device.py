@@ -166,10 +166,15 @@ class Peer:
         return PeerEngine(self, self.device, _named(engines, name, f"the design of peer {self.number}"))
 
     def set_qos(
-        self, master: str, reads: int | None = None, writes: int | None = None, weight: int | None = None
+        self,
+        master: str,
+        reads: int | None = None,
+        writes: int | None = None,
+        weight: int | None = None,
+        beside: int | None = None,
     ) -> None:
         """As `Device.set_qos`."""
-        self._native.peer_qos_set(self.number, as_text("master", master), reads, writes, weight)
+        self._native.peer_qos_set(self.number, as_text("master", master), reads, writes, weight, beside)
 
     def delay_set(self, profile: str) -> None:
         """Gives all channels of its storage the timing of a media profile, while it runs."""
@@ -360,15 +365,21 @@ class Device:
     def qos(self) -> dict[str, dict[str, int]]:
         """What the PM window ("pm"), the controller ("nvme") and each engine may do in a memory channel.
 
-        `reads` and `writes` are the lines of 64 bytes that it may have outstanding, 0 being no limit; `weight` is how
-        many it may move in a round beside others that want to. The PM window goes first."""
+        `reads` and `writes` are the lines of 64 bytes that it may have outstanding, 0 being no limit; `beside` is such
+        a limit of both while the controller has something outstanding in the channel, 0 being no other one; `weight` is
+        how many it may move in a round beside others that want to. The PM window goes first."""
         return json.loads(self.native.qos_get())
 
     def set_qos(
-        self, master: str, reads: int | None = None, writes: int | None = None, weight: int | None = None
+        self,
+        master: str,
+        reads: int | None = None,
+        writes: int | None = None,
+        weight: int | None = None,
+        beside: int | None = None,
     ) -> None:
         """Changes what is given of these values, from the next burst on: 0 to 1023 lines, a weight of 1 to 255."""
-        self.native.qos_set(as_text("master", master), reads, writes, weight)
+        self.native.qos_set(as_text("master", master), reads, writes, weight, beside)
 
     def flush(self) -> None:
         self.native.flush()

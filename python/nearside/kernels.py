@@ -39,7 +39,7 @@ def put(place: Device | Peer, at: int, data: bytes) -> None:
 def unlimited(place: Device | Peer, engines: Sequence[str]) -> None:
     """Takes the credits of engines away: flash has more under way than the 32 lines that they have after a reset."""
     for name in engines:
-        place.set_qos(name, reads=0, writes=0)
+        place.set_qos(name, reads=0, writes=0, beside=0)
 
 
 def random_keys(count: int, bits: int, seed: int) -> np.ndarray:

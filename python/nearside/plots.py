@@ -102,6 +102,8 @@ def qos(doc: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    from nearside.qos import label
+
     rows = doc["rows"]
     places = range(len(rows))
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4))
@@ -116,7 +118,7 @@ def qos(doc: dict[str, Any], path: Path) -> None:
     right.set_ylabel("GB/s, simulated")
     right.set_ylim(0)
     for axes in (left, right):
-        axes.set_xticks(places, [str(row["credits"] or "no limit") for row in rows])
+        axes.set_xticks(places, [label(row["credits"]).replace(" after", "\nafter") for row in rows])
         axes.set_xlabel("credits of each engine, lines a channel and direction")
         axes.legend()
     _save(figure, path)

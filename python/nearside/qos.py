@@ -11,9 +11,9 @@ from nearside import _native, show
 from nearside.device import BuildProgress, Design, Device, Progress
 
 MIB = 1 << 20
-# Lines of credit of each engine in a channel, as many again for writes.
+# Lines of credit of each engine in a channel, as many again for writes; None: all as after reset.
 CREDITS = 8
-CURVE = (4, 8, 12, 16, 24, 32, 0)
+CURVE = (4, 8, 12, 16, 24, 32, 0, None)
 # What the two engines of the design `engines` copy: from, to.
 COPIES = {"copy0": (0, 128 * MIB), "copy1": (512 * MIB, 640 * MIB)}
 COPY_BYTES = 128 * MIB
@@ -25,7 +25,7 @@ LOAD = (
 
 
 def measure(
-    credits: Sequence[int] = CURVE,
+    credits: Sequence[int | None] = CURVE,
     commands: int = 6400,
     seed: int = 1,
     build: BuildProgress | None = None,
@@ -33,6 +33,8 @@ def measure(
     engine: str | None = None,
 ) -> dict[str, Any]:
     """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit).
+
+    These hold beside the controller, too; None: the values after reset, which are lower there.
 
     `copied_percent` is of what ideal masters copy without a limit, `copied_percent_of_same` of what they copy with the
     same credits.
@@ -52,7 +54,8 @@ def measure(
         with Device(design, engine=engine) as device:
             device.delay_set("dram")
             for name, (source, target) in COPIES.items():
-                device.set_qos(name, reads=lines, writes=lines)
+                if lines is not None:
+                    device.set_qos(name, reads=lines, writes=lines, beside=0)
                 device.engine(name).start(src=source, dst=target, bytes=COPY_BYTES)
             device.native.delay_counters(True)
             start = device.now_ns
@@ -135,6 +138,11 @@ def _ideal(design: Design, ns: float, nvme_gb_s: float, group: int, credits: int
     return sum(copy[3] for copy in copies) * 64 / ns
 
 
+def label(credits: int | None) -> str:
+    """Of a row."""
+    return "as after reset" if credits is None else str(credits or "no limit")
+
+
 def print_table(doc: dict[str, Any]) -> None:
     """The curve for people."""
     title = (
@@ -146,7 +154,7 @@ def print_table(doc: dict[str, Any]) -> None:
     )
     for row in doc["rows"]:
         table.add_row(
-            str(row["credits"] or "no limit"),
+            label(row["credits"]),
             f"{row['load_mean_ns']:.0f} ns",
             f"{row['load_p99_ns']:.0f} ns",
             f"{row['nvme_gb_s']:.2f} GB/s",

@@ -24,6 +24,9 @@ pub struct MasterQos {
     pub writes: u32,
     /// Lines in a round, 1 to 255, beside others that want to. The PM window has none.
     pub weight: u32,
+    /// As `reads` and `writes`, each, while the controller has something outstanding in the channel; 0: no other limit than
+    /// these. The controller has none.
+    pub beside: u32,
 }
 
 impl Qos {
@@ -54,6 +57,7 @@ impl Qos {
             reads: read(engine::READS)?,
             writes: read(engine::WRITES)?,
             weight: read(engine::WEIGHT)?,
+            beside: read(engine::BESIDE)?,
         })
     }
 
@@ -67,6 +71,7 @@ impl Qos {
             ("reads", values.reads, 0, credits),
             ("writes", values.writes, 0, credits),
             ("weight", values.weight, least, weights),
+            ("beside", values.beside, 0, credits),
         ] {
             if !(from..=to).contains(&value) {
                 let text = format!("{name} = {value}: allowed is {from} to {to}");
@@ -78,6 +83,7 @@ impl Qos {
             (engine::READS, values.reads),
             (engine::WRITES, values.writes),
             (engine::WEIGHT, values.weight),
+            (engine::BESIDE, values.beside),
         ] {
             host.write32(Bar::Control, at + offset, value)?;
         }

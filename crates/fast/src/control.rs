@@ -1,7 +1,6 @@
-//! BAR4 but for `nvm_delay` and engines: the list of blocks, and the quality of service.
+//! BAR4 but for `nvm_delay`, quality of service and engines: the list of blocks.
 
 use spec::bar4;
-use spec::regs::{qos, Field};
 
 use crate::config::Config;
 
@@ -130,74 +129,4 @@ fn version(text: &str) -> u32 {
     let mut parts = text.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
     major << 16 | minor & 0xFFFF
-}
-
-/// What a master may have outstanding in each channel, in lines of 64 bytes, 0 being no limit, and its share.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Credits {
-    pub(crate) reads: u32,
-    pub(crate) writes: u32,
-    pub(crate) weight: u32,
-}
-
-/// Registers of the quality of service (hw/ip/qos).
-#[derive(Clone, Debug)]
-pub(crate) struct Qos([[u32; 3]; MASTERS]);
-
-const MASTERS: usize = 2 + qos::ENGINE_COUNT as usize;
-
-/// Fields of a master's registers.
-fn fields(master: usize) -> [Field; 3] {
-    use qos::{engine, nvme, pm};
-    match master {
-        0 => [pm::reads::LINES, pm::writes::LINES, pm::weight::LINES],
-        1 => [nvme::reads::LINES, nvme::writes::LINES, nvme::weight::LINES],
-        _ => [
-            engine::reads::LINES,
-            engine::writes::LINES,
-            engine::weight::LINES,
-        ],
-    }
-}
-
-impl Qos {
-    pub(crate) fn new() -> Qos {
-        let mut all = [[0; 3]; MASTERS];
-        for (master, words) in all.iter_mut().enumerate() {
-            *words = fields(master).map(|field| field.reset() as u32);
-        }
-        Qos(all)
-    }
-
-    fn find(offset: u64) -> Option<(usize, usize)> {
-        let (master, word) = (
-            (offset / qos::ENGINE_STRIDE) as usize,
-            (offset % qos::ENGINE_STRIDE / 4) as usize,
-        );
-        (master < MASTERS && word < 3).then_some((master, word))
-    }
-
-    /// A word.
-    pub(crate) fn read(&self, offset: u64) -> u32 {
-        Qos::find(offset).map_or(0, |(master, word)| self.0[master][word])
-    }
-
-    /// Writes the bits `bits` of a word.
-    pub(crate) fn write(&mut self, offset: u64, value: u32, bits: u32) {
-        if let Some((master, word)) = Qos::find(offset) {
-            let bits = bits & fields(master)[word].mask() as u32;
-            let old = &mut self.0[master][word];
-            *old = *old & !bits | value & bits;
-        }
-    }
-
-    /// What a master may do.
-    pub(crate) fn credits(&self, master: usize) -> Credits {
-        let [reads, writes, weight] = self.0[master];
-        Credits {
-            reads,
-            writes,
-            weight: weight.max(1),
-        }
-    }
 }

@@ -11,7 +11,7 @@ use spec::bar4;
 use crate::bridge::{Asked, Bridge, Registers};
 use crate::calendar::Calendar;
 use crate::config::{Config, Omission};
-use crate::control::{Credits, Qos, Status};
+use crate::control::Status;
 use crate::controller::Controller;
 use crate::controller::ToEngine;
 use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
@@ -20,6 +20,7 @@ use crate::memory::{Event as Answer, Memories};
 use crate::msix::Msix;
 use crate::patience::LOOK_MS;
 use crate::port::Port;
+use crate::qos::Qos;
 
 /// Clock cycles from power-on until the device takes anything.
 const RESET_CYCLES: u64 = 5;
@@ -399,14 +400,8 @@ impl Parts<'_> {
     fn set_credits(&mut self) {
         for channel in 0..self.memory.channels.len() {
             for master in 0..crate::memory::master::ENGINES + self.config.engines.len() {
-                let Credits {
-                    reads,
-                    writes,
-                    weight,
-                } = self.p.qos.credits(master);
-                let to = &mut self.memory.channels[channel];
-                to.set_credits(self.now, master, reads, writes);
-                to.set_weight(master, weight);
+                let credits = self.p.qos.credits(master);
+                self.memory.channels[channel].set_credits(self.now, master, credits);
             }
             cx!(self).channel_changed(channel);
         }

@@ -14,6 +14,7 @@ pub mod memory;
 mod msix;
 mod patience;
 mod port;
+mod qos;
 mod slab;
 
 pub use config::{Config, Omission};

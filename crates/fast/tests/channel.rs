@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use design::media::Sizes;
-use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use fast::memory::{Channel, ChannelConfig, Credits, Event, Stages};
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
@@ -111,7 +111,12 @@ fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
 fn credits_bound_what_is_outstanding() {
     let latency = |credits: u32| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
-        channel.set_credits(0, 2, credits, credits);
+        let credits = Credits {
+            reads: credits,
+            writes: credits,
+            ..Credits::default()
+        };
+        channel.set_credits(0, 2, credits);
         for n in 0..32 {
             channel.read(100, 2, n as u16, n * 64, 64, n);
             channel.write(100, 2, n as u16, n * 64, 64, 100 + n);
@@ -124,6 +129,43 @@ fn credits_bound_what_is_outstanding() {
     // Eight rounds of four, of 100 cycles and more.
     assert!((900..1100).contains(&four.0), "{four:?}");
     assert!((900..1100).contains(&four.1), "{four:?}");
+}
+
+#[test]
+fn credits_are_fewer_while_the_controller_has_something_outstanding() {
+    // The last of 30 lines of an engine, of 100 cycles and more each, which begin when a read of the controller does.
+    let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
+        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        let credits = Credits {
+            reads,
+            beside,
+            ..Credits::default()
+        };
+        channel.set_credits(0, engine, credits);
+        match controller_writes {
+            true => channel.write(100, 1, 0, 1 << 20, 64, 1000),
+            false => channel.read(100, 1, 0, 1 << 20, 64, 1000),
+        };
+        for n in 0..30 {
+            channel.read(101, engine, n as u16, n * 64, 64, n);
+        }
+        let ends = ends(&finish(&mut channel));
+        assert!(ends[&1000] < 300);
+        ends[&29]
+    };
+    for writes in [false, true] {
+        for engine in [0, 2] {
+            let [free, beside, lower] =
+                [(0, 0), (0, 2), (8, 2)].map(|(reads, beside)| last(reads, beside, writes, engine));
+            // Two lines, and when the controller's has ended all the others at once, or eight at a time.
+            assert!(free < 300, "{free}");
+            assert!((300..400).contains(&beside), "{beside}");
+            assert!((500..700).contains(&lower), "{lower}");
+            assert_eq!(last(2, 8, writes, engine), last(2, 0, writes, engine));
+        }
+        // The controller has no such limit itself.
+        assert!(last(0, 2, writes, 1) < 300);
+    }
 }
 
 #[test]
@@ -229,13 +271,13 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
                 1 => channel.set_register(cycle, nvm_delay::COMMAND, random.next() as u32, 0xF),
                 2 => {
                     let master = random.below(10) as usize;
-                    channel.set_credits(
-                        cycle,
-                        master,
-                        random.below(80) as u32,
-                        random.below(80) as u32,
-                    );
-                    channel.set_weight(master, random.below(300) as u32);
+                    let credits = Credits {
+                        reads: random.below(80) as u32,
+                        writes: random.below(80) as u32,
+                        beside: random.below(80) as u32,
+                        weight: random.below(300) as u32,
+                    };
+                    channel.set_credits(cycle, master, credits);
                 }
                 3 if random.below(100) == 0 => channel.flush(cycle, random.below(2) == 0),
                 _ => {

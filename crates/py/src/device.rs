@@ -127,7 +127,7 @@ fn set_qos(
     qos: Qos,
     names: &[String],
     master: &str,
-    [reads, writes, weight]: [Option<u32>; 3],
+    [reads, writes, weight, beside]: [Option<u32>; 4],
 ) -> PyResult<()> {
     let Some(n) = names.iter().position(|name| name == master) else {
         let names = names.join(", ");
@@ -138,6 +138,7 @@ fn set_qos(
         (&mut values.reads, reads),
         (&mut values.writes, writes),
         (&mut values.weight, weight),
+        (&mut values.beside, beside),
     ] {
         *place = value.unwrap_or(*place);
     }
@@ -788,7 +789,7 @@ impl Device {
     }
 
     /// Sets what is given of a master of a peer, as `qos_set`.
-    #[pyo3(signature = (peer, master, reads=None, writes=None, weight=None))]
+    #[pyo3(signature = (peer, master, reads=None, writes=None, weight=None, beside=None))]
     fn peer_qos_set(
         &self,
         peer: usize,
@@ -796,6 +797,7 @@ impl Device {
         reads: Option<u32>,
         writes: Option<u32>,
         weight: Option<u32>,
+        beside: Option<u32>,
     ) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
@@ -803,7 +805,8 @@ impl Device {
         let names = masters_of(&other.engines);
         let qos = other.inventory.qos();
         let qos = qos.ok_or_else(|| raise(NO_QOS))?;
-        let set = |host: &mut SimHost| set_qos(host, qos, &names, master, [reads, writes, weight]);
+        let values = [reads, writes, weight, beside];
+        let set = |host: &mut SimHost| set_qos(host, qos, &names, master, values);
         session.with_peer(peer, set)?
     }
 
@@ -1180,7 +1183,7 @@ impl Device {
         Ok(completion.result)
     }
 
-    /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight.
+    /// What each master may have outstanding in a channel, and its share, as JSON: name to reads, writes, weight, beside.
     fn qos_get(&self) -> PyResult<String> {
         let mut state = self.lock()?;
         let session = state.session()?;
@@ -1188,25 +1191,26 @@ impl Device {
         let mut values = serde_json::Map::new();
         for (n, name) in (0..qos.masters()).zip(self.masters()) {
             let v = qos.get(session.host(), n).map_err(raise)?;
-            let v = json!({ "reads": v.reads, "writes": v.writes, "weight": v.weight });
+            let v = json!({ "reads": v.reads, "writes": v.writes, "weight": v.weight, "beside": v.beside });
             values.insert(name, v);
         }
         Ok(Value::from(values).to_string())
     }
 
     /// Sets what is given of a master: "pm", "nvme" or an engine's name.
-    #[pyo3(signature = (master, reads=None, writes=None, weight=None))]
+    #[pyo3(signature = (master, reads=None, writes=None, weight=None, beside=None))]
     fn qos_set(
         &self,
         master: &str,
         reads: Option<u32>,
         writes: Option<u32>,
         weight: Option<u32>,
+        beside: Option<u32>,
     ) -> PyResult<()> {
         let mut state = self.lock()?;
         let session = state.session()?;
         let qos = self.qos(session)?;
-        let values = [reads, writes, weight];
+        let values = [reads, writes, weight, beside];
         set_qos(session.host(), qos, &self.masters(), master, values)
     }
 

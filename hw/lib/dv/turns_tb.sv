@@ -27,6 +27,7 @@ module turns_tb #(
     .rst_ni,
     .read_i (read_credits_i),
     .write_i(write_credits_i),
+    .open_o (),
     .s_axi,
     .m_axi  (limited)
   );

@@ -18,6 +18,8 @@ module ns_axi_credit
   input  logic [CountBits-1:0] read_i,
   /// Beats written.
   input  logic [CountBits-1:0] write_i,
+  /// Something is outstanding. From registers.
+  output logic                 open_o,
   /// Master.
   ns_axi_if.slave              s_axi,
   /// Slave.
@@ -70,6 +72,8 @@ module ns_axi_credit
       written_q <= written_q + (aw_fire ? total_t'(s_axi.aw.len) + 1'b1 : '0) - (b_fire ? total_t'(w_len) + 1'b1 : '0);
     end
   end
+
+  assign open_o = read_q != '0 || written_q != '0;
 
   // What may not go is held at the gate; the rest passes.
   ns_axi_gate u_gate (

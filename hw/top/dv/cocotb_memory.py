@@ -42,6 +42,8 @@ async def begun_writes_get_their_data(dut, lines):
     """So many lines to channel 0, which lets one through, then one to channel 1; then the function is stopped."""
     dut.rst_ni.value = 0
     dut.stop_i.value = 0
+    for way in ("ar", "aw", "w"):
+        getattr(dut, f"n_axi_{way}valid").value = 0
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     master = AxiMaster(AxiBus.from_prefix(dut, "s_axi"), dut.clk_i, reset=dut.rst_ni, reset_active_level=False)
     held = [True, False]
@@ -67,6 +69,8 @@ async def bounds_are_kept(dut):
     """Lines below the limit are written, others answered DECERR."""
     dut.rst_ni.value = 0
     dut.stop_i.value = 0
+    for way in ("ar", "aw", "w"):
+        getattr(dut, f"n_axi_{way}valid").value = 0
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     master = AxiMaster(AxiBus.from_prefix(dut, "s_axi"), dut.clk_i, reset=dut.rst_ni, reset_active_level=False)
     await ClockCycles(dut.clk_i, 4)

@@ -1,13 +1,15 @@
 // Test bench of a memory of two channels: one master that reaches both, as an engine with an ns_axi_demux does, and the reset's signals.
-// PM window and NVMe controller rest.
+// The NVMe controller's port of channel 0 is the bench's, too; the PM window rests.
 `include "ns_axi_flat.svh"
 
 module memory_tb
   import ns_axi_pkg::*;
   import qos_pkg::*;
 #(
-  /// Lines written that the engine may have outstanding in a channel.
-  parameter int unsigned Writes = 1,
+  /// Lines that the engine may have outstanding in a channel, each way.
+  parameter int unsigned Credits = 1,
+  /// Lines each way while the controller has something outstanding there.
+  parameter int unsigned Beside = 0,
   /// Addresses that it may touch are below this one.
   parameter longint unsigned Limit = 64'h1_0000,
   /// Bits of its IDs.
@@ -18,6 +20,7 @@ module memory_tb
   input  logic       stop_i,
   output logic [1:0] begun_o,
   `NS_AXI_PORTS(s_axi, IdBits, input, output),
+  `NS_AXI_PORTS(n_axi, IdBits, input, output),
   `NS_AXI_PORTS(m0_axi, IdWidth, output, input),
   `NS_AXI_PORTS(m1_axi, IdWidth, output, input)
 );
@@ -30,6 +33,7 @@ module memory_tb
   ns_axi_if m[2] ();
 
   `NS_AXI_FROM_FLAT(s_axi, s)
+  `NS_AXI_FROM_FLAT(n_axi, nvme[0])
   `NS_AXI_TO_FLAT(m0_axi, m[0])
   `NS_AXI_TO_FLAT(m1_axi, m[1])
 
@@ -45,7 +49,9 @@ module memory_tb
 
   for (genvar c = 0; c < 2; c++) begin : gen_nobody
     ns_axi_nobody u_pm (.m_axi(pm[c]));
-    ns_axi_nobody u_nvme (.m_axi(nvme[c]));
+    if (c != 0) begin : gen_controller
+      ns_axi_nobody u_nvme (.m_axi(nvme[c]));
+    end
     assign axil[c].awaddr = '0;
     assign axil[c].awvalid = 1'b0;
     assign axil[c].wdata = '0;
@@ -58,9 +64,14 @@ module memory_tb
   end
 
   qos_t [2:0] qos;
-  assign qos[0] = '{reads: '0, writes: '0, weight: 8'd1};
-  assign qos[1] = '{reads: '0, writes: '0, weight: 8'd1};
-  assign qos[2] = '{reads: '0, writes: CreditBits'(Writes), weight: 8'd1};
+  assign qos[0] = '{reads: '0, writes: '0, beside: '0, weight: 8'd1};
+  assign qos[1] = '{reads: '0, writes: '0, beside: CreditBits'(Beside), weight: 8'd1};
+  assign qos[2] = '{
+    reads: CreditBits'(Credits),
+    writes: CreditBits'(Credits),
+    beside: CreditBits'(Beside),
+    weight: 8'd1
+  };
 
   nearside_memory #(
     .NumChannels(2),

@@ -13,6 +13,19 @@ def test_stopped_memory():
     )
 
 
+@pytest.mark.parametrize(("credits", "beside"), [(8, 2), (8, 0), (0, 3), (4, 12)])
+def test_credits_beside_the_controller(credits, beside):
+    """An engine has fewer lines outstanding while the controller has any there; which itself has no such limit."""
+    simulate(
+        "memory_tb",
+        "cocotb_credits",
+        filelists=["hw/top/shell.f"],
+        extra_sources=["memory_tb.sv"],
+        parameters={"Credits": credits, "Beside": beside},
+        env={"CREDITS": str(credits), "BESIDE": str(beside)},
+    )
+
+
 @pytest.mark.parametrize("limit", [4096, 3 * 4096])
 def test_bounds(limit):
     """Of one of the two channels the engine may touch nothing, or less than of the other one."""
@@ -21,6 +34,6 @@ def test_bounds(limit):
         "cocotb_memory",
         filelists=["hw/top/shell.f"],
         extra_sources=["memory_tb.sv"],
-        parameters={"Writes": 0, "Limit": f"64'd{limit}"},
+        parameters={"Credits": 0, "Limit": f"64'd{limit}"},
         env={"LIMIT": str(limit)},
     )

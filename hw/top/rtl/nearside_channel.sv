@@ -78,6 +78,15 @@ module nearside_channel
   ns_axi_if limited[NumMasters] ();
   ns_axi_if mux ();
   logic [NumMasters-1:0][WeightBits-1:0] weights;
+  logic [NumMasters-1:0][CreditBits-1:0] reads_q, writes_q;
+  logic [NumMasters-1:0] open;  // something is outstanding
+  localparam int unsigned Nvme = 1;
+
+  // The lower one of two limits, of which 0 is none.
+  function automatic logic [CreditBits-1:0] least(logic [CreditBits-1:0] a,
+                                                  logic [CreditBits-1:0] b);
+    return (a == '0 || (b != '0 && b < a)) ? b : a;
+  endfunction
 
   for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
     ns_axi_stop u_stop (
@@ -89,14 +98,26 @@ module nearside_channel
       .m_axi   (gated[i])
     );
 
+    // Of all but the controller less may be outstanding while it has something outstanding itself.
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        reads_q[i]  <= '0;
+        writes_q[i] <= '0;
+      end else begin
+        reads_q[i]  <= least(qos_i[i].reads, (open[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
+        writes_q[i] <= least(qos_i[i].writes, (open[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
+      end
+    end
+
     ns_axi_credit #(
       .CountBits(CreditBits),
       .MaxWrites((WriteSlots > 128) ? WriteSlots : 128)
     ) u_credit (
       .clk_i,
       .rst_ni,
-      .read_i (qos_i[i].reads),
-      .write_i(qos_i[i].writes),
+      .read_i (reads_q[i]),
+      .write_i(writes_q[i]),
+      .open_o (open[i]),
       .s_axi  (gated[i]),
       .m_axi  (limited[i])
     );

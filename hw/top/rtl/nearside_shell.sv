@@ -543,6 +543,7 @@ module nearside_shell
       if (Engines[e].reserved != '0 && stop) begin
         limits[2+e].reads  = '0;
         limits[2+e].writes = '0;
+        limits[2+e].beside = '0;
       end
     end
   end

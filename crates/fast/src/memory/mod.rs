@@ -12,3 +12,5 @@ mod timing;
 pub(crate) use channel::Returns;
 pub use channel::{Channel, ChannelConfig, Event, Stages};
 pub(crate) use memories::{master, Memories};
+
+pub use crate::qos::Credits;

@@ -31,6 +31,14 @@ pub mod pm {
         /// lines.
         pub const LINES: Field = Field::new(0, 8, 0x0);
     }
+    /// Credits beside the controller.
+    pub const BESIDE: u64 = 0xc;
+    /// Inside of `BESIDE`.
+    pub mod beside {
+        use super::Field;
+        /// lines.
+        pub const LINES: Field = Field::new(0, 10, 0x0);
+    }
 }
 /// nvme.
 pub const NVME: u64 = 0x10;
@@ -60,6 +68,14 @@ pub mod nvme {
         use super::Field;
         /// lines.
         pub const LINES: Field = Field::new(0, 8, 0x80);
+    }
+    /// Credits beside the controller.
+    pub const BESIDE: u64 = 0xc;
+    /// Inside of `BESIDE`.
+    pub mod beside {
+        use super::Field;
+        /// lines.
+        pub const LINES: Field = Field::new(0, 10, 0x0);
     }
 }
 /// engine.
@@ -94,5 +110,13 @@ pub mod engine {
         use super::Field;
         /// lines.
         pub const LINES: Field = Field::new(0, 8, 0x20);
+    }
+    /// Credits beside the controller.
+    pub const BESIDE: u64 = 0xc;
+    /// Inside of `BESIDE`.
+    pub mod beside {
+        use super::Field;
+        /// lines.
+        pub const LINES: Field = Field::new(0, 10, 0x10);
     }
 }

@@ -27,18 +27,34 @@ module qos
   );
 
   function automatic qos_t of(logic [CreditBits-1:0] reads, logic [CreditBits-1:0] writes,
-                              logic [WeightBits-1:0] weight);
-    of = '{reads: reads, writes: writes, weight: (weight == '0) ? WeightBits'(1) : weight};
+                              logic [CreditBits-1:0] beside, logic [WeightBits-1:0] weight);
+    of = '{
+        reads: reads,
+        writes: writes,
+        beside: beside,
+        weight: (weight == '0) ? WeightBits'(1) : weight
+    };
   endfunction
 
   qos_t [Masters-1:0] all;
   assign qos_o = all[NumMasters-1:0];
-  assign all[0] = of(hwif.pm.reads.lines.value, hwif.pm.writes.lines.value, hwif.pm.weight.lines.value);
-  assign all[1] = of(hwif.nvme.reads.lines.value, hwif.nvme.writes.lines.value, hwif.nvme.weight.lines.value);
+  assign all[0] = of(
+      hwif.pm.reads.lines.value,
+      hwif.pm.writes.lines.value,
+      hwif.pm.beside.lines.value,
+      hwif.pm.weight.lines.value
+  );
+  assign all[1] = of(
+      hwif.nvme.reads.lines.value,
+      hwif.nvme.writes.lines.value,
+      hwif.nvme.beside.lines.value,
+      hwif.nvme.weight.lines.value
+  );
   for (genvar e = 0; e < Masters - 2; e++) begin : gen_engine
     assign all[2+e] = of(
         hwif.engine[e].reads.lines.value,
         hwif.engine[e].writes.lines.value,
+        hwif.engine[e].beside.lines.value,
         hwif.engine[e].weight.lines.value
     );
   end

@@ -11,6 +11,7 @@ package qos_pkg;
   typedef struct packed {
     logic [CreditBits-1:0] reads;   // lines read and not received, at most; 0: no limit
     logic [CreditBits-1:0] writes;  // lines written without a response
+    logic [CreditBits-1:0] beside;  // both, while the NVMe controller has something outstanding; 0: no other limit
     logic [WeightBits-1:0] weight;  // lines in a round, at least 1
   } qos_t;
 

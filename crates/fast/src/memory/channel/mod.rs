@@ -5,6 +5,7 @@
 //! memory) is known in cycles when it is decided. Data is not the channel's: whoever calls moves it when an event comes.
 
 mod arbiter;
+mod mux;
 mod queue;
 mod returns;
 mod slots;
@@ -14,15 +15,17 @@ use std::collections::VecDeque;
 use design::media::Sizes;
 use sim::controller::{Memory, MAX_WRITES};
 use sim::Clock;
-use spec::regs::{nvm_delay, Field};
+use spec::regs::nvm_delay;
 
-use self::arbiter::{Arbiter, Grant, URGENT};
+use self::arbiter::{Grant, URGENT};
+use self::mux::{Limit, Mux, Request, CONTROLLER};
 use self::queue::{Due, DueQueue};
 pub(crate) use self::returns::Returns;
 use self::slots::{Slot, Slots};
 use super::delay::{Cap, Delay, LEAST, READ, WRITE};
 use super::edges::Edges;
 use super::timing::Timing;
+use crate::qos::{Credits, Qos};
 
 /// Masters of a channel: the PM window, the NVMe controller, engines.
 pub const MASTERS: usize = 8;
@@ -119,57 +122,6 @@ pub enum Event {
     },
 }
 
-/// A burst before the multiplexer.
-#[derive(Clone, Copy)]
-struct Request {
-    tag: u64,
-    addr: u64,
-    arrived: u64,
-    id: u16,
-    beats: u16,
-}
-
-/// The multiplexer of one direction, with the credits before it.
-struct Mux {
-    waiting: [VecDeque<Request>; MASTERS],
-    /// How many, and whose, a bit each.
-    count: usize,
-    masters: u32,
-    arbiter: Arbiter,
-    /// Beats outstanding of each master, and how many there may be; 0: no limit.
-    open: [u32; MASTERS],
-    credits: [u32; MASTERS],
-    /// The next cycle in which it can pass an address.
-    next: u64,
-    /// When something can be granted that has not been yet.
-    due: u64,
-    /// Beats of each master's writes that have arrived, or are going to, and have not passed to the memory.
-    held: [u32; MASTERS],
-}
-
-impl Mux {
-    fn new(credits: [u32; MASTERS]) -> Mux {
-        Mux {
-            waiting: std::array::from_fn(|_| VecDeque::with_capacity(64)),
-            count: 0,
-            masters: 0,
-            arbiter: Arbiter::new(),
-            open: [0; MASTERS],
-            credits,
-            next: 0,
-            due: u64::MAX,
-            held: [0; MASTERS],
-        }
-    }
-
-    /// Whether a master's burst fits into its credits.
-    #[inline]
-    fn may(&self, master: usize, beats: u16) -> bool {
-        let (open, limit) = (self.open[master], self.credits[master]);
-        limit == 0 || open == 0 || open + u32::from(beats) <= limit
-    }
-}
-
 /// Beats of a read that have been given their cycles on the way out.
 struct Booked {
     slot: u16,
@@ -219,12 +171,11 @@ impl Channel {
         let edges = Edges::new(config.clock);
         let masters = config.masters.clamp(1, MASTERS);
         let sizes = config.sizes;
-        let (credits, weights) = after_reset();
-        Channel {
+        let mut channel = Channel {
             edges,
             delay: Delay::new(sizes),
-            mux: credits.map(Mux::new),
-            weights,
+            mux: [Mux::new(), Mux::new()],
+            weights: [1; MASTERS],
             reads: Slots::new(sizes.read_slots, masters),
             writes: Slots::new(sizes.write_slots, masters),
             issue: VecDeque::with_capacity(sizes.read_slots as usize),
@@ -242,23 +193,20 @@ impl Channel {
             due: DueQueue::default(),
             timing: Timing::new(&config.memory, edges.time(1)),
             config,
-        }
+        };
+        let qos = Qos::new();
+        (0..MASTERS).for_each(|master| channel.set_credits(0, master, qos.credits(master)));
+        channel
     }
 
-    /// Lines that a master may read and write at a time, at most; 0: no limit.
-    pub fn set_credits(&mut self, cycle: u64, master: usize, reads: u32, writes: u32) {
+    /// What a master may have outstanding from now on, and its share.
+    pub fn set_credits(&mut self, cycle: u64, master: usize, credits: Credits) {
         if master < MASTERS {
-            self.mux[READ].credits[master] = reads;
-            self.mux[WRITE].credits[master] = writes;
+            self.mux[READ].limits[master] = Limit::new(master, credits.reads, credits.beside);
+            self.mux[WRITE].limits[master] = Limit::new(master, credits.writes, credits.beside);
+            self.weights[master] = credits.weight.clamp(1, 255) as i32;
             self.grant(READ, cycle);
             self.grant(WRITE, cycle);
-        }
-    }
-
-    /// Lines of a round of a master; 0 counts as 1.
-    pub fn set_weight(&mut self, master: usize, weight: u32) {
-        if let Some(old) = self.weights.get_mut(master) {
-            *old = weight.clamp(1, 255) as i32;
         }
     }
 
@@ -456,6 +404,7 @@ impl Channel {
     /// Lets masters pass the multiplexer, as many as can by `now`.
     #[inline]
     fn grant(&mut self, direction: usize, now: u64) {
+        let beside = self.mux.iter().any(|mux| mux.open[CONTROLLER] != 0);
         self.mux[direction].due = u64::MAX;
         while self.mux[direction].count > 0 {
             let free = match direction {
@@ -472,7 +421,7 @@ impl Channel {
                 let master = masters.trailing_zeros() as usize;
                 masters &= masters - 1;
                 let first = mux.waiting[master].front();
-                if first.is_some_and(|r| mux.may(master, r.beats)) {
+                if first.is_some_and(|r| mux.may(master, r.beats, beside)) {
                     requests |= 1 << master;
                 }
             }
@@ -791,9 +740,7 @@ impl Channel {
         if !self.issue.is_empty() {
             self.take_turns(due.cycle);
         }
-        if self.mux[READ].count > 0 {
-            self.grant(READ, due.cycle + 1);
-        }
+        self.grant_after(READ, master, due.cycle + 1);
     }
 
     #[inline]
@@ -819,15 +766,26 @@ impl Channel {
             tag: slot.tag,
             cycle: due.cycle,
         });
-        self.mux[WRITE].open[usize::from(slot.master)] -= u32::from(slot.beats);
+        let master = usize::from(slot.master);
+        self.mux[WRITE].open[master] -= u32::from(slot.beats);
         let latency = due.cycle - self.config.stages.mux - slot.received;
         let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
         self.delay.counters[WRITE].count(latency, late);
         if let Some(next) = self.writes.end(due.slot) {
             self.unpark(true, next, due.cycle);
         }
-        if self.mux[WRITE].count > 0 {
-            self.grant(WRITE, due.cycle + 1);
+        self.grant_after(WRITE, master, due.cycle + 1);
+    }
+
+    /// A master has fewer beats outstanding in a direction: who waits for that may go.
+    #[inline]
+    fn grant_after(&mut self, direction: usize, master: usize, cycle: u64) {
+        if self.mux[direction].count > 0 {
+            self.grant(direction, cycle);
+        }
+        // When the controller has nothing outstanding any more the others' limits are higher, both ways.
+        if master == CONTROLLER && self.mux[1 - direction].count > 0 {
+            self.grant(1 - direction, cycle);
         }
     }
 
@@ -849,30 +807,4 @@ impl Channel {
             });
         }
     }
-}
-
-/// Credits of reads and of writes, and weights, as the registers have them after reset.
-fn after_reset() -> ([[u32; MASTERS]; 2], [i32; MASTERS]) {
-    use spec::regs::qos::{engine, nvme, pm};
-    let of = |pm: Field, nvme: Field, engine: Field| {
-        std::array::from_fn(|master| match master {
-            0 => pm.reset() as u32,
-            1 => nvme.reset() as u32,
-            _ => engine.reset() as u32,
-        })
-    };
-    let credits = [
-        of(pm::reads::LINES, nvme::reads::LINES, engine::reads::LINES),
-        of(
-            pm::writes::LINES,
-            nvme::writes::LINES,
-            engine::writes::LINES,
-        ),
-    ];
-    let weights = of(
-        pm::weight::LINES,
-        nvme::weight::LINES,
-        engine::weight::LINES,
-    );
-    (credits, weights.map(|weight: u32| weight.max(1) as i32))
 }

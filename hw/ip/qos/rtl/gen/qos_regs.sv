@@ -228,16 +228,19 @@ module qos_regs (
             logic reads;
             logic writes;
             logic weight;
+            logic beside;
         } pm;
         struct {
             logic reads;
             logic writes;
             logic weight;
+            logic beside;
         } nvme;
         struct {
             logic reads;
             logic writes;
             logic weight;
+            logic beside;
         } engine[6];
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
@@ -256,13 +259,16 @@ module qos_regs (
         decoded_reg_strb.pm.reads = cpuif_req_masked & (cpuif_addr == 7'h0);
         decoded_reg_strb.pm.writes = cpuif_req_masked & (cpuif_addr == 7'h4);
         decoded_reg_strb.pm.weight = cpuif_req_masked & (cpuif_addr == 7'h8);
+        decoded_reg_strb.pm.beside = cpuif_req_masked & (cpuif_addr == 7'hc);
         decoded_reg_strb.nvme.reads = cpuif_req_masked & (cpuif_addr == 7'h10);
         decoded_reg_strb.nvme.writes = cpuif_req_masked & (cpuif_addr == 7'h14);
         decoded_reg_strb.nvme.weight = cpuif_req_masked & (cpuif_addr == 7'h18);
+        decoded_reg_strb.nvme.beside = cpuif_req_masked & (cpuif_addr == 7'h1c);
         for(int i0=0; i0<6; i0++) begin
             decoded_reg_strb.engine[i0].reads = cpuif_req_masked & (cpuif_addr == 7'h20 + (7)'(i0) * 7'h10);
             decoded_reg_strb.engine[i0].writes = cpuif_req_masked & (cpuif_addr == 7'h24 + (7)'(i0) * 7'h10);
             decoded_reg_strb.engine[i0].weight = cpuif_req_masked & (cpuif_addr == 7'h28 + (7)'(i0) * 7'h10);
+            decoded_reg_strb.engine[i0].beside = cpuif_req_masked & (cpuif_addr == 7'h2c + (7)'(i0) * 7'h10);
         end
         decoded_err = '0;
     end
@@ -297,6 +303,12 @@ module qos_regs (
                     logic load_next;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] next;
+                    logic load_next;
+                } lines;
+            } beside;
         } pm;
         struct {
             struct {
@@ -317,6 +329,12 @@ module qos_regs (
                     logic load_next;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] next;
+                    logic load_next;
+                } lines;
+            } beside;
         } nvme;
         struct {
             struct {
@@ -337,6 +355,12 @@ module qos_regs (
                     logic load_next;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] next;
+                    logic load_next;
+                } lines;
+            } beside;
         } engine[6];
     } field_combo_t;
     field_combo_t field_combo;
@@ -358,6 +382,11 @@ module qos_regs (
                     logic [7:0] value;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] value;
+                } lines;
+            } beside;
         } pm;
         struct {
             struct {
@@ -375,6 +404,11 @@ module qos_regs (
                     logic [7:0] value;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] value;
+                } lines;
+            } beside;
         } nvme;
         struct {
             struct {
@@ -392,6 +426,11 @@ module qos_regs (
                     logic [7:0] value;
                 } lines;
             } weight;
+            struct {
+                struct {
+                    logic [9:0] value;
+                } lines;
+            } beside;
         } engine[6];
     } field_storage_t;
     field_storage_t field_storage;
@@ -465,6 +504,29 @@ module qos_regs (
         end
     end
     assign hwif_out.pm.weight.lines.value = field_storage.pm.weight.lines.value;
+    // Field: qos_regs.pm.beside.lines
+    always_comb begin
+        automatic logic [9:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.pm.beside.lines.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.pm.beside && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.pm.beside.lines.value & ~decoded_wr_biten[9:0]) | (decoded_wr_data[9:0] & decoded_wr_biten[9:0]);
+            load_next_c = '1;
+        end
+        field_combo.pm.beside.lines.next = next_c;
+        field_combo.pm.beside.lines.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.pm.beside.lines.value <= 10'h0;
+        end else begin
+            if(field_combo.pm.beside.lines.load_next) begin
+                field_storage.pm.beside.lines.value <= field_combo.pm.beside.lines.next;
+            end
+        end
+    end
+    assign hwif_out.pm.beside.lines.value = field_storage.pm.beside.lines.value;
     // Field: qos_regs.nvme.reads.lines
     always_comb begin
         automatic logic [9:0] next_c;
@@ -534,6 +596,29 @@ module qos_regs (
         end
     end
     assign hwif_out.nvme.weight.lines.value = field_storage.nvme.weight.lines.value;
+    // Field: qos_regs.nvme.beside.lines
+    always_comb begin
+        automatic logic [9:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.nvme.beside.lines.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.nvme.beside && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.nvme.beside.lines.value & ~decoded_wr_biten[9:0]) | (decoded_wr_data[9:0] & decoded_wr_biten[9:0]);
+            load_next_c = '1;
+        end
+        field_combo.nvme.beside.lines.next = next_c;
+        field_combo.nvme.beside.lines.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.nvme.beside.lines.value <= 10'h0;
+        end else begin
+            if(field_combo.nvme.beside.lines.load_next) begin
+                field_storage.nvme.beside.lines.value <= field_combo.nvme.beside.lines.next;
+            end
+        end
+    end
+    assign hwif_out.nvme.beside.lines.value = field_storage.nvme.beside.lines.value;
     for(genvar i0=0; i0<6; i0++) begin
         // Field: qos_regs.engine[].reads.lines
         always_comb begin
@@ -604,6 +689,29 @@ module qos_regs (
             end
         end
         assign hwif_out.engine[i0].weight.lines.value = field_storage.engine[i0].weight.lines.value;
+        // Field: qos_regs.engine[].beside.lines
+        always_comb begin
+            automatic logic [9:0] next_c;
+            automatic logic load_next_c;
+            next_c = field_storage.engine[i0].beside.lines.value;
+            load_next_c = '0;
+            if(decoded_reg_strb.engine[i0].beside && decoded_req_is_wr) begin // SW write
+                next_c = (field_storage.engine[i0].beside.lines.value & ~decoded_wr_biten[9:0]) | (decoded_wr_data[9:0] & decoded_wr_biten[9:0]);
+                load_next_c = '1;
+            end
+            field_combo.engine[i0].beside.lines.next = next_c;
+            field_combo.engine[i0].beside.lines.load_next = load_next_c;
+        end
+        always_ff @(posedge clk or negedge arst_n) begin
+            if(~arst_n) begin
+                field_storage.engine[i0].beside.lines.value <= 10'h10;
+            end else begin
+                if(field_combo.engine[i0].beside.lines.load_next) begin
+                    field_storage.engine[i0].beside.lines.value <= field_combo.engine[i0].beside.lines.next;
+                end
+            end
+        end
+        assign hwif_out.engine[i0].beside.lines.value = field_storage.engine[i0].beside.lines.value;
     end
 
     //--------------------------------------------------------------------------
@@ -635,6 +743,9 @@ module qos_regs (
         if(rd_mux_addr == 7'h8) begin
             readback_data_var[7:0] = field_storage.pm.weight.lines.value;
         end
+        if(rd_mux_addr == 7'hc) begin
+            readback_data_var[9:0] = field_storage.pm.beside.lines.value;
+        end
         if(rd_mux_addr == 7'h10) begin
             readback_data_var[9:0] = field_storage.nvme.reads.lines.value;
         end
@@ -643,6 +754,9 @@ module qos_regs (
         end
         if(rd_mux_addr == 7'h18) begin
             readback_data_var[7:0] = field_storage.nvme.weight.lines.value;
+        end
+        if(rd_mux_addr == 7'h1c) begin
+            readback_data_var[9:0] = field_storage.nvme.beside.lines.value;
         end
         for(int i0=0; i0<6; i0++) begin
             if(rd_mux_addr == 7'h20 + (7)'(i0) * 7'h10) begin
@@ -653,6 +767,9 @@ module qos_regs (
             end
             if(rd_mux_addr == 7'h28 + (7)'(i0) * 7'h10) begin
                 readback_data_var[7:0] = field_storage.engine[i0].weight.lines.value;
+            end
+            if(rd_mux_addr == 7'h2c + (7)'(i0) * 7'h10) begin
+                readback_data_var[9:0] = field_storage.engine[i0].beside.lines.value;
             end
         end
         readback_data = readback_data_var;

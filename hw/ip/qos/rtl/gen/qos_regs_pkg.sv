@@ -32,9 +32,18 @@ package qos_regs_pkg;
     } qos_regs__master_t_Weight_0__weight__out_t;
 
     typedef struct {
+        logic [9:0] value;
+    } qos_regs__master_t_Weight_0__beside__lines__out_t;
+
+    typedef struct {
+        qos_regs__master_t_Weight_0__beside__lines__out_t lines;
+    } qos_regs__master_t_Weight_0__beside__out_t;
+
+    typedef struct {
         qos_regs__master_t_Weight_0__reads__out_t reads;
         qos_regs__master_t_Weight_0__writes__out_t writes;
         qos_regs__master_t_Weight_0__weight__out_t weight;
+        qos_regs__master_t_Weight_0__beside__out_t beside;
     } qos_regs__master_t_Weight_0__out_t;
 
     typedef struct {
@@ -62,44 +71,62 @@ package qos_regs_pkg;
     } qos_regs__master_t_Weight_80__weight__out_t;
 
     typedef struct {
+        logic [9:0] value;
+    } qos_regs__master_t_Weight_80__beside__lines__out_t;
+
+    typedef struct {
+        qos_regs__master_t_Weight_80__beside__lines__out_t lines;
+    } qos_regs__master_t_Weight_80__beside__out_t;
+
+    typedef struct {
         qos_regs__master_t_Weight_80__reads__out_t reads;
         qos_regs__master_t_Weight_80__writes__out_t writes;
         qos_regs__master_t_Weight_80__weight__out_t weight;
+        qos_regs__master_t_Weight_80__beside__out_t beside;
     } qos_regs__master_t_Weight_80__out_t;
 
     typedef struct {
         logic [9:0] value;
-    } qos_regs__master_t_Reads_20_Writes_20__reads__lines__out_t;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__reads__lines__out_t;
 
     typedef struct {
-        qos_regs__master_t_Reads_20_Writes_20__reads__lines__out_t lines;
-    } qos_regs__master_t_Reads_20_Writes_20__reads__out_t;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__reads__lines__out_t lines;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__reads__out_t;
 
     typedef struct {
         logic [9:0] value;
-    } qos_regs__master_t_Reads_20_Writes_20__writes__lines__out_t;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__writes__lines__out_t;
 
     typedef struct {
-        qos_regs__master_t_Reads_20_Writes_20__writes__lines__out_t lines;
-    } qos_regs__master_t_Reads_20_Writes_20__writes__out_t;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__writes__lines__out_t lines;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__writes__out_t;
 
     typedef struct {
         logic [7:0] value;
-    } qos_regs__master_t_Reads_20_Writes_20__weight__lines__out_t;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__weight__lines__out_t;
 
     typedef struct {
-        qos_regs__master_t_Reads_20_Writes_20__weight__lines__out_t lines;
-    } qos_regs__master_t_Reads_20_Writes_20__weight__out_t;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__weight__lines__out_t lines;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__weight__out_t;
 
     typedef struct {
-        qos_regs__master_t_Reads_20_Writes_20__reads__out_t reads;
-        qos_regs__master_t_Reads_20_Writes_20__writes__out_t writes;
-        qos_regs__master_t_Reads_20_Writes_20__weight__out_t weight;
-    } qos_regs__master_t_Reads_20_Writes_20__out_t;
+        logic [9:0] value;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__beside__lines__out_t;
+
+    typedef struct {
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__beside__lines__out_t lines;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__beside__out_t;
+
+    typedef struct {
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__reads__out_t reads;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__writes__out_t writes;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__weight__out_t weight;
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__beside__out_t beside;
+    } qos_regs__master_t_Reads_20_Writes_20_Beside_10__out_t;
 
     typedef struct {
         qos_regs__master_t_Weight_0__out_t pm;
         qos_regs__master_t_Weight_80__out_t nvme;
-        qos_regs__master_t_Reads_20_Writes_20__out_t engine[6];
+        qos_regs__master_t_Reads_20_Writes_20_Beside_10__out_t engine[6];
     } qos_regs__out_t;
 endpackage
