@@ -197,7 +197,7 @@ def run(
         raise NearsideError(f"cuts = {cuts}: {ends}")
     if counts["ended"] == counts["cuts"]:
         # Nothing has been tried, which is not that nothing was found.
-        why = "each ended before its moment; the program does less than in its first run, is something kept outside of {}?"
+        why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"
         raise NearsideError(f"the power has failed in none of {counts['cuts']:,} runs: {why}")
     doc = {
         "program": list(program),
