@@ -118,6 +118,20 @@ def test_power_fails_at_any_time(system, mechanism, offload):
     assert 0 in more, "some transaction was undone"
 
 
+@pytest.mark.parametrize("devices", [1, 2])
+def test_power_fails_while_a_system_is_closed(devices):
+    """Its media end with it, so there is nothing that its user has to know of."""
+    for ns in (1, 100, 400, 700, 1000):
+        with pm.System(devices=devices) as system:
+            pools = [system.create(at << 24, BYTES, "notes", offload=True, number=at) for at in range(2)]
+            threads = [pool.thread() for pool in pools]
+            for thread in threads:
+                put(thread, b"there")
+            system.power_cut_after(ns)
+        with pytest.raises(NearsideError):
+            threads[0].read(0, 0)
+
+
 OVER = [
     pytest.param(2, "devices", True, id="2"),
     pytest.param(2, "host", True, id="2-by-the-host"),

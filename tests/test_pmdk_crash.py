@@ -114,6 +114,17 @@ def test_a_script_that_starts_the_program(compiled, tmp_path):
     assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
 
 
+@pytest.mark.parametrize("cuts", ["sampled:4", "all"])
+def test_a_program_that_does_nothing_any_more(compiled, tmp_path, cuts):
+    """It keeps something outside of its folder: where the power has failed in no run nothing has been tried."""
+    ways, script = compiled("ways"), tmp_path / "script"
+    runs = tmp_path / "runs"
+    script.write_text(f'#!/bin/sh\necho >> {runs}\ntest $(wc -l < {runs}) -gt 2 || {ways} run "$1/f" nothing\n')
+    script.chmod(0o700)
+    with pytest.raises(NearsideError, match=r"the power has failed in none of \d+ runs"):
+        pmdk_crash.run([str(script), "{}"], f"{ways} check {{}}/f", "cpu", cuts)
+
+
 def test_output_that_is_no_text(compiled, tmp_path):
     ways, bytes_ = compiled("ways"), r"printf 'a \377\376 name\n'"
     script = tmp_path / "check"

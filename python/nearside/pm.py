@@ -119,7 +119,12 @@ class System:
         """Ends its use, and closes its threads and pools; a second time does nothing."""
         try:
             for part in sorted(self._parts, key=lambda part: isinstance(part, Pool)):
-                part.close()
+                try:
+                    part.close()
+                except NearsideError:
+                    # A loss of power that was ordered has come: the others have nothing to close any more.
+                    if self.has_power:
+                        raise
         finally:
             self.native.close()
 

@@ -195,6 +195,10 @@ def run(
     if late is not None and violation is None and cuts.startswith("at:"):
         ends = f"the program ends before moment {late:,}: it has {moments.stop - 1:,}"
         raise NearsideError(f"cuts = {cuts}: {ends}")
+    if counts["ended"] == counts["cuts"]:
+        # Nothing has been tried, which is not that nothing was found.
+        why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"
+        raise NearsideError(f"the power has failed in none of {counts['cuts']:,} runs: {why}")
     doc = {
         "program": list(program),
         "check": words,

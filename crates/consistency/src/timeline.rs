@@ -11,6 +11,7 @@ use crate::{Bench, Error, Platform, Result};
 
 /// Bytes of the pool.
 const POOL: u64 = 32 << 20;
+const PAGE: u64 = 4096;
 /// Transactions before those that are drawn, so that caches and pages are as they are in the middle of a program.
 const BEFORE: u64 = 4;
 /// What the program computes before each of its stores.
@@ -108,6 +109,12 @@ impl Timeline {
             ..Options::several(bench.engines(self.offloaded))
         };
         let layout = Layout::new("timeline").with(self.mechanism);
+        // All that a transaction changes, in whole pages, with a page for the records' headers and one for the pool's own of each object.
+        let room = self.objects * (self.bytes.next_multiple_of(PAGE) + 2 * PAGE);
+        let layout = Layout {
+            log_bytes: layout.log_bytes.max(room),
+            ..layout
+        };
         let pool = Pool::create(&cpu, bench.devices(), 0, POOL, &layout, &options)?;
         let mut thread = pool.thread(&cpu)?;
         let zeros = vec![0; self.bytes as usize];

@@ -68,6 +68,10 @@ impl Campaign {
                 self.devices
             ));
         }
+        if self.cuts == Cuts::Commands && self.by != By::Device {
+            let text = "cuts = commands are behind commands to the device's engine: by = \"device\" has them";
+            return Err(text.into());
+        }
         match (1..=MOST_JOBS).contains(&self.jobs) {
             true => Ok(()),
             false => Err(format!(
@@ -401,6 +405,16 @@ fn plan(
             moments.flat_map(|at| each(at, &laters)).collect()
         }
     };
+    // Who is told that nothing was found takes it that something was tried.
+    if cuts.is_empty() {
+        let what = match campaign.cuts {
+            Cuts::Commands => "gives no command to an engine",
+            _ => "ends before the first of these cuts",
+        };
+        return Err(format!(
+            "no cuts: this run {what}; allowed are more transactions, or sampled:N"
+        ));
+    }
     if let Some(cut) = cuts
         .iter()
         .find(|cut| cut.first() < *begin || cut.at > *end)

@@ -343,4 +343,17 @@ fn what_can_not_be_is_told() {
         btree(Mechanism::Undo, By::Cpu, "at:5"),
         "its transactions from",
     );
+    wrong(
+        btree(Mechanism::Undo, By::Cpu, "commands"),
+        "by = \"device\" has them",
+    );
+    // A transaction that only reads: who cuts nothing has found nothing.
+    let Rig(design, factory) = rig(By::Device);
+    let reads = Campaign {
+        workload: "tatp".into(),
+        transactions: 1,
+        ..btree(Mechanism::Undo, By::Device, "commands")
+    };
+    let error = run(&design, &factory, &reads, &mut |_, _| true).unwrap_err();
+    assert!(error.contains("gives no command"), "{error}");
 }

@@ -88,6 +88,11 @@ fn error(out: &mut Vec<u8>, text: &str) {
     out.extend(format!("-ERR {text}\r\n").bytes());
 }
 
+/// A number as Redis counts with: no other way to write it, as 007 or -0, is one.
+fn whole(text: &[u8]) -> Option<i64> {
+    number(text).filter(|n: &i64| n.to_string().as_bytes() == text)
+}
+
 fn integer(out: &mut Vec<u8>, value: i64) {
     out.extend(format!(":{value}\r\n").bytes());
 }
@@ -235,12 +240,16 @@ fn apply(
         }
         b"INCR" | b"DECR" | b"INCRBY" | b"DECRBY" => {
             let old = table.get(&words[1])?;
-            let old = old.map_or(Some(0), |e| number::<i64>(&e.value));
-            let by = words.get(2).map_or(Some(1), |w| number::<i64>(w));
+            let old = old.map_or(Some(0), |e| whole(&e.value));
+            let by = words.get(2).map_or(Some(1), |w| whole(w));
             let (Some(old), Some(by)) = (old, by) else {
                 error(out, "value is not an integer or out of range");
                 return Ok(());
             };
+            if name == b"DECRBY" && by == i64::MIN {
+                error(out, "decrement would overflow");
+                return Ok(());
+            }
             let new = match name.starts_with(b"DECR") {
                 true => old.checked_sub(by),
                 false => old.checked_add(by),

@@ -85,6 +85,26 @@ fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
     );
 }
 
+/// As Redis does: what is written in another way is no number, and nothing of it is changed.
+#[test]
+fn redis_counts_with_whole_numbers_only() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let wrong = "-ERR value is not an integer or out of range\r\n";
+    for text in ["007", "-0", "00", "-07", "1x", "9223372036854775808"] {
+        says(
+            &mut one,
+            format!("SET n {text}\r\nINCR n\r\nSET m 5\r\nINCRBY m {text}\r\nGET m\r\n").as_bytes(),
+            format!("+OK\r\n{wrong}+OK\r\n{wrong}$1\r\n5\r\n").as_bytes(),
+        );
+    }
+    says(
+        &mut one,
+        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\nSET n 0\r\nINCR n\r\n",
+        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n-ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
+    );
+}
+
 #[test]
 fn memcached_requests_are_answered() {
     let server = server(Protocol::Memcached, Mechanism::Redo, true, None);
