@@ -13,6 +13,8 @@ from nearside.device import Design, as_text
 from nearside.serve import ended_by_signals
 
 PROTOCOLS = ("redis", "memcached")
+# Of a pool with whose logs and spare pages there is room for a store, whatever the mechanism.
+LEAST_BYTES = 4 << 20
 
 
 class Front:
@@ -40,8 +42,8 @@ class Front:
             raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
         if cut_at_us is not None and not 0 < cut_at_us <= 1e12:
             raise NearsideError(f"cut_at_us = {cut_at_us}: allowed are more than 0 to 1e12")
-        if not 1 << 20 <= length < 1 << 63:
-            raise NearsideError(f"length = {length}: allowed are 1 MiB to what the design's window has")
+        if not LEAST_BYTES <= length < 1 << 63:
+            raise NearsideError(f"length = {length}: allowed are 4 MiB to what the design's window has")
         cut_at = None if cut_at_us is None else round(cut_at_us * 1e6)
         words = (as_text("engine", engine), as_text("mechanism", mechanism), as_text("by", by))
         self.native = _native.Front(
