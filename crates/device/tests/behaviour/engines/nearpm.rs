@@ -209,6 +209,8 @@ fn refusals() {
         (pool.undo(4, 0, 64), Refusal::Unmapped),
         (nobody.undo(0, 0, 64), Refusal::Unmapped),
         (other.undo(0, 0, 64), Refusal::WrongProcess),
+        // Whose log is not open, either.
+        (other.undo(1, 0, 64), Refusal::WrongProcess),
         (other.command(PoolUnmap, 0), Refusal::WrongProcess),
         (
             Command {
