@@ -561,6 +561,28 @@ async def second_reading(dut):
     bench.check()
 
 
+@cocotb.test()
+async def first_reading(dut):
+    """Errors of the memory in reading what was kept: it is not taken for nothing, and the next reset restores all of it."""
+    bench, saved = await stopped(dut)
+    for page in range(3):
+        for ram in bench.rams:
+            ram.errors = {(RESERVED >> 12) + page}
+        await bench.reset()
+        await ClockCycles(dut.clk_i, 10_000)
+        assert not int(dut.open_o.value), page
+        assert await bench.register(0x11C) == 8
+        assert not int(dut.busy_o.value)
+        await bench.stop()
+        assert bench.media[RESERVED:] == saved, page
+        for ram in bench.rams:
+            ram.errors = set()
+    await bench.reset()
+    await bench.until(dut.open_o)
+    await bench.rest()
+    bench.check()
+
+
 class Account:
     """A thread's objects, written together by transactions."""
 
