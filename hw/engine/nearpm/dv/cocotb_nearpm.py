@@ -563,7 +563,7 @@ async def second_reading(dut):
 
 @cocotb.test()
 async def first_reading(dut):
-    """Errors of the memory in reading what was kept: it is not taken for nothing, and the next reset restores all of it."""
+    """Errors of the memory in reading what was kept: the range stays as it is, the next reset restores all of it."""
     bench, saved = await stopped(dut)
     for page in range(3):
         for ram in bench.rams:
