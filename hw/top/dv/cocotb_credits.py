@@ -139,3 +139,36 @@ async def what_was_outstanding_before_stays(dut, way):
     memory.answers[way] = 1000
     await ClockCycles(dut.clk_i, 600)
     assert not memory.count(way)
+
+
+@cocotb.test()
+@cocotb.parametrize(way=["ar", "aw"])
+async def an_engine_gets_on_beside_an_endless_controller(dut, way):
+    """The controller always has a line outstanding, each way: all lines of the engine end."""
+    engine, controller, memory = await begin(dut)
+    ends = []
+
+    async def endless(own, ident):
+        while True:
+            line = ask(controller, own, ident)
+            await line.wait()
+
+    for own in ("ar", "aw"):
+        for ident in range(4):
+            cocotb.start_soon(endless(own, ident))
+    await ClockCycles(dut.clk_i, 60)
+    assert memory.count("ar") == memory.count("aw") == 4
+
+    async def answer():
+        # One by one, so that some are outstanding at all times.
+        while True:
+            await ClockCycles(dut.clk_i, 3)
+            for own in ("ar", "aw"):
+                memory.answers[own] = int(memory.count(own) > 1)
+
+    cocotb.start_soon(answer())
+    for n in range(64):
+        line = ask(engine, way, n % LINES)
+        ends.append(line)
+    await ClockCycles(dut.clk_i, 6000)
+    assert all(line.is_set() for line in ends)

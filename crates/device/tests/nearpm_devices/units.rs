@@ -81,3 +81,41 @@ fn sixteen_units_of_one_channel_come_back() {
 fn sixteen_units_of_four_channels_come_back() {
     come_back(16, 4);
 }
+
+/// Commands that are refused while many units end theirs, which the memory's refresh has held up: they are taken in time.
+#[test]
+fn refused_commands_are_taken_beside_sixteen_units() {
+    let path = root().join("designs/nearpm.toml");
+    let text = std::fs::read_to_string(&path).unwrap() + "parameters = { units = 16 }\n";
+    let design = design::Design::parse(&text, &path).unwrap();
+    let design = design.with_values("[media]\nprofile = \"dram\"").unwrap();
+    let mut kit = Kit::of(&design);
+    let pool = Pool::new(1, 7, 1 << 20);
+    kit.fine(&pool.map());
+    let nothing = Command {
+        value: 1,
+        ..pool.command(Operation::Sync, 0)
+    };
+    let mut random = sim::Random::new(1);
+    for _ in 0..rounds(20, 200) {
+        // They wait for the first one, and begin together.
+        let mut all = vec![kit.submit(&pool.copy(0, 0, 32_768, 0x1_0000))];
+        for n in 0..24 {
+            let (from, to) = (0x1_0000 + 64 * n, 0x2_0000 + 64 * n);
+            all.push(kit.submit(&pool.copy(0, from, 64, to)));
+        }
+        common::rest(&mut kit.host, Time::ns(random.below(1600)));
+        let refused: Vec<_> = (0..32)
+            .map(|_| {
+                common::rest(&mut kit.host, Time::ns(20));
+                kit.submit(&nothing)
+            })
+            .collect();
+        for command in all {
+            assert_eq!(kit.finish(command).result, 0);
+        }
+        for command in refused {
+            assert_eq!(kit.finish(command).result, Refusal::Invalid as u32);
+        }
+    }
+}

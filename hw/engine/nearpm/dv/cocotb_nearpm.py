@@ -421,6 +421,34 @@ async def full(dut):
 
 
 @cocotb.test()
+async def refused_beside_ends(dut):
+    """A command that is refused while all units end theirs is taken as soon as any other one."""
+    bench = Bench(dut, stall=0, latency=0)
+    await bench.start()
+    await bench.map(**POOLS[0])
+    who, units = Program.who(POOLS[0], 0), int(dut.Units.value)
+    held = False
+    for ram in bench.rams:
+        answer = ram._next_answer
+        ram._next_answer = lambda answer=answer: None if held else answer()
+    waited = {}
+    for late in range(24):
+        held = True
+        for n in range(units):
+            await bench.command(SWITCH, **who, target=BASE + 0x1000 * (n % 2) + 64 * n, value=n)
+        for _ in range(500):
+            await RisingEdge(dut.clk_i)
+        assert sum(len(queue) for ram in bench.rams for queue in ram.answers.values()) == units
+        held = False
+        await ClockCycles(dut.clk_i, late + 1)
+        await bench.give(command(0xFF, **who))
+        waited[late] = bench.waited
+        await bench.rest()
+    dut._log.info("cycles that the refused one waited: %s", waited)
+    assert max(waited.values()) < TAKE_CYCLES, waited
+
+
+@cocotb.test()
 async def cuts(dut):
     """Power fails while commands are under way that the host knows to be taken: all are carried out after it."""
     bench = Bench(dut, latency=120)
@@ -526,6 +554,28 @@ async def second_reading(dut):
         assert bench.media[RESERVED:] == saved, page
         for ram, mend in zip(bench.rams, mends, strict=True):
             mend()
+            ram.errors = set()
+    await bench.reset()
+    await bench.until(dut.open_o)
+    await bench.rest()
+    bench.check()
+
+
+@cocotb.test()
+async def first_reading(dut):
+    """Errors of the memory in reading what was kept: the range stays as it is, the next reset restores all of it."""
+    bench, saved = await stopped(dut)
+    for page in range(3):
+        for ram in bench.rams:
+            ram.errors = {(RESERVED >> 12) + page}
+        await bench.reset()
+        await ClockCycles(dut.clk_i, 10_000)
+        assert not int(dut.open_o.value), page
+        assert await bench.register(0x11C) == 8
+        assert not int(dut.busy_o.value)
+        await bench.stop()
+        assert bench.media[RESERVED:] == saved, page
+        for ram in bench.rams:
             ram.errors = set()
     await bench.reset()
     await bench.until(dut.open_o)

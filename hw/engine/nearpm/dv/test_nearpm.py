@@ -29,3 +29,15 @@ def test_nearpm(units):
         extra_sources=["nearpm_tb.sv"],
         parameters={"Units": units},
     )
+
+
+def test_sixteen_units():
+    """As many units as there can be end their commands at once."""
+    simulate(
+        "nearpm_tb",
+        "cocotb_nearpm",
+        filelists=["hw/engine/nearpm/nearpm.f"],
+        extra_sources=["nearpm_tb.sv"],
+        parameters={"Units": 16},
+        testcase="refused_beside_ends",
+    )

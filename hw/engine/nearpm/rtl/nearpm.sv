@@ -120,7 +120,7 @@ module nearpm
     .inserted_i    (inserted)
   );
 
-  // Those of units go first.
+  // One of a unit that is on its way goes first; no further one is taken before this one, as it holds up the command's being taken.
   assign answer_ready = !dones;
   assign s_page.done_valid = dones || (answer_valid && !freeze);
   assign s_page.done = dones ? done : '{line: take_line, result: 32'(answer), value: '0};
@@ -353,7 +353,7 @@ module nearpm
     .job_valid_o     (job_valid),
     .job_ready_i     (job_ready),
     .end_i           (end_data),
-    .end_valid_i     (end_valid),
+    .end_valid_i     (end_valid & {Units{!answer_valid}}),
     .end_ready_o     (end_ready),
     .delete_valid_i  (deletes),
     .delete_i        (delete),

@@ -34,7 +34,7 @@ module nearpm_save
   output logic                         busy_o,
   /// There was something to restore.
   output logic                         restored_o,
-  /// What was kept could not be read a second time. From a register.
+  /// What was kept could not be read. From a register.
   output logic                         unread_o,
 
   /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
@@ -99,7 +99,7 @@ module nearpm_save
     StAsk,         // a burst to restore
     StRead,
     StSettle,      // of the CRC, behind each pass
-    StUnread,      // what has been restored is not what was checked: closed until a reset, and the range is as it was
+    StUnread,      // the range could not be read, or what has been restored is not what was checked: closed until a reset, and the range is as it was
     StMarkAddress,
     StMarkData,
     StMarkAnswer,
@@ -254,8 +254,7 @@ module nearpm_save
   assign w_fire = m_axi.w_valid && m_axi.w_ready;
   assign last_beat = beat_q + 1'b1 == beats;
   assign last_burst = burst_q + index_t'(beats) == index_t'(Lines + 1);
-  assign header_ok = m_axi.r.resp == RespOkay && m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) &&
-      m_axi.r.data[511:128] == '0;
+  assign header_ok = m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) && m_axi.r.data[511:128] == '0;
   // A stop that leaves the range as it is.
   assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle, StUnread};
   assign taken = r_fire && state_q == StRead;
@@ -278,15 +277,18 @@ module nearpm_save
           StHeaderAsk: if (ar_fire) state_q <= StHeaderRead;
           StHeaderRead:
           if (r_fire) begin
-            state_q <= header_ok ? StAsk : StRun;
-            if (!header_ok) freeze_q <= 1'b0;
+            if (m_axi.r.resp != RespOkay) state_q <= StUnread;
+            else begin
+              state_q <= header_ok ? StAsk : StRun;
+              if (!header_ok) freeze_q <= 1'b0;
+            end
           end
           StAsk: if (ar_fire) state_q <= StRead;
           StRead: if (r_fire && last_beat) state_q <= last_burst ? StSettle : StAsk;
           StSettle:
           if (wait_q == '1) begin
             if (good_q && crc == wanted_q) state_q <= pass_q ? StMarkAddress : StAsk;
-            else if (pass_q) state_q <= StUnread;
+            else if (pass_q || !good_q) state_q <= StUnread;
             else begin
               state_q  <= StRun;
               freeze_q <= 1'b0;

@@ -209,6 +209,8 @@ fn refusals() {
         (pool.undo(4, 0, 64), Refusal::Unmapped),
         (nobody.undo(0, 0, 64), Refusal::Unmapped),
         (other.undo(0, 0, 64), Refusal::WrongProcess),
+        // Whose log is not open, either.
+        (other.undo(1, 0, 64), Refusal::WrongProcess),
         (other.command(PoolUnmap, 0), Refusal::WrongProcess),
         (
             Command {
@@ -887,4 +889,39 @@ fn a_committed_log_takes_nothing_but_its_end() {
     assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 1);
     assert_eq!(kit.load(pool.media + 4096, 64), [1; 64]);
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
+}
+
+/// A file of the media that has lost its end: what was kept can't be read, so nothing is restored.
+#[test]
+fn what_cannot_be_read_is_not_restored() {
+    if !is_there() {
+        return;
+    }
+    use crate::common::{design, engine, root};
+    use driver::Host;
+    use sim::{Bar, Media};
+    use spec::regs::nearpm::{domain, DOMAIN};
+
+    let (design, path) = (design("nearpm"), crate::window::scratch("nearpm-unread"));
+    let bytes = design.media.bytes.0;
+    let kit_on = || {
+        let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
+        let options = ::device::RtlOptions::default();
+        let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
+        let media = Media::file(&path, bytes).unwrap();
+        Kit::before(factory.device(media).unwrap(), &design)
+    };
+    let mut kit = kit_on();
+    kit.fine(&Pool::new(1, 7, 1 << 20).map());
+    let number = kit.host.device();
+    kit.host.system_mut().power_off(number);
+    crate::common::rest(&mut kit.host, sim::Time::us(20));
+    // The header and the first 16 KiB are there.
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(bytes - (128 << 10) + (16 << 10)).unwrap();
+    kit.host.system_mut().power_on(number);
+    crate::common::rest(&mut kit.host, sim::Time::us(50));
+    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+    let is = kit.host.read32(Bar::Control, at).unwrap();
+    assert_eq!(is & domain::RESTORED.mask() as u32, 0, "{is:#x}");
 }

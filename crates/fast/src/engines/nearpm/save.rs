@@ -99,7 +99,7 @@ pub(super) fn restore(
     let mut range = vec![0; lines * BYTES];
     for (n, line) in (0..).zip(range.chunks_mut(BYTES)) {
         if !memory.read(hook.reserved + n * LINE, line) {
-            return n;
+            return 1;
         }
     }
     let word = |at: usize| get(&range, at) as u32;
