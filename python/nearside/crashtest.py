@@ -15,7 +15,7 @@ WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
 # What does the work decides which device there is.
 DESIGNS = {"cpu": "default", "device": "nearpm"}
 PROFILE = '[cpu]\nprofile = "nearpm"\n'
-COUNTS = ("cuts", "violated", "more", "recoveries_cut", "leaked")
+COUNTS = ("cuts", "violated", "more", "recoveries_cut", "evicted")
 
 
 def load(by: str, name: str | None = None) -> Design:
@@ -72,7 +72,7 @@ def print_reports(docs: Iterable[dict[str, Any]]) -> None:
     """A row for each campaign, and what happened before the first violation of each."""
     docs = list(docs)
     engines = " and ".join(sorted({doc["engine"] for doc in docs}))
-    columns = ["cuts", "violations", "n + 1", "cut again", "leaked", "simulated"]
+    columns = ["cuts", "violations", "n + 1", "cut again", "evicted", "simulated"]
     table = show.table(f"power cuts, {engines}", "workload", "mechanism", *columns)
     for doc in docs:
         counts = [f"{doc[name]:,}" for name in COUNTS]

@@ -71,10 +71,10 @@ class Campaign:
             raise NearsideError(f"{self.program[0]}: {why}")
         return range(max(1, counts["first_moment"]), counts["moments"] + 1)
 
-    def cut(self, moment: int, leak: int, **options: Any) -> tuple[bool, str, dict[str, int]]:
+    def cut(self, moment: int, evict: int, **options: Any) -> tuple[bool, str, dict[str, int]]:
         """Lets the power fail; whether it came to that, what the check says is wrong, lines lost and left."""
         self._empty()
-        done = self._run(self.program, kill=moment, crash=leak, **options)
+        done = self._run(self.program, kill=moment, crash=evict, **options)
         # Only the shim tells of a loss of power. A script may end as it will, a program kill itself.
         lines = pmdk.read_report(self.report)
         if lines is None and done.returncode == 0:
@@ -85,9 +85,9 @@ class Campaign:
         wrong = "" if checked.returncode == 0 else _last(checked.stderr) or _end(checked)
         return True, wrong, lines
 
-    def timeline(self, moment: int, leak: int, **options: Any) -> list[str]:
+    def timeline(self, moment: int, evict: int, **options: Any) -> list[str]:
         """What the program and the device did last before that loss of power."""
-        _, _, lines = self.cut(moment, leak, trace=self.trace, **options)
+        _, _, lines = self.cut(moment, evict, trace=self.trace, **options)
         events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
         told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         told += events[-TIMELINE:]
@@ -121,10 +121,10 @@ def cuts_of(text: str, moments: range, seed: int, torn: bool = False) -> Iterato
     kind, _, rest = text.partition(":")
     if kind == "at":
         for cut in rest.split(","):
-            moment, _, leak = cut.partition("/")
-            if not moment.isdecimal() or not (leak or "0").isdecimal() or not 1 <= int(moment) < 1 << 63:
+            moment, _, evict = cut.partition("/")
+            if not moment.isdecimal() or not (evict or "0").isdecimal() or not 1 <= int(moment) < 1 << 63:
                 raise NearsideError(f"cuts = {text}: allowed for programs is at:MOMENT/SEED,...")
-            yield int(moment), int(leak or 0) % (1 << 64)
+            yield int(moment), int(evict or 0) % (1 << 64)
         return
     draw = random.Random(seed)
     if text == "all":
@@ -178,8 +178,8 @@ def run(
             chosen = list(cuts_of(cuts, moments, seed, torn))
             options = {"without": without, "torn": torn}
             late = None
-            for moment, leak in chosen:
-                came, wrong, _ = campaign.cut(moment, leak, **options)
+            for moment, evict in chosen:
+                came, wrong, _ = campaign.cut(moment, evict, **options)
                 late = late or (None if came else moment)
                 counts["cuts"] += 1
                 counts["ended"] += not came
@@ -187,9 +187,9 @@ def run(
                 if wrong and violation is None:
                     # Simpler, if that is one, too: nothing leaves the cache by itself.
                     _, simpler, _ = campaign.cut(moment, 0, **options)
-                    leak, wrong = (0, simpler) if simpler else (leak, wrong)
-                    violation = {"cut": f"{moment}/{leak}", "what": wrong}
-                    violation["timeline"] = campaign.timeline(moment, leak, **options)
+                    evict, wrong = (0, simpler) if simpler else (evict, wrong)
+                    violation = {"cut": f"{moment}/{evict}", "what": wrong}
+                    violation["timeline"] = campaign.timeline(moment, evict, **options)
                 if progress is not None:
                     progress(counts["cuts"], len(chosen))
     if late is not None and violation is None and cuts.startswith("at:"):

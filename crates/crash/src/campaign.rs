@@ -310,7 +310,7 @@ fn dirty(
         let (own, all) = (found.clone(), times.to_vec());
         let probe: Probe = Box::new(move |machine| {
             let mut found = lock(&own);
-            found.1.push(machine.leak(|_| false) as u64);
+            found.1.push(machine.evict(|_| false) as u64);
             found.0 += 1;
             Some(all.get(found.0).copied().unwrap_or(Time::MAX))
         });
@@ -388,7 +388,7 @@ fn plan(
             for (at, lines) in times.iter().zip(counts) {
                 let lines = (lines as usize).min(MOST_LINES);
                 cuts.extend((1..1u64 << lines).map(|mask| Cut {
-                    leak: Some(Pick::Mask(mask)),
+                    evict: Some(Pick::Mask(mask)),
                     later: vec![Later::All],
                     ..Cut::at(*at)
                 }));
@@ -496,7 +496,7 @@ pub fn run(
     for (cut, outcome) in ended {
         report.more += u64::from(outcome.more);
         report.recoveries_cut += outcome.recoveries_cut;
-        report.leaked += outcome.leaked;
+        report.evicted += outcome.evicted;
         if let Some(broken) = outcome.broken {
             report.broken += 1;
             report.invariant.get_or_insert(broken);

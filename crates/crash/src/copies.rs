@@ -12,7 +12,7 @@ use sim::Time;
 
 use crate::campaign::{forward, lock, Campaign, Progress, LOOK};
 use crate::cut::Cut;
-use crate::end::{end, leak, Outcome};
+use crate::end::{end, evict, Outcome};
 use crate::stage::Stage;
 
 /// What the thread that makes copies tells the one that has asked for them, and hears of it.
@@ -90,13 +90,13 @@ impl Run {
                 Ok(Side::Original(fork)) => self.pending.push_back((cut, fork)),
                 Ok(Side::Copy(reply)) => {
                     let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
-                    let leaked = match cut.early {
-                        Some((_, pick)) => leak(machine, |n| pick.has(n)),
+                    let evicted = match cut.early {
+                        Some((_, pick)) => evict(machine, |n| pick.has(n)),
                         None => 0,
                     };
                     // Those of others are none of this one's business.
                     self.pending.drain(..).for_each(|(_, fork)| drop(fork));
-                    self.copy = Some((reply, cut, leaked));
+                    self.copy = Some((reply, cut, evicted));
                     return later;
                 }
                 Err(error) => {
@@ -170,14 +170,14 @@ fn make(
         })
     }));
     let copy = lock(&run).copy.take();
-    if let Some((reply, cut, leaked)) = copy {
+    if let Some((reply, cut, evicted)) = copy {
         let failed = match ran {
             Ok(Ok(())) | Ok(Err(Error::Host(host::Error::PowerCut(_)))) => None,
             Ok(Err(error)) => Some(format!("a transaction failed before the cut: {error}")),
             Err(_) => Some("the program panicked before the cut".into()),
         };
         let outcome = catch_unwind(AssertUnwindSafe(|| match failed {
-            None => end(stage, &cut, &lock(&progress).clone(), leaked),
+            None => end(stage, &cut, &lock(&progress).clone(), evicted),
             violation => Outcome {
                 violation,
                 ..Outcome::default()

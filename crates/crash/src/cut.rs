@@ -44,7 +44,7 @@ pub struct Cut {
     /// So long before these lines leave the cache, and the program goes on without knowing it.
     pub early: Option<(Time, Pick)>,
     /// These lines leave the cache at the end.
-    pub leak: Option<Pick>,
+    pub evict: Option<Pick>,
     /// When each device's power fails; that of those behind the last as the last one's.
     pub later: Vec<Later>,
     /// Of each line the last of the stores that no load was behind are lost, as many as drawn. For who does not rely on the order of posted writes.
@@ -64,7 +64,7 @@ impl Cut {
         Cut {
             at,
             early: None,
-            leak: None,
+            evict: None,
             later: vec![Later::By(Time::ZERO)],
             lost: None,
             again: Vec::new(),
@@ -86,7 +86,7 @@ impl Cut {
             let before = Time(1 + random.below(NEAR.0.min(at.0.saturating_sub(1)).max(1)));
             (before, pick(random))
         });
-        let leak = some(random, 3).then(|| pick(random));
+        let evict = some(random, 3).then(|| pick(random));
         let mut later = vec![match random.below(3) {
             0 => Later::By(Time::ZERO),
             1 => Later::All,
@@ -113,7 +113,7 @@ impl Cut {
         Cut {
             at,
             early,
-            leak,
+            evict,
             later,
             lost,
             again: again.collect(),
@@ -140,7 +140,7 @@ impl Cut {
                 ..own()
             },
             Cut {
-                leak: None,
+                evict: None,
                 ..own()
             },
             Cut {
@@ -181,8 +181,8 @@ impl fmt::Display for Cut {
         if let Some((before, pick)) = self.early {
             write!(f, ":early={}/{pick}", before.0)?;
         }
-        if let Some(pick) = self.leak {
-            write!(f, ":leak={pick}")?;
+        if let Some(pick) = self.evict {
+            write!(f, ":evict={pick}")?;
         }
         if self.later != [Later::By(Time::ZERO)] {
             for (n, later) in self.later.iter().enumerate() {
@@ -228,7 +228,7 @@ impl FromStr for Cut {
     fn from_str(text: &str) -> Result<Cut, String> {
         let wrong = || {
             format!(
-                "a cut {text:?}: allowed is PS[:early=PS/LINES][:leak=LINES][:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
+                "a cut {text:?}: allowed is PS[:early=PS/LINES][:evict=LINES][:later=PS|all|keeps/...][:lost=SEED][:again=PS/PS...][:engine], \
                  times in ps, LINES m and a mask or s and a seed"
             )
         };
@@ -242,9 +242,9 @@ impl FromStr for Cut {
                     cut.early = time(before).zip(pick(lines));
                     cut.early.is_some()
                 }
-                "leak" => {
-                    cut.leak = pick(value);
-                    cut.leak.is_some()
+                "evict" => {
+                    cut.evict = pick(value);
+                    cut.evict.is_some()
                 }
                 "later" => {
                     let later = value.split('/').map(|text| match text {
@@ -340,7 +340,7 @@ mod tests {
             "1:",
             "1:later",
             "1:early=5",
-            "1:leak=q1",
+            "1:evict=q1",
             "1:later=5/some",
             "1:again=",
             "1:engine=1",

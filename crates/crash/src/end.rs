@@ -19,7 +19,7 @@ pub(crate) struct Outcome {
     pub timeline: Vec<String>,
     pub more: bool,
     pub recoveries_cut: u64,
-    pub leaked: u64,
+    pub evicted: u64,
     /// The invariant that the log breaks.
     pub broken: Option<Broken>,
 }
@@ -28,7 +28,7 @@ impl Outcome {
     pub fn to_bytes(&self) -> Vec<u8> {
         let value = json!({
             "violation": self.violation, "timeline": self.timeline, "more": self.more,
-            "recoveries_cut": self.recoveries_cut, "leaked": self.leaked,
+            "recoveries_cut": self.recoveries_cut, "evicted": self.evicted,
             "broken": self.broken.as_ref().map(Broken::json),
         });
         value.to_string().into_bytes()
@@ -41,7 +41,7 @@ impl Outcome {
             timeline: strings(&value["timeline"])?,
             more: value["more"].as_bool()?,
             recoveries_cut: value["recoveries_cut"].as_u64()?,
-            leaked: value["leaked"].as_u64()?,
+            evicted: value["evicted"].as_u64()?,
             broken: match &value["broken"] {
                 Value::Null => None,
                 broken => Some(Broken {
@@ -59,9 +59,9 @@ fn strings(value: &Value) -> Option<Vec<String>> {
 }
 
 /// Ends a copy whose program has come to the cut.
-pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, leaked: u64) -> Outcome {
+pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> Outcome {
     let mut outcome = Outcome {
-        leaked,
+        evicted,
         ..Outcome::default()
     };
     let mut timeline = Timeline::default();
@@ -92,8 +92,8 @@ fn check(
     timeline: &mut Timeline,
 ) -> Result<(), String> {
     let crash = stage.shared.with(|machine| {
-        if let Some(pick) = cut.leak {
-            outcome.leaked += leak(machine, |n| pick.has(n));
+        if let Some(pick) = cut.evict {
+            outcome.evicted += evict(machine, |n| pick.has(n));
         }
         crash_of(machine, cut).map(|crash| {
             let from = progress.begin();
@@ -223,9 +223,9 @@ fn difference(done: u64, candidates: &[Contents], found: &Contents) -> String {
 }
 
 /// Lines of the cache that are dirty leave it, if they are chosen by their numbers; how many have.
-pub(crate) fn leak(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool) -> u64 {
+pub(crate) fn evict(machine: &mut host::Machine, chosen: impl Fn(usize) -> bool) -> u64 {
     let (mut number, mut count) = (0, 0);
-    machine.leak(|_| {
+    machine.evict(|_| {
         let leaves = chosen(number);
         number += 1;
         count += u64::from(leaves);

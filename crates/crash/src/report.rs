@@ -46,7 +46,7 @@ pub struct Report {
     /// Recoveries that a further cut has ended.
     pub recoveries_cut: u64,
     /// Lines that left the cache by themselves.
-    pub leaked: u64,
+    pub evicted: u64,
     /// Simulated time of the run, in ns.
     pub simulated_ns: u64,
     /// Why the run itself does not come to its end, as may be where something was left out on purpose: then there are no cuts.
@@ -76,7 +76,7 @@ impl Report {
             .map(|v| json!({"cut": v.cut.to_string(), "what": v.text, "timeline": v.timeline}));
         json!({
             "cuts": self.cuts, "violated": self.violated, "transactions": self.transactions, "spanning": self.spanning,
-            "more": self.more, "recoveries_cut": self.recoveries_cut, "leaked": self.leaked, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
+            "more": self.more, "recoveries_cut": self.recoveries_cut, "evicted": self.evicted, "simulated_ns": self.simulated_ns, "stopped": self.stopped,
             "events": self.events, "broken": self.broken, "invariant": self.invariant.as_ref().map(Broken::json),
             "violation": violation,
         })

@@ -68,10 +68,10 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
         assert_eq!(report.cuts, 40);
         all.more += report.more;
         all.recoveries_cut += report.recoveries_cut;
-        all.leaked += report.leaked;
+        all.evicted += report.evicted;
     }
     assert!(
-        all.more > 20 && all.recoveries_cut > 50 && all.leaked > 500,
+        all.more > 20 && all.recoveries_cut > 50 && all.evicted > 500,
         "{all:?}"
     );
 }
@@ -223,7 +223,7 @@ mod long {
             };
             let report = rig(by).holds(&campaign);
             println!("{by} {}: {} cuts", mechanism.name(), report.cuts);
-            assert!(report.cuts > 300 && report.leaked > 20, "{report:?}");
+            assert!(report.cuts > 300 && report.evicted > 20, "{report:?}");
         }
     }
 }

@@ -328,10 +328,10 @@ static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
 static void leave_what_is_durable(pid_t program) {
     kill(program, SIGSTOP);
     while (!stopped(program)) usleep(100);
-    bool leaks = seed != 0;
-    uint64_t one_in = leaks ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0, in_part = 0;
+    bool evicts = seed != 0;
+    uint64_t one_in = evicts ? (uint64_t)2 << draw() % 4 : 0, lost = 0, left = 0, in_part = 0;
     /* What was asked for may have got there. */
-    for (size_t n = 0; leaks && n < pending.count; n++) {
+    for (size_t n = 0; evicts && n < pending.count; n++) {
         uint8_t *place = draw() % 2 == 0 ? place_of(&pending.list[n]) : NULL;
         if (place != NULL && !leave_cache(place, pending.list[n].data, pending.list[n].bytes)) in_part++;
     }
@@ -344,7 +344,7 @@ static void leave_what_is_durable(pid_t program) {
                 size_t part = end - line < NEARPM_LINE ? end - line : NEARPM_LINE;
                 uint8_t *memory = m->file->memory + line, *durable = m->file->durable + line;
                 if (memcmp(memory, durable, part) == 0) continue;
-                bool leaves = leaks && draw() % one_in == 0;
+                bool leaves = evicts && draw() % one_in == 0;
                 bool all = leaves && leave_cache(durable, memory, part);
                 memcpy(memory, durable, part);
                 left += all;

@@ -111,7 +111,7 @@ pub mod domain {
     pub const OPEN: Field = Field::new(1, 1, 0x0);
     /// A line of the queue could not be written.
     pub const LINE_ERROR: Field = Field::new(2, 1, 0x0);
-    /// What was kept could not be read a second time: closed until a reset, which tries again.
+    /// What was kept could not be read: closed until a reset, which tries again.
     pub const UNREAD: Field = Field::new(3, 1, 0x0);
 }
 /// Lines in a channel's queue.

@@ -891,37 +891,59 @@ fn a_committed_log_takes_nothing_but_its_end() {
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }
 
-/// A file of the media that has lost its end: what was kept can't be read, so nothing is restored.
+/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the reset that finds it whole again.
 #[test]
-fn what_cannot_be_read_is_not_restored() {
+fn what_cannot_be_read_is_neither_restored_nor_lost() {
     if !is_there() {
         return;
     }
-    use crate::common::{design, engine, root};
+    use std::os::unix::fs::FileExt;
+
+    use crate::common::{design, engine, rest, root};
     use driver::Host;
-    use sim::{Bar, Media};
+    use sim::{Bar, Media, Time};
     use spec::regs::nearpm::{domain, DOMAIN};
 
     let (design, path) = (design("nearpm"), crate::window::scratch("nearpm-unread"));
     let bytes = design.media.bytes.0;
-    let kit_on = || {
-        let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
-        let options = ::device::RtlOptions::default();
-        let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
-        let media = Media::file(&path, bytes).unwrap();
-        Kit::before(factory.device(media).unwrap(), &design)
-    };
-    let mut kit = kit_on();
-    kit.fine(&Pool::new(1, 7, 1 << 20).map());
+    let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
+    let options = ::device::RtlOptions::default();
+    let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
+    let media = Media::file(&path, bytes).unwrap();
+    let mut kit = Kit::before(factory.device(media).unwrap(), &design);
+    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
+    let mask = |field: spec::regs::Field| field.mask() as u32;
+    let pool = Pool::new(1, 7, 1 << 20);
+    kit.fine(&pool.map());
+    kit.fine(&pool.open(0, 1));
     let number = kit.host.device();
     kit.host.system_mut().power_off(number);
-    crate::common::rest(&mut kit.host, sim::Time::us(20));
+    rest(&mut kit.host, Time::us(20));
+
     // The header and the first 16 KiB are there.
-    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
-    file.set_len(bytes - (128 << 10) + (16 << 10)).unwrap();
+    let file = std::fs::File::options()
+        .read(true)
+        .write(true)
+        .open(&path)
+        .unwrap();
+    let cut = bytes - (128 << 10) + (16 << 10);
+    let mut end = vec![0; (bytes - cut) as usize];
+    file.read_exact_at(&mut end, cut).unwrap();
+    file.set_len(cut).unwrap();
     kit.host.system_mut().power_on(number);
-    crate::common::rest(&mut kit.host, sim::Time::us(50));
-    let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;
-    let is = kit.host.read32(Bar::Control, at).unwrap();
-    assert_eq!(is & domain::RESTORED.mask() as u32, 0, "{is:#x}");
+    rest(&mut kit.host, Time::us(50));
+    assert_eq!(
+        kit.host.read32(Bar::Control, at).unwrap(),
+        mask(domain::UNREAD)
+    );
+
+    file.write_all_at(&end, cut).unwrap();
+    kit.host.system_mut().function_reset(number);
+    rest(&mut kit.host, Time::us(50));
+    assert_eq!(
+        kit.host.read32(Bar::Control, at).unwrap(),
+        mask(domain::RESTORED) | mask(domain::OPEN)
+    );
+    // The log is still open, and empty.
+    assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }

@@ -95,6 +95,8 @@ pub(crate) struct Hook {
     media: u64,
     /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
     closed: Option<u64>,
+    /// They stay so until a reset: what was kept could not be read.
+    unread: bool,
     /// The most lines of a queue, and the stores that had to wait.
     most: usize,
     stores: u32,
@@ -113,6 +115,7 @@ impl Hook {
             reserved: config.storage.bytes - reserved,
             media: config.storage.bytes,
             closed: Some(opens),
+            unread: false,
             most: 0,
             stores: 0,
             omits: config.omits,
@@ -139,9 +142,13 @@ impl Hook {
         self.closed.is_some()
     }
 
+    pub(super) fn is_unread(&self) -> bool {
+        self.unread
+    }
+
     /// It opens when all that was restored has ended. True: now.
     pub(super) fn opens(&mut self, now: u64) -> bool {
-        let rests = self.is_at_rest() && self.closed.is_some_and(|at| at <= now);
+        let rests = self.is_at_rest() && !self.unread && self.closed.is_some_and(|at| at <= now);
         if rests {
             self.closed = None;
         }
@@ -154,7 +161,7 @@ impl Hook {
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_at_rest() && self.closed.is_none() && self.answers.is_empty()
+        self.is_at_rest() && (self.closed.is_none() || self.unread) && self.answers.is_empty()
     }
 
     /// A channel has lines that have not left.
@@ -399,7 +406,7 @@ impl Hook {
             let line = channel.lines.iter().find(|line| !line.begun)?;
             (line.commands == 0 && line.from > now).then_some(line.from)
         });
-        let opens = self.closed.filter(|at| *at > now);
+        let opens = self.closed.filter(|at| *at > now && !self.unread);
         answers.chain(lines).chain(opens).min()
     }
 
@@ -443,5 +450,10 @@ impl Hook {
     /// What was restored begins at an edge.
     pub(super) fn close_until(&mut self, cycle: u64) {
         self.closed = Some(cycle);
+    }
+
+    /// What was kept could not be read.
+    pub(super) fn stay_closed(&mut self) {
+        self.unread = true;
     }
 }

@@ -308,7 +308,9 @@ impl NearPm {
             STORES => stores,
             DOMAIN => {
                 let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
-                set(self.restored, domain::RESTORED) | set(!hook.is_closed(), domain::OPEN)
+                set(self.restored, domain::RESTORED)
+                    | set(!hook.is_closed(), domain::OPEN)
+                    | set(hook.is_unread(), domain::UNREAD)
             }
             _ if lines.contains(&at) && at % LINES_STRIDE == 0 => {
                 hook.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
@@ -323,9 +325,11 @@ impl NearPm {
         self.with_unit(unit, cx, |unit, ports| unit.answered(burst, fine, ports));
     }
 
-    /// The power fails, or the function is reset.
+    /// The power fails, or the function is reset. What could not be read stays as it is.
     pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) {
-        save::save(&self.contexts, &self.peers, hook, memory);
+        if !hook.is_unread() {
+            save::save(&self.contexts, &self.peers, hook, memory);
+        }
     }
 
     /// The device comes up, and takes nothing before an edge.
@@ -338,9 +342,14 @@ impl NearPm {
     ) -> Box<Hook> {
         let mut hook = Hook::new(config, reserved, from);
         let lines = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
-        self.restored = lines > 1;
-        self.under_way = hook.table.entries().count() as u32;
-        hook.close_until(from + OPEN + RESTORE * lines);
+        match lines {
+            None => hook.stay_closed(),
+            Some(lines) => {
+                self.restored = lines > 1;
+                self.under_way = hook.table.entries().count() as u32;
+                hook.close_until(from + OPEN + RESTORE * lines);
+            }
+        }
         Box::new(hook)
     }
 }

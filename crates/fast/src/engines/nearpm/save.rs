@@ -86,20 +86,20 @@ pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut
     }
 }
 
-/// Brings it back, if there is any, and marks it as used. The lines that were read.
+/// Brings it back, if there is any, and marks it as used. The lines that were read; nothing where the memory could not be.
 pub(super) fn restore(
     contexts: &mut Contexts,
     peers: &mut Peers,
     hook: &mut Hook,
     memory: &mut Memories,
-) -> u64 {
+) -> Option<u64> {
     let channels = hook.channels().min(CHANNELS);
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
     let mut range = vec![0; lines * BYTES];
     for (n, line) in (0..).zip(range.chunks_mut(BYTES)) {
         if !memory.read(hook.reserved + n * LINE, line) {
-            return 1;
+            return None;
         }
     }
     let word = |at: usize| get(&range, at) as u32;
@@ -107,7 +107,7 @@ pub(super) fn restore(
         && word(8) as usize == lines - 1
         && word(12) == crc32c::crc32c(&range[BYTES..]);
     if !whole {
-        return 1;
+        return Some(1);
     }
     for (n, pool) in contexts.pools.iter_mut().enumerate() {
         let at = (FIRST_POOL + n) * BYTES;
@@ -153,5 +153,5 @@ pub(super) fn restore(
     }
     peers.restore(&range[first_peer * BYTES..]);
     memory.write(hook.reserved, &[0; BYTES]);
-    lines as u64
+    Some(lines as u64)
 }
