@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{sleep, spawn, JoinHandle};
@@ -67,7 +68,14 @@ pub struct Server {
     ended: Arc<AtomicBool>,
     accepts: Option<JoinHandle<()>>,
     address: Option<SocketAddr>,
-    socket: Option<PathBuf>,
+    /// Its file, and which one that is.
+    socket: Option<(PathBuf, Option<(u64, u64)>)>,
+}
+
+/// Which file a path names: device and inode.
+fn which(path: &Path) -> Option<(u64, u64)> {
+    let meta = std::fs::symlink_metadata(path).ok()?;
+    Some((meta.dev(), meta.ino()))
 }
 
 impl Server {
@@ -83,7 +91,8 @@ impl Server {
             Place::Socket(path) => {
                 let listener = UnixListener::bind(path)?;
                 listener.set_nonblocking(true)?;
-                (Listener::Unix(listener), None, Some(path.clone()))
+                let socket = (path.clone(), which(path));
+                (Listener::Unix(listener), None, Some(socket))
             }
         };
         let (store, ended) = (
@@ -119,9 +128,11 @@ impl Drop for Server {
             // A thread that has panicked has told so.
             let _ = accepts.join();
         }
-        if let Some(socket) = &self.socket {
-            // Somebody else may have removed it.
-            let _ = std::fs::remove_file(socket);
+        if let Some((path, file)) = &self.socket {
+            // Somebody else may have removed it, and put another one there.
+            if file.is_some() && which(path) == *file {
+                let _ = std::fs::remove_file(path);
+            }
         }
     }
 }

@@ -16,6 +16,16 @@ fn server(
     offload: bool,
     cut_after: Option<u64>,
 ) -> Server {
+    server_at(protocol, mechanism, offload, cut_after, &Place::Port(0))
+}
+
+fn server_at(
+    protocol: Protocol,
+    mechanism: Mechanism,
+    offload: bool,
+    cut_after: Option<u64>,
+    place: &Place,
+) -> Server {
     let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let config = Config {
@@ -26,7 +36,7 @@ fn server(
         cut_at: None::<Time>,
     };
     let store = Store::create(&design, device::Engine::Fast, config).unwrap();
-    Server::start(store, protocol, &Place::Port(0)).unwrap()
+    Server::start(store, protocol, place).unwrap()
 }
 
 fn connect(server: &Server) -> TcpStream {
@@ -54,6 +64,24 @@ fn rest(mut stream: TcpStream) -> String {
     // A server that closes with unread bytes resets the connection: what came before counts.
     let _ = stream.read_to_end(&mut got);
     String::from_utf8_lossy(&got).into_owned()
+}
+
+#[test]
+fn a_server_removes_its_own_socket_and_no_other() {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("front.sock");
+    let _ = std::fs::remove_file(&path);
+    let start = || {
+        let place = Place::Socket(path.clone());
+        server_at(Protocol::Redis, Mechanism::Undo, true, None, &place)
+    };
+    let first = start();
+    std::fs::remove_file(&path).unwrap();
+    let second = start();
+    drop(first);
+    assert!(path.exists());
+    std::os::unix::net::UnixStream::connect(&path).unwrap();
+    drop(second);
+    assert!(!path.exists());
 }
 
 #[test]

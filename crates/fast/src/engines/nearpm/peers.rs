@@ -168,7 +168,7 @@ impl Peers {
         }
         for log in 0..=(LOGS - 1) as u8 {
             if self.completed(log) > 0 {
-                self.tells.push_back((peer, log));
+                self.tell_later(peer, log);
             }
         }
     }
@@ -179,7 +179,14 @@ impl Peers {
         let seen = &mut self.rows[usize::from(log)].seen[usize::from(own)];
         *seen = sequence.max(*seen);
         let peers = (0..DEVICES).filter(|n| *n != own && participants >> n & 1 == 1);
-        self.tells.extend(peers.map(|peer| (peer, log)));
+        peers.for_each(|peer| self.tell_later(peer, log));
+    }
+
+    /// Once, as it is told what is true by then: however often a host introduces a peer.
+    fn tell_later(&mut self, peer: u8, log: u8) {
+        if !self.tells.contains(&(peer, log)) {
+            self.tells.push_back((peer, log));
+        }
     }
 
     /// All participants have told that theirs is; this device is one of them.
@@ -296,6 +303,10 @@ mod tests {
         assert_eq!(again.device, Some(2));
         again.write(register::PEER + 8, 0x1000, ALL);
         again.write(register::PEER + 12, 1, ALL);
+        assert_eq!(again.tells, [(1, 9)]);
+        for n in 2..100 {
+            again.write(register::PEER + 12, n, ALL);
+        }
         assert_eq!(again.tells, [(1, 9)]);
         // The same number changes nothing, another one does.
         again.write(register::DEVICE, register::DEVICE_IS_SET | 2, ALL);
