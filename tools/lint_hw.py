@@ -6,7 +6,8 @@ front end of our synthesis, which refuses some things that Verilator lets pass (
 waiver, in a .vlt file or in a source, must have a comment with its reason on the line above.
 
 A list whose module takes designs of several sizes is linted at its limits, too: a loop that runs no times or a
-comparison that a size makes constant are found only there.
+comparison that a size makes constant are found only there. So is the whole device as a waveform needs it: Verilator
+then inlines other modules, and a name in one may hide a name of the module around it.
 
 usage: lint_hw.py [LIST.f ...]     all lists when none is named
 """
@@ -28,7 +29,7 @@ LIMITS = {
     "nearpm_hook": ["-DNS_ORDER"],
     "nvme_ctrl": ["-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1", "-GNumChannels=16 -GNumIoQueues=64"],
     "nvm_delay": ["-GReadSlots=32 -GWriteSlots=512", "-GReadSlots=128 -GWriteSlots=32 -GBufferBeats=1024"],
-    "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1", LOCAL],
+    "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1", LOCAL, "--trace-fst"],
 }
 WAIVER = re.compile(r"\s*\w+_off\b")
 # In a process of its own: slang reports to the C++ stderr.

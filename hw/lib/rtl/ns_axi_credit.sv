@@ -35,12 +35,12 @@ module ns_axi_credit
   logic ar_open, aw_open, len_ready, len_valid;
   logic ar_fire, r_fire, aw_fire, b_fire;
 
-  function automatic logic open(total_t count, logic [7:0] len, logic [CountBits-1:0] limit);
+  function automatic logic under_limit(total_t count, logic [7:0] len, logic [CountBits-1:0] limit);
     return limit == '0 || count == '0 || count + total_t'(len) < total_t'(limit);
   endfunction
 
-  assign ar_open = open(read_q, s_axi.ar.len, read_i);
-  assign aw_open = open(written_q, s_axi.aw.len, write_i) && len_ready;
+  assign ar_open = under_limit(read_q, s_axi.ar.len, read_i);
+  assign aw_open = under_limit(written_q, s_axi.aw.len, write_i) && len_ready;
   assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
   assign aw_fire = m_axi.aw_valid && m_axi.aw_ready;
   assign r_fire = m_axi.r_valid && m_axi.r_ready;
