@@ -183,6 +183,22 @@ def test_names_are_unique():
         registry.claim("pm.coherence", "%", at_most(1), "again")(lambda context: 0)
 
 
+def test_a_claim_without_a_quick_variant_is_measured_whole():
+    """And its bound is that of a whole run."""
+    seen = []
+
+    def measured(context):
+        return context.once("same", lambda: seen.append(context.quick) or len(seen))
+
+    whole, quick = (
+        registry.Claim(name, "x", at_least(1), "", measured, quick=name == "quick", quick_bound=at_least(0))
+        for name in ("whole", "quick")
+    )
+    doc = run.run_claims([whole, quick, whole], quick=True, seed=1)
+    assert seen == [False, True]
+    assert [e["bound"] for e in doc["claims"]] == [">= 1", ">= 0", ">= 1"]
+
+
 def test_the_report_shows_what_does_not_hold():
     claims = [claim("nvme.good", Measured(1, "fine"), at_most(2)), claim("nvme.bad", NearsideError("no"), at_most(2))]
     told = []

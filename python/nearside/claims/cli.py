@@ -61,7 +61,11 @@ def choose(claims: list[Claim], quick: bool, simulated: bool) -> tuple[list[Clai
 def run(
     names: Annotated[list[str] | None, typer.Argument(help="Names, prefixes or patterns; none runs all.")] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Smaller runs: under 30 seconds each where that can be.")
+        bool,
+        typer.Option(
+            "--quick",
+            help="Smaller runs, under 30 seconds each; claims that have none are left out, or run whole if named.",
+        ),
     ] = False,
     simulated: Annotated[
         bool, typer.Option("--simulated", help="Leave out what depends on the speed of this machine.")
