@@ -21,7 +21,8 @@ def module(rdl: Path, top: str, header: str) -> str:
         root = compiler.elaborate(top_def_name=top).top
     except RDLCompileError as error:
         sys.exit(f"{rdl}: {error}")
-    lines = [f"//! {root.get_property('name')}. {header}", "", "use super::Field;", "", *_content(root)]
+    size = ["/// Bytes up to the end of the last register.", f"pub const SIZE: u64 = {root.size:#x};"]
+    lines = [f"//! {root.get_property('name')}. {header}", "", "use super::Field;", "", *size, *_content(root)]
     return "\n".join(lines) + "\n"
 
 

@@ -232,7 +232,7 @@ impl Transactions {
         let mut ready = Ready {
             thread,
             tree,
-            random: Random::new(self.seed + number),
+            random: Random::new(self.seed.wrapping_add(number)),
             next: 0,
         };
         self.insert(&mut ready, self.before(), tell)?;

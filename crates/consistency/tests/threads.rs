@@ -52,6 +52,20 @@ fn sixteen_threads_lose_no_command() {
     }
 }
 
+/// Threads draw from seeds that follow each other, whichever one is the first.
+#[test]
+fn any_seed_will_do() {
+    let (design, root) = small("nearpm");
+    let transactions = Transactions {
+        inserts: 2,
+        threads: 2,
+        seed: u64::MAX,
+        ..Transactions::named("undo", true, "read_back").unwrap()
+    };
+    let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+    assert!(ran.unwrap().per_us > 0.0);
+}
+
 /// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
 /// whoever has seen that first.
 #[test]

@@ -336,6 +336,8 @@ impl Pool {
     /// All that has to be there before the header says that the pool has grown, and the heap that it will have. Until then nobody reads what is
     /// changed here, so a loss of power leaves the old pool.
     fn make_room(&self, m: &mut Memory, old: &Header, new: &Header) -> Result<Heap> {
+        // The engines give up the pool to take a larger one. What has been committed on one device only by then would never be whole.
+        self.settle(m)?;
         // What stands there is not touched before it is known that it is nobody else's on the engines.
         self.claim(m, new)?;
         let added = heap::metadata(old.heap_bytes(), new.heap_bytes());

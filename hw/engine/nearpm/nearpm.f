@@ -19,7 +19,7 @@ hw/engine/nearpm/rtl/nearpm_take.sv
 hw/engine/nearpm/rtl/nearpm_dispatch.sv
 hw/engine/nearpm/rtl/nearpm_save.sv
 hw/engine/nearpm/rtl/nearpm_peers.sv
-hw/engine/nearpm/rtl/nearpm_read_gate.sv
+hw/engine/nearpm/rtl/nearpm_register_gate.sv
 hw/engine/nearpm/rtl/nearpm_words.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs_pkg.sv
 hw/engine/nearpm/rtl/gen/nearpm_regs.sv

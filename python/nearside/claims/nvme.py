@@ -77,7 +77,7 @@ def data_integrity(context: Context) -> Measured:
     for list_offset in (0, 4080):
         report = device.workload(
             read_percent=50, min_bytes=512, max_bytes=128 << 10, queues=16, depth=8, commands=context.commands(2400),
-            span=8 << 20, scattered=True, list_offset=list_offset, verify=True, seed=context.seed + list_offset,
+            span=8 << 20, scattered=True, list_offset=list_offset, verify=True, seed=context.seed ^ list_offset,
         )  # fmt: skip
         compared += report["verified_bytes"]
         commands += report["commands"]

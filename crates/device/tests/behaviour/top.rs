@@ -62,6 +62,50 @@ mod sampled {
         assert_eq!(block(&mut b, 6), [0; 8]);
         assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
     }
+
+    /// A block decodes all of its window: what is written behind its registers changes none of them.
+    #[test]
+    fn behind_registers_there_is_nothing() {
+        use driver::control::block;
+        use spec::regs;
+        for name in ["nearpm", "fuzz", "fuzz-sort"] {
+            let mut b = Bench::new(&design(name));
+            b.run(Time::us(4));
+            let count = b.read32(Bar::Control, 8);
+            for n in 0..u64::from(count) {
+                let word = |b: &mut Bench, i: u64| b.read32(Bar::Control, 0x100 + n * 32 + i * 4);
+                let (kind, bar, offset) = (word(&mut b, 0), word(&mut b, 3), word(&mut b, 4));
+                let size = match kind {
+                    block::NVM_DELAY => regs::nvm_delay::SIZE,
+                    block::QOS => regs::qos::SIZE,
+                    block::COPY => regs::copy::SIZE,
+                    block::SCAN => regs::scan::SIZE,
+                    block::DICT_DECODE => regs::dict_decode::SIZE,
+                    block::SORTER => regs::sorter::SIZE,
+                    block::ROW_SHUFFLE => regs::row_shuffle::SIZE,
+                    block::PIPELINE => regs::pipeline::SIZE,
+                    block::NEARPM => regs::nearpm::SIZE,
+                    _ => continue,
+                };
+                assert_eq!(bar, 4);
+                let all = |b: &mut Bench, from: u64, to: u64| -> Vec<u32> {
+                    let places = (from..to).step_by(4);
+                    let words = places.map(|at| b.read32(Bar::Control, u64::from(offset) + at));
+                    words.collect()
+                };
+                let before = all(&mut b, 0, size);
+                for at in (size..4096).step_by(4) {
+                    let ones = u32::MAX.to_le_bytes();
+                    b.post(Bar::Control, u64::from(offset) + at, &ones);
+                }
+                b.run(Time::us(20));
+                let block = block::name(kind);
+                assert_eq!(all(&mut b, 0, size), before, "{name}: {block}");
+                let behind = all(&mut b, size, 4096);
+                assert!(behind.iter().all(|word| *word == 0), "{name}: {block}");
+            }
+        }
+    }
 }
 
 #[test]

@@ -85,6 +85,24 @@ fn a_byte_of_a_number_that_is_given_early_stays() {
     assert_eq!(kit.get(0, register::DEVICE) as u8, 2);
 }
 
+/// The same, in either order, with time between: a number stands there also while it does not count.
+#[test]
+fn a_number_comes_byte_by_byte() {
+    for order in [[0, 1], [1, 0]] {
+        let mut kit = Devices::bare(1, false);
+        let number = (register::DEVICE_IS_SET | 2).to_le_bytes();
+        for byte in order {
+            let at = kit.registers + register::DEVICE + byte;
+            let host = &mut kit.host;
+            let data = [number[byte as usize]];
+            host.with_device(0, |host| host.write(Bar::Control, at, &data).unwrap());
+            kit.rest(Time::us(1));
+        }
+        let is = kit.get(0, register::DEVICE) as u32;
+        assert_eq!(is, register::DEVICE_IS_SET | 2, "{order:?}");
+    }
+}
+
 /// Three peers tell at once, again and again, while commands are taken: nothing of it is lost.
 #[test]
 fn what_three_peers_tell_at_once_is_taken() {

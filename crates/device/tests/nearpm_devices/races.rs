@@ -253,6 +253,38 @@ fn registers_take_narrow_writes() {
     assert_eq!(kit.get(0, WORKING) as u32, 0);
 }
 
+/// Upper halves tell, as fast as the link brings them, beside commands: nothing of it is lost.
+#[test]
+fn upper_halves_in_quick_succession_are_taken() {
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    for round in 1..=8u32 {
+        let told: Vec<_> = (0..60u64)
+            .map(|n| (1 + n % 3, (n * 37 + 11) as u8))
+            .collect();
+        for (n, (peer, log)) in told.iter().enumerate() {
+            // What it tells has its low half from before.
+            let upper = u32::from(*log) << 24 | round;
+            let at = kit.registers + register::DONE + 8 * peer + 4;
+            let host = &mut kit.host;
+            host.with_device(0, |host| {
+                host.write(Bar::Control, at, &upper.to_le_bytes()).unwrap()
+            });
+            if n % 9 == 0 {
+                kit.submit(0, &pool.command(Operation::Sync, 0));
+            }
+        }
+        kit.rest(Time::us(20));
+        for (peer, log) in told {
+            kit.set_word(0, register::SELECT, log.into());
+            let seen = kit.get(0, register::SEEN + 8 * peer);
+            assert_eq!(seen, u64::from(round) << 32, "log {log:#x}, peer {peer}");
+        }
+    }
+}
+
 /// A store that waits for a command, which waits for an older store in another channel: when the power fails before that one is answered all of them are lost together. What is
 /// there can be written back.
 #[test]

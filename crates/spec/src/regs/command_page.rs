@@ -2,6 +2,8 @@
 
 use super::Field;
 
+/// Bytes up to the end of the last register.
+pub const SIZE: u64 = 0x1000;
 /// Line.
 pub const LINE: u64 = 0x0;
 /// From one to the next: Line.

@@ -2,6 +2,8 @@
 
 use super::Field;
 
+/// Bytes up to the end of the last register.
+pub const SIZE: u64 = 0x80;
 /// pm.
 pub const PM: u64 = 0x0;
 /// Inside of `PM`.

@@ -2,6 +2,8 @@
 
 use super::Field;
 
+/// Bytes up to the end of the last register.
+pub const SIZE: u64 = 0x98;
 /// Control.
 pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.

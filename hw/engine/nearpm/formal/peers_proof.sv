@@ -53,7 +53,6 @@ module peers_proof
   for (genvar d = 0; d < 2; d++) begin : gen_device
     localparam int unsigned Peer = 1 - d;
     logic [1:0] generation_q;
-    logic [1:0] since_q;  // the last message
     logic commits, ends, rests, ready, reads, writes;
     logic takes, deleted, deleting_q, asked_q, delivers, which;
     logic [LogBits-1:0] log;
@@ -62,6 +61,7 @@ module peers_proof
     delete_t delete;
     completion_t [1:0] words;
     logic [1:0] told;
+    logic waits;  // what was told before
     ns_axi_if host ();
 
     // A command is judged, and writes the contexts, while nobody else may; it takes six cycles.
@@ -140,7 +140,7 @@ module peers_proof
     // Messages to this device.
     assign room[d] = message_q[d] != '1;
     assign which = soon ? !message_q[d][0] : which_i[d];
-    assign delivers = (message_q[d][which] || What == 2) && since_q == '1 && (soon || deliver_i[d]);
+    assign delivers = (message_q[d][which] || What == 2) && !waits && (soon || deliver_i[d]);
     always_comb begin
       told = '0;
       told[Peer] = delivers;
@@ -150,9 +150,7 @@ module peers_proof
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         message_q[d] <= '0;
-        since_q <= '0;
       end else begin
-        since_q <= delivers ? '0 : (since_q == '1) ? since_q : since_q + 1'b1;
         if (delivers && (soon || !again_i[d])) message_q[d][which] <= 1'b0;
         if (sends[Peer] && What != 4) message_q[d][message_q[d][0]] <= 1'b1;
       end
@@ -170,6 +168,7 @@ module peers_proof
       .addresses_i        ({52'd1, 52'd1}),
       .introduced_i       ((introduce_i[d] && !soon) ? 2'b1 << Peer : '0),
       .told_i             (told),
+      .told_o             (waits),
       .words_i            (words),
       .view_o             (),
       .highest_o          (),

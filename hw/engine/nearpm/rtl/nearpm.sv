@@ -483,12 +483,13 @@ module nearpm
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
   ns_axil_if regs ();
-  logic settled;
+  logic settled, peers_told;
 
-  nearpm_read_gate u_read_gate (
+  nearpm_register_gate u_register_gate (
     .clk_i,
     .rst_ni,
     .shows_i(settled && told_q == '0),
+    .told_i (told_q != '0 || peers_told),
     .s_axil,
     .m_axil (regs)
   );
@@ -537,6 +538,7 @@ module nearpm
     .addresses_i        (addresses_q),
     .introduced_i       (introduced_q),
     .told_i             (told_q),
+    .told_o             (peers_told),
     .words_i            (words),
     .view_o             (view),
     .highest_o          (highest),

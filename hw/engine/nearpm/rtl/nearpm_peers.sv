@@ -23,9 +23,11 @@ module nearpm_peers
   input  logic [DeviceBits-1:0] own_i,
   input  logic [LogBits-1:0]   select_i,
   input  logic [Devices-1:0][51:0] addresses_i,
-  /// A peer's address has been written; it tells `words_i`. For one cycle, from registers, the second one at most every four cycles.
+  /// A peer's address has been written. For one cycle, from registers.
   input  logic [Devices-1:0]   introduced_i,
+  /// A peer tells `words_i`: for one cycle, from registers, while `told_o` says that nothing which was told before waits.
   input  logic [Devices-1:0]   told_i,
+  output logic                 told_o,
   input  completion_t [Devices-1:0] words_i,
   /// What is known of the selected log, and the highest transaction of all.
   output peers_row_t           view_o,
@@ -142,6 +144,7 @@ module nearpm_peers
     end
   end
 
+  assign told_o = told_q;
   assign ended_ready_o = !ended_q;
 
   // ---------------------------------------------------------------- rows

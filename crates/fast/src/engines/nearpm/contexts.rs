@@ -464,15 +464,17 @@ impl Log {
             sequence: bits.take(SEQUENCE_BITS),
             participants: bits.take(4) as u8,
         };
+        // A closed log is none, whatever else stands there: of the RTL it is only the last bit that closes one.
         let is_pending = bits.take(1) == 1;
+        let open = bits.take(1) == 1;
         Log {
             records: records as u32,
             last: last as u32,
             next: next as u32,
             generation,
             committed,
-            pending: is_pending.then_some(pending),
-            open: bits.take(1) == 1,
+            pending: (open && is_pending).then_some(pending),
+            open,
         }
     }
 }

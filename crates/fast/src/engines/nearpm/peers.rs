@@ -29,8 +29,9 @@ struct Row {
 }
 
 pub(super) struct Peers {
-    /// The own number.
-    device: Option<u8>,
+    /// The own number, which stands there also while it does not count.
+    own: u8,
+    numbered: bool,
     /// Bus addresses of the peers' registers, as they were written; 0: none.
     written: [u64; ROW],
     /// Those that count: half of an address is none.
@@ -48,7 +49,8 @@ pub(super) struct Peers {
 impl Peers {
     pub(super) fn new() -> Peers {
         Peers {
-            device: None,
+            own: 0,
+            numbered: false,
             written: [0; ROW],
             addresses: [0; ROW],
             words: [0; ROW],
@@ -63,14 +65,14 @@ impl Peers {
         self.tells.is_empty()
     }
 
+    /// The own number, if it has one.
     pub(super) fn device(&self) -> Option<u8> {
-        self.device
+        self.numbered.then_some(self.own)
     }
 
     /// The last transaction of a log that has been completed here.
     pub(super) fn completed(&self, log: u8) -> u64 {
-        let own = usize::from(self.device.unwrap_or(0));
-        self.rows[usize::from(log)].seen[own]
+        self.rows[usize::from(log)].seen[usize::from(self.own)]
     }
 
     fn highest(&self) -> u64 {
@@ -101,8 +103,8 @@ impl Peers {
         };
         match at {
             register::DEVICE => {
-                let device = self.device.map(|n| register::DEVICE_IS_SET | u32::from(n));
-                device.unwrap_or(0)
+                let numbered = u32::from(self.numbered) * register::DEVICE_IS_SET;
+                numbered | u32::from(self.own)
             }
             register::SELECT => self.select.into(),
             register::PEER..register::DONE => pair(register::PEER, &self.written),
@@ -138,8 +140,7 @@ impl Peers {
                     return None;
                 }
                 let done = Completion::from_word(self.words[peer]);
-                let own = self.device.map(usize::from);
-                if own.is_some() && own != Some(peer) {
+                if self.numbered && usize::from(self.own) != peer {
                     let seen = &mut self.rows[usize::from(done.log)].seen[peer];
                     *seen = done.sequence.max(*seen);
                     return Some(done.log);
@@ -152,10 +153,10 @@ impl Peers {
 
     /// Under another number nothing is left of what was told under the one before.
     fn set_device(&mut self, value: u32) {
-        let number = (value % u32::from(DEVICES)) as u8;
-        let device = (value & register::DEVICE_IS_SET != 0).then_some(number);
-        if device != self.device {
-            self.device = device;
+        let own = (value % u32::from(DEVICES)) as u8;
+        let numbered = value & register::DEVICE_IS_SET != 0;
+        if (own, numbered) != (self.own, self.numbered) {
+            (self.own, self.numbered) = (own, numbered);
             self.rows.fill(Row::default());
             self.tells.clear();
         }
@@ -163,7 +164,7 @@ impl Peers {
 
     /// A peer may have missed what it was told: it is told again.
     fn tell_all(&mut self, peer: u8) {
-        if self.device.is_none_or(|own| own == peer) {
+        if self.device().is_none_or(|own| own == peer) {
             return;
         }
         for log in 0..=(LOGS - 1) as u8 {
@@ -175,7 +176,7 @@ impl Peers {
 
     /// The own part of a log's transaction is complete.
     pub(super) fn complete(&mut self, log: u8, sequence: u64, participants: u8) {
-        let Some(own) = self.device else { return };
+        let Some(own) = self.device() else { return };
         let seen = &mut self.rows[usize::from(log)].seen[usize::from(own)];
         *seen = sequence.max(*seen);
         let peers = (0..DEVICES).filter(|n| *n != own && participants >> n & 1 == 1);
@@ -191,7 +192,7 @@ impl Peers {
 
     /// All participants have told that theirs is; this device is one of them.
     pub(super) fn is_complete(&self, log: u8, sequence: u64, participants: u8) -> bool {
-        if self.device.is_none_or(|own| participants >> own & 1 == 0) {
+        if self.device().is_none_or(|own| participants >> own & 1 == 0) {
             return false;
         }
         let seen = self.rows[usize::from(log)].seen;
@@ -209,7 +210,7 @@ impl Peers {
         if !cx.port.has_room() {
             return;
         }
-        let (Some((peer, log)), Some(own)) = (self.tells.pop_front(), self.device) else {
+        let (Some((peer, log)), Some(own)) = (self.tells.pop_front(), self.device()) else {
             return;
         };
         let address = self.addresses[usize::from(peer)] & ADDRESS;
@@ -300,7 +301,7 @@ mod tests {
         again.restore(&peers.to_lines());
         assert_eq!(peers.to_lines().len(), LINES * LINE as usize);
         assert_eq!(again.rows, peers.rows);
-        assert_eq!(again.device, Some(2));
+        assert_eq!(again.device(), Some(2));
         again.write(register::PEER + 8, 0x1000, ALL);
         again.write(register::PEER + 12, 1, ALL);
         assert_eq!(again.tells, [(1, 9)]);
@@ -313,5 +314,18 @@ mod tests {
         assert_eq!(again.rows, peers.rows);
         again.write(register::DEVICE, register::DEVICE_IS_SET | 1, ALL);
         assert_eq!(again.highest(), 0);
+    }
+
+    #[test]
+    fn a_number_comes_in_parts() {
+        let mut peers = Peers::new();
+        peers.write(register::DEVICE, 2, 0xFF);
+        assert_eq!((peers.read(register::DEVICE), peers.device()), (2, None));
+        let mut again = Peers::new();
+        again.restore(&peers.to_lines());
+        for peers in [&mut peers, &mut again] {
+            peers.write(register::DEVICE, register::DEVICE_IS_SET, 0xFF00);
+            assert_eq!(peers.device(), Some(2));
+        }
     }
 }
