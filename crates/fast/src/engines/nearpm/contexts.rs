@@ -478,3 +478,26 @@ impl Log {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_closed_log_is_pending_for_nobody() {
+        let pending = Some(Pending {
+            sequence: 5,
+            participants: 0b11,
+        });
+        for open in [false, true] {
+            let log = Log {
+                pending,
+                open,
+                ..Log::empty(7)
+            };
+            let again = Log::from_bytes(&log.to_bytes());
+            assert_eq!((again.generation, again.open), (7, open));
+            assert_eq!(again.pending.is_some(), open);
+        }
+    }
+}
