@@ -137,6 +137,12 @@ def test_what_crash_consistency_takes(structures):
             pmdk.gain(words, engine="fast")
 
 
+def test_a_device_that_is_not_there_is_named(tmp_path):
+    for path in (tmp_path / "none", tmp_path):
+        with pytest.raises(NearsideError, match=f"^{re.escape(str(path))}: no device is served there"):
+            pmdk.run(["true"], socket=path)
+
+
 def test_processes_that_a_program_starts_cost_nothing(compiled):
     program = [str(compiled("ways")), "run", "{}/pool", "obj_persist"]
     without = pmdk.gain([*program, "obj_persist"], engine="fast")

@@ -76,6 +76,8 @@ def served(design: str, socket: Path, engine: str | None = None, quiet: bool = T
 @contextmanager
 def _device(socket: Path | None, folder: Path, design: str, engine: str | None, quiet: bool) -> Iterator[Path]:
     if socket is not None:
+        if not socket.is_socket():
+            raise NearsideError(f"{socket}: no device is served there; nearside serve {design} --socket {socket} does")
         yield socket
         return
     path = folder / "device.sock"
