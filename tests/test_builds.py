@@ -72,6 +72,7 @@ def test_the_command_lines_option(monkeypatch, capsys):
     assert json.loads(capsys.readouterr().out)["build"] == "checked"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["engines", "default"])
 def test_the_top_for_other_tools_stands_by_itself(tmp_path, monkeypatch, capsys, name):
     """Verilator takes the written top and its list, and sets no parameter."""

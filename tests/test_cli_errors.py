@@ -84,6 +84,7 @@ def test_file_larger_than_the_namespace(tmp_path, design):
     assert untouched(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["demo"], ["info"], ["build"], ["delay", "show"], ["delay", "set", "pcm"]])
 def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
     path = design("chanels = 2\n" + MINIMAL)
@@ -93,6 +94,7 @@ def test_every_command_names_an_unknown_design_key(tmp_path, design, command):
     assert untouched(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -143,6 +145,7 @@ def test_absent_compiler(tmp_path, design):
     assert "g++" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["verilator", "g++"])
 def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
     """The signal goes to the one process alone, as of `kill`; the tools never end by themselves."""
@@ -169,6 +172,7 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
     assert not status.exists() or status.read_text().split()[2] == "Z"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("steps", ["5-2", "", ",", "1,,2"])
 def test_replays_that_run_nothing(tmp_path, steps):
     error = fails("fuzz", "--replay", f"7:3:{steps}", cwd=tmp_path)
@@ -198,6 +202,7 @@ def test_report_needs_a_run(tmp_path):
     assert not (tmp_path / "docs").exists()
 
 
+@pytest.mark.slow
 def test_results_folder_that_cannot_be_made(tmp_path):
     (tmp_path / "file").touch()
     for command in SAVING:
@@ -246,6 +251,7 @@ def claims(tmp_path):
     return path
 
 
+@pytest.mark.slow
 def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
     real = tmp_path / "real.md"
     real.write_text("old")
@@ -270,6 +276,7 @@ def test_what_is_written_replaces_nothing_but_regular_files(tmp_path, claims):
     assert shown.stdout.startswith(real.read_text())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1", "link"])
 @pytest.mark.parametrize("how", [">", ">>"])
 def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, output, how):
@@ -322,6 +329,7 @@ PIPE_COMMANDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", PIPE_COMMANDS, ids=" ".join)
 def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command):
     for name in ("pipe", "pipe.toml", "pipe.jsonl"):
@@ -331,6 +339,7 @@ def test_a_pipe_that_nobody_serves_is_no_wait_for_ever(tmp_path, claims, command
     assert "not a regular file" in error or "is no regular file" in error or "nobody reads from this pipe" in error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [
@@ -348,6 +357,7 @@ def test_files_without_an_end(tmp_path, command):
     assert fails(*command, "/dev/zero", cwd=tmp_path).startswith("/dev/zero: is no regular file")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["--help"], ["claim", "list"], ["claim", "list", "--json"], ["build"]])
 @pytest.mark.parametrize(
     ("shell", "complaint"),
@@ -384,6 +394,7 @@ def taken(path: str | Path, other: str | Path) -> str:
     return f"{path}: this command reads or writes {other}, the same file, too; name another one"
 
 
+@pytest.mark.slow
 def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
     path = tmp_path / "p.json"
     path.write_text("{}")
@@ -392,6 +403,7 @@ def test_a_trace_never_takes_the_place_of_what_is_sent(tmp_path):
     assert path.read_text() == "{}"
 
 
+@pytest.mark.slow
 def test_no_output_takes_the_place_of_anything_else(tmp_path):
     """What is sent, a trace, media, a design, a plot, results: under other names, too."""
     results = tmp_path / "results"
@@ -435,6 +447,7 @@ def test_demo_fits_what_it_sends_into_the_first_namespace(tmp_path, design):
     assert "has no namespace 1" in fails("demo", "--design", named, cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
     path = tmp_path / "m.jsonl"
     path.write_bytes(b"data" * (1 << 18))
@@ -451,6 +464,7 @@ def test_a_trace_never_takes_the_place_of_media(tmp_path, design):
     assert path.read_bytes() == b"data" * (1 << 18)
 
 
+@pytest.mark.slow
 def test_devices_share_no_trace(tmp_path):
     path = tmp_path / "t.jsonl"
     path.write_text("old")
@@ -490,6 +504,7 @@ def test_media_files_whose_name_is_no_text(tmp_path):
     assert "the name of a media file must be UTF-8" in error
 
 
+@pytest.mark.slow
 def test_help_teaches(tmp_path):
     done = nearside("--help", cwd=tmp_path)
     assert done.returncode == 0
@@ -499,6 +514,7 @@ def test_help_teaches(tmp_path):
         assert "Example" in nearside(*command, "--help", cwd=tmp_path).stdout
 
 
+@pytest.mark.slow
 def test_a_profile_that_the_dram_is_too_slow_for_is_told(tmp_path, design):
     """One line on standard error, and the same in the JSON document."""
     fast = tmp_path / "fast.toml"

@@ -35,6 +35,7 @@ def table(rows: int = 2000) -> pa.Table:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["a", "word desc, a"])
 def test_as_on_one_machine(by):
     expected, _ = sort_table(table(), by, engine="fast")
@@ -99,6 +100,7 @@ def parts_at_work() -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_killed():
     """Ray runs its part once more, and the result is right."""
     data, over, killed = table(150_000), threading.Event(), []

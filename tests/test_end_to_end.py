@@ -397,6 +397,7 @@ if case == "sent later":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "case",
     ["before", "before, and gone after", "after", "after, and gone", "while it works", "python", "sent", "sent later"],

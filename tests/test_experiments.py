@@ -275,6 +275,7 @@ def test_two_of_one_name_are_refused(monkeypatch):
         registry.all_experiments()
 
 
+@pytest.mark.slow
 def test_bad_input_is_one_line(tmp_path):
     assert fails("experiment", "run", "openexpres_fig4", cwd=tmp_path).endswith("did you mean openexpress_fig4?")
     assert "`nearside experiment list` shows all" in fails("experiment", "run", "x", cwd=tmp_path)
@@ -293,6 +294,7 @@ def saved(results: Path, **changes) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_outputs_that_can_not_be_written(results, tmp_path):
     saved(results)
     assert fails("report", "-o", "none/x.html", cwd=tmp_path).startswith("none/x.html: its folder doesn't exist")
@@ -373,6 +375,7 @@ def test_documents_from_before_there_were_several_runs_are_read(results):
     Page(page.html([doc]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b"null"])
 def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
     path = saved(results)
@@ -382,6 +385,7 @@ def test_a_file_that_is_no_document_is_one_line(results, tmp_path, content):
     assert not (tmp_path / "results/report.html").exists()
 
 
+@pytest.mark.slow
 def test_whatever_is_in_the_rows_is_shown(results, tmp_path):
     """Rows are what an experiment makes of them; a page must not fail over them."""
     rows = [{"a": float("inf"), "b": [1, {"c": None}], "d": "\ud800<b>", "e": 1e-9, "f": 10**400}, {"g": True}]
@@ -547,6 +551,7 @@ def test_claims_tell_the_true_mean_of_targets_that_the_dram_misses():
     assert reads["y"] == [pytest.approx(100 * 12.4 / 60), 0.01]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("value", [float("inf"), "x", [], {"a": 1}])
 def test_claims_that_are_damaged_are_named(tmp_path, value):
     (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE, claim("nvme.sizes", value))))
@@ -555,6 +560,7 @@ def test_claims_that_are_damaged_are_named(tmp_path, value):
         assert line.startswith("claims.json: damaged")
 
 
+@pytest.mark.slow
 def test_a_page_of_claims_on_the_command_line(tmp_path):
     (tmp_path / "claims.json").write_text(json.dumps(claims(*WIRE)))
     assert nearside("claim", "report", "claims.json", "-o", "c.html", cwd=tmp_path).returncode == 0
@@ -562,6 +568,7 @@ def test_a_page_of_claims_on_the_command_line(tmp_path):
     assert "folder doesn't exist" in fails("claim", "report", "claims.json", "-o", "x/c.md", cwd=tmp_path)
 
 
+@pytest.mark.slow
 def test_the_list_and_the_help_teach(tmp_path):
     listed = nearside("experiment", "list", cwd=tmp_path)
     assert all(name in listed.stdout for name in NAMES)

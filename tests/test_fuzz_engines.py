@@ -17,6 +17,7 @@ def fuzz(engine: str, commands: int) -> None:
     assert doc["kinds"]["lists of commands"] > commands // 50
 
 
+@pytest.mark.slow
 def test_engines_of_tables():
     fuzz("fast", 3000)
 

@@ -273,6 +273,7 @@ def test_hostile_arguments_of_the_device(native, name, key, tmp_path, monkeypatc
 PATTERN = bytes(range(256)) * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 @pytest.mark.parametrize(
     "call",
@@ -425,6 +426,7 @@ def test_hostile_arguments_of_a_new_device(key, tmp_path, monkeypatch):
             made.shutdown()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", FUZZ)
 def test_hostile_arguments_of_the_fuzzer(key):
     replays = [
@@ -443,6 +445,7 @@ def test_hostile_arguments_of_the_fuzzer(key):
         answer(_native.fuzz, design=GOOD.native, **FUZZ | {"progress": stopper()} | {key: value})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", CRASH)
 def test_hostile_crash_campaigns(key):
     design = Design.load("nearpm")
@@ -471,6 +474,7 @@ def test_an_episode_of_the_fuzzer_can_be_stopped(calm):
         _native.fuzz(GOOD.native, amount, calm=calm, per_episode=amount, progress=progress)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", SORT)
 def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     """Also with tables that are cut off, and with those of which some bits are others."""
@@ -495,6 +499,7 @@ def test_hostile_arguments_of_a_sort(key, tmp_path, monkeypatch):
     assert pq.read_table(pa.BufferReader(out)).column("a").to_pylist() == [None] * 20 + [3] * 20 + [2] * 20 + [1] * 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "key"), [(name, key) for name, arguments in MEASURED.items() for key in arguments])
 def test_hostile_arguments_of_persistent_memory(name, key):
     good = MEASURED[name]
@@ -568,6 +573,7 @@ def test_hostile_arguments_of_a_merge(key):
         assert merged.read_all().column("a").to_pylist() == [1, 1, 2, 2]
 
 
+@pytest.mark.slow
 def test_hostile_arguments_of_standing_tables(tmp_path, monkeypatch):
     """What is there before is there behind, too."""
     monkeypatch.chdir(tmp_path)
@@ -634,6 +640,7 @@ def test_hostile_arguments_of_the_dram_model():
         answer(_native.DramChannel, design=value)
 
 
+@pytest.mark.slow
 def test_hostile_arguments_of_the_delay_bench():
     bench = _native.DelayBench(GOOD.native)
     for key in MEASURE:
@@ -864,6 +871,7 @@ def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
     fuzzing.print_report(fuzzing.soak(GOOD, 5000, 1, path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", [["soak", "--result"], ["trace"], ["claim", "report"], ["demo"]])
 def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -45,6 +45,7 @@ def printed(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_files_and_folders(tmp_path, printed, name):
     profile, results = f"{name}.toml", {"NEARSIDE_RESULTS": f"./{name}"}
@@ -63,6 +64,7 @@ def test_files_and_folders(tmp_path, printed, name):
     assert (tmp_path / f"{name}.png").stat().st_size
 
 
+@pytest.mark.slow
 def test_the_demonstration(tmp_path, printed):
     name = "".join(NAMES).replace("/", "") + ".bin"
     folder = "".join(NAMES)
@@ -166,6 +168,7 @@ NEED_TEXT = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", NEED_TEXT, ids=lambda words: b" ".join(map(os.fsencode, words)).decode("latin"))
 def test_what_is_no_text_is_one_line(tmp_path, arguments):
     done = subprocess.run(
@@ -180,6 +183,7 @@ def test_what_is_no_text_is_one_line(tmp_path, arguments):
     assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=900).returncode == done.returncode
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
 def test_what_the_output_has_no_characters_for_is_spelt(tmp_path, printed, encoding):
     io = {"PYTHONIOENCODING": encoding}
@@ -227,6 +231,7 @@ def test_drawn_names_are_no_formulas(tmp_path, name):
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_report_of_what_is_no_text(tmp_path, printed):
     printed("claim", "run", "dram.row_latency")
     path = tmp_path / "results/claims.json"

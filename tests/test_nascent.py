@@ -22,6 +22,7 @@ SMALL = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SMALL)
 def test_a_small_run(name, tmp_path, monkeypatch):
     monkeypatch.setenv("NEARSIDE_RESULTS", str(tmp_path))

@@ -147,6 +147,7 @@ def test_processes_that_a_program_starts_cost_nothing(compiled):
     assert {**doc, "program": None} == {**without, "program": None}
 
 
+@pytest.mark.slow
 def test_the_command(structures, tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "pmdk", "run", "--json", "--"]
     command += [structures, "run", "3", "20", "1", f"rbtree:{tmp_path}/pool"]

@@ -61,6 +61,7 @@ def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
         run("at:1000000000")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", pmdk_crash.SIDES)
 def test_losses_of_power_of_pools_that_are_opened_again(compiled, by):
     """What follows the program's memory has no lock on it."""
@@ -85,11 +86,13 @@ def lost_by(program: Path, ways: Sequence[str], moments: Callable[[range], Itera
     return violation and violation["what"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", WRONG_WAYS)
 def test_ways_that_make_nothing_persistent(compiled, way):
     assert lost_by(compiled("ways"), ["msync", way], list) == "number 2 of 2 is not there"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of_pools", [False, True])
 def test_ways_that_make_it_persistent(compiled, of_pools):
     """All that the program has of libpmem's and of libc's, or of libpmemobj's, but for those that do not."""
@@ -147,6 +150,7 @@ def told(compiled, how: str, way: str) -> dict:
     return pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f {how} {way}", "cpu", "all")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["return", "_exit", "unmap", "drain", "msync", "fsync", "printf", "vfork"])
 def test_what_is_told_outside_has_to_be_durable(compiled, way):
     """By a file, at the end, before a fence, a sync and an unmapping that come too late."""
@@ -255,6 +259,7 @@ def test_moments_that_are_left_out_are_told(compiled, capsys):
     assert "left out" not in capsys.readouterr().out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["return", "atexit", "quick_exit"])
 def test_ends_that_tell_of_what_is_lost(compiled, way):
     program = str(compiled("ends"))
@@ -267,6 +272,7 @@ def test_ends_that_tell_of_what_is_lost(compiled, way):
     assert run("careless")["violation"]["what"] == "told, and lost"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["write", "create", "mkdir", "symlink", "unbuffered", "dprintf"])
 def test_what_has_to_be_told_first(compiled, way):
     """A line may leave the cache before it is flushed, so before what tells of it."""

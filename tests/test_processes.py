@@ -114,6 +114,7 @@ held(again)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("second", ["media", "commands", pytest.param("waveform", marks=pytest.mark.rtl)])
 @pytest.mark.parametrize(
     "first", ["media", "commands", pytest.param("waveform", marks=[pytest.mark.rtl, pytest.mark.slow])]

@@ -164,6 +164,7 @@ def test_nvme_commands_write_bitmaps(device):
             run(lba, count, page, kind)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("arguments", "wrong"),
     [

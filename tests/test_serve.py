@@ -52,6 +52,7 @@ def read32(client: socket.socket, region: int, offset: int) -> int:
     return struct.unpack("<I", ask(client, 9, struct.pack("<QII", offset, region, 4))[16:])[0]
 
 
+@pytest.mark.slow
 @pytest.mark.both
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_two_devices_until_a_signal(tmp_path, number):
@@ -101,6 +102,7 @@ def test_it_says_how_to_attach(tmp_path):
     assert "Wall-clock" in out
 
 
+@pytest.mark.slow
 def test_bad_arguments(tmp_path):
     (tmp_path / "file").touch()
     for arguments, text in [

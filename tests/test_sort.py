@@ -45,6 +45,7 @@ def reference(data: pa.Table, *keys: tuple[str, str], nulls: str = "at_end") -> 
     return data.take(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("devices", [1, 3])
 @pytest.mark.parametrize("column", ["number", "short", "float", "word", "money", "flag", "day"])
 def test_a_column_of_each_type(column, devices):
@@ -78,6 +79,7 @@ def test_a_dictionary_goes_as_it_is(tmp_path):
     assert [stage["stage"] for stage in report["stages"]] == ["put", "decode", "sort", "shuffle", "get"]
 
 
+@pytest.mark.slow
 @pytest.mark.rtl
 def test_a_dictionary_on_the_rtl(tmp_path):
     source, sorted_one = a_dictionary(tmp_path / "t.parquet")

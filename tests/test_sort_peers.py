@@ -175,6 +175,7 @@ def test_random_schemas(seed, tmp_path):
     assert report["rows"] == table.num_rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ["duckdb", "polars"])
 def test_query_engines_sort_random_schemas_the_same(engine):
     for seed in range(100, 130):
@@ -256,6 +257,7 @@ def tpch(tmp_path_factory):
     return make
 
 
+@pytest.mark.slow
 @IN_MEMORY
 @pytest.mark.parametrize(
     ("name", "by"),
@@ -283,6 +285,7 @@ def test_tpch(tpch, name, by):
         assert plain(found[name]) == plain(table[name]).take(pa.array(orders[0])), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "keys"),
     [

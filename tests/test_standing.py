@@ -233,6 +233,7 @@ print("done")
 """
 
 
+@pytest.mark.slow
 def test_a_put_that_is_killed_leaves_what_was_there(tmp_path):
     """Whenever that is; `a_standing_table_outlives_its_devices_power` of crates/sort takes every moment."""
     design = Design.load("sort")
@@ -336,6 +337,7 @@ def test_media_of_two_tables_are_no_table(tmp_path, design):
                 tables.get("t", mixed, tmp_path / "out.arrow", keys, "fast", design)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["l", "s"])
 def test_nulls_within_values_go_where_nulls_go(tmp_path, design, key):
     lists, structs = [[1], [None], [2], None, []], [{"x": 1}, {"x": None}, {"x": 2}, None, {"x": 0}]

@@ -69,6 +69,7 @@ def by(table: pa.Table, column: str) -> pa.Table:
     return table.take(order)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("target", ENDINGS)
 @pytest.mark.parametrize("source", ENDINGS)
 def test_each_format_into_each(source, target, tmp_path):
@@ -98,6 +99,7 @@ def test_what_a_file_is_can_be_said(tmp_path):
         tables.sort_file(one, other, "real", engine="fast", source_format="arrow", compression="x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("codec", ["none", "snappy", "lz4", "gzip", "zstd"])
 def test_compressed_pages(codec, tmp_path):
     table = plain()
@@ -117,6 +119,7 @@ def test_feather(codec, tmp_path):
     assert found.equals(table[::-1])
 
 
+@pytest.mark.slow
 def test_metadata_are_kept(tmp_path):
     fields = [pa.field("row", pa.int64(), metadata={"unit": "m"}), pa.field("flag", pa.bool_(), nullable=False)]
     schema = pa.schema(fields, metadata={"made by": "a test"})
@@ -165,6 +168,7 @@ def damaged(good: bytes, count: int, seed: int):
         yield bytes(bad)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "made",
     ["t.parquet", "zstd.parquet", "t.arrow", "t.arrows", "lz4.feather", "zstd.feather", "t.csv"],
@@ -303,6 +307,7 @@ def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: in
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["word desc nulls last, row", "row desc"])
 @pytest.mark.parametrize(
     ("kind", "values"), [(pa.int8(), 100), (pa.uint8(), 256), (pa.int16(), 20_000), (pa.int8(), 20)], ids=str

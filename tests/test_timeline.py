@@ -109,6 +109,7 @@ def test_what_cannot_be_drawn_is_told():
         timeline.measure(Design.load("default"))
 
 
+@pytest.mark.slow
 def test_a_picture_and_a_document(tmp_path):
     plot = tmp_path / "t.png"
     done = subprocess.run([NEARSIDE, "timeline", "--json", "--plot", plot], capture_output=True, text=True, check=True)

@@ -60,6 +60,28 @@ def test_lint_finds_warnings(root):
     assert "WIDTHTRUNC" in problem
 
 
+def test_lint_reads_again_what_has_changed(root, monkeypatch):
+    """Sources, headers, waivers and lists; and what has not passed."""
+    (root / "hw" / "a.svh").write_text("`define A 2'd0\n")
+    (root / "hw" / "a.sv").write_text(
+        '`include "a.svh"\nmodule a (output logic [1:0] x_o);\n  assign x_o = `A;\nendmodule\n'
+    )
+    (root / "a.f").write_text("+incdir+hw\nhw/a.sv\n")
+    assert not lint_hw.lint(root / "a.f")
+    real, runs = lint_hw.run, []
+    monkeypatch.setattr(lint_hw, "run", lambda command: runs.append(command) or real(command))
+    assert not lint_hw.lint(root / "a.f")
+    assert not runs
+    (root / "hw" / "a.svh").write_text("`define A 3'd0\n")
+    for _ in range(2):
+        assert len(lint_hw.lint(root / "a.f")) == 1
+        assert len(runs) == 2
+        runs.clear()
+    (root / "hw" / "lint" / "common.vlt").write_text("`verilator_config\n// Why.\nlint_off -rule WIDTHTRUNC\n")
+    assert not lint_hw.lint(root / "a.f")
+    assert len(runs) == 2
+
+
 @pytest.mark.parametrize(("claim", "holds"), [("q != 2'd3", False), ("q == q", True)])
 def test_proof(root, monkeypatch, claim, holds, capsys):
     monkeypatch.setattr(formal, "WORK", root / "work")

@@ -8,6 +8,7 @@ use device::{Engine, Factory, RtlOptions};
 use pm::{Mechanism, Synchronise};
 
 #[test]
+#[ignore = "takes seconds"]
 fn the_largest_transactions_have_room_in_their_logs() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";

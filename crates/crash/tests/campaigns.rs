@@ -60,6 +60,7 @@ fn cases() -> impl Iterator<Item = (By, Mechanism)> {
 
 /// All that a cut may be is drawn, and nothing is found.
 #[test]
+#[ignore = "takes seconds"]
 fn drawn_cuts_leave_n_transactions_or_one_more() {
     let rigs = [rig(By::Cpu), rig(By::Device)];
     let mut all = Report::default();
@@ -78,6 +79,7 @@ fn drawn_cuts_leave_n_transactions_or_one_more() {
 
 /// What is left out is missed, the first violation is told as simply as can be, and comes again when it is asked for.
 #[test]
+#[ignore = "takes seconds"]
 fn controls_are_caught_and_violations_come_again() {
     let rigs = [rig(By::Cpu), rig(By::Device)];
     for (by, mechanism) in cases() {
@@ -116,6 +118,7 @@ fn controls_are_caught_and_violations_come_again() {
 
 /// What the device leaves out is missed by the mechanisms that need it; README.md has all of them.
 #[test]
+#[ignore = "takes seconds"]
 fn what_a_mechanism_needs_is_missed() {
     if Engine::named(Engine::Fast) != Ok(Engine::Fast) {
         return;
@@ -161,6 +164,7 @@ fn several(mechanism: Mechanism, by: By, devices: usize, cuts: &str) -> Campaign
 
 /// Each of several devices loses its power when it will, or keeps it.
 #[test]
+#[ignore = "takes seconds"]
 fn devices_come_to_the_same_transaction() {
     let rigs = [rig(By::Cpu), rig(By::Device)];
     let mut more = 0;
@@ -179,6 +183,7 @@ fn devices_come_to_the_same_transaction() {
 
 /// A device that deletes its log before the others are complete can't write back what they do not have.
 #[test]
+#[ignore = "takes seconds"]
 fn logs_that_are_deleted_too_early_are_caught() {
     let rig = rig(By::Device);
     let control = Campaign {
@@ -233,6 +238,7 @@ mod sampled {
 
     /// A sample of these, for both engines.
     #[test]
+    #[ignore = "takes seconds"]
     fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
         for by in [By::Cpu, By::Device] {
             let campaign = Campaign {
@@ -252,6 +258,7 @@ mod sampled {
     /// And of two devices, each of which fails alone behind each command: most commits have something to do for both. What a device that does
     /// not wait for the other one breaks is found there, whatever the times are.
     #[test]
+    #[ignore = "takes seconds"]
     fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
         let campaign = Campaign {
             workload: "btree".into(),

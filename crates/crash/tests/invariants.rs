@@ -610,6 +610,7 @@ impl Rig {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn campaigns_break_no_invariant() {
     let rig = rig();
     for mechanism in Mechanism::ALL {
@@ -620,6 +621,7 @@ fn campaigns_break_no_invariant() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn controls_break_their_invariants() {
     let rig = rig();
     for (without, mechanism, devices, invariant) in [
@@ -634,6 +636,7 @@ fn controls_break_their_invariants() {
 
 /// What is left out of a device, which only the fast engine can; and what takes more than the few transactions that the RTL has here.
 #[test]
+#[ignore = "takes seconds"]
 fn controls_of_a_device_break_their_invariants() {
     use Mechanism::{Checkpoint, Redo, Shadow, Undo};
     let rig = rig();
@@ -664,6 +667,7 @@ mod sampled {
 
     /// A sample of these, for both engines.
     #[test]
+    #[ignore = "takes seconds"]
     fn campaigns_break_no_invariant_and_controls_do() {
         let rig = rig();
         rig.keeps_them(Mechanism::Undo, 1);

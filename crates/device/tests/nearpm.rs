@@ -331,6 +331,7 @@ mod sampled {
     use super::*;
 
     #[test]
+    #[ignore = "takes seconds"]
     fn undo_logs_survive_a_cut_at_any_moment() {
         survives(Mechanism::Undo);
     }

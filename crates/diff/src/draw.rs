@@ -1025,6 +1025,7 @@ mod tests {
     /// What engines write is not whole blocks beside what others write: nobody uses it meanwhile, not even a command whose namespace is a
     /// wrong one, and that does there what it was to do elsewhere.
     #[test]
+    #[ignore = "takes seconds"]
     fn nobody_uses_what_engines_write() {
         let namespaces = Namespaces::new(&[BLOCKS, BLOCKS]);
         let media = vec![0; (2 * BLOCKS * BLOCK) as usize];

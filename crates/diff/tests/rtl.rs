@@ -87,6 +87,7 @@ fn the_model_does_what_the_rtl_does() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn what_is_compared_does_not_depend_on_time() {
     let report = run([Engine::Fast; 2], &campaign(10_000));
     check(&report);
@@ -111,6 +112,7 @@ fn tables() -> Design {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn what_engines_of_tables_do_does_not_depend_on_time() {
     let report = run_of(&tables(), [Engine::Fast; 2], &campaign(10_000));
     check(&report);
@@ -139,6 +141,7 @@ fn designs_that_cannot_be_compared_are_refused() {
 
 /// A device whose host finds another word in the list of blocks.
 #[test]
+#[ignore = "takes seconds"]
 fn a_difference_is_found_and_made_short() {
     let design = design();
     let other = design.with_values("clock_mhz = 299").unwrap();

@@ -56,6 +56,7 @@ fn run_source(source: &Path, name: &str, arguments: &[&str]) -> String {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_c_program_loses_power_and_has_what_it_committed() {
     // Devices that take part in a transaction at least; where the host synchronises them it waits longer.
     let cases = [

@@ -358,6 +358,7 @@ fn cases(seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
 
 /// The engine's commands are whole in this double, which does each at once; within them it is up to the engine's own tests.
 #[test]
+#[ignore = "takes seconds"]
 fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
     for case in cases(1, 12) {
         let mut count = 0;
@@ -379,6 +380,7 @@ fn a_crash_at_every_persist_point_leaves_n_or_one_more() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn without_snapshots_crashes_break_it() {
     for case in cases(1, 12) {
         let case = Case {
@@ -449,6 +451,7 @@ fn any_time(case: Case, cuts: usize) {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_crash_at_any_time_and_one_of_its_recovery_leave_n_or_one_more() {
     cases(2, 10).for_each(|case| any_time(case, 24));
 }
@@ -487,12 +490,14 @@ mod sampled {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn so_do_many_crashes_of_a_device_with_the_engine() {
     engine(40);
 }
 
 /// Two threads on trees of their own, and a crash: each of them is at n or one more.
 #[test]
+#[ignore = "takes seconds"]
 fn threads_are_recovered_each_to_its_own_last_transaction() {
     for case in cases(3, 8) {
         let mut random = Random::new(9);

@@ -79,6 +79,7 @@ fn lose_power(session: &Session, devices_too: bool) {
 
 /// The engine still knows of the logs what it did with them before the CPU had the pool. What stands there counts.
 #[test]
+#[ignore = "takes seconds"]
 fn the_engine_recovers_what_the_cpu_has_left() {
     for mechanism in Mechanism::ALL {
         for cut in 0..40 {

@@ -136,6 +136,7 @@ fn fill(thread: &mut Thread, at: u64, bytes: u64, value: u8, fails: bool) -> Res
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn threads_have_parts_of_one_object() {
     for (own, seed) in [(8, 0), (8, 1), (16, 2), (40, 0), (300, 1), (1000, 2)] {
         Case::all(
@@ -177,6 +178,7 @@ fn threads_have_parts_of_one_object() {
 
 /// A large allocation changes many bytes of the heap's table at once, which the engine applies; the bytes around them are another thread's.
 #[test]
+#[ignore = "takes seconds"]
 fn what_threads_have_allocated_is_theirs() {
     for seed in [0, 6, 8, 13] {
         Case::all(
@@ -234,6 +236,7 @@ fn what_threads_have_allocated_is_theirs() {
 
 /// Whoever reads beside a writer has lines in the cache that the engine changes.
 #[test]
+#[ignore = "takes seconds"]
 fn a_reader_changes_nothing() {
     Case::all(
         |case| {
@@ -283,6 +286,7 @@ struct Progress {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn power_fails_while_threads_have_parts_of_one_object() {
     for own in [8, 300] {
         Case::all(

@@ -252,6 +252,7 @@ fn bad_input_is_one_line() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
     // A content of its own, so that no other test's trained build is found.
     let spec = BitstreamSpec {
@@ -276,6 +277,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_trained_build_is_another_object_that_works() {
     let spec = BitstreamSpec {
         purpose: Purpose::Running,

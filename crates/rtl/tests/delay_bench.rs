@@ -187,6 +187,7 @@ fn mixed_traffic_keeps_its_data() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_memory_that_does_not_answer_is_a_hang() {
     let mut bench = bench(Memory::Fixed(Time::ms(20)));
     let traffic = Traffic {

@@ -87,6 +87,7 @@ const LOST: Time = Time::ms(400_000);
 
 /// A memory that never answers is no reason for commands to hang, nor for the controller not to be disabled.
 #[test]
+#[ignore = "takes seconds"]
 fn a_memory_that_is_lost_for_good() {
     let mut c = fill_of_an_earlier_life(controller(LOST));
     c = function_reset(c);

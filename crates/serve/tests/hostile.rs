@@ -188,6 +188,7 @@ fn every_command_survives_bodies_of_any_length() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_client_that_never_names_a_version_loses_the_device() {
     let dir = Dir::new();
     let (_server, _) = serve_fakes(&dir, 3);

@@ -45,6 +45,7 @@ fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn every_message_is_answered_as_the_protocol_has_it() {
     let mut bench = Bench::new();
     let first = number("SEED", 1);

@@ -380,6 +380,7 @@ fn looking_for_a_server_is_no_client_of_it() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
     let dir = Dir::new();
     let socket = dir.socket(0);
@@ -410,6 +411,7 @@ fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_directory_that_others_keep_locked_gets_new_sockets_but_none_in_the_place_of_dead_ones() {
     let dir = Dir::new();
     let directory = std::fs::File::open(dir.path()).unwrap();

@@ -84,6 +84,7 @@ mod sampled {
     use super::*;
 
     #[test]
+    #[ignore = "takes seconds"]
     fn a_driver_works_with_the_device() {
         let dir = Dir::new();
         let path = dir.path().join("trace.jsonl");

@@ -292,6 +292,7 @@ fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn bursts_take_the_time_that_their_lines_take() {
     for at in [
         Where::Sequential,

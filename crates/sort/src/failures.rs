@@ -119,6 +119,7 @@ fn others_do_what_a_failed_device_leaves() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn when_all_have_failed_the_first_one_is_told() {
     let mut world = World::new();
     let all = world.undisturbed(2);
@@ -183,6 +184,7 @@ impl Drop for Files {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_standing_table_outlives_its_devices_power() {
     let mut world = World::new();
     let room = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
@@ -313,6 +315,7 @@ fn driver_run(
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn several_of_four_fail() {
     let mut world = World::new();
     let all = world.undisturbed(4);
@@ -334,6 +337,7 @@ fn several_of_four_fail() {
 
 /// A table is put, or dropped, while all of three devices lose power or one does: it is there whole, or refused, and another one stands.
 #[test]
+#[ignore = "takes seconds"]
 fn a_table_that_is_put_or_dropped_as_devices_fail_leaves_others_whole() {
     let world = World::new();
     let design = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";

@@ -126,6 +126,7 @@ impl Drop for Folder {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn memory_does_not_grow_with_the_table() {
     let name = format!("nearside-sort-memory-{}", std::process::id());
     let folder = Folder(std::env::temp_dir().join(name));

@@ -290,6 +290,7 @@ fn any_number_of_rows_on_any_number_of_devices() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn larger_than_the_sorter_on_chip() {
     let rows = 150_000;
     let r = &mut Random::new(5);
@@ -485,6 +486,7 @@ fn what_waits_in_files_is_sorted_as_what_waits_in_memory() {
 
 /// More rows than are looked at together: runs end within rows that the engine took for equal.
 #[test]
+#[ignore = "takes seconds"]
 fn many_rows_whose_keys_begin_alike_are_put_in_order() {
     let rows = 50_000;
     let mut random = Random::new(13);

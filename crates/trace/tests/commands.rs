@@ -216,11 +216,13 @@ fn against_the_host(cpu: &str) {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_polling_host_sees_the_same() {
     against_the_host("polled");
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn a_host_with_interrupts_sees_the_same() {
     against_the_host("kernel");
 }
@@ -236,6 +238,7 @@ fn file(name: &str) -> (Vec<u8>, u64) {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn lines_of_json_repeat() {
     let (text, count) = file("a.jsonl");
     assert_eq!(text, file("b.jsonl").0, "the same bytes");
@@ -262,6 +265,7 @@ fn lines_of_json_repeat() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn slices_nest() {
     let (text, count) = file("c.json");
     assert_eq!(text, file("d.json").0, "the same bytes");

@@ -56,6 +56,7 @@ fn run(name: &str, scale: Scale, mechanism: Mechanism, transactions: u64, every:
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn all_mechanisms_leave_what_the_oracle_says() {
     for name in NAMES {
         for mechanism in Mechanism::ALL {
@@ -65,6 +66,7 @@ fn all_mechanisms_leave_what_the_oracle_says() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn structures_hold_through_many_insertions_and_removals() {
     for name in ["rbtree", "skiplist", "hashmap", "pmemkv"] {
         let scale = Scale {

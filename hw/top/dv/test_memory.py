@@ -13,7 +13,10 @@ def test_stopped_memory():
     )
 
 
-@pytest.mark.parametrize(("credits", "beside"), [(8, 2), (8, 0), (0, 3), (4, 12), (1, 1)])
+@pytest.mark.parametrize(
+    ("credits", "beside"),
+    [(8, 2), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(8, 0), (0, 3), (4, 12), (1, 1)])],
+)
 def test_credits_beside_the_controller(credits, beside):
     """An engine has fewer lines outstanding while the controller has any there; which itself has no such limit."""
     simulate(

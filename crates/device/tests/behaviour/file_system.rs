@@ -366,12 +366,14 @@ mod sampled {
     use super::*;
 
     #[test]
+    #[ignore = "takes seconds"]
     fn failing_power_under_a_file_system() {
         fails(Memory::Ddr4(sim::DramConfig::default()), rounds(200, 8));
     }
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn failing_power_under_a_file_system_on_slow_memory() {
     fails(Memory::Fixed(Time::ns(900)), rounds(200, 8));
 }

@@ -25,6 +25,7 @@ fn some(devices: usize, cuts: usize) {
 
 /// Those of `crates/crash` have many more.
 #[test]
+#[ignore = "takes seconds"]
 fn crashes_of_two_and_four_devices_leave_n_or_one_more() {
     some(2, 6);
     some(4, 2);
@@ -204,6 +205,7 @@ fn fresh(mechanism: Mechanism, costs: impl Fn(&Counts) -> u64) -> [u64; 2] {
 
 /// One device's commit of redo records commits those of all, so it is sent when all have theirs, and what was stored in place.
 #[test]
+#[ignore = "takes seconds"]
 fn redo_waits_for_all_devices_before_one_commits() {
     for change in [Change::Both, Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Redo, change);
@@ -216,6 +218,7 @@ fn redo_waits_for_all_devices_before_one_commits() {
 
 /// Its stores are part of the transaction as records are.
 #[test]
+#[ignore = "takes seconds"]
 fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
     for change in [Change::Fresh(0), Change::Fresh(1)] {
         one_is_lost(Mechanism::Undo, change);
@@ -226,6 +229,7 @@ fn a_device_that_has_only_been_stored_to_takes_part_in_the_commit() {
 
 /// The device that switches pages can't know whether copies on another one are there, so the host does.
 #[test]
+#[ignore = "takes seconds"]
 fn shadow_waits_for_all_devices_before_one_switches() {
     for change in [Change::One, Change::Both] {
         one_is_lost(Mechanism::Shadow, change);

@@ -53,8 +53,6 @@ module copy
   localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = copy_regs_pkg::COPY_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   copy_regs_pkg::copy_regs__in_t hwif_in;
   copy_regs_pkg::copy_regs__out_t hwif_out;
   logic open;
@@ -62,7 +60,7 @@ module copy
   copy_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

@@ -5,6 +5,7 @@ from hdl import simulate
 
 
 # With the larger dictionary a sample: most of its time goes into dictionaries that are read.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dict_bytes", "testcase"),
     [(4096, None), pytest.param(65536, "all_widths,errors_and_stops,rates", marks=pytest.mark.long)],

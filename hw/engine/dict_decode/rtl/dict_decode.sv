@@ -43,8 +43,6 @@ module dict_decode
 );
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = dict_decode_regs_pkg::DICT_DECODE_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   dict_decode_regs_pkg::dict_decode_regs__in_t hwif_in;
   dict_decode_regs_pkg::dict_decode_regs__out_t hwif_out;
   logic open;
@@ -52,7 +50,7 @@ module dict_decode
   dict_decode_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

@@ -4,6 +4,7 @@ import pytest
 from hdl import simulate
 
 
+@pytest.mark.slow
 def test_unit():
     simulate(
         "nearpm_unit_tb",
@@ -31,6 +32,7 @@ def test_nearpm(units):
     )
 
 
+@pytest.mark.slow
 def test_sixteen_units():
     """As many units as there can be end their commands at once."""
     simulate(

@@ -479,8 +479,6 @@ module nearpm
 
   // ---------------------------------------------------------------- registers
 
-  localparam int unsigned RegBits = nearpm_regs_pkg::NEARPM_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = RegBits'(12'h3FC);
   nearpm_regs_pkg::nearpm_regs__in_t hwif_in;
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
@@ -498,7 +496,7 @@ module nearpm
   nearpm_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(regs, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(regs, 12),
     .hwif_in,
     .hwif_out
   );

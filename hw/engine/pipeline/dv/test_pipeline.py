@@ -1,8 +1,10 @@
 """The pipeline by itself, with small kernels."""
 
+import pytest
 from hdl import simulate
 
 
+@pytest.mark.slow
 def test_pipeline():
     simulate(
         "pipeline_tb",

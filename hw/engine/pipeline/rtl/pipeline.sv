@@ -52,8 +52,6 @@ module pipeline
 );
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = pipeline_regs_pkg::PIPELINE_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   pipeline_regs_pkg::pipeline_regs__in_t hwif_in;
   pipeline_regs_pkg::pipeline_regs__out_t hwif_out;
   logic open;
@@ -61,7 +59,7 @@ module pipeline
   pipeline_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

@@ -4,7 +4,8 @@ import pytest
 from hdl import simulate
 
 
-@pytest.mark.parametrize("id_bits", [4, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("id_bits", [4, 3])
 def test_row_shuffle(id_bits):
     simulate(
         "row_shuffle_tb",

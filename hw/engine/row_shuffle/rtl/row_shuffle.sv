@@ -44,8 +44,6 @@ module row_shuffle
   localparam int unsigned IdBits = (NumChannels > 1) ? 4 : 3;
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = row_shuffle_regs_pkg::ROW_SHUFFLE_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   row_shuffle_regs_pkg::row_shuffle_regs__in_t hwif_in;
   row_shuffle_regs_pkg::row_shuffle_regs__out_t hwif_out;
   logic open;
@@ -53,7 +51,7 @@ module row_shuffle
   row_shuffle_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

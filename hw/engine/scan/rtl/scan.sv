@@ -40,8 +40,6 @@ module scan
   localparam int unsigned RowBits = GranuleBits + unsigned'($clog2(NumChannels));
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = scan_regs_pkg::SCAN_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   scan_regs_pkg::scan_regs__in_t hwif_in;
   scan_regs_pkg::scan_regs__out_t hwif_out;
   logic open;
@@ -49,7 +47,7 @@ module scan
   scan_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

@@ -47,8 +47,6 @@ module sorter
 );
 
   // Registers. What lies beyond them is a word without one.
-  localparam int unsigned RegBits = sorter_regs_pkg::SORTER_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   sorter_regs_pkg::sorter_regs__in_t hwif_in;
   sorter_regs_pkg::sorter_regs__out_t hwif_out;
   logic open;
@@ -56,7 +54,7 @@ module sorter
   sorter_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );

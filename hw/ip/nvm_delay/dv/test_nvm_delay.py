@@ -7,6 +7,7 @@ LISTS = ["hw/ip/nvm_delay/nvm_delay.f"]
 NARROW = {"DataWidth": 128}  # the same logic with less to move
 
 
+@pytest.mark.slow
 def test_quick():
     simulate("nvm_delay", "cocotb_nvm_delay", filelists=LISTS, parameters=NARROW)
 

@@ -9,6 +9,7 @@ SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_ctrl.f"], "extra_sources": ["nvme
 QUICK = "ignored_fields,unused_bits,malformed,stopped_early"
 
 
+@pytest.mark.slow
 def test_ctrl():
     """A small controller: its limits are reached quickly."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl", **SOURCES)
@@ -49,12 +50,15 @@ def test_ctrl_fused():
     simulate("nvme_ctrl_tb", "cocotb_ctrl_fused", **SOURCES)
 
 
-@pytest.mark.parametrize("topic", ["admin", "logs", "events", "time"])
+@pytest.mark.parametrize(
+    "topic", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("admin", "logs")), "events", "time"]
+)
 def test_admin(topic):
     """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no power of two."""
     simulate("nvme_ctrl_tb", f"cocotb_{topic}", parameters={"NumSlots": 12}, **SOURCES)
 
 
+@pytest.mark.slow
 def test_queues():
     """Arbitration, shadow doorbells, subsystem reset."""
     simulate("nvme_ctrl_tb", "cocotb_queues", **SOURCES)
@@ -91,6 +95,7 @@ def test_format():
     )
 
 
+@pytest.mark.slow
 def test_smart():
     """Minutes of the SMART log."""
     simulate(

@@ -29,6 +29,7 @@ def test_data_quick():
     run(QUICK)
 
 
+@pytest.mark.slow
 def test_data_stopped():
     """Zeros, verification and deallocation that are ended early."""
     run("stopped,aborts,aborts_at_every_moment", module="cocotb_data_ops")
@@ -40,11 +41,13 @@ def test_data_ops():
     run(None, module="cocotb_data_ops")
 
 
+@pytest.mark.slow
 def test_data_sgl():
     """SGLs."""
     run(None, module="cocotb_data_sgl")
 
 
+@pytest.mark.slow
 def test_data_atomic_quick():
     """Blocks that fail, are split, in the way of a fill or hot; bursts cut off by quiesce_i."""
     run(

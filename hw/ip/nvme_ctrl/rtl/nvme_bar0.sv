@@ -79,9 +79,6 @@ module nvme_bar0
   nvme_regs__in_t hw_in;
   nvme_regs__out_t hw_out;
 
-  // The generated block decodes 16 KiB. What lies beyond goes to a word without a register.
-  localparam logic [13:0] Nowhere = 14'h3FFC;
-
   // Transactions whose response has not been taken yet.
   logic open, read_valid, behind;
 
@@ -98,7 +95,7 @@ module nvme_bar0
   nvme_regs u_regs (
     .clk          (clk_regs),
     .arst_n       (rst_ni),
-    `NS_AXIL_REGS_READ_BY(s_axil, s_axil.rready && behind, read_valid, 14, 16, Nowhere),
+    `NS_AXIL_REGS_READ_BY(s_axil, s_axil.rready && behind, read_valid, 16),
     .hwif_in      (hw_in),
     .hwif_out     (hw_out)
   );

@@ -15,14 +15,12 @@ module qos
   output qos_t [NumMasters-1:0] qos_o
 );
 
-  localparam int unsigned RegBits = qos_regs_pkg::QOS_REGS_MIN_ADDR_WIDTH;
-  localparam logic [RegBits-1:0] Nowhere = '1 << 2;
   qos_regs_pkg::qos_regs__out_t hwif;
 
   qos_regs u_regs (
     .clk           (clk_i),
     .arst_n        (rst_ni),
-    `NS_AXIL_REGS(s_axil, RegBits, 12, Nowhere),
+    `NS_AXIL_REGS(s_axil, 12),
     .hwif_out      (hwif)
   );
 

@@ -105,6 +105,7 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn whatever_ends_engines_at_work_leaves_lines_old_or_new() {
     use Cut::*;
     for cut in [

@@ -149,6 +149,7 @@ fn bitmaps_of_all_kinds_of_values() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn wrong_ranges_and_places_are_told_and_it_works_on() {
     let mut b = Bench::new("");
     let end = 1024 * MIB;

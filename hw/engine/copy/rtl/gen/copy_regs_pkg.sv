@@ -4,7 +4,7 @@
 package copy_regs_pkg;
 
     localparam COPY_REGS_DATA_WIDTH = 32;
-    localparam COPY_REGS_MIN_ADDR_WIDTH = 7;
+    localparam COPY_REGS_MIN_ADDR_WIDTH = 12;
     localparam COPY_REGS_SIZE = 'h48;
 
     typedef struct {

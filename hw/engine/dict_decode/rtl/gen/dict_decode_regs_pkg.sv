@@ -4,7 +4,7 @@
 package dict_decode_regs_pkg;
 
     localparam DICT_DECODE_REGS_DATA_WIDTH = 32;
-    localparam DICT_DECODE_REGS_MIN_ADDR_WIDTH = 8;
+    localparam DICT_DECODE_REGS_MIN_ADDR_WIDTH = 12;
     localparam DICT_DECODE_REGS_SIZE = 'h98;
 
     typedef struct {

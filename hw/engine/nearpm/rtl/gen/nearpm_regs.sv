@@ -7,7 +7,7 @@ module nearpm_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [9:0] s_axil_awaddr,
+        input wire [11:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module nearpm_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [9:0] s_axil_araddr,
+        input wire [11:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -34,7 +34,7 @@ module nearpm_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [9:0] cpuif_addr;
+    logic [11:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -51,10 +51,10 @@ module nearpm_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [9:0] axil_araddr;
+    logic [11:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [9:0] axil_awaddr;
+    logic [11:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -132,17 +132,17 @@ module nearpm_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[9:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[9:2], 2'b0};
+                cpuif_addr = {axil_awaddr[11:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[9:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -249,7 +249,7 @@ module nearpm_regs (
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
-    logic [9:0] decoded_addr;
+    logic [11:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -260,38 +260,38 @@ module nearpm_regs (
         automatic logic is_valid_rw;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 10'h0);
-        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 10'h4) & !cpuif_req_is_wr;
-        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 10'h8) & !cpuif_req_is_wr;
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 10'hc) & !cpuif_req_is_wr;
-        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 10'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.taken = cpuif_req_masked & (cpuif_addr == 10'h100) & !cpuif_req_is_wr;
-        decoded_reg_strb.refused = cpuif_req_masked & (cpuif_addr == 10'h104) & !cpuif_req_is_wr;
-        decoded_reg_strb.under_way = cpuif_req_masked & (cpuif_addr == 10'h108) & !cpuif_req_is_wr;
-        decoded_reg_strb.working = cpuif_req_masked & (cpuif_addr == 10'h10c) & !cpuif_req_is_wr;
-        decoded_reg_strb.most_lines = cpuif_req_masked & (cpuif_addr == 10'h110) & !cpuif_req_is_wr;
-        decoded_reg_strb.loads = cpuif_req_masked & (cpuif_addr == 10'h114) & !cpuif_req_is_wr;
-        decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 10'h118) & !cpuif_req_is_wr;
-        decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 10'h11c) & !cpuif_req_is_wr;
+        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 12'h0);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 12'h4) & !cpuif_req_is_wr;
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 12'h8) & !cpuif_req_is_wr;
+        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'hc) & !cpuif_req_is_wr;
+        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 12'h10) & !cpuif_req_is_wr;
+        decoded_reg_strb.taken = cpuif_req_masked & (cpuif_addr == 12'h100) & !cpuif_req_is_wr;
+        decoded_reg_strb.refused = cpuif_req_masked & (cpuif_addr == 12'h104) & !cpuif_req_is_wr;
+        decoded_reg_strb.under_way = cpuif_req_masked & (cpuif_addr == 12'h108) & !cpuif_req_is_wr;
+        decoded_reg_strb.working = cpuif_req_masked & (cpuif_addr == 12'h10c) & !cpuif_req_is_wr;
+        decoded_reg_strb.most_lines = cpuif_req_masked & (cpuif_addr == 12'h110) & !cpuif_req_is_wr;
+        decoded_reg_strb.loads = cpuif_req_masked & (cpuif_addr == 12'h114) & !cpuif_req_is_wr;
+        decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 12'h118) & !cpuif_req_is_wr;
+        decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 12'h11c) & !cpuif_req_is_wr;
         for(int i0=0; i0<16; i0++) begin
-            decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 10'h140 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+            decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 12'h140 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
-        decoded_reg_strb.device = cpuif_req_masked & (cpuif_addr == 10'h180);
-        decoded_reg_strb.select = cpuif_req_masked & (cpuif_addr == 10'h184);
+        decoded_reg_strb.device = cpuif_req_masked & (cpuif_addr == 12'h180);
+        decoded_reg_strb.select = cpuif_req_masked & (cpuif_addr == 12'h184);
         for(int i0=0; i0<8; i0++) begin
-            decoded_reg_strb.peer[i0] = cpuif_req_masked & (cpuif_addr == 10'h1a0 + (10)'(i0) * 10'h4);
-        end
-        for(int i0=0; i0<8; i0++) begin
-            decoded_reg_strb.done[i0] = cpuif_req_masked & (cpuif_addr == 10'h1c0 + (10)'(i0) * 10'h4) & cpuif_req_is_wr;
+            decoded_reg_strb.peer[i0] = cpuif_req_masked & (cpuif_addr == 12'h1a0 + (12)'(i0) * 12'h4);
         end
         for(int i0=0; i0<8; i0++) begin
-            decoded_reg_strb.seen[i0] = cpuif_req_masked & (cpuif_addr == 10'h1e0 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+            decoded_reg_strb.done[i0] = cpuif_req_masked & (cpuif_addr == 12'h1c0 + (12)'(i0) * 12'h4) & cpuif_req_is_wr;
+        end
+        for(int i0=0; i0<8; i0++) begin
+            decoded_reg_strb.seen[i0] = cpuif_req_masked & (cpuif_addr == 12'h1e0 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.all_complete[i0] = cpuif_req_masked & (cpuif_addr == 10'h200 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+            decoded_reg_strb.all_complete[i0] = cpuif_req_masked & (cpuif_addr == 12'h200 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
         for(int i0=0; i0<2; i0++) begin
-            decoded_reg_strb.highest[i0] = cpuif_req_masked & (cpuif_addr == 10'h208 + (10)'(i0) * 10'h4) & !cpuif_req_is_wr;
+            decoded_reg_strb.highest[i0] = cpuif_req_masked & (cpuif_addr == 12'h208 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
         decoded_err = '0;
     end
@@ -549,7 +549,7 @@ module nearpm_regs (
     // Readback
     //--------------------------------------------------------------------------
 
-    logic [9:0] rd_mux_addr;
+    logic [11:0] rd_mux_addr;
     assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
@@ -558,77 +558,77 @@ module nearpm_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 10'h0) begin
+        if(rd_mux_addr == 12'h0) begin
             readback_data_var[2] = hwif_in.control.idle.next;
         end
-        if(rd_mux_addr == 10'h4) begin
+        if(rd_mux_addr == 12'h4) begin
             readback_data_var[0] = 1'h0;
         end
-        if(rd_mux_addr == 10'h8) begin
+        if(rd_mux_addr == 12'h8) begin
             readback_data_var[0] = 1'h0;
         end
-        if(rd_mux_addr == 10'hc) begin
+        if(rd_mux_addr == 12'hc) begin
             readback_data_var[0] = hwif_in.status.done.next;
         end
-        if(rd_mux_addr == 10'h10) begin
+        if(rd_mux_addr == 12'h10) begin
             readback_data_var[31:0] = hwif_in.result.value.next;
         end
-        if(rd_mux_addr == 10'h100) begin
+        if(rd_mux_addr == 12'h100) begin
             readback_data_var[31:0] = hwif_in.taken.value.next;
         end
-        if(rd_mux_addr == 10'h104) begin
+        if(rd_mux_addr == 12'h104) begin
             readback_data_var[31:0] = hwif_in.refused.value.next;
         end
-        if(rd_mux_addr == 10'h108) begin
+        if(rd_mux_addr == 12'h108) begin
             readback_data_var[6:0] = hwif_in.under_way.value.next;
         end
-        if(rd_mux_addr == 10'h10c) begin
+        if(rd_mux_addr == 12'h10c) begin
             readback_data_var[15:0] = hwif_in.working.value.next;
         end
-        if(rd_mux_addr == 10'h110) begin
+        if(rd_mux_addr == 12'h110) begin
             readback_data_var[6:0] = hwif_in.most_lines.value.next;
         end
-        if(rd_mux_addr == 10'h114) begin
+        if(rd_mux_addr == 12'h114) begin
             readback_data_var[8:0] = hwif_in.loads.value.next;
         end
-        if(rd_mux_addr == 10'h118) begin
+        if(rd_mux_addr == 12'h118) begin
             readback_data_var[31:0] = hwif_in.stores.value.next;
         end
-        if(rd_mux_addr == 10'h11c) begin
+        if(rd_mux_addr == 12'h11c) begin
             readback_data_var[0] = hwif_in.domain.restored.next;
             readback_data_var[1] = hwif_in.domain.open.next;
             readback_data_var[2] = hwif_in.domain.line_error.next;
             readback_data_var[3] = hwif_in.domain.unread.next;
         end
         for(int i0=0; i0<16; i0++) begin
-            if(rd_mux_addr == 10'h140 + (10)'(i0) * 10'h4) begin
+            if(rd_mux_addr == 12'h140 + (12)'(i0) * 12'h4) begin
                 readback_data_var[6:0] = hwif_in.lines[i0].value.next;
             end
         end
-        if(rd_mux_addr == 10'h180) begin
+        if(rd_mux_addr == 12'h180) begin
             readback_data_var[1:0] = field_storage.device.own.value;
             readback_data_var[8] = field_storage.device.numbered.value;
         end
-        if(rd_mux_addr == 10'h184) begin
+        if(rd_mux_addr == 12'h184) begin
             readback_data_var[7:0] = field_storage.select.log.value;
         end
         for(int i0=0; i0<8; i0++) begin
-            if(rd_mux_addr == 10'h1a0 + (10)'(i0) * 10'h4) begin
+            if(rd_mux_addr == 12'h1a0 + (12)'(i0) * 12'h4) begin
                 readback_data_var[31:0] = field_storage.peer[i0].word.value;
             end
         end
         for(int i0=0; i0<8; i0++) begin
-            if(rd_mux_addr == 10'h1e0 + (10)'(i0) * 10'h4) begin
+            if(rd_mux_addr == 12'h1e0 + (12)'(i0) * 12'h4) begin
                 readback_data_var[31:0] = hwif_in.seen[i0].word.next;
             end
         end
         for(int i0=0; i0<2; i0++) begin
-            if(rd_mux_addr == 10'h200 + (10)'(i0) * 10'h4) begin
+            if(rd_mux_addr == 12'h200 + (12)'(i0) * 12'h4) begin
                 readback_data_var[31:0] = hwif_in.all_complete[i0].word.next;
             end
         end
         for(int i0=0; i0<2; i0++) begin
-            if(rd_mux_addr == 10'h208 + (10)'(i0) * 10'h4) begin
+            if(rd_mux_addr == 12'h208 + (12)'(i0) * 12'h4) begin
                 readback_data_var[31:0] = hwif_in.highest[i0].word.next;
             end
         end

@@ -4,7 +4,7 @@
 package nearpm_regs_pkg;
 
     localparam NEARPM_REGS_DATA_WIDTH = 32;
-    localparam NEARPM_REGS_MIN_ADDR_WIDTH = 10;
+    localparam NEARPM_REGS_MIN_ADDR_WIDTH = 12;
     localparam NEARPM_REGS_SIZE = 'h210;
 
     typedef struct {

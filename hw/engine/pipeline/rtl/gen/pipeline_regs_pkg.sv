@@ -4,7 +4,7 @@
 package pipeline_regs_pkg;
 
     localparam PIPELINE_REGS_DATA_WIDTH = 32;
-    localparam PIPELINE_REGS_MIN_ADDR_WIDTH = 9;
+    localparam PIPELINE_REGS_MIN_ADDR_WIDTH = 12;
     localparam PIPELINE_REGS_SIZE = 'h180;
 
     typedef struct {

@@ -4,7 +4,7 @@
 package row_shuffle_regs_pkg;
 
     localparam ROW_SHUFFLE_REGS_DATA_WIDTH = 32;
-    localparam ROW_SHUFFLE_REGS_MIN_ADDR_WIDTH = 8;
+    localparam ROW_SHUFFLE_REGS_MIN_ADDR_WIDTH = 12;
     localparam ROW_SHUFFLE_REGS_SIZE = 'h98;
 
     typedef struct {

@@ -7,7 +7,7 @@ module scan_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [7:0] s_axil_awaddr,
+        input wire [11:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module scan_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [7:0] s_axil_araddr,
+        input wire [11:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -34,7 +34,7 @@ module scan_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [7:0] cpuif_addr;
+    logic [11:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -51,10 +51,10 @@ module scan_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [7:0] axil_araddr;
+    logic [11:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [7:0] axil_awaddr;
+    logic [11:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -132,17 +132,17 @@ module scan_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[7:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[7:2], 2'b0};
+                cpuif_addr = {axil_awaddr[11:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[7:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -247,7 +247,7 @@ module scan_regs (
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
-    logic [7:0] decoded_addr;
+    logic [11:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -258,25 +258,25 @@ module scan_regs (
         automatic logic is_valid_rw;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 8'h0);
-        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 8'h4);
-        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 8'h8);
-        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 8'hc);
-        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 8'h10) & !cpuif_req_is_wr;
-        decoded_reg_strb.src_lo = cpuif_req_masked & (cpuif_addr == 8'h20);
-        decoded_reg_strb.src_hi = cpuif_req_masked & (cpuif_addr == 8'h24);
-        decoded_reg_strb.bytes_lo = cpuif_req_masked & (cpuif_addr == 8'h30);
-        decoded_reg_strb.bytes_hi = cpuif_req_masked & (cpuif_addr == 8'h34);
-        decoded_reg_strb.low_lo = cpuif_req_masked & (cpuif_addr == 8'h40);
-        decoded_reg_strb.low_hi = cpuif_req_masked & (cpuif_addr == 8'h44);
-        decoded_reg_strb.high_lo = cpuif_req_masked & (cpuif_addr == 8'h50);
-        decoded_reg_strb.high_hi = cpuif_req_masked & (cpuif_addr == 8'h54);
-        decoded_reg_strb.kind_lo = cpuif_req_masked & (cpuif_addr == 8'h60);
-        decoded_reg_strb.kind_hi = cpuif_req_masked & (cpuif_addr == 8'h64);
-        decoded_reg_strb.dst_lo = cpuif_req_masked & (cpuif_addr == 8'h70);
-        decoded_reg_strb.dst_hi = cpuif_req_masked & (cpuif_addr == 8'h74);
-        decoded_reg_strb.count_lo = cpuif_req_masked & (cpuif_addr == 8'h80) & !cpuif_req_is_wr;
-        decoded_reg_strb.count_hi = cpuif_req_masked & (cpuif_addr == 8'h84) & !cpuif_req_is_wr;
+        decoded_reg_strb.control = cpuif_req_masked & (cpuif_addr == 12'h0);
+        decoded_reg_strb.interrupt = cpuif_req_masked & (cpuif_addr == 12'h4);
+        decoded_reg_strb.sources = cpuif_req_masked & (cpuif_addr == 12'h8);
+        decoded_reg_strb.status = cpuif_req_masked & (cpuif_addr == 12'hc);
+        decoded_reg_strb.result = cpuif_req_masked & (cpuif_addr == 12'h10) & !cpuif_req_is_wr;
+        decoded_reg_strb.src_lo = cpuif_req_masked & (cpuif_addr == 12'h20);
+        decoded_reg_strb.src_hi = cpuif_req_masked & (cpuif_addr == 12'h24);
+        decoded_reg_strb.bytes_lo = cpuif_req_masked & (cpuif_addr == 12'h30);
+        decoded_reg_strb.bytes_hi = cpuif_req_masked & (cpuif_addr == 12'h34);
+        decoded_reg_strb.low_lo = cpuif_req_masked & (cpuif_addr == 12'h40);
+        decoded_reg_strb.low_hi = cpuif_req_masked & (cpuif_addr == 12'h44);
+        decoded_reg_strb.high_lo = cpuif_req_masked & (cpuif_addr == 12'h50);
+        decoded_reg_strb.high_hi = cpuif_req_masked & (cpuif_addr == 12'h54);
+        decoded_reg_strb.kind_lo = cpuif_req_masked & (cpuif_addr == 12'h60);
+        decoded_reg_strb.kind_hi = cpuif_req_masked & (cpuif_addr == 12'h64);
+        decoded_reg_strb.dst_lo = cpuif_req_masked & (cpuif_addr == 12'h70);
+        decoded_reg_strb.dst_hi = cpuif_req_masked & (cpuif_addr == 12'h74);
+        decoded_reg_strb.count_lo = cpuif_req_masked & (cpuif_addr == 12'h80) & !cpuif_req_is_wr;
+        decoded_reg_strb.count_hi = cpuif_req_masked & (cpuif_addr == 12'h84) & !cpuif_req_is_wr;
         decoded_err = '0;
     end
 
@@ -983,7 +983,7 @@ module scan_regs (
     // Readback
     //--------------------------------------------------------------------------
 
-    logic [7:0] rd_mux_addr;
+    logic [11:0] rd_mux_addr;
     assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
@@ -992,69 +992,69 @@ module scan_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 8'h0) begin
+        if(rd_mux_addr == 12'h0) begin
             readback_data_var[0] = field_storage.control.start.value;
             readback_data_var[1] = field_storage.control.stop.value;
             readback_data_var[2] = hwif_in.control.idle.next;
         end
-        if(rd_mux_addr == 8'h4) begin
+        if(rd_mux_addr == 12'h4) begin
             readback_data_var[0] = field_storage.interrupt.enable.value;
         end
-        if(rd_mux_addr == 8'h8) begin
+        if(rd_mux_addr == 12'h8) begin
             readback_data_var[0] = field_storage.sources.done.value;
         end
-        if(rd_mux_addr == 8'hc) begin
+        if(rd_mux_addr == 12'hc) begin
             readback_data_var[0] = field_storage.status.done.value;
         end
-        if(rd_mux_addr == 8'h10) begin
+        if(rd_mux_addr == 12'h10) begin
             readback_data_var[0] = hwif_in.result.read_error.next;
             readback_data_var[1] = hwif_in.result.stopped.next;
             readback_data_var[2] = hwif_in.result.invalid.next;
             readback_data_var[3] = hwif_in.result.write_error.next;
         end
-        if(rd_mux_addr == 8'h20) begin
+        if(rd_mux_addr == 12'h20) begin
             readback_data_var[31:0] = field_storage.src_lo.value.value;
         end
-        if(rd_mux_addr == 8'h24) begin
+        if(rd_mux_addr == 12'h24) begin
             readback_data_var[31:0] = field_storage.src_hi.value.value;
         end
-        if(rd_mux_addr == 8'h30) begin
+        if(rd_mux_addr == 12'h30) begin
             readback_data_var[31:0] = field_storage.bytes_lo.value.value;
         end
-        if(rd_mux_addr == 8'h34) begin
+        if(rd_mux_addr == 12'h34) begin
             readback_data_var[31:0] = field_storage.bytes_hi.value.value;
         end
-        if(rd_mux_addr == 8'h40) begin
+        if(rd_mux_addr == 12'h40) begin
             readback_data_var[31:0] = field_storage.low_lo.value.value;
         end
-        if(rd_mux_addr == 8'h44) begin
+        if(rd_mux_addr == 12'h44) begin
             readback_data_var[31:0] = field_storage.low_hi.value.value;
         end
-        if(rd_mux_addr == 8'h50) begin
+        if(rd_mux_addr == 12'h50) begin
             readback_data_var[31:0] = field_storage.high_lo.value.value;
         end
-        if(rd_mux_addr == 8'h54) begin
+        if(rd_mux_addr == 12'h54) begin
             readback_data_var[31:0] = field_storage.high_hi.value.value;
         end
-        if(rd_mux_addr == 8'h60) begin
+        if(rd_mux_addr == 12'h60) begin
             readback_data_var[0] = field_storage.kind_lo.wide.value;
             readback_data_var[1] = field_storage.kind_lo.is_signed.value;
             readback_data_var[2] = field_storage.kind_lo.filter.value;
             readback_data_var[31:3] = field_storage.kind_lo.reserved.value;
         end
-        if(rd_mux_addr == 8'h64) begin
+        if(rd_mux_addr == 12'h64) begin
             readback_data_var[31:0] = field_storage.kind_hi.value.value;
         end
-        if(rd_mux_addr == 8'h70) begin
+        if(rd_mux_addr == 12'h70) begin
             readback_data_var[31:0] = field_storage.dst_lo.value.value;
         end
-        if(rd_mux_addr == 8'h74) begin
+        if(rd_mux_addr == 12'h74) begin
             readback_data_var[31:0] = field_storage.dst_hi.value.value;
         end
-        if(rd_mux_addr == 8'h80) begin
+        if(rd_mux_addr == 12'h80) begin
             readback_data_var[31:0] = hwif_in.count_lo.value.next;
         end
-        if(rd_mux_addr == 8'h84) begin
+        if(rd_mux_addr == 12'h84) begin
             readback_data_var[31:0] = hwif_in.count_hi.value.next;
         end
         readback_data = readback_data_var;

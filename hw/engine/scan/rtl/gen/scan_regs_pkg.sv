@@ -4,7 +4,7 @@
 package scan_regs_pkg;
 
     localparam SCAN_REGS_DATA_WIDTH = 32;
-    localparam SCAN_REGS_MIN_ADDR_WIDTH = 8;
+    localparam SCAN_REGS_MIN_ADDR_WIDTH = 12;
     localparam SCAN_REGS_SIZE = 'h88;
 
     typedef struct {

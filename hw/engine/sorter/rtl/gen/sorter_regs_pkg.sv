@@ -4,7 +4,7 @@
 package sorter_regs_pkg;
 
     localparam SORTER_REGS_DATA_WIDTH = 32;
-    localparam SORTER_REGS_MIN_ADDR_WIDTH = 7;
+    localparam SORTER_REGS_MIN_ADDR_WIDTH = 12;
     localparam SORTER_REGS_SIZE = 'h78;
 
     typedef struct {

@@ -7,7 +7,7 @@ module nvme_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [13:0] s_axil_awaddr,
+        input wire [15:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module nvme_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [13:0] s_axil_araddr,
+        input wire [15:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -34,7 +34,7 @@ module nvme_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [13:0] cpuif_addr;
+    logic [15:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -51,10 +51,10 @@ module nvme_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [13:0] axil_araddr;
+    logic [15:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [13:0] axil_awaddr;
+    logic [15:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -132,17 +132,17 @@ module nvme_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[13:2], 2'b0};
+                cpuif_addr = {axil_araddr[15:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[13:2], 2'b0};
+                cpuif_addr = {axil_awaddr[15:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[13:2], 2'b0};
+                cpuif_addr = {axil_araddr[15:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -250,7 +250,7 @@ module nvme_regs (
     logic decoded_err;
     logic decoded_req_is_external;
 
-    logic [13:0] decoded_addr;
+    logic [15:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -263,34 +263,34 @@ module nvme_regs (
         is_external = '0;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.cap[0] = cpuif_req_masked & (cpuif_addr == 14'h0) & !cpuif_req_is_wr;
-        decoded_reg_strb.cap[1] = cpuif_req_masked & (cpuif_addr == 14'h4) & !cpuif_req_is_wr;
-        decoded_reg_strb.vs = cpuif_req_masked & (cpuif_addr == 14'h8) & !cpuif_req_is_wr;
-        decoded_reg_strb.intms = cpuif_req_masked & (cpuif_addr == 14'hc);
-        decoded_reg_strb.intmc = cpuif_req_masked & (cpuif_addr == 14'h10);
-        is_external |= cpuif_req_masked & (cpuif_addr == 14'h10);
-        decoded_reg_strb.cc = cpuif_req_masked & (cpuif_addr == 14'h14);
-        decoded_reg_strb.csts = cpuif_req_masked & (cpuif_addr == 14'h1c);
-        decoded_reg_strb.nssr = cpuif_req_masked & (cpuif_addr == 14'h20) & cpuif_req_is_wr;
-        decoded_reg_strb.aqa = cpuif_req_masked & (cpuif_addr == 14'h24);
-        decoded_reg_strb.asq[0] = cpuif_req_masked & (cpuif_addr == 14'h28);
-        decoded_reg_strb.asq[1] = cpuif_req_masked & (cpuif_addr == 14'h2c);
-        decoded_reg_strb.acq[0] = cpuif_req_masked & (cpuif_addr == 14'h30);
-        decoded_reg_strb.acq[1] = cpuif_req_masked & (cpuif_addr == 14'h34);
-        decoded_reg_strb.pmrcap = cpuif_req_masked & (cpuif_addr == 14'he00) & !cpuif_req_is_wr;
-        decoded_reg_strb.pmrctl = cpuif_req_masked & (cpuif_addr == 14'he04);
-        decoded_reg_strb.pmrsts = cpuif_req_masked & (cpuif_addr == 14'he08) & !cpuif_req_is_wr;
-        decoded_reg_strb.pmrebs = cpuif_req_masked & (cpuif_addr == 14'he0c) & !cpuif_req_is_wr;
-        decoded_reg_strb.pmrswtp = cpuif_req_masked & (cpuif_addr == 14'he10) & !cpuif_req_is_wr;
-        decoded_reg_strb.doorbells = cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
-        is_external |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
-        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h1000) & (cpuif_addr <= 14'h1000 + 14'hfff);
-        decoded_reg_strb.msix_table = cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
-        is_external |= cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
-        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h2000) & (cpuif_addr <= 14'h2000 + 14'hfff);
-        decoded_reg_strb.msix_pending = cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
-        is_external |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
-        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 14'h3000) & (cpuif_addr <= 14'h3000 + 14'hf);
+        decoded_reg_strb.cap[0] = cpuif_req_masked & (cpuif_addr == 16'h0) & !cpuif_req_is_wr;
+        decoded_reg_strb.cap[1] = cpuif_req_masked & (cpuif_addr == 16'h4) & !cpuif_req_is_wr;
+        decoded_reg_strb.vs = cpuif_req_masked & (cpuif_addr == 16'h8) & !cpuif_req_is_wr;
+        decoded_reg_strb.intms = cpuif_req_masked & (cpuif_addr == 16'hc);
+        decoded_reg_strb.intmc = cpuif_req_masked & (cpuif_addr == 16'h10);
+        is_external |= cpuif_req_masked & (cpuif_addr == 16'h10);
+        decoded_reg_strb.cc = cpuif_req_masked & (cpuif_addr == 16'h14);
+        decoded_reg_strb.csts = cpuif_req_masked & (cpuif_addr == 16'h1c);
+        decoded_reg_strb.nssr = cpuif_req_masked & (cpuif_addr == 16'h20) & cpuif_req_is_wr;
+        decoded_reg_strb.aqa = cpuif_req_masked & (cpuif_addr == 16'h24);
+        decoded_reg_strb.asq[0] = cpuif_req_masked & (cpuif_addr == 16'h28);
+        decoded_reg_strb.asq[1] = cpuif_req_masked & (cpuif_addr == 16'h2c);
+        decoded_reg_strb.acq[0] = cpuif_req_masked & (cpuif_addr == 16'h30);
+        decoded_reg_strb.acq[1] = cpuif_req_masked & (cpuif_addr == 16'h34);
+        decoded_reg_strb.pmrcap = cpuif_req_masked & (cpuif_addr == 16'he00) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrctl = cpuif_req_masked & (cpuif_addr == 16'he04);
+        decoded_reg_strb.pmrsts = cpuif_req_masked & (cpuif_addr == 16'he08) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrebs = cpuif_req_masked & (cpuif_addr == 16'he0c) & !cpuif_req_is_wr;
+        decoded_reg_strb.pmrswtp = cpuif_req_masked & (cpuif_addr == 16'he10) & !cpuif_req_is_wr;
+        decoded_reg_strb.doorbells = cpuif_req_masked & (cpuif_addr >= 16'h1000) & (cpuif_addr <= 16'h1000 + 16'hfff);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 16'h1000) & (cpuif_addr <= 16'h1000 + 16'hfff);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 16'h1000) & (cpuif_addr <= 16'h1000 + 16'hfff);
+        decoded_reg_strb.msix_table = cpuif_req_masked & (cpuif_addr >= 16'h2000) & (cpuif_addr <= 16'h2000 + 16'hfff);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 16'h2000) & (cpuif_addr <= 16'h2000 + 16'hfff);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 16'h2000) & (cpuif_addr <= 16'h2000 + 16'hfff);
+        decoded_reg_strb.msix_pending = cpuif_req_masked & (cpuif_addr >= 16'h3000) & (cpuif_addr <= 16'h3000 + 16'hf);
+        is_external |= cpuif_req_masked & (cpuif_addr >= 16'h3000) & (cpuif_addr <= 16'h3000 + 16'hf);
+        is_valid_rw |= cpuif_req_masked & (cpuif_addr >= 16'h3000) & (cpuif_addr <= 16'h3000 + 16'hf);
         decoded_err = '0;
         decoded_req_is_external = is_external;
     end
@@ -982,8 +982,8 @@ module nvme_regs (
 
     assign readback_external_rd_ack = readback_external_rd_ack_c;
 
-    logic [13:0] rd_mux_addr;
-    logic [13:0] pending_rd_addr;
+    logic [15:0] rd_mux_addr;
+    logic [15:0] pending_rd_addr;
     // Hold read mux address to guarantee it is stable throughout any external accesses
     always_ff @(posedge clk or negedge arst_n) begin
         if(~arst_n) begin
@@ -1000,13 +1000,13 @@ module nvme_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 14'h0) begin
+        if(rd_mux_addr == 16'h0) begin
             readback_data_var[15:0] = hwif_in.cap.mqes.next;
             readback_data_var[16:16] = 1'h1;
             readback_data_var[18:17] = 2'h1;
             readback_data_var[31:24] = 8'ha;
         end
-        if(rd_mux_addr == 14'h4) begin
+        if(rd_mux_addr == 16'h4) begin
             readback_data_var[3:0] = 4'h0;
             readback_data_var[4:4] = 1'h1;
             readback_data_var[12:5] = 8'h1;
@@ -1016,18 +1016,18 @@ module nvme_regs (
             readback_data_var[24:24] = 1'h1;
             readback_data_var[25:25] = 1'h0;
         end
-        if(rd_mux_addr == 14'h8) begin
+        if(rd_mux_addr == 16'h8) begin
             readback_data_var[7:0] = 8'h0;
             readback_data_var[15:8] = 8'h4;
             readback_data_var[31:16] = 16'h1;
         end
-        if(rd_mux_addr == 14'hc) begin
+        if(rd_mux_addr == 16'hc) begin
             readback_data_var[31:0] = field_storage.intms.ivms.value;
         end
-        if(rd_mux_addr == 14'h10) begin
+        if(rd_mux_addr == 16'h10) begin
             readback_data_var = hwif_in.intmc.rd_data;
         end
-        if(rd_mux_addr == 14'h14) begin
+        if(rd_mux_addr == 16'h14) begin
             readback_data_var[0] = field_storage.cc.en.value;
             readback_data_var[6:4] = field_storage.cc.css.value;
             readback_data_var[10:7] = field_storage.cc.mps.value;
@@ -1036,30 +1036,30 @@ module nvme_regs (
             readback_data_var[19:16] = field_storage.cc.iosqes.value;
             readback_data_var[23:20] = field_storage.cc.iocqes.value;
         end
-        if(rd_mux_addr == 14'h1c) begin
+        if(rd_mux_addr == 16'h1c) begin
             readback_data_var[0] = hwif_in.csts.rdy.next;
             readback_data_var[1] = hwif_in.csts.cfs.next;
             readback_data_var[3:2] = hwif_in.csts.shst.next;
             readback_data_var[4] = field_storage.csts.nssro.value;
             readback_data_var[5] = 1'h0;
         end
-        if(rd_mux_addr == 14'h24) begin
+        if(rd_mux_addr == 16'h24) begin
             readback_data_var[11:0] = field_storage.aqa.asqs.value;
             readback_data_var[27:16] = field_storage.aqa.acqs.value;
         end
-        if(rd_mux_addr == 14'h28) begin
+        if(rd_mux_addr == 16'h28) begin
             readback_data_var[31:12] = field_storage.asq.asqb_low.value;
         end
-        if(rd_mux_addr == 14'h2c) begin
+        if(rd_mux_addr == 16'h2c) begin
             readback_data_var[31:0] = field_storage.asq.asqb_high.value;
         end
-        if(rd_mux_addr == 14'h30) begin
+        if(rd_mux_addr == 16'h30) begin
             readback_data_var[31:12] = field_storage.acq.acqb_low.value;
         end
-        if(rd_mux_addr == 14'h34) begin
+        if(rd_mux_addr == 16'h34) begin
             readback_data_var[31:0] = field_storage.acq.acqb_high.value;
         end
-        if(rd_mux_addr == 14'he00) begin
+        if(rd_mux_addr == 16'he00) begin
             readback_data_var[3] = 1'h0;
             readback_data_var[4] = 1'h0;
             readback_data_var[7:5] = 3'h2;
@@ -1068,27 +1068,27 @@ module nvme_regs (
             readback_data_var[23:16] = 8'h1;
             readback_data_var[24] = 1'h0;
         end
-        if(rd_mux_addr == 14'he04) begin
+        if(rd_mux_addr == 16'he04) begin
             readback_data_var[0] = field_storage.pmrctl.en.value;
         end
-        if(rd_mux_addr == 14'he08) begin
+        if(rd_mux_addr == 16'he08) begin
             readback_data_var[7:0] = 8'h0;
             readback_data_var[8] = hwif_in.pmrsts.nrdy.next;
             readback_data_var[11:9] = 3'h0;
         end
-        if(rd_mux_addr == 14'he0c) begin
+        if(rd_mux_addr == 16'he0c) begin
             readback_data_var[31:0] = 32'h0;
         end
-        if(rd_mux_addr == 14'he10) begin
+        if(rd_mux_addr == 16'he10) begin
             readback_data_var[31:0] = 32'h0;
         end
-        if((rd_mux_addr >= 14'h1000) && (rd_mux_addr <= 14'h1000 + 14'hfff)) begin
+        if((rd_mux_addr >= 16'h1000) && (rd_mux_addr <= 16'h1000 + 16'hfff)) begin
             readback_data_var = hwif_in.doorbells.rd_data;
         end
-        if((rd_mux_addr >= 14'h2000) && (rd_mux_addr <= 14'h2000 + 14'hfff)) begin
+        if((rd_mux_addr >= 16'h2000) && (rd_mux_addr <= 16'h2000 + 16'hfff)) begin
             readback_data_var = hwif_in.msix_table.rd_data;
         end
-        if((rd_mux_addr >= 14'h3000) && (rd_mux_addr <= 14'h3000 + 14'hf)) begin
+        if((rd_mux_addr >= 16'h3000) && (rd_mux_addr <= 16'h3000 + 16'hf)) begin
             readback_data_var = hwif_in.msix_pending.rd_data;
         end
         readback_data = readback_data_var;

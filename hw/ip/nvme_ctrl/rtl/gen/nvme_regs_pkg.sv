@@ -4,7 +4,7 @@
 package nvme_regs_pkg;
 
     localparam NVME_REGS_DATA_WIDTH = 32;
-    localparam NVME_REGS_MIN_ADDR_WIDTH = 14;
+    localparam NVME_REGS_MIN_ADDR_WIDTH = 16;
     localparam NVME_REGS_SIZE = 'h3010;
 
     typedef struct {

@@ -7,7 +7,7 @@ module qos_regs (
 
         output logic s_axil_awready,
         input wire s_axil_awvalid,
-        input wire [6:0] s_axil_awaddr,
+        input wire [11:0] s_axil_awaddr,
         input wire [2:0] s_axil_awprot,
         output logic s_axil_wready,
         input wire s_axil_wvalid,
@@ -18,7 +18,7 @@ module qos_regs (
         output logic [1:0] s_axil_bresp,
         output logic s_axil_arready,
         input wire s_axil_arvalid,
-        input wire [6:0] s_axil_araddr,
+        input wire [11:0] s_axil_araddr,
         input wire [2:0] s_axil_arprot,
         input wire s_axil_rready,
         output logic s_axil_rvalid,
@@ -33,7 +33,7 @@ module qos_regs (
     //--------------------------------------------------------------------------
     logic cpuif_req;
     logic cpuif_req_is_wr;
-    logic [6:0] cpuif_addr;
+    logic [11:0] cpuif_addr;
     logic [31:0] cpuif_wr_data;
     logic [31:0] cpuif_wr_biten;
     logic cpuif_req_stall_wr;
@@ -50,10 +50,10 @@ module qos_regs (
     logic [1:0] axil_n_in_flight;
     logic axil_prev_was_rd;
     logic axil_arvalid;
-    logic [6:0] axil_araddr;
+    logic [11:0] axil_araddr;
     logic axil_ar_accept;
     logic axil_awvalid;
-    logic [6:0] axil_awaddr;
+    logic [11:0] axil_awaddr;
     logic axil_wvalid;
     logic [31:0] axil_wdata;
     logic [3:0] axil_wstrb;
@@ -131,17 +131,17 @@ module qos_regs (
             if(axil_arvalid && !axil_prev_was_rd) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[6:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end else if(axil_awvalid && axil_wvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '1;
-                cpuif_addr = {axil_awaddr[6:2], 2'b0};
+                cpuif_addr = {axil_awaddr[11:2], 2'b0};
                 if(!cpuif_req_stall_wr) axil_aw_accept = '1;
             end else if(axil_arvalid) begin
                 cpuif_req = '1;
                 cpuif_req_is_wr = '0;
-                cpuif_addr = {axil_araddr[6:2], 2'b0};
+                cpuif_addr = {axil_araddr[11:2], 2'b0};
                 if(!cpuif_req_stall_rd) axil_ar_accept = '1;
             end
         end
@@ -245,7 +245,7 @@ module qos_regs (
     } decoded_reg_strb_t;
     decoded_reg_strb_t decoded_reg_strb;
     logic decoded_err;
-    logic [6:0] decoded_addr;
+    logic [11:0] decoded_addr;
     logic decoded_req;
     logic decoded_req_is_wr;
     logic [31:0] decoded_wr_data;
@@ -256,19 +256,19 @@ module qos_regs (
         automatic logic is_valid_rw;
         is_valid_addr = '1; // No valid address check
         is_valid_rw = '1; // No valid RW check
-        decoded_reg_strb.pm.reads = cpuif_req_masked & (cpuif_addr == 7'h0);
-        decoded_reg_strb.pm.writes = cpuif_req_masked & (cpuif_addr == 7'h4);
-        decoded_reg_strb.pm.weight = cpuif_req_masked & (cpuif_addr == 7'h8);
-        decoded_reg_strb.pm.beside = cpuif_req_masked & (cpuif_addr == 7'hc);
-        decoded_reg_strb.nvme.reads = cpuif_req_masked & (cpuif_addr == 7'h10);
-        decoded_reg_strb.nvme.writes = cpuif_req_masked & (cpuif_addr == 7'h14);
-        decoded_reg_strb.nvme.weight = cpuif_req_masked & (cpuif_addr == 7'h18);
-        decoded_reg_strb.nvme.beside = cpuif_req_masked & (cpuif_addr == 7'h1c);
+        decoded_reg_strb.pm.reads = cpuif_req_masked & (cpuif_addr == 12'h0);
+        decoded_reg_strb.pm.writes = cpuif_req_masked & (cpuif_addr == 12'h4);
+        decoded_reg_strb.pm.weight = cpuif_req_masked & (cpuif_addr == 12'h8);
+        decoded_reg_strb.pm.beside = cpuif_req_masked & (cpuif_addr == 12'hc);
+        decoded_reg_strb.nvme.reads = cpuif_req_masked & (cpuif_addr == 12'h10);
+        decoded_reg_strb.nvme.writes = cpuif_req_masked & (cpuif_addr == 12'h14);
+        decoded_reg_strb.nvme.weight = cpuif_req_masked & (cpuif_addr == 12'h18);
+        decoded_reg_strb.nvme.beside = cpuif_req_masked & (cpuif_addr == 12'h1c);
         for(int i0=0; i0<6; i0++) begin
-            decoded_reg_strb.engine[i0].reads = cpuif_req_masked & (cpuif_addr == 7'h20 + (7)'(i0) * 7'h10);
-            decoded_reg_strb.engine[i0].writes = cpuif_req_masked & (cpuif_addr == 7'h24 + (7)'(i0) * 7'h10);
-            decoded_reg_strb.engine[i0].weight = cpuif_req_masked & (cpuif_addr == 7'h28 + (7)'(i0) * 7'h10);
-            decoded_reg_strb.engine[i0].beside = cpuif_req_masked & (cpuif_addr == 7'h2c + (7)'(i0) * 7'h10);
+            decoded_reg_strb.engine[i0].reads = cpuif_req_masked & (cpuif_addr == 12'h20 + (12)'(i0) * 12'h10);
+            decoded_reg_strb.engine[i0].writes = cpuif_req_masked & (cpuif_addr == 12'h24 + (12)'(i0) * 12'h10);
+            decoded_reg_strb.engine[i0].weight = cpuif_req_masked & (cpuif_addr == 12'h28 + (12)'(i0) * 12'h10);
+            decoded_reg_strb.engine[i0].beside = cpuif_req_masked & (cpuif_addr == 12'h2c + (12)'(i0) * 12'h10);
         end
         decoded_err = '0;
     end
@@ -725,7 +725,7 @@ module qos_regs (
     // Readback
     //--------------------------------------------------------------------------
 
-    logic [6:0] rd_mux_addr;
+    logic [11:0] rd_mux_addr;
     assign rd_mux_addr = decoded_addr;
 
     logic readback_err;
@@ -734,41 +734,41 @@ module qos_regs (
     always_comb begin
         automatic logic [31:0] readback_data_var;
         readback_data_var = '0;
-        if(rd_mux_addr == 7'h0) begin
+        if(rd_mux_addr == 12'h0) begin
             readback_data_var[9:0] = field_storage.pm.reads.lines.value;
         end
-        if(rd_mux_addr == 7'h4) begin
+        if(rd_mux_addr == 12'h4) begin
             readback_data_var[9:0] = field_storage.pm.writes.lines.value;
         end
-        if(rd_mux_addr == 7'h8) begin
+        if(rd_mux_addr == 12'h8) begin
             readback_data_var[7:0] = field_storage.pm.weight.lines.value;
         end
-        if(rd_mux_addr == 7'hc) begin
+        if(rd_mux_addr == 12'hc) begin
             readback_data_var[9:0] = field_storage.pm.beside.lines.value;
         end
-        if(rd_mux_addr == 7'h10) begin
+        if(rd_mux_addr == 12'h10) begin
             readback_data_var[9:0] = field_storage.nvme.reads.lines.value;
         end
-        if(rd_mux_addr == 7'h14) begin
+        if(rd_mux_addr == 12'h14) begin
             readback_data_var[9:0] = field_storage.nvme.writes.lines.value;
         end
-        if(rd_mux_addr == 7'h18) begin
+        if(rd_mux_addr == 12'h18) begin
             readback_data_var[7:0] = field_storage.nvme.weight.lines.value;
         end
-        if(rd_mux_addr == 7'h1c) begin
+        if(rd_mux_addr == 12'h1c) begin
             readback_data_var[9:0] = field_storage.nvme.beside.lines.value;
         end
         for(int i0=0; i0<6; i0++) begin
-            if(rd_mux_addr == 7'h20 + (7)'(i0) * 7'h10) begin
+            if(rd_mux_addr == 12'h20 + (12)'(i0) * 12'h10) begin
                 readback_data_var[9:0] = field_storage.engine[i0].reads.lines.value;
             end
-            if(rd_mux_addr == 7'h24 + (7)'(i0) * 7'h10) begin
+            if(rd_mux_addr == 12'h24 + (12)'(i0) * 12'h10) begin
                 readback_data_var[9:0] = field_storage.engine[i0].writes.lines.value;
             end
-            if(rd_mux_addr == 7'h28 + (7)'(i0) * 7'h10) begin
+            if(rd_mux_addr == 12'h28 + (12)'(i0) * 12'h10) begin
                 readback_data_var[7:0] = field_storage.engine[i0].weight.lines.value;
             end
-            if(rd_mux_addr == 7'h2c + (7)'(i0) * 7'h10) begin
+            if(rd_mux_addr == 12'h2c + (12)'(i0) * 12'h10) begin
                 readback_data_var[9:0] = field_storage.engine[i0].beside.lines.value;
             end
         end

@@ -4,7 +4,7 @@
 package qos_regs_pkg;
 
     localparam QOS_REGS_DATA_WIDTH = 32;
-    localparam QOS_REGS_MIN_ADDR_WIDTH = 7;
+    localparam QOS_REGS_MIN_ADDR_WIDTH = 12;
     localparam QOS_REGS_SIZE = 'h80;
 
     typedef struct {

@@ -218,6 +218,7 @@ fn cuts(rounds: u64, all: &[Cut]) {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn whatever_ends_them_at_work_leaves_the_sources() {
     use Cut::*;
     cuts(

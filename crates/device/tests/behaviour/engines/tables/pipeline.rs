@@ -623,6 +623,7 @@ fn cuts(rounds: u64, all: &[Cut]) {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn whatever_ends_a_list_leaves_the_sources() {
     use Cut::*;
     cuts(

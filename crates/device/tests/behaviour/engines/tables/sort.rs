@@ -255,6 +255,7 @@ fn columns_of_all_lengths() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn what_one_pass_cannot_sort_takes_two() {
     let mut b = bench();
     let mut random = Random::new(6);
@@ -292,6 +293,7 @@ fn what_one_pass_cannot_sort_takes_two() {
 }
 
 #[test]
+#[ignore = "takes seconds"]
 fn in_pairs_runs_grow_by_two() {
     let values = "media.bytes = \"128 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\", \"100 MiB\"]";
     let mut b = Bench::of(&designs::tables().with_values(values).unwrap());
