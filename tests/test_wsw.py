@@ -2,32 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
 
 import pytest
 from nearside import NearsideError, pm
-
-
-def told(place, command):
-    bare = subprocess.run(command, env=os.environ | {"PMEM_IS_PMEM_FORCE": "1"}, capture_output=True, text=True, timeout=120)
-    command[1].unlink()
-    shim = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=120)
-    command[1].unlink()
-    return bare.stdout, shim.stdout
-
-
-def test_a_deferred_free_hides_no_range(place, compiled, tmp_path):
-    bare, shim = told(place, [compiled("deferred"), tmp_path / "pool"])
-    assert bare == "0 0\n"
-    assert shim == bare
-
-
-def test_a_reserved_object_with_a_range_is_not_written_after_it_is_anothers(place, compiled, tmp_path):
-    bare, shim = told(place, [compiled("reserved"), tmp_path / "pool", "1"])
-    assert bare == "allocs some wrong 0\n"
-    assert shim == bare
 
 
 @pytest.mark.parametrize("host", ["cxl", "optane-dimm"])

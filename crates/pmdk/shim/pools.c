@@ -639,7 +639,10 @@ EXPORT void pmemobj_close(PMEMobjpool *pop) {
     if (pool != NULL) {
         if (!pool->alone && !ns_pool_inherited(pool)) must(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
         pthread_mutex_lock(&ns_locks.pools);
-        if (!ns_pool_inherited(pool)) note_links(pool);
+        if (!ns_pool_inherited(pool)) {
+            note_links(pool);
+            ns_ranges_free(&pool->reserved);
+        }
         file_lock = pool->file_lock;
         pool->pop = NULL;
         pthread_mutex_unlock(&ns_locks.pools);
