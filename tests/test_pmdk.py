@@ -128,6 +128,12 @@ def test_deferred_frees_make_nothing_new(place, compiled, tmp_path):
     assert json.loads((place.folder / "report.json").read_text())["records"] == 3 * 4
 
 
+def test_reserved_objects_are_not_written_once_they_are_anothers(place, compiled, tmp_path):
+    assert same_as_alone(place, compiled("reserved"), tmp_path / "pool") == "allocated some, overwritten 0\n"
+    counts = json.loads((place.folder / "report.json").read_text())
+    assert counts["records"] == 0 < counts["ranges_left_to_libpmemobj"] == counts["transactions"]
+
+
 def test_what_crash_consistency_takes(structures):
     program = [str(structures), "run", "2", "60", "1", "btree:{}/pool"]
     docs = {fence: pmdk.gain(program, fence=fence, engine="fast") for fence in ("read_back", "posted")}

@@ -21,6 +21,13 @@ static bool begin(struct pool *pool, struct range range) {
     return added;
 }
 
+bool ns_reserved(struct pool *pool, struct range range) {
+    pthread_mutex_lock(&ns_locks.pools);
+    bool reserved = ns_ranges_touch(&pool->reserved, range);
+    pthread_mutex_unlock(&ns_locks.pools);
+    return reserved;
+}
+
 struct range ns_reservation_ends(struct pool *pool, const struct pobj_action *action) {
     struct range none = {0, 0};
     if (action->type != POBJ_ACTION_TYPE_HEAP) return none;

@@ -6,6 +6,9 @@
 #include "pools.h"
 #include "ranges.h"
 
+/* Whether a part of a range of the pool is in such an object. */
+bool ns_reserved(struct pool *pool, struct range range);
+
 /* The object that an action has reserved in the pool, which is no reservation from now on; an empty range if it has none. */
 struct range ns_reservation_ends(struct pool *pool, const struct pobj_action *action);
 

@@ -271,7 +271,9 @@ static enum way choose(struct transaction *tx, struct range wanted, uint64_t fla
         COUNT(repeated, 1);
         return DEVICE;
     }
-    if (has_room(tx, log)) return DEVICE;
+    /* If the transaction is aborted libpmemobj cancels what it was to publish, and the memory is another thread's before the device has
+     * written anything back. */
+    if (!ns_reserved(tx->pool, wanted) && has_room(tx, log)) return DEVICE;
     COUNT(left, 1);
     return ALONE;
 }
