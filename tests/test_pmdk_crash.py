@@ -169,6 +169,19 @@ def test_what_has_to_be_told_before(compiled):
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
+MOVES = ["moved", "grown", "grown_file", "twice", "shrunk", "unmapped", "part", "under_way"]
+
+
+@pytest.mark.parametrize("way", MOVES)
+def test_memory_that_moves(compiled, way):
+    """By `mremap`, and what has lost a part: at an address that a file had may be something else."""
+    program = str(compiled("moving"))
+    for how, what in (("careless", "counted, and not there"), ("careful", None)):
+        doc = pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f", "cpu", "all")
+        assert doc["ended"] == 0
+        assert (doc["violation"] and doc["violation"]["what"]) == what
+
+
 def test_a_child_that_shares_memory_is_not_the_program(compiled):
     """Its end is not the program's."""
     assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]

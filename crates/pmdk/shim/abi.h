@@ -79,6 +79,10 @@ static inline ssize_t ns_write(int file, const void *from, size_t bytes) {
     return (ssize_t)syscall(SYS_write, file, from, bytes);
 }
 
+static inline void *ns_mremap(void *old, size_t old_bytes, size_t bytes, int flags, void *to) {
+    return (void *)syscall(SYS_mremap, old, old_bytes, bytes, flags, to);
+}
+
 static inline int ns_munmap(void *address, size_t bytes) {
     return (int)syscall(SYS_munmap, address, bytes);
 }
