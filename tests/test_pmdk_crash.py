@@ -226,6 +226,17 @@ def test_lines_of_a_workload_are_not_torn():
     assert "--torn is for programs (-- PROGRAM); the lines of btree leave whole" in " ".join(done.stderr.split())
 
 
+@pytest.mark.parametrize(
+    "option", ["--mechanism=undo", "--transactions=3", "--devices=2", "--synchronise=host", "--jobs=1"]
+)
+def test_options_of_workloads_are_none_of_a_program(option):
+    command = [sys.executable, "-m", "nearside.cli", "crashtest", option, "--", "/bin/true", "{}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    name = option.partition("=")[0]
+    assert done.stderr == f"nearside: {name} is for workloads, not for programs (-- PROGRAM)\n"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("by", pmdk_crash.SIDES)
 def test_libpmemobj_does_not_rely_on_the_order_of_stores_to_a_line(structures, by):
