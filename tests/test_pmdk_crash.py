@@ -169,7 +169,7 @@ def test_what_has_to_be_told_before(compiled):
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
-MOVES = ["moved", "grown", "grown_file", "twice", "shrunk", "unmapped", "part", "under_way"]
+MOVES = ["moved", "grown", "grown_file", "twice", "shrunk", "covered", "unmapped", "part", "under_way"]
 
 
 @pytest.mark.parametrize("way", MOVES)

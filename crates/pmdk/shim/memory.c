@@ -132,8 +132,7 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     if (!kept) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
 
-/* Whether a part of some bytes is a file's. */
-static bool touches_region(const void *address, size_t bytes) {
+bool ns_memory_has(const void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
     bool touches = false;
     pthread_mutex_lock(&ns_locks.memory);
@@ -146,15 +145,18 @@ static size_t whole_pages(size_t bytes) {
     return (bytes + PAGE - 1) / PAGE * PAGE;
 }
 
-/* What is unmapped counts as durable from then on. */
+void ns_memory_gone(const void *address, size_t bytes) {
+    pthread_mutex_lock(&ns_locks.memory);
+    cut((uintptr_t)address, whole_pages(bytes));
+    pthread_mutex_unlock(&ns_locks.memory);
+    ns_crash_unmapped(address, bytes);
+}
+
 EXPORT int munmap(void *address, size_t bytes) {
     /* An allocator, which unmaps with its locks held, unmaps no file: it comes to no moment. */
-    if (bytes > 0 && (uintptr_t)address % PAGE == 0 && touches_region(address, bytes)) {
+    if (bytes > 0 && (uintptr_t)address % PAGE == 0 && ns_memory_has(address, bytes)) {
         ns_moment();
-        pthread_mutex_lock(&ns_locks.memory);
-        cut((uintptr_t)address, whole_pages(bytes));
-        pthread_mutex_unlock(&ns_locks.memory);
-        ns_crash_unmapped(address, bytes);
+        ns_memory_gone(address, bytes);
     }
     return ns_munmap(address, bytes);
 }
@@ -184,8 +186,8 @@ EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
         va_end(arguments);
     }
     /* As above: an allocator's are none of these. */
-    bool of_file = touches_region(old, old_bytes > 0 ? old_bytes : 1);
-    if (!of_file && !((flags & MREMAP_FIXED) && touches_region(to, bytes))) return ns_mremap(old, old_bytes, bytes, flags, to);
+    bool of_file = ns_memory_has(old, old_bytes > 0 ? old_bytes : 1);
+    if (!of_file && !((flags & MREMAP_FIXED) && ns_memory_has(to, bytes))) return ns_mremap(old, old_bytes, bytes, flags, to);
     ns_moment();
     /* At once, as another thread may get the old address for a mapping of its own. */
     bool followed = true;
@@ -314,7 +316,7 @@ EXPORT void pmem_persist(const void *address, size_t bytes) {
 /* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     /* What it makes durable may have been told outside before. */
-    if ((flags & MS_SYNC) && touches_region(address, bytes)) ns_moment();
+    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment();
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
     struct part parts[MOST_REGIONS];

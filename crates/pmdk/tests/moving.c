@@ -56,6 +56,12 @@ static char *third_page(const char *way) {
         use(at + PAGE);
         return at;
     }
+    if (strcmp(way, "covered") == 0) {
+        at = map(NULL, 1, 3);
+        use(at);
+        use(at + 2 * PAGE);
+        return at + PAGE;
+    }
     if (strcmp(way, "unmapped") == 0) {
         at = map(NULL, 1, 3);
         munmap(at, PAGE);
