@@ -212,6 +212,7 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         ("redis", {"mechanism": "none"}, "undo"),
         ("redis", {"by": "gpu"}, "cpu, device"),
         ("redis", {"port": 70000}, "65535"),
+        ("redis", {"port": 1, "socket": Path("s")}, "port = 1, socket = s: allowed is one of them"),
         ("redis", {"cut_after": 0}, "1 or more"),
         ("redis", {"length": (4 << 20) - 1}, "length = 4194303: allowed are 4 MiB to what the design's window has"),
         ("redis", {"length": 1 << 50}, "a pool of 1125899906842624 bytes"),

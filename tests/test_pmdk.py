@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from nearside import NearsideError, pmdk
@@ -98,20 +99,39 @@ def test_a_program_sees_no_difference(place, compiled, tmp_path):
     assert counts["aborts"] > 50
 
 
-def test_objects_of_another_pool(place, compiled, tmp_path):
-    """libpmemobj refuses them; a new object of the transaction's own at the same place stays new, and has no record."""
-    command = [compiled("foreign"), tmp_path / "pool", tmp_path / "another"]
+def same_as_alone(place: Place, program: Path, *pools: Path) -> str:
+    """What a program prints with the shim and without it."""
 
     def told(environment: dict[str, str]) -> str:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, *pools], env=environment, capture_output=True, text=True, timeout=60)
         assert (done.returncode, done.stderr) == (0, "")
-        for path in command[1:]:
+        for path in pools:
             path.unlink()
         return done.stdout
 
     bare = told(os.environ | {"PMEM_IS_PMEM_FORCE": "1"})
     assert told(place.environment()) == bare
+    return bare
+
+
+def test_objects_of_another_pool(place, compiled, tmp_path):
+    """libpmemobj refuses them; a new object of the transaction's own at the same place stays new, and has no record."""
+    same_as_alone(place, compiled("foreign"), tmp_path / "pool", tmp_path / "another")
     assert json.loads((place.folder / "report.json").read_text())["records"] == 0
+
+
+def test_deferred_frees_make_nothing_new(place, compiled, tmp_path):
+    """What was to be published is none of the objects that need no record, but for reservations."""
+    printed = same_as_alone(place, compiled("deferred"), tmp_path / "pool").splitlines()
+    assert [line.split(": ")[1] for line in printed] == ["0 0 0"] * 4
+    # That of the reservation is the only one without.
+    assert json.loads((place.folder / "report.json").read_text())["records"] == 3 * 4
+
+
+def test_reserved_objects_are_not_written_once_they_are_anothers(place, compiled, tmp_path):
+    assert same_as_alone(place, compiled("reserved"), tmp_path / "pool") == "allocated some, overwritten 0\n"
+    counts = json.loads((place.folder / "report.json").read_text())
+    assert counts["records"] == 0 < counts["ranges_left_to_libpmemobj"] == counts["transactions"]
 
 
 def test_what_crash_consistency_takes(structures):

@@ -169,6 +169,19 @@ def test_what_has_to_be_told_before(compiled):
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
+MOVES = ["moved", "grown", "grown_file", "twice", "shrunk", "covered", "unmapped", "part", "under_way"]
+
+
+@pytest.mark.parametrize("way", MOVES)
+def test_memory_that_moves(compiled, way):
+    """By `mremap`, and what has lost a part: at an address that a file had may be something else."""
+    program = str(compiled("moving"))
+    for how, what in (("careless", "counted, and not there"), ("careful", None)):
+        doc = pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f", "cpu", "all")
+        assert doc["ended"] == 0
+        assert (doc["violation"] and doc["violation"]["what"]) == what
+
+
 def test_a_child_that_shares_memory_is_not_the_program(compiled):
     """Its end is not the program's."""
     assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]
@@ -211,6 +224,17 @@ def test_lines_of_a_workload_are_not_torn():
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert "--torn is for programs (-- PROGRAM); the lines of btree leave whole" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "option", ["--mechanism=undo", "--transactions=3", "--devices=2", "--synchronise=host", "--jobs=1"]
+)
+def test_options_of_workloads_are_none_of_a_program(option):
+    command = [sys.executable, "-m", "nearside.cli", "crashtest", option, "--", "/bin/true", "{}"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    name = option.partition("=")[0]
+    assert done.stderr == f"nearside: {name} is for workloads, not for programs (-- PROGRAM)\n"
 
 
 @pytest.mark.slow

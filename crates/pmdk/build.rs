@@ -17,6 +17,7 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
         "pools.c",
         "process.c",
         "ranges.c",
+        "reservations.c",
         "transactions.c",
     ],
 )];

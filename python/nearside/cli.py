@@ -577,6 +577,7 @@ def diff(
     "nearside crashtest --check './program check {}/pool' -- ./program run {}/pool",
 )
 def crashtest(
+    context: typer.Context,
     workload: Annotated[
         list[str],
         typer.Argument(
@@ -647,6 +648,9 @@ def crashtest(
 
     engine = engine_of(engine)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
+        for name in ("mechanism", "transactions", "devices", "synchronise", "jobs"):
+            if context.get_parameter_source(name).name != "DEFAULT":
+                raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
         options = {"seed": seed, "without": without, "torn": torn, "design": design or "nearpm", "engine": engine}
         _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, options, as_json)
         return

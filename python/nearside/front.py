@@ -38,6 +38,8 @@ class Front:
             design = Design.load(design)
         if not 0 <= port < 1 << 16:
             raise NearsideError(f"port = {port}: allowed are 0 to 65535; 0 is any that is free")
+        if port != 0 and socket is not None:
+            raise NearsideError(f"port = {port}, socket = {socket}: allowed is one of them")
         if cut_after is not None and not 1 <= cut_after < 1 << 63:
             raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
         if cut_at_us is not None and not 0 < cut_at_us <= 1e12:

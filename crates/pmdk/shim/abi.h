@@ -79,6 +79,10 @@ static inline ssize_t ns_write(int file, const void *from, size_t bytes) {
     return (ssize_t)syscall(SYS_write, file, from, bytes);
 }
 
+static inline void *ns_mremap(void *old, size_t old_bytes, size_t bytes, int flags, void *to) {
+    return (void *)syscall(SYS_mremap, old, old_bytes, bytes, flags, to);
+}
+
 static inline int ns_munmap(void *address, size_t bytes) {
     return (int)syscall(SYS_munmap, address, bytes);
 }
@@ -104,6 +108,10 @@ int pmemobj_tx_free(PMEMoid oid);
 int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags);
 int pmemobj_tx_publish(struct pobj_action *actv, size_t actvcnt);
 int pmemobj_tx_xpublish(struct pobj_action *actv, size_t actvcnt, uint64_t flags);
+int pmemobj_publish(PMEMobjpool *pop, struct pobj_action *actv, size_t actvcnt);
+void pmemobj_cancel(PMEMobjpool *pop, struct pobj_action *actv, size_t actvcnt);
+PMEMoid pmemobj_reserve(PMEMobjpool *pop, struct pobj_action *act, size_t size, uint64_t type_num);
+PMEMoid pmemobj_xreserve(PMEMobjpool *pop, struct pobj_action *act, size_t size, uint64_t type_num, uint64_t flags);
 void pmemobj_set_value(PMEMobjpool *pop, struct pobj_action *act, uint64_t *ptr, uint64_t value);
 PMEMobjpool *pmemobj_create(const char *path, const char *layout, size_t poolsize, mode_t mode);
 PMEMobjpool *pmemobj_open(const char *path, const char *layout);

@@ -19,7 +19,7 @@
 #include "process.h"
 
 /* What persistent memory takes whole: a word. */
-enum { MOST_MAPPINGS = 64, MOST_FILES = 32, WORD = 8 };
+enum { MOST_MAPPINGS = 64, MOST_FILES = 32, WORD = 8, PAGE = 4096 };
 
 /* A file that is mapped, all of it. */
 struct file {
@@ -113,11 +113,40 @@ static struct mapping *mapping_of(const uint8_t *address) {
     return NULL;
 }
 
+static uint64_t *room_of_lines(size_t bytes) {
+    return room((bytes / NEARPM_LINE + 1) * sizeof(uint64_t));
+}
+
+/* A file may have got longer since it was first mapped: what is new there is durable as it is. */
+static void follow_growth(struct file *file) {
+    struct stat is;
+    if (fstat(file->descriptor, &is) != 0 || (size_t)is.st_size <= file->bytes) return;
+    struct file longer = *file;
+    longer.bytes = (size_t)is.st_size;
+    longer.memory = ns_mmap(NULL, longer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
+    if (longer.memory == MAP_FAILED) return;
+    longer.durable = room(longer.bytes);
+    longer.newest = room_of_lines(longer.bytes);
+    size_t at = 0;
+    for (size_t from; next_part(file, at, file->bytes, &from, &at);) {
+        size_t first = from / NEARPM_LINE, last = (at - 1) / NEARPM_LINE;
+        memcpy(longer.durable + from, file->durable + from, at - from);
+        memcpy(longer.newest + first, file->newest + first, (last - first + 1) * sizeof *file->newest);
+    }
+    ns_munmap(file->memory, file->bytes);
+    ns_munmap(file->durable, file->bytes);
+    ns_munmap(file->newest, (file->bytes / NEARPM_LINE + 1) * sizeof *file->newest);
+    *file = longer;
+}
+
 static struct file *file_of(int descriptor) {
     struct stat is;
     if (fstat(descriptor, &is) != 0 || !S_ISREG(is.st_mode)) return NULL;
-    for (int n = 0; n < file_count; n++)
-        if (files[n].device == is.st_dev && files[n].inode == is.st_ino) return &files[n];
+    for (int n = 0; n < file_count; n++) {
+        if (files[n].device != is.st_dev || files[n].inode != is.st_ino) continue;
+        follow_growth(&files[n]);
+        return &files[n];
+    }
     if (file_count == MOST_FILES || is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
     /* Opened anew where that may be: the program's own may have a lock, which would stay when the program has closed and unmapped it. */
@@ -128,7 +157,7 @@ static struct file *file_of(int descriptor) {
     made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.descriptor, 0);
     if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
     made.durable = room(made.bytes);
-    made.newest = room((made.bytes / NEARPM_LINE + 1) * sizeof *made.newest);
+    made.newest = room_of_lines(made.bytes);
     files[file_count] = made;
     return &files[file_count++];
 }
@@ -154,16 +183,53 @@ static void add(struct mapping made) {
     }
 }
 
+static size_t whole_pages(size_t bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+/* Whether a mapping's pages are its file's. What lies behind the file's end in the last one is nobody's. */
+static bool is_in_file(struct mapping *m) {
+    if (m->file == NULL || m->offset > m->file->bytes) return false;
+    size_t left = m->file->bytes - m->offset;
+    if (m->bytes > whole_pages(left)) return false;
+    if (m->bytes > left) m->bytes = left;
+    return true;
+}
+
+/* False if there are too many. */
+static bool keep(struct mapping made) {
+    int n = 0;
+    while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
+    if (n == MOST_MAPPINGS) return false;
+    mappings[n] = made;
+    return true;
+}
+
+/* Of what is mapped the pages of these bytes are no more. */
+static void cut(const uint8_t *start, size_t bytes) {
+    const uint8_t *end = start + whole_pages(bytes);
+    for (int n = 0; n < MOST_MAPPINGS; n++) {
+        struct mapping *m = &mappings[n], old = *m;
+        if (old.start == NULL || old.start >= end || old.start + old.bytes <= start) continue;
+        m->start = NULL;
+        struct mapping before = old, behind = old;
+        if (old.start < start) before.bytes = (size_t)(start - old.start), keep(before);
+        if (end >= old.start + old.bytes) continue;
+        behind.start = end;
+        behind.bytes = (size_t)(old.start + old.bytes - end);
+        behind.offset += (size_t)(end - old.start);
+        keep(behind);
+    }
+}
+
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
     if (!wanted) return;
     pthread_mutex_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
-    int n = 0;
-    while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
-    bool known = n < MOST_MAPPINGS && made.file != NULL && made.offset <= made.file->bytes && bytes <= made.file->bytes - made.offset;
+    bool known = is_in_file(&made);
     if (known) {
         add(made);
-        mappings[n] = made;
+        known = keep(made);
     }
     pthread_mutex_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
@@ -171,12 +237,33 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
-    const uint8_t *start = address;
     pthread_mutex_lock(&ns_locks.crash);
-    for (int n = 0; n < MOST_MAPPINGS; n++)
-        if (mappings[n].start != NULL && mappings[n].start >= start && mappings[n].start + mappings[n].bytes <= start + bytes)
-            mappings[n].start = NULL;
+    cut(address, bytes);
     pthread_mutex_unlock(&ns_locks.crash);
+}
+
+bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size_t bytes, bool stays) {
+    if (!wanted) return true;
+    const uint8_t *from = old, *to = address;
+    const struct mapping *source = mapping_of(from);
+    struct mapping made = {.start = to, .bytes = bytes};
+    if (source != NULL) {
+        made.file = source->file;
+        made.offset = source->offset + (size_t)(from - source->start);
+        follow_growth(made.file);
+    }
+    bool known = is_in_file(&made);
+    /* What the old one has is as durable as it was. */
+    if (known) add(made);
+    if (!stays) cut(from, old_bytes);
+    cut(to, bytes);
+    if (known) known = keep(made);
+    /* What this thread has asked for is on its way, whatever its address. */
+    for (size_t n = 0; !stays && n < pending.count; n++) {
+        const uint8_t **at = &pending.list[n].at;
+        if (from <= *at && *at < from + whole_pages(old_bytes)) *at = to + (*at - from);
+    }
+    return known;
 }
 
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {

@@ -13,6 +13,10 @@ bool ns_crash_wanted(void);
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset);
 void ns_crash_unmapped(const void *address, size_t bytes);
 
+/* A part of a mapping is at another address, or has another size; `stays`: it is at the old one, too. False if that is not
+ * followed. Held. */
+bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size_t bytes, bool stays);
+
 /* This thread has asked for bytes to be written back, `whole_lines` or past the cache; with its next fence they are durable. */
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines);
 void ns_crash_fenced(void);

@@ -2,6 +2,7 @@
 #include "memory.h"
 
 #include <fcntl.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -16,7 +17,7 @@
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
 
-enum { MOST_REGIONS = 64, ALIGN = 2 << 20 };
+enum { MOST_REGIONS = 64, ALIGN = 2 << 20, PAGE = 4096 };
 
 /* What an event of the trace is: `src/trace.rs`. */
 enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
@@ -86,6 +87,38 @@ static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
     buffer[buffered++] = (struct event){what, bytes, place};
 }
 
+/* Where some bytes are in the trace. Held. */
+static uint64_t new_place(size_t bytes) {
+    uint64_t place = next_place;
+    next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
+    return place;
+}
+
+/* Held. */
+static bool keep(struct region region) {
+    for (int n = 0; n < MOST_REGIONS; n++) {
+        if (regions[n].start != regions[n].end) continue;
+        regions[n] = region;
+        return true;
+    }
+    return false;
+}
+
+/* Of the regions these bytes are no more. Held. */
+static void cut(uintptr_t start, size_t bytes) {
+    uintptr_t end = start + bytes;
+    for (int n = 0; n < MOST_REGIONS; n++) {
+        struct region old = regions[n], before = old, behind = old;
+        if (old.start >= end || old.end <= start) continue;
+        regions[n].start = regions[n].end = 0;
+        before.end = start;
+        behind.start = end;
+        behind.place += end - old.start;
+        if (old.start < start) keep(before);
+        if (old.end > end) keep(behind);
+    }
+}
+
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset) {
     ns_follow();
     ns_crash_mapped(address, bytes, file, offset);
@@ -93,47 +126,82 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     struct stat is;
     if (fstat(file, &is) != 0) is.st_ino = 0;
     pthread_mutex_lock(&ns_locks.memory);
-    struct region *free_one = NULL;
-    for (int n = 0; n < MOST_REGIONS; n++)
-        if (regions[n].start == regions[n].end) free_one = &regions[n];
-    if (place == 0) {
-        place = next_place;
-        next_place += (bytes + ALIGN - 1) / ALIGN * ALIGN;
-    }
-    if (free_one != NULL) *free_one = (struct region){start, start + bytes, place, is.st_dev, is.st_ino};
+    if (place == 0) place = new_place(bytes);
+    bool kept = keep((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
     pthread_mutex_unlock(&ns_locks.memory);
-    if (free_one == NULL) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
+    if (!kept) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
 }
 
-static bool within(const struct region *region, const void *address, size_t bytes) {
-    uintptr_t start = (uintptr_t)address;
-    return region->end != 0 && start <= region->start && region->end <= start + bytes;
-}
-
-static bool has_region(const void *address, size_t bytes) {
-    bool has = false;
+bool ns_memory_has(const void *address, size_t bytes) {
+    uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
+    bool touches = false;
     pthread_mutex_lock(&ns_locks.memory);
-    for (int n = 0; n < MOST_REGIONS; n++) has = has || within(&regions[n], address, bytes);
+    for (int n = 0; n < MOST_REGIONS; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
     pthread_mutex_unlock(&ns_locks.memory);
-    return has;
+    return touches;
 }
 
-static void forget_regions(const void *address, size_t bytes) {
+static size_t whole_pages(size_t bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
+void ns_memory_gone(const void *address, size_t bytes) {
     pthread_mutex_lock(&ns_locks.memory);
-    for (int n = 0; n < MOST_REGIONS; n++)
-        if (within(&regions[n], address, bytes)) regions[n].end = regions[n].start = 0;
+    cut((uintptr_t)address, whole_pages(bytes));
     pthread_mutex_unlock(&ns_locks.memory);
+    ns_crash_unmapped(address, bytes);
 }
 
-/* What is unmapped counts as durable from then on. */
 EXPORT int munmap(void *address, size_t bytes) {
     /* An allocator, which unmaps with its locks held, unmaps no file: it comes to no moment. */
-    if (has_region(address, bytes)) {
+    if (bytes > 0 && (uintptr_t)address % PAGE == 0 && ns_memory_has(address, bytes)) {
         ns_moment();
-        forget_regions(address, bytes);
-        ns_crash_unmapped(address, bytes);
+        ns_memory_gone(address, bytes);
     }
     return ns_munmap(address, bytes);
+}
+
+/* A part of a region is at another address, or has another size. False if that is not followed. Held. */
+static bool moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t bytes, bool stays) {
+    struct region made = {0};
+    for (int n = 0; n < MOST_REGIONS; n++)
+        if (regions[n].start <= old && old < regions[n].end) made = regions[n];
+    bool is_file = made.end != 0;
+    /* Behind what the region had may be another one's place. */
+    made.place = bytes <= made.end - old ? made.place + (old - made.start) : new_place(bytes);
+    made.start = address;
+    made.end = address + bytes;
+    if (!stays) cut(old, whole_pages(old_bytes));
+    cut(address, whole_pages(bytes));
+    return !is_file || keep(made);
+}
+
+EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
+    bool stays = old_bytes == 0 || (flags & MREMAP_DONTUNMAP);
+    void *to = NULL;
+    if (flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) {
+        va_list arguments;
+        va_start(arguments, flags);
+        to = va_arg(arguments, void *);
+        va_end(arguments);
+    }
+    /* As above: an allocator's are none of these. */
+    bool of_file = ns_memory_has(old, old_bytes > 0 ? old_bytes : 1);
+    if (!of_file && !((flags & MREMAP_FIXED) && ns_memory_has(to, bytes))) return ns_mremap(old, old_bytes, bytes, flags, to);
+    ns_moment();
+    /* At once, as another thread may get the old address for a mapping of its own. */
+    bool followed = true;
+    ns_crash_hold();
+    pthread_mutex_lock(&ns_locks.memory);
+    void *at = ns_mremap(old, old_bytes, bytes, flags, to);
+    if (at != MAP_FAILED) {
+        followed = moved((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
+        if (!ns_crash_moved(old, old_bytes, at, bytes, stays) && of_file) followed = false;
+    }
+    pthread_mutex_unlock(&ns_locks.memory);
+    ns_crash_release();
+    if (!followed) ns_tell("a mapping of %zu bytes that was moved is not followed", bytes);
+    return at;
 }
 
 struct part {
@@ -158,16 +226,6 @@ static size_t count_parts(uint32_t what, const void *address, size_t bytes, stru
         parts[count++] = part;
     }
     return count;
-}
-
-/* Whether a part of some bytes is a file's. */
-static bool touches_region(const void *address, size_t bytes) {
-    uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
-    bool touches = false;
-    pthread_mutex_lock(&ns_locks.memory);
-    for (int n = 0; n < MOST_REGIONS; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
-    pthread_mutex_unlock(&ns_locks.memory);
-    return touches;
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {
@@ -258,7 +316,7 @@ EXPORT void pmem_persist(const void *address, size_t bytes) {
 /* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     /* What it makes durable may have been told outside before. */
-    if ((flags & MS_SYNC) && touches_region(address, bytes)) ns_moment();
+    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment();
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
     struct part parts[MOST_REGIONS];

@@ -11,6 +11,12 @@
 /* A shared mapping of a file has been made: its contents have this place in a device's window. 0: one is to be chosen. */
 void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int64_t offset);
 
+/* Whether a part of some bytes is a file's. */
+bool ns_memory_has(const void *address, size_t bytes);
+
+/* Something else is at these pages, or nothing: what was a file's there counts as durable from then on. */
+void ns_memory_gone(const void *address, size_t bytes);
+
 /* The trace is written. */
 void ns_memory_end(void);
 

@@ -395,7 +395,11 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
         file = opening.window;
         offset += (off_t)entry->place;
     }
+    /* As in `munmap`. */
+    bool unmaps = (flags & MAP_FIXED) && bytes > 0 && ns_memory_has(address, bytes);
+    if (unmaps) ns_moment();
     void *at = ns_mmap(address, bytes, protection, flags, file, offset);
+    if (at != MAP_FAILED && unmaps) ns_memory_gone(at, bytes);
     if (at != MAP_FAILED && whole_pool) keep_file_lock(pool_file);
     /* What libpmem and libpmemobj persist is in one of these. */
     bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
@@ -639,7 +643,10 @@ EXPORT void pmemobj_close(PMEMobjpool *pop) {
     if (pool != NULL) {
         if (!pool->alone && !ns_pool_inherited(pool)) must(pool, NEARPM_OP_PoolUnmap, 0, (struct command){0});
         pthread_mutex_lock(&ns_locks.pools);
-        if (!ns_pool_inherited(pool)) note_links(pool);
+        if (!ns_pool_inherited(pool)) {
+            note_links(pool);
+            ns_ranges_free(&pool->reserved);
+        }
         file_lock = pool->file_lock;
         pool->pop = NULL;
         pthread_mutex_unlock(&ns_locks.pools);

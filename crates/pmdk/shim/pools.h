@@ -7,6 +7,7 @@
 
 #include "abi.h"
 #include "nearpm_numbers.h"
+#include "ranges.h"
 
 /* Bytes of each thread's log on the device. */
 #define LOG_BYTES (1u << 20)
@@ -35,6 +36,8 @@ struct pool {
     /* The generation of each log, in the pool itself: its next value becomes true with the transaction. */
     uint64_t *generations;
     struct log logs[NEARPM_THREADS];
+    /* Objects that are reserved, and not published yet; with the lock on pools. */
+    struct ranges reserved;
 };
 
 /* The pool of a handle, if its transactions' logs are on the device. */

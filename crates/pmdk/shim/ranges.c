@@ -43,6 +43,11 @@ bool ns_ranges_gap(const struct ranges *ranges, struct range wanted, struct rang
     return true;
 }
 
+bool ns_ranges_touch(const struct ranges *ranges, struct range wanted) {
+    size_t n = find(ranges, wanted.start);
+    return n < ranges->count && ranges->list[n].start < wanted.end;
+}
+
 bool ns_ranges_add(struct ranges *ranges, struct range added) {
     if (added.start >= added.end) return true;
     /* Neighbours that only touch it become one with it. */
@@ -65,4 +70,9 @@ void ns_ranges_remove(struct ranges *ranges, struct range removed) {
         if (old.end > removed.end) rest[count++] = (struct range){removed.end, old.end};
     }
     if (!splice(ranges, first, last - first, rest, count)) splice(ranges, first, last - first, rest, 0);
+}
+
+void ns_ranges_free(struct ranges *ranges) {
+    free(ranges->list);
+    *ranges = (struct ranges){0};
 }

@@ -18,6 +18,9 @@ struct ranges {
 /* The first part of `wanted` that is in none of them; false when there is no such part. */
 bool ns_ranges_gap(const struct ranges *ranges, struct range wanted, struct range *gap);
 
+/* Whether a part of `wanted` is in one of them. */
+bool ns_ranges_touch(const struct ranges *ranges, struct range wanted);
+
 /* Adds a range; false without memory, and nothing has changed. */
 bool ns_ranges_add(struct ranges *ranges, struct range added);
 
@@ -28,5 +31,7 @@ void ns_ranges_remove(struct ranges *ranges, struct range removed);
 static inline void ns_ranges_clear(struct ranges *ranges) {
     ranges->count = 0;
 }
+
+void ns_ranges_free(struct ranges *ranges);
 
 #endif

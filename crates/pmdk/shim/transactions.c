@@ -18,6 +18,7 @@
 #include "pools.h"
 #include "process.h"
 #include "ranges.h"
+#include "reservations.h"
 #include "transactions.h"
 
 /* A thread's transaction. */
@@ -270,7 +271,9 @@ static enum way choose(struct transaction *tx, struct range wanted, uint64_t fla
         COUNT(repeated, 1);
         return DEVICE;
     }
-    if (has_room(tx, log)) return DEVICE;
+    /* If the transaction is aborted libpmemobj cancels what it was to publish, and the memory is another thread's before the device has
+     * written anything back. */
+    if (!ns_reserved(tx->pool, wanted) && has_room(tx, log)) return DEVICE;
     COUNT(left, 1);
     return ALONE;
 }
@@ -399,11 +402,12 @@ EXPORT int pmemobj_tx_xfree(PMEMoid oid, uint64_t flags) {
 /* Reservations that become objects with the transaction are new, too. */
 static void published(const struct pobj_action *actions, size_t count) {
     struct transaction *tx = working();
+    bool covered = true;
     for (size_t n = 0; tx != NULL && n < count; n++) {
-        if (actions[n].type != POBJ_ACTION_TYPE_HEAP) continue;
-        struct range range = {actions[n].heap.offset, actions[n].heap.offset + actions[n].heap.usable_size};
-        if (!ns_ranges_add(&tx->covered, range)) REAL(pmemobj_tx_abort)(ENOMEM);
+        struct range range = ns_reservation_ends(tx->pool, &actions[n]);
+        covered = ns_ranges_add(&tx->covered, range) && covered;
     }
+    if (!covered) REAL(pmemobj_tx_abort)(ENOMEM);
 }
 
 EXPORT int pmemobj_tx_publish(struct pobj_action *actions, size_t count) {
