@@ -161,6 +161,40 @@ def test_what_is_committed_stays_when_power_fails_in_growth(mechanism, devices, 
                 assert thread.read(place, 40000) == before
 
 
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_a_check_whose_power_fails_tells_no_damage(devices):
+    for n in range(24):
+        with pm.System(devices=devices) as system:
+            pool = system.create(0, BYTES, "notes", offload=True)
+            start = system.now_ns
+            pool.check()
+            system.power_cut_after((system.now_ns - start) * n / 24 + 0.5)
+            with pytest.raises(NearsideError, match="the power was cut"):
+                pool.check()
+
+
+def test_what_the_cache_has_takes_its_own_time(system):
+    """And not that of the next transaction."""
+    pool = system.create(0, BYTES, "notes")
+    with pool.thread() as thread:
+        with thread.transaction():
+            place = thread.alloc(4096)
+            thread.write(place, bytes(4096))
+
+        def change() -> float:
+            start = system.now_ns
+            with thread.transaction():
+                thread.write(place, b"y")
+            return system.now_ns - start
+
+        change()
+        alone, start = change(), system.now_ns
+        for _ in range(100):
+            thread.read(place, 4096)
+        assert system.now_ns > start
+        assert change() == pytest.approx(alone, rel=0.1)
+
+
 OVER = [
     pytest.param(2, "devices", True, id="2"),
     pytest.param(2, "host", True, id="2-by-the-host"),

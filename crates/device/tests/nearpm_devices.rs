@@ -6,6 +6,8 @@
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
 mod common;
+#[path = "nearpm_devices/begun.rs"]
+mod sampled_begun;
 #[path = "nearpm_devices/halves.rs"]
 mod sampled_halves;
 #[path = "nearpm_devices/numbers.rs"]

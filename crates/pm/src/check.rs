@@ -50,8 +50,9 @@ impl Pool {
         }
         if header.devices > 1 {
             self.settle(&mut m)?;
-            if several::refuse_unless_empty(&mut m, &header).is_err() {
-                return corrupt(ended);
+            match several::refuse_unless_empty(&mut m, &header) {
+                Err(Error::Invalid(_)) => return corrupt(ended),
+                empty => empty?,
             }
         }
         let loaded = load_again(&mut m, &header, self.0.pages.as_deref());

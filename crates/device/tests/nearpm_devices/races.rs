@@ -459,3 +459,70 @@ fn resets_of_the_function_in_quick_succession_lose_nothing() {
         assert_eq!(cut.answer().unwrap(), [1], "cut {n}");
     }
 }
+
+/// The last peer tells that it has completed a transaction, and recover comes beside it. Either recover was in time: the object is as before, and the
+/// transaction is none that all have completed; or it was late: the object stays, and the register says so.
+#[test]
+fn a_recover_beside_the_last_completion() {
+    let _alone = alone();
+    let mut kit = Devices::bare(1, false);
+    kit.set_word(0, register::DEVICE, register::DEVICE_IS_SET);
+    let pool = kit.pool;
+    kit.fine(0, &pool.map());
+    kit.fine(0, &pool.open(0, 1));
+    let mut cuts = Vec::new();
+    for step in 0..100u64 {
+        for first in [false, true] {
+            let one = || {
+                kit.fine(0, &pool.undo(0, 0, 64));
+                kit.store(0, 0, &[1; 64]);
+                let commit = kit.commit(0, 5, 0b11);
+                kit.fine(0, &commit);
+                kit.load(0, 0, 1);
+                kit.rest(Time::us(5));
+                let word = Completion {
+                    log: pool.number << 4,
+                    sequence: 5,
+                }
+                .to_word();
+                let mut recover = pool.command(Operation::Recover, 0);
+                recover.transaction = 77;
+                let end = if first {
+                    let end = kit.submit(0, &recover);
+                    kit.rest(Time::ns(4 * step));
+                    kit.set(0, register::DONE + 8, word);
+                    end
+                } else {
+                    kit.set(0, register::DONE + 8, word);
+                    kit.rest(Time::ns(4 * step));
+                    kit.submit(0, &recover)
+                };
+                let ended = kit.finish(0, end);
+                kit.rest(Time::us(20));
+                let (own, all) = kit.seen(0, 0);
+                let object = kit.load(0, 0, 1)[0];
+                let descriptor = kit.descriptor(0, 0);
+                let undo = kit.ends(0, &pool.undo(0, 0, 64));
+                vec![
+                    ended.result as u8,
+                    ended.value as u8,
+                    own as u8,
+                    all as u8,
+                    object,
+                    descriptor.generation as u8,
+                    descriptor.transaction as u8,
+                    undo.result as u8,
+                ]
+            };
+            cuts.push((first, step, Fork::start(one).unwrap().answer().unwrap()));
+        }
+    }
+    for (first, step, end) in &cuts {
+        let (all, object) = (end[3], end[4]);
+        assert_eq!(
+            all == 5,
+            object == 1,
+            "recover first: {first}, step {step}: {end:?}"
+        );
+    }
+}

@@ -85,3 +85,96 @@ fn what_is_zeroed_stays_zero() {
     assert_eq!(kit.finish(undo).result, 0);
     assert_eq!(now, [0; 64]);
 }
+
+/// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with what was stored.
+#[test]
+fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
+    let (mut kit, pool) = Kit::with_pool("");
+    let place = pool.media;
+    kit.store(place, &[1; LEN as usize]);
+    let (mut c, page, undo) = undo_behind_others(kit, &pool);
+    c.host_mut().write(Bar::Pm, place, &[2; 512]).unwrap();
+    let same = c
+        .compare_and_write(place / 512, &[2; 512], &[3; 512])
+        .unwrap();
+    let other = c
+        .compare_and_write(place / 512 + 1, &[2; 512], &[4; 512])
+        .unwrap();
+    let third = c.compare(place / 512, &[3; 512]).unwrap();
+    let kit = Kit {
+        host: c.into_host(),
+        page,
+    };
+    let mut kit = kit;
+    assert_eq!(kit.finish(undo).result, 0);
+    let is = kit.load(place, 1024);
+    let (_, payload) = kit.record(&pool, 0, 64).unwrap();
+    let lost = payload.iter().filter(|byte| **byte != 1).count();
+    assert_eq!(
+        (same, other, third, lost, is[0], is[511], is[512]),
+        (true, false, true, 0, 3, 3, 1)
+    );
+}
+
+/// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the block is old or new.
+#[test]
+fn a_write_that_waits_behind_an_undo_is_cut() {
+    let _alone = alone();
+    for way in 0..2 {
+        let (mut kit, pool) = Kit::with_pool("");
+        let place = pool.media;
+        kit.store(place, &vec![1; LEN as usize]);
+        let (mut c, _, _) = undo_behind_others(kit, &pool);
+        let buffer = c.host_mut().alloc(0x1_0000, 0x1000).unwrap();
+        c.host_mut().dma_write(buffer, &[5; 0x1_0000]);
+        let io = match way {
+            0 => driver::Io::Write {
+                lba: place / 512,
+                blocks: 64,
+            },
+            _ => driver::Io::Write {
+                lba: place / 512,
+                blocks: 8,
+            },
+        };
+        let data = driver::Buffer::Contiguous(buffer);
+        c.submit(0, io, &data, 7).unwrap();
+        c.ring(0).unwrap();
+        let mut bad = Vec::new();
+        for n in 0..rounds(60, 30) {
+            common::rest(c.host_mut(), Time::ns(1300));
+            let one = || {
+                let number = c.host_mut().device();
+                let host = c.host_mut();
+                host.system_mut().power_off(number);
+                common::rest(host, Time::us(20));
+                host.system_mut().power_on(number);
+                common::rest(host, Time::us(20));
+                let mut page = Kit::page_of(&design("nearpm"));
+                let mut end = |host: &mut SimHost, command: &Command| {
+                    let submitted = page.submit(host, &command.arguments()).unwrap();
+                    let deadline = host.now() + Time::ms(50);
+                    page.wait(host, submitted, Time::ns(200), deadline, &mut || true)
+                        .unwrap()
+                        .unwrap()
+                };
+                assert_eq!(end(host, &pool.map()).result, 0);
+                let recover = end(host, &pool.command(Operation::Recover, 0));
+                let mut wrong = 0;
+                for n in 0..LEN / 4096 {
+                    let mut is = [0; 4096];
+                    host.read(Bar::Pm, place + 4096 * n, &mut is).unwrap();
+                    wrong += is.iter().filter(|byte| **byte != 1).count() as u32;
+                }
+                let mut all = vec![recover.result as u8, recover.value as u8];
+                all.extend(wrong.to_le_bytes());
+                all
+            };
+            let end = Fork::start(one).unwrap().answer().unwrap();
+            if end[..2] != [0, 1] || end[2..] != [0; 4] {
+                bad.push((n, end));
+            }
+        }
+        assert!(bad.is_empty(), "way {way}: {bad:?}");
+    }
+}

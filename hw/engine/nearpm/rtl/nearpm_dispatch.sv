@@ -87,6 +87,7 @@ module nearpm_dispatch
   job_t write_job, job;
   commands_t failed_q, mine_q;  // mine_q: of this life
   commands_t needs_q;  // of a log that has to stay open
+  commands_t begun_q;  // a unit has it: it is done to its end
   commands_t stale_q;  // of a pool that has been unmapped since
   logic [LogBits-1:0] logs_q[Commands];
 
@@ -266,7 +267,9 @@ module nearpm_dispatch
       if (leaves_i && delete_i.log[LogBits-1:ThreadBits] == leaves_pool_i) delete_stale_q <= 1'b1;
       if (fails)
         for (int unsigned n = 0; n < Commands; n++)
-        if (needs_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale) failed_q[n] <= 1'b1;
+        if (needs_q[n] && !begun_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale)
+          failed_q[n] <= 1'b1;
+      if (given && !refuse_q) failed_q[number_q] <= 1'b0;
       if (insert_i) begin
         failed_q[insert_number_i] <= needs_log(insert_job_i.op) && (!insert_open_i || (close_o && close_log_o == insert_job_i.log));
         mine_q[insert_number_i] <= 1'b1;
@@ -277,6 +280,8 @@ module nearpm_dispatch
   end
 
   always_ff @(posedge clk_i) begin
+    if (given && !refuse_q) begun_q[number_q] <= 1'b1;
+    if (write) begun_q[write_number] <= 1'b0;
     for (int unsigned n = 0; n < Commands; n++)
     if (leaves_i && logs_q[n][LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
     if (write) stale_q[write_number] <= restore_i && restore_stale_i;

@@ -388,7 +388,7 @@ module nearpm_peers
   } state_e;
 
   state_e state_q;
-  logic complete, cancelled_q;
+  logic complete, cancelled_q, void_q;
   logic [Devices-1:0] sweep_q, tell, tell_q, turn;
   logic [DeviceBits-1:0] turn_number;
   sequence_t own_sequence_q;
@@ -402,7 +402,7 @@ module nearpm_peers
   assign picks_thread = state_q == StPick;
   assign sweeps = picks_pool && !work && sweeps_q;
   assign walk_looks = state_q == StLook;
-  assign walk_empties = state_q == StEmpty && !cancelled_q;
+  assign walk_empties = state_q == StEmpty && !void_q;
 
   assign complete = numbered_q && pending_q && participants_q[own_q] && complete_q == '1;
   // Peers that are told of what there is. When they have been, more may have been completed here.
@@ -441,7 +441,7 @@ module nearpm_peers
         StAnswer: if (m_host.b_valid) state_q <= StTell;
         StDelete: if (delete_ready_i) state_q <= StDeleting;
         StDeleting: if (deleted_i) state_q <= StEmpty;
-        default: if (cancelled_q || who == ForAll) state_q <= StIdle;
+        default: if (void_q || who == ForAll) state_q <= StIdle;
       endcase
     end
   end
@@ -479,21 +479,28 @@ module nearpm_peers
       sweep_q <= '0;
       tell_q  <= tell_q & ~turn;
     end
-    // Something else has become of the log since it was looked at.
-    if (state_q == StLook) cancelled_q <= 1'b0;
-    if ((changes_i && changes_log_i == walk_log_q) || (unmaps_i && pool_of(
+    // Something else has become of the log since it was looked at. A recover, which waits for the walk, leaves it true that all have completed the
+    // transaction whose log is empty now.
+    if (state_q == StLook) begin
+      cancelled_q <= 1'b0;
+      void_q <= 1'b0;
+    end
+    if (changes_i && changes_log_i == walk_log_q) cancelled_q <= 1'b1;
+    if ((unmaps_i && pool_of(
             changes_log_i
         ) == pool_of(
             walk_log_q
-        )) || (closes_i && closes_log_i == walk_log_q) || forget)
+        )) || (closes_i && closes_log_i == walk_log_q) || forget) begin
       cancelled_q <= 1'b1;
+      void_q <= 1'b1;
+    end
     if (forget) tell_q <= '0;
   end
 
   // ---------------------------------------------------------------- contexts, and units
 
   assign read_o = who inside {ForEnded, ForWalk};
-  assign write_o = who == ForAll;
+  assign write_o = who == ForAll && !cancelled_q;
   assign log_o = read_log;
   assign new_log_o = '{
           open: 1'b1,

@@ -104,6 +104,7 @@ pub(super) fn restore(
     }
     let word = |at: usize| get(&range, at) as u32;
     let whole = range[..8] == MAGIC
+        && range[16..BYTES].iter().all(|byte| *byte == 0)
         && word(8) as usize == lines - 1
         && word(12) == crc32c::crc32c(&range[BYTES..]);
     if !whole {

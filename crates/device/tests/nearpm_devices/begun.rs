@@ -1,0 +1,120 @@
+//! Commands that have begun when another one of their log ends with an error and the power fails; and what is kept of them with a wrong bit.
+
+use super::*;
+
+const LEN: u64 = 65_536;
+
+fn cut(kit: &mut Kit) {
+    let number = kit.host.device();
+    kit.host.system_mut().power_off(number);
+    common::rest(&mut kit.host, Time::us(20));
+    kit.host.system_mut().power_on(number);
+    kit.page = Kit::page_of(&design("nearpm"));
+}
+
+/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its end after any loss of power.
+#[test]
+fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
+    let _alone = alone();
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &vec![7; LEN as usize]);
+    kit.fine(&pool.redo(0, 0, LEN, 2 * LEN));
+    let second = 64 + 64 + LEN;
+    kit.fine(&pool.redo(0, 0, 64, 4 * LEN));
+    let apply = kit.submit(&pool.apply(0, 64, LEN, 2 * LEN));
+    // Its header says another place: torn.
+    kit.submit(&pool.apply(0, second, 64, 5 * LEN));
+    let mut cuts = Vec::new();
+    for _ in 0..40 {
+        common::rest(&mut kit.host, Time::ns(400));
+        let one = || {
+            cut(&mut kit);
+            kit.fine(&pool.map());
+            let is = kit.load(pool.media + 2 * LEN, LEN as usize);
+            let done = is.iter().filter(|byte| **byte == 7).count();
+            (done as u64).to_le_bytes().to_vec()
+        };
+        cuts.push(Fork::start(one).unwrap());
+    }
+    let ends: Vec<u64> = cuts
+        .into_iter()
+        .map(|cut| u64::from_le_bytes(cut.answer().unwrap().try_into().unwrap()))
+        .collect();
+    assert_eq!(kit.finish(apply).result, 0, "without a cut");
+    assert!(
+        ends.iter().all(|done| *done == LEN),
+        "half of an apply: {ends:?}"
+    );
+}
+
+/// The same of an undo, whose object is stored to behind it: the record is there, or the store is not.
+#[test]
+fn an_undo_that_has_begun_is_recorded_beside_an_error() {
+    let _alone = alone();
+    let (mut kit, pool) = Kit::with_pool("");
+    kit.store(pool.media, &vec![7; LEN as usize]);
+    kit.fine(&pool.redo(0, 0, 64, 4 * LEN));
+    kit.submit(&pool.undo(0, 0, LEN));
+    kit.submit(&pool.apply(0, 64, 64, 5 * LEN));
+    kit.host.write(Bar::Pm, pool.media, &[9; 64]).unwrap();
+    let mut cuts = Vec::new();
+    for _ in 0..40 {
+        common::rest(&mut kit.host, Time::ns(400));
+        let one = || {
+            cut(&mut kit);
+            kit.fine(&pool.map());
+            let stored = kit.load(pool.media, 1)[0];
+            let recover = kit.ends(&pool.command(Operation::Recover, 0));
+            let back = kit.load(pool.media, 1)[0];
+            vec![stored, recover.result as u8, recover.value as u8, back]
+        };
+        cuts.push(Fork::start(one).unwrap());
+    }
+    let ends: Vec<Vec<u8>> = cuts.into_iter().map(|cut| cut.answer().unwrap()).collect();
+    assert!(ends.iter().all(|end| end[3] == 7), "{ends:?}");
+}
+
+/// Whichever bit of what is kept is wrong, nothing is back.
+#[test]
+fn nothing_is_back_with_a_wrong_bit() {
+    let _alone = alone();
+    use std::os::unix::fs::FileExt;
+    let design = design("nearpm");
+    let media = sim::Media::shared(design.media.bytes.0).unwrap();
+    let file: std::fs::File = media
+        .shared_file()
+        .unwrap()
+        .try_clone_to_owned()
+        .unwrap()
+        .into();
+    let factory = common::factory(&design);
+    let mut kit = Kit::before(factory.device(media).unwrap(), &design);
+    let pool = Pool::new(1, 7, 1 << 20);
+    kit.fine(&pool.map());
+    let at = design.media.bytes.0 - (128 << 10);
+    let mut all = Vec::new();
+    for (n, byte) in [
+        0u64, 7, 8, 11, 12, 15, 16, 20, 32, 63, 64, 8192, 9000, 20_000,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let generation = n as u64 + 5;
+        kit.fine(&pool.open(n as u8 % 4, generation));
+        let number = kit.host.device();
+        kit.host.system_mut().power_off(number);
+        common::rest(&mut kit.host, Time::us(20));
+        let mut is = [0];
+        file.read_exact_at(&mut is, at + byte).unwrap();
+        file.write_all_at(&[is[0] ^ 4], at + byte).unwrap();
+        kit.host.system_mut().power_on(number);
+        kit.page = Kit::page_of(&design);
+        let mapped = kit.ends(&pool.command(Operation::Sync, n as u8 % 4)).result;
+        all.push((byte, mapped == 0));
+        kit.fine(&pool.map());
+        kit.ends(&pool.command(Operation::PoolUnmap, 0));
+        kit.fine(&pool.map());
+    }
+    let back: Vec<u64> = all.iter().filter(|one| one.1).map(|one| one.0).collect();
+    assert!(back.is_empty(), "{back:?}");
+}
