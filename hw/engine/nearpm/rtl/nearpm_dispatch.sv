@@ -104,7 +104,7 @@ module nearpm_dispatch
 
   state_e state_q;
   logic [CommandBits-1:0] number, number_q;
-  logic any, refuse_q, given, held, deletes;
+  logic any, refuse_q, given, taken, held, deletes;
   logic [Units-1:0]
       unit, deletes_q, completes_q;  // what units do: delete, commit for several devices
 
@@ -200,6 +200,7 @@ module nearpm_dispatch
   // A command that is refused here ends when no unit's does.
   assign refuses = state_q == StGive && refuse_q && !end_valid;
   assign given = refuse_q ? refuses : unit != '0 && !held && !freeze_i;
+  assign taken = state_q == StGive && given && !refuse_q;
   assign end_ready_o = end_grant;
   assign end_number = end_valid ? numbers_q[end_unit] : number_q;
 
@@ -269,7 +270,7 @@ module nearpm_dispatch
         for (int unsigned n = 0; n < Commands; n++)
         if (needs_q[n] && !begun_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale)
           failed_q[n] <= 1'b1;
-      if (given && !refuse_q) failed_q[number_q] <= 1'b0;
+      if (taken) failed_q[number_q] <= 1'b0;
       if (insert_i) begin
         failed_q[insert_number_i] <= needs_log(insert_job_i.op) && (!insert_open_i || (close_o && close_log_o == insert_job_i.log));
         mine_q[insert_number_i] <= 1'b1;
@@ -280,7 +281,7 @@ module nearpm_dispatch
   end
 
   always_ff @(posedge clk_i) begin
-    if (given && !refuse_q) begun_q[number_q] <= 1'b1;
+    if (taken) begun_q[number_q] <= 1'b1;
     if (write) begun_q[write_number] <= 1'b0;
     for (int unsigned n = 0; n < Commands; n++)
     if (leaves_i && logs_q[n][LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
