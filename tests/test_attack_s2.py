@@ -1,0 +1,58 @@
+"""Programs that show flaws: each of these fails on b172f1b."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+
+import pytest
+from nearside import NearsideError, pm, pmdk_crash
+
+
+@pytest.mark.parametrize("name", ["truncated", "stale"])
+def test_a_right_program_is_not_called_wrong(compiled, name):
+    """A file emptied between two mappings; words streamed and fenced by one thread in a line that another has flushed before."""
+    program = str(compiled(name))
+    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
+    assert doc["violation"] is None
+
+
+def test_the_rest_of_a_mapping_is_followed_or_it_is_told(compiled):
+    """With 64 mappings one is cut in two."""
+    program = str(compiled("splitting"))
+    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
+    assert doc["violation"] is not None
+
+
+@pytest.mark.parametrize("count", [32, 33])
+def test_the_last_of_many_files_is_followed_or_it_is_told(compiled, monkeypatch, capfd, count):
+    """One after the other; the last one's number is told before it is durable."""
+    monkeypatch.setenv("MANY", str(count))
+    program = str(compiled("files"))
+    cuts = "at:" + ",".join(f"{moment}/0" for moment in range(count * 8 - 10, count * 8 - 4))
+    doc = pmdk_crash.run([program, "run", "{}"], f"{program} check {{}}", "cpu", cuts)
+    assert doc["violation"] is not None or "not followed" in capfd.readouterr().err
+
+
+def test_fsync_in_a_signal_handler_does_not_hang(compiled):
+    import sys
+
+    program = str(compiled("signals"))
+    file = f"/dev/shm/nearside-s2-{os.getpid()}"
+    try:
+        subprocess.run([program, file], check=True, timeout=30)
+        subprocess.run([os.path.join(os.path.dirname(sys.executable), "nearside"), "pmdk", "run", "--", program, file], check=True, timeout=60)
+    finally:
+        os.unlink(file)
+
+
+@pytest.mark.parametrize("devices", [1, 2, 4])
+def test_a_check_whose_power_fails_says_so(devices):
+    for n in range(60):
+        with pm.System(devices=devices) as system:
+            pool = system.create(0, 8 << 20, "n", offload=True)
+            start = system.now_ns
+            pool.check()
+            system.power_cut_after((system.now_ns - start) * n / 60 + 0.5)
+            with pytest.raises(NearsideError, match="the power was cut"):
+                pool.check()
