@@ -17,23 +17,6 @@ def test_a_right_program_is_not_called_wrong(compiled, name):
     assert doc["violation"] is None
 
 
-def test_the_rest_of_a_mapping_is_followed_or_it_is_told(compiled):
-    """With 64 mappings one is cut in two."""
-    program = str(compiled("splitting"))
-    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
-    assert doc["violation"] is not None
-
-
-@pytest.mark.parametrize("count", [32, 33])
-def test_the_last_of_many_files_is_followed_or_it_is_told(compiled, monkeypatch, capfd, count):
-    """One after the other; the last one's number is told before it is durable."""
-    monkeypatch.setenv("MANY", str(count))
-    program = str(compiled("files"))
-    cuts = "at:" + ",".join(f"{moment}/0" for moment in range(count * 8 - 10, count * 8 - 4))
-    doc = pmdk_crash.run([program, "run", "{}"], f"{program} check {{}}", "cpu", cuts)
-    assert doc["violation"] is not None or "not followed" in capfd.readouterr().err
-
-
 def test_fsync_in_a_signal_handler_does_not_hang(compiled):
     import sys
 

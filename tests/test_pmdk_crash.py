@@ -182,6 +182,29 @@ def test_memory_that_moves(compiled, way):
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
+@pytest.mark.parametrize("way", ["persist", "msync", "fsync", "not_behind", "not_last"])
+def test_many_mappings(compiled, capfd, way):
+    """All are followed, and what is left of one that loses its middle."""
+    program = str(compiled("many"))
+    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f", "cpu", "all")
+    wrong = "counted, and not there" if way.startswith("not_") else None
+    assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
+    assert "not followed" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["careful", "careless"])
+def test_many_files(compiled, capfd, how):
+    """More than it has file descriptors, one after the other."""
+    program, count = str(compiled("files")), 100
+    words = [program, "run", "{}", how, str(count)]
+    moments = pmdk_crash.run(words, "/bin/true", "cpu", "at:1")["moments"]
+    cuts = "at:" + ",".join(str(moments - n) for n in range(1, 12))
+    doc = pmdk_crash.run(words, f"{program} check {{}} {how} {count}", "cpu", cuts)
+    wrong = f"counted in {count - 1}, and not there" if how == "careless" else None
+    assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
+    assert "not followed" not in capfd.readouterr().err
+
+
 def test_a_child_that_shares_memory_is_not_the_program(compiled):
     """Its end is not the program's."""
     assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]

@@ -19,10 +19,13 @@
 #include "process.h"
 
 /* What persistent memory takes whole: a word. */
-enum { MOST_MAPPINGS = 64, MOST_FILES = 32, WORD = 8, PAGE = 4096 };
+enum { WORD = 8, PAGE = 4096 };
 
 /* A file that is mapped, all of it. */
 struct file {
+    struct file *next;
+    /* How many mappings are its. */
+    size_t mappings;
     dev_t device;
     ino_t inode;
     int descriptor;
@@ -52,9 +55,10 @@ struct pending {
     uint8_t data[NEARPM_LINE];
 };
 
-static struct file files[MOST_FILES];
-static int file_count;
-static struct mapping mappings[MOST_MAPPINGS];
+static struct file *files;
+/* Those without a start are free. */
+static struct mapping *mappings;
+static size_t mapping_count, mapping_room;
 static __thread struct {
     struct pending *list;
     size_t count, room;
@@ -83,8 +87,9 @@ bool ns_crash_wanted(void) {
     return wanted;
 }
 
-static void *room(size_t bytes) {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/* Shared with processes that are forked off, or not. */
+static void *room(size_t bytes, int sharing) {
+    void *at = ns_mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
         ns_tell("no memory to follow what is durable");
         abort();
@@ -108,13 +113,20 @@ static void copy(const struct file *file, uint8_t *to, size_t at, size_t end) {
 }
 
 static struct mapping *mapping_of(const uint8_t *address) {
-    for (int n = 0; n < MOST_MAPPINGS; n++)
+    for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL && mappings[n].start <= address && address < mappings[n].start + mappings[n].bytes) return &mappings[n];
     return NULL;
 }
 
-static uint64_t *room_of_lines(size_t bytes) {
-    return room((bytes / NEARPM_LINE + 1) * sizeof(uint64_t));
+static size_t bytes_of_lines(size_t bytes) {
+    return (bytes / NEARPM_LINE + 1) * sizeof(uint64_t);
+}
+
+/* What follows a file is no more. */
+static void unmap(const struct file *file) {
+    ns_munmap(file->memory, file->bytes);
+    ns_munmap(file->durable, file->bytes);
+    ns_munmap(file->newest, bytes_of_lines(file->bytes));
 }
 
 /* A file may have got longer since it was first mapped: what is new there is durable as it is. */
@@ -125,29 +137,27 @@ static void follow_growth(struct file *file) {
     longer.bytes = (size_t)is.st_size;
     longer.memory = ns_mmap(NULL, longer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
     if (longer.memory == MAP_FAILED) return;
-    longer.durable = room(longer.bytes);
-    longer.newest = room_of_lines(longer.bytes);
+    longer.durable = room(longer.bytes, MAP_SHARED);
+    longer.newest = room(bytes_of_lines(longer.bytes), MAP_SHARED);
     size_t at = 0;
     for (size_t from; next_part(file, at, file->bytes, &from, &at);) {
         size_t first = from / NEARPM_LINE, last = (at - 1) / NEARPM_LINE;
         memcpy(longer.durable + from, file->durable + from, at - from);
         memcpy(longer.newest + first, file->newest + first, (last - first + 1) * sizeof *file->newest);
     }
-    ns_munmap(file->memory, file->bytes);
-    ns_munmap(file->durable, file->bytes);
-    ns_munmap(file->newest, (file->bytes / NEARPM_LINE + 1) * sizeof *file->newest);
+    unmap(file);
     *file = longer;
 }
 
 static struct file *file_of(int descriptor) {
     struct stat is;
     if (fstat(descriptor, &is) != 0 || !S_ISREG(is.st_mode)) return NULL;
-    for (int n = 0; n < file_count; n++) {
-        if (files[n].device != is.st_dev || files[n].inode != is.st_ino) continue;
-        follow_growth(&files[n]);
-        return &files[n];
+    for (struct file *file = files; file != NULL; file = file->next) {
+        if (file->device != is.st_dev || file->inode != is.st_ino) continue;
+        follow_growth(file);
+        return file;
     }
-    if (file_count == MOST_FILES || is.st_size == 0) return NULL;
+    if (is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
     /* Opened anew where that may be: the program's own may have a lock, which would stay when the program has closed and unmapped it. */
     char path[32];
@@ -155,11 +165,31 @@ static struct file *file_of(int descriptor) {
     made.descriptor = open(path, O_RDWR | O_CLOEXEC);
     if (made.descriptor < 0) made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.descriptor, 0);
-    if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
-    made.durable = room(made.bytes);
-    made.newest = room_of_lines(made.bytes);
-    files[file_count] = made;
-    return &files[file_count++];
+    if (made.memory == MAP_FAILED) {
+        if (made.descriptor >= 0) close(made.descriptor);
+        return NULL;
+    }
+    made.durable = room(made.bytes, MAP_SHARED);
+    made.newest = room(bytes_of_lines(made.bytes), MAP_SHARED);
+    made.next = files;
+    files = room(sizeof made, MAP_PRIVATE);
+    *files = made;
+    return files;
+}
+
+/* Of files that nobody has mapped any more all is durable: nothing of them need be known. */
+static void forget_unmapped(void) {
+    for (struct file **at = &files; *at != NULL;) {
+        struct file *file = *at;
+        if (file->mappings > 0) {
+            at = &file->next;
+            continue;
+        }
+        *at = file->next;
+        unmap(file);
+        close(file->descriptor);
+        ns_munmap(file, sizeof *file);
+    }
 }
 
 /* What nobody has mapped is durable as it is; what somebody has, as that one has left it. */
@@ -167,7 +197,7 @@ static void add(struct mapping made) {
     for (size_t at = made.offset; at < made.offset + made.bytes;) {
         size_t next = made.offset + made.bytes;
         bool mapped = false;
-        for (int n = 0; n < MOST_MAPPINGS; n++) {
+        for (size_t n = 0; n < mapping_count; n++) {
             const struct mapping *m = &mappings[n];
             if (m->start == NULL || m->file != made.file) continue;
             size_t end = m->offset + m->bytes;
@@ -196,22 +226,23 @@ static bool is_in_file(struct mapping *m) {
     return true;
 }
 
-/* False if there are too many. */
-static bool keep(struct mapping made) {
-    int n = 0;
-    while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
-    if (n == MOST_MAPPINGS) return false;
+static void keep(struct mapping made) {
+    size_t n = 0;
+    while (n < mapping_count && mappings[n].start != NULL) n++;
+    if (n == mapping_room) mappings = ns_grow(mappings, &mapping_room, sizeof *mappings);
+    if (n == mapping_count) mapping_count++;
     mappings[n] = made;
-    return true;
+    made.file->mappings++;
 }
 
 /* Of what is mapped the pages of these bytes are no more. */
 static void cut(const uint8_t *start, size_t bytes) {
     const uint8_t *end = start + whole_pages(bytes);
-    for (int n = 0; n < MOST_MAPPINGS; n++) {
-        struct mapping *m = &mappings[n], old = *m;
+    for (size_t n = 0; n < mapping_count; n++) {
+        struct mapping old = mappings[n];
         if (old.start == NULL || old.start >= end || old.start + old.bytes <= start) continue;
-        m->start = NULL;
+        mappings[n].start = NULL;
+        old.file->mappings--;
         struct mapping before = old, behind = old;
         if (old.start < start) before.bytes = (size_t)(start - old.start), keep(before);
         if (end >= old.start + old.bytes) continue;
@@ -229,8 +260,9 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
     bool known = is_in_file(&made);
     if (known) {
         add(made);
-        known = keep(made);
+        keep(made);
     }
+    forget_unmapped();
     pthread_mutex_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
@@ -239,6 +271,7 @@ void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
     pthread_mutex_lock(&ns_locks.crash);
     cut(address, bytes);
+    forget_unmapped();
     pthread_mutex_unlock(&ns_locks.crash);
 }
 
@@ -257,7 +290,8 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
     if (known) add(made);
     if (!stays) cut(from, old_bytes);
     cut(to, bytes);
-    if (known) known = keep(made);
+    if (known) keep(made);
+    forget_unmapped();
     /* What this thread has asked for is on its way, whatever its address. */
     for (size_t n = 0; !stays && n < pending.count; n++) {
         const uint8_t **at = &pending.list[n].at;
@@ -351,7 +385,7 @@ void ns_crash_synced(const void *address, size_t bytes) {
 void ns_crash_before_device(const void *address) {
     struct mapping *m = wanted ? mapping_of(address) : NULL;
     if (m == NULL) return;
-    m->file->before = room(m->file->bytes);
+    m->file->before = room(m->file->bytes, MAP_SHARED);
     copy(m->file, m->file->before, m->offset, m->offset + m->bytes);
 }
 
@@ -422,7 +456,7 @@ static void leave_what_is_durable(pid_t program) {
         uint8_t *place = draw() % 2 == 0 ? place_of(&pending.list[n]) : NULL;
         if (place != NULL && !leave_cache(place, pending.list[n].data, pending.list[n].bytes)) in_part++;
     }
-    for (int n = 0; n < MOST_MAPPINGS; n++) {
+    for (size_t n = 0; n < mapping_count; n++) {
         const struct mapping *m = &mappings[n];
         if (m->start == NULL) continue;
         size_t at = m->offset, end = m->offset + m->bytes;
@@ -448,9 +482,9 @@ static void leave_what_is_durable(pid_t program) {
         fclose(file);
     }
     /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */
-    for (int n = 0; n < MOST_MAPPINGS; n++)
+    for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL) ns_munmap((void *)(uintptr_t)mappings[n].start, mappings[n].bytes);
-    for (int n = 0; n < file_count; n++) ns_munmap(files[n].memory, files[n].bytes);
+    for (const struct file *followed = files; followed != NULL; followed = followed->next) ns_munmap(followed->memory, followed->bytes);
     ns_pools_release();
     syscall(SYS_close_range, 0, ~0u, 0);
     kill(program, SIGKILL);

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Who holds one of these locks asks only for those below it. With the last three nothing is allocated: an allocator unmaps memory with
  * locks of its own held, and asks for these. */
@@ -18,6 +19,9 @@ struct locks {
     pthread_mutex_t device;
 };
 extern struct locks ns_locks;
+
+/* A table with more room than it had, of memory that no allocator has: that may be asked for with any of the locks held. */
+void *ns_grow(void *table, size_t *room, size_t item);
 
 /* Children of a program, and the script that starts it, have its environment, too. Of all these one process at a time is followed: the
  * first that maps a file, until it ends. Only its moments count, only it writes trace and report. A child that it forks is not. */
