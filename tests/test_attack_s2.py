@@ -9,7 +9,7 @@ import pytest
 from nearside import NearsideError, pm, pmdk_crash
 
 
-@pytest.mark.parametrize("name", ["truncated", "stale"])
+@pytest.mark.parametrize("name", ["stale"])
 def test_a_right_program_is_not_called_wrong(compiled, name):
     """A file emptied between two mappings; words streamed and fenced by one thread in a line that another has flushed before."""
     program = str(compiled(name))

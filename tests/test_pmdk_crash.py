@@ -205,6 +205,14 @@ def test_many_files(compiled, capfd, how):
     assert "not followed" not in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("way", ["all", "part", "again"])
+def test_what_a_file_was_before_is_gone(compiled, way):
+    """It is emptied where nobody has it mapped; or it is mapped anew, with a write-back of before under way."""
+    program = str(compiled("truncated"))
+    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", "all")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
 def test_a_child_that_shares_memory_is_not_the_program(compiled):
     """Its end is not the program's."""
     assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]

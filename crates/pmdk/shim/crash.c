@@ -44,6 +44,8 @@ struct mapping {
     const uint8_t *start;
     size_t bytes, offset;
     struct file *file;
+    /* The last write-back before it was made: what was asked for by then was another one's. */
+    uint64_t since;
 };
 
 /* What was asked to be written back: as it was then. */
@@ -192,7 +194,17 @@ static void forget_unmapped(void) {
     }
 }
 
-/* What nobody has mapped is durable as it is; what somebody has, as that one has left it. */
+/* The room of a part of a file is zero, as where the file has never been written to. */
+static void clear(uint8_t *room, size_t at, size_t end) {
+    size_t first = (at + PAGE - 1) / PAGE * PAGE, last = end / PAGE * PAGE;
+    if (first < last && madvise(room + first, last - first, MADV_REMOVE) == 0) {
+        memset(room + at, 0, first - at);
+        at = last;
+    }
+    memset(room + at, 0, end - at);
+}
+
+/* What nobody has mapped is durable as it is, also what has been emptied since somebody had; what somebody has, as that one has left it. */
 static void add(struct mapping made) {
     for (size_t at = made.offset; at < made.offset + made.bytes;) {
         size_t next = made.offset + made.bytes;
@@ -208,7 +220,10 @@ static void add(struct mapping made) {
                 next = m->offset;
             }
         }
-        if (!mapped) copy(made.file, made.file->durable, at, next);
+        if (!mapped) {
+            clear(made.file->durable, at, next);
+            copy(made.file, made.file->durable, at, next);
+        }
         at = next;
     }
 }
@@ -257,6 +272,7 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
     if (!wanted) return;
     pthread_mutex_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
+    made.since = __atomic_load_n(&write_backs, __ATOMIC_RELAXED);
     bool known = is_in_file(&made);
     if (known) {
         add(made);
@@ -282,6 +298,7 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
     struct mapping made = {.start = to, .bytes = bytes};
     if (source != NULL) {
         made.file = source->file;
+        made.since = source->since;
         made.offset = source->offset + (size_t)(from - source->start);
         follow_growth(made.file);
     }
@@ -327,7 +344,7 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
 /* Where that will be durable; NULL if nobody has it mapped any more. A line that is durable as it was later has all that it had before. */
 static uint8_t *place_of(const struct pending *one) {
     const struct mapping *m = mapping_of(one->at);
-    if (m == NULL) return NULL;
+    if (m == NULL || one->number <= m->since) return NULL;
     size_t at = m->offset + (size_t)(one->at - m->start);
     uint64_t *newest = &m->file->newest[at / NEARPM_LINE];
     if (one->number < *newest) return NULL;

@@ -1,5 +1,6 @@
-/* A file that is emptied and made anew between two mappings: what it had then is in none of it any more.
- * truncated run FILE; truncated check FILE */
+/* A file, or all of it but a page that stays mapped, that is emptied and made anew between two mappings: nothing of before is there any more.
+ * And one that is mapped anew where it was: what was asked for before is not what is stored by then.
+ * truncated run FILE all|part|again; truncated check FILE WAY */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <libpmem.h>
@@ -7,26 +8,55 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
-enum { B = 1 << 16 };
-int main(int argc, char **argv) {
-    if (argc != 3) return 2;
-    int f = open(argv[2], O_RDWR | O_CREAT, 0600);
-    if (!strcmp(argv[1], "run")) {
-        for (int round = 0; round < 2; round++) {
-            if (ftruncate(f, 0) || ftruncate(f, B) || fsync(f)) return 1;
-            char *at = mmap(NULL, B, PROT_READ | PROT_WRITE, MAP_SHARED, f, 0);
-            if (at == MAP_FAILED) return 1;
-            if (round == 0) { memset(at, 0xAA, 4096); msync(at, 4096, MS_SYNC); }
-            else { at[0] = 1; msync(at, 4096, MS_SYNC); at[64*63] = 0; msync(at,4096,MS_SYNC); at[0] = 2; pmem_persist(at, 1); }
-            munmap(at, B);
-        }
-        return 0;
+
+enum { BYTES = 1 << 16, PAGE = 4096, OLD = 0xAA, FAR = 60 * 64 };
+
+static int run(int file, const char *way) {
+    if (strcmp(way, "part") == 0) {
+        if (ftruncate(file, BYTES) != 0 || mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, BYTES - PAGE) == MAP_FAILED) return 2;
     }
-    unsigned char line[4096];
-    if (pread(f, line, 4096, 0) != 4096) return 0;
-    /* All 0xAA, all 0, or a number in front of zeroes. */
-    int aa = 0, zero = 0;
-    for (int n = 64; n < 4096; n++) aa += line[n] == 0xAA, zero += line[n] == 0;
-    if (line[0] <= 2 && line[0] != 0 && aa) return fprintf(stderr, "first byte %d, and %d bytes of before ftruncate are back\n", line[0], aa), 1;
+    unsigned char *at = NULL;
+    for (int round = 0; round < 2; round++) {
+        if (ftruncate(file, 0) != 0 || ftruncate(file, BYTES) != 0) return 2;
+        at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+        if (at == MAP_FAILED) return 2;
+        if (round == 0) {
+            memset(at + 64, OLD, PAGE - 64);
+            pmem_persist(at, PAGE);
+            munmap(at, PAGE);
+        }
+    }
+    /* The page is one of the file, not a hole, and nothing of it is persistent but this. */
+    at[FAR] = 1;
+    at[0] = 1;
+    pmem_persist(at, 1);
+    pmem_drain();
     return 0;
+}
+
+static int again(int file) {
+    if (ftruncate(file, BYTES) != 0) return 2;
+    unsigned char *at = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    at[64] = 1;
+    pmem_flush(at + 64, 1);
+    at[64] = 2;
+    munmap(at, PAGE);
+    if (mmap(at, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0) != at) return 2;
+    pmem_drain();
+    at[0] = 1;
+    pmem_persist(at, 1);
+    pmem_drain();
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    if (argc != 4) return 2;
+    int file = open(argv[2], O_RDWR | O_CREAT, 0600);
+    int anew = strcmp(argv[3], "again") == 0;
+    if (strcmp(argv[1], "run") == 0) return anew ? again(file) : run(file, argv[3]);
+    unsigned char page[PAGE];
+    if (pread(file, page, PAGE, 0) != PAGE || page[0] != 1) return 0;
+    if (anew ? page[64] == 2 : memchr(page, OLD, PAGE) == NULL) return 0;
+    fprintf(stderr, "what it was before\n");
+    return 1;
 }
