@@ -9,14 +9,6 @@ import pytest
 from nearside import NearsideError, pm, pmdk_crash
 
 
-@pytest.mark.parametrize("name", ["stale"])
-def test_a_right_program_is_not_called_wrong(compiled, name):
-    """A file emptied between two mappings; words streamed and fenced by one thread in a line that another has flushed before."""
-    program = str(compiled(name))
-    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
-    assert doc["violation"] is None
-
-
 def test_fsync_in_a_signal_handler_does_not_hang(compiled):
     import sys
 

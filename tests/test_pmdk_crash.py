@@ -213,6 +213,13 @@ def test_what_a_file_was_before_is_gone(compiled, way):
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
+def test_a_line_and_newer_words_of_it(compiled):
+    """Asked for by one thread, and streamed by another one that waits first."""
+    program = str(compiled("stale"))
+    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
 def test_a_child_that_shares_memory_is_not_the_program(compiled):
     """Its end is not the program's."""
     assert told(compiled, "careful", "vfork")["moments"] == told(compiled, "careful", "return")["moments"]

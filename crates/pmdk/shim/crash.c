@@ -36,7 +36,7 @@ struct file {
     uint8_t *durable;
     /* What it was before the device began to write. */
     uint8_t *before;
-    /* Of each line: the number of the last write-back of all of it that is durable. */
+    /* Of each word: the number of the last write-back that is durable. */
     uint64_t *newest;
 };
 
@@ -120,15 +120,16 @@ static struct mapping *mapping_of(const uint8_t *address) {
     return NULL;
 }
 
-static size_t bytes_of_lines(size_t bytes) {
-    return (bytes / NEARPM_LINE + 1) * sizeof(uint64_t);
+/* Of the numbers of all words, those of the last line, too. */
+static size_t bytes_of_numbers(size_t bytes) {
+    return (bytes / NEARPM_LINE + 1) * (NEARPM_LINE / WORD) * sizeof(uint64_t);
 }
 
 /* What follows a file is no more. */
 static void unmap(const struct file *file) {
     ns_munmap(file->memory, file->bytes);
     ns_munmap(file->durable, file->bytes);
-    ns_munmap(file->newest, bytes_of_lines(file->bytes));
+    ns_munmap(file->newest, bytes_of_numbers(file->bytes));
 }
 
 /* A file may have got longer since it was first mapped: what is new there is durable as it is. */
@@ -140,10 +141,10 @@ static void follow_growth(struct file *file) {
     longer.memory = ns_mmap(NULL, longer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
     if (longer.memory == MAP_FAILED) return;
     longer.durable = room(longer.bytes, MAP_SHARED);
-    longer.newest = room(bytes_of_lines(longer.bytes), MAP_SHARED);
+    longer.newest = room(bytes_of_numbers(longer.bytes), MAP_SHARED);
     size_t at = 0;
     for (size_t from; next_part(file, at, file->bytes, &from, &at);) {
-        size_t first = from / NEARPM_LINE, last = (at - 1) / NEARPM_LINE;
+        size_t first = from / WORD, last = (at - 1) / WORD;
         memcpy(longer.durable + from, file->durable + from, at - from);
         memcpy(longer.newest + first, file->newest + first, (last - first + 1) * sizeof *file->newest);
     }
@@ -172,7 +173,7 @@ static struct file *file_of(int descriptor) {
         return NULL;
     }
     made.durable = room(made.bytes, MAP_SHARED);
-    made.newest = room(bytes_of_lines(made.bytes), MAP_SHARED);
+    made.newest = room(bytes_of_numbers(made.bytes), MAP_SHARED);
     made.next = files;
     files = room(sizeof made, MAP_PRIVATE);
     *files = made;
@@ -320,10 +321,10 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     if (!wanted) return;
     const uint8_t *at = address, *end = at + bytes;
-    if (whole_lines) {
-        at -= (uintptr_t)at % NEARPM_LINE;
-        end += (NEARPM_LINE - (uintptr_t)end % NEARPM_LINE) % NEARPM_LINE;
-    }
+    /* libpmem streams whole words at least: of a part of one it flushes the line. */
+    size_t unit = whole_lines ? NEARPM_LINE : WORD;
+    at -= (uintptr_t)at % unit;
+    end += (unit - (uintptr_t)end % unit) % unit;
     while (at < end) {
         if (pending.count == pending.room) {
             pending.room = pending.room * 2 + 64;
@@ -341,18 +342,23 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     }
 }
 
-/* Where that will be durable; NULL if nobody has it mapped any more. A line that is durable as it was later has all that it had before. */
-static uint8_t *place_of(const struct pending *one) {
+/* Where that will be durable; NULL if nobody has it mapped any more. Words that are durable as they were later stay. */
+static uint8_t *place_of(struct pending *one) {
     const struct mapping *m = mapping_of(one->at);
     if (m == NULL || one->number <= m->since) return NULL;
     size_t at = m->offset + (size_t)(one->at - m->start);
-    uint64_t *newest = &m->file->newest[at / NEARPM_LINE];
-    if (one->number < *newest) return NULL;
-    if (one->bytes == NEARPM_LINE) *newest = one->number;
-    return m->file->durable + at;
+    uint8_t *durable = m->file->durable + at;
+    for (size_t n = 0; n < one->bytes; n += WORD) {
+        uint64_t *newest = &m->file->newest[(at + n) / WORD];
+        if (one->number < *newest)
+            memcpy(one->data + n, durable + n, WORD);
+        else
+            *newest = one->number;
+    }
+    return durable;
 }
 
-static void make_durable(const struct pending *one) {
+static void make_durable(struct pending *one) {
     uint8_t *place = place_of(one);
     if (place != NULL) memcpy(place, one->data, one->bytes);
 }
@@ -379,7 +385,7 @@ static void made_durable(const struct mapping *m, size_t at, size_t bytes) {
     for (size_t line = at / NEARPM_LINE; line * NEARPM_LINE < at + bytes; line++) {
         size_t from = line * NEARPM_LINE, part = m->file->bytes - from < NEARPM_LINE ? m->file->bytes - from : NEARPM_LINE;
         memcpy(m->file->durable + from, m->file->memory + from, part);
-        m->file->newest[line] = number;
+        for (size_t n = 0; n < part; n += WORD) m->file->newest[(from + n) / WORD] = number;
     }
 }
 
