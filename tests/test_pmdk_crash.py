@@ -6,12 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pmdk as kits
 import pytest
-from nearside import NearsideError, pmdk_crash
+from nearside import NearsideError, pmdk, pmdk_crash
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
@@ -218,6 +219,16 @@ def test_a_line_and_newer_words_of_it(compiled):
     program = str(compiled("stale"))
     doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
     assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+def test_fdatasync_in_the_handler_of_a_signal(compiled):
+    """As POSIX allows: also where it has interrupted what the shim does."""
+    # Of a file in memory, whose handler does not wait.
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file, tempfile.TemporaryDirectory() as folder:
+        shim = pmdk.shim(Path(folder))
+        environment = pmdk.environment(shim, None)
+        done = subprocess.run([compiled("signals"), file.name], env=environment, timeout=60)
+    assert done.returncode == 0
 
 
 def test_a_child_that_shares_memory_is_not_the_program(compiled):

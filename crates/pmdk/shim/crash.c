@@ -271,7 +271,7 @@ static void cut(const uint8_t *start, size_t bytes) {
 
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
     if (!wanted) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
     made.since = __atomic_load_n(&write_backs, __ATOMIC_RELAXED);
     bool known = is_in_file(&made);
@@ -280,16 +280,16 @@ void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset
         keep(made);
     }
     forget_unmapped();
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     cut(address, bytes);
     forget_unmapped();
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
 }
 
 bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size_t bytes, bool stays) {
@@ -325,6 +325,7 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     size_t unit = whole_lines ? NEARPM_LINE : WORD;
     at -= (uintptr_t)at % unit;
     end += (unit - (uintptr_t)end % unit) % unit;
+    ns_begin();
     while (at < end) {
         if (pending.count == pending.room) {
             pending.room = pending.room * 2 + 64;
@@ -340,6 +341,7 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
         memcpy(one->data, at, part);
         at += part;
     }
+    ns_end();
 }
 
 /* Where that will be durable; NULL if nobody has it mapped any more. Words that are durable as they were later stay. */
@@ -365,18 +367,18 @@ static void make_durable(struct pending *one) {
 
 void ns_crash_fenced(void) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     for (size_t n = 0; n < pending.count; n++) make_durable(&pending.list[n]);
     pending.count = 0;
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
 }
 
 void ns_crash_hold(void) {
-    if (wanted) pthread_mutex_lock(&ns_locks.crash);
+    if (wanted) ns_lock(&ns_locks.crash);
 }
 
 void ns_crash_release(void) {
-    if (wanted) pthread_mutex_unlock(&ns_locks.crash);
+    if (wanted) ns_unlock(&ns_locks.crash);
 }
 
 /* A part of a mapping is durable as it is in memory, with what else is in its lines: that might have left the cache just before. */
@@ -396,13 +398,13 @@ void ns_crash_written(const void *address, size_t bytes) {
 
 void ns_crash_synced(const void *address, size_t bytes) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     const struct mapping *m = mapping_of(address);
     if (m != NULL) {
         size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), end = at + bytes;
         for (size_t from; next_part(m->file, at, end, &from, &at);) made_durable(m, from, at - from);
     }
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
 }
 
 void ns_crash_before_device(const void *address) {
@@ -515,7 +517,7 @@ static void leave_what_is_durable(pid_t program) {
 
 void ns_crash(void) {
     pid_t program = getpid();
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     pid_t child = fork();
     if (child == 0) {
         leave_what_is_durable(program);

@@ -49,9 +49,9 @@ static size_t buffered;
 void ns_memory_follow(void) {
     const char *path = getenv("NEARSIDE_PMDK_TRACE");
     if (path == NULL) return;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
 }
 
@@ -77,10 +77,22 @@ static void write_buffer(void) {
     buffered = 0;
 }
 
+/* A signal's handler that ends the program does not wait for the thread that it has interrupted. */
+static bool lock_at_end(void) {
+    bool interrupts = ns_busy > 0;
+    ns_begin();
+    if ((interrupts ? pthread_mutex_trylock(&ns_locks.memory) : pthread_mutex_lock(&ns_locks.memory)) == 0) return true;
+    ns_end();
+    return false;
+}
+
 void ns_memory_end(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    if (!lock_at_end()) {
+        if (trace >= 0) ns_tell("the trace lacks its end, as a signal's handler has ended the program");
+        return;
+    }
     write_buffer();
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
@@ -126,18 +138,18 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     uintptr_t start = (uintptr_t)address;
     struct stat is;
     if (fstat(file, &is) != 0) is.st_ino = 0;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     if (place == 0) place = new_place(bytes);
     keep((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 bool ns_memory_has(const void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
     bool touches = false;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     for (size_t n = 0; n < region_count; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     return touches;
 }
 
@@ -146,9 +158,9 @@ static size_t whole_pages(size_t bytes) {
 }
 
 void ns_memory_gone(const void *address, size_t bytes) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     cut((uintptr_t)address, whole_pages(bytes));
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_unmapped(address, bytes);
 }
 
@@ -192,13 +204,13 @@ EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
     /* At once, as another thread may get the old address for a mapping of its own. */
     bool followed = true;
     ns_crash_hold();
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     void *at = ns_mremap(old, old_bytes, bytes, flags, to);
     if (at != MAP_FAILED) {
         moved((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
         followed = ns_crash_moved(old, old_bytes, at, bytes, stays) || !of_file;
     }
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_release();
     if (!followed) ns_tell("a mapping of %zu bytes that was moved is not followed", bytes);
     return at;
@@ -223,7 +235,7 @@ static void add_part(struct parts *parts, uintptr_t start, uintptr_t end) {
 static void count_parts(uint32_t what, const void *address, size_t bytes, struct parts *parts) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
     parts->count = 0;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     size_t n = parts->next;
     for (; n < region_count && parts->count < SOME; n++) {
         const struct region *region = &regions[n];
@@ -239,7 +251,7 @@ static void count_parts(uint32_t what, const void *address, size_t bytes, struct
         add_part(parts, from, to);
     }
     parts->next = n < region_count ? n : 0;
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {
@@ -254,35 +266,35 @@ static void note(uint32_t what, const void *address, size_t bytes) {
 }
 
 static void note_fence(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     counts.fences++;
     tell(FENCE, 0, 0);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_fenced();
     ns_moment();
 }
 
 void ns_memory_transaction(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     tell(TRANSACTION, 0, 0);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 void ns_memory_command(const struct command *c) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
     tell(COMMAND, 0, c->bytes);
     tell(COMMAND, 0, c->target);
     tell(COMMAND, 0, c->transaction);
     tell(COMMAND, 0, c->value);
     tell(COMMAND, 0, c->extra);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 struct memory_counts ns_memory_counts(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    bool locked = lock_at_end();
     struct memory_counts now = counts;
-    pthread_mutex_unlock(&ns_locks.memory);
+    if (locked) ns_unlock(&ns_locks.memory);
     return now;
 }
 
@@ -353,17 +365,18 @@ EXPORT int msync(void *address, size_t bytes, int flags) {
 /* The next mappings of a file. */
 static void parts_of(const struct stat *is, struct parts *parts) {
     parts->count = 0;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     size_t n = parts->next;
     for (; n < region_count && parts->count < SOME; n++)
         if (regions[n].end != 0 && regions[n].device == is->st_dev && regions[n].inode == is->st_ino)
             add_part(parts, regions[n].start, regions[n].end);
     parts->next = n < region_count ? n : 0;
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 /* They are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
 static int synced(int file, int (*sync)(int file)) {
+    if (ns_busy > 0) return sync(file);
     struct stat is;
     struct parts parts;
     parts.next = parts.count = 0;

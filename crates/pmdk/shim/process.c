@@ -14,6 +14,8 @@
 
 struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
+__thread unsigned ns_busy;
+
 void *ns_grow(void *table, size_t *room, size_t item) {
     size_t old = *room, larger = old == 0 ? 64 : 2 * old;
     void *grown = old == 0 ? ns_mmap(NULL, larger * item, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)

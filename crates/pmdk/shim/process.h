@@ -20,6 +20,30 @@ struct locks {
 };
 extern struct locks ns_locks;
 
+/* A signal's handler may have interrupted this thread where it has one of the last three locks, or changes what is its own: what the handler
+ * calls is done then, and not followed. */
+extern __thread unsigned ns_busy __attribute__((tls_model("initial-exec")));
+
+static inline void ns_begin(void) {
+    ns_busy++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void ns_end(void) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    ns_busy--;
+}
+
+static inline void ns_lock(pthread_mutex_t *lock) {
+    ns_begin();
+    pthread_mutex_lock(lock);
+}
+
+static inline void ns_unlock(pthread_mutex_t *lock) {
+    pthread_mutex_unlock(lock);
+    ns_end();
+}
+
 /* A table with more room than it had, of memory that no allocator has: that may be asked for with any of the locks held. */
 void *ns_grow(void *table, size_t *room, size_t item);
 
