@@ -6,12 +6,13 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pmdk as kits
 import pytest
-from nearside import NearsideError, pmdk_crash
+from nearside import NearsideError, pmdk, pmdk_crash
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
@@ -180,6 +181,54 @@ def test_memory_that_moves(compiled, way):
         doc = pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f", "cpu", "all")
         assert doc["ended"] == 0
         assert (doc["violation"] and doc["violation"]["what"]) == what
+
+
+@pytest.mark.parametrize("way", ["persist", "msync", "fsync", "not_behind", "not_last"])
+def test_many_mappings(compiled, capfd, way):
+    """All are followed, and what is left of one that loses its middle."""
+    program = str(compiled("many"))
+    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f", "cpu", "all")
+    wrong = "counted, and not there" if way.startswith("not_") else None
+    assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
+    assert "not followed" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("how", ["careful", "careless"])
+def test_many_files(compiled, capfd, how):
+    """More than it has file descriptors, one after the other."""
+    program, count = str(compiled("files")), 100
+    words = [program, "run", "{}", how, str(count)]
+    moments = pmdk_crash.run(words, "/bin/true", "cpu", "at:1")["moments"]
+    cuts = "at:" + ",".join(str(moments - n) for n in range(1, 12))
+    doc = pmdk_crash.run(words, f"{program} check {{}} {how} {count}", "cpu", cuts)
+    wrong = f"counted in {count - 1}, and not there" if how == "careless" else None
+    assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
+    assert "not followed" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("way", ["all", "part", "again"])
+def test_what_a_file_was_before_is_gone(compiled, way):
+    """It is emptied where nobody has it mapped; or it is mapped anew, with a write-back of before under way."""
+    program = str(compiled("truncated"))
+    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", "all")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+def test_a_line_and_newer_words_of_it(compiled):
+    """Asked for by one thread, and streamed by another one that waits first."""
+    program = str(compiled("stale"))
+    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+
+
+def test_fdatasync_in_the_handler_of_a_signal(compiled):
+    """As POSIX allows: also where it has interrupted what the shim does."""
+    # Of a file in memory, whose handler does not wait.
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as file, tempfile.TemporaryDirectory() as folder:
+        shim = pmdk.shim(Path(folder))
+        environment = pmdk.environment(shim, None)
+        done = subprocess.run([compiled("signals"), file.name], env=environment, timeout=60)
+    assert done.returncode == 0
 
 
 def test_a_child_that_shares_memory_is_not_the_program(compiled):

@@ -19,10 +19,13 @@
 #include "process.h"
 
 /* What persistent memory takes whole: a word. */
-enum { MOST_MAPPINGS = 64, MOST_FILES = 32, WORD = 8, PAGE = 4096 };
+enum { WORD = 8, PAGE = 4096 };
 
 /* A file that is mapped, all of it. */
 struct file {
+    struct file *next;
+    /* How many mappings are its. */
+    size_t mappings;
     dev_t device;
     ino_t inode;
     int descriptor;
@@ -33,7 +36,7 @@ struct file {
     uint8_t *durable;
     /* What it was before the device began to write. */
     uint8_t *before;
-    /* Of each line: the number of the last write-back of all of it that is durable. */
+    /* Of each word: the number of the last write-back that is durable. */
     uint64_t *newest;
 };
 
@@ -41,6 +44,8 @@ struct mapping {
     const uint8_t *start;
     size_t bytes, offset;
     struct file *file;
+    /* The last write-back before it was made: what was asked for by then was another one's. */
+    uint64_t since;
 };
 
 /* What was asked to be written back: as it was then. */
@@ -52,9 +57,10 @@ struct pending {
     uint8_t data[NEARPM_LINE];
 };
 
-static struct file files[MOST_FILES];
-static int file_count;
-static struct mapping mappings[MOST_MAPPINGS];
+static struct file *files;
+/* Those without a start are free. */
+static struct mapping *mappings;
+static size_t mapping_count, mapping_room;
 static __thread struct {
     struct pending *list;
     size_t count, room;
@@ -83,8 +89,9 @@ bool ns_crash_wanted(void) {
     return wanted;
 }
 
-static void *room(size_t bytes) {
-    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+/* Shared with processes that are forked off, or not. */
+static void *room(size_t bytes, int sharing) {
+    void *at = ns_mmap(NULL, bytes, PROT_READ | PROT_WRITE, sharing | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (at == MAP_FAILED) {
         ns_tell("no memory to follow what is durable");
         abort();
@@ -108,13 +115,21 @@ static void copy(const struct file *file, uint8_t *to, size_t at, size_t end) {
 }
 
 static struct mapping *mapping_of(const uint8_t *address) {
-    for (int n = 0; n < MOST_MAPPINGS; n++)
+    for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL && mappings[n].start <= address && address < mappings[n].start + mappings[n].bytes) return &mappings[n];
     return NULL;
 }
 
-static uint64_t *room_of_lines(size_t bytes) {
-    return room((bytes / NEARPM_LINE + 1) * sizeof(uint64_t));
+/* Of the numbers of all words, those of the last line, too. */
+static size_t bytes_of_numbers(size_t bytes) {
+    return (bytes / NEARPM_LINE + 1) * (NEARPM_LINE / WORD) * sizeof(uint64_t);
+}
+
+/* What follows a file is no more. */
+static void unmap(const struct file *file) {
+    ns_munmap(file->memory, file->bytes);
+    ns_munmap(file->durable, file->bytes);
+    ns_munmap(file->newest, bytes_of_numbers(file->bytes));
 }
 
 /* A file may have got longer since it was first mapped: what is new there is durable as it is. */
@@ -125,29 +140,27 @@ static void follow_growth(struct file *file) {
     longer.bytes = (size_t)is.st_size;
     longer.memory = ns_mmap(NULL, longer.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file->descriptor, 0);
     if (longer.memory == MAP_FAILED) return;
-    longer.durable = room(longer.bytes);
-    longer.newest = room_of_lines(longer.bytes);
+    longer.durable = room(longer.bytes, MAP_SHARED);
+    longer.newest = room(bytes_of_numbers(longer.bytes), MAP_SHARED);
     size_t at = 0;
     for (size_t from; next_part(file, at, file->bytes, &from, &at);) {
-        size_t first = from / NEARPM_LINE, last = (at - 1) / NEARPM_LINE;
+        size_t first = from / WORD, last = (at - 1) / WORD;
         memcpy(longer.durable + from, file->durable + from, at - from);
         memcpy(longer.newest + first, file->newest + first, (last - first + 1) * sizeof *file->newest);
     }
-    ns_munmap(file->memory, file->bytes);
-    ns_munmap(file->durable, file->bytes);
-    ns_munmap(file->newest, (file->bytes / NEARPM_LINE + 1) * sizeof *file->newest);
+    unmap(file);
     *file = longer;
 }
 
 static struct file *file_of(int descriptor) {
     struct stat is;
     if (fstat(descriptor, &is) != 0 || !S_ISREG(is.st_mode)) return NULL;
-    for (int n = 0; n < file_count; n++) {
-        if (files[n].device != is.st_dev || files[n].inode != is.st_ino) continue;
-        follow_growth(&files[n]);
-        return &files[n];
+    for (struct file *file = files; file != NULL; file = file->next) {
+        if (file->device != is.st_dev || file->inode != is.st_ino) continue;
+        follow_growth(file);
+        return file;
     }
-    if (file_count == MOST_FILES || is.st_size == 0) return NULL;
+    if (is.st_size == 0) return NULL;
     struct file made = {.device = is.st_dev, .inode = is.st_ino, .bytes = (size_t)is.st_size};
     /* Opened anew where that may be: the program's own may have a lock, which would stay when the program has closed and unmapped it. */
     char path[32];
@@ -155,19 +168,49 @@ static struct file *file_of(int descriptor) {
     made.descriptor = open(path, O_RDWR | O_CLOEXEC);
     if (made.descriptor < 0) made.descriptor = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
     made.memory = ns_mmap(NULL, made.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, made.descriptor, 0);
-    if (made.descriptor < 0 || made.memory == MAP_FAILED) return NULL;
-    made.durable = room(made.bytes);
-    made.newest = room_of_lines(made.bytes);
-    files[file_count] = made;
-    return &files[file_count++];
+    if (made.memory == MAP_FAILED) {
+        if (made.descriptor >= 0) close(made.descriptor);
+        return NULL;
+    }
+    made.durable = room(made.bytes, MAP_SHARED);
+    made.newest = room(bytes_of_numbers(made.bytes), MAP_SHARED);
+    made.next = files;
+    files = room(sizeof made, MAP_PRIVATE);
+    *files = made;
+    return files;
 }
 
-/* What nobody has mapped is durable as it is; what somebody has, as that one has left it. */
+/* Of files that nobody has mapped any more all is durable: nothing of them need be known. */
+static void forget_unmapped(void) {
+    for (struct file **at = &files; *at != NULL;) {
+        struct file *file = *at;
+        if (file->mappings > 0) {
+            at = &file->next;
+            continue;
+        }
+        *at = file->next;
+        unmap(file);
+        close(file->descriptor);
+        ns_munmap(file, sizeof *file);
+    }
+}
+
+/* The room of a part of a file is zero, as where the file has never been written to. */
+static void clear(uint8_t *room, size_t at, size_t end) {
+    size_t first = (at + PAGE - 1) / PAGE * PAGE, last = end / PAGE * PAGE;
+    if (first < last && madvise(room + first, last - first, MADV_REMOVE) == 0) {
+        memset(room + at, 0, first - at);
+        at = last;
+    }
+    memset(room + at, 0, end - at);
+}
+
+/* What nobody has mapped is durable as it is, also what has been emptied since somebody had; what somebody has, as that one has left it. */
 static void add(struct mapping made) {
     for (size_t at = made.offset; at < made.offset + made.bytes;) {
         size_t next = made.offset + made.bytes;
         bool mapped = false;
-        for (int n = 0; n < MOST_MAPPINGS; n++) {
+        for (size_t n = 0; n < mapping_count; n++) {
             const struct mapping *m = &mappings[n];
             if (m->start == NULL || m->file != made.file) continue;
             size_t end = m->offset + m->bytes;
@@ -178,7 +221,10 @@ static void add(struct mapping made) {
                 next = m->offset;
             }
         }
-        if (!mapped) copy(made.file, made.file->durable, at, next);
+        if (!mapped) {
+            clear(made.file->durable, at, next);
+            copy(made.file, made.file->durable, at, next);
+        }
         at = next;
     }
 }
@@ -196,22 +242,23 @@ static bool is_in_file(struct mapping *m) {
     return true;
 }
 
-/* False if there are too many. */
-static bool keep(struct mapping made) {
-    int n = 0;
-    while (n < MOST_MAPPINGS && mappings[n].start != NULL) n++;
-    if (n == MOST_MAPPINGS) return false;
+static void keep(struct mapping made) {
+    size_t n = 0;
+    while (n < mapping_count && mappings[n].start != NULL) n++;
+    if (n == mapping_room) mappings = ns_grow(mappings, &mapping_room, sizeof *mappings);
+    if (n == mapping_count) mapping_count++;
     mappings[n] = made;
-    return true;
+    made.file->mappings++;
 }
 
 /* Of what is mapped the pages of these bytes are no more. */
 static void cut(const uint8_t *start, size_t bytes) {
     const uint8_t *end = start + whole_pages(bytes);
-    for (int n = 0; n < MOST_MAPPINGS; n++) {
-        struct mapping *m = &mappings[n], old = *m;
+    for (size_t n = 0; n < mapping_count; n++) {
+        struct mapping old = mappings[n];
         if (old.start == NULL || old.start >= end || old.start + old.bytes <= start) continue;
-        m->start = NULL;
+        mappings[n].start = NULL;
+        old.file->mappings--;
         struct mapping before = old, behind = old;
         if (old.start < start) before.bytes = (size_t)(start - old.start), keep(before);
         if (end >= old.start + old.bytes) continue;
@@ -224,22 +271,25 @@ static void cut(const uint8_t *start, size_t bytes) {
 
 void ns_crash_mapped(const void *address, size_t bytes, int file, int64_t offset) {
     if (!wanted) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     struct mapping made = {.start = address, .bytes = bytes, .offset = (size_t)offset, .file = file_of(file)};
+    made.since = __atomic_load_n(&write_backs, __ATOMIC_RELAXED);
     bool known = is_in_file(&made);
     if (known) {
         add(made);
-        known = keep(made);
+        keep(made);
     }
-    pthread_mutex_unlock(&ns_locks.crash);
+    forget_unmapped();
+    ns_unlock(&ns_locks.crash);
     if (!known) ns_tell("a mapping of %zu bytes is not followed: the crash leaves it as it is", bytes);
 }
 
 void ns_crash_unmapped(const void *address, size_t bytes) {
     if (!wanted) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     cut(address, bytes);
-    pthread_mutex_unlock(&ns_locks.crash);
+    forget_unmapped();
+    ns_unlock(&ns_locks.crash);
 }
 
 bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size_t bytes, bool stays) {
@@ -249,6 +299,7 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
     struct mapping made = {.start = to, .bytes = bytes};
     if (source != NULL) {
         made.file = source->file;
+        made.since = source->since;
         made.offset = source->offset + (size_t)(from - source->start);
         follow_growth(made.file);
     }
@@ -257,7 +308,8 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
     if (known) add(made);
     if (!stays) cut(from, old_bytes);
     cut(to, bytes);
-    if (known) known = keep(made);
+    if (known) keep(made);
+    forget_unmapped();
     /* What this thread has asked for is on its way, whatever its address. */
     for (size_t n = 0; !stays && n < pending.count; n++) {
         const uint8_t **at = &pending.list[n].at;
@@ -269,10 +321,11 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
 void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     if (!wanted) return;
     const uint8_t *at = address, *end = at + bytes;
-    if (whole_lines) {
-        at -= (uintptr_t)at % NEARPM_LINE;
-        end += (NEARPM_LINE - (uintptr_t)end % NEARPM_LINE) % NEARPM_LINE;
-    }
+    /* libpmem streams whole words at least: of a part of one it flushes the line. */
+    size_t unit = whole_lines ? NEARPM_LINE : WORD;
+    at -= (uintptr_t)at % unit;
+    end += (unit - (uintptr_t)end % unit) % unit;
+    ns_begin();
     while (at < end) {
         if (pending.count == pending.room) {
             pending.room = pending.room * 2 + 64;
@@ -288,38 +341,44 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
         memcpy(one->data, at, part);
         at += part;
     }
+    ns_end();
 }
 
-/* Where that will be durable; NULL if nobody has it mapped any more. A line that is durable as it was later has all that it had before. */
-static uint8_t *place_of(const struct pending *one) {
+/* Where that will be durable; NULL if nobody has it mapped any more. Words that are durable as they were later stay. */
+static uint8_t *place_of(struct pending *one) {
     const struct mapping *m = mapping_of(one->at);
-    if (m == NULL) return NULL;
+    if (m == NULL || one->number <= m->since) return NULL;
     size_t at = m->offset + (size_t)(one->at - m->start);
-    uint64_t *newest = &m->file->newest[at / NEARPM_LINE];
-    if (one->number < *newest) return NULL;
-    if (one->bytes == NEARPM_LINE) *newest = one->number;
-    return m->file->durable + at;
+    uint8_t *durable = m->file->durable + at;
+    for (size_t n = 0; n < one->bytes; n += WORD) {
+        uint64_t *newest = &m->file->newest[(at + n) / WORD];
+        if (one->number < *newest)
+            memcpy(one->data + n, durable + n, WORD);
+        else
+            *newest = one->number;
+    }
+    return durable;
 }
 
-static void make_durable(const struct pending *one) {
+static void make_durable(struct pending *one) {
     uint8_t *place = place_of(one);
     if (place != NULL) memcpy(place, one->data, one->bytes);
 }
 
 void ns_crash_fenced(void) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     for (size_t n = 0; n < pending.count; n++) make_durable(&pending.list[n]);
     pending.count = 0;
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
 }
 
 void ns_crash_hold(void) {
-    if (wanted) pthread_mutex_lock(&ns_locks.crash);
+    if (wanted) ns_lock(&ns_locks.crash);
 }
 
 void ns_crash_release(void) {
-    if (wanted) pthread_mutex_unlock(&ns_locks.crash);
+    if (wanted) ns_unlock(&ns_locks.crash);
 }
 
 /* A part of a mapping is durable as it is in memory, with what else is in its lines: that might have left the cache just before. */
@@ -328,7 +387,7 @@ static void made_durable(const struct mapping *m, size_t at, size_t bytes) {
     for (size_t line = at / NEARPM_LINE; line * NEARPM_LINE < at + bytes; line++) {
         size_t from = line * NEARPM_LINE, part = m->file->bytes - from < NEARPM_LINE ? m->file->bytes - from : NEARPM_LINE;
         memcpy(m->file->durable + from, m->file->memory + from, part);
-        m->file->newest[line] = number;
+        for (size_t n = 0; n < part; n += WORD) m->file->newest[(from + n) / WORD] = number;
     }
 }
 
@@ -339,19 +398,19 @@ void ns_crash_written(const void *address, size_t bytes) {
 
 void ns_crash_synced(const void *address, size_t bytes) {
     if (!wanted || without_fences) return;
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     const struct mapping *m = mapping_of(address);
     if (m != NULL) {
         size_t at = m->offset + (size_t)((const uint8_t *)address - m->start), end = at + bytes;
         for (size_t from; next_part(m->file, at, end, &from, &at);) made_durable(m, from, at - from);
     }
-    pthread_mutex_unlock(&ns_locks.crash);
+    ns_unlock(&ns_locks.crash);
 }
 
 void ns_crash_before_device(const void *address) {
     struct mapping *m = wanted ? mapping_of(address) : NULL;
     if (m == NULL) return;
-    m->file->before = room(m->file->bytes);
+    m->file->before = room(m->file->bytes, MAP_SHARED);
     copy(m->file, m->file->before, m->offset, m->offset + m->bytes);
 }
 
@@ -422,7 +481,7 @@ static void leave_what_is_durable(pid_t program) {
         uint8_t *place = draw() % 2 == 0 ? place_of(&pending.list[n]) : NULL;
         if (place != NULL && !leave_cache(place, pending.list[n].data, pending.list[n].bytes)) in_part++;
     }
-    for (int n = 0; n < MOST_MAPPINGS; n++) {
+    for (size_t n = 0; n < mapping_count; n++) {
         const struct mapping *m = &mappings[n];
         if (m->start == NULL) continue;
         size_t at = m->offset, end = m->offset + m->bytes;
@@ -448,9 +507,9 @@ static void leave_what_is_durable(pid_t program) {
         fclose(file);
     }
     /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */
-    for (int n = 0; n < MOST_MAPPINGS; n++)
+    for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL) ns_munmap((void *)(uintptr_t)mappings[n].start, mappings[n].bytes);
-    for (int n = 0; n < file_count; n++) ns_munmap(files[n].memory, files[n].bytes);
+    for (const struct file *followed = files; followed != NULL; followed = followed->next) ns_munmap(followed->memory, followed->bytes);
     ns_pools_release();
     syscall(SYS_close_range, 0, ~0u, 0);
     kill(program, SIGKILL);
@@ -458,7 +517,7 @@ static void leave_what_is_durable(pid_t program) {
 
 void ns_crash(void) {
     pid_t program = getpid();
-    pthread_mutex_lock(&ns_locks.crash);
+    ns_lock(&ns_locks.crash);
     pid_t child = fork();
     if (child == 0) {
         leave_what_is_durable(program);

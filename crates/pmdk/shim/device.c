@@ -75,7 +75,7 @@ __attribute__((constructor)) static void configure(void) {
 }
 
 void ns_moment(void) {
-    if (!ns_followed() || __atomic_load_n(&over, __ATOMIC_RELAXED)) return;
+    if (ns_busy > 0 || !ns_followed() || __atomic_load_n(&over, __ATOMIC_RELAXED)) return;
     __atomic_store_n(&told, false, __ATOMIC_RELAXED);
     uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
     if (last_moment == 0 || now < last_moment) return;
@@ -246,19 +246,19 @@ static const char *attach(const char *socket_path) {
 static bool tried;
 
 const struct device *ns_device(void) {
-    pthread_mutex_lock(&ns_locks.device);
+    ns_lock(&ns_locks.device);
     const char *path = getenv("NEARSIDE_PMDK");
     if (!tried && path != NULL) {
         const char *why = attach(path);
         if (why != NULL) ns_tell("NEARSIDE_PMDK = %s: %s", path, why);
     }
     tried = true;
-    pthread_mutex_unlock(&ns_locks.device);
+    ns_unlock(&ns_locks.device);
     return device.window == NULL ? NULL : &device;
 }
 
 void ns_device_leave(void) {
-    pthread_mutex_lock(&ns_locks.device);
+    ns_lock(&ns_locks.device);
     if (device.window != NULL) {
         ns_munmap(device.window, device.bytes);
         close(device.file);
@@ -268,7 +268,7 @@ void ns_device_leave(void) {
         page = 0;
         tried = false;
     }
-    pthread_mutex_unlock(&ns_locks.device);
+    ns_unlock(&ns_locks.device);
 }
 
 /* Through the first line of the page: one command at a time. */
@@ -297,9 +297,9 @@ int64_t ns_command(const struct command *c, uint64_t *value) {
     bool writes = c->operation == NEARPM_OP_Abort || c->operation == NEARPM_OP_Recover;
     if (!writes) ns_moment();
     ns_memory_command(c);
-    pthread_mutex_lock(&ns_locks.device);
+    ns_lock(&ns_locks.device);
     int64_t result = launch((const uint8_t *)words, value);
-    pthread_mutex_unlock(&ns_locks.device);
+    ns_unlock(&ns_locks.device);
     if (!writes) ns_moment();
     return result;
 }

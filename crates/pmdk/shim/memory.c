@@ -17,7 +17,7 @@
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
 
-enum { MOST_REGIONS = 64, ALIGN = 2 << 20, PAGE = 4096 };
+enum { ALIGN = 2 << 20, PAGE = 4096 };
 
 /* What an event of the trace is: `src/trace.rs`. */
 enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
@@ -34,7 +34,9 @@ struct region {
     ino_t inode;
 };
 
-static struct region regions[MOST_REGIONS];
+/* Those of no bytes are free. */
+static struct region *regions;
+static size_t region_count, region_room;
 static uint64_t next_place = ALIGN;
 static struct memory_counts counts;
 
@@ -47,9 +49,9 @@ static size_t buffered;
 void ns_memory_follow(void) {
     const char *path = getenv("NEARSIDE_PMDK_TRACE");
     if (path == NULL) return;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     trace = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     if (trace < 0) ns_tell("NEARSIDE_PMDK_TRACE = %s can't be written", path);
 }
 
@@ -75,10 +77,22 @@ static void write_buffer(void) {
     buffered = 0;
 }
 
+/* A signal's handler that ends the program does not wait for the thread that it has interrupted. */
+static bool lock_at_end(void) {
+    bool interrupts = ns_busy > 0;
+    ns_begin();
+    if ((interrupts ? pthread_mutex_trylock(&ns_locks.memory) : pthread_mutex_lock(&ns_locks.memory)) == 0) return true;
+    ns_end();
+    return false;
+}
+
 void ns_memory_end(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    if (!lock_at_end()) {
+        if (trace >= 0) ns_tell("the trace lacks its end, as a signal's handler has ended the program");
+        return;
+    }
     write_buffer();
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 static void tell(uint32_t what, uint32_t bytes, uint64_t place) {
@@ -95,19 +109,18 @@ static uint64_t new_place(size_t bytes) {
 }
 
 /* Held. */
-static bool keep(struct region region) {
-    for (int n = 0; n < MOST_REGIONS; n++) {
-        if (regions[n].start != regions[n].end) continue;
-        regions[n] = region;
-        return true;
-    }
-    return false;
+static void keep(struct region region) {
+    size_t n = 0;
+    while (n < region_count && regions[n].start != regions[n].end) n++;
+    if (n == region_room) regions = ns_grow(regions, &region_room, sizeof *regions);
+    if (n == region_count) region_count++;
+    regions[n] = region;
 }
 
 /* Of the regions these bytes are no more. Held. */
 static void cut(uintptr_t start, size_t bytes) {
     uintptr_t end = start + bytes;
-    for (int n = 0; n < MOST_REGIONS; n++) {
+    for (size_t n = 0; n < region_count; n++) {
         struct region old = regions[n], before = old, behind = old;
         if (old.start >= end || old.end <= start) continue;
         regions[n].start = regions[n].end = 0;
@@ -125,19 +138,18 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
     uintptr_t start = (uintptr_t)address;
     struct stat is;
     if (fstat(file, &is) != 0) is.st_ino = 0;
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     if (place == 0) place = new_place(bytes);
-    bool kept = keep((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
-    pthread_mutex_unlock(&ns_locks.memory);
-    if (!kept) ns_tell("more than %d mappings of files: the trace lacks some", MOST_REGIONS);
+    keep((struct region){start, start + bytes, place, is.st_dev, is.st_ino});
+    ns_unlock(&ns_locks.memory);
 }
 
 bool ns_memory_has(const void *address, size_t bytes) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
     bool touches = false;
-    pthread_mutex_lock(&ns_locks.memory);
-    for (int n = 0; n < MOST_REGIONS; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
+    for (size_t n = 0; n < region_count; n++) touches = touches || (start < regions[n].end && regions[n].start < end);
+    ns_unlock(&ns_locks.memory);
     return touches;
 }
 
@@ -146,9 +158,9 @@ static size_t whole_pages(size_t bytes) {
 }
 
 void ns_memory_gone(const void *address, size_t bytes) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     cut((uintptr_t)address, whole_pages(bytes));
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_unmapped(address, bytes);
 }
 
@@ -161,10 +173,10 @@ EXPORT int munmap(void *address, size_t bytes) {
     return ns_munmap(address, bytes);
 }
 
-/* A part of a region is at another address, or has another size. False if that is not followed. Held. */
-static bool moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t bytes, bool stays) {
+/* A part of a region is at another address, or has another size. Held. */
+static void moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t bytes, bool stays) {
     struct region made = {0};
-    for (int n = 0; n < MOST_REGIONS; n++)
+    for (size_t n = 0; n < region_count; n++)
         if (regions[n].start <= old && old < regions[n].end) made = regions[n];
     bool is_file = made.end != 0;
     /* Behind what the region had may be another one's place. */
@@ -173,7 +185,7 @@ static bool moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t byt
     made.end = address + bytes;
     if (!stays) cut(old, whole_pages(old_bytes));
     cut(address, whole_pages(bytes));
-    return !is_file || keep(made);
+    if (is_file) keep(made);
 }
 
 EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
@@ -192,81 +204,97 @@ EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
     /* At once, as another thread may get the old address for a mapping of its own. */
     bool followed = true;
     ns_crash_hold();
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     void *at = ns_mremap(old, old_bytes, bytes, flags, to);
     if (at != MAP_FAILED) {
-        followed = moved((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
-        if (!ns_crash_moved(old, old_bytes, at, bytes, stays) && of_file) followed = false;
+        moved((uintptr_t)old, old_bytes, (uintptr_t)at, bytes, stays);
+        followed = ns_crash_moved(old, old_bytes, at, bytes, stays) || !of_file;
     }
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_release();
     if (!followed) ns_tell("a mapping of %zu bytes that was moved is not followed", bytes);
     return at;
 }
 
-struct part {
-    uintptr_t start, end;
+/* Parts of regions, some at a time: without the lock allocators are called for each. */
+enum { SOME = 64 };
+struct parts {
+    /* The region to go on with; 0: there is none. */
+    size_t next, count;
+    struct {
+        uintptr_t start, end;
+    } list[SOME];
 };
 
-/* A flush or a copy, in all mappings that it is in: these parts of it; how many. Held. */
-static size_t count_parts(uint32_t what, const void *address, size_t bytes, struct part parts[MOST_REGIONS]) {
+static void add_part(struct parts *parts, uintptr_t start, uintptr_t end) {
+    parts->list[parts->count].start = start;
+    parts->list[parts->count++].end = end;
+}
+
+/* A flush or a copy, in all mappings that it is in: the next parts of it. */
+static void count_parts(uint32_t what, const void *address, size_t bytes, struct parts *parts) {
     uintptr_t start = (uintptr_t)address, end = start + bytes < start ? UINTPTR_MAX : start + bytes;
-    size_t count = 0;
-    for (int n = 0; n < MOST_REGIONS; n++) {
+    parts->count = 0;
+    ns_lock(&ns_locks.memory);
+    size_t n = parts->next;
+    for (; n < region_count && parts->count < SOME; n++) {
         const struct region *region = &regions[n];
-        struct part part = {start > region->start ? start : region->start, end < region->end ? end : region->end};
-        if (part.start >= part.end) continue;
+        uintptr_t from = start > region->start ? start : region->start, to = end < region->end ? end : region->end;
+        if (from >= to) continue;
         if (what == STREAM) {
-            counts.streamed += part.end - part.start;
+            counts.streamed += to - from;
         } else {
             counts.flushes++;
-            counts.lines += (part.end - 1) / NEARPM_LINE - part.start / NEARPM_LINE + 1;
+            counts.lines += (to - 1) / NEARPM_LINE - from / NEARPM_LINE + 1;
         }
-        tell(what, (uint32_t)(part.end - part.start), region->place + (part.start - region->start));
-        parts[count++] = part;
+        tell(what, (uint32_t)(to - from), region->place + (from - region->start));
+        add_part(parts, from, to);
     }
-    return count;
+    parts->next = n < region_count ? n : 0;
+    ns_unlock(&ns_locks.memory);
 }
 
 static void note(uint32_t what, const void *address, size_t bytes) {
-    struct part parts[MOST_REGIONS];
-    pthread_mutex_lock(&ns_locks.memory);
-    size_t count = count_parts(what, address, bytes, parts);
-    pthread_mutex_unlock(&ns_locks.memory);
-    for (size_t n = 0; n < count; n++) ns_crash_flushed((const void *)parts[n].start, parts[n].end - parts[n].start, what == FLUSH);
+    struct parts parts;
+    parts.next = 0;
+    do {
+        count_parts(what, address, bytes, &parts);
+        for (size_t n = 0; n < parts.count; n++)
+            ns_crash_flushed((const void *)parts.list[n].start, parts.list[n].end - parts.list[n].start, what == FLUSH);
+    } while (parts.next != 0);
     ns_moment();
 }
 
 static void note_fence(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     counts.fences++;
     tell(FENCE, 0, 0);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
     ns_crash_fenced();
     ns_moment();
 }
 
 void ns_memory_transaction(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     tell(TRANSACTION, 0, 0);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 void ns_memory_command(const struct command *c) {
-    pthread_mutex_lock(&ns_locks.memory);
+    ns_lock(&ns_locks.memory);
     tell(COMMAND, c->operation | (uint32_t)c->pool << 8 | (uint32_t)c->thread << 16, c->address);
     tell(COMMAND, 0, c->bytes);
     tell(COMMAND, 0, c->target);
     tell(COMMAND, 0, c->transaction);
     tell(COMMAND, 0, c->value);
     tell(COMMAND, 0, c->extra);
-    pthread_mutex_unlock(&ns_locks.memory);
+    ns_unlock(&ns_locks.memory);
 }
 
 struct memory_counts ns_memory_counts(void) {
-    pthread_mutex_lock(&ns_locks.memory);
+    bool locked = lock_at_end();
     struct memory_counts now = counts;
-    pthread_mutex_unlock(&ns_locks.memory);
+    if (locked) ns_unlock(&ns_locks.memory);
     return now;
 }
 
@@ -313,43 +341,56 @@ EXPORT void pmem_persist(const void *address, size_t bytes) {
     drain();
 }
 
+static void all_synced(const struct parts *parts) {
+    for (size_t n = 0; n < parts->count; n++)
+        ns_crash_synced((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
+}
+
 /* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     /* What it makes durable may have been told outside before. */
     if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment();
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
-    struct part parts[MOST_REGIONS];
-    pthread_mutex_lock(&ns_locks.memory);
-    size_t count = count_parts(FLUSH, address, bytes, parts);
-    pthread_mutex_unlock(&ns_locks.memory);
-    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
+    struct parts parts;
+    parts.next = 0;
+    do {
+        count_parts(FLUSH, address, bytes, &parts);
+        all_synced(&parts);
+    } while (parts.next != 0);
     note_fence();
     return result;
 }
 
-/* All mappings of a file; how many. */
-static size_t parts_of(int file, struct part parts[MOST_REGIONS]) {
-    size_t count = 0;
-    struct stat is;
-    if (fstat(file, &is) != 0) return 0;
-    pthread_mutex_lock(&ns_locks.memory);
-    for (int n = 0; n < MOST_REGIONS; n++)
-        if (regions[n].end != 0 && regions[n].device == is.st_dev && regions[n].inode == is.st_ino)
-            parts[count++] = (struct part){regions[n].start, regions[n].end};
-    pthread_mutex_unlock(&ns_locks.memory);
-    return count;
+/* The next mappings of a file. */
+static void parts_of(const struct stat *is, struct parts *parts) {
+    parts->count = 0;
+    ns_lock(&ns_locks.memory);
+    size_t n = parts->next;
+    for (; n < region_count && parts->count < SOME; n++)
+        if (regions[n].end != 0 && regions[n].device == is->st_dev && regions[n].inode == is->st_ino)
+            add_part(parts, regions[n].start, regions[n].end);
+    parts->next = n < region_count ? n : 0;
+    ns_unlock(&ns_locks.memory);
 }
 
 /* They are durable as they are. Which of their lines are dirty is not known: the trace has a fence. */
 static int synced(int file, int (*sync)(int file)) {
-    struct part parts[MOST_REGIONS];
-    size_t count = parts_of(file, parts);
-    if (count > 0) ns_moment();
+    if (ns_busy > 0) return sync(file);
+    struct stat is;
+    struct parts parts;
+    parts.next = parts.count = 0;
+    if (fstat(file, &is) == 0) parts_of(&is, &parts);
+    bool mapped = parts.count > 0;
+    if (mapped) ns_moment();
     int result = sync(file);
-    if (result != 0) return result;
-    for (size_t n = 0; n < count; n++) ns_crash_synced((const void *)parts[n].start, parts[n].end - parts[n].start);
-    if (count > 0) note_fence();
+    if (result != 0 || !mapped) return result;
+    parts.next = 0;
+    do {
+        parts_of(&is, &parts);
+        all_synced(&parts);
+    } while (parts.next != 0);
+    note_fence();
     return result;
 }
 

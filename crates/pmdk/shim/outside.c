@@ -24,7 +24,7 @@
 #include "transactions.h"
 
 void ns_before_telling(void) {
-    if (ns_followed() && !ns_told()) {
+    if (ns_busy == 0 && ns_followed() && !ns_told()) {
         ns_moment();
         ns_tells();
     }

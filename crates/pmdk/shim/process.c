@@ -4,13 +4,29 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "abi.h"
 #include "device.h"
 #include "memory.h"
 #include "pools.h"
 
 struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
+
+__thread unsigned ns_busy;
+
+void *ns_grow(void *table, size_t *room, size_t item) {
+    size_t old = *room, larger = old == 0 ? 64 : 2 * old;
+    void *grown = old == 0 ? ns_mmap(NULL, larger * item, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+                           : ns_mremap(table, old * item, larger * item, MREMAP_MAYMOVE, NULL);
+    if (grown == MAP_FAILED) {
+        ns_tell("no memory to follow what is mapped");
+        abort();
+    }
+    *room = larger;
+    return grown;
+}
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static bool followed;

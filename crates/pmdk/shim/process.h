@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Who holds one of these locks asks only for those below it. With the last three nothing is allocated: an allocator unmaps memory with
  * locks of its own held, and asks for these. */
@@ -18,6 +19,33 @@ struct locks {
     pthread_mutex_t device;
 };
 extern struct locks ns_locks;
+
+/* A signal's handler may have interrupted this thread where it has one of the last three locks, or changes what is its own: what the handler
+ * calls is done then, and not followed. */
+extern __thread unsigned ns_busy __attribute__((tls_model("initial-exec")));
+
+static inline void ns_begin(void) {
+    ns_busy++;
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+}
+
+static inline void ns_end(void) {
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    ns_busy--;
+}
+
+static inline void ns_lock(pthread_mutex_t *lock) {
+    ns_begin();
+    pthread_mutex_lock(lock);
+}
+
+static inline void ns_unlock(pthread_mutex_t *lock) {
+    pthread_mutex_unlock(lock);
+    ns_end();
+}
+
+/* A table with more room than it had, of memory that no allocator has: that may be asked for with any of the locks held. */
+void *ns_grow(void *table, size_t *room, size_t item);
 
 /* Children of a program, and the script that starts it, have its environment, too. Of all these one process at a time is followed: the
  * first that maps a file, until it ends. Only its moments count, only it writes trace and report. A child that it forks is not. */
