@@ -41,6 +41,17 @@ const WROTE_BACK: u8 = 2;
 /// Threads whose logs the transactions take in turns.
 const LOGS: u8 = 2;
 
+impl Kit {
+    /// The power fails, for so long; the page is a new one then.
+    fn lose_power(&mut self, design: &design::Design, off: Time) {
+        let number = self.host.device();
+        self.host.system_mut().power_off(number);
+        common::rest(&mut self.host, off);
+        self.host.system_mut().power_on(number);
+        self.page = Kit::page_of(design);
+    }
+}
+
 /// A host of several devices, and a pool on each of them.
 struct Devices {
     host: SimHost,

@@ -19,7 +19,7 @@
 #include "process.h"
 
 /* What persistent memory takes whole: a word. */
-enum { WORD = 8, PAGE = 4096 };
+enum { WORD = 8 };
 
 /* A file that is mapped, all of it. */
 struct file {
@@ -197,7 +197,7 @@ static void forget_unmapped(void) {
 
 /* The room of a part of a file is zero, as where the file has never been written to. */
 static void clear(uint8_t *room, size_t at, size_t end) {
-    size_t first = (at + PAGE - 1) / PAGE * PAGE, last = end / PAGE * PAGE;
+    size_t first = ns_whole_pages(at), last = end / PAGE * PAGE;
     if (first < last && madvise(room + first, last - first, MADV_REMOVE) == 0) {
         memset(room + at, 0, first - at);
         at = last;
@@ -229,15 +229,11 @@ static void add(struct mapping made) {
     }
 }
 
-static size_t whole_pages(size_t bytes) {
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
 /* Whether a mapping's pages are its file's. What lies behind the file's end in the last one is nobody's. */
 static bool is_in_file(struct mapping *m) {
     if (m->file == NULL || m->offset > m->file->bytes) return false;
     size_t left = m->file->bytes - m->offset;
-    if (m->bytes > whole_pages(left)) return false;
+    if (m->bytes > ns_whole_pages(left)) return false;
     if (m->bytes > left) m->bytes = left;
     return true;
 }
@@ -253,7 +249,7 @@ static void keep(struct mapping made) {
 
 /* Of what is mapped the pages of these bytes are no more. */
 static void cut(const uint8_t *start, size_t bytes) {
-    const uint8_t *end = start + whole_pages(bytes);
+    const uint8_t *end = start + ns_whole_pages(bytes);
     for (size_t n = 0; n < mapping_count; n++) {
         struct mapping old = mappings[n];
         if (old.start == NULL || old.start >= end || old.start + old.bytes <= start) continue;
@@ -313,7 +309,7 @@ bool ns_crash_moved(const void *old, size_t old_bytes, const void *address, size
     /* What this thread has asked for is on its way, whatever its address. */
     for (size_t n = 0; !stays && n < pending.count; n++) {
         const uint8_t **at = &pending.list[n].at;
-        if (from <= *at && *at < from + whole_pages(old_bytes)) *at = to + (*at - from);
+        if (from <= *at && *at < from + ns_whole_pages(old_bytes)) *at = to + (*at - from);
     }
     return known;
 }

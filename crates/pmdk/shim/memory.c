@@ -17,7 +17,7 @@
 /* libpmem's flags of its copies, and from how many bytes on it streams. */
 enum { NODRAIN = 1, NONTEMPORAL = 2, TEMPORAL = 4, WC = 8, WB = 16, NOFLUSH = 32, STREAMS_FROM = 256 };
 
-enum { ALIGN = 2 << 20, PAGE = 4096 };
+enum { ALIGN = 2 << 20 };
 
 /* What an event of the trace is: `src/trace.rs`. */
 enum { FLUSH = 1, FENCE = 2, STREAM = 3, COMMAND = 4, TRANSACTION = 5 };
@@ -153,13 +153,9 @@ bool ns_memory_has(const void *address, size_t bytes) {
     return touches;
 }
 
-static size_t whole_pages(size_t bytes) {
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
 void ns_memory_gone(const void *address, size_t bytes) {
     ns_lock(&ns_locks.memory);
-    cut((uintptr_t)address, whole_pages(bytes));
+    cut((uintptr_t)address, ns_whole_pages(bytes));
     ns_unlock(&ns_locks.memory);
     ns_crash_unmapped(address, bytes);
 }
@@ -183,8 +179,8 @@ static void moved(uintptr_t old, size_t old_bytes, uintptr_t address, size_t byt
     made.place = bytes <= made.end - old ? made.place + (old - made.start) : new_place(bytes);
     made.start = address;
     made.end = address + bytes;
-    if (!stays) cut(old, whole_pages(old_bytes));
-    cut(address, whole_pages(bytes));
+    if (!stays) cut(old, ns_whole_pages(old_bytes));
+    cut(address, ns_whole_pages(bytes));
     if (is_file) keep(made);
 }
 

@@ -19,7 +19,7 @@
 #include "memory.h"
 #include "process.h"
 
-enum { PAGE = 4096, PATH_BYTES = 208 };
+enum { PATH_BYTES = 208 };
 
 /* The object of a pool that has the generations of its logs; programs do not see it. */
 #define GENERATIONS_TYPE 0x4E53504D444B4C47u
@@ -83,13 +83,9 @@ void *ns_real(const char *name) {
     return at;
 }
 
-static uint64_t up(uint64_t bytes) {
-    return (bytes + PAGE - 1) / PAGE * PAGE;
-}
-
 /* Bytes of a pool with its logs. */
 static uint64_t whole(uint64_t bytes) {
-    return up(bytes) + (uint64_t)NEARPM_THREADS * LOG_BYTES;
+    return ns_whole_pages(bytes) + (uint64_t)NEARPM_THREADS * LOG_BYTES;
 }
 
 static struct entry *directory(void) {
@@ -385,7 +381,7 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
     int pool_file = -1;
     if (!redirected(file, &entry)) return MAP_FAILED;
     if (entry != NULL) {
-        if (offset < 0 || (uint64_t)offset + bytes > up(entry->bytes)) return errno = EINVAL, MAP_FAILED;
+        if (offset < 0 || (uint64_t)offset + bytes > ns_whole_pages(entry->bytes)) return errno = EINVAL, MAP_FAILED;
         if ((flags & MAP_TYPE) == MAP_PRIVATE) {
             opening.private_wanted = true;
             if (!opening.private_made) flags = (flags & ~MAP_TYPE) | MAP_SHARED;
@@ -435,7 +431,7 @@ static bool must(const struct pool *pool, uint8_t operation, int log, struct com
 }
 
 static const struct descriptor *descriptor(const struct pool *pool, int log) {
-    return (const struct descriptor *)(ns_device()->window + pool->place + up(pool->bytes) + (uint64_t)log * LOG_BYTES);
+    return (const struct descriptor *)(ns_device()->window + pool->place + ns_whole_pages(pool->bytes) + (uint64_t)log * LOG_BYTES);
 }
 
 static void write_generation(struct pool *pool, int log, uint64_t generation) {
@@ -502,7 +498,7 @@ static bool start(struct pool *pool, struct entry *entry) {
     /* The last process may have had it; its logs are closed then. */
     if (!unmap(pool->number)) return ns_tell("the device does not answer"), false;
     struct command map = {.address = pool->place, .bytes = whole(pool->bytes), .target = pool->place,
-                          .transaction = up(pool->bytes), .value = LOG_BYTES, .extra = NEARPM_THREADS};
+                          .transaction = ns_whole_pages(pool->bytes), .value = LOG_BYTES, .extra = NEARPM_THREADS};
     if (!must(pool, NEARPM_OP_PoolMap, 0, map) || !find_generations(pool, entry)) return false;
     for (int log = 0; log < (int)NEARPM_THREADS; log++)
         if (!open_log(pool, log)) return false;

@@ -44,6 +44,12 @@ static inline void ns_unlock(pthread_mutex_t *lock) {
     ns_end();
 }
 
+enum { PAGE = 4096 };
+
+static inline size_t ns_whole_pages(size_t bytes) {
+    return (bytes + PAGE - 1) / PAGE * PAGE;
+}
+
 /* A table with more room than it had, of memory that no allocator has: that may be asked for with any of the locks held. */
 void *ns_grow(void *table, size_t *room, size_t item);
 

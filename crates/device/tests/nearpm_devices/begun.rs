@@ -4,14 +4,6 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-fn cut(kit: &mut Kit) {
-    let number = kit.host.device();
-    kit.host.system_mut().power_off(number);
-    common::rest(&mut kit.host, Time::us(20));
-    kit.host.system_mut().power_on(number);
-    kit.page = Kit::page_of(&design("nearpm"));
-}
-
 /// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its end after any loss of power.
 #[test]
 fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
@@ -28,7 +20,7 @@ fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     for _ in 0..40 {
         common::rest(&mut kit.host, Time::ns(400));
         let one = || {
-            cut(&mut kit);
+            kit.lose_power(&design("nearpm"), Time::us(20));
             kit.fine(&pool.map());
             let is = kit.load(pool.media + 2 * LEN, LEN as usize);
             let done = is.iter().filter(|byte| **byte == 7).count();
@@ -61,7 +53,7 @@ fn an_undo_that_has_begun_is_recorded_beside_an_error() {
     for _ in 0..40 {
         common::rest(&mut kit.host, Time::ns(400));
         let one = || {
-            cut(&mut kit);
+            kit.lose_power(&design("nearpm"), Time::us(20));
             kit.fine(&pool.map());
             let stored = kit.load(pool.media, 1)[0];
             let recover = kit.ends(&pool.command(Operation::Recover, 0));

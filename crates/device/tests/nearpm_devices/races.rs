@@ -308,11 +308,7 @@ fn a_store_is_lost_with_the_command_that_it_waits_for() {
         let cuts = (0..50).map(|_| {
             common::rest(&mut kit.host, Time::ns(8));
             let cut = || {
-                let number = kit.host.device();
-                kit.host.system_mut().power_off(number);
-                common::rest(&mut kit.host, Time::us(20));
-                kit.host.system_mut().power_on(number);
-                kit.page = Kit::page_of(&design);
+                kit.lose_power(&design, Time::us(20));
                 kit.fine(&pool.map());
                 let mut restored = [0; 4];
                 kit.host.read(Bar::Control, domain, &mut restored).unwrap();

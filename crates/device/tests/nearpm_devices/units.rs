@@ -33,11 +33,7 @@ fn come_back(units: u32, channels: u32) {
                 kit.submit(&pool.copy(thread, 16_384 * n, 3000, 0x4_0000 + 16_384 * n));
             }
             common::rest(&mut kit.host, wait);
-            let number = kit.host.device();
-            kit.host.system_mut().power_off(number);
-            common::rest(&mut kit.host, Time::us(40));
-            kit.host.system_mut().power_on(number);
-            kit.page = Kit::page_of(&design);
+            kit.lose_power(&design, Time::us(40));
             kit.fine(&pool.map());
             let mut fine = 1;
             for thread in 0..4 {
