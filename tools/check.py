@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
+import signal
 import sys
 import threading
 import time
@@ -25,13 +25,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
+import watched
 from filelist import ROOT
 from setup import runs
 
 BIN = ROOT / ".venv" / "bin"
 LOGS = ROOT / "build" / "logs"
 LANES = 2
-STEP_LIMIT_S = 1500 * LANES
+LIMITS = watched.Limits()  # of a step
+INTERRUPT = threading.Event()
 SHARED = threading.Lock()  # around what steps print and count
 # The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
 CLIPPY = (85, 95)
@@ -200,13 +202,8 @@ def run(step: Step, scope: str, total: Counter[str]) -> None:
     env["NEARSIDE_CHECKED"] = "1"  # devices have their assertions
     env["NEARSIDE_LONG"] = str(int(scope == "all"))  # simulations do all that they can, or a sample
     env |= dict(step.env)
-    start = time.monotonic()
-    with open(log, "w") as output:
-        command = ["timeout", "-k", "10", str(STEP_LIMIT_S), *step.command]
-        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=output, stderr=subprocess.STDOUT)
-        _, ended, used = os.wait4(process.pid, 0)  # with all that it has waited for
-        process.returncode = status = os.waitstatus_to_exitcode(ended)
-    seconds, cpu = time.monotonic() - start, used.ru_utime + used.ru_stime
+    ended = watched.run(step.command, log, LIMITS, cwd=ROOT, env=env, interrupt=INTERRUPT)
+    status, seconds, cpu = ended.status, ended.seconds, ended.cpu
     text = log.read_text(errors="replace")
     found = counts(text) if step.counted else Counter()
     ok = status == 0 or (step.command[0].endswith("pytest") and status == 5)  # 5: every test was deselected
@@ -219,7 +216,7 @@ def run(step: Step, scope: str, total: Counter[str]) -> None:
     lines = [f"  {step.name:24} {verdict}  {detail}".rstrip()]
     lines += [f"      {line}" for line in text.splitlines() if line.startswith("skipped: ")]
     if not ok:
-        reason = f"stopped after {STEP_LIMIT_S} s" if status == 124 else f"exit status {status}"
+        reason = ended.stopped or f"exit status {status}"
         lines += [f"      {line}" for line in failures(text)]
         lines.append(f"      {reason}; log: {log.relative_to(ROOT)}")
     with SHARED:
@@ -240,13 +237,18 @@ def main() -> int:
     start = time.monotonic()
     chosen = [step for step in steps if not only or any(word in step.name for word in only)]
     print(f"  {'':30}  clock        CPU")
+    before = {n: signal.signal(n, lambda *_: INTERRUPT.set()) for n in (signal.SIGINT, signal.SIGTERM)}
     with ThreadPoolExecutor(LANES) as lanes:
-        list(lanes.map(lambda step: run(step, scope, total), chosen))
+        list(lanes.map(lambda step: INTERRUPT.is_set() or run(step, scope, total), chosen))
+    for number, handler in before.items():
+        signal.signal(number, handler)
     times = os.times()
     cpu = times.children_user + times.children_system
     print(f"  {'all':24}       {time.monotonic() - start:6.1f} s {cpu:6.1f} s\n")
     print(f"{total['passed']} passed, {total['failed']} failed, {total['skipped']} skipped")
-    return 1 if total["failed"] else 0
+    if INTERRUPT.is_set():
+        print("interrupted: steps are missing")
+    return 1 if total["failed"] or INTERRUPT.is_set() else 0
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ The cocotb module is looked for beside the calling file. Builds are kept in buil
 a source, a parameter or an option changes. Environment variables:
 
     COCOTB_RANDOM_SEED=7   another seed than 1        COCOTB_TEST_FILTER=regex   only some cocotb tests
+    POWER_UP=ones          what registers and memories start with: zeros, ones or (the default) random, from the seed
     NEARSIDE_LONG=1        all repetitions of tests that make test takes a sample of (extent.py)
     WAVES=1                write waves.fst in the run's folder (another build, much slower)
     CLOCK_GATE_BYPASS=1    every block's clock runs always, as in an FPGA (another build, slower)
@@ -22,6 +23,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import sys
 import time
 from collections.abc import Iterable, Mapping
@@ -35,6 +37,7 @@ from cocotb_tools.check_results import get_results
 ROOT = filelist.ROOT
 VENV_BIN = Path(sys.executable).parent  # not resolved: the interpreter in .venv/bin is a link out of it
 KEPT_BUILDS = 40  # per top; older ones are removed
+POWER_UP = {"zeros": 0, "ones": 1, "random": 2}  # as Verilator's +verilator+rand+reset has it
 
 
 def simulate(
@@ -49,7 +52,7 @@ def simulate(
     build_args: Iterable[str] = (),
     testcase: str | None = None,
     seed: int | None = None,
-    timeout_s: int = 600,
+    limit_s: int = 600,
 ) -> Path:
     """Builds `top` and runs every cocotb test of `test_module` on it; fails the pytest test if one of them fails.
 
@@ -59,7 +62,8 @@ def simulate(
     extra_sources: further sources or .vlt files, relative to the calling file or absolute.
     parameters: of the top; strings are passed as written, so quote them for string parameters.
     testcase: run only this cocotb test (or several, separated by commas).
-    timeout_s: wall-clock limit of the run. A test should bound itself in cycles long before.
+    limit_s: limit of the run in CPU seconds, so that a busy machine fails no test. A test should bound itself in
+        cycles long before.
     """
     here = Path(sys._getframe(1).f_globals["__file__"]).resolve().parent
     files = filelist.read(*filelists)
@@ -84,7 +88,10 @@ def simulate(
     run = build / "runs" / re.sub(r"[^\w.=-]+", "_", f"{current}.{testcase}" if testcase else current)
     run.mkdir(parents=True, exist_ok=True)
     seed = seed if seed is not None else int(os.environ.get("COCOTB_RANDOM_SEED", "1"))
-    simulator.timeout_s = timeout_s
+    start = os.environ.get("POWER_UP", "random")
+    if start not in POWER_UP:
+        pytest.fail(f"POWER_UP is {start!r}; it may be {', '.join(POWER_UP)}", pytrace=False)
+    simulator.limit_s = limit_s
     simulator.python_path = [str(here), *sys.path]
     results, log = run / "results.xml", run / "sim.log"
     failure = ""
@@ -97,7 +104,7 @@ def simulate(
             test_dir=run,
             testcase=testcase,
             seed=seed,
-            plusargs=["+verilator+rand+reset+2", f"+verilator+seed+{seed % 2**31 or 1}", *plusargs],
+            plusargs=[f"+verilator+rand+reset+{POWER_UP[start]}", f"+verilator+seed+{seed % 2**31 or 1}", *plusargs],
             test_args=["--trace-file", "waves.fst"] if waves else [],
             waves=waves,
             extra_env=dict(env or {}),
@@ -106,20 +113,23 @@ def simulate(
         )
     except (RuntimeError, SystemExit) as error:  # the runner's two ways to say that the simulator failed
         failure = str(error) if isinstance(error, RuntimeError) else "the simulator stopped without results"
-        if "code: 124" in failure:
-            failure = f"stopped after {timeout_s} s"
+        if f"code: {-signal.SIGXCPU}" in failure:
+            failure = f"stopped after {limit_s} s of CPU time"
     count, failed = get_results(results) if results.exists() else (0, 0)
     if failed or count == 0 or failure:
         tail = "\n".join(log.read_text(errors="replace").splitlines()[-60:])
         summary = f"{failed} of {count} cocotb tests failed" + (f", {failure}" if failure else "")
-        pytest.fail(f"{tail}\n{test_module}: {summary}; seed {seed}; log: {log.relative_to(ROOT)}", pytrace=False)
+        pytest.fail(
+            f"{tail}\n{test_module}: {summary}; seed {seed}, registers {start}; log: {log.relative_to(ROOT)}",
+            pytrace=False,
+        )
     return results
 
 
 class Simulator(runner.Verilator):
     """cocotb's Verilator runner, with what makes its models slow taken out."""
 
-    timeout_s = 600
+    limit_s = 600
     python_path: Iterable[str] = ()
 
     def __init__(self) -> None:
@@ -141,7 +151,8 @@ class Simulator(runner.Verilator):
         self.env["PYTHONPATH"] = os.pathsep.join(self.python_path)
 
     def _get_sim_cmd_prefix(self) -> list[str]:
-        return ["timeout", "-k", "5", str(self.timeout_s), *super()._get_sim_cmd_prefix()]
+        limited = f'ulimit -S -t {self.limit_s} && exec "$0" "$@"'
+        return ["sh", "-c", limited, *super()._get_sim_cmd_prefix()]
 
 
 def _build(

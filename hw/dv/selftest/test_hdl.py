@@ -22,10 +22,16 @@ def test_no_test_is_a_failure():
 
 
 def test_hanging():
-    with pytest.raises(pytest.fail.Exception, match="stopped after 1 s"):
-        simulate(**COUNTER, testcase="hangs", timeout_s=1)
+    with pytest.raises(pytest.fail.Exception, match="stopped after 1 s of CPU time"):
+        simulate(**COUNTER, testcase="hangs", limit_s=1)
 
 
 def test_warning_is_an_error():
     with pytest.raises(pytest.fail.Exception, match="building counter failed"):
         simulate(**COUNTER, testcase="passes", parameters={"Limit": "4'd20"})
+
+
+def test_power_up_is_one_of_three(monkeypatch):
+    monkeypatch.setenv("POWER_UP", "twos")
+    with pytest.raises(pytest.fail.Exception, match="POWER_UP is 'twos'; it may be zeros, ones, random"):
+        simulate(**COUNTER, testcase="passes")
