@@ -145,6 +145,30 @@ def test_absent_compiler(tmp_path, design):
     assert "g++" in error
 
 
+@pytest.mark.parametrize("module", ["nearside.cli", "typer", "numpy", "numpy.linalg", "nearside._native"])
+def test_an_interrupt_ends_the_start_in_a_line(module):
+    """The signal comes when that module is about to be imported."""
+    finder = (
+        "import os, signal, sys\n"
+        "class Finder:\n"
+        "    def find_spec(name, *_):\n"
+        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        "sys.meta_path.insert(0, Finder)\n"
+        "sys.argv = ['nearside', 'claim', 'list']\n"
+        "import runpy; runpy.run_module('nearside', run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", finder], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "nearside: interrupted\n")
+
+
+def test_an_ignored_interrupt_stays_ignored():
+    command = 'trap \'\' INT; exec "$0" -c "$1"'
+    script = "import nearside.__main__ as m, nearside.cli, os, signal\n"
+    script += "nearside.cli.main = lambda: os.kill(os.getpid(), signal.SIGINT)\nm.main()\nprint('done')\n"
+    done = subprocess.run(["sh", "-c", command, sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("step", ["verilator", "g++"])
 def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):

@@ -9,9 +9,16 @@
 All times that a device reports are simulated.
 """
 
-from nearside._native import NearsideError
-from nearside.device import Design, Device, LateReadsWarning, compile_design, media_profile, root
-from nearside.tables import sort_table
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from nearside._native import NearsideError
+    from nearside.device import Design, Device, LateReadsWarning, compile_design, media_profile, root
+    from nearside.tables import sort_table
+
+# Where each name is; its module is imported when it is first used, so that the command line starts at once.
+_MODULES = {"NearsideError": "nearside._native", "sort_table": "nearside.tables"}
 
 __all__ = [
     "Design",
@@ -23,3 +30,15 @@ __all__ = [
     "root",
     "sort_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(_MODULES.get(name, "nearside.device")), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
