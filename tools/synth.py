@@ -11,6 +11,8 @@ one LUT6 are not modelled, so it is an upper bound. BRAM is in units of 36 Kbit 
 LUT levels are those of the deepest path between registers or hard blocks; without placement there is no timing. The
 mapper takes a net for NET_PS: a path of many LUTs is then slower than a carry chain, as on UltraScale+.
 
+A combinational loop is printed with its cells, and the exit status is then 1.
+
 With --hierarchy there is a table of instances too, down to a depth, each with all that is in it and the levels of the
 deepest path that ends in it. Nothing is then simplified across their ports: figures are somewhat higher than without.
 """
@@ -30,6 +32,7 @@ from pathlib import Path
 
 import filelist
 import flat_top
+from loops import loops
 
 BIN = Path(sys.executable).parent
 # Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh
@@ -181,6 +184,15 @@ def deep_paths(levels: Levels, names: Names, limit: int) -> list[str]:
     return [f"{max(depths):3} levels, {len(depths):5} ends: {start} -> {end}" for (start, end), depths in rows]
 
 
+def loop_lines(names: Names, found: list[list[str]]) -> list[str]:
+    """Lines that name the cells of each loop."""
+    return [
+        line
+        for loop in found
+        for line in (f"combinational loop of {len(loop)} cells:", *(f"    {names.of(cell)}" for cell in loop))
+    ]
+
+
 def tree(modules: dict, top: str, levels: Levels, depth: int) -> list[dict]:
     """A row for each instance down to a depth: its resources with all below, and the deepest path that ends in it."""
     totals: dict[str, Counter[str]] = {}
@@ -272,11 +284,24 @@ def synthesise(
         ]
         script = [load, *kept, *synth, f"write_json {modules}"]
         script += ["setattr -mod -unset keep_hierarchy *", "flatten", f"write_json {netlist}"]
-    run_yosys(work, script)
 
     def top_of(modules: dict) -> str:
         return module if module in modules else next(n for n, m in modules.items() if "top" in m["attributes"])
 
+    try:
+        run_yosys(work, script)
+    except RuntimeError as error:
+        if "Assert `no_loops'" not in str(error):
+            raise
+        # The mapper to LUTs gives up on some loops, by themselves too short a word about it.
+        run_yosys(
+            work,
+            [load, synth[0], f"{synth[1]} -run :map_luts", "flatten", "blackbox =A:whitebox", f"write_json {netlist}"],
+        )
+        mapped = json.loads(netlist.read_text())["modules"]
+        before = mapped[top_of(mapped)]
+        found = loops(before, ends_path)
+        raise RuntimeError("\n".join(loop_lines(Names(before), found))) from error
     netlists = json.loads(netlist.read_text())["modules"]
     cells_of = netlists[top_of(netlists)]
     cells = Counter(cell["type"] for cell in cells_of["cells"].values())
@@ -289,6 +314,7 @@ def synthesise(
         "resources": count(cells),
         "lut_levels": depth,
         "path": [names.of(cell) for cell in levels.path(end, last)] if end else [],
+        "loops": loop_lines(names, loops(cells_of, ends_path)),
         "cells": dict(sorted(cells.items())),
         "seconds": round(time.monotonic() - start, 1),
     }
@@ -348,9 +374,11 @@ def main() -> int:
         print("\n".join(f"    {step}" for step in result["path"]))
     if args.deep is not None:
         print("\n".join(result["deep"]) or f"no path of more than {args.deep} levels")
+    if result["loops"]:
+        print("\n".join(result["loops"]))
     if args.json:
         args.json.write_text(json.dumps(result, indent=1) + "\n")
-    return 0
+    return 1 if result["loops"] else 0
 
 
 if __name__ == "__main__":

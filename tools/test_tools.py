@@ -9,6 +9,7 @@ import filelist
 import fmt_hw
 import formal
 import lint_hw
+import loops
 import mutate
 import pytest
 import regs
@@ -127,6 +128,42 @@ def test_synthesis_by_instance(tmp_path):
     assert len(result["deep"]) == 1
     assert result["deep"][0].startswith("  2 levels,     2 ends: FDRE gen_s[*].u_s.a_q[*] -> ")
     assert not list((filelist.ROOT / "build" / "synth").glob("t-*"))
+
+
+CARRY = "  logic [7:0] s;\n  assign s = a_i + {{4{s[3]}}, a_i[7:4]};\n  assign x_o = s[7];\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("logic", "count"),
+    [
+        ("  logic y;\n  assign x_o = a_i[0] & (y ^ a_i[1]);\n  assign y = a_i[2] | (x_o & a_i[3]);\n", 1),
+        # The lower half of a sum decides what the upper half adds: a chain that is left and entered again.
+        (CARRY, 0),
+        # Here the upper half decides about the lower one.
+        (CARRY.replace("{4{s[3]}}, a_i[7:4]", "a_i[7:4], {4{s[6]}}"), 1),
+    ],
+    ids=["loop", "carry", "loop of a carry"],
+)
+def test_synthesis_finds_combinational_loops(tmp_path, capsys, monkeypatch, logic, count):
+    source = tmp_path / "l.sv"
+    source.write_text(f"module l (input logic [7:0] a_i, output logic x_o);\n{logic}endmodule\n")
+    monkeypatch.setattr("sys.argv", ["synth.py", "l", str(source)])
+    assert synth.main() == count
+    assert capsys.readouterr().out.count("combinational loop of ") == count
+
+
+def test_ports_of_a_memory_are_no_loop():
+    """One port's data addresses the other port: only the way back makes a loop of it."""
+
+    def netlist(address: int) -> dict:
+        ports = {"ADDRA": [address], "DOA": [2], "ADDRB": [3], "DOB": [4], "ADDRD": [9], "WCLK": [5]}
+        directions = {name: "output" if name.startswith("DO") else "input" for name in ports}
+        lut = {"type": "LUT1", "connections": {"I0": [2], "O": [3]}, "port_directions": {"I0": "input", "O": "output"}}
+        return {"cells": {"ram": {"type": "RAM32M", "connections": ports, "port_directions": directions}, "lut": lut}}
+
+    assert loops.loops(netlist(1), synth.ends_path) == []
+    assert loops.loops(netlist(4), synth.ends_path) == [["lut", "ram"]]
 
 
 @pytest.mark.slow
