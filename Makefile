@@ -10,7 +10,7 @@ DATAFUSION = $(BIN)/maturin develop --locked --quiet -m extensions/datafusion/Ca
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers build datafusion demo check test test-all test-guest docs fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build datafusion demo check test test-all test-seeds test-guest docs fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: peers build ## everything: proofs, simulations, cross-layer tests, quick c
 
 test-all: peers build ## make test, with long tests: more sizes, more proofs, more of the RTL
 	@$(BIN)/python tools/check.py all $(STEPS)
+
+test-seeds: setup ## simulations of blocks with five seeds, registers of zeros, ones and random each (hours; STEPS="zeros")
+	@$(BIN)/python tools/check.py seeds $(STEPS)
 
 test-guest: setup build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
 	@$(BIN)/python tools/guest.py test

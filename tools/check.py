@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and `make test-all`.
+"""Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and two longer ones.
 
 `make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs, repetitions
-in a simulation) and some steps: CONTRIBUTING.md says what only it has.
+in a simulation) and some steps: CONTRIBUTING.md says what only it has. `make test-seeds` runs the simulations of blocks
+with several seeds, each with registers that start as zeros, as ones and at random: hours, for a night.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
 missing, or of a version that it was never run with, is skipped and says so. The closing line sums up the tests of every
 step; a step that isn't a test run counts as one test.
 
-usage: check.py check|test|all [STEP ...]     only the steps whose name contains one of these words
+usage: check.py check|test|all|seeds [STEP ...]     only the steps whose name contains one of these words
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ SHARED = threading.Lock()  # around what steps print and count
 CLIPPY = (85, 95)
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
+SEEDS = range(1, 6)  # of `make test-seeds`
+POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.py)
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
@@ -168,6 +171,21 @@ def test_steps(scope: str) -> list[Step]:
     return steps
 
 
+def seed_steps() -> list[Step]:
+    """The simulations of all blocks with each seed and each start of registers."""
+    command = [str(BIN / "pytest"), "hw", "-n", "2", "--dist", "worksteal", "-m", "not long"]
+    return [
+        Step(
+            f"hw seed {seed} {start}",
+            command,
+            counted=True,
+            env=(("COCOTB_RANDOM_SEED", str(seed)), ("POWER_UP", start)),
+        )
+        for seed in SEEDS
+        for start in POWER_UP
+    ]
+
+
 def counts(output: str) -> Counter[str]:
     """Sums the closing lines of pytest, cargo test and our own tools."""
     total: Counter[str] = Counter()
@@ -225,10 +243,10 @@ def run(step: Step, scope: str, total: Counter[str]) -> None:
 
 
 def main() -> int:
-    if sys.argv[1:2] not in (["check"], ["test"], ["all"]):
+    if sys.argv[1:2] not in (["check"], ["test"], ["all"], ["seeds"]):
         sys.exit(__doc__)
     scope, only = sys.argv[1], sys.argv[2:]
-    steps = [*static_steps(), *test_steps(scope)]
+    steps = seed_steps() if scope == "seeds" else [*static_steps(), *test_steps(scope)]
     for word in only:
         if not any(word in step.name for step in steps):
             sys.exit(f"check.py: no step has {word!r} in its name; there are: {', '.join(s.name for s in steps)}")

@@ -177,7 +177,9 @@ def spoil(env: Env, command: Command, kind: str) -> int:
     rng = env.rng
     entry = command.prp2 + 8 * rng.randrange(len(command.pages) - 1)
     page = rng.randrange(1, len(command.pages))
-    host_beat = command.pages[page] + 64 * rng.randrange(64)
+    # Of the last page, a command that begins within its first page uses some bytes only.
+    used = (command.prp1 % PAGE + command.size - 1) % PAGE // 64 + 1 if page == len(command.pages) - 1 else PAGE // 64
+    host_beat = command.pages[page] + 64 * rng.randrange(used)
     mem_beat = (command.mem & ~63) + 64 * rng.randrange(1, command.size // 64)
     if kind == "prp1":
         command.prp1 |= rng.randrange(1, 4)
