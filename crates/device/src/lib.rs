@@ -11,6 +11,7 @@ use std::sync::Arc;
 use design::{Design, Identity};
 pub use fast::Omission;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
+pub use rtl::{Contents, Registers};
 use rtl::{RtlDevice, TraceWindow};
 use sim::controller::Memory;
 use sim::{Device, Media, Time};
@@ -95,6 +96,9 @@ pub struct RtlOptions {
     pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
+    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP` names in the
+    /// environment, else each life other ones.
+    pub registers: Option<Registers>,
 }
 
 impl Default for RtlOptions {
@@ -106,6 +110,7 @@ impl Default for RtlOptions {
             hang_cycles: None,
             link_patience: None,
             free_clocks: false,
+            registers: None,
         }
     }
 }
@@ -139,6 +144,7 @@ impl Factory {
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
                 config.free_clocks = options.free_clocks;
+                config.registers = options.registers.unwrap_or(config.registers);
                 if let Some(cycles) = options.hang_cycles {
                     config.hang_cycles = cycles;
                 }
@@ -202,6 +208,15 @@ impl Factory {
         match &mut self.ready {
             Ready::Rtl(config, _) => config.memory = memory,
             Ready::Fast(config) => config.storage.dram = memory,
+        }
+    }
+
+    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are to hold the same.
+    pub fn vary_registers(&mut self, seed: u64) {
+        if let Ready::Rtl(config, _) = &mut self.ready {
+            if let Registers::Each(_) = config.registers {
+                config.registers = Registers::Each(seed);
+            }
         }
     }
 

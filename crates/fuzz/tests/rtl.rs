@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use design::Design;
 use fuzz::{Campaign, Conditions, Replay, Report};
 use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
-use rtl::{DeviceConfig, Memory, RtlDevice};
+use rtl::{Contents, DeviceConfig, Memory, Registers, RtlDevice};
 use sim::{Device, Media};
 
 fn design() -> Design {
@@ -14,8 +14,16 @@ fn design() -> Design {
     Design::load(&root.join(Path::new("designs/fuzz.toml"))).unwrap()
 }
 
-/// The device of `designs/fuzz.toml`, from one bitstream.
+/// The device of `designs/fuzz.toml`, from one bitstream. Its registers are others in each episode.
 fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
+    device_holding(conditions, None)
+}
+
+/// The same with these registers, if they are chosen.
+fn device_holding(
+    conditions: &Conditions,
+    registers: Option<Contents>,
+) -> Result<Box<dyn Device + Send>, String> {
     static BUILT: OnceLock<(DeviceConfig, u64, Arc<Bitstream>)> = OnceLock::new();
     let (config, bytes, bitstream) = BUILT.get_or_init(|| {
         let design = design();
@@ -34,6 +42,11 @@ fn device(conditions: &Conditions) -> Result<Box<dyn Device + Send>, String> {
     });
     let media = Media::memory(*bytes).map_err(|e| e.to_string())?;
     let mut config = config.clone();
+    match (registers, config.registers) {
+        (Some(contents), _) => config.registers = Registers::Always(contents),
+        (None, Registers::Each(_)) => config.registers = Registers::Each(conditions.seed),
+        (None, Registers::Always(_)) => {}
+    }
     if let Some(most) = conditions.late_memory {
         let seed = conditions.seed;
         config.memory = Memory::Late { most, seed };
@@ -116,6 +129,30 @@ fn the_controller_does_what_the_model_says() {
     let report = campaign(from_env("FUZZ_SEED", 1), commands, false, replay);
     check(&report);
     assert!(!whole || report.commands >= commands, "{}", report.commands);
+}
+
+/// All that a campaign tells, down to the simulated time, is the same whatever registers hold when the power comes.
+#[test]
+#[ignore = "long: builds a device of its own"]
+fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
+    let campaign = Campaign {
+        per_episode: 100,
+        ..whole_campaign(0, 5, 300, false, None)
+    };
+    let run = |contents| {
+        let mut device = |conditions: &Conditions| device_holding(conditions, Some(contents));
+        let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
+        check(&report);
+        assert!(
+            report.power_cuts + report.subsystem_resets > 0,
+            "{report:?}"
+        );
+        format!("{report:#?}")
+    };
+    let zeros = run(Contents::Zeros);
+    for contents in [Contents::Ones, Contents::Random(1)] {
+        assert_eq!(zeros, run(contents), "{contents:?} beside zeros");
+    }
 }
 
 /// An episode of two devices that reach into each other's media, in one host behind links.

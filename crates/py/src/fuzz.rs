@@ -88,6 +88,7 @@ pub fn fuzz(
                 },
                 None => Memory::Ddr4(own.clone()),
             });
+            factory.vary_registers(conditions.seed);
             factory.device(media).map_err(|e| e.to_string())
         };
         ::fuzz::run(&mut make, &campaign, &mut |done, all| {

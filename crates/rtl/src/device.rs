@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
 use crate::order;
 use crate::probe::Probe;
+use crate::registers::Registers;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 5;
@@ -140,6 +141,8 @@ pub struct DeviceConfig {
     pub purpose: Purpose,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
+    /// What registers and memories hold each time that the power comes.
+    pub registers: Registers,
     /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
     /// used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
@@ -169,6 +172,7 @@ impl DeviceConfig {
             skip_idle: true,
             purpose: Purpose::Checked,
             free_clocks: false,
+            registers: Registers::named()?,
             train: None,
         })
     }
@@ -557,7 +561,8 @@ impl RtlDevice {
 
     fn power_up(&mut self) -> Result<Powered> {
         self.lives += 1;
-        let model = Model::new(&self.bitstream)?;
+        let contents = self.config.registers.of_life(self.lives, self.edge);
+        let model = Model::with(&self.bitstream, contents)?;
         let channels = self.config.channels;
         let config = self.config.local.as_ref();
         let lanes = channels + config.map_or(0, |local| local.channels);

@@ -9,7 +9,9 @@ mod error;
 mod mmio;
 mod order;
 mod probe;
+mod registers;
 
 pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};
+pub use registers::{Contents, Registers};
 pub use sim::controller::Memory;

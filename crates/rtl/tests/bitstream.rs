@@ -5,7 +5,7 @@ mod common;
 use std::path::{Path, PathBuf};
 
 use rtl::bitstream::{compile, compile_trained, Bitstream, BitstreamSpec, Dir, Model, Purpose};
-use rtl::{DeviceConfig, Error};
+use rtl::{Contents, DeviceConfig, Error};
 use sim::Output;
 
 const ONE: u64 = 1;
@@ -87,6 +87,69 @@ fn concurrent_builds_end_in_one_object() {
     assert_eq!(paths[0], paths[1]);
     Bitstream::open(&paths[0]).unwrap();
     std::fs::remove_dir_all(paths[0].parent().unwrap()).unwrap();
+}
+
+/// Reads one word over AXI-Lite; returns the time after, too.
+fn load(model: &mut Model, mut now: u64, addr: u64) -> (u64, u64) {
+    for (name, value) in [("araddr", addr), ("arvalid", 1), ("rready", 1)] {
+        let field = model.field(&format!("s_axil_{name}")).unwrap();
+        model.set(field, value);
+    }
+    let field = |model: &Model, name: &str| model.field(name).unwrap();
+    let (asks, data) = (field(model, "s_axil_arvalid"), field(model, "s_axil_rdata"));
+    let (takes, answers) = (
+        field(model, "s_axil_arready"),
+        field(model, "s_axil_rvalid"),
+    );
+    for _ in 0..20 {
+        let (taken, answered) = (model.is(takes), model.is(answers));
+        let word = model.get(data);
+        model.clock(false, now).unwrap();
+        model.clock(true, now + 2000).unwrap();
+        now += 4000;
+        if answered {
+            return (word, now);
+        }
+        if taken {
+            model.set(asks, 0);
+        }
+    }
+    panic!("no answer");
+}
+
+#[test]
+fn registers_and_memories_hold_what_was_chosen() {
+    let bitstream = common::load(&common::fixture_spec(false));
+    let words = |contents| {
+        let mut model = Model::with(&bitstream, contents).unwrap();
+        for port in model.ports().to_vec() {
+            let mut data = vec![0; port.bits.div_ceil(8) as usize];
+            model.read(model.field(&port.name).unwrap(), &mut data);
+            let driven = port.dir == Dir::Output || data.iter().all(|byte| *byte == 0);
+            assert!(driven, "{contents:?}: input {} is {data:x?}", port.name);
+        }
+        let mut now = reset(&mut model);
+        let mut words = Vec::new();
+        // A memory, and a register without a reset.
+        for addr in (0..16).map(|n| 4 * n).chain([0x10_0004]) {
+            let word;
+            (word, now) = load(&mut model, now, addr);
+            words.push(word);
+        }
+        words
+    };
+    assert_eq!(words(Contents::Zeros), [0; 17]);
+    assert_eq!(words(Contents::Ones), [0xFFFF_FFFF; 17]);
+    let random = words(Contents::Random(7));
+    let different: std::collections::HashSet<&u64> = random.iter().collect();
+    assert_eq!(different.len(), 17, "{random:x?}");
+    let bits = random.iter().map(|word| word.count_ones()).sum::<u32>();
+    assert!((200..350).contains(&bits), "{bits} of 544");
+    assert_eq!(random, words(Contents::Random(7)));
+    assert!(random
+        .iter()
+        .zip(words(Contents::Random(8)))
+        .all(|(a, b)| *a != b));
 }
 
 #[test]

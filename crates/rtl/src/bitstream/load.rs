@@ -9,8 +9,9 @@ use libloading::Library;
 use sim::Output;
 
 use crate::error::{Error, Result};
+use crate::registers::Contents;
 
-const ABI: u32 = 4;
+const ABI: u32 = 5;
 
 #[repr(C)]
 struct RawPort {
@@ -31,7 +32,7 @@ pub(crate) struct RawOrder {
 
 /// A loaded shared object. Models keep it alive.
 pub struct Bitstream {
-    ns_new: unsafe extern "C" fn(c_int, *const *const c_char) -> *mut c_void,
+    ns_new: unsafe extern "C" fn(u32, u64) -> *mut c_void,
     ns_free: unsafe extern "C" fn(*mut c_void),
     ns_ports: unsafe extern "C" fn(*mut c_void, *mut RawPort, usize) -> usize,
     ns_eval: unsafe extern "C" fn(*mut c_void, u64) -> c_int,
@@ -53,7 +54,7 @@ impl Bitstream {
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 4, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 5, which is checked before any other call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -145,11 +146,20 @@ pub struct Model {
 unsafe impl Send for Model {}
 
 impl Model {
-    /// Makes an instance. Its inputs are 0, and nothing has been evaluated.
+    /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has been evaluated.
     pub fn new(bitstream: &Arc<Bitstream>) -> Result<Model> {
-        let name = c"bitstream".as_ptr();
-        // SAFETY: argv has one entry, which outlives the call.
-        let handle = unsafe { (bitstream.ns_new)(1, &name) };
+        Model::with(bitstream, Contents::Zeros)
+    }
+
+    /// The same with other registers and memories.
+    pub fn with(bitstream: &Arc<Bitstream>, contents: Contents) -> Result<Model> {
+        let (registers, seed) = match contents {
+            Contents::Zeros => (0, 0),
+            Contents::Ones => (1, 0),
+            Contents::Random(seed) => (2, seed),
+        };
+        // SAFETY: takes two numbers, of which the first one is one of those that there are.
+        let handle = unsafe { (bitstream.ns_new)(registers, seed) };
         let mut model = Model {
             handle,
             ports: Vec::new(),

@@ -3,6 +3,11 @@
 extern "C" int ns_print(const char *format, ...);
 #define VL_PRINTF ns_print
 
+// The models take theirs from the shim, see there; here the names are those of the runtime's own.
+#undef VL_SCOPED_RAND_RESET_I
+#undef VL_SCOPED_RAND_RESET_Q
+#undef VL_SCOPED_RAND_RESET_W
+
 #if defined(NS_TRACE) && __has_include("fstcpp/fstcpp_assertion.h")
 // The FST writer ignores failed writes (its stream remembers them) up to its last check, of the header's length in `os`, which then
 // ends the process. It is the only check of this kind. The rest of the header may still be in the stream's buffer.

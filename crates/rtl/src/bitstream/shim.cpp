@@ -35,6 +35,8 @@ struct Instance {
 #ifdef NS_TRACE
     VerilatedFstC *trace = nullptr;
 #endif
+    uint32_t registers = 0;         // what they hold at power-on: 0 zeros, 1 ones, 2 drawn
+    uint64_t random = 0;            // state of what is drawn
     bool watched = false;           // somebody wants to know
     std::vector<ns_order_t> order;  // what was told since they last asked
 };
@@ -51,7 +53,28 @@ void fail(const char *file, int line, const char *what) {
     if (error.empty()) error = std::string(file ? file : "?") + ":" + std::to_string(line) + ": " + what;
 }
 
+// 64 bits of a register or a memory at power-on. Drawn ones are those of SplitMix64.
+uint64_t initial() {
+    if (!current || current->registers == 0) return 0;
+    if (current->registers == 1) return ~uint64_t{0};
+    uint64_t x = current->random += 0x9E3779B97F4A7C15;
+    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;
+    x = (x ^ (x >> 27)) * 0x94D049BB133111EB;
+    return x ^ (x >> 31);
+}
+
 }  // namespace
+
+// The constructor of a model is built to call these for each register, and each element of a memory: the runtime's own
+// give all elements of a memory one value.
+IData ns_initial_i(int bits, uint64_t, uint64_t) { return static_cast<IData>(initial()) & VL_MASK_I(bits); }
+QData ns_initial_q(int bits, uint64_t, uint64_t) { return initial() & VL_MASK_Q(bits); }
+WDataOutP ns_initial_w(int bits, WDataOutP out, uint64_t, uint64_t) {
+    const int words = VL_WORDS_I(bits);
+    for (int i = 0; i < words; i++) out[i] = static_cast<EData>(initial());
+    out[words - 1] &= VL_MASK_E(bits);
+    return out;
+}
 
 // The Verilated runtime is built to call these instead of printing and ending the process.
 extern "C" int ns_print(const char *format, ...) {
@@ -102,21 +125,35 @@ struct ns_port_t {
 
 #define NS_API __attribute__((visibility("default")))
 
-NS_API uint32_t ns_abi(void) { return 4; }
+// What Verilator keeps a port in.
+static size_t bytes(uint32_t bits) {
+    return bits <= 8 ? 1 : bits <= 16 ? 2 : bits <= 32 ? 4 : bits <= 64 ? 8 : (bits + 31) / 32 * 4;
+}
+
+NS_API uint32_t ns_abi(void) { return 5; }
 
 NS_API const char *ns_build(void) { return NS_BUILD; }
 
-NS_API void *ns_new(int argc, const char **argv) {
+NS_API size_t ns_ports(void *model, ns_port_t *out, size_t max);
+
+NS_API void *ns_new(uint32_t registers, uint64_t seed) {
     Instance *self = new Instance;
+    self->registers = registers;
+    self->random = seed;
     current = self;
     try {
-        self->context.commandArgs(argc, argv);
         // Models have one thread. Idle ones beside it would be missing from a copy of the process, whose end waited for theirs.
         self->context.threads(1);
 #ifdef NS_TRACE
         self->context.traceEverOn(true);
 #endif
         self->dut = new Vdut(&self->context, "top");
+        // Inputs are no registers.
+        std::vector<ns_port_t> ports(ns_ports(self, nullptr, 0));
+        ns_ports(self, ports.data(), ports.size());
+        for (const ns_port_t &port : ports) {
+            if (port.dir == 0) std::memset(port.data, 0, bytes(port.bits));
+        }
     } catch (const Fatal &) {
         self->failed = true;
     }

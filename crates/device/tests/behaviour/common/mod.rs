@@ -39,12 +39,22 @@ pub fn factory(design: &Design) -> Factory {
 
 /// The same for a host that may owe an answer for so long.
 pub fn factory_for(design: &Design, link_patience: Option<Time>) -> Factory {
+    made_with(
+        design,
+        RtlOptions {
+            link_patience,
+            ..RtlOptions::default()
+        },
+    )
+}
+
+/// The same with these options.
+pub fn made_with(design: &Design, options: RtlOptions) -> Factory {
     let bypass = std::env::var("CLOCK_GATE_BYPASS").unwrap_or_default();
     let options = RtlOptions {
         hang_cycles: Some(2_000_000),
-        link_patience,
         free_clocks: !matches!(bypass.as_str(), "" | "0"),
-        ..RtlOptions::default()
+        ..options
     };
     let mut progress = stderr_progress(&design.name);
     Factory::new(design, engine(), &options, &mut progress).unwrap()
