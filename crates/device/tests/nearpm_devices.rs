@@ -10,6 +10,8 @@ mod common;
 mod sampled_begun;
 #[path = "nearpm_devices/halves.rs"]
 mod sampled_halves;
+#[path = "nearpm_devices/lives.rs"]
+mod sampled_lives;
 #[path = "nearpm_devices/numbers.rs"]
 mod sampled_numbers;
 #[path = "nearpm_devices/races.rs"]

@@ -153,7 +153,12 @@ module nearpm_mover
       end
     end
     settle_q <= (state_q == StSettle) ? settle_q - 1'b1 : 2'd2;
-    store_valid_q <= (state_q == StSettle && settle_q == '0 && stores) || (store_valid_q && !write_ready && state_q == StStore);
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) store_valid_q <= 1'b0;
+    else
+      store_valid_q <= (state_q == StSettle && settle_q == '0 && stores) || (store_valid_q && !write_ready && state_q == StStore);
   end
 
   // The bus's halves.

@@ -233,7 +233,12 @@ module nearpm_peers
     writes_log_q <= here_log_q;
     row_valid_q <= valid_q[read_log];
     row_q <= row;
-    if (here_q == ForView) view_o <= row;
+  end
+
+  // A host may look before anything is restored.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) view_o <= '0;
+    else if (here_q == ForView) view_o <= row;
   end
 
   // While all stands still nothing new is to show.

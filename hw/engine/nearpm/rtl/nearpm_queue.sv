@@ -308,9 +308,10 @@ module nearpm_queue
     saves[1] = save_valid_q[1] && save_waits == '0 && save_line_q[1] < save_end_q;
   end
 
-  // An entry may be shown for more than a cycle.
-  always_ff @(posedge clk_i) begin
-    if (!freeze_i) save_end_q <= '1;
+  // An entry may be shown for more than a cycle. From the reset on nothing is left out: the power may fail again before this has run.
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) save_end_q <= '1;
+    else if (!freeze_i) save_end_q <= '1;
     else if (save_entries_q && save_waits != '0) begin
       if (save_waits[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
       else if (!save_waits[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];

@@ -324,31 +324,33 @@ module nearpm_save
     end
   end
 
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      pass_q   <= 1'b0;
+      good_q   <= 1'b1;
+      header_q <= 1'b1;
+    end else begin
+      unique case (state_q)
+        StHeaderRead: header_q <= 1'b0;
+        StSettle: begin
+          if (wait_q == '1) begin
+            pass_q   <= 1'b1;
+            header_q <= pass_q;
+          end
+        end
+        StStop: header_q <= 1'b0;
+        StSeal: header_q <= 1'b1;
+        default: ;
+      endcase
+      if (taken && m_axi.r.resp != RespOkay) good_q <= 1'b0;
+    end
+  end
+
   always_ff @(posedge clk_i) begin
     if (rewind) burst_q <= index_t'(1);
     else if ((taken || (w_fire && state_q == StData)) && last_beat)
       burst_q <= burst_q + index_t'(beats);
-    unique case (state_q)
-      StHeaderAsk: begin
-        pass_q <= 1'b0;
-        good_q <= 1'b1;
-        header_q <= 1'b1;
-      end
-      StHeaderRead: begin
-        wanted_q <= m_axi.r.data[127:96];
-        header_q <= 1'b0;
-      end
-      StSettle: begin
-        if (wait_q == '1) begin
-          pass_q   <= 1'b1;
-          header_q <= pass_q;
-        end
-      end
-      StStop: header_q <= 1'b0;
-      StSeal: header_q <= 1'b1;
-      default: ;
-    endcase
-    if (taken && m_axi.r.resp != RespOkay) good_q <= 1'b0;
+    if (state_q == StHeaderRead) wanted_q <= m_axi.r.data[127:96];
     if (ar_fire || aw_fire) beat_q <= '0;
     else if (taken || w_fire) beat_q <= beat_q + 1'b1;
   end
