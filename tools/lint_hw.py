@@ -3,7 +3,8 @@
 
 Every file list goes through `verilator --lint-only -Wall`, every warning being an error, and through slang, the
 front end of our synthesis, which refuses some things that Verilator lets pass (use before declaration). Every
-waiver, in a .vlt file or in a source, must have a comment with its reason on the line above.
+waiver, in a .vlt file or in a source, must have a comment with its reason on the line above. Every register of the
+device has a reset, or a reason why it needs none (registers.py).
 
 A list whose module takes designs of several sizes is linted at its limits, too: a loop that runs no times or a
 comparison that a size makes constant are found only there. So is the whole device as a waveform needs it: Verilator
@@ -21,6 +22,7 @@ import sys
 from pathlib import Path
 
 import filelist
+import registers
 from filelist import ROOT
 
 BIN = Path(sys.executable).parent
@@ -72,11 +74,23 @@ def run(command: list[str | Path]) -> str:
     return "" if done.returncode == 0 else done.stdout or f"exit status {done.returncode}"
 
 
-def passed(files: filelist.FileList) -> Path:
-    """The file that stands for both front ends having found nothing in exactly these inputs."""
-    inputs = [*sorted(TOOLS.glob("*.txt")), Path(__file__), *files.lists, *files.inputs()]
+def passed(inputs: list[Path]) -> Path:
+    """The file that stands for nothing having been found in exactly these inputs, and by these tools."""
+    inputs = [*sorted(TOOLS.glob("*.txt")), Path(__file__), Path(registers.__file__), *inputs]
     digest = hashlib.sha256(b"".join(f"{p.name}\0".encode() + p.read_bytes() for p in inputs))
     return ROOT / "build" / "lint" / digest.hexdigest()[:24]
+
+
+def without_reset() -> list[str]:
+    """One line for each register that has neither a reset nor a reason. What has passed once is not read again."""
+    done = passed([*registers.sources(), *sorted(ROOT.glob("hw/**/rtl/*.svh")), *registers.lists()])
+    if done.exists():
+        return []
+    found = registers.problems()
+    if not found:
+        done.parent.mkdir(parents=True, exist_ok=True)
+        done.touch()
+    return found
 
 
 def lint(path: Path) -> list[str]:
@@ -85,7 +99,7 @@ def lint(path: Path) -> list[str]:
         files = filelist.read(path)
     except ValueError as error:
         return [str(error)]
-    done = passed(files)
+    done = passed([*files.lists, *files.inputs()])
     if done.exists():
         return []
     relative = [str(p.relative_to(ROOT)) for p in [*files.waivers, *files.sources]]
@@ -106,7 +120,7 @@ def lint(path: Path) -> list[str]:
 
 
 def main() -> int:
-    problems = unexplained_waivers()
+    problems = unexplained_waivers() + without_reset()
     lists = [Path(a) for a in sys.argv[1:]] or filelist.every_list()
     for path in lists:
         found = lint(path)

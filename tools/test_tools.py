@@ -12,6 +12,7 @@ import lint_hw
 import loops
 import mutate
 import pytest
+import registers
 import regs
 import setup
 import synth
@@ -20,7 +21,7 @@ import synth
 @pytest.fixture
 def root(tmp_path, monkeypatch):
     """An empty repository."""
-    for module in (filelist, fmt_hw, formal, lint_hw):
+    for module in (filelist, fmt_hw, formal, lint_hw, registers):
         monkeypatch.setattr(module, "ROOT", tmp_path, raising=False)
     (tmp_path / "hw" / "lint").mkdir(parents=True)
     (tmp_path / "hw" / "lint" / "common.vlt").write_text("`verilator_config\n")
@@ -59,6 +60,110 @@ def test_lint_finds_warnings(root):
     (root / "a.f").write_text("a.sv\n")
     (problem,) = lint_hw.lint(root / "a.f")
     assert "WIDTHTRUNC" in problem
+
+
+REGISTERS = """
+module a (input logic clk_i, input logic rst_ni, input logic [3:0] d_i, output logic [3:0] q_o);
+  typedef struct packed { logic valid; logic [2:0] data; } t;
+  logic [3:0] done_q, late_q, plain_q, part_q, mem[4], set_q, count_q;
+  t s_q;
+  logic open_q;
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      done_q <= '0;
+      s_q.valid <= 1'b0;
+      part_q[0] <= 1'b0;
+      for (int unsigned i = 0; i < 4; i++) set_q[i] <= 1'b0;
+    end else begin
+      done_q <= d_i;
+      late_q <= d_i;
+      s_q.valid <= d_i[0];
+      s_q.data <= d_i[2:0];
+      part_q[0] <= d_i[0];
+      part_q[1] <= d_i[1];
+      set_q[d_i[1:0]] <= d_i[3];
+    end
+    count_q <= d_i;
+  end
+  if (1) begin : gen_plain
+    always_ff @(posedge clk_i) {plain_q, mem[d_i[1:0]]} <= {d_i, d_i};
+  end
+  always_latch if (!clk_i) open_q = d_i[0];
+`ifndef SYNTHESIS
+  logic seen_q;
+  always_ff @(posedge clk_i) seen_q <= d_i[0];
+`endif
+  assign q_o = done_q;
+endmodule
+"""
+
+
+@pytest.fixture
+def block(root):
+    """A block with a register of each kind, and the list that has all that are without a reset."""
+    (root / "hw" / "ip" / "a" / "rtl").mkdir(parents=True)
+    (root / "hw" / "ip" / "a" / "rtl" / "a.sv").write_text(REGISTERS)
+    (root / "hw" / "ip" / "a" / "lint").mkdir()
+    listed = root / "hw" / "ip" / "a" / "lint" / "no_reset.txt"
+    listed.write_text("# Why.\na: count_q late_q mem plain_q\n# Why.\na: open_q part_q s_q.data\n")
+    return listed
+
+
+def test_registers_without_reset_are_found(block):
+    assert registers.problems() == []
+    block.write_text("")
+    wrong = registers.problems()
+    names = sorted(line.split(" a.")[1].split()[0] for line in wrong)
+    assert names == ["count_q", "late_q", "mem", "open_q", "part_q", "plain_q", "s_q.data"]
+    assert all(line.startswith("hw/ip/a/rtl/a.sv:") and "give it one, or a reason" in line for line in wrong)
+
+
+@pytest.mark.parametrize(
+    ("more", "wrong"),
+    [
+        ("# Why.\na: gone_q\n", "a.gone_q is no register without a reset"),
+        ("# Why.\na: done_q\n", "a.done_q is no register without a reset"),
+        ("# Why.\na: set_q\n", "a.set_q is no register without a reset"),
+        ("# Why.\na: seen_q\n", "a.seen_q is no register without a reset"),
+        ("# Why.\nb: late_q\n", "b.late_q is no register without a reset"),
+        ("# Why.\na: late_q\n", "a.late_q is listed at hw/ip/a/lint/no_reset.txt:2, too"),
+        ("a late_q\n", "are allowed here"),
+    ],
+)
+def test_what_is_listed_of_registers_has_to_be_so(block, more, wrong):
+    block.write_text(block.read_text() + more)
+    (problem,) = registers.problems()
+    assert problem.startswith("hw/ip/a/lint/no_reset.txt:5: " if more[0] == "a" else "hw/ip/a/lint/no_reset.txt:6: ")
+    assert wrong in problem
+
+
+@pytest.mark.parametrize("above", ["", "# Why.\n\n", "#\n", "# Why.\na: late_q\n"])
+def test_registers_are_listed_with_a_reason(block, above):
+    block.write_text(f"# Why.\na: mem plain_q open_q part_q s_q.data count_q\n{above}a: late_q\n")
+    wrong = registers.problems()
+    assert any("registers without a reason on the line above" in line for line in wrong)
+
+
+@pytest.mark.parametrize(("reason", "wrong"), [("done_q says so.", 0), ("late_q says so.", 1), ("gone_q and q_o.", 2)])
+def test_what_a_reason_names_has_a_reset(block, reason, wrong):
+    block.write_text(block.read_text().replace("# Why.", f"# {reason}", 1))
+    problems = registers.problems()
+    assert len(problems) == wrong
+    assert all("which the reason names, is no register with a reset" in line for line in problems)
+
+
+def test_a_list_is_of_its_own_block(root, block):
+    (root / "hw" / "ip" / "b" / "lint").mkdir(parents=True)
+    block.rename(root / "hw" / "ip" / "b" / "lint" / "no_reset.txt")
+    assert len(registers.problems()) == 14
+
+
+def test_registers_are_read_again_when_they_have_changed(root, block):
+    assert lint_hw.without_reset() == []
+    source = root / "hw" / "ip" / "a" / "rtl" / "a.sv"
+    source.write_text(REGISTERS.replace("seen_q", "sees_q").replace("`ifndef SYNTHESIS", "`ifdef SYNTHESIS"))
+    (problem,) = lint_hw.without_reset()
+    assert "a.sees_q has no reset" in problem
 
 
 def test_lint_reads_again_what_has_changed(root, monkeypatch):
