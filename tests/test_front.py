@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import os
 import random
 import signal
@@ -29,9 +30,9 @@ class Redis:
 
     gone = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: Front, protocol: int = 3) -> None:
         never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-        self.client = redis.Redis(port=front.port, protocol=2, retry=never, socket_timeout=60)
+        self.client = redis.Redis(port=front.port, protocol=protocol, retry=never, socket_timeout=60)
 
     def get(self, key: bytes) -> bytes | None:
         return self.client.get(key)
@@ -129,6 +130,77 @@ def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> Non
         assert clients[1].dbsize() == 0
 
 
+@pytest.mark.parametrize("version", [2, 3, None])
+def test_redis_client_gets_each_reply_in_its_type(version: int | None) -> None:
+    """As it is made without options, too: it begins with HELLO 3, and sets its name and version."""
+    with Front("redis", length=LENGTH) as front:
+        chosen = {} if version is None else {"protocol": version}
+        client = redis.Redis(port=front.port, decode_responses=True, client_name="me", **chosen)
+        assert client.ping() is True
+        assert client.get("no") is None
+        assert client.set("a", "1") is True
+        assert client.set("a", "2", nx=True) is None
+        assert client.setnx("b", "2") in (True, 1)
+        assert client.mget("a", "no") == ["1", None]
+        assert client.mset({"c": "3", "d": "4"}) is True
+        assert [client.exists("a", "no"), client.delete("d", "no"), client.dbsize()] == [1, 1, 3]
+        assert [client.incr("a"), client.decrby("a", 5), client.append("a", "0"), client.strlen("a")] == [2, -3, 3, 3]
+        assert client.client_getname() == "me"
+        assert client.client_id() >= 1
+        assert client.client_info()["name"] == "me"
+        assert client.config_get("time*") == {"timeout": "0"}
+        assert client.config_get("nothing") == {}
+        assert client.info()["redis_mode"] == "standalone"
+        assert client.command_count() == len(client.command_list())
+        assert client.command()["get"]["arity"] == 2
+        assert client.echo("a\r\nb") == "a\r\nb"
+        hello = client.execute_command("HELLO")
+        pairs = hello if isinstance(hello, dict) else dict(zip(hello[::2], hello[1::2], strict=True))
+        assert pairs["proto"] == (2 if version == 2 else 3)
+        with client.pipeline() as pipe:
+            assert pipe.set("e", "5").get("e").get("no").execute() == [True, "5", None]
+        with pytest.raises(redis.exceptions.ResponseError, match="a value or word has at most 262144 bytes"):
+            client.set("big", "x" * (300 << 10))
+        assert client.get("c") == "3"
+        assert client.flushall() is True
+        client.close()
+
+
+def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
+    with Front("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
+        with pytest.raises(redis.exceptions.AuthenticationError):
+            redis.Redis(port=front.port).ping()
+        with pytest.raises(redis.exceptions.AuthenticationError):
+            redis.Redis(port=front.port, password="wrong").ping()
+        for version in (2, 3):
+            assert redis.Redis(port=front.port, password="secret", protocol=version).ping()
+    with Front("memcached", host="::1", length=LENGTH) as front:
+        assert front.port
+    for protocol in ("redis", "memcached"):
+        for host in ("0.0.0.0", "::", "192.0.2.1"):
+            with pytest.raises(NearsideError, match="allowed are addresses of the loopback interface"):
+                Front(protocol, host=host)
+    with Front("redis", host="0.0.0.0", protected=False, length=LENGTH) as front:
+        assert redis.Redis(port=front.port).ping()
+
+
+def test_a_web_page_does_not_reach_a_store(capfd) -> None:
+    """A browser's request, whose body is commands, leaves the store as it is, and whoever serves is told."""
+    for protocol in CLIENTS:
+        with Front(protocol, length=LENGTH) as front:
+            client = CLIENTS[protocol](front)
+            client.set(b"keep", b"1")
+            body = "FLUSHALL\r\nflush_all\r\n"
+            for method, url in (("POST", "/"), ("PUT", "/x"), ("GET", "/")):
+                asked = http.client.HTTPConnection("127.0.0.1", front.port, timeout=60)
+                asked.request(method, url, body=body)
+                with pytest.raises((http.client.HTTPException, ConnectionError)):
+                    asked.getresponse()
+            assert client.get(b"keep") == b"1"
+            assert front.close()["connections"]["hung_up"] == 3
+        assert "nearside pm serve: hung up on a client: it speaks HTTP" in capfd.readouterr().err
+
+
 def test_memcached_client_uses_all_commands() -> None:
     with Front("memcached", length=LENGTH) as front:
         client = Memcached(front).client
@@ -213,6 +285,10 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         ("redis", {"by": "gpu"}, "cpu, device"),
         ("redis", {"port": 70000}, "65535"),
         ("redis", {"port": 1, "socket": Path("s")}, "port = 1, socket = s: allowed is one of them"),
+        ("redis", {"host": "example"}, 'host = "example": allowed are IP addresses of this machine'),
+        ("redis", {"host": "::1", "socket": Path("s")}, "host = ::1, socket = s: allowed is one of them"),
+        ("redis", {"password": ""}, "the password is empty"),
+        ("memcached", {"password": "x"}, "memcached's protocol has none"),
         ("redis", {"cut_after": 0}, "1 or more"),
         ("redis", {"length": (4 << 20) - 1}, "length = 4194303: allowed are 4 MiB to what the design's window has"),
         ("redis", {"length": 1 << 50}, "a pool of 1125899906842624 bytes"),

@@ -97,7 +97,13 @@ def test_it_says_how_to_attach(tmp_path):
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=60)
     assert process.returncode == 0
-    for part in (f'"path":"{path}"', "vfio-user-pci", "share=on"):
+    limit = 60 if FAST else 300
+    for part in (
+        f'"path":"{path}"',
+        "vfio-user-pci",
+        "share=on",
+        f"io_timeout={limit} nvme_core.admin_timeout={limit}",
+    ):
         assert part in out
     assert "Wall-clock" in out
 
@@ -125,3 +131,26 @@ def test_bad_arguments(tmp_path):
         assert text in done.stderr, (arguments, done.stderr)
         assert len(done.stderr.splitlines()) == 1
     assert (tmp_path / "file").is_file()
+
+
+def test_memory_that_the_device_cannot_reach_is_told(tmp_path):
+    path = tmp_path / "a.sock"
+    process = start("--json", sockets=[path])
+    try:
+        with attach(path) as client:
+            # QEMU without a shared memory backend sends no file with its memory.
+            ask(client, 2, struct.pack("<IIQQQ", 32, 3, 0, 0, 1 << 20))
+            refused = struct.pack("<IIQQQ", 32, 3, 0, 0x800, 1 << 20)
+            client.sendall(struct.pack("<HHIII", 2, 2, 16 + len(refused), 0, 0) + refused)
+            assert struct.unpack("<HHIII", client.recv(16, socket.MSG_WAITALL))[3:] == (0x21, 22)
+            # What a machine's end unmaps that was never mapped.
+            ask(client, 3, struct.pack("<IIQQ", 24, 0, 1 << 40, 4096))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "the client's memory is not shared" in err
+    assert "share=on" in err
+    assert "DMA_MAP of 0x100000 bytes at 0x800 was refused: address, length and offset" in err
+    counters = json.loads(out)[0]["counters"]
+    assert (counters["refused_maps"], counters["refused_messages"]) == (1, 1)

@@ -866,8 +866,21 @@ def serve(
 )
 def pm_serve(
     protocol: Annotated[str, typer.Argument(metavar="redis|memcached", help="Whose clients connect.")],
-    port: Annotated[int, typer.Option(help="At 127.0.0.1; 0: any that is free.")] = 0,
+    port: Annotated[int, typer.Option(help="0: any that is free.")] = 0,
+    host: Annotated[
+        str,
+        typer.Option(help="An IP address of this machine. One that others reach needs a password, or --no-protected."),
+    ] = "127.0.0.1",
     socket: Annotated[Path | None, typer.Option("--socket", "-s", help="A Unix socket instead of a port.")] = None,
+    password: Annotated[
+        str | None,
+        typer.Option(
+            envvar="NEARSIDE_PASSWORD", help="What clients have to say first: AUTH of Redis; memcached has none."
+        ),
+    ] = None,
+    protected: Annotated[
+        bool, typer.Option("--protected/--no-protected", help="Without a password only this machine reaches the store.")
+    ] = True,
     mechanism: Annotated[
         str, typer.Option(metavar="undo|redo|checkpoint|shadow", help="What makes transactions whole.")
     ] = "undo",
@@ -894,7 +907,10 @@ def pm_serve(
         protocol,
         as_json,
         port=port,
+        host=host,
         socket=socket,
+        password=password,
+        protected=protected,
         mechanism=mechanism,
         by=by,
         length=length,

@@ -15,17 +15,25 @@ from nearside.serve import ended_by_signals
 PROTOCOLS = ("redis", "memcached")
 # Of a pool with whose logs and spare pages there is room for a store, whatever the mechanism.
 LEAST_BYTES = 4 << 20
+LOOPBACK = "127.0.0.1"
 
 
 class Front:
-    """A store that is being served; its data are lost when this is closed."""
+    """A store that is being served; its data are lost when this is closed.
+
+    `host` is an IP address of this machine. One that other machines reach is refused unless there is a `password`
+    (Redis: AUTH), or `protected` is false.
+    """
 
     def __init__(
         self,
         protocol: str,
         *,
         port: int = 0,
+        host: str = LOOPBACK,
         socket: Path | None = None,
+        password: str | None = None,
+        protected: bool = True,
         mechanism: str = "undo",
         by: str = "device",
         length: int = 64 << 20,
@@ -40,6 +48,8 @@ class Front:
             raise NearsideError(f"port = {port}: allowed are 0 to 65535; 0 is any that is free")
         if port != 0 and socket is not None:
             raise NearsideError(f"port = {port}, socket = {socket}: allowed is one of them")
+        if host != LOOPBACK and socket is not None:
+            raise NearsideError(f"host = {host}, socket = {socket}: allowed is one of them")
         if cut_after is not None and not 1 <= cut_after < 1 << 63:
             raise NearsideError(f"cut_after = {cut_after}: allowed is 1 or more")
         if cut_at_us is not None and not 0 < cut_at_us <= 1e12:
@@ -48,10 +58,13 @@ class Front:
             raise NearsideError(f"length = {length}: allowed are 4 MiB to what the design's window has")
         cut_at = None if cut_at_us is None else round(cut_at_us * 1e6)
         words = (as_text("engine", engine), as_text("mechanism", mechanism), as_text("by", by))
+        host = LOOPBACK if host == "localhost" else as_text("host", host)
+        secret = None if password is None else as_text("password", password)
+        where = (host, port, socket, secret, protected)
         self.native = _native.Front(
-            as_text("protocol", protocol), design.native, *words, length, port, socket, cut_after, cut_at
+            as_text("protocol", protocol), design.native, *words, length, *where, cut_after, cut_at
         )
-        self.socket = socket
+        self.host, self.socket = host, socket
 
     def __enter__(self) -> Front:
         return self
@@ -61,7 +74,7 @@ class Front:
 
     @property
     def port(self) -> int | None:
-        """The port of the loopback interface; None with a Unix socket."""
+        """The port that it has got; None with a Unix socket."""
         return self.native.port
 
     def close(self) -> dict[str, Any] | None:
@@ -74,7 +87,8 @@ def run(protocol: str, quiet: bool, **options: Any) -> dict[str, Any]:
     """Serves until SIGINT or SIGTERM; returns what requests took."""
     with ended_by_signals() as ended, Front(protocol, **options) as front:
         if not quiet:
-            where = f"127.0.0.1:{front.port}" if front.port is not None else str(front.socket)
+            address = f"[{front.host}]" if ":" in front.host else front.host
+            where = f"{address}:{front.port}" if front.port is not None else str(front.socket)
             print(f"serving {protocol}'s protocol at {where}; end with Ctrl-C", flush=True)
         while not ended:
             time.sleep(0.05)

@@ -17,6 +17,9 @@ from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
 
 # A client gives a register access up after so long, and the device with it.
 MESSAGE_TIMEOUT_MS = 60_000
+# How long a guest has to wait for a command, in seconds: 1024 of 1 MiB at a time took up to 58 s each on the RTL, and
+# the kernel's own limit is 30 s.
+COMMAND_TIMEOUT_S = {"fast": 60, "rtl": 300}
 
 
 def pair(
@@ -157,5 +160,6 @@ def _announce(devices: Sequence[tuple[Design, Path]], builds: Sequence[str]) -> 
         print(f"serving {design.name} ({show.size(media['bytes'])}, {kept}; {build} build) at {socket}")
     print("attach it to a guest with QEMU 11 or newer:\n")
     print("  qemu-system-x86_64 " + shlex.join(qemu_options([socket for _, socket in devices])) + " ...\n")
-    print("and in its kernel's command line: nvme_core.io_timeout=60 nvme_core.admin_timeout=60")
+    limit = max(COMMAND_TIMEOUT_S["fast" if build == "fast" else "rtl"] for build in builds)
+    print(f"and in its kernel's command line: nvme_core.io_timeout={limit} nvme_core.admin_timeout={limit}")
     print("Wall-clock: a guest sees the speed of this simulation, not the device's. End with Ctrl-C.", flush=True)

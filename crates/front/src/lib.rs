@@ -4,19 +4,26 @@
 //! wall-clock time, so what a figure may use is only the simulated time that [`Store::report`] tells.
 #![warn(missing_docs)]
 
+mod access;
+mod admission;
+mod connection;
 mod memcached;
+#[cfg(test)]
+mod pieces;
 mod resp;
 mod server;
 mod store;
 mod table;
 
-pub use server::{Place, Server};
+pub use access::{Access, Place};
+pub use admission::Limits;
+pub use server::Server;
 pub use store::{Config, Store};
 
 /// Whose protocol is spoken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
-    /// RESP2, of Redis.
+    /// RESP2 and RESP3, of Redis.
     Redis,
     /// memcached's text protocol.
     Memcached,
@@ -36,7 +43,7 @@ impl std::str::FromStr for Protocol {
 
 /// Most bytes of a value: a transaction's log has room for it.
 pub const MOST_VALUE: usize = 256 << 10;
-/// Most bytes of a request, of what a Redis transaction queues, and of what is read ahead of a client.
+/// Most bytes of a request, and of what a Redis transaction queues.
 pub const MOST_REQUEST: usize = 1 << 20;
 /// Most bytes of a reply: a short request may name a large value often.
 pub const MOST_REPLY: usize = 4 << 20;
@@ -47,18 +54,25 @@ pub const MOST_CLIENTS: usize = 64;
 
 /// What a connection does next.
 enum Step {
-    /// A request of so many bytes has been answered.
+    /// A request that ends after so many bytes has been answered.
     Done(usize),
-    /// A request is not complete.
+    /// So many bytes, at least one, are taken; their request goes on.
+    Part(usize),
+    /// More bytes are needed.
     More,
-    /// The connection ends, behind what was written.
+    /// The connection ends after what was written.
     Close,
+    /// This is no client of the protocol: the connection ends, and nothing more is answered.
+    HangUp(Foreign),
 }
 
 /// A connection's side of a protocol.
 trait Dialect: Send {
-    /// Answers the request that the bytes begin with.
+    /// Takes what the input begins with: a request, or a part of one.
     fn step(&mut self, input: &[u8], store: &std::sync::Mutex<Store>, out: &mut Vec<u8>) -> Step;
+
+    /// Bytes that [`Step::Part`] has taken are of a request that has not ended.
+    fn in_request(&self) -> bool;
 }
 
 /// A number, as protocols write it: digits, with a sign if it is negative.
@@ -67,6 +81,31 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
     // Rust's own parser takes a plus sign, too.
     text.starts_with(|c: char| c.is_ascii_digit() || c == '-')
         .then(|| text.parse().ok())?
+}
+
+/// A request of either protocol begins with text. Anything else is another protocol: TLS begins with 16h, memcached's binary one with 80h.
+fn begins_text(byte: u8) -> bool {
+    matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t')
+}
+
+/// What a client speaks that is none of the protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Foreign {
+    /// HTTP: a web page may make any browser on this machine send it.
+    Http,
+    /// Something whose requests begin with a byte that is none of text.
+    NotText,
+}
+
+impl Foreign {
+    fn text(self) -> &'static str {
+        match self {
+            Foreign::Http => "it speaks HTTP: perhaps a web page tries to reach the store through a browser",
+            Foreign::NotText => {
+                "its request begins with a byte that no request of the protocol does (TLS? memcached's binary protocol?)"
+            }
+        }
+    }
 }
 
 fn lock(store: &std::sync::Mutex<Store>) -> std::sync::MutexGuard<'_, Store> {

@@ -1,62 +1,46 @@
-//! Connections: a thread each, which holds the store for one request at a time and never while it waits for its client.
+//! The door: takes clients in, ends their connections where that has to be, and its own at the end.
 
-use std::io::{self, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::io;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 use std::thread::{sleep, spawn, JoinHandle};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use crate::admission::gives_way;
+use crate::connection::{Client, Ends, Shared, Socket};
 use crate::memcached::Memcached;
 use crate::resp::Resp;
-use crate::{lock, Dialect, Protocol, Step, Store, MOST_CLIENTS, MOST_REQUEST};
+use crate::{lock, Access, Dialect, Limits, Place, Protocol, Store};
 
-/// How often a thread looks whether it is to end.
+/// How often the door's thread looks at all clients.
 const TICK: Duration = Duration::from_millis(20);
-/// A client that neither sends nor takes anything for so long gives its place to others.
-const IDLE: Duration = Duration::from_secs(60);
-/// Replies that are gathered before they are sent.
-const GATHERED: usize = 64 << 10;
-
-/// Where clients connect.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// A port of the loopback interface; 0 is any.
-    Port(u16),
-    /// A Unix socket.
-    Socket(PathBuf),
-}
+/// Clients that are turned away and may still read why; more are hung up on at once.
+const TURNED_AWAY: usize = 64;
 
 enum Listener {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-trait Stream: Read + Write + Send {}
-impl<T: Read + Write + Send> Stream for T {}
-
 impl Listener {
-    fn accept(&self) -> io::Result<Box<dyn Stream>> {
+    fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
-                let stream: TcpStream = listener.accept()?.0;
+                let stream = listener.accept()?.0;
                 stream.set_nonblocking(false)?;
                 stream.set_nodelay(true)?;
-                stream.set_read_timeout(Some(TICK))?;
-                stream.set_write_timeout(Some(TICK))?;
-                Ok(Box::new(stream))
+                Ok(Socket::Tcp(stream))
             }
             Listener::Unix(listener) => {
-                let stream: UnixStream = listener.accept()?.0;
+                let stream = listener.accept()?.0;
                 stream.set_nonblocking(false)?;
-                stream.set_read_timeout(Some(TICK))?;
-                stream.set_write_timeout(Some(TICK))?;
-                Ok(Box::new(stream))
+                Ok(Socket::Unix(stream))
             }
         }
     }
@@ -64,9 +48,8 @@ impl Listener {
 
 /// A store that is being served.
 pub struct Server {
-    store: Arc<Mutex<Store>>,
-    ended: Arc<AtomicBool>,
-    accepts: Option<JoinHandle<()>>,
+    shared: Arc<Shared>,
+    door: Option<JoinHandle<()>>,
     address: Option<SocketAddr>,
     /// Its file, and which one that is.
     socket: Option<(PathBuf, Option<(u64, u64)>)>,
@@ -79,11 +62,20 @@ fn which(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Server {
-    /// Serves a store until this is dropped.
-    pub fn start(store: Store, protocol: Protocol, place: &Place) -> io::Result<Server> {
-        let (listener, address, socket) = match place {
-            Place::Port(port) => {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, *port))?;
+    /// Serves a store until this is dropped. Lines for whoever runs it go to `tell`, from any thread.
+    pub fn start(
+        store: Store,
+        protocol: Protocol,
+        access: &Access,
+        limits: Limits,
+        tell: impl Fn(&str) + Send + Sync + 'static,
+    ) -> io::Result<Server> {
+        access
+            .check(protocol)
+            .map_err(|text| io::Error::new(io::ErrorKind::InvalidInput, text))?;
+        let (listener, address, socket) = match &access.place {
+            Place::Port(host, port) => {
+                let listener = TcpListener::bind((*host, *port))?;
                 listener.set_nonblocking(true)?;
                 let address = listener.local_addr()?;
                 (Listener::Tcp(listener), Some(address), None)
@@ -95,16 +87,28 @@ impl Server {
                 (Listener::Unix(listener), None, Some(socket))
             }
         };
-        let (store, ended) = (
-            Arc::new(Mutex::new(store)),
-            Arc::new(AtomicBool::new(false)),
-        );
-        let (shared, end) = (store.clone(), ended.clone());
-        let accepts = spawn(move || accept(&listener, protocol, &shared, &end));
+        let shared = Arc::new(Shared {
+            losses: store.losses.clone(),
+            store: store.into(),
+            ended: AtomicBool::new(false),
+            limits,
+            protocol,
+            ends: Ends::default(),
+            tell: Box::new(tell),
+        });
+        let door = Door {
+            listener,
+            shared: shared.clone(),
+            password: access.password.clone().map(Arc::from),
+            clients: Vec::new(),
+            leaving: Vec::new(),
+            turned_away: Vec::new(),
+            next: 1,
+        };
+        let door = spawn(move || door.run());
         Ok(Server {
-            store,
-            ended,
-            accepts: Some(accepts),
+            shared,
+            door: Some(door),
             address,
             socket,
         })
@@ -115,18 +119,20 @@ impl Server {
         self.address.map(|address| address.port())
     }
 
-    /// What the store has done until now.
+    /// What the store has done until now, and how connections ended.
     pub fn report(&self) -> Value {
-        lock(&self.store).report()
+        let mut report = lock(&self.shared.store).report();
+        report["connections"] = self.shared.ends.report();
+        report
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.ended.store(true, Ordering::Relaxed);
-        if let Some(accepts) = self.accepts.take() {
+        self.shared.ended.store(true, Ordering::Relaxed);
+        if let Some(door) = self.door.take() {
             // A thread that has panicked has told so.
-            let _ = accepts.join();
+            let _ = door.join();
         }
         if let Some((path, file)) = &self.socket {
             // Somebody else may have removed it, and put another one there.
@@ -137,112 +143,106 @@ impl Drop for Server {
     }
 }
 
-fn accept(
-    listener: &Listener,
-    protocol: Protocol,
-    store: &Arc<Mutex<Store>>,
-    ended: &Arc<AtomicBool>,
-) {
-    let clients = Arc::new(AtomicUsize::new(0));
-    let mut threads: Vec<JoinHandle<()>> = Vec::new();
-    while !ended.load(Ordering::Relaxed) {
-        let Ok(mut stream) = listener.accept() else {
-            sleep(TICK);
-            continue;
-        };
-        threads.retain(|thread| !thread.is_finished());
-        if clients.load(Ordering::Relaxed) >= MOST_CLIENTS {
-            let text: &[u8] = match protocol {
-                Protocol::Redis => b"-ERR max number of clients reached\r\n",
-                Protocol::Memcached => b"SERVER_ERROR too many clients\r\n",
-            };
-            // Whoever doesn't take it sees the end.
-            let _ = stream.write_all(text);
-            continue;
+/// The thread that takes clients in and supervises them.
+struct Door {
+    listener: Listener,
+    shared: Arc<Shared>,
+    password: Option<Arc<str>>,
+    clients: Vec<(Arc<Client>, JoinHandle<()>)>,
+    /// Threads of clients that have lost their places.
+    leaving: Vec<JoinHandle<()>>,
+    /// Threads that tell newcomers that there is no place.
+    turned_away: Vec<JoinHandle<()>>,
+    /// Number of the next client.
+    next: u64,
+}
+
+impl Door {
+    fn run(mut self) {
+        let mut looked = Instant::now();
+        while !self.shared.ended.load(Ordering::Relaxed) {
+            match self.listener.accept() {
+                Ok(socket) => self.take_in(socket),
+                // Nobody is there; or, out of file descriptors, not for ever.
+                Err(_) => sleep(TICK),
+            }
+            let now = Instant::now();
+            if now.saturating_duration_since(looked) >= TICK {
+                looked = now;
+                self.clients.retain(|(_, thread)| !thread.is_finished());
+                self.leaving.retain(|thread| !thread.is_finished());
+                self.turned_away.retain(|thread| !thread.is_finished());
+                for (client, _) in &self.clients {
+                    client.supervise(&self.shared, now);
+                }
+            }
         }
-        let dialect: Box<dyn Dialect> = match protocol {
-            Protocol::Redis => Box::<Resp>::default(),
+        for (client, _) in &self.clients {
+            client.end();
+        }
+        let threads = self.clients.into_iter().map(|(_, thread)| thread);
+        for thread in threads.chain(self.leaving).chain(self.turned_away) {
+            let _ = thread.join();
+        }
+    }
+
+    fn take_in(&mut self, socket: Socket) {
+        let limits = &self.shared.limits;
+        if self.clients.len() >= limits.clients {
+            self.clients.retain(|(_, thread)| !thread.is_finished());
+        }
+        if self.clients.len() >= limits.clients {
+            let all: Vec<_> = self.clients.iter().map(|(c, _)| c.activity()).collect();
+            let Some(gives_way) = gives_way(&all, limits, Instant::now()) else {
+                return self.turn_away(socket);
+            };
+            let (client, thread) = self.clients.swap_remove(gives_way);
+            client.end();
+            self.leaving.push(thread);
+            let what = format!(
+                "all {} places for clients are taken: a silent one has lost its place to a newcomer",
+                limits.clients
+            );
+            self.shared.count(&self.shared.ends.gave_way, &what);
+        }
+        let number = self.next;
+        self.next += 1;
+        let dialect: Box<dyn Dialect> = match self.shared.protocol {
+            Protocol::Redis => Box::new(Resp::new(number, self.password.clone())),
             Protocol::Memcached => Box::<Memcached>::default(),
         };
-        clients.fetch_add(1, Ordering::Relaxed);
-        let (store, ended, clients) = (store.clone(), ended.clone(), clients.clone());
-        threads.push(spawn(move || {
+        let life = self.shared.losses.load(Ordering::Acquire);
+        let Ok(client) = Client::new(&socket, life) else {
+            return;
+        };
+        let client = Arc::new(client);
+        let (mut socket, mine, shared) = (socket, client.clone(), self.shared.clone());
+        let thread = spawn(move || {
             // An error is a client that has gone.
-            let _ = serve(stream.as_mut(), dialect, &store, &ended);
-            clients.fetch_sub(1, Ordering::Relaxed);
+            let _ = mine.serve(&mut socket, dialect, &shared);
+            mine.end();
+        });
+        self.clients.push((client, thread));
+    }
+
+    fn turn_away(&mut self, mut socket: Socket) {
+        let what = format!(
+            "a client was turned away: {} others are busy",
+            self.shared.limits.clients
+        );
+        self.shared.count(&self.shared.ends.turned_away, &what);
+        self.turned_away.retain(|thread| !thread.is_finished());
+        if self.turned_away.len() >= TURNED_AWAY {
+            return;
+        }
+        let text: &[u8] = match self.shared.protocol {
+            Protocol::Redis => b"-ERR max number of clients reached\r\n",
+            Protocol::Memcached => b"SERVER_ERROR too many clients\r\n",
+        };
+        let limit = self.shared.limits.linger;
+        self.turned_away.push(spawn(move || {
+            // Whoever doesn't take it sees the end.
+            let _ = socket.end_with(text, limit);
         }));
     }
-    for thread in threads {
-        let _ = thread.join();
-    }
-}
-
-/// True for a wait that was too long, which is none of an error yet.
-fn waits(error: &io::Error) -> bool {
-    use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
-    matches!(error.kind(), Interrupted | TimedOut | WouldBlock)
-}
-
-fn send(stream: &mut dyn Stream, out: &mut Vec<u8>, ended: &AtomicBool) -> io::Result<()> {
-    let (mut at, start) = (0, Instant::now());
-    while at < out.len() {
-        if ended.load(Ordering::Relaxed) || start.elapsed() > IDLE {
-            return Err(io::ErrorKind::TimedOut.into());
-        }
-        match stream.write(&out[at..]) {
-            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
-            Ok(bytes) => at += bytes,
-            Err(error) if waits(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    *out = Vec::new();
-    Ok(())
-}
-
-fn serve(
-    stream: &mut dyn Stream,
-    mut dialect: Box<dyn Dialect>,
-    store: &Mutex<Store>,
-    ended: &AtomicBool,
-) -> io::Result<()> {
-    let life = lock(store).losses;
-    let (mut input, mut out) = (Vec::new(), Vec::new());
-    let mut piece = vec![0; 16 << 10];
-    let mut heard = Instant::now();
-    while !ended.load(Ordering::Relaxed) {
-        // A host that has lost its power has lost its connections.
-        if lock(store).losses != life {
-            return Ok(());
-        }
-        let mut at = 0;
-        loop {
-            match dialect.step(&input[at..], store, &mut out) {
-                Step::Done(used) => at += used,
-                Step::More => break,
-                Step::Close => return send(stream, &mut out, ended),
-            }
-            if out.len() > GATHERED {
-                send(stream, &mut out, ended)?;
-            }
-            if lock(store).losses != life || ended.load(Ordering::Relaxed) {
-                return send(stream, &mut out, ended);
-            }
-        }
-        input.drain(..at);
-        send(stream, &mut out, ended)?;
-        if input.len() > MOST_REQUEST + (64 << 10) || heard.elapsed() > IDLE {
-            return Ok(());
-        }
-        match stream.read(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(bytes) => {
-                input.extend(&piece[..bytes]);
-                heard = Instant::now();
-            }
-            Err(error) if waits(&error) => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
 }

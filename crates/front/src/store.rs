@@ -1,5 +1,6 @@
 //! The store: a pool of a simulated device, losses of its power, and what requests took.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use design::Design;
@@ -93,7 +94,7 @@ pub struct Store {
     /// None: it has to be opened.
     open: Option<(SessionThread, SessionPool)>,
     /// How often the power has failed.
-    pub losses: u64,
+    pub(crate) losses: Arc<AtomicU64>,
     reads: Took,
     writes: Took,
     refused: u64,
@@ -127,7 +128,7 @@ impl Store {
             session,
             config,
             open: Some((thread, pool)),
-            losses: 0,
+            losses: Arc::default(),
             reads: Took::default(),
             writes: Took::default(),
             refused: 0,
@@ -183,7 +184,7 @@ impl Store {
     }
 
     fn recover(&mut self) -> std::result::Result<(), Failure> {
-        self.losses += 1;
+        self.losses.fetch_add(1, Ordering::Release);
         self.open = None;
         self.session.power_on().map_err(refused)?;
         self.reopen()
@@ -218,7 +219,7 @@ impl Store {
             "reads": self.reads.report(),
             "writes": self.writes.report(),
             "refused": self.refused,
-            "power_losses": self.losses,
+            "power_losses": self.losses.load(Ordering::Relaxed),
             "simulated_us": self.session.now().0 as f64 / 1e6,
         })
     }

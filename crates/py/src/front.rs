@@ -1,9 +1,11 @@
 //! Redis's and memcached's protocols in front of persistent memory.
 
+use std::io::Write;
+use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use front::{Config, Place, Store};
+use front::{Access, Config, Limits, Place, Store};
 use pyo3::prelude::*;
 use sim::Time;
 
@@ -19,7 +21,7 @@ pub struct Front {
 
 #[pymethods]
 impl Front {
-    /// Makes an empty store, and serves it at a port of the loopback interface (0: any), or at a Unix socket.
+    /// Makes an empty store, and serves it at a port (0: any) of an address of this machine, or at a Unix socket.
     #[new]
     #[allow(clippy::too_many_arguments)] // the command's options
     fn new(
@@ -30,8 +32,11 @@ impl Front {
         mechanism: &str,
         by: &str,
         bytes: u64,
+        host: &str,
         port: u16,
         socket: Option<PathBuf>,
+        password: Option<String>,
+        protected: bool,
         cut_after: Option<u64>,
         cut_at_ps: Option<u64>,
     ) -> PyResult<Front> {
@@ -49,12 +54,24 @@ impl Front {
             cut_after,
             cut_at: cut_at_ps.map(Time),
         };
-        let place = socket.map_or(Place::Port(port), Place::Socket);
+        let host: IpAddr = host.parse().map_err(|_| {
+            raise(format!(
+                "host = {host:?}: allowed are IP addresses of this machine, as 127.0.0.1 or ::1"
+            ))
+        })?;
+        let access = Access {
+            place: socket.map_or(Place::Port(host, port), Place::Socket),
+            password,
+            protected,
+        };
+        access.check(protocol).map_err(raise)?;
         let server = py.detach(|| {
             let store = Store::create(&design.inner, engine, config);
             let store = store.map_err(|e| e.to_string())?;
-            let bad = |e| format!("{place:?}: {e}");
-            front::Server::start(store, protocol, &place).map_err(bad)
+            // Nobody may be reading it any more; the store goes on.
+            let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
+            let bad = |e| format!("{}: {e}", access.place);
+            front::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
         });
         let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
         Ok(Front { running })

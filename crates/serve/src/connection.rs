@@ -1,5 +1,6 @@
 //! One client: answers its messages.
 
+use std::collections::HashSet;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{sync_channel, SyncSender};
@@ -11,7 +12,8 @@ use sim::Bar;
 use crate::config::{self, ConfigSpace, Control, MSIX_TABLE};
 use crate::doorbells::{self, Doorbells};
 use crate::irq::Mask;
-use crate::memory::Permissions;
+use crate::memory::{Permissions, Refused};
+use crate::peer::Peer;
 use crate::wire::{command, u16_at, u32_at, u64_at, Message, Reply, MAX_FDS, MAX_TRANSFER};
 use crate::worker::{Order, Shared};
 use crate::{Function, BAR0_BYTES, BAR4_BYTES};
@@ -54,6 +56,10 @@ mod flag {
 const SPARSE_MMAP: u16 = 1;
 /// Bytes of the fields of `DEVICE_GET_REGION_INFO`.
 const REGION_INFO: u32 = 32;
+/// So many of a client's files are looked at, whether they are shared.
+const FILES: usize = 64;
+/// What to do about memory that isn't shared.
+const SHARE: &str = "QEMU: -object memory-backend-memfd,id=m0,size=...,share=on -machine memory-backend=m0,aux-ram-share=on";
 /// A register read that takes longer than this is answered with all ones. (A client's own limit is usually lower.)
 const ANSWER_LIMIT: Duration = Duration::from_secs(50);
 
@@ -69,6 +75,11 @@ pub(crate) struct Connection {
     table: Vec<u8>,
     doorbells: Arc<Doorbells>,
     negotiated: bool,
+    peer: Peer,
+    /// Files that the client has sent, by device and inode; enough to say that its memory isn't shared.
+    files: HashSet<(u64, u64)>,
+    told_unshared: bool,
+    refused_maps: u64,
 }
 
 impl Connection {
@@ -77,6 +88,7 @@ impl Connection {
         function: &Function,
         shared: Arc<Shared>,
         worker: SyncSender<Order>,
+        peer: Peer,
     ) -> std::io::Result<Connection> {
         let connection = Connection {
             config: ConfigSpace::new(function),
@@ -84,6 +96,10 @@ impl Connection {
             table: fresh_table(function.vectors),
             doorbells: Arc::new(Doorbells::new()?),
             negotiated: false,
+            peer,
+            files: HashSet::new(),
+            told_unshared: false,
+            refused_maps: 0,
             function: function.clone(),
             shared,
             worker,
@@ -110,7 +126,13 @@ impl Connection {
             return Err(libc::EINVAL);
         }
         match message.command {
-            command::DMA_MAP => self.dma_map(body, fds).ok_or(libc::EINVAL)?,
+            command::DMA_MAP => match self.dma_map(body, fds) {
+                Ok(()) => Ok(Reply::default()),
+                Err(refused) => {
+                    self.tell_refused_map(body, refused.why);
+                    Err(refused.errno)
+                }
+            },
             command::DMA_UNMAP => self.dma_unmap(body).ok_or(libc::EINVAL)?,
             command::DEVICE_GET_INFO => {
                 let flags = flag::DEVICE_RESET | flag::DEVICE_PCI;
@@ -153,22 +175,73 @@ impl Connection {
         Ok(Reply::of(reply))
     }
 
-    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Option<Outcome<'_>> {
-        let (flags, offset) = (u32_at(body, 4)?, u64_at(body, 8)?);
-        let (address, size) = (u64_at(body, 16)?, u64_at(body, 24)?);
+    fn dma_map(&mut self, body: &[u8], mut fds: Vec<OwnedFd>) -> Result<(), Refused> {
+        let refused = |why| Refused {
+            errno: libc::EINVAL,
+            why,
+        };
+        let fields = || {
+            Some((
+                u32_at(body, 4)?,
+                u64_at(body, 8)?,
+                u64_at(body, 16)?,
+                u64_at(body, 24)?,
+            ))
+        };
+        let (flags, offset, address, size) = fields().ok_or(refused("the message is too short"))?;
         let allowed = Permissions {
             read: flags & flag::DMA_READ != 0,
             write: flags & flag::DMA_WRITE != 0,
         };
         if flags & !(flag::DMA_READ | flag::DMA_WRITE) != 0 {
-            return None;
+            return Err(refused("it has flags that there are none of"));
         }
         let file = fds.pop().map(|fd| (fd, offset));
         if !fds.is_empty() {
-            return None;
+            return Err(refused("more than one file descriptor came with it"));
         }
-        let mapped = self.shared.memory.map(address, size, allowed, file);
-        Some(mapped.map(|()| Reply::default()))
+        // Before this process maps the file: it may be the client itself, in a test.
+        let private = file.as_ref().is_some_and(|(fd, _)| self.is_private(fd));
+        let fileless = file.is_none();
+        self.shared.memory.map(address, size, allowed, file)?;
+        let what = if private {
+            "the client has mapped its file privately"
+        } else if fileless && !self.shared.memory.has_memory() {
+            // Windows of devices come without a file, too, but memory comes before them.
+            "no file descriptor came with it"
+        } else {
+            return Ok(());
+        };
+        if !std::mem::replace(&mut self.told_unshared, true) {
+            self.shared.tell(&format!(
+                "the client's memory is not shared: DMA_MAP of {size:#x} bytes at {address:#x}, and {what}. The device doesn't see \
+                 what the client writes there, nor the other way round, so its driver waits in vain. {SHARE}"
+            ));
+        }
+        Ok(())
+    }
+
+    /// The client has mapped a file privately; of each file that is asked once.
+    fn is_private(&mut self, file: &OwnedFd) -> bool {
+        let Ok(stat) = rustix::fs::fstat(file) else {
+            return false;
+        };
+        let new = self.files.len() < FILES && self.files.insert((stat.st_dev, stat.st_ino));
+        new && self.peer.maps_only_privately(file)
+    }
+
+    /// Counts a DMA_MAP that was refused; whoever asks again and again doesn't fill the log.
+    fn tell_refused_map(&mut self, body: &[u8], why: &str) {
+        self.shared.stats.refused_maps.add(1);
+        self.refused_maps += 1;
+        if self.refused_maps.is_power_of_two() {
+            let (address, size) = (u64_at(body, 16).unwrap_or(0), u64_at(body, 24).unwrap_or(0));
+            self.shared.tell(&format!(
+                "DMA_MAP of {size:#x} bytes at {address:#x} was refused: {why}. The device can't reach that memory \
+                 ({} so far; told at 1, 2, 4, 8 and so on)",
+                self.refused_maps
+            ));
+        }
     }
 
     fn dma_unmap(&mut self, body: &[u8]) -> Option<Outcome<'_>> {

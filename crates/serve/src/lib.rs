@@ -10,6 +10,7 @@ mod doorbells;
 mod irq;
 mod log;
 mod memory;
+mod peer;
 mod server;
 mod signal;
 mod stats;

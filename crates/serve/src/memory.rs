@@ -29,8 +29,19 @@ pub(crate) struct Permissions {
     pub write: bool,
 }
 
-/// Why a map can't be had, as an error number for the reply.
+/// An error number for a reply.
 pub(crate) type Errno = i32;
+
+/// Why a map can't be had: for the reply, and for whoever runs the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused {
+    pub errno: Errno,
+    pub why: &'static str,
+}
+
+fn refused(errno: Errno, why: &'static str) -> Refused {
+    Refused { errno, why }
+}
 
 struct Map {
     start: u64,
@@ -89,12 +100,14 @@ impl GuestMemory {
         len: u64,
         allowed: Permissions,
         file: Option<(OwnedFd, u64)>,
-    ) -> Result<(), Errno> {
-        let last = last_byte(start, len).ok_or(libc::EINVAL)?;
+    ) -> Result<(), Refused> {
+        let empty = "its range is empty, or ends beyond the last address";
+        let last = last_byte(start, len).ok_or(refused(libc::EINVAL, empty))?;
         // A part of a page can't be mapped, and none be put in its place when the file has shrunk.
         let offset = file.as_ref().map_or(0, |(_, offset)| *offset);
         if [start, len, offset].iter().any(|n| n % PAGE != 0) {
-            return Err(libc::EINVAL);
+            let why = "address, length and offset in the file have to be multiples of 4096";
+            return Err(refused(libc::EINVAL, why));
         }
         let mut table = self.change();
         let at = table.maps.partition_point(|m| m.start < start);
@@ -102,15 +115,16 @@ impl GuestMemory {
         if before.is_some_and(|m| m.last >= start)
             || table.maps.get(at).is_some_and(|m| m.start <= last)
         {
-            return Err(libc::EEXIST);
+            return Err(refused(libc::EEXIST, "it overlaps one that is there"));
         }
         if table.maps.len() >= MAX_MAPS {
-            return Err(libc::ENOSPC);
+            return Err(refused(libc::ENOSPC, "a client has at most 8192"));
         }
         let mut memory = None;
         if let Some((fd, offset)) = file {
             if table.bytes.saturating_add(len) > MAX_BYTES {
-                return Err(libc::ENOSPC);
+                let why = "those of a client have at most 16 TiB in all";
+                return Err(refused(libc::ENOSPC, why));
             }
             memory = Some(open(fd, offset, len, allowed)?);
             table.bytes += len;
@@ -126,7 +140,8 @@ impl GuestMemory {
         Ok(())
     }
 
-    /// Removes the maps within a range. One that reaches beyond it, or none at all, is an error, and nothing is removed.
+    /// Removes the maps within a range. One that reaches beyond it is an error, and nothing is removed; where there is none there is
+    /// nothing to do, as for VFIO: a client takes its whole address space apart without knowing what of it was ever mapped.
     pub(crate) fn unmap(&self, start: u64, len: u64) -> Result<(), Errno> {
         let last = last_byte(start, len).ok_or(libc::EINVAL)?;
         let mut table = self.change();
@@ -135,12 +150,8 @@ impl GuestMemory {
         if table.maps.iter().any(|m| touched(m) && !whole(m)) {
             return Err(libc::EINVAL);
         }
-        let before = table.maps.len();
         table.maps.retain(|m| !touched(m));
         table.bytes = sum(&table.maps);
-        if table.maps.len() == before {
-            return Err(libc::ENOENT);
-        }
         Ok(())
     }
 
@@ -154,6 +165,27 @@ impl GuestMemory {
     /// Removes everything.
     pub(crate) fn clear(&self) {
         *self.change() = Table::default();
+    }
+
+    /// Whether any of the maps has memory behind it.
+    pub(crate) fn has_memory(&self) -> bool {
+        self.look().maps.iter().any(|map| map.memory.is_some())
+    }
+
+    /// Why an access finds no memory.
+    pub(crate) fn why_not(&self, addr: u64, len: usize, write: bool) -> &'static str {
+        let table = self.look();
+        let last = last_byte(addr, len as u64);
+        let inside = |m: &&Map| m.start <= addr && last.is_some_and(|last| last <= m.last);
+        match table.maps.iter().find(inside) {
+            None => "the client has mapped no memory there",
+            Some(map) if map.memory.is_none() => {
+                "the client has mapped that range, but without a file descriptor: its memory is not shared (QEMU: share=on)"
+            }
+            Some(map) if map.broken.load(Ordering::Relaxed) => "the client's file has become shorter",
+            Some(_) if write => "the client allows no writes there",
+            Some(_) => "the client allows no reads there",
+        }
     }
 
     /// Reads; false where nothing is mapped, or reads are not allowed.
@@ -232,33 +264,40 @@ fn last_byte(start: u64, len: u64) -> Option<u64> {
 }
 
 /// Maps a part of a file.
-fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Errno> {
+fn open(fd: OwnedFd, offset: u64, len: u64, allowed: Permissions) -> Result<Memory, Refused> {
     guard::install();
     let file = File::from(fd);
-    let meta = file.metadata().map_err(errno)?;
+    let cannot = |e| refused(errno(e), "its file can't be mapped");
+    let meta = file.metadata().map_err(cannot)?;
     // Anything else may be a device whose pages do more than hold data.
-    if !meta.is_file() || offset.checked_add(len).ok_or(libc::EINVAL)? > meta.len() {
-        return Err(libc::EINVAL);
+    if !meta.is_file() {
+        let why = "its file is no regular one (memfd, hugetlbfs)";
+        return Err(refused(libc::EINVAL, why));
     }
-    let (first, bytes) = whole_pages(offset, len, page_bytes(&file)?).ok_or(libc::EINVAL)?;
+    let beyond = refused(libc::EINVAL, "it ends beyond the end of its file");
+    if offset.checked_add(len).ok_or(beyond)? > meta.len() {
+        return Err(beyond);
+    }
+    let page = page_bytes(&file).map_err(cannot)?;
+    let (first, bytes) = whole_pages(offset, len, page).ok_or(beyond)?;
     let mut options = MmapOptions::new();
     options
         .offset(first)
-        .len(usize::try_from(bytes).map_err(|_| libc::EINVAL)?);
+        .len(usize::try_from(bytes).map_err(|_| beyond)?);
     let mapped = if allowed.write {
         options.map_raw(&file)
     } else {
         options.map_raw_read_only(&file)
     };
     Ok(Memory {
-        pages: mapped.map_err(errno)?,
+        pages: mapped.map_err(cannot)?,
         inner: (offset - first) as usize,
     })
 }
 
 /// Bytes of the pages that a file consists of: less of it can neither be mapped nor replaced.
-fn page_bytes(file: &File) -> Result<u64, Errno> {
-    let system = rustix::fs::fstatfs(file).map_err(|e| e.raw_os_error())?;
+fn page_bytes(file: &File) -> std::io::Result<u64> {
+    let system = rustix::fs::fstatfs(file)?;
     let huge = system.f_type as u64 == libc::HUGETLBFS_MAGIC as u64;
     Ok(if huge { system.f_bsize as u64 } else { PAGE })
 }
@@ -384,7 +423,7 @@ mod tests {
         let fd = || Some((file(0x4000), 0));
         let refused = |start, len, file, errno| {
             assert_eq!(
-                memory.map(start, len, BOTH, file),
+                memory.map(start, len, BOTH, file).map_err(|r| r.errno),
                 Err(errno),
                 "{start:#x}+{len:#x}"
             );
@@ -417,7 +456,14 @@ mod tests {
             refused(start, len, None, libc::EEXIST);
         }
         assert_eq!(memory.unmap(0x4000, 0x1000), Err(libc::EINVAL));
-        assert_eq!(memory.unmap(0x10000, 0x1000), Err(libc::ENOENT));
+        // Where nothing is there is nothing to do, before and behind it, and once more.
+        for empty in [0x10000, 0x3000, 0x8000] {
+            assert_eq!(memory.unmap(empty, 0x1000), Ok(()));
+        }
+        for wrong in [(0, 0), (u64::MAX, 2)] {
+            assert_eq!(memory.unmap(wrong.0, wrong.1), Err(libc::EINVAL));
+        }
+        assert!(memory.write(0x4000, &[1]));
         assert_eq!(memory.unmap(0, u64::MAX), Ok(()));
         assert!(!memory.write(0x4000, &[1]));
         memory.map(0x4000, 0x4000, BOTH, fd()).unwrap();
@@ -430,9 +476,10 @@ mod tests {
         let fd = file(2 * PAGE);
         let again = || Some((fd.try_clone().unwrap(), 0));
         memory.map(last, PAGE, BOTH, again()).unwrap();
-        assert_eq!(memory.map(last, PAGE, BOTH, again()), Err(libc::EEXIST));
+        let twice = memory.map(last, PAGE, BOTH, again());
+        assert_eq!(twice.map_err(|r| r.errno), Err(libc::EEXIST));
         let overlap = memory.map(before, 2 * PAGE, BOTH, again());
-        assert_eq!(overlap, Err(libc::EEXIST));
+        assert_eq!(overlap.map_err(|r| r.errno), Err(libc::EEXIST));
         memory.map(0, PAGE, BOTH, again()).unwrap();
         memory.map(before, PAGE, BOTH, again()).unwrap();
         assert!(memory.write(u64::MAX, &[5]) && memory.write(last, &[6; 4096]));
@@ -520,7 +567,8 @@ mod tests {
             return;
         };
         let again = || Some((fd.try_clone().unwrap(), 0xC_0000));
-        if memory.map(0x1000, PAGE, BOTH, again()) == Err(libc::ENOMEM) {
+        let mapped = memory.map(0x1000, PAGE, BOTH, again());
+        if mapped.map_err(|r| r.errno) == Err(libc::ENOMEM) {
             eprintln!("skipped: this machine has no free huge page");
             return;
         }

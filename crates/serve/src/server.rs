@@ -21,6 +21,7 @@ use crate::connection::Connection;
 use crate::irq::Vectors;
 use crate::log::Log;
 use crate::memory::GuestMemory;
+use crate::peer::Peer;
 use crate::stats::Stats;
 use crate::wire;
 use crate::worker::{Order, Shared, Worker};
@@ -476,7 +477,8 @@ impl Waiter {
     /// Answers a client until it is gone.
     fn serve(&self, mut stream: UnixStream) -> io::Result<()> {
         let (shared, orders) = (self.shared.clone(), self.orders.clone());
-        let mut connection = Connection::new(&self.function, shared, orders)?;
+        let peer = Peer::of(&stream);
+        let mut connection = Connection::new(&self.function, shared, orders, peer)?;
         // A client that has the device and says nothing would keep it from others for ever.
         let mut deadline = Some(Instant::now() + GREETING);
         stream.set_write_timeout(Some(GREETING))?;

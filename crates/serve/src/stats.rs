@@ -37,6 +37,8 @@ counters! {
     messages,
     // Messages that were answered with an error, or ended the connection.
     refused_messages,
+    // DMA_MAP among them.
+    refused_maps,
     register_accesses,
     // Those that came through the shared page.
     doorbells,

@@ -114,18 +114,19 @@ impl Port {
     }
 
     /// Counts an access that found no memory, and tells of the client's first one. Without bus mastering none is to find any.
-    fn refused(&mut self, what: impl FnOnce() -> String) {
+    fn refused(&mut self, write: bool, addr: u64, len: usize) {
         self.shared.stats.refused_accesses.add(1);
         if !self.shared.memory.bus_master() {
             return;
         }
         self.unmet += 1;
         if self.unmet == 1 {
-            let line = format!(
-                "DMA: {} is outside of the memory that the client has mapped for that; \
-                 a write is lost, a read fails. Further ones are counted",
-                what()
-            );
+            let why = self.shared.memory.why_not(addr, len, write);
+            let what = match write {
+                true => format!("a write of {len} bytes to {addr:#x} is lost"),
+                false => format!("a read of {len} bytes from {addr:#x} fails"),
+            };
+            let line = format!("DMA: {what}: {why}. Further ones are counted");
             self.shared.tell(&line);
         }
     }
@@ -159,7 +160,7 @@ impl HostPort for Port {
         } else if self.shared.memory.write(addr, data) {
             stats.bytes_written.add(data.len() as u64);
         } else {
-            self.refused(|| format!("a write of {} bytes to {addr:#x}", data.len()));
+            self.refused(true, addr, data.len());
         }
         true
     }
@@ -170,7 +171,7 @@ impl HostPort for Port {
         if found {
             self.shared.stats.bytes_read.add(u64::from(len));
         } else {
-            self.refused(|| format!("a read of {len} bytes from {addr:#x}"));
+            self.refused(false, addr, len as usize);
         }
         self.data.push_back(ReadData {
             tag,

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use common::*;
@@ -94,7 +95,12 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
         order(&mut client, fake::WRITE, RAM + 0x1000 * n);
     }
     assert_eq!(said.times("DMA"), 1, "the first one");
-    assert_eq!(said.times("a write of 16 bytes to 0x101000"), 1);
+    assert_eq!(
+        said.times(
+            "a write of 16 bytes to 0x101000 is lost: the client has mapped no memory there"
+        ),
+        1
+    );
     let failed = seen[0].lock().unwrap().failed_reads;
     order(&mut client, fake::READ, RAM - 0x1000);
     wait_for("the read", || {
@@ -121,4 +127,152 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
     drop(client);
     server.stop();
     assert_eq!(said.times("1 DMA"), 0, "one has been told of");
+}
+
+#[test]
+fn the_first_access_without_memory_says_why_there_is_none() {
+    let dir = Dir::new();
+    let (_server, seen, said) = serve_fakes_said(&dir, 1);
+    let ram = memory(0x2000);
+    let mut fields = [0; 32];
+    fields[4] = 1; // reads only
+    fields[16..24].copy_from_slice(&RAM.to_le_bytes());
+    fields[25] = 0x10;
+    for (order, addr, why) in [
+        (fake::WRITE, RAM, "the client allows no writes there"),
+        (
+            fake::READ,
+            RAM - 0x1000,
+            "the client has mapped no memory there",
+        ),
+        (
+            fake::READ,
+            RAM + 0x1000,
+            "without a file descriptor: its memory is not shared",
+        ),
+        (
+            fake::WRITE,
+            RAM + 0x2000,
+            "the client's file has become shorter",
+        ),
+    ] {
+        rustix::fs::ftruncate(&ram, 0x2000).unwrap();
+        let mut client = Client::new(&dir.socket(0));
+        client.bus_master(true);
+        assert_eq!(client.ask(DMA_MAP, &fields, &[ram.as_fd()]).errno, 0);
+        assert_eq!(client.map(RAM + 0x1000, 0x1000, None), 0);
+        assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&ram, 0x1000))), 0);
+        rustix::fs::ftruncate(&ram, 0x1000).unwrap();
+        let before = (said.times(why), seen[0].lock().unwrap().failed_reads);
+        // Twice: the file's end is only met by an access.
+        for _ in 0..2 {
+            client.write32(BAR4, fake::ADDRESS, addr as u32);
+            client.write32(BAR4, fake::LENGTH, 16);
+            client.write32(BAR4, fake::COMMAND, order);
+            client.read32(BAR4, fake::COMMAND);
+        }
+        assert_eq!(said.times(why), before.0 + 1, "{why}");
+        let failed = seen[0].lock().unwrap().failed_reads - before.1;
+        assert_eq!(failed, if order == fake::READ { 2 } else { 0 }, "{why}");
+    }
+}
+
+#[test]
+fn a_refused_map_is_told_with_its_reason() {
+    let dir = Dir::new();
+    let (server, _, said) = serve_fakes_said(&dir, 1);
+    let mut client = Client::new(&dir.socket(0));
+    let ram = memory(0x4000);
+    let pipe: std::os::fd::OwnedFd = rustix::pipe::pipe().unwrap().0;
+    assert_eq!(client.map(RAM, 0x2000, Some((&ram, 0))), 0);
+    assert_eq!(said.times("DMA_MAP"), 0);
+    let mut refused = 0;
+    for (address, size, file, why) in [
+        (
+            RAM + 0x1000,
+            0x1000,
+            Some((&ram, 0)),
+            "it overlaps one that is there",
+        ),
+        (
+            RAM + 0x2000,
+            0x800,
+            Some((&ram, 0)),
+            "have to be multiples of 4096",
+        ),
+        (
+            RAM + 0x2000,
+            0x3000,
+            Some((&ram, 0x2000)),
+            "it ends beyond the end of its file",
+        ),
+        (RAM + 0x2000, 0, Some((&ram, 0)), "its range is empty"),
+        (
+            RAM + 0x2000,
+            0x1000,
+            Some((&pipe, 0)),
+            "its file is no regular one",
+        ),
+        (1 << 46, 1 << 45, Some((&ram, 0)), "at most 16 TiB in all"),
+    ] {
+        // One client a reason: of many of one client not each is told.
+        drop(client);
+        client = Client::new(&dir.socket(0));
+        assert_eq!(client.map(RAM, 0x2000, Some((&ram, 0))), 0);
+        assert_ne!(client.map(address, size, file), 0, "{why}");
+        assert_eq!(said.times(why), 1, "{why}");
+        let what = format!("DMA_MAP of {size:#x} bytes at {address:#x} was refused");
+        assert_eq!(said.times(&what), 1, "{what}");
+        refused += 1;
+    }
+    let words = said.times("was refused");
+    for _ in 0..7 {
+        assert_ne!(client.map(RAM, 0x1000, Some((&ram, 0))), 0);
+        refused += 1;
+    }
+    assert_eq!(said.times("was refused"), words + 3, "at 2, 4 and 8");
+    let counters = server.counters().remove(0);
+    let count = |name| counters.iter().find(|c| c.0 == name).unwrap().1;
+    assert_eq!(count("refused_maps"), refused);
+    // A teardown of what there is not is no error.
+    for _ in 0..27 {
+        assert_eq!(client.unmap(1 << 40, 0x1000), 0);
+    }
+    let now = server.counters().remove(0);
+    assert_eq!(
+        now.iter().find(|c| c.0 == "refused_messages"),
+        counters.iter().find(|c| c.0 == "refused_messages")
+    );
+}
+
+#[test]
+fn memory_that_its_client_does_not_share_is_told() {
+    let dir = Dir::new();
+    let (_server, _, said) = serve_fakes_said(&dir, 1);
+    let told = |times: usize| {
+        assert_eq!(said.times("the client's memory is not shared"), times);
+        assert_eq!(said.times("share=on"), times);
+    };
+    // No file: QEMU's own memory, without a backend. Windows that come after memory have none, either.
+    let mut client = Client::new(&dir.socket(0));
+    assert_eq!(client.map(0, 0xA_0000, None), 0);
+    told(1);
+    assert_eq!(client.map(RAM, 0x1000, None), 0);
+    told(1);
+    drop(client);
+    // One that it shares, and one that it has not mapped at all.
+    let [shared, unmapped, private] = [memory(0x1000), memory(0x1000), memory(0x1000)];
+    let file = |fd: &std::os::fd::OwnedFd| std::fs::File::from(fd.try_clone().unwrap());
+    let mine = memmap2::MmapRaw::map_raw(&file(&shared)).unwrap();
+    let mut client = Client::new(&dir.socket(0));
+    assert_eq!(client.map(RAM, 0x1000, Some((&shared, 0))), 0);
+    assert_eq!(client.map(RAM + 0x1000, 0x1000, Some((&unmapped, 0))), 0);
+    assert_eq!(client.map(0xFE00_0000, 0x1000, None), 0);
+    told(1);
+    // One that it has mapped privately: QEMU's share=off.
+    // SAFETY: nobody makes the file shorter.
+    let copy = unsafe { memmap2::MmapOptions::new().map_copy(&file(&private)) }.unwrap();
+    assert_eq!(client.map(RAM + 0x2000, 0x1000, Some((&private, 0))), 0);
+    told(2);
+    drop((mine, copy));
 }

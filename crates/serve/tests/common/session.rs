@@ -527,11 +527,10 @@ impl Model {
                 let touched = |m: &Map| m.start <= last && m.last() >= start;
                 let whole = |m: &Map| m.start >= start && m.last() <= last;
                 let all_whole = self.maps.iter().all(|m| !touched(m) || whole(m));
-                let before = self.maps.len();
                 if all_whole {
                     self.maps.retain(|m| !touched(m));
                 }
-                (self.maps.len() < before).then_some(())
+                all_whole.then_some(())
             }
             _ => None,
         }

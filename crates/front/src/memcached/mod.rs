@@ -1,12 +1,15 @@
 //! memcached's text protocol, without times to live: other than 0 are refused and not ignored.
 
+mod meta;
+
 use std::sync::Mutex;
 
 use pm::Error;
 use sim::Time;
 
 use crate::store::{Failure, Kind, Store};
-use crate::{lock, number, Dialect, Step, MOST_REPLY, MOST_VALUE};
+use crate::table::Table;
+use crate::{begins_text, lock, number, Dialect, Foreign, Step, MOST_REPLY, MOST_VALUE};
 
 /// Most bytes of a key, as in memcached.
 const MOST_KEY: usize = 250;
@@ -14,6 +17,27 @@ const MOST_KEY: usize = 250;
 const MOST_LINE: usize = 64 << 10;
 /// Most keys of a `get`.
 const MOST_KEYS: usize = 256;
+
+/// Commands of memcached's that are not done here, none of which has a data block. What follows one of any other name may be a block, and
+/// no byte of a block is a command.
+const WITHOUT_BLOCK: [&[u8]; 14] = [
+    b"touch",
+    b"gat",
+    b"gats",
+    b"bget",
+    b"slabs",
+    b"lru",
+    b"lru_crawler",
+    b"watch",
+    b"extstore",
+    b"misbehave",
+    b"shutdown",
+    b"cache_memlimit",
+    b"refresh_certs",
+    b"debugtime",
+];
+/// Most bytes of a block that is read to its end although it is refused: memcached's own limit.
+const MOST_SKIPPED: usize = i32::MAX as usize - 2;
 
 #[derive(Default)]
 pub struct Memcached {
@@ -23,6 +47,68 @@ pub struct Memcached {
 
 fn good(key: &[u8]) -> bool {
     (1..=MOST_KEY).contains(&key.len()) && !key.iter().any(u8::is_ascii_control)
+}
+
+/// How many bytes a data block has.
+fn block_bytes(word: &[u8]) -> Option<usize> {
+    number::<usize>(word).filter(|bytes| *bytes <= MOST_SKIPPED)
+}
+
+/// Of a refused block no byte is a request.
+fn refused_block(me: &mut Memcached, bytes: usize, used: usize) -> Step {
+    me.skip = bytes + 2;
+    Step::Done(used)
+}
+
+/// On what storing depends, and what becomes of an old value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Set,
+    Add,
+    Replace,
+    Append,
+    Prepend,
+}
+
+/// What came of storing.
+enum Outcome {
+    Stored,
+    NotStored,
+    /// It has been changed since.
+    Exists,
+    NotFound,
+    TooLarge,
+}
+
+/// Stores a value; with `unique` only in the place of the one of that number.
+fn save(
+    table: &mut Table<'_, '_>,
+    key: &[u8],
+    value: &[u8],
+    flags: u32,
+    mode: Mode,
+    unique: Option<u64>,
+) -> pm::Result<Outcome> {
+    let old = match (mode, unique) {
+        (Mode::Set, None) => None,
+        _ => table.get(key)?,
+    };
+    match (&old, unique) {
+        (None, Some(_)) => return Ok(Outcome::NotFound),
+        (Some(old), Some(unique)) if old.unique != unique => return Ok(Outcome::Exists),
+        _ => {}
+    }
+    let (value, flags) = match (mode, old) {
+        (Mode::Set, _) | (Mode::Add, None) | (Mode::Replace, Some(_)) => (value.to_vec(), flags),
+        (Mode::Append, Some(old)) => ([&old.value[..], value].concat(), old.flags),
+        (Mode::Prepend, Some(old)) => ([value, &old.value].concat(), old.flags),
+        _ => return Ok(Outcome::NotStored),
+    };
+    if value.len() > MOST_VALUE {
+        return Ok(Outcome::TooLarge);
+    }
+    table.put(key, &value, flags)?;
+    Ok(Outcome::Stored)
 }
 
 fn answer(result: Result<Vec<u8>, Failure>, quiet: bool, used: usize, out: &mut Vec<u8>) -> Step {
@@ -93,24 +179,22 @@ impl Memcached {
         let cas = words[0] == b"cas";
         let fields = 5 + usize::from(cas);
         let quiet = words.len() == fields + 1 && words[fields] == b"noreply";
-        let bytes = words.get(4).and_then(|w| number::<usize>(w));
+        let bytes = words.get(4).and_then(|w| block_bytes(w));
         let Some(bytes) = bytes.filter(|_| words.len() == fields || quiet) else {
             // Where the next request begins nobody knows.
             out.extend(b"CLIENT_ERROR bad command line format\r\n");
             return Step::Close;
         };
-        // Of a refused value no byte is a request.
         let refuse = |me: &mut Memcached, out: &mut Vec<u8>, text: &str| {
-            me.skip = bytes.saturating_add(2);
             if !quiet {
                 out.extend(format!("{text}\r\n").bytes());
             }
-            Step::Done(used)
+            refused_block(me, bytes, used)
         };
         if bytes > MOST_VALUE {
             return refuse(self, out, "SERVER_ERROR object too large for cache");
         }
-        let unique = words.get(5).and_then(|w| number::<u64>(w));
+        let unique = words.get(5).and_then(|w| number::<u64>(w)).filter(|_| cas);
         let flags = number::<u32>(words[2]);
         let (true, Some(flags), true) = (good(words[1]), flags, !cas || unique.is_some()) else {
             return refuse(self, out, "CLIENT_ERROR bad command line format");
@@ -131,33 +215,23 @@ impl Memcached {
             }
             return Step::Close;
         };
+        let mode = match words[0] {
+            b"add" => Mode::Add,
+            b"replace" => Mode::Replace,
+            b"append" => Mode::Append,
+            b"prepend" => Mode::Prepend,
+            _ => Mode::Set,
+        };
         let result = lock(store).run(Kind::Write, |table| {
-            let (mut value, mut flags) = (value.to_vec(), flags);
-            let old = match words[0] {
-                b"set" => None,
-                _ => table.get(words[1])?,
+            let outcome = save(table, words[1], value, flags, mode, unique)?;
+            let text: &[u8] = match outcome {
+                Outcome::Stored => b"STORED\r\n",
+                Outcome::NotStored => b"NOT_STORED\r\n",
+                Outcome::Exists => b"EXISTS\r\n",
+                Outcome::NotFound => b"NOT_FOUND\r\n",
+                Outcome::TooLarge => b"SERVER_ERROR object too large for cache\r\n",
             };
-            let refusal: Option<&[u8]> = match (words[0], &old) {
-                (b"set", _) | (b"add", None) | (b"replace", Some(_)) => None,
-                (b"cas", None) => Some(b"NOT_FOUND\r\n"),
-                (b"cas", Some(old)) if Some(old.unique) != unique => Some(b"EXISTS\r\n"),
-                (b"cas", _) => None,
-                (b"append" | b"prepend", Some(old)) => {
-                    flags = old.flags;
-                    value = match words[0] {
-                        b"append" => [&old.value[..], &value].concat(),
-                        _ => [&value[..], &old.value].concat(),
-                    };
-                    let long = value.len() > MOST_VALUE;
-                    long.then_some(b"SERVER_ERROR object too large for cache\r\n")
-                }
-                _ => Some(b"NOT_STORED\r\n"),
-            };
-            if let Some(text) = refusal {
-                return Ok(text.to_vec());
-            }
-            table.put(words[1], &value, flags)?;
-            Ok(b"STORED\r\n".to_vec())
+            Ok(text.to_vec())
         });
         answer(result, quiet, used + bytes + 2, out)
     }
@@ -255,11 +329,20 @@ impl Memcached {
             b"delete" | b"incr" | b"decr" | b"flush_all" => {
                 bad(out, "bad command line format", quiet, used)
             }
+            _ if meta::is_meta(name) => meta::run(self, &words, input, used, store, out),
             // It is not done here, and its client does not read that.
             b"touch" if quiet => Step::Done(used),
-            _ => {
+            _ if WITHOUT_BLOCK.contains(&name) => {
                 out.extend(b"ERROR\r\n");
                 Step::Done(used)
+            }
+            // As memcached itself does: a web page can make a browser on this machine send requests whose bodies are commands.
+            _ if words.last().is_some_and(|word| word.starts_with(b"HTTP/")) => {
+                Step::HangUp(Foreign::Http)
+            }
+            _ => {
+                out.extend(b"ERROR\r\n");
+                Step::Close
             }
         }
     }
@@ -270,7 +353,13 @@ impl Dialect for Memcached {
         if self.skip > 0 && !input.is_empty() {
             let gone = self.skip.min(input.len());
             self.skip -= gone;
-            return Step::Done(gone);
+            return match self.skip {
+                0 => Step::Done(gone),
+                _ => Step::Part(gone),
+            };
+        }
+        if input.first().is_some_and(|byte| !begins_text(*byte)) {
+            return Step::HangUp(Foreign::NotText);
         }
         let end = input.iter().take(MOST_LINE).position(|b| *b == b'\n');
         match end {
@@ -281,5 +370,9 @@ impl Dialect for Memcached {
                 Step::Close
             }
         }
+    }
+
+    fn in_request(&self) -> bool {
+        self.skip > 0
     }
 }

@@ -1,0 +1,116 @@
+//! Who may reach a store.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::PathBuf;
+
+use crate::Protocol;
+
+/// Where clients connect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// An address of this machine, and a port; 0 is any.
+    Port(IpAddr, u16),
+    /// A Unix socket.
+    Socket(PathBuf),
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Place::Port(host, port) => write!(f, "{}", std::net::SocketAddr::new(*host, *port)),
+            Place::Socket(path) => write!(f, "{}", path.display()),
+        }
+    }
+}
+
+impl Place {
+    /// A port of the loopback interface.
+    pub fn loopback(port: u16) -> Place {
+        Place::Port(Ipv4Addr::LOCALHOST.into(), port)
+    }
+}
+
+/// Where clients connect, and which of them may use the store.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Where they connect.
+    pub place: Place,
+    /// What a client has to say first (Redis: `AUTH`).
+    pub password: Option<String>,
+    /// Without a password other machines can't reach the store.
+    pub protected: bool,
+}
+
+impl Access {
+    /// A port of the loopback interface, for everybody on this machine.
+    pub fn loopback(port: u16) -> Access {
+        Access {
+            place: Place::loopback(port),
+            password: None,
+            protected: true,
+        }
+    }
+
+    /// Refuses what would let others in unasked, or what the protocol can't do.
+    pub fn check(&self, protocol: Protocol) -> Result<(), String> {
+        match &self.password {
+            Some(_) if protocol == Protocol::Memcached => {
+                return Err(
+                    "a password: memcached's protocol has none here; allowed with redis".into(),
+                );
+            }
+            Some(text) if text.is_empty() => return Err("the password is empty".into()),
+            _ => {}
+        }
+        let Place::Port(host, _) = &self.place else {
+            return Ok(());
+        };
+        if self.protected && self.password.is_none() && !host.to_canonical().is_loopback() {
+            let with = match protocol {
+                Protocol::Redis => "with a password (--password) or without protection",
+                Protocol::Memcached => "without protection",
+            };
+            return Err(format!(
+                "host = {host}: whoever reaches this address could use the store; allowed are addresses of the \
+                 loopback interface (127.0.0.1, ::1), or any {with} (--no-protected)"
+            ));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_this_machine_reaches_a_store_without_a_password() {
+        for (host, password, protected, redis, memcached) in [
+            ("127.0.0.1", None, true, true, true),
+            ("127.9.9.9", None, true, true, true),
+            ("::1", None, true, true, true),
+            ("::ffff:127.0.0.1", None, true, true, true),
+            ("0.0.0.0", None, true, false, false),
+            ("::", None, true, false, false),
+            ("192.168.0.1", None, true, false, false),
+            ("::ffff:192.168.0.1", None, true, false, false),
+            ("0.0.0.0", Some("x"), true, true, false),
+            ("0.0.0.0", Some(""), true, false, false),
+            ("127.0.0.1", Some(""), true, false, false),
+            ("0.0.0.0", None, false, true, true),
+        ] {
+            let access = Access {
+                place: Place::Port(host.parse().unwrap(), 0),
+                password: password.map(str::to_owned),
+                protected,
+            };
+            let case = format!("{access:?}");
+            assert_eq!(access.check(Protocol::Redis).is_ok(), redis, "{case}");
+            assert_eq!(
+                access.check(Protocol::Memcached).is_ok(),
+                memcached,
+                "{case}"
+            );
+        }
+    }
+}

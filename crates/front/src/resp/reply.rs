@@ -1,0 +1,133 @@
+//! Replies: of RESP2, or of RESP3 where the client has asked for that.
+
+use pm::{Error, Result};
+
+use crate::MOST_REPLY;
+
+/// Replies, one after the other.
+#[derive(Default)]
+pub struct Reply {
+    pub bytes: Vec<u8>,
+    /// The version of the protocol is 3, else 2.
+    pub three: bool,
+}
+
+impl Reply {
+    pub fn new(three: bool) -> Reply {
+        Reply {
+            bytes: Vec::new(),
+            three,
+        }
+    }
+
+    fn line(&mut self, kind: char, text: &str) {
+        self.bytes.extend(format!("{kind}{text}\r\n").bytes());
+    }
+
+    pub fn simple(&mut self, text: &str) {
+        self.line('+', text);
+    }
+
+    pub fn ok(&mut self) {
+        self.simple("OK");
+    }
+
+    /// An error of the general kind.
+    pub fn error(&mut self, text: &str) {
+        self.error_of("ERR", text);
+    }
+
+    /// An error of a kind that clients know, in capitals.
+    pub fn error_of(&mut self, kind: &str, text: &str) {
+        let text = text.replace(['\r', '\n'], " ");
+        self.line('-', &format!("{kind} {text}"));
+    }
+
+    pub fn integer(&mut self, value: i64) {
+        self.line(':', &value.to_string());
+    }
+
+    pub fn bulk(&mut self, value: &[u8]) {
+        self.line('$', &value.len().to_string());
+        self.bytes.extend(value);
+        self.bytes.extend(b"\r\n");
+    }
+
+    /// A bulk string, or that there is none.
+    pub fn maybe(&mut self, value: Option<&[u8]>) {
+        match value {
+            Some(value) => self.bulk(value),
+            None => self.null(),
+        }
+    }
+
+    pub fn null(&mut self) {
+        self.bytes.extend(match self.three {
+            true => &b"_\r\n"[..],
+            false => b"$-1\r\n",
+        });
+    }
+
+    /// The next so many replies are an array's.
+    pub fn array(&mut self, len: usize) {
+        self.line('*', &len.to_string());
+    }
+
+    /// The next so many replies are a set's.
+    pub fn set(&mut self, len: usize) {
+        self.line(if self.three { '~' } else { '*' }, &len.to_string());
+    }
+
+    /// The next so many pairs of replies are a map's.
+    pub fn map(&mut self, len: usize) {
+        match self.three {
+            true => self.line('%', &len.to_string()),
+            false => self.array(2 * len),
+        }
+    }
+
+    /// Text that is shown as it is.
+    pub fn text(&mut self, text: &str) {
+        match self.three {
+            true => self.line('=', &format!("{}\r\ntxt:{text}", text.len() + 4)),
+            false => self.bulk(text.as_bytes()),
+        }
+    }
+
+    /// Fails when it has grown too long.
+    pub fn check(&self) -> Result<()> {
+        match self.bytes.len() <= MOST_REPLY {
+            true => Ok(()),
+            false => Err(Error::Full(format!(
+                "the reply has more than {MOST_REPLY} bytes"
+            ))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_type_is_written_as_the_version_has_it() {
+        let written = |three| {
+            let mut r = Reply::new(three);
+            r.ok();
+            r.error_of("NOPROTO", "a\r\nb");
+            r.integer(-3);
+            r.maybe(Some(b"a\r\nb"));
+            r.maybe(None);
+            r.array(0);
+            r.set(1);
+            r.map(2);
+            r.text("a\r\nb");
+            String::from_utf8(r.bytes).unwrap()
+        };
+        let same = "+OK\r\n-NOPROTO a  b\r\n:-3\r\n$4\r\na\r\nb\r\n";
+        let two = "$-1\r\n*0\r\n*1\r\n*4\r\n$4\r\na\r\nb\r\n";
+        let three = "_\r\n*0\r\n~1\r\n%2\r\n=8\r\ntxt:a\r\nb\r\n";
+        assert_eq!(written(false), [same, two].concat());
+        assert_eq!(written(true), [same, three].concat());
+    }
+}

@@ -1,0 +1,384 @@
+//! What a client has said of itself, and the commands that need no data: HELLO, AUTH, CLIENT, CONFIG, COMMAND, PING and their like.
+
+use std::sync::Arc;
+
+use super::commands::{find, shown, wrong_number, Command, COMMANDS};
+use super::reply::Reply;
+use super::request::whole;
+use crate::store::Kind;
+use crate::{MOST_CLIENTS, MOST_VALUE};
+
+/// The version of Redis whose replies these are.
+pub const VERSION: &str = "7.0.0";
+
+/// See the module.
+#[derive(Clone)]
+pub struct Session {
+    number: u64,
+    password: Option<Arc<str>>,
+    /// It has said the password, or there is none.
+    pub known: bool,
+    /// It speaks RESP3, else RESP2.
+    pub three: bool,
+    name: Vec<u8>,
+    library: Vec<u8>,
+    library_version: Vec<u8>,
+}
+
+/// What a setting of `CONFIG GET` is.
+fn settings() -> [(&'static str, String); 6] {
+    [
+        ("appendonly", "no".into()),
+        ("databases", "1".into()),
+        ("maxclients", MOST_CLIENTS.to_string()),
+        ("proto-max-bulk-len", MOST_VALUE.to_string()),
+        ("save", String::new()),
+        ("timeout", "0".into()),
+    ]
+}
+
+/// The bytes are the same; it takes as long whichever differ.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    let differ = one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b));
+    one.len() == other.len() && differ == 0
+}
+
+/// A pattern of Redis (`*`, `?`, `[a-c]`, `[^a]`, `\x`) fits a text. Both are short.
+fn fits(pattern: &[u8], text: &[u8]) -> bool {
+    let Some((&first, rest)) = pattern.split_first() else {
+        return text.is_empty();
+    };
+    if first == b'*' {
+        // Of several in a row one is enough.
+        let rest = &rest[rest.iter().take_while(|b| **b == b'*').count()..];
+        return (0..=text.len()).any(|n| fits(rest, &text[n..]));
+    }
+    let Some((&byte, tail)) = text.split_first() else {
+        return false;
+    };
+    match (first, rest) {
+        (b'?', _) => fits(rest, tail),
+        (b'[', _) if rest.contains(&b']') => {
+            let end = rest.iter().position(|b| *b == b']').unwrap_or(0);
+            let (not, mut set) = match &rest[..end] {
+                [b'^', set @ ..] => (true, set),
+                set => (false, set),
+            };
+            let mut within = false;
+            while let Some((&low, after)) = set.split_first() {
+                (within, set) = match after {
+                    [b'-', high, after @ ..] => {
+                        let (low, high) = (low.min(*high), low.max(*high));
+                        (within | (low..=high).contains(&byte), after)
+                    }
+                    after => (within | (low == byte), after),
+                };
+            }
+            within != not && fits(&rest[end + 1..], tail)
+        }
+        (b'\\', [escaped, rest @ ..]) => *escaped == byte && fits(rest, tail),
+        (literal, rest) => literal == byte && fits(rest, tail),
+    }
+}
+
+impl Session {
+    pub fn new(number: u64, password: Option<Arc<str>>) -> Session {
+        Session {
+            number,
+            known: password.is_none(),
+            password,
+            three: false,
+            name: Vec::new(),
+            library: Vec::new(),
+            library_version: Vec::new(),
+        }
+    }
+
+    /// As it was when the client came.
+    pub fn reset(&mut self) {
+        *self = Session::new(self.number, self.password.take());
+    }
+
+    /// A command that may be done before the password has been said.
+    pub fn may(&self, name: &[u8]) -> bool {
+        self.known || [&b"AUTH"[..], b"HELLO", b"QUIT", b"RESET"].contains(&name)
+    }
+
+    /// Does a command that was checked and needs no data; false: it is another one.
+    pub fn apply(&mut self, words: &[Vec<u8>], out: &mut Reply) -> bool {
+        match (&words[0].to_ascii_uppercase()[..], words.get(1)) {
+            (b"PING", None) => out.simple("PONG"),
+            (b"PING" | b"ECHO", Some(word)) => out.bulk(word),
+            (b"SELECT", Some(word)) if word == b"0" => out.ok(),
+            (b"SELECT", _) => out.error("DB index is out of range: allowed is 0"),
+            (b"HELLO", _) => self.hello(&words[1..], out),
+            (b"AUTH", _) => match &words[1..] {
+                [password] if self.password.is_some() => self.login(b"default", password, out),
+                [_] => out.error(
+                    "AUTH <password> called without any password configured for the default user. \
+                     Are you sure your configuration is correct?",
+                ),
+                [user, password] => self.login(user, password, out),
+                _ => out.error("syntax error"),
+            },
+            (b"CLIENT", Some(sub)) => self.client(&sub.to_ascii_uppercase(), words, out),
+            (b"CONFIG", Some(sub)) => config(&sub.to_ascii_uppercase(), words, out),
+            (b"COMMAND", _) => describe(&words[1..], out),
+            _ => return false,
+        }
+        true
+    }
+
+    /// A user of the only name there is, and the password.
+    fn accepts(&self, user: &[u8], password: &[u8]) -> bool {
+        let good = self.password.as_ref();
+        // Without a password Redis's default user takes any.
+        user == b"default" && good.is_none_or(|good| same(good.as_bytes(), password))
+    }
+
+    fn login(&mut self, user: &[u8], password: &[u8], out: &mut Reply) {
+        if self.accepts(user, password) {
+            self.known = true;
+            out.ok();
+        } else {
+            wrong_password(out);
+        }
+    }
+
+    /// `HELLO [2|3 [AUTH user password] [SETNAME name]]`.
+    fn hello(&mut self, words: &[Vec<u8>], out: &mut Reply) {
+        let three = match words.first().map(|word| whole(word)) {
+            None => self.three,
+            Some(None) => {
+                out.error("Protocol version is not an integer or out of range");
+                return;
+            }
+            Some(Some(version @ 2..=3)) => version == 3,
+            Some(_) => return out.error_of("NOPROTO", "unsupported protocol version"),
+        };
+        let mut rest = words.get(1..).unwrap_or_default();
+        let (mut known, mut name) = (self.known, None);
+        while let Some((option, after)) = rest.split_first() {
+            rest = match (&option.to_ascii_uppercase()[..], after) {
+                (b"AUTH", [user, password, after @ ..]) => {
+                    if !self.accepts(user, password) {
+                        return wrong_password(out);
+                    }
+                    known = true;
+                    after
+                }
+                (b"SETNAME", [word, after @ ..]) => {
+                    if !is_name(word) {
+                        return bad_name(out);
+                    }
+                    name = Some(word.clone());
+                    after
+                }
+                _ => {
+                    let option = shown(option);
+                    return out.error(&format!("Syntax error in HELLO option '{option}'"));
+                }
+            };
+        }
+        if !known {
+            return out.error_of(
+                "NOAUTH",
+                "HELLO must be called with the client already authenticated, otherwise the HELLO <proto> AUTH <user> \
+                 <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+            );
+        }
+        (self.known, self.three, out.three) = (known, three, three);
+        self.name = name.unwrap_or(std::mem::take(&mut self.name));
+        out.map(7);
+        for (key, value) in [("server", "redis"), ("version", VERSION)] {
+            out.bulk(key.as_bytes());
+            out.bulk(value.as_bytes());
+        }
+        out.bulk(b"proto");
+        out.integer(if three { 3 } else { 2 });
+        out.bulk(b"id");
+        out.integer(self.number as i64);
+        for (key, value) in [("mode", "standalone"), ("role", "master")] {
+            out.bulk(key.as_bytes());
+            out.bulk(value.as_bytes());
+        }
+        out.bulk(b"modules");
+        out.array(0);
+    }
+
+    fn client(&mut self, sub: &[u8], words: &[Vec<u8>], out: &mut Reply) {
+        let word = |n: usize| words.get(n).map_or(&b""[..], |w| w);
+        match (sub, words.len()) {
+            (b"ID", 2) => out.integer(self.number as i64),
+            (b"GETNAME", 2) => out.maybe((!self.name.is_empty()).then_some(&self.name)),
+            (b"SETNAME", 3) if !is_name(word(2)) => bad_name(out),
+            (b"SETNAME", 3) => {
+                self.name = word(2).to_vec();
+                out.ok();
+            }
+            (b"SETINFO", 4) if !is_name(word(3)) => {
+                let option = shown(word(2)).to_lowercase();
+                out.error(&format!(
+                    "{option} cannot contain spaces, newlines or special characters."
+                ));
+            }
+            (b"SETINFO", 4) => {
+                let field = match &word(2).to_ascii_uppercase()[..] {
+                    b"LIB-NAME" => &mut self.library,
+                    b"LIB-VER" => &mut self.library_version,
+                    _ => return out.error(&format!("Unrecognized option '{}'", shown(word(2)))),
+                };
+                *field = words[3].clone();
+                out.ok();
+            }
+            (b"INFO", 2) => {
+                let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
+                out.text(&format!(
+                    "id={} name={} db=0 resp={} lib-name={} lib-ver={} user=default\n",
+                    self.number,
+                    text(&self.name),
+                    if self.three { 3 } else { 2 },
+                    text(&self.library),
+                    text(&self.library_version)
+                ));
+            }
+            (b"REPLY", 3) if word(2).eq_ignore_ascii_case(b"ON") => out.ok(),
+            (b"ID" | b"GETNAME" | b"SETNAME" | b"SETINFO" | b"INFO", _) => {
+                let name = [&b"client|"[..], &sub.to_ascii_lowercase()].concat();
+                out.error(&wrong_number(&name));
+            }
+            _ => {
+                let allowed = "GETNAME, ID, INFO, REPLY ON, SETINFO, SETNAME";
+                unknown_subcommand(words, allowed, out);
+            }
+        }
+    }
+}
+
+fn wrong_password(out: &mut Reply) {
+    out.error_of(
+        "WRONGPASS",
+        "invalid username-password pair or user is disabled.",
+    );
+}
+
+/// What a client or a library may be called.
+fn is_name(name: &[u8]) -> bool {
+    name.iter().all(u8::is_ascii_graphic)
+}
+
+fn bad_name(out: &mut Reply) {
+    out.error("Client names cannot contain spaces, newlines or special characters.");
+}
+
+fn unknown_subcommand(words: &[Vec<u8>], allowed: &str, out: &mut Reply) {
+    let shown = words[1..].iter().take(2).map(|w| shown(w));
+    let shown = shown.collect::<Vec<_>>().join(" ");
+    out.error(&format!(
+        "unknown subcommand or wrong number of arguments for '{shown}': allowed are {allowed}"
+    ));
+}
+
+fn config(sub: &[u8], words: &[Vec<u8>], out: &mut Reply) {
+    if sub != b"GET" || words.len() < 3 {
+        return unknown_subcommand(words, "GET with patterns; nothing can be set", out);
+    }
+    let patterns: Vec<_> = words[2..].iter().map(|w| w.to_ascii_lowercase()).collect();
+    // A long one fits none of these names, and may take long to say so.
+    let fitting = |name: &str| {
+        let short = patterns.iter().filter(|p| p.len() <= 64);
+        short.into_iter().any(|p| fits(p, name.as_bytes()))
+    };
+    let chosen: Vec<_> = settings()
+        .into_iter()
+        .filter(|(name, _)| fitting(name))
+        .collect();
+    out.map(chosen.len());
+    for (name, value) in chosen {
+        out.bulk(name.as_bytes());
+        out.bulk(value.as_bytes());
+    }
+}
+
+/// `COMMAND`: what commands there are.
+fn describe(words: &[Vec<u8>], out: &mut Reply) {
+    let sub = words.first().map(|w| w.to_ascii_uppercase());
+    match (sub.as_deref(), words.len()) {
+        (None, _) | (Some(b"INFO"), 1) => {
+            out.array(COMMANDS.len());
+            COMMANDS.iter().for_each(|command| entry(command, out));
+        }
+        (Some(b"INFO"), _) => {
+            out.array(words.len() - 1);
+            for name in &words[1..] {
+                match find(name) {
+                    Some(command) => entry(command, out),
+                    None => out.null(),
+                }
+            }
+        }
+        (Some(b"COUNT"), 1) => out.integer(COMMANDS.len() as i64),
+        (Some(b"LIST"), 1) => {
+            out.array(COMMANDS.len());
+            for command in COMMANDS {
+                out.bulk(command.name.to_ascii_lowercase().as_bytes());
+            }
+        }
+        // No command has any here.
+        (Some(b"DOCS"), _) => out.map(0),
+        _ => {
+            let words = [&[b"COMMAND".to_vec()], words].concat();
+            unknown_subcommand(&words, "COUNT, DOCS, INFO, LIST", out);
+        }
+    }
+}
+
+/// What `COMMAND` tells of one.
+fn entry(command: &Command, out: &mut Reply) {
+    out.array(10);
+    out.bulk(command.name.to_ascii_lowercase().as_bytes());
+    out.integer(command.arity);
+    let flags: &[&str] = match command.kind {
+        Kind::Read if command.keys.0 > 0 => &["readonly"],
+        Kind::Read => &[],
+        Kind::Write => &["write"],
+    };
+    out.set(flags.len());
+    flags.iter().for_each(|flag| out.simple(flag));
+    let (first, last, step) = command.keys;
+    [first, last, step].iter().for_each(|n| out.integer(*n));
+    // Categories, hints, specifications of keys, subcommands.
+    out.set(0);
+    out.set(0);
+    out.set(0);
+    out.array(0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_those_of_redis() {
+        for (pattern, text, fit) in [
+            ("*", "save", true),
+            ("sa*", "save", true),
+            ("**e", "save", true),
+            ("s?ve", "save", true),
+            ("s[a-c]ve", "save", true),
+            ("s[^a]ve", "save", false),
+            ("s[c-a]ve", "save", true),
+            ("\\save", "save", true),
+            ("sav", "save", false),
+            ("savee", "save", false),
+            ("", "save", false),
+            ("[", "[", true),
+        ] {
+            assert_eq!(
+                fits(pattern.as_bytes(), text.as_bytes()),
+                fit,
+                "{pattern} {text}"
+            );
+        }
+    }
+}

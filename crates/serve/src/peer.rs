@@ -1,0 +1,83 @@
+//! The process at the other end of a socket, and whether it shares the memory that it has given to its device.
+//!
+//! A client that maps its file privately (QEMU's `share=off`) has copies of its own of the pages that it has written: the device sees none of
+//! its commands, and the client nothing that the device writes. No message says so, but the kernel lists a process's mappings.
+
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+/// A process on this machine, if it can be told which one.
+pub(crate) struct Peer(Option<i32>);
+
+impl Peer {
+    /// Who has connected.
+    pub(crate) fn of(stream: &UnixStream) -> Peer {
+        let credentials = rustix::net::sockopt::socket_peercred(stream);
+        Peer(credentials.ok().map(|c| c.pid.as_raw_nonzero().get()))
+    }
+
+    /// It has mapped a file, and only privately. False where that can't be told: its mappings are another user's, say.
+    pub(crate) fn maps_only_privately(&self, file: impl AsFd) -> bool {
+        let (Some(pid), Ok(stat)) = (self.0, rustix::fs::fstat(file)) else {
+            return false;
+        };
+        let device = (
+            rustix::fs::major(stat.st_dev),
+            rustix::fs::minor(stat.st_dev),
+        );
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps"));
+        maps.is_ok_and(|maps| only_private(&maps, device, stat.st_ino))
+    }
+}
+
+/// Of the mappings of a file there is one, and none is shared. Lines are `start-end rwxp offset major:minor inode path`.
+fn only_private(maps: &str, device: (u32, u32), inode: u64) -> bool {
+    let mut private = false;
+    for line in maps.lines() {
+        let words: Vec<&str> = line.split_ascii_whitespace().collect();
+        let [_, flags, _, on, number, ..] = words[..] else {
+            continue;
+        };
+        let on = on.split_once(':').and_then(|(major, minor)| {
+            let number = |text| u32::from_str_radix(text, 16).ok();
+            Some((number(major)?, number(minor)?))
+        });
+        if on != Some(device) || number.parse() != Ok(inode) {
+            continue;
+        }
+        if flags.ends_with('s') {
+            return false;
+        }
+        private = true;
+    }
+    private
+}
+
+#[cfg(test)]
+mod tests {
+    use super::only_private;
+
+    #[test]
+    fn one_shared_mapping_is_enough() {
+        let line = |flags, on, inode| {
+            format!("7f00-7f01 {flags} 00000000 {on} {inode}    /memfd:m0 (deleted)\n")
+        };
+        let (private, shared) = (line("rw-p", "00:1f", 7), line("rw-s", "00:1f", 7));
+        let others = [
+            line("rw-p", "00:1f", 8),
+            line("rw-p", "08:1f", 7),
+            "odd\n".into(),
+        ]
+        .concat();
+        for (maps, only) in [
+            (String::new(), false),
+            (others.clone(), false),
+            (private.clone(), true),
+            ([&private[..], &others, &private].concat(), true),
+            (shared.clone(), false),
+            ([&private[..], &others, &shared].concat(), false),
+        ] {
+            assert_eq!(only_private(&maps, (0, 0x1F), 7), only, "{maps}");
+        }
+    }
+}
