@@ -187,8 +187,8 @@ TIMELINE = {
 }  # fmt: skip
 MEASURED = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS, "pm_benchmark": BENCHMARK}
 FRONT = {
-    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "port": 0,
-    "socket": None, "cut_after": None, "cut_at_ps": None,
+    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "host": "127.0.0.1",
+    "port": 0, "socket": None, "password": None, "protected": True, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
 OVER = {"engine": "fast", "devices": 1, "synchronise": "devices"}
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
@@ -522,7 +522,11 @@ def test_hostile_arguments_of_the_timeline(key):
 def test_hostile_arguments_of_a_store_for_clients(key, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     design = Design.load("nearpm").with_values(SMALL).native
-    for value in NUMBERS + OTHERS + ["memcached", "device", "shadow", "/dev/null", "no/such/folder/s"]:
+    for value in (
+        NUMBERS
+        + OTHERS
+        + ["memcached", "device", "shadow", "/dev/null", "no/such/folder/s", "0.0.0.0", "::ffff:1.2.3.4"]
+    ):
         served = answer(_native.Front, design=design, **FRONT | {key: value})
         if isinstance(served, _native.Front):
             assert served.stop() is not None

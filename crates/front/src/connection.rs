@@ -198,11 +198,12 @@ impl Client {
 
     /// Looks whether it has to end, now and then.
     pub(crate) fn supervise(&self, shared: &Shared, now: Instant) {
-        if shared.losses.load(Ordering::Acquire) != self.life {
-            self.stop_reading();
-        } else if self.activity().is_late(&shared.limits, now)
-            && !self.late.swap(true, Ordering::Relaxed)
-        {
+        let lost = shared.losses.load(Ordering::Acquire) != self.life;
+        let late = self.activity().is_late(&shared.limits, now);
+        if late && !lost {
+            self.late.store(true, Ordering::Relaxed);
+        }
+        if late || lost {
             self.stop_reading();
         }
     }

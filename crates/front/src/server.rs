@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
@@ -10,6 +11,7 @@ use std::sync::Arc;
 use std::thread::{sleep, spawn, JoinHandle};
 use std::time::{Duration, Instant};
 
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use serde_json::Value;
 
 use crate::admission::gives_way;
@@ -29,6 +31,20 @@ enum Listener {
 }
 
 impl Listener {
+    /// Waits for a client, for at most a tick.
+    fn wait(&self) {
+        let listener = match self {
+            Listener::Tcp(listener) => listener.as_fd(),
+            Listener::Unix(listener) => listener.as_fd(),
+        };
+        let limit = Timespec {
+            tv_sec: 0,
+            tv_nsec: TICK.subsec_nanos().into(),
+        };
+        // Without an answer there is no client, either.
+        let _ = poll(&mut [PollFd::new(&listener, PollFlags::IN)], Some(&limit));
+    }
+
     fn accept(&self) -> io::Result<Socket> {
         match self {
             Listener::Tcp(listener) => {
@@ -161,9 +177,11 @@ impl Door {
     fn run(mut self) {
         let mut looked = Instant::now();
         while !self.shared.ended.load(Ordering::Relaxed) {
+            self.listener.wait();
             match self.listener.accept() {
                 Ok(socket) => self.take_in(socket),
-                // Nobody is there; or, out of file descriptors, not for ever.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                // Out of file descriptors, perhaps: not for ever.
                 Err(_) => sleep(TICK),
             }
             let now = Instant::now();

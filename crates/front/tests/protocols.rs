@@ -414,6 +414,26 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
             );
         }
     }
+    // Nor one of a block that is longer than its line says.
+    for line in [
+        "set k 0 0 4",
+        "set k 0 9 4",
+        "ms k 4",
+        "ms k 4 T9",
+        "set k 0 0 4 noreply",
+        "set k 0 9 4 noreply",
+    ] {
+        let got = ended(
+            &server,
+            format!("{line}\r\nabc\r\nflush_all\r\n").as_bytes(),
+        );
+        assert!(!got.contains("OK"), "{line}: {got}");
+        says(
+            &mut connect(&server),
+            b"get keep\r\n",
+            b"VALUE keep 0 1\r\n1\r\nEND\r\n",
+        );
+    }
     // Of what is too large, too.
     let mut large = b"ms k 300000\r\n".to_vec();
     large.extend(b"\r\nflush_all\r\n".iter().cycle().take(300_000));

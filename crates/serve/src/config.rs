@@ -15,12 +15,16 @@ const DEVICE: u16 = 0x0001;
 const CLASS: u32 = 0x01_08_02;
 
 const COMMAND: usize = 0x04;
+/// The upper byte of the Status register.
+const STATUS: usize = 0x07;
 const BAR: usize = 0x10;
 const POWER: usize = 0x40;
 const EXPRESS: usize = 0x60;
 const MSIX: usize = 0xB0;
 
 const BUS_MASTER: u8 = 1 << 2;
+/// Received Master Abort: nobody has answered a read of the function's. A write of 1 clears it.
+const MASTER_ABORT: u8 = 1 << 5;
 /// Initiate Function Level Reset, in the upper byte of Device Control.
 const FLR: u8 = 1 << 7;
 
@@ -127,9 +131,17 @@ impl ConfigSpace {
         for (at, new) in range.zip(data) {
             let mask = self.writable[at];
             self.bytes[at] = self.bytes[at] & !mask | new & mask;
+            if at == STATUS {
+                self.bytes[at] &= !(new & MASTER_ABORT);
+            }
             reset |= at == EXPRESS + 9 && new & FLR != 0;
         }
         Some(reset)
+    }
+
+    /// A read of the function's has ended as an unsupported request.
+    pub(crate) fn receive_master_abort(&mut self) {
+        self.bytes[STATUS] |= MASTER_ABORT;
     }
 
     /// Everything as after power-on.
@@ -226,6 +238,21 @@ mod tests {
         assert_eq!(c.write(EXPRESS as u64 + 8, &[0, 0x80]), Some(true));
         assert_eq!(get32(&c, EXPRESS as u64 + 8) >> 15 & 1, 0);
         assert_eq!(c.write(EXPRESS as u64 + 8, &[0, 0x20]), Some(false));
+    }
+
+    #[test]
+    fn a_master_abort_is_kept_until_a_one_clears_it() {
+        let mut c = space();
+        let before = get32(&c, 4);
+        c.receive_master_abort();
+        assert_eq!(get32(&c, 4), before | 1 << 29);
+        c.write(7, &[0xDF]).unwrap();
+        assert_eq!(get32(&c, 4), before | 1 << 29);
+        c.write(6, &[0, 0x20]).unwrap();
+        assert_eq!(get32(&c, 4), before);
+        c.receive_master_abort();
+        c.reset();
+        assert_eq!(get32(&c, 4), before);
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Connection {
             shared,
             worker,
         };
+        connection.take_master_abort();
         connection.order(Order::Connect(connection.doorbells.clone()));
         connection.shared.stats.connections.add(1);
         Ok(connection)
@@ -411,7 +412,20 @@ impl Connection {
         self.order(Order::Reset(done));
         // The device is another one when the client hears of it.
         let _ = wait.recv_timeout(ANSWER_LIMIT);
+        self.take_master_abort();
         self.follow_config();
+    }
+
+    /// Whether a read of the device's was not answered since the last call.
+    fn take_master_abort(&self) -> bool {
+        self.shared.master_abort.swap(false, Ordering::Relaxed)
+    }
+
+    /// Configuration space says whether one was.
+    fn follow_master_abort(&mut self) {
+        if self.take_master_abort() {
+            self.config.receive_master_abort();
+        }
     }
 
     /// Puts into effect what configuration space says.
@@ -441,6 +455,7 @@ impl Connection {
         let mut reply = body[..16].to_vec();
         let mut data = vec![0; count];
         if index == region::CONFIG {
+            self.follow_master_abort();
             self.config.read(offset, &mut data);
         } else {
             let bar = bar(index)?;
@@ -464,6 +479,7 @@ impl Connection {
             return None;
         }
         if index == region::CONFIG {
+            self.follow_master_abort();
             let flr = self.config.write(offset, data)?;
             if flr {
                 self.reset();

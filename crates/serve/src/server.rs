@@ -121,6 +121,7 @@ impl Server {
             stats: Stats::default(),
             name: name.clone(),
             log,
+            master_abort: AtomicBool::new(false),
             mail: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });

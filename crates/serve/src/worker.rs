@@ -81,6 +81,8 @@ pub(crate) struct Shared {
     /// The device's name, and who is told of what happens to it.
     pub name: String,
     pub log: Log,
+    /// A read of the device's was not answered: for configuration space.
+    pub master_abort: AtomicBool,
     /// An order was sent: the device should come back from simulating.
     pub mail: AtomicBool,
     /// The worker shall end.
@@ -118,6 +120,9 @@ impl Port {
         self.shared.stats.refused_accesses.add(1);
         if !self.shared.memory.bus_master() {
             return;
+        }
+        if !write {
+            self.shared.master_abort.store(true, Ordering::Relaxed);
         }
         self.unmet += 1;
         if self.unmet == 1 {
@@ -559,6 +564,7 @@ mod tests {
             stats: crate::stats::Stats::default(),
             name: "deaf".into(),
             log: Log::new(|_| {}),
+            master_abort: AtomicBool::new(false),
             mail: AtomicBool::new(false),
             stop: AtomicBool::new(false),
         });

@@ -17,6 +17,7 @@ use rtl::bitstream::repo_root;
 use serde_json::Value;
 use serve::{RegisterWrite, Server};
 use sim::{Bar, Media, Time, Tracer};
+use spec::nvme::status;
 
 const MEDIA: u64 = 1 << 30; // as in the default design
 
@@ -212,6 +213,41 @@ fn without_timing_the_pm_window_is_memory_that_the_client_maps() {
         "a client can't cut it"
     );
     controller.shutdown().unwrap();
+    server.stop();
+}
+
+/// Nobody answers a read of memory that isn't there; a write to it is posted, and the controller can't know.
+#[test]
+fn commands_on_memory_that_is_not_there_end_as_on_a_bus() {
+    let dir = Dir::new();
+    let server = serve(&dir, None);
+    let refused = |server: &Server| {
+        let counters = server.counters().remove(0);
+        counters
+            .iter()
+            .find(|c| c.0 == "refused_accesses")
+            .unwrap()
+            .1
+    };
+    let mut controller = Controller::start(Machine::new(&dir.socket(0), false), config()).unwrap();
+    let nowhere = Buffer::Contiguous(RAM_BASE + RAM_BYTES);
+    let (lba, blocks) = (0, 8);
+    for (io, expected) in [
+        (Io::Read { lba, blocks }, status::SUCCESS),
+        (Io::Write { lba, blocks }, status::DATA_TRANSFER_ERROR),
+    ] {
+        let before = refused(&server);
+        controller.submit(0, io, &nowhere, 1).unwrap();
+        controller.ring(0).unwrap();
+        let ended = loop {
+            if let Some(ended) = controller.poll(0).unwrap() {
+                break ended.status;
+            }
+        };
+        assert_eq!(ended, expected, "{io:?}");
+        assert!(refused(&server) > before, "{io:?}");
+        controller.ring(0).unwrap();
+    }
     server.stop();
 }
 

@@ -173,7 +173,13 @@ fn the_first_access_without_memory_says_why_there_is_none() {
         }
         assert_eq!(said.times(why), before.0 + 1, "{why}");
         let failed = seen[0].lock().unwrap().failed_reads - before.1;
-        assert_eq!(failed, if order == fake::READ { 2 } else { 0 }, "{why}");
+        let read = order == fake::READ;
+        assert_eq!(failed, if read { 2 } else { 0 }, "{why}");
+        // Received Master Abort: of a read, as a write is posted.
+        let status = |client: &mut Client| client.try_read(CONFIG, 7, 1).unwrap()[0];
+        assert_eq!(status(&mut client), if read { 0x20 } else { 0 }, "{why}");
+        client.try_write(CONFIG, 7, &[0x20]).unwrap();
+        assert_eq!(status(&mut client), 0, "{why}");
     }
 }
 

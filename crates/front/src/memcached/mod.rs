@@ -41,7 +41,7 @@ const MOST_SKIPPED: usize = i32::MAX as usize - 2;
 
 #[derive(Default)]
 pub struct Memcached {
-    /// Bytes of a refused value that are still to come.
+    /// Bytes of a refused value and its end that are still to come.
     skip: usize,
 }
 
@@ -350,12 +350,20 @@ impl Memcached {
 
 impl Dialect for Memcached {
     fn step(&mut self, input: &[u8], store: &Mutex<Store>, out: &mut Vec<u8>) -> Step {
-        if self.skip > 0 && !input.is_empty() {
-            let gone = self.skip.min(input.len());
+        if self.skip > 2 && !input.is_empty() {
+            let gone = (self.skip - 2).min(input.len());
             self.skip -= gone;
-            return match self.skip {
-                0 => Step::Done(gone),
-                _ => Step::Part(gone),
+            return Step::Part(gone);
+        }
+        if self.skip > 0 {
+            return match input.get(..2) {
+                None => Step::More,
+                Some(b"\r\n") => {
+                    self.skip = 0;
+                    Step::Done(2)
+                }
+                // The block is longer than its line says, so where the next request begins nobody knows.
+                Some(_) => Step::Close,
             };
         }
         if input.first().is_some_and(|byte| !begins_text(*byte)) {
