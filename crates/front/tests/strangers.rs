@@ -62,8 +62,8 @@ fn no_other_protocol_reaches_a_command() {
                 let request = format!("{head}{FLUSH}");
                 let mut one = connect(&server);
                 // It may be hung up on before all is sent.
-                let _ = one.write_all(request[..cut].as_bytes());
-                let _ = one.write_all(request[cut..].as_bytes());
+                let _ = one.write_all(&request.as_bytes()[..cut]);
+                let _ = one.write_all(&request.as_bytes()[cut..]);
                 let got = rest(one);
                 assert!(!got.contains("OK"), "{head:?}: {got}");
                 there(protocol, &server);
