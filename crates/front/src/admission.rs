@@ -1,7 +1,8 @@
 //! Who gets one of the places for clients, and who has to give his up.
 //!
-//! Nobody loses a place for being silent, as long as nobody else wants it. A request that has begun has to be whole in a bounded time.
-//! When all places are taken, a newcomer gets the place of the client that is least likely to miss it, if there is one.
+//! Nobody loses a place for being silent, as long as nobody else wants it. A request that has begun
+//! has to be whole in a bounded time. When all places are taken, a newcomer gets the place of the
+//! client that is least likely to miss it, if there is one.
 
 use std::time::{Duration, Instant};
 
@@ -10,9 +11,11 @@ use std::time::{Duration, Instant};
 pub struct Limits {
     /// Clients at a time.
     pub clients: usize,
-    /// From the first byte of a request to its last one, without the time that requests before it take.
+    /// From the first byte of a request to its last one, without the time that requests before it
+    /// take.
     pub request: Duration,
-    /// After so long without a byte of a request that has begun, its client may have to give its place to a newcomer.
+    /// After so long without a byte of a request that has begun, its client may have to give its
+    /// place to a newcomer.
     pub stalled: Duration,
     /// The same between two requests, and of a client that takes no replies.
     pub idle: Duration,

@@ -1,4 +1,5 @@
-//! One client: a thread, which holds the store for one request at a time and never while it waits for its client.
+//! One client: a thread, which holds the store for one request at a time and never while it waits
+//! for its client.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -58,8 +59,9 @@ impl Socket {
         }
     }
 
-    /// Says a last thing, and reads on until the client has gone, for a bounded time: to end a connection with bytes unread is to
-    /// reset it, and a reset takes back what the client has not read yet.
+    /// Says a last thing, and reads on until the client has gone, for a bounded time: to end a
+    /// connection with bytes unread is to reset it, and a reset takes back what the client has not
+    /// read yet.
     pub(crate) fn end_with(&mut self, text: &[u8], limit: Duration) -> io::Result<()> {
         let mut rest = text;
         while !rest.is_empty() {
@@ -130,7 +132,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// Counts an end of a connection, and tells of the 1st, 2nd, 4th, 8th and so on: whoever comes again and again doesn't fill the log.
+    /// Counts an end of a connection, and tells of the 1st, 2nd, 4th, 8th and so on: whoever comes
+    /// again and again doesn't fill the log.
     pub(crate) fn count(&self, of: &AtomicU64, what: &str) {
         let count = of.fetch_add(1, Ordering::Relaxed) + 1;
         if count.is_power_of_two() {
@@ -148,7 +151,8 @@ pub(crate) struct Client {
     activity: Mutex<Activity>,
     /// Ends the connection from outside of its thread.
     socket: Socket,
-    /// How often the power had failed when it came: a host that loses its power loses its connections.
+    /// How often the power had failed when it came: a host that loses its power loses its
+    /// connections.
     life: u64,
     late: AtomicBool,
 }

@@ -1,7 +1,9 @@
-//! Redis's and memcached's protocols in front of a store in persistent memory, for their real clients.
+//! Redis's and memcached's protocols in front of a store in persistent memory, for their real
+//! clients.
 //!
-//! All data stand in a pool of a simulated device; a write is answered when its transaction is persistent. Clients are real and wait in
-//! wall-clock time, so what a figure may use is only the simulated time that [`Store::report`] tells.
+//! All data stand in a pool of a simulated device; a write is answered when its transaction is
+//! persistent. Clients are real and wait in wall-clock time, so what a figure may use is only the
+//! simulated time that [`Store::report`] tells.
 #![warn(missing_docs)]
 
 mod access;
@@ -83,7 +85,8 @@ fn number<T: std::str::FromStr>(text: &[u8]) -> Option<T> {
         .then(|| text.parse().ok())?
 }
 
-/// A request of either protocol begins with text. Anything else is another protocol: TLS begins with 16h, memcached's binary one with 80h.
+/// A request of either protocol begins with text. Anything else is another protocol: TLS begins
+/// with 16h, memcached's binary one with 80h.
 fn begins_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\r' | b'\n' | b'\t')
 }

@@ -23,8 +23,8 @@ fn store() -> Mutex<Store> {
     Mutex::new(Store::create(&design, device::Engine::Fast, config).unwrap())
 }
 
-/// What became of a connection: its replies, whether it ended, and what is in the store. Bytes of a request are at most kept until the largest
-/// one is whole.
+/// What became of a connection: its replies, whether it ended, and what is in the store. Bytes of a
+/// request are at most kept until the largest one is whole.
 fn session(protocol: Protocol, store: &Mutex<Store>, pieces: &[&[u8]]) -> (Vec<u8>, bool, u64) {
     let flushed = lock(store).flush();
     assert!(flushed.is_ok());

@@ -78,7 +78,8 @@ fn which(path: &Path) -> Option<(u64, u64)> {
 }
 
 impl Server {
-    /// Serves a store until this is dropped. Lines for whoever runs it go to `tell`, from any thread.
+    /// Serves a store until this is dropped. Lines for whoever runs it go to `tell`, from any
+    /// thread.
     pub fn start(
         store: Store,
         protocol: Protocol,

@@ -1,4 +1,5 @@
-//! What the protocols promise beyond the first requests: RESP3, lines with quotes, sizes, meta commands, a password.
+//! What the protocols promise beyond the first requests: RESP3, lines with quotes, sizes, meta
+//! commands, a password.
 
 mod common;
 
@@ -371,7 +372,8 @@ fn no_byte_of_a_data_block_is_a_command_whatever_is_wrong_with_its_line() {
         b"set keep 0 0 1\r\n1\r\n",
         b"STORED\r\n",
     );
-    // Each with a block of 11 bytes, `flush_all\r\n`, behind its line; what it is answered begins like this.
+    // Each with a block of 11 bytes, `flush_all\r\n`, behind its line; what it is answered begins
+    // like this.
     for (line, reply) in [
         ("ms k 11", "HD\r\n"),
         ("ms k 11 S300", "CLIENT_ERROR"),

@@ -1,4 +1,5 @@
-//! Clients of other protocols, and such as say nothing: none of them does anything to the store, or keeps others from it.
+//! Clients of other protocols, and such as say nothing: none of them does anything to the store, or
+//! keeps others from it.
 
 mod common;
 

@@ -1,7 +1,9 @@
-//! The process at the other end of a socket, and whether it shares the memory that it has given to its device.
+//! The process at the other end of a socket, and whether it shares the memory that it has given to
+//! its device.
 //!
-//! A client that maps its file privately (QEMU's `share=off`) has copies of its own of the pages that it has written: the device sees none of
-//! its commands, and the client nothing that the device writes. No message says so, but the kernel lists a process's mappings.
+//! A client that maps its file privately (QEMU's `share=off`) has copies of its own of the pages
+//! that it has written: the device sees none of its commands, and the client nothing that the
+//! device writes. No message says so, but the kernel lists a process's mappings.
 
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -16,7 +18,8 @@ impl Peer {
         Peer(credentials.ok().map(|c| c.pid.as_raw_nonzero().get()))
     }
 
-    /// It has mapped a file, and only privately. False where that can't be told: its mappings are another user's, say.
+    /// It has mapped a file, and only privately. False where that can't be told: its mappings are
+    /// another user's, say.
     pub(crate) fn maps_only_privately(&self, file: impl AsFd) -> bool {
         let (Some(pid), Ok(stat)) = (self.0, rustix::fs::fstat(file)) else {
             return false;
@@ -30,7 +33,8 @@ impl Peer {
     }
 }
 
-/// Of the mappings of a file there is one, and none is shared. Lines are `start-end rwxp offset major:minor inode path`.
+/// Of the mappings of a file there is one, and none is shared. Lines are `start-end rwxp offset
+/// major:minor inode path`.
 fn only_private(maps: &str, device: (u32, u32), inode: u64) -> bool {
     let mut private = false;
     for line in maps.lines() {

@@ -1,4 +1,5 @@
-//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without what the store does not keep (times to live, the last access).
+//! memcached's meta commands: `mg`, `ms`, `md`, `ma`, `mn`, `me`, without what the store does not
+//! keep (times to live, the last access).
 
 use std::sync::Mutex;
 
@@ -9,7 +10,8 @@ use crate::store::{Failure, Kind, Store};
 use crate::table::{Entry, Table};
 use crate::{lock, number, Step, MOST_VALUE};
 
-/// What a command may have behind its key and length: a letter, with a token behind it where it takes one.
+/// What a command may have behind its key and length: a letter, with a token behind it where it
+/// takes one.
 struct Flags<'a> {
     key: Vec<u8>,
     /// The key as it was sent.
@@ -18,7 +20,8 @@ struct Flags<'a> {
 }
 
 impl<'a> Flags<'a> {
-    /// The flags of a command, each of which is one of those that it knows; `words` begin behind key and length.
+    /// The flags of a command, each of which is one of those that it knows; `words` begin behind
+    /// key and length.
     fn new(
         sent: &'a [u8],
         words: &'a [&'a [u8]],

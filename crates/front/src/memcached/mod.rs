@@ -18,8 +18,8 @@ const MOST_LINE: usize = 64 << 10;
 /// Most keys of a `get`.
 const MOST_KEYS: usize = 256;
 
-/// Commands of memcached's that are not done here, none of which has a data block. What follows one of any other name may be a block, and
-/// no byte of a block is a command.
+/// Commands of memcached's that are not done here, none of which has a data block. What follows one
+/// of any other name may be a block, and no byte of a block is a command.
 const WITHOUT_BLOCK: [&[u8]; 14] = [
     b"touch",
     b"gat",
@@ -253,7 +253,8 @@ impl Memcached {
             out.extend(b"ERROR\r\n");
             return Step::Done(used);
         };
-        // Behind these words `noreply` is none of them: a key may have that name. Whoever says it reads no answer, whatever it is.
+        // Behind these words `noreply` is none of them: a key may have that name. Whoever says it
+        // reads no answer, whatever it is.
         let least = match name {
             b"delete" => 2,
             b"incr" | b"decr" | b"touch" => 3,
@@ -336,7 +337,8 @@ impl Memcached {
                 out.extend(b"ERROR\r\n");
                 Step::Done(used)
             }
-            // As memcached itself does: a web page can make a browser on this machine send requests whose bodies are commands.
+            // As memcached itself does: a web page can make a browser on this machine send requests
+            // whose bodies are commands.
             _ if words.last().is_some_and(|word| word.starts_with(b"HTTP/")) => {
                 Step::HangUp(Foreign::Http)
             }
@@ -362,7 +364,8 @@ impl Dialect for Memcached {
                     self.skip = 0;
                     Step::Done(2)
                 }
-                // The block is longer than its line says, so where the next request begins nobody knows.
+                // The block is longer than its line says, so where the next request begins nobody
+                // knows.
                 Some(_) => Step::Close,
             };
         }

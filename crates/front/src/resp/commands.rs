@@ -19,7 +19,8 @@ pub struct Command {
     /// Words with the name; so many at least where it is negative.
     pub arity: i64,
     pub kind: Kind,
-    /// Number of the first key, of the last one (negative: from the end), and the step between two; zeros: it has no keys.
+    /// Number of the first key, of the last one (negative: from the end), and the step between two;
+    /// zeros: it has no keys.
     pub keys: (i64, i64, i64),
 }
 
@@ -124,7 +125,8 @@ pub fn check(words: &[Vec<u8>]) -> std::result::Result<Kind, String> {
     Ok(command.kind)
 }
 
-/// Does a command that was checked, in a transaction; `info` is what INFO tells. An error undoes the transaction.
+/// Does a command that was checked, in a transaction; `info` is what INFO tells. An error undoes
+/// the transaction.
 pub fn apply(
     table: &mut Table<'_, '_>,
     words: &[Vec<u8>],

@@ -1,5 +1,5 @@
-//! Redis's protocol, RESP2 and RESP3. Its commands as far as the store does them: what it can't keep, as times to live, is refused and not
-//! ignored.
+//! Redis's protocol, RESP2 and RESP3. Its commands as far as the store does them: what it can't
+//! keep, as times to live, is refused and not ignored.
 
 mod commands;
 mod reply;
@@ -30,8 +30,9 @@ pub struct Resp {
     failed: bool,
 }
 
-/// What HTTP is told by. A web page can make a browser on this machine send requests whose lines are commands, bodies above all, so
-/// a client that sends a line of HTTP's head is none of Redis's. Redis itself looks for `POST` and `Host:`.
+/// What HTTP is told by. A web page can make a browser on this machine send requests whose lines
+/// are commands, bodies above all, so a client that sends a line of HTTP's head is none of Redis's.
+/// Redis itself looks for `POST` and `Host:`.
 fn is_http(words: &[Vec<u8>], line: bool) -> bool {
     let first = &words[0];
     let named = |name: &[u8]| first.eq_ignore_ascii_case(name);

@@ -6,7 +6,8 @@ pub type Words = Vec<Vec<u8>>;
 
 /// Most bytes of a line.
 const MOST_LINE: usize = 64 << 10;
-/// Most words of an array, and most bytes of a bulk string, that are read to their end although they are refused: Redis's own limits.
+/// Most words of an array, and most bytes of a bulk string, that are read to their end although
+/// they are refused: Redis's own limits.
 const MOST_SKIPPED_WORDS: i64 = i32::MAX as i64;
 const MOST_SKIPPED_BYTES: i64 = 512 << 20;
 /// The same of a client that has not given the password, who gets an error instead.
@@ -63,8 +64,8 @@ impl Reader {
         self.left > 0
     }
 
-    /// Takes bytes, at most to the end of a request: how many, and what they end. `known`: the client has said the password, if there is
-    /// one. An error ends the connection.
+    /// Takes bytes, at most to the end of a request: how many, and what they end. `known`: the
+    /// client has said the password, if there is one. An error ends the connection.
     pub fn take(&mut self, input: &[u8], known: bool) -> Result<(usize, Request), String> {
         let mut at = 0;
         if self.left == 0 {
@@ -182,8 +183,9 @@ fn space(byte: u8) -> bool {
     byte.is_ascii_whitespace() || byte == 0x0B
 }
 
-/// The words of a line, as Redis splits them: "..." with the escapes \n, \r, \t, \b, \a, \xHH and of any other character; '...' with
-/// \' alone. A quote begins anywhere in a word; after its end there is a space.
+/// The words of a line, as Redis splits them: "..." with the escapes \n, \r, \t, \b, \a, \xHH and
+/// of any other character; '...' with \' alone. A quote begins anywhere in a word; after its end
+/// there is a space.
 pub fn split(line: &[u8]) -> Result<Words, String> {
     if line.contains(&0) {
         return Err("a zero byte in an inline request".into());

@@ -1,4 +1,5 @@
-//! What a client has said of itself, and the commands that need no data: HELLO, AUTH, CLIENT, CONFIG, COMMAND, PING and their like.
+//! What a client has said of itself, and the commands that need no data: HELLO, AUTH, CLIENT,
+//! CONFIG, COMMAND, PING and their like.
 
 use std::sync::Arc;
 
