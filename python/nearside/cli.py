@@ -352,7 +352,7 @@ def sort(
         int, typer.Option(help="Devices that share the rows and work at the same time.", min=1, max=16)
     ] = 1,
     table: Annotated[
-        str | None, typer.Option(help="Instead of a file: a table that stands on the devices (nearside table).")
+        str | None, typer.Option(help="Instead of a file: a table on the devices (nearside table), or its id.")
     ] = None,
     media: MediaOption = [],  # noqa: B006
     explain: Annotated[
@@ -461,7 +461,7 @@ def table_list(
 
 @table_app.command("get", epilog="Example: nearside table get t --media d0.img --media d1.img -o t.parquet")
 def table_get(
-    name: Annotated[str, typer.Argument(help="The table.")],
+    name: Annotated[str, typer.Argument(help="The table, or its id.")],
     media: MediaOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where it goes; replaced if it is there.")],
     design: DesignOption = "sort",
@@ -487,7 +487,7 @@ def table_get(
 
 @table_app.command("drop", epilog="Example: nearside table drop t --media d0.img --media d1.img")
 def table_drop(
-    name: Annotated[str, typer.Argument(help="The table.")],
+    name: Annotated[str, typer.Argument(help="The table, or its id.")],
     media: MediaOption,
     design: DesignOption = "sort",
     engine: EngineOption = None,

@@ -15,6 +15,7 @@ mod guard;
 mod input;
 mod job;
 mod key;
+mod lookup;
 mod merge;
 mod order;
 mod pages;
