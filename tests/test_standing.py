@@ -348,7 +348,7 @@ def errors_of(name: str, media: list[Path], folder: Path, design: Design) -> set
             refused()
         assert len(str(error.value).splitlines()) == 1
         told.add(str(error.value))
-    with pytest.raises(NearsideError, match="there is a table .t. already, "):
+    with pytest.raises(NearsideError, match=r"there is a table .t. already, "):
         tables.put(source, media, name, "whole", "fast", design)
     assert [path.read_bytes() for path in media] == before
     assert not (folder / "none").exists()

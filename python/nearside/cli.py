@@ -1091,6 +1091,7 @@ def main() -> None:
     warnings.showwarning = _warn
     # Names of files need not be text, and an encoding need not have all of it. Standard error does this by itself.
     sys.stdout.reconfigure(errors="backslashreplace")
+    files.on_stdout = _print_apart
     try:
         status = _run()
         sys.stdout.flush()
@@ -1100,6 +1101,13 @@ def main() -> None:
         named = error.filename or "standard output"
         status = 1 if isinstance(error, BrokenPipeError) else _complain(f"{named}: {error.strerror}", 1)
     sys.exit(status)
+
+
+def _print_apart() -> None:
+    """Data have gone to standard output: what is for people goes to standard error, if that is another one."""
+    with suppress(OSError):
+        mixed = os.path.sameopenfile(1, 2) and not os.isatty(1)
+        sys.stdout = Path(os.devnull).open("w", errors="backslashreplace") if mixed else sys.stderr  # noqa: SIM115
 
 
 def _run() -> int:

@@ -8,6 +8,7 @@ mod directory;
 mod error;
 #[cfg(test)]
 mod failures;
+mod fan_in;
 mod file;
 mod form;
 mod gather;
@@ -25,6 +26,8 @@ mod report;
 mod rest;
 mod room;
 mod rows;
+mod runs;
+mod size;
 mod source;
 mod spill;
 mod standing;

@@ -528,7 +528,7 @@ impl<'a> Store<'a> {
         let begin = Instant::now();
         let mut report = arranged.report();
         guarded("rows that came back can't be read", || {
-            arranged.gather(outcomes, failures, &mut report, progress, sink)
+            arranged.gather(outcomes, failures, &spills, &mut report, progress, sink)
         })?;
         report.merge = begin.elapsed();
         report.spilled = spills.filed();
