@@ -65,6 +65,44 @@ def test_several_columns():
     assert report["ties"] > 0
 
 
+@pytest.mark.parametrize("devices", [1, 2, 3])
+def test_columns_of_runs(devices, tmp_path):
+    """As keys and beside them, at the top and within other columns, wherever a device's part begins."""
+    draw = np.random.default_rng(3)
+    lengths = draw.integers(1, 9, 250)
+
+    def runs(values) -> pa.Array:
+        return pc.run_end_encode(pa.array(np.repeat(values, lengths), mask=np.repeat(draw.random(250) < 0.1, lengths)))
+
+    words = np.array(WORDS, dtype=object)[draw.integers(0, len(WORDS), 250)]
+    columns = {"number": runs(draw.integers(-5, 5, 250)), "word": runs(words)}
+    rows = len(columns["number"])
+    columns["row"] = pa.array(np.arange(rows))
+    data = pa.table(columns)
+    plain = pa.table({name: column if name == "row" else pc.run_end_decode(column) for name, column in columns.items()})
+    for by, wanted in (
+        ("number", reference(plain, ("number", "ascending"))),
+        ("word desc", reference(plain, ("word", "descending"), nulls="at_start")),
+        ("word, number", reference(plain, ("word", "ascending"), ("number", "ascending"))),
+        ("row desc", plain[::-1]),
+    ):
+        found, _ = sort_table(data, by, devices=devices, engine="fast")
+        assert found.schema.equals(data.schema)
+        for name in plain.column_names:
+            column = found[name].combine_chunks()
+            decoded = column if name == "row" else pc.run_end_decode(column)
+            assert decoded.to_pylist() == wanted[name].to_pylist(), (by, name)
+    # Several pieces, each of which begins within a run.
+    pieces = pa.concat_tables([data[:100], data[100:101], data[101:]])
+    found, _ = sort_table(pieces, "number", devices=devices, engine="fast")
+    assert found["row"].to_pylist() == reference(plain, ("number", "ascending"))["row"].to_pylist()
+    # More rows than short run ends can end at: an error that says so, and not other rows.
+    short = pa.RunEndEncodedArray.from_arrays(pa.array([20_000], pa.int16()), pa.array([7]))
+    chunks = pa.table({"k": pa.chunked_array([short, short]), "row": range(40_000)})
+    with pytest.raises(NearsideError, match=r'column "k": its run ends are Int16, .* 40000 rows: make them int64'):
+        sort_table(chunks, "row desc", devices=devices, engine="fast")
+
+
 def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
     """A file whose key has a dictionary and no nulls, and what becomes of it."""
     data = pa.table({"key": np.arange(1003) * 37 % 100, "row": np.arange(1003)})

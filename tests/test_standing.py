@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -93,6 +95,7 @@ def test_it_comes_back_as_it_was(stand):
     (entry,) = tables.standing(stand.media, "fast", stand.design)
     assert (entry["name"], entry["rows"], entry["keys"]) == ("t", ROWS, ["whole", "maybe", "word"])
     assert (entry["parts"], entry["of_parts"], entry["devices"]) == (2, 2, [0, 1])
+    assert re.fullmatch("[0-9a-f]{16}", entry["id"])
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
@@ -321,20 +324,109 @@ def test_a_plan_is_told(tmp_path, capsys, monkeypatch, design):
     assert not os.path.exists(tmp_path / "out")
 
 
-def test_media_of_two_tables_are_no_table(tmp_path, design):
-    """Though names, sizes and fixed columns are alike."""
-    media = {}
-    for owner, column in (("alice", "paid"), ("mallo", "owes")):
-        data = pa.table({"k": list(range(8)), "who": [owner] * 8, column: pa.array([100] * 8, pa.int32())})
+def rows_of(name: str, media: list[Path], folder: Path, design: Design, by: str | None = None) -> pa.Table:
+    tables.get(name, media, folder / "out.arrow", by, "fast", design)
+    return pa.ipc.open_file((folder / "out.arrow").read_bytes()).read_all()
+
+
+def ids_of(media: list[Path], design: Design) -> list[str]:
+    return [entry["id"] for entry in tables.standing(media, "fast", design)]
+
+
+def errors_of(name: str, media: list[Path], folder: Path, design: Design) -> set[str]:
+    """What each command that takes a table's name says where it refuses; nothing is written."""
+    before, told = [path.read_bytes() for path in media], set()
+    source = folder / "other.feather"
+    feather.write_feather(table(5), source)
+    for refused in (
+        lambda: tables.get(name, media, folder / "none", None, "fast", design),
+        lambda: tables.get(name, media, folder / "none", "k", "fast", design),
+        lambda: tables.explain_standing(name, media, "k", "fast", design),
+        lambda: tables.drop(name, media, "fast", design),
+    ):
+        with pytest.raises(NearsideError) as error:
+            refused()
+        assert len(str(error.value).splitlines()) == 1
+        told.add(str(error.value))
+    with pytest.raises(NearsideError, match=r"there is a table .t. already, "):
+        tables.put(source, media, name, "whole", "fast", design)
+    assert [path.read_bytes() for path in media] == before
+    assert not (folder / "none").exists()
+    return told
+
+
+@pytest.fixture
+def same_names(tmp_path, design):
+    """Tables of one name on media of their own: of other rows, of as many parts, of more, and of the same rows."""
+    media, rows = {}, {}
+    for number, (owner, parts, amount) in enumerate((("ann", 2, 100), ("bob", 2, 7), ("cy", 1, 3), ("dee", 1, 3))):
+        data = pa.table({"k": list(range(8)), "paid": pa.array([amount] * 8, pa.int32())})
         feather.write_feather(data, tmp_path / "t.feather", compression="uncompressed")
-        media[owner] = [tmp_path / f"{owner}{n}" for n in range(2)]
+        media[owner] = [tmp_path / f"{owner}{n}" for n in range(parts)]
         tables.put(tmp_path / "t.feather", media[owner], "t", "k", "fast", design)
-    (a0, a1), (b0, b1) = media.values()
-    for mixed in ([a0, b1], [b0, a1], [b1, a0]):
-        assert [found["parts"] for found in tables.standing(mixed, "fast", design)] == [1, 1]
-        for keys in (None, "k desc"):
+        rows[owner] = data
+        assert len(ids_of(media[owner], design)) == 1, number
+    return media, rows
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [["ann0", "ann1", "cy0"], ["ann0", "bob1"], ["ann0", "ann1", "bob0"], ["cy0", "dee0"]],
+    ids=" ".join,
+)
+def test_a_name_of_two_tables_is_no_table(same_names, tmp_path, design, chosen):
+    """Whole or not, in whatever order the media files are named: nothing is read, and nothing dropped."""
+    media, rows = same_names
+    told, ids = set(), None
+    for order in (chosen, chosen[::-1]):
+        paths = [tmp_path / name for name in order]
+        ids = ids_of(paths, design)
+        assert len(set(ids)) == 2
+        told |= errors_of("t", paths, tmp_path, design)
+    (error,) = told
+    assert error.startswith('2 tables are called "t": ')
+    for name, found in zip(ids, tables.standing(paths, "fast", design), strict=True):
+        assert f"{name} ({found['parts']} of {found['of_parts']} parts" in error
+    assert all(str(tmp_path / name) in error for name in chosen)
+    # Each has its id, and what is not whole is not taken for a table by that either.
+    by_owner = {ids_of(paths, design)[0]: owner for owner, paths in media.items()}
+    for found in tables.standing(paths, "fast", design):
+        owner, name = by_owner[found["id"]], found["id"]
+        if found["parts"] == found["of_parts"]:
+            assert rows_of(name, paths, tmp_path, design).equals(rows[owner])
+            assert rows_of(name, paths, tmp_path, design, "k desc").equals(rows[owner][::-1])
+        else:
             with pytest.raises(NearsideError, match="has 2 parts, of which these media files have 1"):
-                tables.get("t", mixed, tmp_path / "out.arrow", keys, "fast", design)
+                rows_of(name, paths, tmp_path, design)
+    # Of two, the one that is named goes.
+    gone, left = ids
+    tables.drop(gone, paths, "fast", design)
+    assert ids_of(paths, design) == [left]
+    for owner, own in media.items():
+        if by_owner.get(gone) != owner:
+            assert rows_of("t", own, tmp_path, design).equals(rows[owner])
+
+
+def test_a_part_that_is_there_twice_is_told_and_not_dropped(tmp_path, design):
+    """A copy of a media file is the same part: which of them is meant, nobody knows."""
+    stand = Stand(tmp_path, design, table(400).rename_columns(["k", *table(0).column_names[1:]]), "k")
+    copy = tmp_path / "copy"
+    shutil.copy(stand.media[0], copy)
+    for order in ([*stand.media, copy], [copy, *stand.media]):
+        told = errors_of("t", order, tmp_path, design)
+        (error,) = {re.sub(r"\S+(d0|copy) and \S+(d0|copy)", "two", text) for text in told}
+        assert "has part 0 on two: name one of these media files" in error
+    assert stand.get()[0].equals(stand.data)
+    assert stand.get(media=[copy, stand.media[1]])[0].equals(stand.data)
+
+
+def test_what_is_left_of_a_table_is_told_and_dropped(tmp_path, design):
+    stand = Stand(tmp_path, design, table(400), "whole", devices=3)
+    left = stand.media[1:]
+    assert "has 3 parts, of which these media files have 2 (on " in stand.told(media=left)
+    assert "and part 0 is missing: name all of them once, or drop what is left" in stand.told(media=left)
+    tables.drop("t", left, "fast", design)
+    assert [tables.standing([path], "fast", design) == [] for path in stand.media] == [False, True, True]
 
 
 @pytest.mark.slow

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -274,7 +276,7 @@ def test_a_full_disk(tmp_path):
 
 # Once the sort is at work: it is then that progress is told.
 INTERRUPT = """
-import os, signal
+import os, signal, sys
 from contextlib import contextmanager
 from nearside import show
 
@@ -293,6 +295,106 @@ def test_what_is_interrupted_leaves_no_output(tmp_path):
     assert (stopped.returncode, out) == (130, "")
     assert "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["t.arrow"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP], ids=str)
+def test_what_is_ended_leaves_no_output(number, tmp_path):
+    """The process ends by the signal, as it does at any other time, and nothing of it is left."""
+    target = tmp_path / "s.arrow"
+    target.write_text("old")
+    ended = run_sort(tmp_path, target, INTERRUPT.replace("SIGINT", number.name), rows=30_000)
+    assert ended.communicate() == ("", "")
+    assert ended.returncode == -number
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s.arrow", "t.arrow"]
+    assert target.read_text() == "old"
+
+
+# A process for each line of Python that has to do with a file that is written: a signal comes there.
+EACH_LINE = """
+import json, os, shutil, signal, sys, tempfile
+from pathlib import Path
+from nearside import files
+
+out = Path(sys.argv[1], "out")
+
+def write(at):
+    left = at
+    def line(frame, event, _):
+        nonlocal left
+        if frame.f_code.co_filename not in (files.__file__, tempfile.__file__, shutil.__file__):
+            return None
+        left -= event == "line"
+        if left == 0 and event == "line":
+            os.kill(os.getpid(), getattr(signal, sys.argv[2]))
+        return line
+    sys.settrace(line)
+    try:
+        with files.replaced(out) as part:
+            part.write_text("new")
+    except KeyboardInterrupt:
+        os._exit(130)
+    sys.settrace(None)
+    os._exit(0 if left > 0 else 1)
+
+for at in range(1, 100_000):
+    out.write_text("old")
+    child = os.fork()
+    if child == 0:
+        write(at)
+    status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    print(json.dumps([status, out.read_text(), sorted(os.listdir(out.parent))]))
+    if status == 0:
+        break
+"""
+
+
+@pytest.mark.parametrize(("number", "status"), [("SIGTERM", -signal.SIGTERM), ("SIGINT", 130)])
+def test_a_signal_at_any_line_leaves_nothing_behind(number, status, tmp_path):
+    """What is temporary is gone whenever a signal comes, and the output is the old one or the new one."""
+    run = subprocess.run([sys.executable, "-c", EACH_LINE, tmp_path, number], capture_output=True, text=True)
+    assert (run.returncode, run.stderr) == (0, "")
+    ends = [json.loads(line) for line in run.stdout.splitlines()]
+    assert len(ends) > 50
+    assert ends.pop() == [0, "new", ["out"]]
+    # Behind all that is temporary the signal ends the process without a word of this.
+    assert {end[0] for end in ends} <= {status}
+    assert {end[1] for end in ends} == {"old", "new"}
+    assert [end for end in ends if end[2] != ["out"]] == []
+
+
+@pytest.mark.parametrize("output", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "link"])
+def test_data_on_standard_output_are_all_that_is_there(output, tmp_path):
+    """What is told of the sort is on standard error then; of a table that is read back, too."""
+    write(plain(50), tmp_path / "t.arrow")
+    (tmp_path / "link").symlink_to("/dev/stdout")
+    output = tmp_path / output  # the absolute ones stay
+
+    def run(*arguments, merged: bool = False) -> tuple[bytes, bytes | None]:
+        code = "from nearside import cli; cli.main()"
+        command = [sys.executable, "-c", code, *arguments, "--engine", "fast", "-o", output]
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merged else subprocess.PIPE)
+        assert done.returncode == 0, done
+        return done.stdout, done.stderr
+
+    def rows(data: bytes) -> list[int]:
+        return pa.ipc.open_stream(data).read_all()["row"].to_pylist()
+
+    wanted = list(range(49, -1, -1))
+    sort = ["sort", tmp_path / "t.arrow", "--by", "row desc", "--to", "stream"]
+    data, told = run(*sort, "--json")
+    assert rows(data) == wanted
+    assert json.loads(told)["rows"] == 50
+    if output != tmp_path / "/dev/stdout":
+        return
+    data, told = run(*sort)
+    assert rows(data) == wanted
+    assert b"wall-clock" in told
+    # Nowhere else to go.
+    assert run(*sort, merged=True) == (data, None)
+    tables.put(tmp_path / "t.arrow", tmp_path / "d", "t", "row", engine="fast")
+    data, told = run("table", "get", "t", "--media", tmp_path / "d", "--to", "stream")
+    assert rows(data) == wanted[::-1]
+    assert b"wall-clock" in told
 
 
 def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: int = 900) -> pa.Table:

@@ -352,7 +352,7 @@ def sort(
         int, typer.Option(help="Devices that share the rows and work at the same time.", min=1, max=16)
     ] = 1,
     table: Annotated[
-        str | None, typer.Option(help="Instead of a file: a table that stands on the devices (nearside table).")
+        str | None, typer.Option(help="Instead of a file: a table on the devices (nearside table), or its id.")
     ] = None,
     media: MediaOption = [],  # noqa: B006
     explain: Annotated[
@@ -461,7 +461,7 @@ def table_list(
 
 @table_app.command("get", epilog="Example: nearside table get t --media d0.img --media d1.img -o t.parquet")
 def table_get(
-    name: Annotated[str, typer.Argument(help="The table.")],
+    name: Annotated[str, typer.Argument(help="The table, or its id.")],
     media: MediaOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where it goes; replaced if it is there.")],
     design: DesignOption = "sort",
@@ -487,7 +487,7 @@ def table_get(
 
 @table_app.command("drop", epilog="Example: nearside table drop t --media d0.img --media d1.img")
 def table_drop(
-    name: Annotated[str, typer.Argument(help="The table.")],
+    name: Annotated[str, typer.Argument(help="The table, or its id.")],
     media: MediaOption,
     design: DesignOption = "sort",
     engine: EngineOption = None,
@@ -1107,6 +1107,7 @@ def main() -> None:
     warnings.showwarning = _warn
     # Names of files need not be text, and an encoding need not have all of it. Standard error does this by itself.
     sys.stdout.reconfigure(errors="backslashreplace")
+    files.on_stdout = _print_apart
     try:
         status = _run()
         sys.stdout.flush()
@@ -1116,6 +1117,13 @@ def main() -> None:
         named = error.filename or "standard output"
         status = 1 if isinstance(error, BrokenPipeError) else _complain(f"{named}: {error.strerror}", 1)
     sys.exit(status)
+
+
+def _print_apart() -> None:
+    """Data have gone to standard output: what is for people goes to standard error, if that is another one."""
+    with suppress(OSError):
+        mixed = os.path.sameopenfile(1, 2) and not os.isatty(1)
+        sys.stdout = Path(os.devnull).open("w", errors="backslashreplace") if mixed else sys.stderr  # noqa: SIM115
 
 
 def _run() -> int:

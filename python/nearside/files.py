@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
+import signal
 import stat
 import sys
 import tempfile
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from nearside._native import NearsideError
@@ -19,6 +21,8 @@ from nearside._native import NearsideError
 MOST_LINKS = 40
 # Bytes that are copied at a time.
 PIECE = 1 << 20
+# A command sets it, and hears when data have gone to standard output: what it prints is no part of them.
+on_stdout: Callable[[], None] | None = None
 
 
 def check_regular(path: Path) -> None:
@@ -122,8 +126,7 @@ def replaced(path: Path) -> Iterator[Path]:
     stays, target = _stays(path), Path(os.path.realpath(path))
     try:
         # A folder of its own beside it: any name that the target may have fits in there.
-        beside = None if stays else target.parent
-        with tempfile.TemporaryDirectory(prefix=".nearside-", dir=beside, ignore_cleanup_errors=True) as folder:
+        with _temporary(None if stays else target.parent) as folder:
             part = Path(folder, "part" if stays else target.name)
             yield part
             if stays:
@@ -135,6 +138,66 @@ def replaced(path: Path) -> Iterator[Path]:
             part.replace(target)
     except OSError as error:
         raise NearsideError(f"{path}: {_reason(error)}") from None
+
+
+@contextmanager
+def _temporary(beside: Path | None) -> Iterator[Path]:
+    """A folder that is gone at the end, also when a signal ends the process: then as without this, but afterwards."""
+    ends, folder = _Ends(), None
+    try:
+        try:
+            folder = tempfile.mkdtemp(prefix=".nearside-", dir=beside)
+            ends.let_in()
+            yield Path(folder)
+        finally:
+            ends.keep_out()
+    finally:
+        ends.keep_out()
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+        ends.restore()
+
+
+class _Ended(BaseException):
+    """A signal that ends the process."""
+
+
+class _Ends:
+    """Signals that end the process as they would without Python, or with its own handler: they come as exceptions
+    here, and never while they are kept out."""
+
+    def __init__(self) -> None:
+        self.out, self.told, self.came = True, False, []
+        own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+        # Only there may signals be handled; elsewhere they end the process as ever.
+        main = threading.current_thread() is threading.main_thread()
+        self.before = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
+        for number in self.before:
+            signal.signal(number, self._hear)
+
+    def _hear(self, number: int, _frame: object) -> None:
+        self.came.append(number)
+        if not self.out:
+            self._tell()
+
+    def _tell(self) -> None:
+        self.told = True
+        raise KeyboardInterrupt if self.came[0] == signal.SIGINT else _Ended
+
+    def let_in(self) -> None:
+        self.out = False
+        if self.came:
+            self._tell()
+
+    def keep_out(self) -> None:
+        self.out = True
+
+    def restore(self) -> None:
+        for number, how in self.before.items():
+            signal.signal(number, how)
+        # An interruption that was told is on its way.
+        if self.came and not (self.told and self.came[0] == signal.SIGINT):
+            os.kill(os.getpid(), self.came[0])
 
 
 def _stays(path: Path) -> bool:
@@ -183,7 +246,15 @@ def _write_to(descriptor: int, pieces: Iterable[bytes]) -> None:
             stream.flush()
     # A copy, to close; where it writes is where the original goes on.
     with open(os.dup(descriptor), "wb") as file:
+        _check_stdout(descriptor)
         file.writelines(pieces)
+
+
+def _check_stdout(descriptor: int) -> None:
+    """Tells who prints if data go where standard output goes."""
+    with suppress(OSError):
+        if on_stdout is not None and os.path.sameopenfile(descriptor, 1):
+            on_stdout()
 
 
 def _write_in_place(path: Path, pieces: Iterable[bytes]) -> None:
@@ -191,4 +262,5 @@ def _write_in_place(path: Path, pieces: Iterable[bytes]) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as file:
+        _check_stdout(descriptor)
         file.writelines(pieces)

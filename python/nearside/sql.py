@@ -141,7 +141,7 @@ class _Standing:
             standing = tables.standing(media, engine, design, build)
             self.schema = _native.table_schema(*self._where, **self._how)
         self._columns = tables.of_stream(self.schema).schema
-        self.keys = next((table["keys"] for table in standing if table["name"] == name), [])
+        self.keys = next((table["keys"] for table in standing if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, engine={engine_of(engine)}"
         self.reports: list[dict[str, Any]] = []
 

@@ -154,7 +154,10 @@ def standing(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> list[dict[str, Any]]:
-    """The tables on devices with these media files."""
+    """The tables on devices with these media files.
+
+    Of each its name and its id, which stands for the name where tables of one name are on media files of their own.
+    """
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
     return json.loads(_native.table_list(design.native, _paths(media), engine=engine, build=build))
@@ -175,9 +178,9 @@ def get(
     trace: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Reads a table back into a file, whole or not at all; with `by` it is sorted where it stands.
+    """Reads the table with this name or id back into a file, whole or not at all.
 
-    Returns what it took. `trace` and `plot` as of `sort_file`.
+    With `by` it is sorted where it stands. Returns what it took. `trace` and `plot` as of `sort_file`.
     """
     design = design or Design.load(DESIGN)
     media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
@@ -199,7 +202,7 @@ def drop(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> None:
-    """Forgets a table on devices with these media files, or what is left of it."""
+    """Forgets the table with this name or id on devices with these media files, or what is left of it."""
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), engine=engine, build=build)
@@ -347,9 +350,9 @@ def print_plan(doc: dict[str, Any]) -> None:
 
 def print_standing(tables: list[dict[str, Any]]) -> None:
     """Tables on devices, for people."""
-    table = show.table("tables", "name", "rows", "bytes of a row", "keys", "size", "parts", "devices")
+    table = show.table("tables", "name", "id", "rows", "bytes of a row", "keys", "size", "parts", "devices")
     for entry in tables:
         parts = f"{entry['parts']} of {entry['of_parts']}"
         row = (str(entry["rows"]), str(entry["row_bytes"]), ", ".join(entry["keys"]), show.size(entry["bytes"]), parts)
-        table.add_row(entry["name"], *row, " ".join(map(str, entry["devices"])))
+        table.add_row(entry["name"], entry["id"], *row, " ".join(map(str, entry["devices"])))
     show.out.print(table)

@@ -2,8 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-/// Between two looks: one goes through all pages of the media.
+/// Between two looks at whether the system has seen more.
+const QUICK: Duration = Duration::from_millis(10);
+/// Between two looks at the media, all of whose pages one goes through.
 const INTERVAL: Duration = Duration::from_millis(200);
+/// Bytes more that are worth one before.
+const STEP: u64 = 8 << 20;
 
 /// The most that was seen.
 pub struct Memory {
@@ -11,36 +15,66 @@ pub struct Memory {
     pub host: u64,
     /// Of media in memory.
     pub media: u64,
+    /// What the system had seen at most at the last look, and of media was there then.
+    peak: u64,
+    media_last: u64,
+    looked: Instant,
     last: Instant,
 }
 
 impl Memory {
     /// As it is.
     pub fn now() -> Memory {
+        let (now, peak) = status();
         let media = sim::Media::resident();
         Memory {
-            host: resident().saturating_sub(media),
+            host: now.saturating_sub(media),
             media,
+            peak,
+            media_last: media,
+            looked: Instant::now(),
             last: Instant::now(),
         }
     }
 
     /// Looks, if it is time to.
     pub fn look(&mut self) {
-        if self.last.elapsed() < INTERVAL {
+        if self.looked.elapsed() < QUICK {
             return;
         }
-        let now = Memory::now();
-        self.host = self.host.max(now.host);
-        self.media = self.media.max(now.media);
+        self.looked = Instant::now();
+        let found = status();
+        if self.last.elapsed() >= INTERVAL || found.1 > self.peak + STEP {
+            self.add(found);
+        }
+    }
+
+    /// Looks, so that nothing before was missed: the system remembers the most that it has seen.
+    pub fn end(&mut self) {
+        self.add(status());
+    }
+
+    fn add(&mut self, (now, peak): (u64, u64)) {
+        let media = sim::Media::resident();
+        self.media = self.media.max(media);
+        self.host = self.host.max(now.saturating_sub(media));
+        if peak > self.peak {
+            // When that was nobody knows: what was there of media then may be gone.
+            let media = media.max(self.media_last);
+            self.host = self.host.max(peak.saturating_sub(media));
+        }
+        (self.peak, self.media_last) = (peak, media);
         self.last = Instant::now();
     }
 }
 
-/// Bytes of this process that are in memory, files' pages that it maps included; nothing if the system does not tell.
-fn resident() -> u64 {
+/// Bytes of this process that are in memory, files' pages that it maps included, and the most that ever were; nothing if the system does not tell.
+fn status() -> (u64, u64) {
     let told = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let mut lines = told.lines().filter_map(|line| line.strip_prefix("VmRSS:"));
-    let kib = lines.next().and_then(|rest| rest.split_whitespace().next());
-    kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+    let field = |name: &str| {
+        let mut lines = told.lines().filter_map(|line| line.strip_prefix(name));
+        let kib = lines.next().and_then(|rest| rest.split_whitespace().next());
+        kib.and_then(|kib| kib.parse::<u64>().ok()).unwrap_or(0) << 10
+    };
+    (field("VmRSS:"), field("VmHWM:"))
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use ::sort::{
     columns, parse, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
-    Report, SchemaRef, Sink, Source, Store, Table, Writer,
+    Report, SchemaRef, Sink, Source, Store, Writer,
 };
 use device::{Engine, Factory, RtlOptions};
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ fn tell(
     engine: Engine,
     built: Option<String>,
     trace: bool,
-    memory: Memory,
+    memory: &Memory,
 ) -> String {
     let mut value = report.to_json();
     if trace {
@@ -74,20 +74,16 @@ impl<'py> FromPyObject<'_, 'py> for Given {
 
 impl Given {
     /// Opens it; `name` is what errors call it.
-    fn open(self, py: Python<'_>, format: &str, name: &str) -> PyResult<Source> {
-        let format: Format = format.parse().map_err(raise)?;
+    fn open(self, format: &str, name: &str, progress: &Progress) -> ::sort::Result<Source> {
+        let format: Format = format.parse()?;
         let input = match self {
             Given::Bytes(bytes) => Input::of(bytes),
-            Given::Path(path) => Input::open(&path).map_err(|e| raise(format!("{name}: {e}")))?,
+            Given::Path(path) => {
+                Input::open(&path).map_err(|e| Error::new(format!("{name}: {e}")))?
+            }
         };
-        py.detach(|| Source::open(format, input, Some(name)))
-            .map_err(raise)
+        Source::open(format, input.stopped_by(progress), Some(name))
     }
-}
-
-fn read(py: Python<'_>, source: &str, data: Given, name: &str) -> PyResult<Table> {
-    let source = data.open(py, source, name)?;
-    py.detach(|| source.collect()).map_err(raise)
 }
 
 /// What a table is written as.
@@ -230,29 +226,32 @@ pub fn sort_table<'py>(
     let root = root()?;
     let by = parse(by).map_err(raise)?;
     let output = Output::new(output, written(target, compression)?);
-    let source = data.open(py, source, name)?;
-    let (schema, metadata) = (source.schema(), source.metadata().to_vec());
-    let plan = py.detach(|| Plan::of(source, &by, &root, design, devices));
-    let plan = plan.map_err(raise)?;
-    let going = watched(trace);
-    let (report, memory, built) = if plan.is_empty() {
+    let (going, mut memory) = (watched(trace), Memory::now());
+    let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
+        let source = data.open(source, name, going)?;
+        Plan::of(source, &by, &root, design, devices)
+    })?;
+    let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
+    let (report, built) = if plan.is_empty() {
         let report = output.write(schema, &metadata, |_| Ok(plan.unsorted()));
-        let report = output.settle(report.map_err(raise))?;
-        (report, Memory::now(), None)
+        (output.settle(report.map_err(raise))?, None)
     } else {
         // What is damaged is told before minutes go into a device.
-        let (loaded, _) = run(py, Teller::new(None), &going, |going| plan.load(going))?;
+        let loaded = run(py, Teller::new(None), &going, &mut memory, |going| {
+            plan.load(going)
+        })?;
         let mut factory = factory(py, design, engine, &options(), build)?;
-        let outcome = run(py, Teller::new(progress), &going, |going| {
+        let outcome = run(py, Teller::new(progress), &going, &mut memory, |going| {
             output.write(schema, &metadata, |sink| {
                 loaded.run(&mut factory, going, sink)
             })
         });
-        let (report, memory) = output.settle(outcome)?;
-        (report, memory, Some(factory.build()))
+        (output.settle(outcome)?, Some(factory.build()))
     };
-    let report = tell(&report, design, engine, built, trace, memory);
-    Ok((report, output.bytes(py)))
+    let bytes = output.bytes(py);
+    memory.end();
+    let report = tell(&report, design, engine, built, trace, &memory);
+    Ok((report, bytes))
 }
 
 /// What `sort_table` would do, as JSON; nothing is compiled or run.
@@ -269,10 +268,12 @@ pub fn explain_sort(
 ) -> PyResult<String> {
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let source = data.open(py, source, name)?;
-    let plan = py.detach(|| Plan::of(source, &by, &root, &design.inner, devices));
-    let plan = plan.map_err(raise)?;
-    Ok(py.detach(|| plan.explain()).to_string())
+    let (going, mut memory) = (Progress::default(), Memory::now());
+    let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
+        let source = data.open(source, name, going)?;
+        Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
+    })?;
+    Ok(plan.to_string())
 }
 
 fn watched(trace: bool) -> Progress {
@@ -282,14 +283,14 @@ fn watched(trace: bool) -> Progress {
     }
 }
 
-/// Works in a thread: Python hears of Ctrl-C in its own. What it returns, and the memory that it took.
+/// Works in a thread: Python hears of Ctrl-C in its own, which looks at the memory that is taken.
 fn run<T: Send>(
     py: Python<'_>,
     mut teller: Teller,
     progress: &Progress,
+    memory: &mut Memory,
     work: impl FnOnce(&Progress) -> ::sort::Result<T> + Send,
-) -> PyResult<(T, Memory)> {
-    let mut memory = Memory::now();
+) -> PyResult<T> {
     let outcome = py.detach(|| {
         std::thread::scope(|scope| {
             let sorting = scope.spawn(|| work(progress));
@@ -301,11 +302,12 @@ fn run<T: Send>(
                     progress.stop();
                 }
             }
+            memory.end();
             sorting.join()
         })
     });
     let outcome = outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-    teller.settle(outcome).map(|outcome| (outcome, memory))
+    teller.settle(outcome)
 }
 
 /// Devices with media files, and how they are made.
@@ -315,6 +317,7 @@ struct Stand<'a> {
     root: PathBuf,
     media: Vec<PathBuf>,
     factory: Factory,
+    memory: Memory,
 }
 
 impl<'a> Stand<'a> {
@@ -332,6 +335,7 @@ impl<'a> Stand<'a> {
             root: root()?,
             media,
             factory: factory(py, &design.inner, engine, &options(), build)?,
+            memory: Memory::now(),
         })
     }
 
@@ -342,16 +346,17 @@ impl<'a> Stand<'a> {
         progress: &Progress,
         told: Option<Py<PyAny>>,
         work: impl FnOnce(&mut Store, &Progress) -> ::sort::Result<T> + Send,
-    ) -> PyResult<(T, Memory)> {
+    ) -> PyResult<T> {
         let Stand {
             design,
             root,
             media,
             factory,
+            memory,
             ..
         } = self;
         let root: &Path = root;
-        run(py, Teller::new(told), progress, move |progress| {
+        run(py, Teller::new(told), progress, memory, move |progress| {
             let mut store = Store::open(root, design, factory, media)?;
             let outcome = work(&mut store, progress)?;
             store.close()?;
@@ -359,9 +364,10 @@ impl<'a> Stand<'a> {
         })
     }
 
-    fn tell(&self, (report, memory): (Report, Memory), trace: bool) -> String {
+    fn tell(&mut self, report: &Report, trace: bool) -> String {
         let built = Some(self.factory.build());
-        tell(&report, self.design, self.engine, built, trace, memory)
+        self.memory.end();
+        tell(report, self.design, self.engine, built, trace, &self.memory)
     }
 }
 
@@ -383,12 +389,16 @@ pub fn table_put(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let keys = columns(keys).map_err(raise)?;
-    let content = read(py, source, data, name)?;
+    let (going, mut memory) = (Progress::default(), Memory::now());
+    let content = run(py, Teller::new(None), &going, &mut memory, |going| {
+        data.open(source, name, going)?.collect()
+    })?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let report = stand.with(py, &Progress::default(), progress, |store, progress| {
+    stand.memory = memory;
+    let report = stand.with(py, &going, progress, |store, progress| {
         store.put(table, &content, &keys, progress)
     })?;
-    Ok(stand.tell(report, false))
+    Ok(stand.tell(&report, false))
 }
 
 /// The tables on devices with these media files, as JSON.
@@ -402,7 +412,7 @@ pub fn table_list(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let (list, _) = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
+    let list = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
 }
 
@@ -420,7 +430,7 @@ pub fn table_explain(
 ) -> PyResult<String> {
     let by = parse(by).map_err(raise)?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let (plan, _) = stand.with(py, &Progress::default(), None, |store, _| {
+    let plan = stand.with(py, &Progress::default(), None, |store, _| {
         store.explain(table, &by)
     })?;
     Ok(plan.to_string())
@@ -438,7 +448,7 @@ pub fn table_schema<'py>(
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let (nothing, _) = stand.with(py, &Progress::default(), None, |store, _| {
+    let nothing = stand.with(py, &Progress::default(), None, |store, _| {
         let nothing = store.schema(table)?;
         nothing.write(Format::Stream, Compression::Uncompressed)
     })?;
@@ -457,10 +467,9 @@ pub fn table_drop(
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let mut stand = Stand::new(py, design, media, engine, build)?;
-    let dropped = stand.with(py, &Progress::default(), None, |store, _| {
+    stand.with(py, &Progress::default(), None, |store, _| {
         store.drop_table(table)
-    });
-    dropped.map(drop)
+    })
 }
 
 /// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file,
@@ -494,6 +503,7 @@ pub fn table_get<'py>(
             None => store.get_to(&standing, progress, sink),
         })
     });
-    let report = stand.tell(output.settle(outcome)?, trace);
-    Ok((report, output.bytes(py)))
+    let report = output.settle(outcome)?;
+    let bytes = output.bytes(py);
+    Ok((stand.tell(&report, trace), bytes))
 }

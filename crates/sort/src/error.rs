@@ -26,6 +26,10 @@ impl Error {
                 "the dictionaries of a column together have more values than its keys can name: make its keys wider, \
                  as dictionary<values=.., indices=int32>",
             ),
+            ArrowError::OffsetOverflowError(_) => Error::new(
+                "a column that stays in memory as a whole has more text, or more values in lists, than its type counts: \
+                 make it a large one (large_string, large_list)",
+            ),
             other => Error::new(other),
         }
     }

@@ -1,27 +1,26 @@
 //! What came from the devices, as one table.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_row::Rows as Keys;
 use arrow_schema::SchemaRef;
 
 use crate::bench::{Failure, Outcome};
+use crate::fan_in::{merge, Sorted};
 use crate::form::{Form, Row, Values};
 use crate::key::{prefix, Compared, Key};
-use crate::merge::{Merge, Run};
 use crate::report::{Device, Stage};
 use crate::rows::Rows;
+use crate::size;
+use crate::spill::Spills;
 use crate::{Error, Progress, Report, Result};
 
 /// Rows of a batch of the sorted table, and of those that are looked at together.
 const BATCH: usize = 16 << 10;
 /// Bytes that they have in fixed form, and as many of variable length, if that is fewer rows.
 const BATCH_BYTES: usize = 16 << 20;
-/// Bytes of rows and keys that the runs of a merge have at hand.
-const MERGE_BYTES: usize = 16 << 20;
-/// What a key takes beside its row there.
-const KEY_BYTES: usize = 64;
 
 /// Takes batches of the sorted table.
 pub type Sink<'a> = dyn FnMut(RecordBatch) -> Result<()> + Send + 'a;
@@ -37,6 +36,8 @@ pub struct Gather<'a> {
     pub form: &'a Form,
     /// What is not in the rows.
     pub values: Values<'a>,
+    /// Where rows wait that are merged more than once.
+    pub spills: &'a Spills,
     pub schema: SchemaRef,
     /// Of sorts by a key that is not that of the rows' order; without it the beginning of the normalised key, if it is that.
     pub alike: Option<&'a Alike<'a>>,
@@ -54,14 +55,15 @@ impl Gather<'_> {
         sink: &mut Sink,
     ) -> Result<()> {
         report.devices = vec![Device::default(); devices];
-        let (mut parts, mut runs) = (Vec::new(), Vec::new());
+        let mut runs = Vec::new();
         for mut outcome in outcomes {
             let mut put_in_order = InOrder {
                 gather: self,
-                partition: outcome.partition,
+                partition: outcome.partition as u32,
                 sorted: outcome.done.sorted,
                 ties: 0,
                 nulls: 0,
+                longest: 0,
                 runs: Vec::new(),
             };
             put_in_order.run(&mut outcome.done.rows, progress)?;
@@ -72,7 +74,6 @@ impl Gather<'_> {
                 ..
             } = put_in_order;
             report.ties += ties;
-            runs.extend(found.into_iter().map(|rows| (parts.len(), rows)));
             let device = &mut report.devices[outcome.device];
             device.rows += outcome.done.rows.count();
             device.nulls += nulls;
@@ -83,32 +84,27 @@ impl Gather<'_> {
                 ..stage
             }));
             device.looks.push(outcome.done.looks);
-            parts.push((outcome.partition as u32, outcome.done.rows));
+            let rows = Arc::new(outcome.done.rows);
+            runs.extend(found.into_iter().map(|(which, longest)| Sorted {
+                rows: rows.clone(),
+                which,
+                partition: Some(outcome.partition as u32),
+                longest,
+            }));
         }
         for failure in failures {
             report.devices[failure.device].failed = Some(failure.error);
         }
         let mut out = Out::new(self.form, self.values, &self.schema, progress, sink);
         match &runs[..] {
-            [(part, rows)] => {
-                let (number, part) = &parts[*part];
-                out.all(*number, part, rows.clone())?;
-            }
-            _ => {
-                let block = MERGE_BYTES / runs.len().max(1) / (self.form.row_bytes + KEY_BYTES);
-                let runs = runs.into_iter().map(|(part, rows)| Spilled {
-                    gather: self,
-                    number: parts[part].0,
-                    rows: &parts[part].1,
-                    left: rows,
-                    at_hand: Vec::new(),
-                });
-                let mut merge = Merge::new(runs.collect(), block)?;
-                while let Some((run, _, at)) = merge.next() {
-                    out.add(run.number, self.row(&run.at_hand, at))?;
-                    merge.advance()?;
-                }
-            }
+            [run] => out.all(
+                run.partition.unwrap_or_default(),
+                &run.rows,
+                run.which.clone(),
+            )?,
+            _ => merge(self, runs, progress, |partition, row| {
+                out.add(partition, row)
+            })?,
         }
         out.flush()
     }
@@ -118,10 +114,10 @@ impl Gather<'_> {
         &rows[at * self.form.row_bytes..][..self.form.row_bytes]
     }
 
-    /// The key's columns of rows of a partition.
-    fn keys(&self, partition: u32, rows: &[u8]) -> Result<Vec<ArrayRef>> {
+    /// The key's columns of rows of these partitions.
+    pub fn keys(&self, partitions: &[u32], rows: &[u8]) -> Result<Vec<ArrayRef>> {
         let rows = rows.chunks_exact(self.form.row_bytes);
-        let rows: Vec<Row> = rows.map(|row| (partition, row)).collect();
+        let rows: Vec<Row> = partitions.iter().copied().zip(rows).collect();
         self.form.decode(self.values, &self.key.columns, &rows)
     }
 }
@@ -143,14 +139,17 @@ pub fn begin_alike(rows: &Keys, a: usize, b: usize) -> bool {
 /// merge does the rest.
 struct InOrder<'a> {
     gather: &'a Gather<'a>,
-    partition: usize,
+    partition: u32,
     /// Rows that the engine sorted; the others stand behind.
     sorted: usize,
     /// Rows that were compared with others.
     ties: u64,
     /// Rows without a first key.
     nulls: usize,
-    runs: Vec<Range<usize>>,
+    /// Bytes of the longest key of the run that has begun.
+    longest: usize,
+    /// Which rows they have, and bytes of the longest key.
+    runs: Vec<(Range<usize>, usize)>,
 }
 
 impl InOrder<'_> {
@@ -173,8 +172,12 @@ impl InOrder<'_> {
             let end = stop.min(first + most(form));
             rows.read(first..end, &mut bytes)?;
             let new = form.within(&key.columns, &bytes[before * row_bytes..], BATCH_BYTES);
+            let partitions = vec![self.partition; before + new];
+            let mut columns = self.gather.keys(&partitions, &bytes)?;
+            let fits = size::within(&columns, BATCH_BYTES).max(before + 1);
+            let new = new.min(fits - before);
             bytes.truncate((before + new) * row_bytes);
-            let columns = self.gather.keys(self.partition as u32, &bytes)?;
+            (columns.iter_mut()).for_each(|column| *column = column.slice(0, before + new));
             let keys = key.rows(&columns)?;
             let nulls = columns[0].logical_nulls();
             let null = |row: usize| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
@@ -200,9 +203,10 @@ impl InOrder<'_> {
                             "partition {partition} came back with rows that are not in order"
                         )));
                     }
-                    self.runs.push(begin..first + n);
-                    begin = first + n;
+                    self.runs.push((begin..first + n, self.longest));
+                    (begin, self.longest) = (first + n, 0);
                 }
+                self.longest = self.longest.max(keys.row(row).as_ref().len());
                 last = Some(row);
             }
             if !order.is_sorted() {
@@ -218,7 +222,7 @@ impl InOrder<'_> {
             first += new;
         }
         if begin < count {
-            self.runs.push(begin..count);
+            self.runs.push((begin..count, self.longest));
         }
         Ok(())
     }
@@ -252,34 +256,6 @@ fn put_in_order(keys: &Keys, alike: &dyn Fn(usize, usize) -> bool, order: &mut [
         start = end;
     }
     ties
-}
-
-/// A run of rows of a partition.
-struct Spilled<'a> {
-    gather: &'a Gather<'a>,
-    /// The partition's.
-    number: u32,
-    rows: &'a Rows,
-    left: Range<usize>,
-    at_hand: Vec<u8>,
-}
-
-impl Run for Spilled<'_> {
-    fn next_block(&mut self, most: usize) -> Result<Option<Keys>> {
-        self.at_hand.clear();
-        if self.left.is_empty() {
-            return Ok(None);
-        }
-        let Gather { key, form, .. } = self.gather;
-        let end = self.left.end.min(self.left.start + most);
-        self.rows.read(self.left.start..end, &mut self.at_hand)?;
-        let bytes = most * KEY_BYTES;
-        let count = form.within(&key.columns, &self.at_hand, bytes);
-        self.at_hand.truncate(count * form.row_bytes);
-        self.left.start += count;
-        let keys = self.gather.keys(self.number, &self.at_hand)?;
-        key.rows(&keys).map(Some)
-    }
 }
 
 /// Rows that become a batch.

@@ -3,15 +3,25 @@
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use parquet::errors::{ParquetError, Result as ParquetResult};
 use parquet::file::reader::{ChunkReader, Length};
 
+use crate::Progress;
+
 /// Bytes that are read in any order. Copies are the same bytes.
 #[derive(Clone, Debug)]
-pub enum Input {
+pub struct Input {
+    held: Held,
+    /// They can't be read any more.
+    stop: Option<Arc<AtomicBool>>,
+}
+
+#[derive(Clone, Debug)]
+enum Held {
     /// All of them.
     Memory(Bytes),
     /// A file with so many.
@@ -23,31 +33,49 @@ impl Input {
     pub fn open(path: &std::path::Path) -> io::Result<Input> {
         let file = File::open(path)?;
         let bytes = file.metadata()?.len();
-        Ok(Input::File(file.into(), bytes))
+        Ok(Input::new(Held::File(file.into(), bytes)))
     }
 
     /// Bytes in memory.
     pub fn of(bytes: impl AsRef<[u8]> + Send + 'static) -> Input {
-        Input::Memory(Bytes::from_owner(bytes))
+        Input::new(Held::Memory(Bytes::from_owner(bytes)))
+    }
+
+    fn new(held: Held) -> Input {
+        Input { held, stop: None }
+    }
+
+    /// Reading ends as an error when the work does that is asked to stop: a file may be long.
+    pub fn stopped_by(self, progress: &Progress) -> Input {
+        let stop = Some(progress.stopper());
+        Input { stop, ..self }
+    }
+
+    fn check(&self) -> io::Result<()> {
+        match &self.stop {
+            Some(stop) if stop.load(Relaxed) => Err(io::Error::other("interrupted")),
+            _ => Ok(()),
+        }
     }
 
     /// How many.
     pub fn bytes(&self) -> u64 {
-        match self {
-            Input::Memory(bytes) => bytes.len() as u64,
-            Input::File(_, bytes) => *bytes,
+        match &self.held {
+            Held::Memory(bytes) => bytes.len() as u64,
+            Held::File(_, bytes) => *bytes,
         }
     }
 
     /// Bytes from a place on; an error if there are not so many.
     pub fn at(&self, place: u64, count: usize) -> io::Result<Bytes> {
+        self.check()?;
         let end = place.checked_add(count as u64);
         if end.is_none_or(|end| end > self.bytes()) {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        match self {
-            Input::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
-            Input::File(file, _) => {
+        match &self.held {
+            Held::Memory(bytes) => Ok(bytes.slice(place as usize..place as usize + count)),
+            Held::File(file, _) => {
                 let mut out = vec![0; count];
                 file.read_exact_at(&mut out, place)?;
                 Ok(out.into())
@@ -64,7 +92,7 @@ impl Input {
 
 impl From<Vec<u8>> for Input {
     fn from(bytes: Vec<u8>) -> Input {
-        Input::Memory(bytes.into())
+        Input::new(Held::Memory(bytes.into()))
     }
 }
 
@@ -76,17 +104,18 @@ pub struct Cursor {
 
 impl Read for Cursor {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        self.input.check()?;
         let left = self.input.bytes().saturating_sub(self.place);
         let count = left.min(out.len() as u64) as usize;
         if count == 0 {
             return Ok(0);
         }
-        let count = match &self.input {
-            Input::Memory(bytes) => {
+        let count = match &self.input.held {
+            Held::Memory(bytes) => {
                 out[..count].copy_from_slice(&bytes[self.place as usize..][..count]);
                 count
             }
-            Input::File(file, _) => file.read_at(&mut out[..count], self.place)?,
+            Held::File(file, _) => file.read_at(&mut out[..count], self.place)?,
         };
         self.place += count as u64;
         Ok(count)

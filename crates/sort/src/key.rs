@@ -6,6 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Schema, SortOptions};
 
+use crate::runs::unsliced;
 use crate::{By, Error, Result};
 
 /// Bytes of the normalised key that the engine compares.
@@ -180,7 +181,8 @@ impl Key {
         let fields =
             fields.map(|(kind, options)| SortField::new_with_options(kind.clone(), *options));
         let converter = RowConverter::new(fields.collect()).map_err(Error::new)?;
-        converter.convert_columns(columns).map_err(Error::new)
+        let columns: Result<Vec<ArrayRef>> = columns.iter().map(unsliced).collect();
+        converter.convert_columns(&columns?).map_err(Error::new)
     }
 
     /// The columns of the order.

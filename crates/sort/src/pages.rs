@@ -51,10 +51,10 @@ impl Shape {
 /// Keys that stand together.
 #[derive(Clone, Debug)]
 enum Keys {
-    /// One, many times.
-    Same(Bytes),
-    /// In groups.
-    Packed(Bytes),
+    /// One, many times: as many of these bytes as it has.
+    Same([u8; 4]),
+    /// In groups. They are a copy: a part of a page holds all of it.
+    Packed(Box<[u8]>),
 }
 
 #[derive(Clone, Debug)]
@@ -92,16 +92,21 @@ fn unpack(keys: &[u8], width: usize, n: usize) -> usize {
 }
 
 impl Run {
+    /// Bytes of memory with keys of so many bits.
+    fn held(&self, width: usize) -> usize {
+        let keys = match self.keys {
+            Keys::Same(_) => 0,
+            Keys::Packed(_) => self.count.div_ceil(GROUP) * width,
+        };
+        size_of::<Run>() + keys
+    }
+
     /// The same keys of another width, counted from the start of all dictionaries.
     fn widened(&self, width: usize) -> Run {
         let keys = match &self.keys {
             Keys::Same(key) => {
-                let key = key
-                    .iter()
-                    .rev()
-                    .fold(0, |key, &b| key << 8 | usize::from(b));
-                let key = (key + self.base).to_le_bytes();
-                Keys::Same(Bytes::copy_from_slice(&key[..width.div_ceil(8)]))
+                let key = u32::from_le_bytes(*key).wrapping_add(self.base as u32);
+                Keys::Same(key.to_le_bytes())
             }
             Keys::Packed(keys) => {
                 let (mut out, mut bits, mut held) = (Vec::new(), 0u64, 0);
@@ -233,6 +238,10 @@ impl Column {
         let same = |run: &Run| (run.width, run.base) == (self.width, 0);
         if !self.runs.iter().all(same) {
             self.width = (self.entries.max(2) - 1).ilog2() as usize + 1;
+            let wide = self.runs.iter().map(|run| run.held(self.width));
+            if wide.sum::<usize>() > MOST_HELD {
+                return Ok(None);
+            }
             self.runs = self
                 .runs
                 .iter()
@@ -322,9 +331,11 @@ impl Column {
                 return None;
             }
             let keys = if packed {
-                Keys::Packed(keys)
+                Keys::Packed(keys.as_ref().into())
             } else {
-                Keys::Same(keys)
+                let mut key = [0; 4];
+                key[..keys.len()].copy_from_slice(&keys);
+                Keys::Same(key)
             };
             self.runs.push(Run {
                 first: first + done,
@@ -352,7 +363,7 @@ impl Column {
             match &run.keys {
                 Keys::Same(key) => {
                     push_length(&mut encoded, (end - start) << 1);
-                    encoded.extend_from_slice(key);
+                    encoded.extend_from_slice(&key[..self.width.div_ceil(8)]);
                 }
                 Keys::Packed(keys) => {
                     let last = run.first + end == to;

@@ -22,6 +22,7 @@ use crate::job::{Decode, Job, Lists, Opcodes, Shape, Source as Place, Work};
 use crate::key::Key;
 use crate::pages::{Column, Pages};
 use crate::room::Room;
+use crate::runs::{self, copied};
 use crate::source::Source;
 use crate::spill::{Spill, Spills};
 use crate::{By, Error, Progress, Report, Result, Table};
@@ -378,8 +379,10 @@ impl<'a> Plan<'a> {
             }
             if self.source.in_memory().is_none() {
                 let columns = pieces.iter_mut().zip(batch.columns()).zip(&by_place);
-                let held = columns.filter(|(_, by_place)| **by_place);
-                held.for_each(|((pieces, column), _)| pieces.push(column.clone()));
+                for ((pieces, column), _) in columns.filter(|(_, by_place)| **by_place) {
+                    // A copy, as a part of a batch holds all of it, other columns too.
+                    pieces.push(copied(column)?);
+                }
             }
             while batch.num_rows() > 0 {
                 let mut filling = match open.take() {
@@ -444,6 +447,7 @@ enum Read {
 /// Columns that are in no rows, each in one piece; others are empty.
 fn joined(source: &Source, pieces: Vec<Vec<ArrayRef>>) -> Result<Vec<ArrayRef>> {
     let schema = source.schema();
+    runs::check(&schema, source.rows())?;
     let columns = schema.fields().iter().zip(pieces);
     let one = |(field, pieces): (&arrow_schema::FieldRef, Vec<ArrayRef>)| {
         if pieces.is_empty() {
@@ -600,6 +604,7 @@ impl Loaded<'_> {
             key: &plan.key,
             form: &plan.form,
             values: Values::Heaps(&self.heaps, &self.columns),
+            spills: &self.spills,
             schema: plan.source.schema(),
             alike: None,
         };

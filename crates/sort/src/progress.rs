@@ -1,7 +1,7 @@
 //! How far a sort is, whether it shall go on, and whether it is watched.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use crate::Error;
 
@@ -10,7 +10,7 @@ use crate::Error;
 pub struct Progress {
     done: AtomicU64,
     total: AtomicU64,
-    stop: AtomicBool,
+    stop: Arc<AtomicBool>,
     watched: bool,
     /// Why it was stopped, if nobody asked for it.
     failed: Mutex<Option<Error>>,
@@ -32,6 +32,11 @@ impl Progress {
     /// Bytes moved, and bytes to move.
     pub fn now(&self) -> (u64, u64) {
         (self.done.load(Relaxed), self.total.load(Relaxed))
+    }
+
+    /// True when it shall end: for who reads bytes.
+    pub(crate) fn stopper(&self) -> Arc<AtomicBool> {
+        self.stop.clone()
     }
 
     /// Ends the sort soon, as an error.

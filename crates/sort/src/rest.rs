@@ -10,6 +10,7 @@ use serde_json::{json, Value};
 
 use crate::file::Format;
 use crate::form::Form;
+use crate::runs::unsliced;
 use crate::{Compression, Error, Result, Table};
 
 fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
@@ -30,10 +31,13 @@ pub fn write_apart(
         return Ok(vec![Vec::new(); bounds.len()]);
     }
     let columns = batch.project(&which).map_err(Error::new)?;
-    let parts = bounds
-        .iter()
-        .map(|rows| columns.slice(rows.start, rows.len()));
-    parts.map(|part| stream(&part)).collect()
+    let part = |rows: &Range<usize>| {
+        let part = columns.slice(rows.start, rows.len());
+        let whole: Result<Vec<ArrayRef>> = part.columns().iter().map(unsliced).collect();
+        let part = RecordBatch::try_new(part.schema(), whole?).map_err(Error::new)?;
+        stream(&part)
+    };
+    bounds.iter().map(part).collect()
 }
 
 /// Reads them again, as the columns of the whole table; those in the rows are empty.

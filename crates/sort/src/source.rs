@@ -1,6 +1,6 @@
 //! Tables that are read in batches: of files, or in memory.
 
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat_batches;
@@ -9,6 +9,7 @@ use parquet::file::metadata::KeyValue;
 use crate::file::{self, Content, Format};
 use crate::guard::guarded;
 use crate::input::Input;
+use crate::runs;
 use crate::{Error, Result, Table};
 
 /// Batches of a table, in the order of its rows.
@@ -113,13 +114,19 @@ impl Source {
         let told = move |e: Error| damaged(name, format, e);
         let mut batches = guarded("it is damaged", || content.batches(column)).map_err(told)?;
         let mut ended = false;
-        Ok(Box::new(std::iter::from_fn(move || {
+        let batches = std::iter::from_fn(move || {
             if ended {
                 return None;
             }
             let next = guarded("it is damaged", || batches.next().transpose());
             ended = next.is_err();
             next.map_err(told).transpose()
+        });
+        Ok(Box::new(batches.flat_map(|batch| -> Batches {
+            match batch {
+                Ok(batch) => Box::new(file::pieces(batch)),
+                error => Box::new(std::iter::once(error)),
+            }
         })))
     }
 
@@ -174,7 +181,9 @@ impl Source {
         if let Held::Table(table) = self.content {
             return Ok(table);
         }
-        let batches: Result<Vec<RecordBatch>> = self.batches(None)?.collect();
+        runs::check(&self.schema, self.rows)?;
+        let batches: Result<Vec<RecordBatch>> =
+            self.batches(None)?.map(|batch| unsliced(&batch?)).collect();
         let batch = concat_batches(&self.schema, &batches?).map_err(Error::of_rows)?;
         self.check_rows(batch.num_rows())?;
         Ok(Table {
@@ -183,6 +192,13 @@ impl Source {
             metadata: self.metadata,
         })
     }
+}
+
+fn unsliced(batch: &RecordBatch) -> Result<RecordBatch> {
+    let columns: Result<Vec<ArrayRef>> = batch.columns().iter().map(runs::unsliced).collect();
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    let batch = RecordBatch::try_new_with_options(batch.schema(), columns?, &options);
+    batch.map_err(Error::new)
 }
 
 /// A file of which not all can be read.

@@ -223,6 +223,7 @@ impl<'a> Arranged<'a> {
         &self,
         outcomes: Vec<Outcome>,
         failures: Vec<Failure>,
+        spills: &Spills,
         report: &mut Report,
         progress: &Progress,
         sink: &mut Sink,
@@ -242,6 +243,7 @@ impl<'a> Arranged<'a> {
             key,
             form: &self.standing.form,
             values: Values::Columns(&self.standing.columns),
+            spills,
             schema: self.standing.schema.clone(),
             alike: if whole { None } else { Some(&alike) },
         };

@@ -21,6 +21,7 @@ use crate::gather::{Out, Sink};
 use crate::guard::guarded;
 use crate::job::{Opcodes, Stages};
 use crate::key::{Compared, Key};
+use crate::lookup;
 use crate::plan::{check_devices, cut};
 use crate::report::Device;
 use crate::rest::{read_apart, read_schema, write_apart, write_schema};
@@ -43,6 +44,7 @@ pub struct Store<'a> {
     root: &'a Path,
     pub(crate) bench: Bench,
     namespace: u64,
+    media: Vec<PathBuf>,
     directories: Vec<Directory>,
 }
 
@@ -95,6 +97,7 @@ impl<'a> Store<'a> {
             root,
             bench,
             namespace,
+            media: media.to_vec(),
             directories: directories?,
         })
     }
@@ -107,89 +110,29 @@ impl<'a> Store<'a> {
         Ok(())
     }
 
-    /// The tables: as JSON.
+    /// The tables, by name: as JSON.
     pub fn list(&self) -> Value {
-        let all = self.directories.iter().flat_map(|d| &d.entries);
-        let mut seen: Vec<(&str, u64)> = Vec::new();
-        let mut tables: Vec<Value> = Vec::new();
-        for entry in all {
-            let key = (entry.name.as_str(), entry.id);
-            if seen.contains(&key) {
-                continue;
-            }
-            seen.push(key);
-            let parts = self.found(entry);
-            let bytes: u64 = parts
-                .iter()
-                .map(|(_, e)| e.extent.end - e.extent.start)
-                .sum();
+        let table = |found: &lookup::Found| {
+            let (one, parts) = (found.one(), &found.parts);
+            let extents = parts.iter().map(|(_, e)| e.extent.end - e.extent.start);
             let devices: Vec<usize> = parts.iter().map(|(device, _)| *device).collect();
-            let keys: Vec<&str> = entry.keys.iter().map(|key| key.name.as_str()).collect();
-            tables.push(json!({
-                "name": entry.name, "rows": entry.all, "row_bytes": entry.row_bytes, "keys": keys,
-                "devices": devices, "parts": parts.len(), "of_parts": entry.parts, "bytes": bytes,
-            }));
-        }
-        tables.into()
-    }
-
-    /// All parts of the table of a part.
-    fn found(&self, one: &Entry) -> Vec<(usize, &Entry)> {
-        let all = self.directories.iter().enumerate();
-        let all = all.flat_map(|(device, d)| d.entries.iter().map(move |e| (device, e)));
-        all.filter(|(_, e)| e.name == one.name && e.id == one.id)
-            .collect()
-    }
-
-    /// The parts of a table, all of them.
-    fn parts(&self, name: &str) -> Result<Vec<(usize, Entry)>> {
-        let mut all = self.directories.iter().flat_map(|d| &d.entries);
-        let Some(one) = all.find(|entry| entry.name == name) else {
-            let mut names: Vec<&str> = Vec::new();
-            for entry in self.directories.iter().flat_map(|d| &d.entries) {
-                if !names.contains(&entry.name.as_str()) {
-                    names.push(&entry.name);
-                }
-            }
-            let names = if names.is_empty() {
-                "none".into()
-            } else {
-                names.join(", ")
-            };
-            return Err(Error::new(format!(
-                "no table is called {name:?}: these media files have {names}"
-            )));
+            let keys: Vec<&str> = one.keys.iter().map(|key| key.name.as_str()).collect();
+            json!({
+                "name": one.name, "id": found.id(), "rows": one.all, "row_bytes": one.row_bytes, "keys": keys,
+                "devices": devices, "parts": parts.len(), "of_parts": one.parts, "bytes": extents.sum::<u64>(),
+            })
         };
-        let mut parts: Vec<(usize, Entry)> = self
-            .found(one)
-            .into_iter()
+        lookup::all(&self.directories).iter().map(table).collect()
+    }
+
+    /// The parts of the table with this name or id, all of them.
+    fn parts(&self, name: &str) -> Result<Vec<(usize, Entry)>> {
+        let found = lookup::named(&self.directories, &self.media, name)?;
+        found.check_whole(&self.media)?;
+        let parts = found.parts.into_iter();
+        Ok(parts
             .map(|(device, entry)| (device, entry.clone()))
-            .collect();
-        parts.sort_by_key(|(_, entry)| entry.part);
-        let mut next = 0;
-        let follows = parts.iter().enumerate().all(|(n, (_, entry))| {
-            let follows = entry.part == n
-                && entry.first == next
-                && entry.row_bytes == one.row_bytes
-                && entry.schema.digest == one.schema.digest;
-            next += entry.rows;
-            follows
-        });
-        if parts.len() != one.parts || !follows || next != one.all {
-            let of = |n: usize| parts.iter().filter(|(_, e)| e.part == n).count();
-            let what = (0..one.parts).find_map(|n| match of(n) {
-                0 => Some(format!("part {n} is missing")),
-                1 => None,
-                more => Some(format!("part {n} is there {more} times")),
-            });
-            return Err(Error::new(format!(
-                "table {name:?} has {} parts, of which these media files have {}, and {}: name all of them once, or drop what is left",
-                one.parts,
-                parts.len(),
-                what.unwrap_or_else(|| "they do not fit together".into())
-            )));
-        }
-        Ok(parts)
+            .collect())
     }
 
     /// Writes a table to the devices, with these columns as keys to sort by.
@@ -212,10 +155,11 @@ impl<'a> Store<'a> {
                 "table {name:?} has no columns: one or more are needed, a key among them"
             )));
         }
-        let mut known = self.directories.iter().flat_map(|d| &d.entries);
-        if known.any(|entry| entry.name == name) {
+        let known = lookup::all(&self.directories);
+        if let Some(known) = known.iter().find(|found| found.name() == name) {
+            let known = known.describe(&self.media);
             return Err(Error::new(format!(
-                "there is a table {name:?} already: drop it first"
+                "there is a table {name:?} already, {known}: drop it first"
             )));
         }
         let parts = guarded("the table can't be taken apart", || {
@@ -259,15 +203,15 @@ impl<'a> Store<'a> {
         Ok(report)
     }
 
-    /// Forgets a table, or what is left of it.
+    /// Forgets the table with this name or id, or what is left of it. Of others with the name nothing is touched.
     pub fn drop_table(&mut self, name: &str) -> Result<()> {
-        let has = |d: &Directory| d.entries.iter().any(|entry| entry.name == name);
-        if !self.directories.iter().any(has) {
-            return self.parts(name).map(drop);
-        }
+        let found = lookup::named(&self.directories, &self.media, name)?;
+        found.check_once(&self.media)?;
+        let (name, id) = (found.name().to_owned(), found.one().id);
         let mut next = self.directories.clone();
         for directory in &mut next {
-            directory.entries.retain(|entry| entry.name != name);
+            let other = |entry: &Entry| (&entry.name, entry.id) != (&name, id);
+            directory.entries.retain(other);
         }
         self.change(next)
     }
@@ -382,7 +326,12 @@ impl<'a> Store<'a> {
             let puts = places.into_iter().zip(blocks).collect();
             parts.push(Part { entry, puts });
         }
-        // Of all that the parts are made of, so that those of another table are no parts of this one.
+        // Of all that the parts are made of and of where they go, so that those of another table are no parts of this one, be its rows the same.
+        contents.extend_from_slice(name.as_bytes());
+        for path in &self.media {
+            let whole = path.canonicalize().unwrap_or_else(|_| path.clone());
+            contents.extend_from_slice(whole.as_os_str().as_encoded_bytes());
+        }
         contents.extend(self.directories.iter().flat_map(|d| d.number.to_le_bytes()));
         let id = digest(&contents);
         parts.iter_mut().for_each(|part| part.entry.id = id);
@@ -443,7 +392,7 @@ impl<'a> Store<'a> {
         let aparts: Vec<Vec<u8>> = parts.iter().map(|part| read[part.0].1.clone()).collect();
         let columns = read_apart(&schema, &form, &aparts)?;
         Ok(Standing {
-            name: name.into(),
+            name: parts[0].1.name.clone(),
             parts,
             schema,
             metadata,
@@ -579,7 +528,7 @@ impl<'a> Store<'a> {
         let begin = Instant::now();
         let mut report = arranged.report();
         guarded("rows that came back can't be read", || {
-            arranged.gather(outcomes, failures, &mut report, progress, sink)
+            arranged.gather(outcomes, failures, &spills, &mut report, progress, sink)
         })?;
         report.merge = begin.elapsed();
         report.spilled = spills.filed();

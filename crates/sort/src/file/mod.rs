@@ -14,6 +14,7 @@ use arrow_schema::SchemaRef;
 pub use self::parquet::Compression;
 use crate::guard::guarded;
 use crate::input::Input;
+use crate::size::within;
 use crate::source::Source;
 use crate::{Error, Result, Table};
 
@@ -124,9 +125,16 @@ impl Content {
 
 /// A batch in pieces of which each takes little memory where it is copied.
 pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
-    let rows = batch.num_rows();
-    let starts = (0..rows).step_by(BATCH);
-    starts.map(move |start| Ok(batch.slice(start, BATCH.min(rows - start))))
+    let mut left = batch;
+    std::iter::from_fn(move || {
+        let most = left.slice(0, left.num_rows().min(BATCH));
+        let rows = match most.num_columns() {
+            0 => most.num_rows(),
+            _ => within(most.columns(), BATCH_BYTES),
+        };
+        left = left.slice(rows, left.num_rows() - rows);
+        (rows > 0).then(|| Ok(most.slice(0, rows)))
+    })
 }
 
 /// Writes a table into a file, batch by batch. Of Parquet's pages are compressed.

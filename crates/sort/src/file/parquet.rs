@@ -1,19 +1,20 @@
 //! Apache Parquet.
 
+mod groups;
+mod text;
+
 use std::io::Write;
 use std::str::FromStr;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReaderBuilder,
-};
-use parquet::arrow::{ArrowWriter, ProjectionMask, ARROW_SCHEMA_META_KEY};
+use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
+use parquet::arrow::{ArrowWriter, ARROW_SCHEMA_META_KEY};
 use parquet::basic;
 use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 
-use super::{named, Content, Opened, Reader, BATCH, BATCH_BYTES};
+use super::{named, Content, Opened, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -67,7 +68,6 @@ impl From<Compression> for basic::Compression {
 pub struct File {
     pub input: Input,
     footer: ArrowReaderMetadata,
-    rows: usize,
 }
 
 pub fn open(input: Input) -> Result<Opened> {
@@ -98,28 +98,15 @@ pub fn open(input: Input) -> Result<Opened> {
         known: Some((rows, nulls)),
         metadata,
         schema,
-        content: Content::Parquet(File {
-            input,
-            footer,
-            rows,
-        }),
+        content: Content::Parquet(File { input, footer }),
     })
 }
 
 impl File {
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         let (input, footer) = (self.input.clone(), self.footer.clone());
-        let groups = footer.metadata().row_groups().iter();
-        let bytes: i64 = groups.map(|g| g.total_byte_size().max(0)).sum();
-        let each = bytes as usize / self.rows.max(1);
-        let rows = (BATCH_BYTES / each.max(1)).clamp(1, BATCH);
-        let mut builder = ParquetRecordBatchReaderBuilder::new_with_metadata(input, footer);
-        if let Some(column) = column {
-            let mask = ProjectionMask::roots(builder.parquet_schema(), [column]);
-            builder = builder.with_projection(mask);
-        }
-        let reader = builder.with_batch_size(rows).build().map_err(Error::new)?;
-        Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+        let batches = groups::Groups::new(input, footer, column);
+        Ok(Box::new(batches.map(|batch| batch.map_err(Error::new))))
     }
 }
 

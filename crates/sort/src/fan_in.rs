@@ -1,0 +1,192 @@
+//! Merges runs of rows. Of each run some rows are in memory, with their keys: where all runs together would take too much, as a key of text is as long
+//! as it is, runs become longer ones before, as many at a time as memory has room for.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_row::Rows as Keys;
+
+use crate::gather::Gather;
+use crate::merge::{Merge, Run};
+use crate::rows::Rows;
+use crate::size;
+use crate::spill::Spill;
+use crate::{Progress, Result};
+
+/// Bytes of rows and keys that the runs of a merge have at hand.
+const MERGE_BYTES: usize = 16 << 20;
+/// What a key takes beside its row there, if it is short.
+const KEY_BYTES: usize = 64;
+/// Runs that are merged together, however long their keys are.
+const FEW: usize = 2;
+/// Bytes that are written at a time.
+const PIECE: usize = 1 << 20;
+/// Bytes of a partition's number in front of a row.
+const NUMBER: usize = size_of::<u32>();
+
+/// Rows in order.
+pub struct Sorted {
+    pub rows: Arc<Rows>,
+    pub which: Range<usize>,
+    /// The partition that they are of; without it each row has the number of its own in front.
+    pub partition: Option<u32>,
+    /// Bytes of the longest key.
+    pub longest: usize,
+}
+
+impl Sorted {
+    /// Bytes of memory that it takes in a merge, at least.
+    fn bytes(&self, row_bytes: usize) -> usize {
+        // A key stands there as a value, and normalised.
+        row_bytes + KEY_BYTES + 2 * self.longest
+    }
+}
+
+/// How many of the first runs are merged together.
+fn together(runs: &[Sorted], row_bytes: usize, most: usize) -> usize {
+    let mut sum = 0usize;
+    let fits = runs.iter().take_while(|run| {
+        sum = sum.saturating_add(run.bytes(row_bytes));
+        sum <= most
+    });
+    fits.count().max(FEW).min(runs.len())
+}
+
+/// Gives rows away in order, each with its partition's number; of equal ones those of the first run first.
+pub fn merge(
+    gather: &Gather,
+    mut runs: Vec<Sorted>,
+    progress: &Progress,
+    mut each: impl FnMut(u32, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let row_bytes = gather.form.row_bytes;
+    while together(&runs, row_bytes, MERGE_BYTES) < runs.len() {
+        let mut longer = Vec::new();
+        while !runs.is_empty() {
+            let count = together(&runs, row_bytes, MERGE_BYTES);
+            let some: Vec<Sorted> = runs.drain(..count).collect();
+            longer.push(match some.len() {
+                1 => some.into_iter().next(),
+                _ => Some(joined(gather, some, progress)?),
+            });
+        }
+        runs = longer.into_iter().flatten().collect();
+    }
+    merge_at_once(gather, runs, progress, &mut each)
+}
+
+/// Makes runs one.
+fn joined(gather: &Gather, runs: Vec<Sorted>, progress: &Progress) -> Result<Sorted> {
+    let longest = runs.iter().map(|run| run.longest).max().unwrap_or(0);
+    let mut spill: Spill = gather.spills.empty();
+    let mut piece = Vec::new();
+    merge_at_once(gather, runs, progress, &mut |partition, row| {
+        piece.extend_from_slice(&partition.to_le_bytes());
+        piece.extend_from_slice(row);
+        if piece.len() >= PIECE {
+            spill.append(&piece)?;
+            piece.clear();
+        }
+        Ok(())
+    })?;
+    spill.append(&piece)?;
+    let rows = Rows::new(spill, NUMBER + gather.form.row_bytes);
+    Ok(Sorted {
+        which: 0..rows.count(),
+        rows: rows.into(),
+        partition: None,
+        longest,
+    })
+}
+
+fn merge_at_once(
+    gather: &Gather,
+    runs: Vec<Sorted>,
+    progress: &Progress,
+    each: &mut dyn FnMut(u32, &[u8]) -> Result<()>,
+) -> Result<()> {
+    let row_bytes = gather.form.row_bytes;
+    let block = MERGE_BYTES / runs.len().max(1) / (row_bytes + KEY_BYTES);
+    let runs = runs.into_iter().map(|run| Open {
+        gather,
+        left: run.which,
+        rows: run.rows,
+        partition: run.partition,
+        partitions: Vec::new(),
+        at_hand: Vec::new(),
+        progress,
+    });
+    let mut merge = Merge::new(runs.collect(), block)?;
+    while let Some((run, _, at)) = merge.next() {
+        let row = &run.at_hand[at * row_bytes..][..row_bytes];
+        each(run.partitions[at], row)?;
+        merge.advance()?;
+    }
+    Ok(())
+}
+
+/// A run that is read.
+struct Open<'a> {
+    gather: &'a Gather<'a>,
+    rows: Arc<Rows>,
+    left: Range<usize>,
+    partition: Option<u32>,
+    /// Of each row at hand.
+    partitions: Vec<u32>,
+    at_hand: Vec<u8>,
+    progress: &'a Progress,
+}
+
+impl Open<'_> {
+    /// Reads rows, and tells them from the numbers in front of them.
+    fn read(&mut self, rows: Range<usize>) -> Result<()> {
+        self.at_hand.clear();
+        self.partitions.clear();
+        match self.partition {
+            Some(partition) => {
+                self.partitions.resize(rows.len(), partition);
+                self.rows.read(rows, &mut self.at_hand)
+            }
+            None => {
+                let mut numbered = Vec::new();
+                self.rows.read(rows, &mut numbered)?;
+                for row in numbered.chunks_exact(NUMBER + self.gather.form.row_bytes) {
+                    let (number, row) = row.split_at(NUMBER);
+                    let number = number.iter().rev().fold(0, |n, &b| n << 8 | u32::from(b));
+                    self.partitions.push(number);
+                    self.at_hand.extend_from_slice(row);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn keep(&mut self, rows: usize) {
+        self.at_hand.truncate(rows * self.gather.form.row_bytes);
+        self.partitions.truncate(rows);
+    }
+}
+
+impl Run for Open<'_> {
+    fn next_block(&mut self, most: usize) -> Result<Option<Keys>> {
+        if self.left.is_empty() {
+            self.keep(0);
+            return Ok(None);
+        }
+        if !self.progress.go_on() {
+            return Err(self.progress.why(""));
+        }
+        let Gather { key, form, .. } = self.gather;
+        let end = self.left.end.min(self.left.start + most);
+        self.read(self.left.start..end)?;
+        let bytes = most * KEY_BYTES;
+        self.keep(form.within(&key.columns, &self.at_hand, bytes));
+        let mut keys = self.gather.keys(&self.partitions, &self.at_hand)?;
+        let rows = size::within(&keys, bytes);
+        self.keep(rows);
+        keys.iter_mut()
+            .for_each(|column| *column = column.slice(0, rows));
+        self.left.start += rows;
+        key.rows(&keys).map(Some)
+    }
+}

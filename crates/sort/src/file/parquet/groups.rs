@@ -1,0 +1,254 @@
+//! Batches of a file, row group by row group: as many rows as have so many bytes.
+//!
+//! The library reads a number of rows, however many bytes they become: a text of a dictionary is copied for each row that has it, and one that begins
+//! as the text before stands in the file without its beginning. So the library reads columns of fixed width, whose bytes are known, and nested ones;
+//! of each row group apart, as what goes beyond one has no dictionary any more. Text and bytes are read value by value.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_schema::{DataType, Schema, SchemaRef};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use parquet::arrow::ProjectionMask;
+use parquet::basic::Type;
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::RowGroupMetaData;
+
+use super::super::{BATCH, BATCH_BYTES};
+use super::text::{self, Text};
+use crate::input::Input;
+
+/// What is read of a file.
+pub struct Groups {
+    input: Arc<Input>,
+    footer: ArrowReaderMetadata,
+    /// Columns, by their numbers in the schema; of those of text and bytes the leaf.
+    columns: Vec<(usize, Option<usize>)>,
+    schema: SchemaRef,
+    /// Numbers of the row groups that have not begun.
+    left: VecDeque<usize>,
+    open: Option<Group>,
+}
+
+/// A row group.
+struct Group {
+    /// Columns that are neither text nor bytes; nothing if there are none.
+    others: Option<ParquetRecordBatchReader>,
+    /// Of these, rows that have no text yet.
+    batch: Option<RecordBatch>,
+    texts: Vec<Text>,
+    /// Rows, as the footer says.
+    rows: usize,
+}
+
+/// The leaf of a column, if it is one of text or bytes.
+fn leaf(footer: &ArrowReaderMetadata, column: usize) -> Option<usize> {
+    let leaves = footer.parquet_schema();
+    let mut all = 0..leaves.num_columns();
+    let at = all.find(|&at| leaves.get_column_root_idx(at) == column)?;
+    let (root, leaf) = (leaves.get_column_root(at), leaves.column(at));
+    let plain = root.is_primitive() && leaf.max_rep_level() == 0 && leaf.max_def_level() <= 1;
+    let known = text::is_known(footer.schema().field(column).data_type());
+    (plain && known && leaf.physical_type() == Type::BYTE_ARRAY).then_some(at)
+}
+
+impl Groups {
+    /// All columns of a file, or one.
+    pub fn new(input: Input, footer: ArrowReaderMetadata, column: Option<usize>) -> Groups {
+        let all = footer.schema();
+        let columns = match column {
+            Some(column) => column..column + 1,
+            None => 0..all.fields().len(),
+        };
+        let fields: Vec<_> = all.fields()[columns.clone()].to_vec();
+        let columns = columns.map(|column| (column, leaf(&footer, column)));
+        Groups {
+            input: Arc::new(input),
+            left: (0..footer.metadata().num_row_groups()).collect(),
+            columns: columns.collect(),
+            schema: Arc::new(Schema::new(fields)),
+            footer,
+            open: None,
+        }
+    }
+
+    fn open(&self, number: usize) -> Result<Group> {
+        let about = self.footer.metadata().row_group(number);
+        let (mut texts, mut others) = (Vec::new(), Vec::new());
+        for (place, &(column, leaf)) in self.columns.iter().enumerate() {
+            match leaf {
+                Some(leaf) => {
+                    let field = self.schema.field(place);
+                    let text =
+                        Text::open(&self.input, about, leaf, field.name(), field.data_type());
+                    texts.push(text?);
+                }
+                None => others.push(column),
+            }
+        }
+        let others = match others.is_empty() && !texts.is_empty() {
+            true => None,
+            false => Some(self.others(number, about, others)?),
+        };
+        Ok(Group {
+            others,
+            batch: None,
+            texts,
+            rows: usize::try_from(about.num_rows()).unwrap_or(0),
+        })
+    }
+
+    fn others(
+        &self,
+        number: usize,
+        about: &RowGroupMetaData,
+        columns: Vec<usize>,
+    ) -> Result<ParquetRecordBatchReader> {
+        let footer = self.footer.clone();
+        let leaves = footer.parquet_schema();
+        // What of a row is known, and what it is on an average.
+        let (mut fixed, mut average) = (0, 0);
+        for &column in &columns {
+            match self.footer.schema().field(column).data_type() {
+                DataType::FixedSizeBinary(width) => fixed += *width as usize,
+                kind => match kind.primitive_width() {
+                    Some(width) => fixed += width,
+                    None => {
+                        let chunks = about.columns().iter().enumerate();
+                        let own =
+                            chunks.filter(|(at, _)| leaves.get_column_root_idx(*at) == column);
+                        average += own
+                            .map(|(_, chunk)| chunk.uncompressed_size().max(0))
+                            .sum::<i64>();
+                    }
+                },
+            }
+        }
+        let each = fixed.saturating_add(average as usize / about.num_rows().max(1) as usize);
+        let rows = (BATCH_BYTES / each.max(1)).clamp(1, BATCH);
+        let mask = ProjectionMask::roots(leaves, columns);
+        let reader = Input::clone(&self.input);
+        ParquetRecordBatchReaderBuilder::new_with_metadata(reader, footer)
+            .with_row_groups(vec![number])
+            .with_projection(mask)
+            .with_batch_size(rows)
+            .build()
+    }
+
+    fn read(&mut self) -> Result<Option<RecordBatch>> {
+        loop {
+            let mut group = match (self.open.take(), self.left.pop_front()) {
+                (Some(group), next) => {
+                    next.into_iter().for_each(|next| self.left.push_front(next));
+                    group
+                }
+                (None, Some(next)) => self.open(next)?,
+                (None, None) => return Ok(None),
+            };
+            if let Some((rows, columns)) = group.read()? {
+                self.open = Some(group);
+                let options = RecordBatchOptions::new().with_row_count(Some(rows));
+                let columns = self.in_order(columns);
+                let batch =
+                    RecordBatch::try_new_with_options(self.schema.clone(), columns, &options);
+                return batch.map(Some).map_err(ParquetError::from);
+            }
+        }
+    }
+
+    /// Columns as the schema has them: they come with those of text first.
+    fn in_order(&self, columns: Vec<ArrayRef>) -> Vec<ArrayRef> {
+        let texts = self
+            .columns
+            .iter()
+            .filter(|(_, leaf)| leaf.is_some())
+            .count();
+        let (mut texts, mut others) = (columns[..texts].iter(), columns[texts..].iter());
+        let columns = self.columns.iter().filter_map(|(_, leaf)| match leaf {
+            Some(_) => texts.next(),
+            None => others.next(),
+        });
+        columns.cloned().collect()
+    }
+}
+
+impl Group {
+    /// The next rows: how many, and columns of text before all others.
+    fn read(&mut self) -> Result<Option<(usize, Vec<ArrayRef>)>> {
+        if self.batch.is_none() {
+            let others = self.others.as_mut();
+            self.batch = others.and_then(|reader| reader.next()).transpose()?;
+        }
+        let most = match (&self.batch, &self.others) {
+            (Some(batch), _) => batch.num_rows(),
+            (None, None) => self.rows.min(BATCH),
+            (None, Some(_)) => 0,
+        };
+        let rows = match self.texts.is_empty() {
+            true => most,
+            false => self.fill(most)?,
+        };
+        if rows == 0 {
+            return self.end().map(|()| None);
+        }
+        self.rows = self.rows.saturating_sub(rows);
+        let texts = self.texts.iter_mut().map(|text| text.take(rows));
+        let mut columns: Vec<ArrayRef> = texts.collect::<Result<_>>()?;
+        if let Some(batch) = self.batch.take() {
+            columns.extend(batch.slice(0, rows).columns().iter().cloned());
+            let left = batch.num_rows() - rows;
+            self.batch = (left > 0).then(|| batch.slice(rows, left));
+        }
+        Ok(Some((rows, columns)))
+    }
+
+    /// Reads text of rows until these are so many, or have so many bytes; how many they are.
+    fn fill(&mut self, most: usize) -> Result<usize> {
+        let mut bytes = 0usize;
+        for row in 0..most {
+            let mut ended = 0;
+            for text in &mut self.texts {
+                match text.bytes(row)? {
+                    Some(more) => bytes = bytes.saturating_add(more),
+                    None => ended += 1,
+                }
+            }
+            if ended > 0 {
+                return match ended == self.texts.len() && self.others.is_none() {
+                    true => Ok(row),
+                    false => Err(unlike()),
+                };
+            }
+            // One row at least.
+            if bytes > BATCH_BYTES {
+                return Ok(row.max(1));
+            }
+        }
+        Ok(most)
+    }
+
+    /// Refuses text without a row.
+    fn end(&mut self) -> Result<()> {
+        for text in &mut self.texts {
+            if text.bytes(0)?.is_some() {
+                return Err(unlike());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn unlike() -> ParquetError {
+    ParquetError::General("the columns of a row group have different numbers of rows".into())
+}
+
+impl Iterator for Groups {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        self.read().transpose()
+    }
+}

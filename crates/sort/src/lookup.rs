@@ -1,0 +1,165 @@
+//! Which table a name means. A part names its table by an id; media files that are named together may be those of several tables of one name,
+//! and may lack parts of each.
+
+use std::path::PathBuf;
+
+use crate::directory::{Directory, Entry};
+use crate::{Error, Result};
+
+/// The parts of a table that there are, in their order, each with its device.
+pub struct Found<'a> {
+    pub parts: Vec<(usize, &'a Entry)>,
+}
+
+/// What keeps parts from being a table.
+enum Flaw {
+    Missing(usize),
+    /// Two devices have the same part.
+    Twice(usize, [usize; 2]),
+    Unlike,
+}
+
+/// All tables: by name, and of one name by id, in whatever order the devices come.
+pub fn all(directories: &[Directory]) -> Vec<Found<'_>> {
+    let entries = directories.iter().enumerate();
+    let entries = entries.flat_map(|(device, d)| d.entries.iter().map(move |e| (device, e)));
+    let mut entries: Vec<(usize, &Entry)> = entries.collect();
+    entries.sort_by_key(|(device, e)| (&e.name, e.id, e.part, *device));
+    let of_one = entries.chunk_by(|(_, a), (_, b)| (&a.name, a.id) == (&b.name, b.id));
+    of_one
+        .map(|parts| Found {
+            parts: parts.to_vec(),
+        })
+        .collect()
+}
+
+/// The table with a name or an id; an error if there is none, or several.
+pub fn named<'a>(directories: &'a [Directory], media: &[PathBuf], name: &str) -> Result<Found<'a>> {
+    let (mut meant, other): (Vec<_>, Vec<_>) = all(directories)
+        .into_iter()
+        .partition(|found| found.name() == name || found.id() == name);
+    match (meant.pop(), meant.is_empty()) {
+        (Some(one), true) => Ok(one),
+        (Some(last), false) => {
+            meant.push(last);
+            let told: Vec<String> = meant.iter().map(|found| found.describe(media)).collect();
+            Err(Error::new(format!(
+                "{} tables are called {name:?}: {}: name the media files of one of them, or give its id instead of the name",
+                meant.len(),
+                listed(&told)
+            )))
+        }
+        (None, _) => {
+            let mut names: Vec<&str> = other.iter().map(Found::name).collect();
+            names.dedup();
+            let names = match names.is_empty() {
+                true => "none".into(),
+                false => names.join(", "),
+            };
+            Err(Error::new(format!(
+                "no table is called {name:?}: these media files have {names}"
+            )))
+        }
+    }
+}
+
+fn listed(words: &[String]) -> String {
+    match words {
+        [first @ .., last] if !first.is_empty() => format!("{} and {last}", first.join(", ")),
+        words => words.join(""),
+    }
+}
+
+impl<'a> Found<'a> {
+    /// The first of its parts that there are: of the whole table all say the same.
+    pub fn one(&self) -> &'a Entry {
+        self.parts[0].1
+    }
+
+    pub fn name(&self) -> &'a str {
+        &self.one().name
+    }
+
+    /// As it is written.
+    pub fn id(&self) -> String {
+        format!("{:016x}", self.one().id)
+    }
+
+    fn on(&self, media: &[PathBuf]) -> String {
+        let parts = self.parts.iter();
+        let paths: Vec<String> = parts
+            .map(|(device, _)| media[*device].display().to_string())
+            .collect();
+        listed(&paths)
+    }
+
+    /// In words: id, how much of it there is, and where.
+    pub fn describe(&self, media: &[PathBuf]) -> String {
+        let (one, parts) = (self.one(), self.parts.len());
+        format!(
+            "{} ({parts} of {} parts, {} rows, on {})",
+            self.id(),
+            one.parts,
+            one.all,
+            self.on(media)
+        )
+    }
+
+    fn flaw(&self) -> Option<Flaw> {
+        let one = self.one();
+        let twice = self.parts.windows(2).find_map(|two| match two {
+            [(a, x), (b, y)] if x.part == y.part => Some(Flaw::Twice(x.part, [*a, *b])),
+            _ => None,
+        });
+        let has = |n: usize| self.parts.iter().any(|(_, entry)| entry.part == n);
+        let missing = (0..one.parts).find(|&n| !has(n)).map(Flaw::Missing);
+        if let Some(flaw) = twice.or(missing) {
+            return Some(flaw);
+        }
+        let mut next = 0;
+        let alike = self.parts.iter().enumerate().all(|(n, (device, entry))| {
+            let follows = entry.part == n
+                && entry.first == next
+                && entry.row_bytes == one.row_bytes
+                && entry.schema.digest == one.schema.digest
+                && (entry.parts, entry.all) == (one.parts, one.all)
+                && self.parts.iter().filter(|part| part.0 == *device).count() == 1;
+            next += entry.rows;
+            follows
+        });
+        (!alike || next != one.all).then_some(Flaw::Unlike)
+    }
+
+    fn twice(&self, media: &[PathBuf], part: usize, [a, b]: [usize; 2]) -> Error {
+        let [a, b] = [a, b].map(|device| media[device].display());
+        Error::new(format!(
+            "table {:?} has part {part} on {a} and {b}: name one of these media files",
+            self.name()
+        ))
+    }
+
+    /// Refuses what is not a whole table.
+    pub fn check_whole(&self, media: &[PathBuf]) -> Result<()> {
+        let what = match self.flaw() {
+            None => return Ok(()),
+            Some(Flaw::Twice(part, devices)) => return Err(self.twice(media, part, devices)),
+            Some(Flaw::Missing(part)) => format!("part {part} is missing"),
+            Some(Flaw::Unlike) => "they do not fit together".into(),
+        };
+        Err(Error::new(format!(
+            "table {:?} has {} parts, of which these media files have {} (on {}), and {what}: name all of them once, or drop what is left",
+            self.name(),
+            self.one().parts,
+            self.parts.len(),
+            self.on(media)
+        )))
+    }
+
+    /// Refuses parts of which it is not clear whether they are meant.
+    pub fn check_once(&self, media: &[PathBuf]) -> Result<()> {
+        match self.flaw() {
+            Some(Flaw::Twice(part, devices)) => Err(self.twice(media, part, devices)),
+            _ => Ok(()),
+        }
+    }
+}

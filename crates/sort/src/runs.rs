@@ -1,0 +1,54 @@
+//! Run-end-encoded columns. The libraries that normalise, join and write columns take a slice of one for all of it: it is copied before.
+
+use arrow_array::{Array, ArrayRef, UInt64Array};
+use arrow_schema::{DataType, Schema};
+use arrow_select::take::take;
+
+use crate::{Error, Result};
+
+fn has_runs(kind: &DataType) -> bool {
+    use DataType::*;
+    match kind {
+        RunEndEncoded(..) => true,
+        List(of) | LargeList(of) | FixedSizeList(of, _) | Map(of, _) => has_runs(of.data_type()),
+        Struct(fields) => fields.iter().any(|field| has_runs(field.data_type())),
+        Dictionary(_, values) => has_runs(values),
+        _ => false,
+    }
+}
+
+/// The same column, which has no more than its rows.
+pub fn copied(column: &ArrayRef) -> Result<ArrayRef> {
+    let rows = UInt64Array::from_iter_values(0..column.len() as u64);
+    take(column, &rows, None).map_err(Error::new)
+}
+
+/// The same column; if it has runs, none of them has other rows.
+pub fn unsliced(column: &ArrayRef) -> Result<ArrayRef> {
+    match has_runs(column.data_type()) {
+        true => copied(column),
+        false => Ok(column.clone()),
+    }
+}
+
+/// Refuses columns of which so many rows in one piece have ends that their type can't hold.
+pub fn check(schema: &Schema, rows: usize) -> Result<()> {
+    for field in schema.fields() {
+        let DataType::RunEndEncoded(ends, _) = field.data_type() else {
+            continue;
+        };
+        let most = match ends.data_type() {
+            DataType::Int16 => i16::MAX as usize,
+            DataType::Int32 => i32::MAX as usize,
+            _ => usize::MAX,
+        };
+        if rows > most {
+            return Err(Error::new(format!(
+                "column {:?}: its run ends are {}, which end at {most}, and the table has {rows} rows: make them int64",
+                field.name(),
+                ends.data_type()
+            )));
+        }
+    }
+    Ok(())
+}
