@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -116,3 +119,23 @@ def test_limits():
     command = [sys.executable, "-m", "nearside.cli", *shlex.split("crashtest btree --limit 3")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert (done.returncode, "--limit is for programs" in done.stderr) == (1, True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_campaign_that_is_ended_leaves_nothing(tmp_path, number):
+    """Neither processes nor its folder."""
+    text = (
+        f"sleep 1000000 & echo $! > {tmp_path}/started.new; mv {tmp_path}/started.new {tmp_path}/started; wait; : {{}}"
+    )
+    (tmp_path / "scratch").mkdir()
+    command = [sys.executable, "-m", "nearside.cli", "crashtest", "--by", "cpu", "--", "/bin/sh", "-c", text]
+    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path / "scratch")}, stderr=subprocess.PIPE)
+    while not (tmp_path / "started").exists():
+        assert process.poll() is None
+        time.sleep(0.02)
+    process.send_signal(number)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert not is_running((tmp_path / "started").read_text().strip())
+    assert list((tmp_path / "scratch").iterdir()) == []

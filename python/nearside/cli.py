@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -736,6 +737,8 @@ def _crashtest_program(
 ) -> None:
     from nearside import pmdk_crash as crashing
 
+    # As Ctrl-C: programs and checks have a session of their own, and would go on.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     docs = []
     for side in sides:
         with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress:

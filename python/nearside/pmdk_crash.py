@@ -303,6 +303,7 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
     show.out.print(table)
     for doc in docs:
         _print_coverage(doc)
+    _print_instructions(docs)
     for doc in docs:
         if doc["left_out"]:
             told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
@@ -327,3 +328,17 @@ def _print_coverage(doc: dict[str, Any]) -> None:
         names = ("moments", "moments_cut", "places", "places_cut")
         table.add_row(row["class"], *(f"{row[name]:,}" for name in names))
     show.out.print(table)
+
+
+def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
+    """Which files have flushes of their own, and what of them is not followed."""
+    modules = {module["file"]: module for doc in docs for module in doc["instructions"]}
+    for name, module in modules.items():
+        if "error" in module:
+            told = f"not followed: {module['error']}"
+        else:
+            counts = [f"{module[kind]:,} {kind.replace('_', ' ')}" for kind in pmdk_code.KINDS if module[kind]]
+            told = f"instructions of its own: {', '.join(counts) or 'none'}"
+            if module["left_alone"]:
+                told += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
+        show.out.print(f"{name}: {told}", soft_wrap=True)

@@ -302,7 +302,7 @@ fn bytes_of<'a>(segments: &[(u64, &'a [u8])], start: u64, end: u64) -> Option<&'
     let (first, data) = segments
         .iter()
         .rev()
-        .find(|(first, data)| *first <= start && start < first + data.len() as u64)?;
+        .find(|(first, data)| *first <= start && start < first.saturating_add(data.len() as u64))?;
     data.get((start - first) as usize..end.checked_sub(*first)? as usize)
 }
 
@@ -349,7 +349,7 @@ pub fn find(data: &[u8]) -> Result<Found> {
     }
     for section in file.sections().filter(|s| s.kind() == SectionKind::Text) {
         let (code, mut at) = (section.data().map_err(broken)?, section.address());
-        let (first, last) = (at, at + code.len() as u64);
+        let (first, last) = (at, at.saturating_add(code.len() as u64));
         for (start, end) in known.iter().copied().chain([(last, last)]) {
             if at < start && start <= last {
                 let gap = (at - first) as usize..(start - first) as usize;
@@ -364,7 +364,7 @@ pub fn find(data: &[u8]) -> Result<Found> {
     // Where something jumps into an instruction there is another one, too.
     let split = |p: &Place| {
         let next = whole.targets.partition_point(|&target| target <= p.address);
-        let end = p.address + p.code.len() as u64;
+        let end = p.address.saturating_add(p.code.len() as u64);
         whole.targets.get(next).is_some_and(|&target| target < end)
     };
     let (left, places): (Vec<_>, Vec<_>) = whole.places.into_iter().partition(split);
