@@ -6,7 +6,9 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pmdk as kits
 import pytest
+from guest import NoKit
 from nearside import NearsideError, pmdk_code, pmdk_crash
 
 FOLDER = Path(__file__).resolve().parent.parent / "crates/pmdk/tests"
@@ -129,6 +131,26 @@ def test_instructions_in_corners(own, way):
     assert doc["violation"]["what"] == "exit status 1: done, and not there"
     assert {Path(module["file"]).name for module in doc["instructions"]} >= {"corners"}
     assert ("library" in {Path(module["file"]).name for module in doc["instructions"]}) == (way == "library")
+
+
+@pytest.mark.slow
+def test_libpmem_inside_of_a_program(kit, tmp_path):
+    """No call of it can be followed: its flushes and copies are, as instructions."""
+    try:
+        archive = kits.ARCHIVE.folder(tell=False) / "lib/libpmem.a"
+    except NoKit as reason:
+        pytest.skip(f"no libpmem.a: {reason}")
+    program = tmp_path / "inside"
+    needed = [f"-L{kit}/lib", "-l:libndctl.so.6", "-l:libdaxctl.so.1", f"-Wl,--disable-new-dtags,-rpath,{kit}/lib"]
+    words = ["cc", "-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", f"-I{kit}/include", "-o", program]
+    subprocess.run([*words, FOLDER / "inside.c", archive, *needed], check=True)
+    doc = crash(program, "right", "sampled:40")
+    assert (doc["ended"], doc["violation"]) == (0, None)
+    found = next(module for module in doc["instructions"] if module["file"] == str(program))
+    assert found["left_alone"] == 0
+    assert found["flushes"] > 100
+    assert found["streams"] > 1000
+    assert " of " in crash(program, "wrong", "sampled:40")["violation"]["what"]
 
 
 def test_a_program_without_any_of_it(own):

@@ -14,7 +14,7 @@ import pytest
 from nearside import NearsideError, pmdk_crash
 
 # More than a machine that others use needs for what ends; only what does not end takes it.
-LIMIT_S = 4
+LIMIT_S = 3
 
 
 def script(folder: Path, name: str, text: str) -> str:

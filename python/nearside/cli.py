@@ -8,8 +8,8 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -727,6 +727,16 @@ def timeline(
         drawing.print_table(doc)
 
 
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """As by Ctrl-C: what has been started has a session of its own, and would go on."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _crashtest_program(
     program: list[str],
     check: str | None,
@@ -737,11 +747,9 @@ def _crashtest_program(
 ) -> None:
     from nearside import pmdk_crash as crashing
 
-    # As Ctrl-C: programs and checks have a session of their own, and would go on.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     docs = []
     for side in sides:
-        with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress:
+        with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress, _ended_by_sigterm():
             docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
     if as_json:
         print_json({"engine": options["engine"], "campaigns": docs})

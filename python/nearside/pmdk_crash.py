@@ -39,8 +39,8 @@ class Cut:
     wrong: str = ""
     # The last lines of the check's output.
     output: Sequence[str] = ()
-    # Something had to be killed at the limit.
-    hung: bool = False
+    # Which had to be killed at the limit: the program, or the check.
+    hung: str = ""
 
 
 class Campaign:
@@ -106,7 +106,7 @@ class Campaign:
         self._run(self.program, without=without, moments=self.told)
         counts = pmdk.read_report(self.report)
         if counts is None:
-            why = "it has persisted nothing, or has not come to an end of its own"
+            why = "it has persisted nothing, has not come to an end of its own, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
         first = max(1, counts["first_moment"])
         self.limit_s = self.limit_s or max(LEAST_LIMIT_S, TIMES_AS_LONG * self.longest_s)
@@ -124,7 +124,7 @@ class Campaign:
             wrong = f"the program has not ended within {self.limit_s:g} s, and the power has not failed by then"
         else:
             wrong = f"the program ends before the power fails: {self._end(done)}"
-        return Cut(True, wrong, done.lines[-OUTPUT:], done.status is None), None
+        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else ""), None
 
     def look(self) -> Cut:
         """What the check says is wrong with what is left."""
@@ -133,7 +133,7 @@ class Campaign:
             return Cut(True)
         output = checked.lines[-OUTPUT:]
         if checked.status is None:
-            return Cut(True, f"the check has not ended within {self.limit_s:g} s", output, True)
+            return Cut(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
         # What it says on standard error is told as it is.
         return Cut(True, checked.last_line if checked.stderr.strip() else self._end(checked), output)
 
@@ -251,13 +251,15 @@ def run(
             counts["cuts"] += 1
             counts["ended"] += not cut.came
             counts["violated"] += bool(cut.wrong)
-            counts["not_ended"] += cut.hung
+            counts["not_ended"] += bool(cut.hung)
             if cut.wrong and violation is None:
                 # Simpler, if that is one, too: nothing leaves the cache by itself.
                 simpler = campaign.cut(moment, 0, **options) if evict else cut
                 evict, cut = (0, simpler) if simpler.wrong else (evict, cut)
                 violation = {"cut": f"{moment}/{evict}", "what": cut.wrong, "output": list(cut.output)}
-                violation["timeline"] = campaign.timeline(moment, evict, **options)
+                # A program that goes on for ever has not come to its moment, and would not another time.
+                hangs = cut.hung == "program"
+                violation["timeline"] = [] if hangs else campaign.timeline(moment, evict, **options)
             if progress is not None:
                 progress(counts["cuts"], len(chosen))
     last = moments[-1].number
