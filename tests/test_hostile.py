@@ -927,6 +927,7 @@ OPTIONS = [
     )),
     *(["crashtest", *words, "--", *program] for program in (["/bin/true", "{}"], ["/bin/false", "{}"], ["/none", "{}"])
       for words in ([], ["--by", "x"], ["--check", ""], ["--check", '"'], ["--cuts", "x"], ["--without", "hook"])),
+    *(["crashtest", "--limit", limit, "--", "/bin/true", "{}"] for limit in ("0", "-1", "nan", "inf", "86401", "x")),
     ["crashtest", "--", "/bin/true", "x"], ["crashtest", "btree", "x"], ["crashtest", "btree", "--x"],
     ["pmdk", "run"], ["pmdk", "run", "--", "/none/x"], ["pmdk", "run", "--without", "x", "--", "true"],
     ["pmdk", "run", "--design", "none", "--", "true"], ["pmdk", "gain", "--", "true"],

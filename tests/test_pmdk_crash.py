@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pmdk as kits
 import pytest
-from nearside import NearsideError, pmdk, pmdk_crash
+from nearside import NearsideError, pmdk, pmdk_crash, pmdk_moments
 
 ROOT = Path(__file__).resolve().parent.parent
 KINDS = ["btree", "rbtree", "skiplist", "hashmap", "list"]
@@ -48,12 +48,12 @@ def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
     assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
 
 
-def test_threads_that_abort_do_not_wait_for_each_other(compiled, monkeypatch):
-    monkeypatch.setattr(pmdk_crash, "PATIENCE_S", 30)
+def test_threads_that_abort_do_not_wait_for_each_other(compiled):
     program = compiled("aborting")
 
     def run(cuts: str) -> dict:
-        return pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "device", cuts, engine="fast")
+        words = [str(program), "run", "{}/f"]
+        return pmdk_crash.run(words, f"{program} check {{}}/f", "device", cuts, limit_s=30, engine="fast")
 
     doc = run("at:900/7,1800/7")
     assert (doc["cuts"], doc["ended"], doc["violation"]) == (2, 0, None)
@@ -370,12 +370,13 @@ def test_bad_campaigns_of_programs(structures):
     ]:
         with pytest.raises(NearsideError, match=re.escape(text)):
             pmdk_crash.run(**good | bad)
+    moments = [pmdk_moments.Moment(number, "behind a fence", (0, 0)) for number in range(1, 9)]
     for cuts in ("x", "sampled:", "sampled:0", "at:", "at:x", "at:1/x", "at:0", "sampled:9999999"):
         with pytest.raises(NearsideError, match=r"^cuts = "):
-            list(pmdk_crash.cuts_of(cuts, range(1, 9), 1))
-    assert list(pmdk_crash.cuts_of("at:5/7,6", range(1, 9), 1)) == [(5, 7), (6, 0)]
-    assert len(list(pmdk_crash.cuts_of("all", range(1, 9), 1))) == 16
-    assert len(list(pmdk_crash.cuts_of("all", range(1, 9), 1, torn=True))) == 32
+            list(pmdk_crash.cuts_of(cuts, moments, 1))
+    assert list(pmdk_crash.cuts_of("at:5/7,6", moments, 1)) == [(5, 7), (6, 0)]
+    assert len(list(pmdk_crash.cuts_of("all", moments, 1))) == 16
+    assert len(list(pmdk_crash.cuts_of("all", moments, 1, torn=True))) == 32
 
 
 @pytest.mark.long

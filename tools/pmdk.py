@@ -34,6 +34,14 @@ def _assemble(unpacked: Path, made: Path) -> None:
 KIT = Kit("pmdk", "libpmemobj and what it needs (10 MB)", PACKAGES, _assemble)
 
 
+def _assemble_archive(unpacked: Path, made: Path) -> None:
+    """libpmem to be linked into a program."""
+    shutil.copy(unpacked / "usr/lib/x86_64-linux-gnu/libpmem.a", made / "lib")
+
+
+ARCHIVE = Kit("pmdk-archive", "libpmem.a (10 MB)", [f"libpmem-dev={VERSION}"], _assemble_archive)
+
+
 def compile_program(kit: Path, source: Path, program: Path, *words: str) -> None:
     """Compiles a C program that finds the kit's libraries by itself."""
     command = ["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{kit}/include", *words]

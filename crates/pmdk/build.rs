@@ -12,13 +12,16 @@ const LIBRARIES: [(&str, &[&str]); 1] = [(
     &[
         "crash.c",
         "device.c",
+        "instructions.c",
         "memory.c",
+        "moments.c",
         "outside.c",
         "pools.c",
         "process.c",
         "ranges.c",
         "reservations.c",
         "transactions.c",
+        "traps.c",
     ],
 )];
 
@@ -68,7 +71,14 @@ fn main() {
     for (library, sources) in LIBRARIES {
         let status = Command::new(&compiler)
             .args(["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-pthread"])
-            .args(["-fPIC", "-fvisibility=hidden", "-shared", "-o"])
+            // The unwinder comes along: a C program need not have it.
+            .args([
+                "-fPIC",
+                "-fvisibility=hidden",
+                "-shared",
+                "-static-libgcc",
+                "-o",
+            ])
             .arg(out.join(library))
             .arg("-I")
             .arg(&out)

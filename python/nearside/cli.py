@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import math
 import os
+import signal
 import sys
 import warnings
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -583,7 +584,7 @@ def crashtest(
         typer.Argument(
             metavar="WORKLOAD | -- PROGRAM [ARGUMENT]...",
             help="btree, rbtree, skiplist, hashmap, pmemkv, tatp, tpcc, redis, memcached; several with commas, or all. "
-            "Or a program with libpmemobj or libpmem, with arguments of which {} is a folder for its pools.",
+            "Or a program with libpmemobj, libpmem or flushes of its own; {} in its arguments is a folder for pools.",
         ),
     ],
     mechanism: Annotated[
@@ -598,10 +599,11 @@ def crashtest(
         str,
         typer.Option(
             metavar="sampled:N|all|commands|at:CUT,...",
-            help="Drawn; or at every clock edge, with all sets of lines that may have left the cache; or behind each "
-            "command to an engine, of several devices each alone; or these. Of a program all are the moments from its "
-            "first transaction on; where it has none, from its first mapping on. They are at calls, and not between "
-            "stores: see --torn.",
+            help="Drawn, of a program by what happens at its moments and where; or at every clock edge, with all "
+            "sets of lines that may have left the cache; or behind each command to an engine, of several devices each "
+            "alone; or these. Of a program all are the moments from its first transaction on; where it has none, from "
+            "its first mapping on. They are at calls and at instructions that flush, and not between stores: see "
+            "--torn.",
         ),
     ] = "sampled:200",
     torn: Annotated[
@@ -612,6 +614,14 @@ def crashtest(
             "whole and are not. Calls a program wrong that relies on the order of stores to one line, as x86 allows.",
         ),
     ] = False,
+    limit: Annotated[
+        float | None,
+        typer.Option(
+            metavar="SECONDS",
+            help="A program or a check that takes longer is killed, with all it has started; in a loss of power that "
+            "is a violation. Without it 10 times what a run without a loss of power takes, and at least 60.",
+        ),
+    ] = None,
     transactions: Annotated[int, typer.Option(help="Transactions of a workload's run.", min=1, max=100_000)] = 24,
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     without: Annotated[
@@ -651,11 +661,14 @@ def crashtest(
         for name in ("mechanism", "transactions", "devices", "synchronise", "jobs"):
             if context.get_parameter_source(name).name != "DEFAULT":
                 raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
-        options = {"seed": seed, "without": without, "torn": torn, "design": design or "nearpm", "engine": engine}
+        options = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
+        options |= {"design": design or "nearpm", "engine": engine}
         _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, options, as_json)
         return
     if torn:
         raise NearsideError(f"--torn is for programs (-- PROGRAM); the lines of {workload[0]} leave whole")
+    if limit is not None:
+        raise NearsideError(f"--limit is for programs (-- PROGRAM); {workload[0]} takes simulated time")
     docs = []
     for side in chosen(by, crashing.SIDES):
         loaded = crashing.load(side, design)
@@ -714,6 +727,16 @@ def timeline(
         drawing.print_table(doc)
 
 
+@contextmanager
+def _ended_by_sigterm() -> Iterator[None]:
+    """As by Ctrl-C: what has been started has a session of its own, and would go on."""
+    before = signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def _crashtest_program(
     program: list[str],
     check: str | None,
@@ -726,7 +749,7 @@ def _crashtest_program(
 
     docs = []
     for side in sides:
-        with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress:
+        with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress, _ended_by_sigterm():
             docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
     if as_json:
         print_json({"engine": options["engine"], "campaigns": docs})

@@ -20,6 +20,7 @@ from nearside.serve import Server
 # The program maps the PM window, so nothing may delay what it does there.
 MAPPABLE = '[media]\nprofile = "dram"'
 CONTROLS = ("snapshots", "fences")
+REPORT = "NEARSIDE_PMDK_REPORT"
 
 
 def shim(folder: Path) -> Path:
@@ -38,11 +39,14 @@ def environment(
     trace: Path | None = None,
     crash: int | None = None,
     torn: bool = False,
+    moments: Path | None = None,
+    code: Path | None = None,
 ) -> Mapping[str, str]:
     """A program's environment: this process's, and that its pools are on the device behind the socket, or no device's.
 
     `kill`: it is killed (SIGKILL) at this moment, as the report counts them. `crash`: the power fails then; a seed
-    says what leaves the cache before, 0 that nothing does. `torn`: of a line words may, of 8 bytes.
+    says what leaves the cache before, 0 that nothing does. `torn`: of a line words may, of 8 bytes. `moments`: a
+    file to which all are written. `code`: the socket of `pmdk_code.served`, which has instructions of its own followed.
     """
     if without is not None and without not in CONTROLS:
         raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
@@ -54,7 +58,7 @@ def environment(
     if trace is not None:
         variables["NEARSIDE_PMDK_TRACE"] = str(trace)
     if report is not None:
-        variables["NEARSIDE_PMDK_REPORT"] = str(report)
+        variables[REPORT] = str(report)
     if without is not None:
         variables["NEARSIDE_PMDK_WITHOUT"] = without
     if kill is not None:
@@ -63,6 +67,10 @@ def environment(
         variables["NEARSIDE_PMDK_CRASH"] = str(crash)
     if torn:
         variables["NEARSIDE_PMDK_TORN"] = "1"
+    if moments is not None:
+        variables["NEARSIDE_PMDK_MOMENTS"] = str(moments)
+    if code is not None:
+        variables["NEARSIDE_PMDK_CODE"] = str(code)
     return os.environ | variables
 
 

@@ -7,87 +7,144 @@ import random
 import shlex
 import shutil
 import signal
-import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nearside import _native, pmdk, show
+from nearside import _native, bounded, pmdk, pmdk_code, pmdk_moments, show
 from nearside._native import NearsideError
+from nearside.bounded import Ended
 from nearside.device import Progress
+from nearside.pmdk_moments import Moment
 
 SIDES = ("cpu", "device")
 # What a control leaves out, and of which side.
 CONTROLS = {"snapshots": "device", "fences": "cpu"}
-PATIENCE_S = 600
+# Without a limit of the caller's own: seconds for the runs without a loss of power; then so many times as long as
+# these, and no less.
+FIRST_LIMIT_S, TIMES_AS_LONG, LEAST_LIMIT_S = 600, 10, 60
+MOST_LIMIT_S = 86400
 TIMELINE = 12
+OUTPUT = 20
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What has come of one loss of power: whether the program has come to it, and what is wrong then."""
+
+    came: bool
+    wrong: str = ""
+    # The last lines of the check's output.
+    output: Sequence[str] = ()
+    # Which had to be killed at the limit: the program, or the check.
+    hung: str = ""
 
 
 class Campaign:
     """A program and its check, on one side: its pools in files, or on a device whose engine keeps the logs."""
 
-    def __init__(self, program: Sequence[str], check: Sequence[str], folder: Path, socket: Path | None) -> None:
+    def __init__(
+        self,
+        program: Sequence[str],
+        check: Sequence[str],
+        folder: Path,
+        socket: Path | None,
+        code: Path,
+        limit_s: float | None,
+    ) -> None:
         if not any("{}" in word for word in program):
             raise NearsideError("the program's arguments lack {}: a folder for its pools, an empty one for each cut")
         self.folder, self.socket, self.library = folder, socket, pmdk.shim(folder)
+        self.code, self.limit_s = code, limit_s
         self.pools = folder / "pools"
         self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
-        self.report, self.trace = folder / "report.json", folder / "trace"
+        self.report, self.trace, self.told = folder / "report.json", folder / "trace", folder / "moments"
+        self.longest_s = 0.0
 
-    def _run(self, words: Sequence[str], **options: Any) -> subprocess.CompletedProcess[str]:
-        variables = dict(pmdk.environment(self.library, self.socket, self.report, **options))
-        reads = {"capture_output": True, "text": True, "errors": "backslashreplace"}
+    def _run(self, words: Sequence[str], **options: Any) -> Ended:
+        """Runs the program, with all that it starts, or the check; what is left of it afterwards is killed."""
+        variables = pmdk.environment(self.library, self.socket, self.report, code=self.code, **options)
+        mark = f"{pmdk.REPORT}={self.report}"
+        cut = options.get("crash") is not None
+        ended = bounded.run(
+            words,
+            variables,
+            self.limit_s or FIRST_LIMIT_S,
+            mark,
+            with_children=words is self.program,
+            # There is no power any more for whatever else there is.
+            over=self._has_failed if cut else lambda: False,
+        )
+        self.longest_s = max(self.longest_s, ended.seconds)
+        return ended
+
+    def _has_failed(self) -> bool:
         try:
-            return subprocess.run(words, env=variables, timeout=PATIENCE_S, **reads)
-        except OSError as error:
-            raise NearsideError(f"{words[0]}: {error.strerror}") from None
-        except ValueError as error:
-            raise NearsideError(f"{words[0]!r}: {error}") from None
-        except subprocess.TimeoutExpired:
-            raise NearsideError(f"{words[0]}: it has not ended within {PATIENCE_S} s") from None
+            return pmdk.read_report(self.report) is not None
+        except ValueError:  # it is being written
+            return False
 
     def _empty(self) -> None:
         shutil.rmtree(self.pools, ignore_errors=True)
         self.pools.mkdir()
-        self.report.unlink(missing_ok=True)
-        self.trace.unlink(missing_ok=True)
+        for file in (self.report, self.trace, self.told):
+            file.unlink(missing_ok=True)
 
-    def moments(self, without: str | None) -> range:
-        """Those of a whole run, from its first transaction on, or from its first flush."""
+    def moments(self, without: str | None) -> tuple[list[Moment], int]:
+        """Those of a whole run, from its first transaction on, or from its first flush; how many are before."""
         self._empty()
         done = self._run(self.program)
-        if done.returncode != 0:
-            raise NearsideError(f"{self.program[0]}: {_end(done)}")
+        if done.status != 0:
+            raise NearsideError(f"{self.program[0]}: {self._end(done)}")
         wrong = self._run(self.check)
-        if wrong.returncode != 0:
-            raise NearsideError(f"the check fails without a loss of power: {_end(wrong)}")
+        if wrong.status != 0:
+            raise NearsideError(f"the check fails without a loss of power: {self._end(wrong)}")
         self._empty()
-        self._run(self.program, without=without)
+        self._run(self.program, without=without, moments=self.told)
         counts = pmdk.read_report(self.report)
         if counts is None:
-            why = "it has persisted nothing by libpmemobj or libpmem, or has not come to an end of its own"
+            why = "it has persisted nothing, has not come to an end of its own, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
-        return range(max(1, counts["first_moment"]), counts["moments"] + 1)
+        first = max(1, counts["first_moment"])
+        self.limit_s = self.limit_s or max(LEAST_LIMIT_S, TIMES_AS_LONG * self.longest_s)
+        return pmdk_moments.read(self.told, first), first - 1
 
-    def cut(self, moment: int, evict: int, **options: Any) -> tuple[bool, str, dict[str, int]]:
-        """Lets the power fail; whether it came to that, what the check says is wrong, lines lost and left."""
+    def lose_power(self, moment: int, evict: int, **options: Any) -> tuple[Cut, dict[str, int] | None]:
+        """Lets the power fail; whether it has come to that, or why not if that is wrong, and lines lost and left."""
         self._empty()
         done = self._run(self.program, kill=moment, crash=evict, **options)
         # Only the shim tells of a loss of power. A script may end as it will, a program kill itself.
         lines = pmdk.read_report(self.report)
-        if lines is None and done.returncode == 0:
-            return False, "", {}
-        if lines is None:
-            return True, f"the program ends before the power fails: {_end(done)}", {}
+        if lines is not None or done.status == 0:
+            return Cut(lines is not None), lines
+        if done.status is None:
+            wrong = f"the program has not ended within {self.limit_s:g} s, and the power has not failed by then"
+        else:
+            wrong = f"the program ends before the power fails: {self._end(done)}"
+        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else ""), None
+
+    def look(self) -> Cut:
+        """What the check says is wrong with what is left."""
         checked = self._run(self.check)
-        wrong = "" if checked.returncode == 0 else _last(checked.stderr) or _end(checked)
-        return True, wrong, lines
+        if checked.status == 0:
+            return Cut(True)
+        output = checked.lines[-OUTPUT:]
+        if checked.status is None:
+            return Cut(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
+        # What it says on standard error is told as it is.
+        return Cut(True, checked.last_line if checked.stderr.strip() else self._end(checked), output)
+
+    def cut(self, moment: int, evict: int, **options: Any) -> Cut:
+        """Lets the power fail, and has the check look at what is left."""
+        cut, lines = self.lose_power(moment, evict, **options)
+        return cut if lines is None else self.look()
 
     def timeline(self, moment: int, evict: int, **options: Any) -> list[str]:
         """What the program and the device did last before that loss of power."""
-        _, _, lines = self.cut(moment, evict, trace=self.trace, **options)
+        _, lines = self.lose_power(moment, evict, trace=self.trace, **options)
         events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
         told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         told += events[-TIMELINE:]
@@ -99,22 +156,18 @@ class Campaign:
             )
         return told
 
-
-def _last(text: str) -> str:
-    lines = text.strip().splitlines()
-    return lines[-1] if lines else ""
-
-
-def _end(done: subprocess.CompletedProcess[str]) -> str:
-    """How a process has ended, and the last that it has said."""
-    status = done.returncode
-    how = f"exit status {status}" if status >= 0 else f"signal {-status}, {signal.strsignal(-status)}"
-    last = _last(done.stderr)
-    return f"{how}: {last}" if last else how
+    def _end(self, done: Ended) -> str:
+        """How a process has ended, and the last that it has said."""
+        status = done.status
+        if status is None:
+            how = f"it has not ended within {self.limit_s or FIRST_LIMIT_S:g} s (--limit sets another one)"
+        else:
+            how = f"exit status {status}" if status >= 0 else f"signal {-status}, {signal.strsignal(-status)}"
+        return f"{how}: {done.last_line}" if done.last_line else how
 
 
-def cuts_of(text: str, moments: range, seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
-    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three.
+def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
+    """Moments, and seeds of what leaves the cache before: 0 for nothing, as in one of three, and of a moment once.
 
     All: each with nothing, and one draw; of lines that are torn three, as there is more that may leave.
     """
@@ -129,14 +182,18 @@ def cuts_of(text: str, moments: range, seed: int, torn: bool = False) -> Iterato
     draw = random.Random(seed)
     if text == "all":
         for moment in moments:
-            yield moment, 0
+            yield moment.number, 0
             for _ in range(3 if torn else 1):
-                yield moment, draw.randrange(1, 1 << 32)
+                yield moment.number, draw.randrange(1, 1 << 32)
         return
     if kind != "sampled" or not rest.isdecimal() or not 1 <= int(rest) <= 1_000_000:
         raise NearsideError(f"cuts = {text}: allowed is sampled:N, all, at:MOMENT/SEED,...")
-    for _ in range(int(rest)):
-        yield draw.choice(moments), draw.choice((0, 1, 1)) and draw.randrange(1, 1 << 32)
+    bare = set()
+    for number in pmdk_moments.sample(moments, int(rest), seed):
+        # Nothing leaves the cache: that is the same each time.
+        nothing = number not in bare and draw.randrange(3) == 0
+        bare |= {number} if nothing else set()
+        yield number, 0 if nothing else draw.randrange(1, 1 << 32)
 
 
 def run(
@@ -148,53 +205,66 @@ def run(
     seed: int = 1,
     without: str | None = None,
     torn: bool = False,
+    limit_s: float | None = None,
     design: str = "nearpm",
     engine: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on.
 
-    `torn`: a line that leaves the cache by itself may do so word by word, in any order.
+    `torn`: a line that leaves the cache by itself may do so word by word, in any order. `limit_s`: wall-clock seconds,
+    up to 86400, after which a program or a check that goes on is killed, with its children; in a loss of power that is
+    a violation. Without it these are 10 times as long as the runs without a loss of power take, and at least 60.
     """
     if by not in SIDES:
         raise NearsideError(f"by = {by}: allowed is {', '.join(SIDES)}")
     if without is not None and CONTROLS.get(without) != by:
         allowed = [name for name, side in CONTROLS.items() if side == by]
         raise NearsideError(f"without = {without}: allowed for programs by the {by} is {', '.join(allowed)}")
+    if limit_s is not None and not 0 < limit_s <= MOST_LIMIT_S:
+        raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MOST_LIMIT_S} seconds")
     try:
         words = shlex.split(check) if check is not None else list(program)
     except ValueError as error:
         raise NearsideError(f"check = {check}: {error}") from None
     if not words:
         raise NearsideError("check = '': a command is needed")
-    counts = {"cuts": 0, "ended": 0, "violated": 0}
+    counts = {"cuts": 0, "ended": 0, "violated": 0, "not_ended": 0}
     violation = None
-    with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
-        folder = Path(scratch)
+    with ExitStack() as open_:
+        folder = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="nearside-")))
         socket = folder / "device.sock" if by == "device" else None
-        with pmdk.served(design, socket, engine) if socket else nullcontext():
-            campaign = Campaign(program, words, folder, socket)
-            moments = campaign.moments(without)
-            chosen = list(cuts_of(cuts, moments, seed, torn))
-            options = {"without": without, "torn": torn}
-            late = None
-            for moment, evict in chosen:
-                came, wrong, _ = campaign.cut(moment, evict, **options)
-                late = late or (None if came else moment)
-                counts["cuts"] += 1
-                counts["ended"] += not came
-                counts["violated"] += bool(wrong)
-                if wrong and violation is None:
-                    # Simpler, if that is one, too: nothing leaves the cache by itself.
-                    _, simpler, _ = campaign.cut(moment, 0, **options)
-                    evict, wrong = (0, simpler) if simpler else (evict, wrong)
-                    violation = {"cut": f"{moment}/{evict}", "what": wrong}
-                    violation["timeline"] = campaign.timeline(moment, evict, **options)
-                if progress is not None:
-                    progress(counts["cuts"], len(chosen))
+        if socket is not None:
+            open_.enter_context(pmdk.served(design, socket, engine))
+        code = open_.enter_context(pmdk_code.served(folder / "code.sock"))
+        campaign = Campaign(program, words, folder, socket, code.path, limit_s)
+        moments, left_out = campaign.moments(without)
+        chosen = list(cuts_of(cuts, moments, seed, torn))
+        options = {"without": without, "torn": torn}
+        late, tried = None, []
+        for moment, evict in chosen:
+            cut = campaign.cut(moment, evict, **options)
+            if cut.came:
+                tried.append(moment)
+            else:
+                late = late or moment
+            counts["cuts"] += 1
+            counts["ended"] += not cut.came
+            counts["violated"] += bool(cut.wrong)
+            counts["not_ended"] += bool(cut.hung)
+            if cut.wrong and violation is None:
+                # Simpler, if that is one, too: nothing leaves the cache by itself.
+                simpler = campaign.cut(moment, 0, **options) if evict else cut
+                evict, cut = (0, simpler) if simpler.wrong else (evict, cut)
+                violation = {"cut": f"{moment}/{evict}", "what": cut.wrong, "output": list(cut.output)}
+                # A program that goes on for ever has not come to its moment, and would not another time.
+                hangs = cut.hung == "program"
+                violation["timeline"] = [] if hangs else campaign.timeline(moment, evict, **options)
+            if progress is not None:
+                progress(counts["cuts"], len(chosen))
+    last = moments[-1].number
     if late is not None and violation is None and cuts.startswith("at:"):
-        ends = f"the program ends before moment {late:,}: it has {moments.stop - 1:,}"
-        raise NearsideError(f"cuts = {cuts}: {ends}")
+        raise NearsideError(f"cuts = {cuts}: the program ends before moment {late:,}: it has {last:,}")
     if counts["ended"] == counts["cuts"]:
         # Nothing has been tried, which is not that nothing was found.
         why = "each ended before its moment; it does less than in its first run, is something kept outside of {}?"
@@ -206,12 +276,16 @@ def run(
         "seed": seed,
         "without": without,
         "torn": torn,
+        "limit_s": campaign.limit_s,
         "moments": len(moments),
-        "left_out": moments.start - 1,
+        "left_out": left_out,
+        "coverage": pmdk_moments.coverage(moments, tried),
+        "instructions": code.modules(),
     }
     if violation is not None:
         replay = ["nearside", "crashtest", "--by", by, *(["--check", check] if check is not None else [])]
         replay += [*(["--torn"] if torn else []), *(["--without", without] if without else [])]
+        replay += ["--limit", f"{limit_s:g}"] if limit_s is not None else []
         replay += ["--cuts", f"at:{violation['cut']}", "--", *program]
         violation["replay"] = shlex.join(replay)
     return doc | counts | {"violation": violation}
@@ -223,11 +297,15 @@ def failed(doc: dict[str, Any]) -> bool:
 
 
 def print_reports(docs: Sequence[dict[str, Any]]) -> None:
-    """A row for each campaign, and what happened before the first violation of each."""
-    table = show.table("power cuts of a program", "logs by", "moments", "cuts", "ended before", "violations")
+    """A row for each campaign, what was cut, and what happened before the first violation of each."""
+    columns = ["moments", "cuts", "ended before", "did not end", "violations"]
+    table = show.table("power cuts of a program", "logs by", *columns)
     for doc in docs:
-        table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "violated")))
+        table.add_row(doc["by"], *(f"{doc[name]:,}" for name in ("moments", "cuts", "ended", "not_ended", "violated")))
     show.out.print(table)
+    for doc in docs:
+        _print_coverage(doc)
+    _print_instructions(docs)
     for doc in docs:
         if doc["left_out"]:
             told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
@@ -238,4 +316,31 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
             show.out.print(f"logs by the {doc['by']}: {violation['what']}", soft_wrap=True)
             for line in violation["timeline"]:
                 show.out.print(f"  {line}", soft_wrap=True)
+            if any(line not in violation["what"] for line in violation["output"]):
+                show.out.print("the last lines of output:")
+                for line in violation["output"]:
+                    show.out.print(f"  {line}", soft_wrap=True)
             show.out.print(f"again: {violation['replay']}", soft_wrap=True)
+
+
+def _print_coverage(doc: dict[str, Any]) -> None:
+    """What the moments of a campaign are, and at how many of each the power has failed."""
+    table = show.table(f"moments, logs by the {doc['by']}", "what happens", "moments", "cut", "places", "cut")
+    for row in doc["coverage"]:
+        names = ("moments", "moments_cut", "places", "places_cut")
+        table.add_row(row["class"], *(f"{row[name]:,}" for name in names))
+    show.out.print(table)
+
+
+def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
+    """Which files have flushes of their own, and what of them is not followed."""
+    modules = {module["file"]: module for doc in docs for module in doc["instructions"]}
+    for name, module in modules.items():
+        if "error" in module:
+            told = f"not followed: {module['error']}"
+        else:
+            counts = [f"{module[kind]:,} {kind.replace('_', ' ')}" for kind in pmdk_code.KINDS if module[kind]]
+            told = f"instructions of its own: {', '.join(counts) or 'none'}"
+            if module["left_alone"]:
+                told += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
+        show.out.print(f"{name}: {told}", soft_wrap=True)

@@ -323,11 +323,8 @@ void ns_crash_flushed(const void *address, size_t bytes, bool whole_lines) {
     end += (unit - (uintptr_t)end % unit) % unit;
     ns_begin();
     while (at < end) {
-        if (pending.count == pending.room) {
-            pending.room = pending.room * 2 + 64;
-            pending.list = realloc(pending.list, pending.room * sizeof *pending.list);
-            if (pending.list == NULL) abort();
-        }
+        /* An allocator may flush, too, and is not asked for memory then. */
+        if (pending.count == pending.room) pending.list = ns_grow(pending.list, &pending.room, sizeof *pending.list);
         size_t part = NEARPM_LINE - (uintptr_t)at % NEARPM_LINE;
         if (part > (size_t)(end - at)) part = (size_t)(end - at);
         struct pending *one = &pending.list[pending.count++];

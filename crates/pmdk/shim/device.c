@@ -4,6 +4,7 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
+#include "moments.h"
 #include "process.h"
 
 #include <errno.h>
@@ -57,13 +58,7 @@ void ns_tell(const char *format, ...) {
     dprintf(STDERR_FILENO, "nearside: %s\n", line);
 }
 
-static uint64_t moments, last_moment;
-/* Since the last moment the program has told somebody outside; it has come to its end, and there is none any more. */
-static bool told, over;
-
 __attribute__((constructor)) static void configure(void) {
-    const char *number = getenv("NEARSIDE_PMDK_KILL");
-    if (number != NULL) last_moment = strtoull(number, NULL, 10);
     const char *patience = getenv("NEARSIDE_PMDK_PATIENCE");
     if (patience == NULL) return;
     char *end;
@@ -72,34 +67,6 @@ __attribute__((constructor)) static void configure(void) {
         ns_tell("NEARSIDE_PMDK_PATIENCE = %s: allowed are 1 to 86400 seconds; it is %ld", patience, patience_s);
     else
         patience_s = seconds;
-}
-
-void ns_moment(void) {
-    if (ns_busy > 0 || !ns_followed() || __atomic_load_n(&over, __ATOMIC_RELAXED)) return;
-    __atomic_store_n(&told, false, __ATOMIC_RELAXED);
-    uint64_t now = __atomic_add_fetch(&moments, 1, __ATOMIC_RELAXED);
-    if (last_moment == 0 || now < last_moment) return;
-    if (ns_crash_wanted() && now == last_moment) {
-        ns_memory_end();
-        ns_crash();
-    }
-    if (!ns_crash_wanted()) kill(getpid(), SIGKILL);
-}
-
-uint64_t ns_moments(void) {
-    return __atomic_load_n(&moments, __ATOMIC_RELAXED);
-}
-
-void ns_no_moments(void) {
-    __atomic_store_n(&over, true, __ATOMIC_RELAXED);
-}
-
-bool ns_told(void) {
-    return __atomic_load_n(&told, __ATOMIC_RELAXED);
-}
-
-void ns_tells(void) {
-    __atomic_store_n(&told, true, __ATOMIC_RELAXED);
 }
 
 /* A server that is stopped neither takes what is sent to it nor answers. */
@@ -295,11 +262,11 @@ int64_t ns_command(const struct command *c, uint64_t *value) {
                          c->target, c->transaction, c->value, c->extra};
     /* What the device writes into the pool is durable at once: its caller sees to that before the next moment. */
     bool writes = c->operation == NEARPM_OP_Abort || c->operation == NEARPM_OP_Recover;
-    if (!writes) ns_moment();
+    if (!writes) ns_moment(AT_COMMAND);
     ns_memory_command(c);
     ns_lock(&ns_locks.device);
     int64_t result = launch((const uint8_t *)words, value);
     ns_unlock(&ns_locks.device);
-    if (!writes) ns_moment();
+    if (!writes) ns_moment(AT_COMMAND);
     return result;
 }

@@ -27,17 +27,6 @@ void ns_device_leave(void);
 /* Gives a command, and waits for its end: the bits of its return value, or -1 if the device is gone. `value` may be NULL. */
 int64_t ns_command(const struct command *command, uint64_t *value);
 
-/* A moment at which tests may have the program killed: NEARSIDE_PMDK_KILL says at the how manieth. */
-void ns_moment(void);
-uint64_t ns_moments(void);
-
-/* From here on there are none. */
-void ns_no_moments(void);
-
-/* Whether the program has told somebody outside since the last moment; it does now. */
-bool ns_told(void);
-void ns_tells(void);
-
 /* A line on standard error. */
 void ns_tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

@@ -11,6 +11,7 @@
 
 #include "abi.h"
 #include "crash.h"
+#include "moments.h"
 #include "nearpm_numbers.h"
 #include "process.h"
 
@@ -77,17 +78,8 @@ static void write_buffer(void) {
     buffered = 0;
 }
 
-/* A signal's handler that ends the program does not wait for the thread that it has interrupted. */
-static bool lock_at_end(void) {
-    bool interrupts = ns_busy > 0;
-    ns_begin();
-    if ((interrupts ? pthread_mutex_trylock(&ns_locks.memory) : pthread_mutex_lock(&ns_locks.memory)) == 0) return true;
-    ns_end();
-    return false;
-}
-
 void ns_memory_end(void) {
-    if (!lock_at_end()) {
+    if (!ns_lock_at_end(&ns_locks.memory)) {
         if (trace >= 0) ns_tell("the trace lacks its end, as a signal's handler has ended the program");
         return;
     }
@@ -163,7 +155,7 @@ void ns_memory_gone(const void *address, size_t bytes) {
 EXPORT int munmap(void *address, size_t bytes) {
     /* An allocator, which unmaps with its locks held, unmaps no file: it comes to no moment. */
     if (bytes > 0 && (uintptr_t)address % PAGE == 0 && ns_memory_has(address, bytes)) {
-        ns_moment();
+        ns_moment(BEFORE_UNMAPPING);
         ns_memory_gone(address, bytes);
     }
     return ns_munmap(address, bytes);
@@ -196,7 +188,7 @@ EXPORT void *mremap(void *old, size_t old_bytes, size_t bytes, int flags, ...) {
     /* As above: an allocator's are none of these. */
     bool of_file = ns_memory_has(old, old_bytes > 0 ? old_bytes : 1);
     if (!of_file && !((flags & MREMAP_FIXED) && ns_memory_has(to, bytes))) return ns_mremap(old, old_bytes, bytes, flags, to);
-    ns_moment();
+    ns_moment(BEFORE_UNMAPPING);
     /* At once, as another thread may get the old address for a mapping of its own. */
     bool followed = true;
     ns_crash_hold();
@@ -250,15 +242,25 @@ static void count_parts(uint32_t what, const void *address, size_t bytes, struct
     ns_unlock(&ns_locks.memory);
 }
 
+static void all_synced(const struct parts *parts) {
+    for (size_t n = 0; n < parts->count; n++)
+        ns_crash_synced((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
+}
+
+/* This thread has asked for something since its last fence. */
+static __thread bool on_its_way;
+
 static void note(uint32_t what, const void *address, size_t bytes) {
     struct parts parts;
     parts.next = 0;
+    bool first = !on_its_way;
     do {
         count_parts(what, address, bytes, &parts);
+        on_its_way = on_its_way || parts.count > 0;
         for (size_t n = 0; n < parts.count; n++)
             ns_crash_flushed((const void *)parts.list[n].start, parts.list[n].end - parts.list[n].start, what == FLUSH);
     } while (parts.next != 0);
-    ns_moment();
+    ns_moment(what == STREAM ? AFTER_STREAM : first ? AFTER_FIRST_FLUSH : AFTER_FLUSH);
 }
 
 static void note_fence(void) {
@@ -267,7 +269,8 @@ static void note_fence(void) {
     tell(FENCE, 0, 0);
     ns_unlock(&ns_locks.memory);
     ns_crash_fenced();
-    ns_moment();
+    on_its_way = false;
+    ns_moment(AFTER_FENCE);
 }
 
 void ns_memory_transaction(void) {
@@ -287,8 +290,38 @@ void ns_memory_command(const struct command *c) {
     ns_unlock(&ns_locks.memory);
 }
 
+void ns_memory_flushed(const void *address) {
+    if (ns_busy > 0 || !ns_followed()) return;
+    const void *line = (const void *)((uintptr_t)address / NEARPM_LINE * NEARPM_LINE);
+    if (ns_memory_has(line, NEARPM_LINE)) note(FLUSH, line, NEARPM_LINE);
+}
+
+void ns_memory_flushed_in_order(const void *address) {
+    if (ns_busy > 0 || !ns_followed()) return;
+    const void *line = (const void *)((uintptr_t)address / NEARPM_LINE * NEARPM_LINE);
+    if (!ns_memory_has(line, NEARPM_LINE)) return;
+    ns_moment(BEFORE_FENCE);
+    struct parts parts;
+    parts.next = 0;
+    do {
+        count_parts(FLUSH, line, NEARPM_LINE, &parts);
+        all_synced(&parts);
+    } while (parts.next != 0);
+    ns_moment(AFTER_FENCE);
+}
+
+void ns_memory_streamed(const void *address, size_t bytes) {
+    if (ns_busy == 0 && ns_followed() && ns_memory_has(address, bytes)) note(STREAM, address, bytes);
+}
+
+void ns_memory_fenced(void) {
+    if (ns_busy > 0 || !on_its_way || !ns_followed()) return;
+    ns_moment(BEFORE_FENCE);
+    note_fence();
+}
+
 struct memory_counts ns_memory_counts(void) {
-    bool locked = lock_at_end();
+    bool locked = ns_lock_at_end(&ns_locks.memory);
     struct memory_counts now = counts;
     if (locked) ns_unlock(&ns_locks.memory);
     return now;
@@ -328,7 +361,7 @@ static void drain(void) {
 
 /* What was flushed before may have been told outside since then. */
 EXPORT void pmem_drain(void) {
-    ns_moment();
+    ns_moment(BEFORE_FENCE);
     drain();
 }
 
@@ -337,15 +370,10 @@ EXPORT void pmem_persist(const void *address, size_t bytes) {
     drain();
 }
 
-static void all_synced(const struct parts *parts) {
-    for (size_t n = 0; n < parts->count; n++)
-        ns_crash_synced((const void *)parts->list[n].start, parts->list[n].end - parts->list[n].start);
-}
-
 /* libpmem falls back on it where memory is not persistent. Only one that waits, and has succeeded, makes anything durable. */
 EXPORT int msync(void *address, size_t bytes, int flags) {
     /* What it makes durable may have been told outside before. */
-    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment();
+    if ((flags & MS_SYNC) && ns_memory_has(address, bytes)) ns_moment(BEFORE_SYNC);
     int result = REAL(msync)(address, bytes, flags);
     if (result != 0 || !(flags & MS_SYNC)) return result;
     struct parts parts;
@@ -378,7 +406,7 @@ static int synced(int file, int (*sync)(int file)) {
     parts.next = parts.count = 0;
     if (fstat(file, &is) == 0) parts_of(&is, &parts);
     bool mapped = parts.count > 0;
-    if (mapped) ns_moment();
+    if (mapped) ns_moment(BEFORE_SYNC);
     int result = sync(file);
     if (result != 0 || !mapped) return result;
     parts.next = 0;

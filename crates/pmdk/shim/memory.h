@@ -24,6 +24,13 @@ void ns_memory_end(void);
 void ns_memory_follow(void);
 void ns_memory_forget(void);
 
+/* Instructions of the program's own, `src/instructions.rs`: `clwb` and `clflushopt`; `clflush`, which needs no fence; stores past the
+ * cache; and what is a fence, which counts if this thread has asked for something since the last one. */
+void ns_memory_flushed(const void *address);
+void ns_memory_flushed_in_order(const void *address);
+void ns_memory_streamed(const void *address, size_t bytes);
+void ns_memory_fenced(void);
+
 /* A transaction begins. */
 void ns_memory_transaction(void);
 

@@ -18,14 +18,14 @@
 #include <sys/uio.h>
 
 #include "abi.h"
-#include "device.h"
 #include "memory.h"
+#include "moments.h"
 #include "process.h"
 #include "transactions.h"
 
 void ns_before_telling(void) {
     if (ns_busy == 0 && ns_followed() && !ns_told()) {
-        ns_moment();
+        ns_moment(BEFORE_TELLING);
         ns_tells();
     }
 }
@@ -195,7 +195,7 @@ EXPORT int fclose(FILE *file) {
 /* The end of a program is told to whoever waits for it: what it has stored, and not made durable, is lost then. */
 static void end(void) {
     if (!ns_followed()) return;
-    ns_moment();
+    ns_moment(AT_END);
     ns_no_moments();
     ns_report();
     ns_memory_end();

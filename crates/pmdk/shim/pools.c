@@ -17,6 +17,7 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
+#include "moments.h"
 #include "process.h"
 
 enum { PATH_BYTES = 208 };
@@ -393,7 +394,7 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
     }
     /* As in `munmap`. */
     bool unmaps = (flags & MAP_FIXED) && bytes > 0 && ns_memory_has(address, bytes);
-    if (unmaps) ns_moment();
+    if (unmaps) ns_moment(BEFORE_UNMAPPING);
     void *at = ns_mmap(address, bytes, protection, flags, file, offset);
     if (at != MAP_FAILED && unmaps) ns_memory_gone(at, bytes);
     if (at != MAP_FAILED && whole_pool) keep_file_lock(pool_file);

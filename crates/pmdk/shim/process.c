@@ -10,6 +10,7 @@
 #include "abi.h"
 #include "device.h"
 #include "memory.h"
+#include "moments.h"
 #include "pools.h"
 
 struct locks ns_locks = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
@@ -26,6 +27,14 @@ void *ns_grow(void *table, size_t *room, size_t item) {
     }
     *room = larger;
     return grown;
+}
+
+bool ns_lock_at_end(pthread_mutex_t *lock) {
+    bool interrupts = ns_busy > 0;
+    ns_begin();
+    if ((interrupts ? pthread_mutex_trylock(lock) : pthread_mutex_lock(lock)) == 0) return true;
+    ns_end();
+    return false;
 }
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -52,6 +61,7 @@ static void ask(void) {
         }
     }
     ns_memory_follow();
+    ns_moments_follow();
     follower = getpid();
     __atomic_store_n(&followed, true, __ATOMIC_RELAXED);
 }
@@ -69,6 +79,7 @@ static void in_child(void) {
     if (!followed) return;
     followed = false;
     ns_memory_forget();
+    ns_moments_forget();
     if (claim >= 0) close(claim);
     claim = -1;
 }

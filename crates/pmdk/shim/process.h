@@ -44,6 +44,9 @@ static inline void ns_unlock(pthread_mutex_t *lock) {
     ns_end();
 }
 
+/* The same at the program's end; false if a signal's handler that ends it would wait for the thread that it has interrupted. */
+bool ns_lock_at_end(pthread_mutex_t *lock);
+
 enum { PAGE = 4096 };
 
 static inline size_t ns_whole_pages(size_t bytes) {

@@ -15,6 +15,7 @@
 #include "crash.h"
 #include "device.h"
 #include "memory.h"
+#include "moments.h"
 #include "pools.h"
 #include "process.h"
 #include "ranges.h"
@@ -118,7 +119,7 @@ static void aborted(struct transaction *tx) {
         for (size_t n = 0; n < tx->kept.count; n++)
             ns_crash_written((const char *)pop + tx->kept.list[n].start, tx->kept.list[n].end - tx->kept.list[n].start);
         ns_crash_release();
-        ns_moment();
+        ns_moment(AFTER_CALL);
         ns_pool_next_generation(tx->pool, tx->log, false);
     }
     leave(tx);
@@ -128,9 +129,12 @@ static void aborted(struct transaction *tx) {
 static void on_stage(PMEMobjpool *pop, enum pobj_tx_stage stage, void *argument) {
     struct transaction *tx = argument;
     must_be_ours(tx);
-    ns_moment();
+    if (stage == TX_STAGE_WORK) ns_phase(IN_COMMIT);
+    if (stage == TX_STAGE_NONE) ns_phase(NO_TRANSACTION);
+    ns_moment(AFTER_CALL);
     if (tx->pool != NULL && stage == TX_STAGE_ONCOMMIT) committed(tx);
     if (tx->pool != NULL && stage == TX_STAGE_ONABORT) aborted(tx);
+    if (stage == TX_STAGE_ONCOMMIT || stage == TX_STAGE_ONABORT) ns_phase(BEHIND_TRANSACTION);
     pmemobj_tx_callback callback = tx->callback;
     void *its_own = tx->argument;
     if (stage == TX_STAGE_NONE) {
@@ -169,6 +173,7 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
         }
         if (COUNT(transactions, 1) == 0) first_moment = ns_moments() + 1;
         ns_memory_transaction();
+        ns_phase(IN_TRANSACTION);
     }
     /* libpmemobj has the same callback for a transaction and those within it. */
     int error = REAL(pmemobj_tx_begin)(pop, env, TX_PARAM_CB, on_stage, tx, TX_PARAM_NONE);
@@ -197,6 +202,7 @@ EXPORT int pmemobj_tx_begin(PMEMobjpool *pop, jmp_buf env, ...) {
 
 EXPORT void pmemobj_tx_abort(int error) {
     must_be_ours(&now);
+    if (REAL(pmemobj_tx_stage)() == TX_STAGE_WORK) ns_phase(IN_ABORT);
     REAL(pmemobj_tx_abort)(error);
 }
 
@@ -295,7 +301,7 @@ static int add(struct transaction *tx, uint64_t start, const void *pointer, PMEM
     uint64_t forwarded = flags | (way == DEVICE ? POBJ_XADD_NO_SNAPSHOT : 0);
     int error = pointer != NULL ? REAL(pmemobj_tx_xadd_range_direct)(pointer, bytes, forwarded)
                                 : REAL(pmemobj_tx_xadd_range)(oid, offset, bytes, forwarded);
-    ns_moment();
+    ns_moment(AFTER_CALL);
     return settle(tx, wanted, way, flags, error);
 }
 
@@ -324,7 +330,7 @@ static PMEMoid fresh(PMEMoid oid) {
     if (tx == NULL || oid.off == 0) return oid;
     struct range range = {oid.off, oid.off + REAL(pmemobj_alloc_usable_size)(oid)};
     if (!ns_ranges_add(&tx->covered, range)) REAL(pmemobj_tx_abort)(ENOMEM);
-    ns_moment();
+    ns_moment(AFTER_CALL);
     return oid;
 }
 

@@ -2,9 +2,11 @@
 #![warn(missing_docs)]
 
 mod cost;
+mod instructions;
 mod trace;
 
 pub use cost::{replay, Cost};
+pub use instructions::{find, Effect, Found, Place};
 pub use trace::{parse, Event};
 
 /// The shared library that is preloaded into such a program.

@@ -56,6 +56,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(crash::crash_names, module)?)?;
     module.add_function(wrap_pyfunction!(pmdk::pmdk_cost, module)?)?;
     module.add_function(wrap_pyfunction!(pmdk::pmdk_events, module)?)?;
+    module.add_function(wrap_pyfunction!(pmdk::pmdk_instructions, module)?)?;
     module.add_function(wrap_pyfunction!(pmdk::pmdk_shim, module)?)?;
     module.add_function(wrap_pyfunction!(sort::sort_table, module)?)?;
     module.add_function(wrap_pyfunction!(apart::merge_tables, module)?)?;

@@ -39,3 +39,20 @@ pub fn pmdk_events(trace: &[u8]) -> PyResult<String> {
     let lines: Vec<String> = events.iter().map(ToString::to_string).collect();
     text(serde_json::to_value(lines))
 }
+
+/// Where a program's file has instructions that flush, fence and store past the cache: how many of each kind there are,
+/// how many are left alone, and all as the library reads it.
+#[pyfunction]
+pub fn pmdk_instructions<'py>(
+    py: Python<'py>,
+    file: &[u8],
+) -> PyResult<([usize; 5], u64, Bound<'py, PyBytes>)> {
+    use ::pmdk::Effect::{Fence, Flush, Locked, OrderedFlush, Stream};
+    let found = py.detach(|| ::pmdk::find(file)).map_err(raise)?;
+    let counts = [Flush, OrderedFlush, Fence, Locked, Stream].map(|effect| found.count(effect));
+    Ok((
+        counts,
+        found.left_alone,
+        PyBytes::new(py, &found.to_bytes()),
+    ))
+}

@@ -1,0 +1,10 @@
+/* A library that a program loads while it runs, with flushes of its own. */
+#include "inline.h"
+
+void store_and_flush(uint64_t *at, uint64_t value, int flushes);
+
+void store_and_flush(uint64_t *at, uint64_t value, int flushes) {
+    *at = value;
+    if (flushes) clwb(at);
+    sfence();
+}

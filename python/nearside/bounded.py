@@ -1,0 +1,164 @@
+"""Runs a command with a limit of time: the end of its output is kept, and none of its processes goes on afterwards."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nearside._native import NearsideError
+
+# Bytes kept of each stream: a command may write without end.
+TAIL = 1 << 16
+POLL_S = 0.1
+KILL_S = 10
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a command has ended: its status (negative for a signal), or None if it was killed at its limit."""
+
+    status: int | None
+    stdout: str
+    stderr: str
+    # Wall-clock time.
+    seconds: float
+
+    @property
+    def last_line(self) -> str:
+        """The last line of standard error, or of standard output if standard error has none."""
+        return next((lines[-1] for lines in map(_lines, (self.stderr, self.stdout)) if lines), "")
+
+    @property
+    def lines(self) -> list[str]:
+        """All lines that are kept, standard output first."""
+        return _lines(self.stdout) + _lines(self.stderr)
+
+
+def _lines(text: str) -> list[str]:
+    """Without the characters that a terminal takes for commands."""
+    return ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in text.strip().splitlines()]
+
+
+def run(
+    words: Sequence[str],
+    variables: Mapping[str, str],
+    limit_s: float,
+    mark: str,
+    *,
+    with_children: bool = False,
+    over: Callable[[], bool] = lambda: False,
+) -> Ended:
+    """Runs a command to its end, or to its limit, in wall-clock seconds; then all that is left of it is killed.
+
+    What is left of it: the processes of its session, and those that have the variable `mark` (NAME=VALUE) in their
+    environment, as a daemon has. `with_children`: the command ends when all that has its output open has ended, too.
+    `over`: it is asked from time to time, and ends the command with True.
+    """
+    started = time.monotonic()
+    try:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(words, env=variables, start_new_session=True, **streams)
+    except OSError as error:
+        raise NearsideError(f"{words[0]}: {error.strerror}") from None
+    except ValueError as error:
+        raise NearsideError(f"{words[0]!r}: {error}") from None
+    tails = {process.stdout: bytearray(), process.stderr: bytearray()}
+    try:
+        in_time = _follow(process, tails, started + limit_s, with_children, over)
+    finally:
+        # The process is waited for behind that: until then no other session has its number.
+        _kill(process.pid, mark.encode())
+        process.wait()
+        for stream, tail in tails.items():
+            if not stream.closed:
+                _read(stream, tail)
+                stream.close()
+    out, err = (bytes(tail).decode(errors="backslashreplace") for tail in tails.values())
+    return Ended(process.returncode if in_time else None, out, err, time.monotonic() - started)
+
+
+def _follow(
+    process: subprocess.Popen[bytes],
+    tails: Mapping,
+    deadline: float,
+    with_children: bool,
+    over: Callable[[], bool],
+) -> bool:
+    """Reads what a command writes until it ends; False if it has not by then."""
+    ended = os.pidfd_open(process.pid)
+    try:
+        with selectors.DefaultSelector() as selector:
+            selector.register(ended, selectors.EVENT_READ)
+            for stream in tails:
+                os.set_blocking(stream.fileno(), False)
+                selector.register(stream, selectors.EVENT_READ)
+            while selector.get_map():
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    return False
+                for key, _ in selector.select(min(left, POLL_S)):
+                    if key.fileobj == ended:
+                        if not with_children:
+                            return True
+                        selector.unregister(ended)
+                    elif not _read(key.fileobj, tails[key.fileobj], once=True):
+                        selector.unregister(key.fileobj)
+                if over():
+                    return True
+        return True
+    finally:
+        os.close(ended)
+
+
+def _read(stream, tail: bytearray, once: bool = False) -> bool:
+    """Adds what is there to the end of a stream, at most as much as is kept; False at its end."""
+    for _ in range(1 if once else TAIL // 4096):
+        try:
+            part = os.read(stream.fileno(), TAIL)
+        except BlockingIOError:
+            return True
+        if not part:
+            return False
+        tail += part
+        del tail[:-TAIL]
+    return True
+
+
+def _kill(session: int, mark: bytes) -> None:
+    """Kills all processes of a session, and those with a mark. One that forks meanwhile is found the next time."""
+    for _ in range(KILL_S * 1000):
+        found = [pid for pid in _since(session) if _belongs(pid, session, mark)]
+        if not found:
+            return
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except OSError:
+                continue
+        time.sleep(0.001)
+    raise NearsideError(f"processes of a command can't be killed: {', '.join(map(str, found))}")
+
+
+def _since(first: int) -> list[int]:
+    """The processes that have started since one did. Numbers go up, and from the end on begin anew."""
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    last = int(Path("/proc/loadavg").read_text().split()[-1])
+    return [pid for pid in pids if pid >= first or last < first]
+
+
+def _belongs(pid: int, session: int, mark: bytes) -> bool:
+    """Whether a process that has not ended belongs to a command."""
+    try:
+        # Behind its name, in which there may be anything: state, parent, group, session.
+        state, _, _, its_session = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[:4]
+        if state in b"ZX":
+            return False
+        return int(its_session) == session or mark in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:  # it has ended, or is another user's
+        return False

@@ -1,0 +1,86 @@
+"""Commands with a limit: their output's end, and nothing that goes on afterwards."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from nearside import NearsideError, bounded
+
+MARK = f"NEARSIDE_TEST_MARK={os.getpid()}"
+# The seconds of a `sleep` that nobody else has.
+FOREVER = f"1{os.getpid():07}"
+
+
+def run(script: str, limit_s: float = 60, **options) -> bounded.Ended:
+    name, _, value = MARK.partition("=")
+    return bounded.run(["/bin/sh", "-c", script], os.environ | {name: value}, limit_s, MARK, **options)
+
+
+def left() -> list[str]:
+    """Processes that go on."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = path.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        found += [str(path)] if FOREVER.encode() in words else []
+    return found
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        f"sleep {FOREVER}",
+        f"sleep {FOREVER} & sleep {FOREVER} & wait",
+        f"trap '' TERM INT HUP; sleep {FOREVER}; sleep {FOREVER}",
+        f"setsid -w setsid -w sleep {FOREVER}",
+        f"set -m; sleep {FOREVER} & wait",
+        "while :; do echo y; done",
+    ],
+)
+def test_what_does_not_end_is_killed(script):
+    assert run(script, 0.3).status is None
+    assert left() == []
+
+
+@pytest.mark.parametrize("start", ["", "setsid ", "set -m; "])
+@pytest.mark.parametrize("quiet", ["", " > /dev/null 2>&1"])
+def test_what_it_has_started_does_not_go_on(start, quiet):
+    ended = run(f"echo told; {start} sleep {FOREVER}{quiet} & exit 3")
+    assert (ended.status, ended.stdout) == (3, "told\n")
+    assert left() == []
+
+
+def test_children_may_have_to_end_first():
+    script = "(sleep 0.1; echo late) & echo early"
+    assert "late" not in run(script).stdout
+    assert run(script, with_children=True).stdout == "early\nlate\n"
+    assert run(f"sleep {FOREVER} & exit 0", 0.3, with_children=True).status is None
+    assert left() == []
+
+
+def test_a_command_that_is_over(tmp_path):
+    ended = run(f"touch {tmp_path}/file; sleep {FOREVER}", over=(tmp_path / "file").exists)
+    assert ended.status is not None
+    assert left() == []
+
+
+def test_the_end_of_its_output():
+    ended = run(
+        "head -c 1000000 /dev/zero | tr '\\0' x; printf 'a\\n\\033[1mlast\\n'; echo 'of errors' >&2; kill -9 $$"
+    )
+    assert ended.status == -9
+    assert len(ended.stdout) == bounded.TAIL
+    assert ended.lines[-2:] == [r"\x1b[1mlast", "of errors"]
+    assert ended.last_line == "of errors"
+    assert run("echo only this; echo").last_line == "only this"
+    assert run("true").last_line == ""
+
+
+def test_what_is_no_command():
+    for word, text in (("/no/program", "No such file"), ("a\0b", "null byte")):
+        with pytest.raises(NearsideError, match=text):
+            bounded.run([word], {}, 1, MARK)
