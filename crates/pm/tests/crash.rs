@@ -40,7 +40,9 @@ enum On {
     Fast,
     /// A device with the crash-consistency engine.
     Near,
-    /// A device of one channel on the fast engine, whose order of stores the CPU counts on.
+    /// A device of one channel on the fast engine.
+    Single,
+    /// The same, whose order of stores the CPU counts on.
     Ordered,
     /// The double, on whose order the CPU counts though stores are lost there in any.
     Unordered,
@@ -111,7 +113,7 @@ fn layout(mechanism: Mechanism) -> Layout {
 fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     let bench = match case.on {
         On::Double | On::Unordered => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
-        On::Ordered => Bench::ordered(WINDOW),
+        On::Single | On::Ordered => Bench::single(),
         On::Fast => Bench::fast(WINDOW),
         On::Near => Bench::near(case.devices),
     };

@@ -155,6 +155,7 @@ TRANSACTIONS: dict[str, dict[str, Bound]] = {
 # A quick run ends before all pages have been through one place or another once.
 QUICK: dict[tuple[str, str, str], Bound] = {
     ("region", "shadow", "durable"): at_least(2.8), ("region", "shadow", "relaxed"): at_least(3.3),
+    ("region", "shadow", "ordered"): at_least(2.4),
 }  # fmt: skip
 for _of, _what_bounds, _clocks, _text in (
     (

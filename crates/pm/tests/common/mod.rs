@@ -72,9 +72,8 @@ impl Bench {
     }
 
     /// The same with one channel, in which posted stores have only one way.
-    pub fn ordered(bytes: u64) -> Bench {
-        let values = format!("channels = 1\nmedia.bytes = {bytes}");
-        Bench::of("default", &values, Engines::Fast, 1)
+    pub fn single() -> Bench {
+        Bench::of("nearpm-paper", "", Engines::Fast, 1)
     }
 
     /// The same host with devices that have the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.

@@ -31,7 +31,7 @@ fn without_that_order_crashes_break_it() {
 #[test]
 fn fences_between_are_no_read_backs() {
     for case in by_the_cpu(On::Ordered, 2, 6) {
-        let took = [On::Fast, On::Ordered].map(|on| {
+        let took = [On::Single, On::Ordered].map(|on| {
             let case = Case { on, ..case };
             let (bench, pool, tree) = prepare(&case);
             let begin = bench.now();
