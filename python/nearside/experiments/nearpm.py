@@ -112,22 +112,27 @@ def units(count: int, lines: int | None = None) -> str:
     return f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {count}{limit} }}\n'
 
 
-def rates(run: Run, of: Design, threads: int, devices: int = 1) -> Row:
+def rates(run: Run, of: Design, threads: int, devices: int = 1, with_ordered: bool = False) -> Row:
     """Durable insertions by several threads: transactions a microsecond by the CPUs and offloaded, and what that gains.
+
+    The CPUs read back at each fence, and `with_ordered`, on a device that keeps the order of stores, also once only.
 
     The CPUs' rates are measured once for all numbers of units in a run: engines have no part in them.
     """
     row: Row = {}
     for mechanism in PAPER_MECHANISMS:
 
-        def rate(offloaded: bool, mechanism: str = mechanism) -> float:
-            way = (mechanism, offloaded, "read_back", inserts(run, mechanism))
+        def rate(offloaded: bool, fence: str, mechanism: str = mechanism) -> float:
+            way = (mechanism, offloaded, fence, inserts(run, mechanism))
             return transactions(run, of, *way, threads=threads, devices=devices)["per_us"]
 
-        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False))
-        engine = rate(True)
+        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False, "read_back"))
+        engine = rate(True, "read_back")
         row[mechanism] = engine / cpu
         row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
+        if with_ordered and ordered(of):
+            by_order = rate(False, "ordered")
+            row[f"{mechanism}_ordered"], row[f"{mechanism}_ordered_per_us"] = engine / by_order, by_order
     return row
 
 
