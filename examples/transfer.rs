@@ -31,6 +31,8 @@ fn amounts(thread: &mut SessionThread) -> pm::Result<(u64, u64, u64)> {
 fn transfer(thread: &mut SessionThread, amount: u64) -> pm::Result<()> {
     let (at, one, other) = amounts(thread)?;
     thread.begin()?;
+    // Both lines are kept at once: the CPU waits for its log once, and the device gets one command.
+    thread.add_range(at, 72)?;
     thread.write(at, &(one - amount).to_le_bytes())?;
     thread.write(at + 64, &(other + amount).to_le_bytes())?;
     thread.commit()

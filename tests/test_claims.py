@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -11,8 +12,8 @@ import pytest
 import typer
 from nearside._native import NearsideError
 from nearside.claims import cli, registry, report, run
-from nearside.claims.registry import Claim, Context, Measured, at_least, at_most
-from nearside.device import engine_of
+from nearside.claims.registry import Claim, Context, Measured, Published, at_least, at_most
+from nearside.device import engine_of, root
 
 
 def claim(name, value, bound, **options):
@@ -118,11 +119,15 @@ def test_a_quick_run_may_have_a_bound_of_its_own():
 
 
 def test_entries_say_everything():
-    entry = run.run_claim(claim("x.y", Measured(0.5, "why"), at_most(1), paper="P: 2 %"), Context(quick=True, seed=7))
+    stated = Published("2 %", "P, section 1", "on hardware", 2.0)
+    told = {"paper": stated, "clocks": "from here to there."}
+    entry = run.run_claim(claim("x.y", Measured(0.5, "why"), at_most(1), **told), Context(quick=True, seed=7))
     assert entry["holds"]
-    assert {k: entry[k] for k in ("value", "unit", "bound", "paper", "seed", "engine", "time", "detail")} == {
-        "value": 0.5, "unit": "%", "bound": "<= 1", "paper": "P: 2 %", "seed": 7, "engine": "rtl",
-        "time": "simulated", "detail": "why",
+    keys = ("value", "unit", "bound", "paper", "differs", "reaches", "clocks", "seed", "engine", "time", "detail")
+    assert {k: entry[k] for k in keys} == {
+        "value": 0.5, "unit": "%", "bound": "<= 1", "paper": "2 % (P, section 1)", "differs": "on hardware",
+        "reaches": True, "clocks": "from here to there.", "seed": 7, "engine": "rtl", "time": "simulated",
+        "detail": "why",
     }  # fmt: skip
     assert entry["duration_s"] >= 0
 
@@ -176,6 +181,90 @@ def test_every_claim_is_complete():
         assert c.unit, c.name
         assert c.time in ("simulated", "wall-clock", "none"), c.name
         assert c.engine in ("rtl", "fast", "fast and rtl", "sim", "yosys"), c.name
+
+
+def test_what_is_compared_says_at_what_both_clocks_start_and_stop():
+    """Ratios, and all that stands beside a paper's figure, which also says how that was measured otherwise."""
+    for c in registry.all_claims().values():
+        if c.unit == "x" or c.paper:
+            assert c.clocks.endswith("."), c.name
+        if c.paper:
+            assert c.paper.differs, c.name
+            assert c.paper.source, c.name
+            assert c.paper.text, c.name
+
+
+@pytest.mark.parametrize("word", ["best of", "fastest of", "joule", "energy"])
+def test_no_claim_is_of_the_best_or_of_powers_that_nobody_measured(word):
+    """A median or a mean is stated; watts of a paper times seconds of ours are no figure of this project's."""
+    assert [c.name for c in registry.all_claims().values() if word in c.text or word in c.name] == []
+
+
+def test_the_strongest_that_devices_are_compared_with_stands_first():
+    names = [name.split(".")[-1] for name in registry.all_claims() if name.startswith("sort.system.wide.")]
+    assert names == ["card_overlapped", "cpu_overlapped", "card_one_by_one", "flat"]
+
+
+@pytest.mark.parametrize(
+    ("bound", "paper", "value", "reaches"),
+    [
+        (at_least(2), 3.0, 2.99, True),
+        (at_least(2), 3.0, 2.9, False),
+        (at_most(2), 1.0, 1.0049, True),
+        (at_most(2), 1.0, 1.1, False),
+        (at_most(2), None, 1.1, None),
+    ],
+)
+def test_whether_a_papers_figure_is_reached_is_not_whether_the_bound_holds(bound, paper, value, reaches):
+    stated = Published("so much", "P, section 1", "on hardware", paper)
+    entry = run.run_claim(claim("nearpm.x", value, bound, paper=stated), Context())
+    assert entry["reaches"] is reaches
+    page = report.markdown(run.run_claims([claim("nearpm.x", value, bound, paper=stated)], False, 1))
+    assert ("Less good than the paper's: `nearpm.x`" in page) is (reaches is False)
+    assert ("1 claims beside a figure of a paper 1 are" in page) is (reaches is True)
+    assert "| so much (P, section 1)<br>" in page
+    assert "on hardware |" in page
+
+
+ROW = re.compile(r"^\| `([\w.-]+)`<br>.*? \| ([\d.,e+-]+) .*?\| ([<>]=) (\S+) \| (yes|\*\*no\*\*) \|", re.MULTILINE)
+# Rows of other pages that end with a claim, the value before it: | ... | 2.52 x | `nearpm.copy.16384.paper` |
+CITED = re.compile(r"\| ([\d.,]+)(?: [^|`]*)? \| `(\w+\.[\w.-]+)` \|$", re.MULTILINE)
+PAGES = sorted(path for folder in ("docs", "hw", "crates", ".") for path in root().joinpath(folder).glob(
+    "*.md" if folder == "." else "**/*.md"))  # fmt: skip
+
+
+def validation() -> dict[str, tuple[float, bool, str]]:
+    """The claims of docs/validation.md: value, whether it holds, and the bound."""
+    page = (root() / "docs" / "validation.md").read_text()
+    rows = ROW.findall(page)
+    return {
+        name: (float(value.replace(",", "")), holds == "yes", f"{sign} {limit}")
+        for name, value, sign, limit, holds in rows
+    }
+
+
+def test_the_validation_page_is_of_these_claims_and_bounds():
+    """A claim that was measured with another bound, or under another name, is to be measured again."""
+    measured, claims = validation(), registry.all_claims()
+    assert len(measured) > 300
+    assert sorted(measured.keys() - claims.keys()) == []
+    assert {name for name, (_, _, bound) in measured.items() if bound != str(claims[name].bound)} == set()
+    assert {n for n, (value, holds, _) in measured.items() if claims[n].bound.holds(value) != holds} == set()
+
+
+def test_pages_state_what_was_measured():
+    """What a table of a page states as a claim's value is that of docs/validation.md, rounded."""
+    measured, seen = validation(), set()
+    for page in PAGES:
+        for shown, name in CITED.findall(page.read_text()):
+            assert name in measured, f"{page}: {name} is no claim of docs/validation.md"
+            value = measured[name][0]
+            digits = len(shown.partition(".")[2])
+            # The page's value is rounded, too.
+            off = abs(float(shown.replace(",", "")) - value)
+            assert off <= 0.5 * 10**-digits + 5e-4 * abs(value), f"{page}: {name} is {value}, and not {shown}"
+            seen.add(name)
+    assert {"nearpm.copy.16384.paper", "sort.system.wide.card_overlapped", "nearpm.transaction.undo.ordered"} <= seen
 
 
 def test_names_are_unique():

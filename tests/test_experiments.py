@@ -521,6 +521,8 @@ def test_claims_are_tables_first():
     assert [label for label, _ in wire.rows] == ["read 512 B", "write 512 B", "read 4 KiB", "write 4 KiB"]
     assert wire.names == {entry["name"] for entry in WIRE}
     assert published.rows[0][1][-1] == "OpenExpress: 3 GB/s"
+    # What flatters stands in the table, in the head of the column that it flatters.
+    assert published.columns == ["sequential: simulated, a polling host", "published: hardware, fio through Linux"]
     markdown = claims_report.markdown(doc)
     assert "| read 4 KiB | **99.5** | **99.5** | **99.5** | **99.5** |" in markdown
     assert markdown.index("read 4 KiB") < markdown.index("<details>") < markdown.index("`nvme.sizes`")

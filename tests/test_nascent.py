@@ -101,6 +101,25 @@ def test_the_card_overlapped_is_bound_by_its_link_or_its_work():
     assert platforms.card_one_by_one({"all": 1.1e6}, 12) == pytest.approx(13.2e6)
 
 
+def test_a_cpu_overlapped_uses_its_link_and_all_of_its_cores():
+    nbytes, link = 3_000_000, platforms.card_link_gb_s()
+    assert platforms.cpu_overlapped(1e3, nbytes, 12) == pytest.approx(12 * nbytes / link)
+    assert platforms.cpu_overlapped(1e8, nbytes, 12) == pytest.approx(12 * 1e8 / platforms.CPU_CORES)
+    assert platforms.cpu_one_by_one(1e8, nbytes, 12) == pytest.approx(12 * (1e8 + 1e6))
+    took = baselines.core_ns({"radix": 10.0, "duckdb": 10.0})
+    assert took == {"radix": 10.0, "duckdb": 10.0 * baselines.threads()}
+
+
+def test_rows_of_energy_say_whose_watts_and_seconds_they_are():
+    figures = nascent_fig13.figures([row(nascent_fig13.WIDE, 1, 1e6), row(nascent_fig13.WIDE, 12, 1e6)])
+    energies = [f["text"] for f in figures if f["name"].endswith(".energy")]
+    assert len(energies) == 4
+    assert all("the paper's" in text and "no power is measured" in text for text in energies)
+    assert sum("this machine's seconds" in text for text in energies) == 2
+    names = [f["name"].split(".")[1] for f in figures if f["name"].endswith(".faster")]
+    assert names == ["card_overlapped", "cpu_best", "card_one_by_one", "cpu_plain"], "the strongest first"
+
+
 def test_ideal_masters_keep_to_the_pins():
     design = Design.load("smartssd")
     lines = 8192

@@ -566,4 +566,9 @@ def test_the_program_of_the_guide_says_what_the_guide_shows(capsys, monkeypatch,
     program = root / "examples/transfer.py"
     monkeypatch.setattr(sys, "argv", [str(program), *arguments])
     runpy.run_path(str(program), run_name="__main__")
-    assert f"```\n{capsys.readouterr().out}```" in (root / "docs/crash-consistency.md").read_text()
+    out, guide = capsys.readouterr().out, (root / "docs/crash-consistency.md").read_text()
+    assert f"```\n{out}```" in guide
+    done = 1000 - int(re.search(r"20 losses: +(\d+)", out)[1])
+    assert (f"{done} transfers instead of" if arguments else f"transfers instead of {done}:") in guide
+    # Neither side keeps more, or more often, than it has to.
+    assert "thread.add_range(" in program.read_text()

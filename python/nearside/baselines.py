@@ -144,6 +144,11 @@ def names() -> dict[str, str]:
     return found
 
 
+def core_ns(took: dict[str, float]) -> dict[str, float]:
+    """Of `sorts`: nanoseconds times the threads that each had."""
+    return {name: ns * (threads() if name in ("polars", "duckdb") else 1) for name, ns in took.items()}
+
+
 def sorts(keys: np.ndarray, seed: int) -> dict[str, float]:
     """Nanoseconds of each sort of `kernels.random_keys` of this seed, which are in memory.
 

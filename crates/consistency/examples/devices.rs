@@ -33,7 +33,7 @@ fn main() -> Result<(), Failure> {
     let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true)?;
     let platform = Platform::new(&design, factory, &root)?;
     for mechanism in Mechanism::ALL {
-        let mut cpu = None;
+        let mut by_cpu = Vec::new();
         for (offloaded, devices, synchronise) in CONFIGURATIONS {
             let named = Transactions::named(mechanism.name(), offloaded, "read_back")?;
             let run = Transactions {
@@ -44,7 +44,13 @@ fn main() -> Result<(), Failure> {
                 ..named
             };
             let ran = run.measure(&platform, &mut |_, _| true)?;
-            let (ns, regions) = *cpu.get_or_insert((ran.ns, ran.consistency_ns));
+            // The CPU's best: of pools on one device and on as many as the engines have.
+            if !offloaded {
+                by_cpu.push((devices, ran.ns, ran.consistency_ns));
+            }
+            let allowed = by_cpu.iter().filter(|(count, ..)| *count <= devices);
+            let best = allowed.min_by(|one, other| one.1.total_cmp(&other.1));
+            let (ns, regions) = best.map_or((ran.ns, ran.consistency_ns), |best| (best.1, best.2));
             let by = match (offloaded, devices) {
                 (false, _) => "CPU".into(),
                 (true, 1) => "engine".into(),

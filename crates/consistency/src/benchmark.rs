@@ -27,6 +27,8 @@ pub struct Benchmark {
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
+    /// By the CPU: the device keeps posted stores in order ([`Options::ordered`]).
+    pub ordered: bool,
     /// Transactions that are measured, 1 to 4000, behind a tenth as many before.
     pub transactions: u64,
     /// What the program computes before each of them, ns.
@@ -84,11 +86,13 @@ impl Benchmark {
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Performed> {
         self.check()?;
         let workload = self.named()?;
+        platform.check_ordered(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
         let watched = Watched::new(self.devices);
         let cpu = bench.shared.cpu(0);
         let options = Options {
             fence: self.fence,
+            ordered: self.ordered,
             watch: Some(watched.watch()),
             synchronise: self.synchronise,
             ..Options::several(bench.engines(self.offloaded))

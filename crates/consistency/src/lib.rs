@@ -15,7 +15,7 @@ pub use copy::{Copied, Copies, Way};
 pub use error::{Error, Result};
 pub use platform::{Bench, Platform};
 pub use timeline::{Drawn, Mark, Span, Timeline};
-pub use transactions::{fence, Ran, Transactions};
+pub use transactions::{fence, waits, Ran, Transactions};
 
 /// Hears how much has been done of how much, and stops it by answering false.
 pub type Progress<'a> = &'a mut (dyn FnMut(u64, u64) -> bool + Send);

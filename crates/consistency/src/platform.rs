@@ -55,6 +55,24 @@ impl<'a> Platform<'a> {
         })
     }
 
+    /// Refuses to count on an order of posted stores where nobody keeps it: engines, several channels, several devices.
+    pub(crate) fn check_ordered(
+        &self,
+        ordered: bool,
+        offloaded: bool,
+        devices: usize,
+    ) -> Result<()> {
+        let kept = !offloaded && devices == 1 && self.design.channels == 1;
+        match ordered && !kept {
+            true => {
+                let allowed =
+                    "with offloaded = false, one device, and a design of one channel only";
+                Err(Error::refused("fence", "ordered", allowed))
+            }
+            false => Ok(()),
+        }
+    }
+
     /// A host with a new device, which has the design's media profile.
     pub fn bench(&self) -> Result<Bench> {
         self.bench_of(1)

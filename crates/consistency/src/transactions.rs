@@ -31,6 +31,8 @@ pub struct Transactions {
     pub offloaded: bool,
     /// What fences wait for.
     pub fence: Fence,
+    /// By the CPU: the device keeps posted stores in order, as one with a single channel does ([`Options::ordered`]).
+    pub ordered: bool,
     /// Insertions that are measured, behind a tenth as many before.
     pub inserts: u64,
     /// What the program computes for each beside, ns.
@@ -84,6 +86,17 @@ fn mechanism(name: &str) -> Result<Mechanism> {
     found.ok_or_else(|| Error::refused("mechanism", name, allowed))
 }
 
+/// The fence of a name, and whether the device keeps stores in order: "ordered" is a read-back at the end of a transaction alone.
+pub fn waits(name: &str) -> Result<(Fence, bool)> {
+    match name {
+        "ordered" => Ok((Fence::ReadBack, true)),
+        _ => fence(name).map(|fence| (fence, false)).map_err(|_| {
+            let allowed = "\"posted\", \"read_back\", \"ordered\", \"completion\"";
+            Error::refused("fence", name, allowed)
+        }),
+    }
+}
+
 /// The fence of a name.
 pub fn fence(name: &str) -> Result<Fence> {
     match name {
@@ -99,12 +112,14 @@ pub fn fence(name: &str) -> Result<Fence> {
 }
 
 impl Transactions {
-    /// With names for the mechanism and the fence.
+    /// With names for the mechanism and what fences wait for.
     pub fn named(mechanism_name: &str, offloaded: bool, fence_name: &str) -> Result<Transactions> {
+        let (fence, ordered) = waits(fence_name)?;
         Ok(Transactions {
             mechanism: mechanism(mechanism_name)?,
             offloaded,
-            fence: fence(fence_name)?,
+            fence,
+            ordered,
             inserts: 1000,
             work_ns: 0.0,
             threads: 1,
@@ -136,6 +151,7 @@ impl Transactions {
     /// Runs them on a new device.
     pub fn measure(&self, platform: &Platform<'_>, progress: Progress<'_>) -> Result<Ran> {
         self.check()?;
+        platform.check_ordered(self.ordered, self.offloaded, self.devices)?;
         let bench = platform.bench_of(self.devices)?;
         let bytes = if self.threads == 1 { POOL } else { SMALL_POOL };
         if bench.bytes < self.threads * bytes + POOL {
@@ -219,6 +235,7 @@ impl Transactions {
         }
         let options = Options {
             fence: self.fence,
+            ordered: self.ordered,
             pool: number as u8,
             synchronise: self.synchronise,
             ..Options::several(&engines)

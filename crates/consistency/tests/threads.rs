@@ -66,6 +66,33 @@ fn any_seed_will_do() {
     assert!(ran.unwrap().per_us > 0.0);
 }
 
+/// Posted stores have an order on one channel of one device, and engines keep that of their commands.
+#[test]
+fn an_order_that_nobody_keeps_is_refused() {
+    let order = |design: &str, offloaded: bool, devices: usize| {
+        let (design, root) = small(design);
+        let transactions = Transactions {
+            inserts: 2,
+            devices,
+            ..Transactions::named("undo", offloaded, "ordered").unwrap()
+        };
+        let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+        ran.map_err(|error| error.to_string())
+    };
+    assert!(order("nearpm-paper", false, 1).is_ok());
+    for (design, offloaded, devices) in [
+        ("nearpm", false, 1),
+        ("nearpm-paper", true, 1),
+        ("nearpm-paper", false, 2),
+    ] {
+        let error = order(design, offloaded, devices).unwrap_err();
+        assert!(
+            error.contains("one device, and a design of one channel"),
+            "{error}"
+        );
+    }
+}
+
 /// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
 /// whoever has seen that first.
 #[test]

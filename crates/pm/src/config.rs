@@ -169,6 +169,9 @@ pub struct Options {
     /// What a fence waits for. Where writes are posted only [`Fence::ReadBack`] makes a commit durable; with any other one engines of
     /// several devices may even come to different transactions after a loss of power.
     pub fence: Fence,
+    /// The device makes posted stores persistent in their order, as one with a single channel does: without an engine, a fence that only keeps
+    /// stores behind others is an `sfence`, and the last one of a transaction alone waits for what `fence` says.
+    pub ordered: bool,
     /// The engine that the mechanism is offloaded to, of the pool's first device; without one the CPU does it.
     pub engine: Option<Arc<Engine>>,
     /// With an engine: those of the pool's other devices, in their order.
@@ -194,6 +197,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             fence: Fence::ReadBack,
+            ordered: false,
             engine: None,
             peers: Vec::new(),
             synchronise: Synchronise::default(),

@@ -331,7 +331,7 @@ impl Log {
     /// What was kept may be changed: the CPU's records are persistent; the engine's are made before it takes what is stored from now on.
     pub fn settle(&mut self, m: &mut Memory) -> Result<()> {
         if std::mem::take(&mut self.unsettled) {
-            m.fence()?;
+            m.fence_between()?;
         }
         Ok(())
     }
@@ -394,7 +394,7 @@ impl Log {
             return if any { m.fence() } else { Ok(()) };
         }
         let Some(offload) = self.offload.clone() else {
-            m.fence()?;
+            m.fence_between()?;
             return self.describe_empty(m);
         };
         m.order()?;
@@ -448,7 +448,7 @@ impl Log {
             m.write(made.object, &old)?;
             m.flush(made.object..made.object + made.bytes)?;
         }
-        m.fence()?;
+        m.fence_between()?;
         self.describe_empty(m)
     }
 
@@ -528,15 +528,15 @@ impl Log {
             self.append(m, Kind::Redo, at, part)?;
         }
         flush(m)?;
-        m.fence()?;
+        m.fence_between()?;
         let generation = self.part(0).generation;
         self.describe(m, State::Committed, generation)?;
-        m.fence()?;
+        m.fence_between()?;
         for (at, part) in parts() {
             m.write(at, part)?;
             m.flush(at..at + part.len() as u64)?;
         }
-        m.fence()?;
+        m.fence_between()?;
         // Before anything is written into the log again.
         self.describe_empty(m)
     }

@@ -297,6 +297,14 @@ impl Memory {
         self.wait(what)
     }
 
+    /// What is stored from now on does not become persistent before all that was flushed or streamed.
+    pub fn fence_between(&mut self) -> Result<()> {
+        match self.options.ordered && self.options.engine.is_none() {
+            true => self.order(),
+            false => self.fence(),
+        }
+    }
+
     /// Waits until all that was flushed or streamed is on its way in front of a command.
     pub fn order(&mut self) -> Result<()> {
         self.counts.orders += 1;

@@ -3,6 +3,8 @@
 mod common;
 #[path = "crash/devices.rs"]
 mod devices;
+#[path = "crash/ordered.rs"]
+mod ordered;
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -38,6 +40,12 @@ enum On {
     Fast,
     /// A device with the crash-consistency engine.
     Near,
+    /// A device of one channel on the fast engine.
+    Single,
+    /// The same, whose order of stores the CPU counts on.
+    Ordered,
+    /// The double, on whose order the CPU counts though stores are lost there in any.
+    Unordered,
 }
 
 #[derive(Clone, Copy)]
@@ -58,6 +66,7 @@ impl Case {
         Options {
             snapshots: self.snapshots,
             synchronise: self.synchronise,
+            ordered: matches!(self.on, On::Ordered | On::Unordered),
             ..bench.options(self.offloaded)
         }
     }
@@ -103,7 +112,8 @@ fn layout(mechanism: Mechanism) -> Layout {
 /// A pool with an empty tree.
 fn prepare(case: &Case) -> (Bench, Pool, Tree) {
     let bench = match case.on {
-        On::Double => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
+        On::Double | On::Unordered => Bench::sized(WINDOW + spec::nearpm::RESERVED_BYTES),
+        On::Single | On::Ordered => Bench::single(),
         On::Fast => Bench::fast(WINDOW),
         On::Near => Bench::near(case.devices),
     };

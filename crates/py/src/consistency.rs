@@ -119,11 +119,13 @@ pub fn pm_benchmark(
     devices: usize,
     synchronise: &str,
 ) -> PyResult<String> {
+    let (fence, ordered) = ::consistency::waits(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
         mechanism: mechanism.parse().map_err(raise)?,
         offloaded,
-        fence: ::consistency::fence(fence).map_err(raise)?,
+        fence,
+        ordered,
         transactions,
         work_ns,
         seed,

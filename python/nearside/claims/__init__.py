@@ -1,5 +1,5 @@
 """Claims: every figure that the project states about itself, with a bound, as something that anyone can rerun."""
 
-from nearside.claims.registry import Claim, Context, Measured, all_claims, at_least, at_most, claim, find
+from nearside.claims.registry import Claim, Context, Measured, Published, all_claims, at_least, at_most, claim, find
 
-__all__ = ["Claim", "Context", "Measured", "all_claims", "at_least", "at_most", "claim", "find"]
+__all__ = ["Claim", "Context", "Measured", "Published", "all_claims", "at_least", "at_most", "claim", "find"]

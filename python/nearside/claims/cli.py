@@ -30,8 +30,13 @@ def list_claims(as_json: JsonOption = False) -> None:
     """Show every claim: name, bound, the paper's figure, and what it says."""
     claims = all_claims().values()
     if as_json:
-        keys = ("name", "unit", "text", "paper", "time", "engine", "quick")
-        print(json.dumps([{k: getattr(c, k) for k in keys} | {"bound": str(c.bound)} for c in claims], indent=1))
+        keys = ("name", "unit", "text", "clocks", "time", "engine", "quick")
+
+        def entry(c: Claim) -> dict[str, Any]:
+            paper = {"paper": str(c.paper), "differs": c.paper.differs} if c.paper else {"paper": None, "differs": None}
+            return {k: getattr(c, k) for k in keys} | paper | {"bound": str(c.bound)}
+
+        print(json.dumps([entry(c) for c in claims], indent=1))
         return
     table = show.table(f"{len(claims)} claims", "claim", "bound", "paper", "what")
     table.columns[3].justify = table.columns[2].justify = "left"
@@ -39,7 +44,7 @@ def list_claims(as_json: JsonOption = False) -> None:
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(name) for name in all_claims())
     for c in claims:
-        table.add_row(c.name, f"{c.bound} {c.unit}", c.paper or "-", c.text)
+        table.add_row(c.name, f"{c.bound} {c.unit}", str(c.paper or "-"), c.text)
     show.out.print(table)
 
 
@@ -86,6 +91,8 @@ def run(
         value = f"{reports.number(entry['value'])} {entry['unit']}"
         text = f"{entry['name']:{width}}  {value:>20}  ({entry['bound']})  {verdict}"
         where = f"{entry['engine']}, seed {entry['seed']}, {entry['time']}, {entry['duration_s']:.1f} s"
+        if entry["reaches"] is False:
+            text += f", less good than {entry['paper']}"
         line = Text.assemble(f"{text}  ", (where, "dim"))
         show.out.print(line, style=None if entry["holds"] else "red", soft_wrap=True)
         if entry["error"]:

@@ -17,7 +17,7 @@ LAUNCHES = 100
 @claim(
     "engine.copy.rate", "% of the model's rate", at_least(90),
     "A copy of 32 MiB within the media by the copy engine, from its start to its end as the host sees it, against what "
-    "the DDR4 model gives to ideal masters for that pattern.",
+    f"the DDR4 model gives for that pattern to {ideal.MASTERS}.",
 )  # fmt: skip
 def copy_rate(context: Context) -> Measured:
     design = Design.load("engines")
@@ -134,8 +134,9 @@ def load_p99(context: Context) -> Measured:
 
 
 @claim(
-    "qos.copied", "%", at_least(90),
-    f"{qos.LOAD}: bytes copied, of what ideal masters with as many credits copy in the DDR4 model beside such reads.",
+    "qos.copied", "% of simple masters", at_least(90),
+    f"{qos.LOAD}: bytes copied, of what simple masters, which write in groups of 1, 4 or 8 lines and have as many "
+    "credits, copy in the DDR4 model beside such reads.",
 )  # fmt: skip
 def copied(context: Context) -> Measured:
     row = crowd(context)

@@ -38,5 +38,5 @@ def _part(name: str, text: str, held_out: tuple[bool, ...]) -> None:
         return Measured(part["mean_error_percent"], f"p99, not judged: {part['p99_mean_error_percent']:.1f} %")
 
 
-_part("all", "corners and drawn ones", (False, True))
+_part("all", "corners, drawn ones, and those that are held out", (False, True))
 _part("held_out", "with seeds and a design that nobody tuned it for", (True,))

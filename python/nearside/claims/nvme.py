@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from nearside import latency
-from nearside.claims.registry import Context, Measured, at_least, at_most, claim
+from nearside.claims.matrices import OURS, THEIRS
+from nearside.claims.registry import Context, Measured, Published, at_least, at_most, claim
 
-# OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8.
+# OpenExpress, section 4.1 and figure 4: GB/s on PCIe Gen3 with ten threads at queue depth 8. Of 4 KiB it states those
+# of sequential ones, of larger ones the most that it has seen of both patterns.
 OPEN_EXPRESS = {
     ("read", "4k"): 3.0,
     ("write", "4k"): 2.8,
@@ -17,16 +19,27 @@ OPEN_EXPRESS = {
 SIZES = {"4k": 4096, "16k": 16384, "32k": 32768}
 COMMANDS = {"4k": 6000, "16k": 2400, "32k": 1600}
 PATTERNS = {"seq": "sequential", "rand": "random"}
+FIO_DIFFERS = (
+    f"{THEIRS}, ten threads on eight cores, whose time is in it; ours is {OURS}: a CPU for each queue, 40 ns to place "
+    "a command, 30 ns to reap one, no kernel, no interrupts"
+)
+
+
+def _published(kind: str, size: str, pattern: str) -> Published | None:
+    if (size, pattern) == ("4k", "rand"):
+        return None
+    value = OPEN_EXPRESS[kind, size]
+    text = f"{value} GB/s, sequential" if size == "4k" else f"at most {value} GB/s"
+    return Published(text, "OpenExpress, section 4.1", FIO_DIFFERS, value)
 
 
 def _bandwidth(kind: str, size: str, pattern: str) -> None:
-    published = OPEN_EXPRESS[kind, size]
-
     @claim(
-        f"nvme.{kind}_{size}.{pattern}.bandwidth", "GB/s", at_least(published),
+        f"nvme.{kind}_{size}.{pattern}.bandwidth", "GB/s", at_least(OPEN_EXPRESS[kind, size]),
         f"{PATTERNS[pattern].capitalize()} {kind}s of {size.upper().replace('K', ' KiB')}, 10 queues of depth 8, "
-        "PCIe Gen3 x8, DRAM timing.",
-        paper=f"OpenExpress: {published} GB/s",
+        f"PCIe Gen3 x8, DRAM timing; {OURS}.",
+        _published(kind, size, pattern),
+        clocks="from the first command's being placed to the last one's being reaped, by the host.",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         report = context.device("dram").workload(

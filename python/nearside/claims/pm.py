@@ -99,7 +99,7 @@ def single(context: Context, profile: str, size: int = LINE, engine: str = "rtl"
     return loads(context, profile, engine, bytes=size, in_flight=1, pause_ns=1000, count=context.commands(count))
 
 
-def chain(context: Context, profile: str, engine: str) -> dict[str, Any]:
+def chain(context: Context, profile: str, engine: str = "rtl") -> dict[str, Any]:
     """Each load's address comes from the data of the one before."""
     count = 400 if profile != "nand" else 60
     return loads(context, profile, engine, bytes=LINE, in_flight=1, pattern="chain", count=context.commands(count))
@@ -130,47 +130,62 @@ def path(context: Context) -> Measured:
     return Measured(taken / period, f"{taken:.1f} ns at {period:g} ns a clock, with the wait for the clock's edge")
 
 
-def explained(context: Context, profile: str, engine: str, found: dict[str, Any]) -> Measured:
-    """By how much the mean is off profile and link; where the DRAM is too slow, off what it takes itself."""
-    design = context.device("dram").design
-    timing = media_profile(profile)
-    target = timing["read"]["base_ns"] + timing["read"]["beat_ns"]
-    late = design.late_reads(profile)
+def off_profile(context: Context, profile: str, found: dict[str, Any]) -> Measured:
+    """By how much the mean is off profile and link, whatever the reason."""
+    timing = media_profile(profile)["read"]
+    target = timing["base_ns"] + timing["beat_ns"]
     mean, link = found["latency"]["mean_ns"], link_ns(context)
+    detail = f"{mean:.1f} ns = link {link:.1f} + {mean - link:.1f}, by the profile {target:g}"
+    if found["late"]:
+        share = 100 * found["late"] / found["latency"]["count"]
+        detail += f"; {share:.0f} % wait for the DRAM, and the mean is theirs, too"
+    return Measured(abs(mean - link - target), detail)
+
+
+def off_parts(context: Context, profile: str, engine: str, found: dict[str, Any]) -> Measured:
+    """By how much the mean is off the sum of its parts: the link, the device, the DRAM as nvm_delay has counted it."""
+    mean, link, own, dram = found["latency"]["mean_ns"], link_ns(context), path_ns(context, engine), found["delay_ns"]
     share = found["late"] / found["latency"]["count"]
-    if timing["enable"] and not late:
-        detail = f"{mean:.1f} ns = link {link:.1f} + {mean - link:.1f}, by the profile {target:g}"
-        if found["late"]:
-            detail += f"; {100 * share:.0f} % wait for the DRAM, and the mean is theirs, too"
-        return Measured(abs(mean - link - target), detail)
-    # The DRAM's own time, as nvm_delay has counted it. It must be what has made them late.
-    own, dram = path_ns(context, engine), found["delay_ns"]
+    late = context.device("dram").design.late_reads(profile)
+    if late and share < 0.9:
+        raise NearsideError(f"the profile is said to be too fast, but only {100 * share:.0f} % are late")
     detail = f"{mean:.1f} ns = link {link:.1f} + device {own:.1f} + DRAM {dram:.1f}"
-    if late:
-        detail += f", {mean - link:.1f} and not the profile's {target:g}; {100 * share:.0f} % late"
-        if share < 0.9:
-            raise NearsideError(f"the profile is said to be too fast, but only {100 * share:.0f} % are late")
     return Measured(abs(mean - link - own - dram), detail)
+
+
+# Profiles that the DDR4 model is too slow for, and the profile without any delay, which has no target.
+TOO_FAST, NO_TARGET = ("reram", "stt-mram"), "dram"
+# So far off these are: the DRAM takes 105 to 109 ns of the 50 and 60 that they say.
+SLOW = {"reram": 61, "stt-mram": 51}
 
 
 def _seen(profile: str, engine: str) -> None:
     suffix = "" if engine == "rtl" else f".{engine}"
+    kinds = {
+        "load": (single, f"A single 64-byte load through BAR2 under {profile}"),
+        "chain": (chain, f"A load of a chain of dependent ones through BAR2 under {profile}"),
+    }
+    for kind, (found, what) in kinds.items():
+        if profile != NO_TARGET:
+            most = SLOW.get(profile, REFRESHED.get((kind, profile), EXACT))
+            slow = ", which asks for less than the DRAM takes" if profile in TOO_FAST else ""
 
-    @claim(
-        f"pm.load.{profile}{suffix}", "ns", at_most(REFRESHED.get(("load", profile), EXACT)),
-        f"A single 64-byte load through BAR2 under {profile} as the host sees it, against profile and link.",
-        engine=engine,
-    )  # fmt: skip
-    def load(context: Context) -> Measured:
-        return explained(context, profile, engine, single(context, profile, engine=engine))
+            @claim(
+                f"pm.{kind}.{profile}{suffix}", "ns", at_most(most),
+                f"{what} as the host sees it: by how much the mean is off profile and link{slow}.", engine=engine,
+            )  # fmt: skip
+            def profiled(context: Context, found: Any = found) -> Measured:
+                return off_profile(context, profile, found(context, profile, engine=engine))
 
-    @claim(
-        f"pm.chain.{profile}{suffix}", "ns", at_most(REFRESHED.get(("chain", profile), EXACT)),
-        f"A load of a chain of dependent ones through BAR2 under {profile} as the host sees it, against the same.",
-        engine=engine,
-    )  # fmt: skip
-    def of_chain(context: Context) -> Measured:
-        return explained(context, profile, engine, chain(context, profile, engine))
+        if profile == NO_TARGET or profile in TOO_FAST:
+
+            @claim(
+                f"pm.parts.{kind}.{profile}{suffix}", "ns", at_most(EXACT),
+                f"{what} as the host sees it: by how much the mean is off the sum of link, device, and what the DRAM "
+                "was counted to take. This says where the time goes, and not that it is the profile's.", engine=engine,
+            )  # fmt: skip
+            def summed(context: Context, found: Any = found) -> Measured:
+                return off_parts(context, profile, engine, found(context, profile, engine=engine))
 
 
 for _engine in ("rtl", "fast"):

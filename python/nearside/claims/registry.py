@@ -89,15 +89,42 @@ class Context:
 
 
 @dataclass(frozen=True)
+class Published:
+    """What a paper states beside a claim.
+
+    `value` is its figure in the claim's unit, None where it states no number, or none of the same thing; `text` is how
+    that is shown, `source` where it stands, and `differs` how what was measured there differs from what is measured
+    here: clocks, baseline, host, subset. It is never empty: a figure of a paper that was measured as ours says that.
+    """
+
+    text: str
+    source: str
+    differs: str
+    value: float | None = None
+
+    def __str__(self) -> str:
+        return f"{self.text} ({self.source})"
+
+
+# The part by which a value may be worse than a paper's figure, which is rounded, and still count as that.
+ROUNDED = 0.005
+
+
+@dataclass(frozen=True)
 class Claim:
-    """A figure that the project states."""
+    """A figure that the project states.
+
+    `clocks` says what is compared: the events at which the clock starts and stops on each side, and what the other side
+    is. Ratios of two times, and claims beside a paper's figure, have it.
+    """
 
     name: str
     unit: str
     bound: Bound
     text: str
     measure: Callable[[Context], float | Measured] = field(repr=False)
-    paper: str | None = None
+    paper: Published | None = None
+    clocks: str = ""
     time: str = "simulated"
     engine: str = "rtl"
     quick: bool = True
@@ -107,12 +134,20 @@ class Claim:
         """What a run has to keep to: a quick one does less, so a count of what was done has another bound there."""
         return self.quick_bound or self.bound if quick else self.bound
 
+    def reaches(self, value: float) -> bool | None:
+        """Whether a value is as good as the paper's figure; None without one. The bound says which way is better."""
+        if self.paper is None or self.paper.value is None:
+            return None
+        if self.bound.sign == "<=":
+            return value <= self.paper.value * (1 + ROUNDED)
+        return value >= self.paper.value * (1 - ROUNDED)
+
 
 _claims: dict[str, Claim] = {}
 
 
 def claim(
-    name: str, unit: str, bound: Bound, text: str, paper: str | None = None, **options: Any
+    name: str, unit: str, bound: Bound, text: str, paper: Published | None = None, **options: Any
 ) -> Callable[[Callable[[Context], float | Measured]], Callable[[Context], float | Measured]]:
     """Registers a measurement as a claim. Options are the further fields of `Claim`."""
 

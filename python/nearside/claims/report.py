@@ -71,6 +71,36 @@ def combined(docs: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(entries.values(), key=lambda e: order.get(e["name"], len(order)))
 
 
+def what(entry: dict[str, Any]) -> list[str]:
+    """What a claim says, and what its clocks start and stop at where it compares."""
+    clocks = entry.get("clocks")
+    return [entry["text"], *([f"Clocks: {clocks}"] if clocks else [])]
+
+
+def published(entry: dict[str, Any]) -> list[str]:
+    """A paper's figure, whether ours is as good, and what differs: in this order."""
+    if not entry["paper"]:
+        return ["-"]
+    reaches = {True: ["reached"], False: ["not reached"]}.get(entry.get("reaches"), [])
+    return [entry["paper"], *reaches, *([entry["differs"]] if entry.get("differs") else [])]
+
+
+def beside(entries: Sequence[dict[str, Any]]) -> list[str]:
+    """Of the claims beside a paper's figure: how many are as good, and which are not. Bounds are our own."""
+    reached = [e["name"] for e in entries if e.get("reaches") is True]
+    missed = [e["name"] for e in entries if e.get("reaches") is False]
+    if not reached and not missed:
+        return []
+    lines = [
+        "A bound is this project's own, what was measured less a margin where a paper's figure is not reached. Of "
+        f"{len(reached) + len(missed)} claims beside a figure of a paper {len(reached)} are as good as that; what was "
+        "measured there differs, as each row says."
+    ]
+    if missed:
+        lines.append(f"Less good than the paper's: {', '.join(f'`{name}`' for name in missed)}.")
+    return lines
+
+
 def describe_run(number: int, doc: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     """A line about a run: how many claims, when, of which revision, on what."""
     design = doc["design"]
@@ -97,6 +127,7 @@ def markdown(*docs: dict[str, Any]) -> str:
         f"- {held} of {len(entries)} claims hold.",
         *([f"- Do not hold: {', '.join(failing)}."] if failing else []),
         *([f"- Not measured: {', '.join(f'`{name}`' for name in missing)}."] if missing else []),
+        *(f"- {line}" for line in beside(entries)),
         *(
             "- " + describe_run(number, doc, [e for e in entries if e["run"] == number])
             for number, doc in enumerate(docs, 1)
@@ -121,7 +152,8 @@ def markdown(*docs: dict[str, Any]) -> str:
             holds = "yes" if e["holds"] else "**no**"
             kind = f"{e['engine']}, {e['time']}" + (f", run {e['run']}" if len(docs) > 1 else "")
             lines.append(
-                f"| `{e['name']}`<br>{e['text']} | {_value(e)} | {e['bound']} | {holds} | {e['paper'] or '-'} | "
+                f"| `{e['name']}`<br>{'<br>'.join(what(e))} | {_value(e)} | {e['bound']} | {holds} | "
+                f"{'<br>'.join(published(e))} | "
                 f"{kind} | {e['duration_s']:.1f} s |"
             )
             note = e["error"] or e["detail"]

@@ -8,13 +8,13 @@ from typing import Any
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, compile_design
 
-WINDOWS = 5  # one speed varies by half where others share the caches of the machine: the best of so many is stated
+WINDOWS = 5  # one speed varies by half where others share the caches of the machine: the median of so many is stated
 
 
 def busy(context: Context) -> dict[str, Any]:
     """All queues and channels at work, on a trained bitstream: 16 queues of depth 8, 4 KiB, half reads, half writes.
 
-    Gives the counters and CPU seconds of the best window, and the speeds of all.
+    Gives the counters and CPU seconds of the window with the median speed, and the speeds of all.
     """
 
     def measure() -> dict[str, Any]:
@@ -29,20 +29,23 @@ def busy(context: Context) -> dict[str, Any]:
             after, seconds = device.counters(), time.process_time() - cpu
             windows.append({name: after[name] - before[name] for name in after} | {"cpu": seconds})
         windows.sort(key=lambda w: w["cycles.evaluated"] / w["cpu"])
-        return windows[-1] | {"speeds": [w["cycles.evaluated"] / w["cpu"] for w in windows], "build": device.build}
+        return windows[WINDOWS // 2] | {
+            "speeds": [w["cycles.evaluated"] / w["cpu"] for w in windows],
+            "build": device.build,
+        }
 
     return context.once("rtl.busy", measure)
 
 
 @claim(
     "rtl.speed.busy", "cycles/s", at_least(300_000),
-    f"Simulated clock cycles per CPU second with all queues and channels at work: the best of {WINDOWS} windows.",
+    f"Simulated clock cycles per CPU second with all queues and channels at work: the median of {WINDOWS} windows.",
     time="wall-clock",
 )  # fmt: skip
 def speed_busy(context: Context) -> Measured:
     run = busy(context)
     speeds = ", ".join(f"{s / 1000:.0f}" for s in run["speeds"])
-    return Measured(run["speeds"][-1], f"{speeds} thousand; build: {run['build']}; one thread")
+    return Measured(run["speeds"][WINDOWS // 2], f"{speeds} thousand; build: {run['build']}; one thread")
 
 
 @claim(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from nearside import _native
@@ -34,9 +35,29 @@ RUNS_TEXT = (
     "each run. What the runs differ in is the keys, or where copies fall between the memory's refreshes."
 )
 FENCE_TEXT = (
-    "Durable: a transaction's end waits for a load that comes behind all of its stores and commands, as nothing else "
-    "proves persistence where writes are posted. Relaxed: the engine's variant leaves that out; transactions are "
-    "whole, the last ones may be lost."
+    "Both sides of a ratio keep the same promise. Durable: a transaction's end waits for a load that comes behind all "
+    "of its stores and commands, as nothing else proves persistence where writes are posted. Relaxed: neither the "
+    "CPU's fences nor the engine's wait for one; transactions are whole, the last ones may be lost."
+)
+ORDERED_TEXT = (
+    "Ordered: durable, too, but the CPU counts on a device that makes posted stores persistent in their order, as one "
+    "with a single channel does: its fences between stores are an sfence, and only the last one of a transaction reads "
+    "back. That is the strongest CPU there is for such a device."
+)
+# What both clocks of a ratio start and stop at.
+REGION_CLOCKS = (
+    "on both sides the CPU's time within library code for logs, copies, flushes, fences and commands, from a "
+    "transaction's begin to its commit's return; units go on beside it, and misses of pages that they have moved are "
+    "not in it, but in nearpm.transaction"
+)
+WHOLE_CLOCKS = "on both sides from a transaction's begin to its commit's return, all of the CPU's time"
+REGION_DIFFERS = (
+    "the paper's are means of nine programs with PMDK 1.9 on hardware, and its published artifact times little more "
+    "than the making of log entries: its CPU waits for an sfence, its offloaded commits for nothing"
+)
+PROGRAM_DIFFERS = (
+    "the paper's are nine programs with PMDK 1.9 on hardware; ours compute what makes crash consistency the part of "
+    "the time that its figure 1 states"
 )
 
 
@@ -70,28 +91,48 @@ def transactions(
     return json.loads(text)
 
 
+def ordered(of: Design) -> bool:
+    """Whether posted stores become persistent in their order: with one channel they have only one way."""
+    return of.values["channels"] == 1
+
+
+def fastest(of_devices: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The CPU's best: of pools on one device and on as many as the engines have."""
+    return min(of_devices, key=lambda ran: ran["ns"])
+
+
+def counts(devices: int) -> list[int]:
+    """Numbers of devices that a pool may be over, up to this one."""
+    return [count for count in (1, 2, 4) if count <= devices]
+
+
 def units(count: int, lines: int | None = None) -> str:
     """A design's engine with so many units, each of at most so many lines in 1024 cycles: TOML for `design`."""
     limit = "" if lines is None else f", unit_lines = {lines}"
     return f'[[engine]]\nname = "nearpm0"\nengine = "nearpm"\nparameters = {{ units = {count}{limit} }}\n'
 
 
-def rates(run: Run, of: Design, threads: int, devices: int = 1) -> Row:
+def rates(run: Run, of: Design, threads: int, devices: int = 1, with_ordered: bool = False) -> Row:
     """Durable insertions by several threads: transactions a microsecond by the CPUs and offloaded, and what that gains.
+
+    The CPUs read back at each fence, and `with_ordered`, on a device that keeps the order of stores, also once only.
 
     The CPUs' rates are measured once for all numbers of units in a run: engines have no part in them.
     """
     row: Row = {}
     for mechanism in PAPER_MECHANISMS:
 
-        def rate(offloaded: bool, mechanism: str = mechanism) -> float:
-            way = (mechanism, offloaded, "read_back", inserts(run, mechanism))
+        def rate(offloaded: bool, fence: str, mechanism: str = mechanism) -> float:
+            way = (mechanism, offloaded, fence, inserts(run, mechanism))
             return transactions(run, of, *way, threads=threads, devices=devices)["per_us"]
 
-        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False))
-        engine = rate(True)
+        cpu = run.once((mechanism, threads, devices), lambda rate=rate: rate(False, "read_back"))
+        engine = rate(True, "read_back")
         row[mechanism] = engine / cpu
         row[f"{mechanism}_cpu_per_us"], row[f"{mechanism}_per_us"] = cpu, engine
+        if with_ordered and ordered(of):
+            by_order = rate(False, "ordered")
+            row[f"{mechanism}_ordered"], row[f"{mechanism}_ordered_per_us"] = engine / by_order, by_order
     return row
 
 
@@ -112,7 +153,8 @@ def speed_ups_by_mechanism(
     out = []
     for design in dict.fromkeys(row["design"] for row in rows):
         own = [row for row in rows if row["design"] == design]
-        series = [{"name": name, "of": "ours", "y": [row[name] for row in own]} for name in ("durable", "relaxed")]
+        names = [name for name in ("durable", "ordered", "relaxed") if all(name in row for row in own)]
+        series = [{"name": name, "of": "ours", "y": [row[name] for row in own]} for name in names]
         series.append({"name": "NearPM", "of": "paper", "y": [paper.get(row["mechanism"]) for row in own]})
         for name, column in (more or {}).items():
             series.append({"name": name, "of": "limit", "y": [row[column] for row in own]})

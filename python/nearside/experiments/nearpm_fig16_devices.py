@@ -8,7 +8,8 @@ from nearside.experiments import nearpm
 from nearside.experiments.nearpm_fig16 import work_ns
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
-# Devices and who synchronises them, by the name of a column; the CPU's pool is on one.
+# Devices and who synchronises them, by the name of a column. The CPU has its pool on as many, or on fewer if that is
+# faster.
 CONFIGURATIONS = {
     "one": (1, "devices"), "two_software": (2, "host"), "two": (2, "devices"),
     "four_software": (4, "host"), "four": (4, "devices"),
@@ -28,13 +29,17 @@ def measure(run: Run, mechanism: str) -> Row:
     of = nearpm.design(run)
     inserts = nearpm.inserts(run, mechanism)
     work = work_ns(run, of, mechanism, inserts)
-    cpu = nearpm.transactions(run, of, mechanism, False, "read_back", inserts, work)
-    row: Row = {"mechanism": mechanism, "work_ns": work, "cpu_ns": cpu["ns"]}
+    by_cpu = {
+        count: nearpm.transactions(run, of, mechanism, False, "read_back", inserts, work, devices=count)
+        for count in nearpm.counts(4)
+    }
+    row: Row = {"mechanism": mechanism, "work_ns": work}
     for name, (devices, who) in CONFIGURATIONS.items():
         over = {"devices": devices, "synchronise": who}
+        cpu = nearpm.fastest([by_cpu[count] for count in nearpm.counts(devices)])
         ran = nearpm.transactions(run, of, mechanism, True, "read_back", inserts, work, **over)
         row |= {
-            name: cpu["ns"] / ran["ns"], f"{name}_ns": ran["ns"],
+            name: cpu["ns"] / ran["ns"], f"{name}_ns": ran["ns"], f"{name}_cpu_ns": cpu["ns"],
             f"{name}_regions": cpu["consistency_ns"] / ran["consistency_ns"],
         }  # fmt: skip
     return row
@@ -70,8 +75,9 @@ EXPERIMENT = Experiment(
     title="Whole programs over 1, 2 and 4 devices, speed-up over the CPU",
     source=f"{nearpm.TITLE}, figure 16",
     text=(
-        "Insertions into a B-tree with computation beside, as in nearpm_fig16, durable: by the CPU with a pool on one "
-        "device, and by the engines of one, two and four, which pools are interleaved over in stripes of 4 KiB.",
+        "Insertions into a B-tree with computation beside, as in nearpm_fig16, durable: by the engines of one, two and "
+        "four devices, which pools are interleaved over in stripes of 4 KiB, over the CPU with its pool on as many, or "
+        "on fewer where that is faster. The paper does not say how many its CPU has.",
         "Two and four: devices tell each other of commits, and the host waits for a load of each. Software: it waits "
         "for the ends of all commits, and tells each device. Shadow paging is the same with either: its pages change "
         "places by one command on one device, before which the host waits for a load of the others.",

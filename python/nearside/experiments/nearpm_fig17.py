@@ -7,6 +7,10 @@ from typing import Any
 from nearside.experiments import nearpm
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
+CLOCKS = (
+    "from the first load, or the store of the command, until all bytes of the copy are persistent at their place and a "
+    "load behind them has come back"
+)
 WAYS = ("streamed", "cached", "accepted", "ended")
 UNIT_GB_S = 4.0
 
@@ -22,8 +26,8 @@ def measure(run: Run, size: int) -> Row:
     # What the unit's rate alone would take of it.
     limit = cpu / (size / UNIT_GB_S)
     return {
-        "bytes": size, **{f"{way}_ns": ns for way, ns in took.items()}, "accepted": cpu / took["accepted"],
-        "ended": cpu / took["ended"], "as_the_paper": took["cached"] / took["ended"], "limit": limit,
+        "bytes": size, **{f"{way}_ns": ns for way, ns in took.items()}, "ended": cpu / took["ended"],
+        "cached": took["cached"] / took["ended"], "limit": limit,
     }  # fmt: skip
 
 
@@ -33,20 +37,20 @@ def figures(rows: list[Row]) -> list[dict[str, Any]]:
         size, paper = row["bytes"], nearpm.PAPER_COPY.get(row["bytes"])
         stated = {"paper": paper, "source": paper and "section 8.2.1, figure 17"}
         out += [
-            figure(f"{size}.accepted", f"{size} B: speed-up until it is persistent", row["accepted"], "x", **stated),
-            figure(f"{size}.ended", f"{size} B: speed-up until it has ended", row["ended"], "x", **stated,
+            figure(f"{size}.ended", f"{size} B: speed-up over the CPU's faster way", row["ended"], "x", **stated,
                    limit=row["limit"], limit_text="the CPU's time by that of the unit's 4 GB/s"),
-            figure(f"{size}.as_the_paper", f"{size} B: the same, against copies through the cache with clwb",
-                   row["as_the_paper"], "x", **stated),
+            figure(f"{size}.cached", f"{size} B: the same, over copies through the cache with clwb", row["cached"],
+                   "x", **stated),
+            figure(f"{size}.accepted", f"{size} B: until the device has the command, which a loss of power does not "
+                   "take back; the copy is still to come", row["accepted_ns"], "ns", better="lower"),
         ]  # fmt: skip
     return out
 
 
 def plots(rows: list[Row]) -> list[dict[str, Any]]:
     series = [
-        {"name": "persistent", "of": "ours", "y": [row["accepted"] for row in rows]},
-        {"name": "ended", "of": "ours", "y": [row["ended"] for row in rows]},
-        {"name": "ended, against cached copies", "of": "ours", "y": [row["as_the_paper"] for row in rows]},
+        {"name": "over the CPU's faster way", "of": "ours", "y": [row["ended"] for row in rows]},
+        {"name": "over copies through the cache", "of": "ours", "y": [row["cached"] for row in rows]},
         {"name": "NearPM", "of": "paper", "y": [nearpm.PAPER_COPY.get(row["bytes"]) for row in rows]},
     ]
     sizes = [row["bytes"] for row in rows]
@@ -58,13 +62,15 @@ EXPERIMENT = Experiment(
     title="Copies of persistent data, speed-up over the CPU",
     source=f"{nearpm.TITLE}, figure 17",
     text=(
-        "One copy at a time from and to memory that no cache holds, until it is persistent: the CPU's time by a "
-        "command's. The device has a command in its persistence domain when it has taken it; the second series waits "
-        "until the copy is there, by a load of its last byte.",
+        "One copy at a time from and to memory that no cache holds: the CPU's time by a command's. Both clocks go "
+        + CLOCKS + ".",
+        "The device has a command in its persistence domain before that, when it has taken it: that time stands "
+        "beside, and is no copy's.",
         nearpm.RUNS_TEXT,
         nearpm.DESIGN_TEXT,
         "The CPU is the faster of two ways, each with 12 loads under way: loads and non-temporal stores, or stores "
-        "through the cache with clwb; then a fence that reads back. The third series is against the second way alone.",
+        "through the cache with clwb; then a fence that reads back. The second series is over the second way alone. "
+        "Which of them the paper's CPU takes is not stated; its memory is mapped write-back.",
         "A unit of 4 GB/s takes 4.1 us for 16 KiB, so 5.57 times the CPU's speed needs a CPU that copies 0.72 GB/s, "
         "less than 12 loads of 64 bytes in 436 ns are.",
     ),

@@ -7,7 +7,7 @@ from typing import Any
 
 from nearside.claims import matrices
 from nearside.claims.registry import all_claims
-from nearside.claims.report import TITLES, combined, describe_run, number
+from nearside.claims.report import TITLES, beside, combined, describe_run, number, published, what
 from nearside.page import html as h
 from nearside.page import svg
 
@@ -31,6 +31,7 @@ def html(*docs: dict[str, Any]) -> str:
         body.append(f'<p class="warn">Do not hold: {h.text(names)}.</p>')
     if missing:
         body.append(f"<p>Not measured: {h.text(', '.join(missing))}.</p>")
+    body += [f"<p>{h.prose(line)}</p>" for line in beside(entries)]
     runs = [describe_run(n, doc, [e for e in entries if e["run"] == n]) for n, doc in enumerate(docs, 1)]
     body.append(f"<ul>{''.join(f'<li>{h.prose(run)}</li>' for run in runs)}</ul>")
     body.append(svg.figures(matrices.plots(entries), "plot"))
@@ -63,8 +64,10 @@ def _rows(entries: list[dict[str, Any]], runs: bool) -> str:
     rows = []
     for e in entries:
         note = (e["error"] or e["detail"] or "").partition("\n")[0]
-        what = f'<code>{h.text(e["name"])}</code><br>{h.text(e["text"])}<br><span class="soft">{h.text(note)}</span>'
+        lines = "<br>".join(map(h.text, what(e)))
+        text = f'<code>{h.text(e["name"])}</code><br>{lines}<br><span class="soft">{h.text(note)}</span>'
+        theirs = h.Raw("<br>".join(map(h.text, published(e))))
         holds = h.Raw('<span class="yes">yes</span>' if e["holds"] else '<span class="no">no</span>')
         kind = f"{e['engine']}, {e['time']}" + (f", run {e['run']}" if runs else "")
-        rows.append((h.Raw(what), _value(e), e["bound"], holds, e["paper"] or "-", kind, f"{e['duration_s']:.1f} s"))
+        rows.append((h.Raw(text), _value(e), e["bound"], holds, theirs, kind, f"{e['duration_s']:.1f} s"))
     return h.table(("claim", "value", "bound", "holds", "published", "engine, time", "took"), rows, "cards")

@@ -149,7 +149,7 @@ impl Shadow {
             self.fetch(m)?;
             m.fence_commands(device)?;
         } else {
-            m.fence()?;
+            m.fence_between()?;
             m.write(switches.word(), &number.to_le_bytes())?;
             m.flush(switches.word()..switches.word() + 8)?;
             self.fetch(m)?;

@@ -71,6 +71,11 @@ impl Bench {
         )
     }
 
+    /// The same with one channel, in which posted stores have only one way.
+    pub fn single() -> Bench {
+        Bench::of("nearpm-paper", "", Engines::Fast, 1)
+    }
+
     /// The same host with devices that have the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.
     pub fn near(devices: usize) -> Bench {
         let name = std::env::var("NEARSIDE_ENGINE");

@@ -1,0 +1,43 @@
+//! A CPU that counts on the order of posted stores waits for one read-back a transaction, and loses nothing by that.
+
+use super::{any_time, cases, every_point, prepare, run, Case, On};
+
+fn by_the_cpu(on: On, seed: u64, transactions: usize) -> impl Iterator<Item = Case> {
+    let own = cases(seed, transactions).filter(|case| !case.offloaded);
+    own.map(move |case| Case { on, ..case })
+}
+
+#[test]
+fn one_channel_keeps_the_order_that_a_cpu_counts_on() {
+    by_the_cpu(On::Ordered, 4, 8).for_each(|case| any_time(case, 6));
+}
+
+/// Where stores are lost in any order, counting on one breaks transactions: the test above would see that.
+#[test]
+#[ignore = "takes seconds"]
+fn without_that_order_crashes_break_it() {
+    for case in by_the_cpu(On::Unordered, 1, 6) {
+        let (mut count, mut broken) = (0, 0);
+        every_point(case, 2, |why| {
+            count += 1;
+            broken += usize::from(why.is_some());
+        });
+        let mechanism = case.mechanism;
+        assert!(broken > 0, "{mechanism:?}: none of {count} broken");
+    }
+}
+
+/// It waits less, and what it does not wait for it still puts in order.
+#[test]
+fn fences_between_are_no_read_backs() {
+    for case in by_the_cpu(On::Ordered, 2, 6) {
+        let took = [On::Single, On::Ordered].map(|on| {
+            let case = Case { on, ..case };
+            let (bench, pool, tree) = prepare(&case);
+            let begin = bench.now();
+            run(&case, &bench, &bench.shared.cpu(0), &pool, tree);
+            bench.now() - begin
+        });
+        assert!(took[1] < took[0], "{:?}: {took:?}", case.mechanism);
+    }
+}
