@@ -922,7 +922,8 @@ def pm_serve(
     A write is answered when its transaction is persistent in the simulated device. The power fails where options say,
     or at a client's word: DEBUG POWERCUT [NS] in Redis's protocol, powercut [NS] in memcached's, now or so many
     simulated ns later. Then connections end, the pool is recovered, and clients that come again find all that was
-    acknowledged. Runs until Ctrl-C or SIGTERM, and tells what requests took, in simulated time; its data end with it.
+    acknowledged. Runs until Ctrl-C or SIGTERM, and tells what requests took, in simulated time; its data end with it,
+    unless the design has a media file: then the next server goes on with them.
     """
     from nearside import front
 

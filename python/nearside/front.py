@@ -19,7 +19,7 @@ LOOPBACK = "127.0.0.1"
 
 
 class Front:
-    """A store that is being served; its data are lost when this is closed.
+    """A store that is being served; its data are lost when this is closed, unless the design has a media file.
 
     `host` is an IP address of this machine. One that other machines reach is refused unless there is a `password`
     (Redis: AUTH), or `protected` is false.

@@ -120,6 +120,25 @@ enum Ready {
     Fast(Box<fast::Config>),
 }
 
+/// An error for a design that is not to be on an engine, which [`Factory::new`] tells, too: on the RTL one with a media file and an engine that
+/// would have to keep something there when this process is killed.
+pub fn check(design: &Design, engine: Engine) -> Result<(), Error> {
+    if engine == Engine::Fast {
+        return Ok(());
+    }
+    let root = rtl::bitstream::repo_root().map_err(error)?;
+    let engines = design.engines(&root).map_err(error)?;
+    let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
+    match (keeps, &design.media.file) {
+        (Some(keeps), Some(_)) => Err(Error(format!(
+            "media.file: what {} has taken stands in registers of the simulated hardware until its power fails, and would be lost if \
+             this process is killed; allowed with it are engine = \"fast\", or media in memory",
+            keeps.manifest.name
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// A design that devices can be made of, compiled if its engine compiles.
 pub struct Factory {
     ready: Ready,
@@ -136,6 +155,7 @@ impl Factory {
         options: &RtlOptions,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Factory, Error> {
+        check(design, engine)?;
         let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match engine {
             Engine::Rtl => {
@@ -248,5 +268,27 @@ impl Factory {
                 Box::new(device.map_err(error)?)
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Nothing is compiled, and no file is made.
+    #[test]
+    fn what_the_rtl_would_lose_when_it_is_killed_is_refused() {
+        let root = rtl::bitstream::repo_root().unwrap();
+        let file = std::env::temp_dir().join(format!("nearside-device-{}", std::process::id()));
+        let design = Design::find(&root, "nearpm").unwrap();
+        let values = format!("media.file = \"{}\"", file.display());
+        let design = design.with_values(&values).unwrap();
+        let make = |engine| Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true);
+        let error = make(Engine::Rtl).err().unwrap().to_string();
+        assert!(
+            error.contains("nearpm") && error.contains("allowed"),
+            "{error}"
+        );
+        assert!(make(Engine::Fast).is_ok() && !file.exists());
     }
 }

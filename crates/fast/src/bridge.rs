@@ -186,6 +186,12 @@ impl Bridge {
         self.held.is_some()
     }
 
+    /// An answer is due.
+    pub(crate) fn has_answer(&self, now: u64) -> bool {
+        let first = self.answers.front();
+        first.is_some_and(|answer| answer.cycle <= now)
+    }
+
     /// Sends answers that are due. When to call again, clock edge.
     pub(crate) fn answer(&mut self, now: u64, time: Time, host: &mut dyn HostPort) -> Option<u64> {
         while let Some(answer) = self.answers.front() {

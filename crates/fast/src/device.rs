@@ -33,6 +33,9 @@ const READ_BAR0: u64 = 8;
 /// And of BAR4.
 const READ_BAR4: u64 = 7;
 
+/// From so many bytes on, what is not settled is, though the host is told nothing.
+const UNSETTLED: u64 = 1 << 20;
+
 /// A load of what is no command page.
 const PAGE_ERROR: u64 = 9;
 
@@ -65,12 +68,20 @@ pub struct FastDevice {
     lost_writes: u64,
     events: u64,
     answers: Vec<Answer>,
+    /// Something may have become persistent since the media were settled.
+    unsettled: bool,
+    /// It is in the middle of something.
+    within: bool,
 }
 
 impl FastDevice {
     /// A device with power; `media` is what its storage holds.
-    pub fn new(config: Config, media: Media) -> Result<FastDevice, String> {
+    pub fn new(config: Config, mut media: Media) -> Result<FastDevice, String> {
         engines::check(&config)?;
+        let last = engines::last_bytes(&config);
+        if last > 0 {
+            media.begin_journal(last).map_err(|e| e.to_string())?;
+        }
         let local = match &config.local {
             None => None,
             Some(local) => {
@@ -93,6 +104,8 @@ impl FastDevice {
             lost_writes: 0,
             events: 0,
             answers: Vec::new(),
+            unsettled: true,
+            within: false,
             config,
         };
         device.power_up();
@@ -168,6 +181,8 @@ impl FastDevice {
             }
         }
         self.powered = None;
+        // Whatever was to be kept is on the media.
+        self.memory.storage_mut().settle(0, &[]);
     }
 
     fn clock(&self) -> Clock {
@@ -211,6 +226,7 @@ struct Parts<'a> {
     now: u64,
     tracer: Option<&'a Tracer>,
     order: Option<&'a OrderWatch>,
+    unsettled: &'a mut bool,
 }
 
 macro_rules! cx {
@@ -232,6 +248,20 @@ macro_rules! cx {
 }
 
 impl Parts<'_> {
+    /// What failing power would leave now is what this process leaves if it ends without notice. Done before the host is told
+    /// anything that it may build on.
+    fn settle(&mut self) {
+        if !std::mem::take(self.unsettled) || !self.memory.storage().has_journal() {
+            return;
+        }
+        let saves = self.config.omits != Some(Omission::Domain);
+        let hook = self.p.hook.as_deref().filter(|_| saves);
+        let last = hook.map(|hook| self.p.engines.last_writes(hook));
+        let (at, last) = last.unwrap_or_default();
+        // A file that was cut is told of, and counted, by the media.
+        self.memory.storage_mut().settle(at, &last);
+    }
+
     /// What has arrived by now.
     fn arrivals(&mut self, host: &mut dyn HostPort) {
         let time = self.config.clock.edge(self.now);
@@ -239,6 +269,7 @@ impl Parts<'_> {
             let Some(piece) = host.read_data(time) else {
                 break;
             };
+            *self.unsettled = true;
             self.arrived(piece);
             while let Some(piece) = self.p.port.released() {
                 self.arrived(piece);
@@ -272,11 +303,16 @@ impl Parts<'_> {
 
     fn bridge(&mut self, host: &mut dyn HostPort) {
         let time = self.config.clock.edge(self.now);
+        let (stored, _) = self.p.bridge.counts();
         while let Some(asked) = self.p.bridge.take(&mut cx!(self), host) {
             match asked {
                 Asked::Nothing => {}
-                Asked::Registers(access) => self.registers(access),
+                Asked::Registers(access) => {
+                    *self.unsettled = true;
+                    self.registers(access);
+                }
                 Asked::Page(offset, data) => {
+                    *self.unsettled = true;
                     let (stores, answered) = self.p.bridge.counts();
                     let engines = &mut self.p.engines;
                     let fine = engines.write_page(offset, &data, stores, answered, &mut cx!(self));
@@ -291,6 +327,10 @@ impl Parts<'_> {
                     }
                 }
             }
+        }
+        *self.unsettled |= self.p.bridge.counts().0 != stored;
+        if self.p.bridge.has_answer(self.now) {
+            self.settle();
         }
         if let Some(again) = self.p.bridge.answer(self.now, time, host) {
             cx!(self).plan(again, Event::Bridge);
@@ -408,6 +448,12 @@ impl Parts<'_> {
     }
 
     fn handle(&mut self, event: Event, host: &mut dyn HostPort) {
+        // Those that are left out change nothing that is persistent, or say so themselves.
+        *self.unsettled |= match event {
+            Event::Bridge | Event::Reads | Event::Owed | Event::Port | Event::Channel(_) => false,
+            Event::Hook => (self.p.hook.as_ref()).is_some_and(|hook| !hook.is_quiet()),
+            _ => true,
+        };
         match event {
             Event::Bridge => self.bridge(host),
             Event::Reads => {
@@ -419,6 +465,7 @@ impl Parts<'_> {
             }
             Event::Owed => self.look_at_owed(),
             Event::Port => {
+                self.settle();
                 let again = self.p.controller.send(self.now, &mut cx!(self), host);
                 if let Some(again) = again {
                     cx!(self).plan(again, Event::Port);
@@ -473,6 +520,8 @@ impl Parts<'_> {
         let mut answers = std::mem::take(self.answers);
         self.memory.channels[channel].advance(self.now, &mut answers);
         for answer in answers.drain(..) {
+            let loads = |tag: u64| tag >> 32 << 32 == TAG_LOAD;
+            *self.unsettled |= !matches!(answer, Answer::Read { tag, .. } if loads(tag));
             let (tag, number) = match answer {
                 Answer::Read { tag, .. } | Answer::Write { tag, .. } => {
                     (tag >> 32 << 32, tag as u32)
@@ -550,17 +599,14 @@ impl Parts<'_> {
     }
 }
 
-impl Device for FastDevice {
-    fn now(&self) -> Time {
-        self.clock().edge(self.edge)
-    }
-
-    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault> {
+impl FastDevice {
+    /// See [`Device::advance`].
+    fn run(&mut self, until: Time, host: &mut dyn HostPort) {
         let clock = self.clock();
         let last = clock.edge_before(until);
         let Some(p) = &mut self.powered else {
             self.discard(until, host);
-            return Ok(());
+            return;
         };
         // What the link has refused, not knowing until when.
         let again = p.port.look_again();
@@ -574,6 +620,7 @@ impl Device for FastDevice {
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
+                unsettled: &mut self.unsettled,
             };
             let parts = &mut parts;
             cx!(parts).after(0, Event::Reads);
@@ -585,7 +632,7 @@ impl Device for FastDevice {
         };
         loop {
             let Some(p) = &mut self.powered else {
-                return Ok(());
+                return;
             };
             let mmio = match p.bridge.is_blocked() {
                 true => None,
@@ -603,7 +650,7 @@ impl Device for FastDevice {
             if next > last {
                 self.edge = last.max(self.edge);
                 p.calendar.go_to(self.edge);
-                return Ok(());
+                return;
             }
             self.edge = next.max(self.edge);
             p.calendar.go_to(self.edge);
@@ -616,6 +663,7 @@ impl Device for FastDevice {
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
+                unsettled: &mut self.unsettled,
             };
             if arrival <= self.edge {
                 parts.arrivals(host);
@@ -626,10 +674,27 @@ impl Device for FastDevice {
                     parts.handle(event, host);
                 }
             }
+            if parts.memory.storage().unsettled() > UNSETTLED {
+                *parts.unsettled = true;
+                parts.settle();
+            }
             if host.attention() {
-                return Ok(());
+                return;
             }
         }
+    }
+}
+
+impl Device for FastDevice {
+    fn now(&self) -> Time {
+        self.clock().edge(self.edge)
+    }
+
+    fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault> {
+        self.within = true;
+        self.run(until, host);
+        self.within = false;
+        Ok(())
     }
 
     fn idle(&self) -> bool {
@@ -696,6 +761,7 @@ impl Device for FastDevice {
                 now: edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
+                unsettled: &mut self.unsettled,
             };
             let parts = &mut parts;
             parts.p.controller.msix_changed(&mut cx!(parts));
@@ -729,5 +795,15 @@ impl Device for FastDevice {
             counter("media.failures", self.memory.failures(), "accesses"),
             counter("mmio.lost_writes", self.lost_writes + lost, "accesses"),
         ]
+    }
+}
+
+impl Drop for FastDevice {
+    /// The end of a device whose memories are in files is a loss of its power. One that a panic has left in the middle of something
+    /// has in its journal what it had before.
+    fn drop(&mut self) {
+        if self.memory.has_file() && !self.within {
+            self.end();
+        }
     }
 }

@@ -13,6 +13,9 @@ use sim::Time;
 use crate::table::Table;
 
 const NAME: &str = "front";
+/// In the last line of the header's page while the store is made: so one that was not finished is told from what is another's.
+const UNDER_WAY: &[u8; 64] = b"NSFRONT: this pool is being made; its bytes are nobody's as yet.";
+const UNDER_WAY_AT: u64 = 4096 - 64;
 /// Pages of 4 KiB that a transaction may change.
 const PAGES: u64 = 320;
 /// Keys that one transaction of a flush takes out.
@@ -93,6 +96,8 @@ pub struct Store {
     config: Config,
     /// None: it has to be opened.
     open: Option<(SessionThread, SessionPool)>,
+    /// When the power is to fail, the next time first.
+    cuts: Vec<Time>,
     /// How often the power has failed.
     pub(crate) losses: Arc<AtomicU64>,
     reads: Took,
@@ -108,31 +113,50 @@ fn usage(config: &Config) -> Use {
 }
 
 impl Store {
-    /// Makes an empty one in a new device.
+    /// Makes an empty one in a new device. If the device has a media file with one, goes on with that; what else stands where it is to be
+    /// is another's, and stays.
     pub fn create(design: &Design, engine: Engine, config: Config) -> Result<Store> {
         let session = Arc::new(Session::start(design, engine)?);
-        let layout = Layout {
-            threads: 1,
-            log_bytes: (PAGES * 4096 + 4096) * 5 / 4 / 4096 * 4096,
-            spare_pages: PAGES,
-            ..Layout::new(NAME).with(config.mechanism)
+        let opened = match &design.media.file {
+            None => None,
+            Some(file) => found(&session, &config, &file.display().to_string())?,
         };
-        let pool = session.create(0, config.bytes, &layout, usage(&config))?;
-        let mut thread = pool.thread(0)?;
-        thread.run(Table::create)?;
-        thread.finish()?;
-        if let Some(time) = config.cut_at {
-            session.cut_power_after(time)?;
-        }
-        Ok(Store {
+        let (thread, pool) = match opened {
+            Some(open) => open,
+            None => made(&session, &config)?,
+        };
+        let mut store = Store {
             session,
             config,
             open: Some((thread, pool)),
+            cuts: Vec::new(),
             losses: Arc::default(),
             reads: Took::default(),
             writes: Took::default(),
             refused: 0,
-        })
+        };
+        if let Some(time) = config.cut_at {
+            store.order(time)?;
+        }
+        Ok(store)
+    }
+
+    /// Lets the power fail so much later, beside what was ordered before.
+    fn order(&mut self, later: Time) -> Result<()> {
+        let at = Time(self.session.now().0.saturating_add(later.0));
+        self.cuts.push(at);
+        self.cuts.sort_unstable();
+        self.arm()
+    }
+
+    /// The next loss of power that was ordered and has not come.
+    fn arm(&mut self) -> Result<()> {
+        match self.cuts.first() {
+            Some(at) => self
+                .session
+                .cut_power_after(at.saturating_sub(self.session.now())),
+            None => Ok(()),
+        }
     }
 
     /// Runs a request as one transaction, which is persistent behind this.
@@ -175,8 +199,7 @@ impl Store {
     /// Lets the power fail so much simulated time later: 0 is now.
     pub fn cut(&mut self, later: Time) -> std::result::Result<(), Failure> {
         if later > Time::ZERO {
-            let ordered = self.session.cut_power_after(later);
-            return ordered.map_err(refused);
+            return self.order(later).map_err(refused);
         }
         self.session.cut_power(host::Cut::All).map_err(refused)?;
         self.recover()?;
@@ -187,6 +210,10 @@ impl Store {
         self.losses.fetch_add(1, Ordering::Release);
         self.open = None;
         self.session.power_on().map_err(refused)?;
+        // One that was to come meanwhile has found no power.
+        let now = self.session.now();
+        self.cuts.retain(|at| *at > now);
+        self.arm().map_err(refused)?;
         self.reopen()
     }
 
@@ -225,6 +252,64 @@ impl Store {
     }
 }
 
+/// The store that stands in a media file; none if nothing does.
+fn found(
+    session: &Arc<Session>,
+    config: &Config,
+    file: &str,
+) -> Result<Option<(SessionThread, SessionPool)>> {
+    let mut line = [0; 64];
+    session.load(UNDER_WAY_AT, &mut line)?;
+    if line == *UNDER_WAY {
+        return Ok(None);
+    }
+    let pool = match session.open(0, NAME, usage(config)) {
+        Ok(pool) => pool,
+        Err(Error::NoPool(why)) => {
+            let mut bytes = vec![0; 1 << 20];
+            for at in (0..config.bytes).step_by(bytes.len()) {
+                let len = (config.bytes - at).min(bytes.len() as u64) as usize;
+                session.load(at, &mut bytes[..len])?;
+                if bytes[..len].iter().any(|byte| *byte != 0) {
+                    return Err(Error::Invalid(format!(
+                        "media file {file}: {} bytes from its start on are wanted, and hold something that is no store ({why}): name another file",
+                        config.bytes
+                    )));
+                }
+            }
+            return Ok(None);
+        }
+        Err(error) => return Err(error),
+    };
+    let (is, bytes) = (pool.layout().mechanism, pool.bytes());
+    if (is, bytes) != (config.mechanism, config.bytes) {
+        return Err(Error::Invalid(format!(
+            "media file {file}: its store has mechanism {} and {bytes} bytes, and {} and {} were asked for: allowed are its own, or another file",
+            is.name(),
+            config.mechanism.name(),
+            config.bytes
+        )));
+    }
+    Ok(Some((pool.thread(0)?, pool)))
+}
+
+/// A new one.
+fn made(session: &Arc<Session>, config: &Config) -> Result<(SessionThread, SessionPool)> {
+    let layout = Layout {
+        threads: 1,
+        log_bytes: (PAGES * 4096 + 4096) * 5 / 4 / 4096 * 4096,
+        spare_pages: PAGES,
+        ..Layout::new(NAME).with(config.mechanism)
+    };
+    session.store(UNDER_WAY_AT, UNDER_WAY)?;
+    let pool = session.create(0, config.bytes, &layout, usage(config))?;
+    let mut thread = pool.thread(0)?;
+    thread.run(Table::create)?;
+    thread.finish()?;
+    session.store(UNDER_WAY_AT, &[0; 64])?;
+    Ok((thread, pool))
+}
+
 fn refused(error: Error) -> Failure {
     Failure::Refused(error.to_string())
 }
@@ -232,6 +317,44 @@ fn refused(error: Error) -> Failure {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Each option has its loss of power, whichever comes first; one that a client orders does not take their place.
+    #[test]
+    fn all_losses_that_were_ordered_come() {
+        let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let design = Design::find(&root, "nearpm").unwrap();
+        for (after, at, client) in [(2, 300, 0), (60, 1, 0), (2, 300, 200)] {
+            let config = Config {
+                mechanism: Mechanism::Undo,
+                offload: true,
+                bytes: 16 << 20,
+                cut_after: Some(after),
+                cut_at: Some(Time::us(at)),
+            };
+            let mut store = Store::create(&design, Engine::Fast, config).unwrap();
+            let start = store.session.now();
+            let mut losses = Vec::new();
+            let mut ordered = client == 0;
+            for n in 0..300u64 {
+                if !ordered && n == 1 {
+                    ordered = true;
+                    assert!(store.cut(Time::us(client)).is_ok());
+                }
+                let written = store.run(Kind::Write, |table| table.put(&n.to_le_bytes(), b"x", 0));
+                match written {
+                    Ok(()) => {}
+                    Err(Failure::Power) => losses.push(store.session.now() - start),
+                    Err(Failure::Refused(text)) => panic!("{text}"),
+                }
+            }
+            let wanted = 2 + u64::from(client > 0);
+            assert_eq!(store.losses.load(Ordering::Acquire), wanted, "{after}, {at}: {losses:?}");
+            assert!(
+                losses.iter().any(|time| *time >= Time::us(at)),
+                "{losses:?}"
+            );
+        }
+    }
 
     #[test]
     fn a_refusal_says_what_is_gone() {

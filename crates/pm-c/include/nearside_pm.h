@@ -23,7 +23,7 @@ enum nspm_code {
     NSPM_FULL = 4,     /* no room: in the heap, in a log, among the threads */
     NSPM_REFUSED = 5,  /* the engine has refused a command */
     NSPM_ABORTED = 6,  /* the transaction was to be aborted */
-    NSPM_POWER = 7,    /* the power has failed */
+    NSPM_POWER = 7,    /* the power has failed: now, or since the pool was opened */
     NSPM_HOST = 8,     /* an access of the host has failed */
     NSPM_HANDLE = 9,   /* no such system, pool or thread */
     NSPM_INTERNAL = 10 /* a fault of the library: nothing of this system is to be used any more */
@@ -50,7 +50,8 @@ enum nspm_synchronise {
  * all devices have completed a transaction, where mechanisms are offloaded. Media in a file are for one device. */
 int nspm_system_open_over(const char *design, const char *engine, const char *values, uint32_t devices, uint32_t synchronise,
                           nspm_system *out);
-/* Its pools and threads are closed, too. What its media hold is lost, unless the design has a file for them. */
+/* Its pools and threads are void. What its media hold is lost, unless the design has a file for them: then this is a loss of power, as any other
+ * end of the process is, and the next system with that file opens the pools again, which recovers them. */
 int nspm_system_close(nspm_system system);
 int nspm_now(nspm_system system, uint64_t *ps);
 /* Bytes of each device's PM window, where pools lie. */
@@ -67,7 +68,8 @@ enum nspm_cut {
 int nspm_power_cut(nspm_system system, int cut, uint64_t *lost);
 /* The power fails so much later, in the middle of whatever is under way then: calls end with NSPM_POWER. */
 int nspm_power_cut_after(nspm_system system, uint64_t ps);
-/* Power is back. Pools and threads of before are void: close them, open the pools again, which recovers them. */
+/* Power is back. Pools and threads of before are void: close them, open the pools again, which recovers them. All else that is asked of them ends
+ * with NSPM_POWER. */
 int nspm_power_on(nspm_system system);
 
 /* ---- pools ---- */

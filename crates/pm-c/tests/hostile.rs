@@ -239,3 +239,194 @@ fn whatever_is_passed_is_answered() {
         }
     }
 }
+
+/// Whatever needs power, of a pool and a thread.
+///
+/// # Safety
+/// None: pointers are to what is as large as is said.
+unsafe fn needing_power(
+    system: NspmSystem,
+    pool: NspmPool,
+    thread: NspmThread,
+    object: u64,
+    windows: bool,
+) -> Vec<(&'static str, c_int)> {
+    let (mut bytes, mut number) = ([0u8; 8], 0);
+    let (mut other, mut opened) = (NspmPool { id: 0 }, NspmThread { id: 0 });
+    let (at, data) = (bytes.as_mut_ptr(), bytes.as_ptr());
+    // SAFETY: the caller's.
+    unsafe {
+        let mut all = vec![
+            ("begin", nspm_begin(thread)),
+            ("add_range", nspm_add_range(thread, object, 8)),
+            ("write", nspm_write(thread, object, data, 8)),
+            ("read", nspm_read(thread, object, at, 8)),
+            ("alloc", nspm_alloc(thread, 64, &mut number)),
+            ("free", nspm_free(thread, object)),
+            ("root", nspm_root(thread, &mut number)),
+            ("set_root", nspm_set_root(thread, object)),
+            ("fail", nspm_fail(thread)),
+            ("commit", nspm_commit(thread)),
+            ("abort", nspm_abort(thread)),
+            ("finish", nspm_finish(thread)),
+            ("check", nspm_pool_check(pool, null_mut())),
+            ("resize", nspm_pool_resize(pool, 32 << 20)),
+            ("thread_open", nspm_thread_open(pool, 1, &mut opened)),
+        ];
+        if windows {
+            let name = layout().name;
+            let (made_of, used) = (layout(), options(0));
+            all.extend([
+                ("load", nspm_load(system, 0, at, 8)),
+                ("store", nspm_store(system, 40 << 20, data, 8)),
+                (
+                    "map",
+                    NearPM_pool_map(system, 9, 40 << 20, 1 << 20, 0, 4096, 1, 1),
+                ),
+                ("unmap", NearPM_pool_unmap(system, 9)),
+                ("cut", nspm_power_cut(system, 1, null_mut())),
+                ("cut_after", nspm_power_cut_after(system, 1000)),
+                ("open", nspm_pool_open(system, 0, name, &used, &mut other)),
+                (
+                    "create",
+                    nspm_pool_create(system, 0, 16 << 20, &made_of, &used, &mut other),
+                ),
+            ]);
+        }
+        all
+    }
+}
+
+/// Of a loss at once, of one that comes while a program finds all it wants in the cache, and of one of the life before.
+#[test]
+fn after_a_loss_of_power_every_call_says_so() {
+    const POWER: c_int = 7;
+    // SAFETY: pointers are NULL, or to what is as large as is said.
+    unsafe {
+        let mut system = NspmSystem { id: 0 };
+        assert_eq!(
+            answer(nspm_system_open(
+                c"nearpm".as_ptr(),
+                null(),
+                null(),
+                &mut system
+            )),
+            0
+        );
+        let power = |calls: Vec<(&str, c_int)>, when: &str| {
+            for (name, code) in calls {
+                assert_eq!(code, POWER, "{name}, {when}");
+            }
+        };
+        for offload in [0, 1] {
+            for ordered in [false, true] {
+                let (mut pool, mut thread) = (NspmPool { id: 0 }, NspmThread { id: 0 });
+                let (made_of, used) = (layout(), options(offload));
+                let create = nspm_pool_create(system, 0, 16 << 20, &made_of, &used, &mut pool);
+                assert_eq!(answer(create), 0);
+                assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
+                let mut object = 0;
+                assert_eq!(answer(nspm_begin(thread)), 0);
+                assert_eq!(answer(nspm_alloc(thread, 64, &mut object)), 0);
+                assert_eq!(answer(nspm_commit(thread)), 0);
+                let when = if ordered { "ordered" } else { "at once" };
+                if ordered {
+                    assert_eq!(answer(nspm_power_cut_after(system, 1_000_000)), 0);
+                    // Within a microsecond of loads of what is in the cache.
+                    let mut bytes = [0; 8];
+                    let read = || nspm_read(thread, object, bytes.as_mut_ptr(), 8);
+                    let code = std::iter::repeat_with(read)
+                        .take(1 << 20)
+                        .find(|code| *code != 0);
+                    assert_eq!(code, Some(POWER));
+                } else {
+                    assert_eq!(answer(nspm_begin(thread)), 0);
+                    assert_eq!(answer(nspm_power_cut(system, 1, null_mut())), 0);
+                }
+                let calls = needing_power(system, pool, thread, object, !ordered);
+                power(calls, when);
+                assert_eq!(answer(nspm_power_on(system)), 0);
+                power(
+                    needing_power(system, pool, thread, object, false),
+                    "of the life before",
+                );
+                assert_eq!(answer(nspm_thread_close(thread)), 0);
+                assert_eq!(answer(nspm_pool_close(pool)), 0);
+            }
+        }
+        assert_eq!(answer(nspm_system_close(system)), 0);
+    }
+}
+
+/// A system that is closed while its pools are open loses its power at worst: what was committed is in its media file.
+#[test]
+fn what_was_committed_outlives_a_system_that_is_closed() {
+    let file = std::env::temp_dir().join(format!("nearside-pm-c-{}", std::process::id()));
+    let values = format!(
+        "media.file = \"{}\"\nmedia.bytes = \"32 MiB\"\nnvme.namespaces = [\"4 MiB\"]\0",
+        file.display()
+    );
+    let values = CStr::from_bytes_with_nul(values.as_bytes()).unwrap();
+    let open = || {
+        let mut system = NspmSystem { id: 0 };
+        let name = c"nearpm".as_ptr();
+        // SAFETY: texts, and where a handle has room.
+        let opened = unsafe { nspm_system_open(name, null(), values.as_ptr(), &mut system) };
+        assert_eq!(answer(opened), 0);
+        system
+    };
+    const PAGES: u64 = 12;
+    for mechanism in 0..4 {
+        let _ = std::fs::remove_file(&file);
+        let made_of = NspmLayout {
+            mechanism,
+            log_bytes: 128 << 10,
+            ..layout()
+        };
+        let (mut pool, mut thread) = (NspmPool { id: 0 }, NspmThread { id: 0 });
+        let (mut at, used) = (0, options(1));
+        // SAFETY: pointers are to what is as large as is said.
+        unsafe {
+            let system = open();
+            let create = nspm_pool_create(system, 0, 8 << 20, &made_of, &used, &mut pool);
+            assert_eq!(answer(create), 0);
+            assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
+            for n in 0..12u64 {
+                assert_eq!(answer(nspm_begin(thread)), 0);
+                if n == 0 {
+                    assert_eq!(answer(nspm_alloc(thread, PAGES << 12, &mut at)), 0);
+                    assert_eq!(answer(nspm_set_root(thread, at)), 0);
+                }
+                for page in 0..PAGES {
+                    let word = n.to_le_bytes();
+                    let write = nspm_write(thread, at + (page << 12), word.as_ptr(), 8);
+                    assert_eq!(answer(write), 0);
+                }
+                assert_eq!(answer(nspm_commit(thread)), 0);
+            }
+            // One more is under way.
+            assert_eq!(answer(nspm_begin(thread)), 0);
+            assert_eq!(answer(nspm_write(thread, at, [0xFF; 8].as_ptr(), 8)), 0);
+            assert_eq!(answer(nspm_system_close(system)), 0);
+            assert_eq!(std::fs::metadata(&file).unwrap().len(), 32 << 20);
+
+            let system = open();
+            let opened = nspm_pool_open(system, 0, layout().name, &used, &mut pool);
+            assert_eq!(answer(opened), 0);
+            assert_eq!(answer(nspm_thread_open(pool, 0, &mut thread)), 0);
+            for page in 0..PAGES {
+                let mut word = [0; 8];
+                let read = nspm_read(thread, at + (page << 12), word.as_mut_ptr(), 8);
+                assert_eq!(answer(read), 0);
+                assert_eq!(
+                    u64::from_le_bytes(word),
+                    11,
+                    "mechanism {mechanism}, page {page}"
+                );
+            }
+            assert_eq!(answer(nspm_pool_check(pool, null_mut())), 0);
+            assert_eq!(answer(nspm_system_close(system)), 0);
+        }
+    }
+    let _ = std::fs::remove_file(&file);
+}

@@ -7,6 +7,8 @@ use spec::nearpm::{Operation, Results};
 pub enum Error {
     /// What the host says: a power cut, an access that failed.
     Host(host::Error),
+    /// The power has failed; the text says what is to be done.
+    Power(String),
     /// There is no pool, or another one than was asked for.
     NoPool(String),
     /// A pool whose metadata are damaged.
@@ -28,7 +30,8 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::Host(error) => write!(f, "{error}"),
-            Error::NoPool(text)
+            Error::Power(text)
+            | Error::NoPool(text)
             | Error::Corrupt(text)
             | Error::Full(text)
             | Error::Invalid(text) => f.write_str(text),
@@ -39,6 +42,16 @@ impl std::fmt::Display for Error {
                 f.write_str("the transaction was aborted: one that was nested in it had failed")
             }
         }
+    }
+}
+
+impl Error {
+    /// The power has failed, before or meanwhile.
+    pub fn is_power(&self) -> bool {
+        matches!(
+            self,
+            Error::Power(_) | Error::Host(host::Error::PowerCut(_))
+        )
     }
 }
 

@@ -22,6 +22,8 @@ const MOST_BYTES: usize = 64 << 20;
 
 struct Power {
     on: bool,
+    /// When it has failed last.
+    failed: Time,
     /// A loss of power that was ordered.
     ordered: Option<Time>,
     /// How often power came.
@@ -149,6 +151,7 @@ impl Session {
             reserved,
             power: Mutex::new(Power {
                 on: true,
+                failed: Time::ZERO,
                 ordered: None,
                 life: 0,
             }),
@@ -198,33 +201,46 @@ impl Session {
         }
     }
 
+    /// The loss of power that was ordered has come. What a CPU has found in its cache since nobody else has heard of.
+    fn has_failed(&self, power: &Power) -> bool {
+        power
+            .ordered
+            .is_some_and(|at| at <= self.now().max(self.reached()))
+    }
+
+    /// An error without power.
+    fn powered(&self) -> Result<()> {
+        let power = lock(&self.power);
+        let failed = match power.on {
+            true => power.ordered.filter(|_| self.has_failed(&power)),
+            false => Some(power.failed),
+        };
+        failed.map_or(Ok(()), |at| Err(host::Error::PowerCut(at).into()))
+    }
+
     /// The power fails now, or has at the time that was ordered. Returns how many lines of stores the host has lost.
     pub fn cut_power(&self, cut: Cut) -> Result<usize> {
         let mut power = lock(&self.power);
         if !power.on {
-            return Err(Error::Invalid("the power is off already".into()));
+            return Err(Error::Power("the power is off already".into()));
         }
-        let reached = self.reached();
-        let failed = power.ordered.take().is_some_and(|at| at <= reached);
+        let failed = self.has_failed(&power);
+        power.ordered = None;
         let crash = self.shared.with(|machine| {
             if !failed {
                 machine.cut_at(None);
             }
             machine.crash(cut)
         })?;
-        power.on = false;
+        (power.on, power.failed) = (false, crash.at);
         Ok(crash.dirty.len() + crash.gathered.len())
     }
 
     /// Lets the power fail so much later, in the middle of whatever is under way then.
     pub fn cut_power_after(&self, time: Time) -> Result<()> {
         let mut power = lock(&self.power);
-        if !power.on {
-            return Err(Error::Invalid("the power is off already".into()));
-        }
-        let reached = self.reached();
-        if power.ordered.is_some_and(|at| at <= reached) {
-            return Err(Error::Invalid("the power has failed already".into()));
+        if !power.on || self.has_failed(&power) {
+            return Err(Error::Power("the power has failed already".into()));
         }
         let at = Time(self.now().0.saturating_add(time.0));
         power.ordered = Some(at);
@@ -234,8 +250,8 @@ impl Session {
 
     /// Gives power back. Pools have to be opened again.
     pub fn power_on(&self) -> Result<()> {
-        let ordered = lock(&self.power).ordered;
-        if ordered.is_some_and(|at| at <= self.reached()) {
+        let failed = self.has_failed(&lock(&self.power));
+        if failed {
             self.cut_power(Cut::All)?;
         }
         let mut power = lock(&self.power);
@@ -253,7 +269,7 @@ impl Session {
     /// False from a loss of power on, until power is given back.
     pub fn has_power(&self) -> bool {
         let power = lock(&self.power);
-        power.on && power.ordered.is_none_or(|at| self.reached() < at)
+        power.on && !self.has_failed(&power)
     }
 
     fn life(&self) -> u64 {
@@ -275,6 +291,7 @@ impl Session {
     /// Loads bytes of the first device's window, past the CPU's cache.
     pub fn load(&self, offset: u64, out: &mut [u8]) -> Result<()> {
         self.range(offset, out.len() as u64)?;
+        self.powered()?;
         let map = Mapping::pm(0, Kind::Uncached);
         Ok(self.shared.cpu(0).read(&map, offset, out)?)
     }
@@ -282,6 +299,7 @@ impl Session {
     /// Stores bytes of the first device's window, and waits until they are persistent.
     pub fn store(&self, offset: u64, data: &[u8]) -> Result<()> {
         self.range(offset, data.len() as u64)?;
+        self.powered()?;
         let (cpu, map) = (self.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
         cpu.write(&map, offset, data)?;
         Ok(cpu.fence(Fence::ReadBack)?)
@@ -289,6 +307,7 @@ impl Session {
 
     /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
     pub fn command(&self, command: &Command) -> Result<u64> {
+        self.powered()?;
         let (results, value): (Results, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
         if results.is_ok() && command.operation == Operation::PoolMap {
@@ -382,6 +401,7 @@ impl Session {
             engine_recovers: usage.engine_recovers,
             ..Options::several(engines)
         };
+        self.powered()?;
         let number = usage.offload.then_some(usage.number);
         let life = self.life();
         let mut pools = lock(&self.pools);
@@ -455,14 +475,14 @@ impl SessionPool {
 
     /// False if the power has failed since it was opened: then there is nothing to close.
     pub fn is_alive(&self) -> bool {
-        self.session.has_power() && self.alive().is_ok()
+        self.alive().is_ok()
     }
 
     /// An error if the power has failed since it was opened.
     fn alive(&self) -> Result<()> {
         match self.session.life() == self.life {
-            true => Ok(()),
-            false => Err(Error::Invalid(
+            true => self.session.powered(),
+            false => Err(Error::Power(
                 "the power has failed since the pool was opened: open it again".into(),
             )),
         }
@@ -613,8 +633,9 @@ impl SessionThread {
 
     /// Nothing of the transaction stays.
     pub fn abort(&mut self) -> Result<()> {
-        let work = self.work.take().ok_or_else(none)?;
+        let work = self.work.take();
         self.pool.alive()?;
+        let work = work.ok_or_else(none)?;
         match self.thread.end(work, Err::<(), _>(Error::Aborted)) {
             Err(Error::Aborted) => Ok(()),
             other => other,

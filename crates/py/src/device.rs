@@ -314,10 +314,12 @@ impl Device {
             ..RtlOptions::default()
         };
         // Compiling may take minutes: what can't be had is told before.
+        device::check(&design, engine).map_err(raise)?;
         let media = media_of(&design)?;
         let mut wanted = Vec::new();
         for (peer, engine) in &peers {
             let engine = engine_of(engine.as_deref())?;
+            device::check(&peer.inner, engine).map_err(raise)?;
             let profile = find_profile(&peer.inner.media.profile)?;
             wanted.push((peer.inner.clone(), engine, media_of(&peer.inner)?, profile));
         }

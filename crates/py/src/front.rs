@@ -21,7 +21,8 @@ pub struct Front {
 
 #[pymethods]
 impl Front {
-    /// Makes an empty store, and serves it at a port (0: any) of an address of this machine, or at a Unix socket.
+    /// Makes an empty store, or takes that of the design's media file, and serves it at a port (0: any) of an address of this machine,
+    /// or at a Unix socket.
     #[new]
     #[allow(clippy::too_many_arguments)] // the command's options
     fn new(

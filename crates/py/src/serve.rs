@@ -169,6 +169,8 @@ fn prepare(
         .registers(design.clock(), design.turns())
         .map_err(raise)?;
     registers.extend(design.local_registers(&root).map_err(raise)?);
+    // Before a file is made.
+    device::check(design, engine).map_err(raise)?;
     // Loads and stores of a mapped window never reach the device, so nothing could delay them, or take them to another memory.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),

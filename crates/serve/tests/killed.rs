@@ -17,8 +17,9 @@ use rtl::bitstream::repo_root;
 use serve::Server;
 use sim::{Media, Random, Time};
 
-/// Where the child serves.
+/// Where the child serves, and which design.
 const PLACE: &str = "NEARSIDE_TEST_SERVES";
+const DESIGN: &str = "NEARSIDE_TEST_DESIGN";
 /// Places that are written, of so many blocks each.
 const PLACES: u64 = 64;
 const BLOCKS: u32 = 16;
@@ -35,7 +36,8 @@ fn serves_until_it_is_killed() {
         return;
     };
     let place = std::path::PathBuf::from(place);
-    let design = Design::find(&repo_root().unwrap(), "default").unwrap();
+    let design = std::env::var(DESIGN).unwrap();
+    let design = Design::find(&repo_root().unwrap(), &design).unwrap();
     let media = Media::file(&place.join("media"), design.media.bytes.0).unwrap();
     let engine = Engine::named(Engine::Fast).unwrap();
     let socket = place.join("0.sock");
@@ -62,12 +64,13 @@ impl Drop for Process {
     }
 }
 
-fn server(dir: &Dir) -> Process {
+fn server(dir: &Dir, design: &str) -> Process {
     let socket = dir.path().join("0.sock");
     let _ = std::fs::remove_file(&socket);
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "serves_until_it_is_killed", "--nocapture"])
         .env(PLACE, dir.path())
+        .env(DESIGN, design)
         .stdout(std::process::Stdio::null())
         .spawn()
         .unwrap();
@@ -180,34 +183,47 @@ fn load(
     }
 }
 
+fn kills(design: &str, rounds: u64) {
+    let dir = Dir::new();
+    let mut written = vec![(0, 0); (FIRST + PLACES * u64::from(BLOCKS)) as usize];
+    let mut random = Random::new(7);
+    let mut numbers = 0;
+    for round in 0..rounds {
+        let mut child = server(&dir, design);
+        let mut c = controller(&dir);
+        check(&mut c, &mut written, round);
+        let gone = Arc::new(AtomicBool::new(false));
+        let after = Duration::from_micros(500 + random.below(40_000));
+        let killer = {
+            let gone = gone.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(after);
+                child.kill();
+                gone.store(true, Ordering::SeqCst);
+            })
+        };
+        load(&mut c, &mut written, &mut numbers, &gone, &mut random);
+        killer.join().unwrap();
+    }
+    assert!(numbers > 0);
+    let _server = server(&dir, design);
+    check(&mut controller(&dir), &mut written, rounds);
+}
+
+/// With a journal behind the media, which the client's memory must not be ahead of.
+#[test]
+fn a_device_with_a_persistence_domain_keeps_what_was_acknowledged() {
+    match Engine::named(Engine::Fast).unwrap() {
+        Engine::Fast => kills("nearpm", ROUNDS),
+        Engine::Rtl => eprintln!("skipped: such a device has no media file on the RTL"),
+    }
+}
+
 mod sampled {
     use super::*;
 
     #[test]
     fn what_was_acknowledged_is_there_and_blocks_are_whole() {
-        let dir = Dir::new();
-        let mut written = vec![(0, 0); (FIRST + PLACES * u64::from(BLOCKS)) as usize];
-        let mut random = Random::new(7);
-        let mut numbers = 0;
-        for round in 0..ROUNDS {
-            let mut child = server(&dir);
-            let mut c = controller(&dir);
-            check(&mut c, &mut written, round);
-            let gone = Arc::new(AtomicBool::new(false));
-            let after = Duration::from_micros(500 + random.below(40_000));
-            let killer = {
-                let gone = gone.clone();
-                std::thread::spawn(move || {
-                    std::thread::sleep(after);
-                    child.kill();
-                    gone.store(true, Ordering::SeqCst);
-                })
-            };
-            load(&mut c, &mut written, &mut numbers, &gone, &mut random);
-            killer.join().unwrap();
-        }
-        assert!(numbers > 0);
-        let _server = server(&dir);
-        check(&mut controller(&dir), &mut written, ROUNDS);
+        kills("default", ROUNDS);
     }
 }

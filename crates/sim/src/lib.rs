@@ -9,6 +9,7 @@ mod device;
 pub mod dram;
 pub mod fork;
 pub mod guard;
+mod journal;
 mod media;
 mod memory;
 mod order;

@@ -19,12 +19,13 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::fork::Shared;
+use crate::journal::{self, Journal};
 use crate::{guard, prefetch};
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
-/// From so many bytes on, what is written to a file is there whole or not at all when the process is killed: a block.
-const WHOLE: usize = 512;
+/// What is kept at a time of what a journal may have to bring back.
+const KEPT: u64 = 64 << 10;
 static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 /// Where the maps of all media of this process are: address and bytes.
 static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -122,6 +123,7 @@ enum Store {
 pub struct Media {
     map: MmapRaw,
     store: Store,
+    journal: Option<Journal>,
     failures: AtomicU64,
     _shared: Option<Shared>,
 }
@@ -141,6 +143,7 @@ impl Media {
             map: map.into(),
             _shared: shared.map(Shared::new),
             store,
+            journal: None,
             failures: AtomicU64::new(0),
         }
     }
@@ -196,6 +199,9 @@ impl Media {
 
     /// Media in the file `path`, created sparse and zeroed if it doesn't exist or is empty. What is written survives this process.
     ///
+    /// If the process that had it last was killed while the media had a journal, they are brought to the state that
+    /// [`Media::begin_journal`] says.
+    ///
     /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who only reads it needs no lock.
     pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
@@ -245,6 +251,12 @@ impl Media {
             }
             found = len;
         }
+        if found > len {
+            if let Some(recovered) = journal::recover(&file, len) {
+                recovered.map_err(fail("bring it to where its last life has ended"))?;
+                found = len;
+            }
+        }
         if found != len {
             return Err(MediaError::Mismatch {
                 path: path.into(),
@@ -259,6 +271,69 @@ impl Media {
             file,
         };
         Ok(Media::new(map, store))
+    }
+
+    /// From now on what is written to a file stays only with the next [`Media::settle`], if the process ends however it does: who opens the
+    /// file next finds the media as they were then, and of at most `most` bytes what was to be written last. Media in memory end
+    /// with the process; nothing is done for them.
+    ///
+    /// The journal stands behind the media in the file, which is longer until these end, or are opened again.
+    pub fn begin_journal(&mut self, most: usize) -> Result<(), MediaError> {
+        if let (Store::File { path, file }, None) = (&self.store, &self.journal) {
+            let journal = Journal::new(file, self.size(), most);
+            self.journal = Some(journal.map_err(|source| MediaError::Io {
+                path: path.clone(),
+                action: "make a journal behind its end",
+                source,
+            })?);
+        }
+        Ok(())
+    }
+
+    /// They are in a file.
+    pub fn is_file(&self) -> bool {
+        matches!(self.store, Store::File { .. })
+    }
+
+    /// There is a journal: see [`Media::begin_journal`].
+    pub fn has_journal(&self) -> bool {
+        self.journal.is_some()
+    }
+
+    /// All that was written so far stays, and if the process ends without another call, whoever opens the file next finds `last` at `addr`,
+    /// too. False: somebody has cut the file. Without a journal nothing is done.
+    pub fn settle(&mut self, addr: u64, last: &[u8]) -> bool {
+        let (Store::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
+            return true;
+        };
+        journal.settle(file, addr, last) || self.fail("settle what was written", addr)
+    }
+
+    /// Bytes that would be taken back if the process ended now.
+    pub fn unsettled(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::kept)
+    }
+
+    /// Keeps what is about to be overwritten, if there is a journal. False: there is no room for it.
+    fn keep(&mut self, addr: u64, len: u64) -> bool {
+        let Some(mut journal) = self.journal.take() else {
+            return true;
+        };
+        let end = addr + len;
+        let kept = (addr..end).step_by(KEPT as usize).all(|at| {
+            let bytes = (end - at).min(KEPT) as usize;
+            let old = journal.entry(at, bytes);
+            // SAFETY: so many bytes are within the media.
+            let copy =
+                |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), bytes) };
+            let read = self.copy(at as usize, bytes, copy) || self.read_file(at, old);
+            match &self.store {
+                Store::File { file, .. } => read && journal.keep(file),
+                _ => true,
+            }
+        });
+        self.journal = Some(journal);
+        kept
     }
 
     /// Bytes.
@@ -294,11 +369,12 @@ impl Media {
 
     /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
     ///
-    /// Of blocks in a file each is written at once: nothing that ends the process leaves a part of one.
+    /// What lies in a page of a file is written at once: nothing that ends the process leaves a part of it.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
         let inside = self.inside(addr, data.len());
-        if inside >= WHOLE && matches!(self.store, Store::File { .. }) {
-            return self.write_file(addr, &data[..inside]) || self.fail("write", addr);
+        if inside > 0 && matches!(self.store, Store::File { .. }) {
+            return self.keep(addr, inside as u64) && self.write_file(addr, &data[..inside])
+                || self.fail("write", addr);
         }
         // SAFETY: so many bytes are within the media.
         let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
@@ -327,6 +403,9 @@ impl Media {
         if enables == 0 || addr >= self.size() {
             return true;
         }
+        if matches!(self.store, Store::File { .. }) {
+            return self.write_file_line(addr, data, enables) || self.fail("write", addr);
+        }
         // SAFETY: the media are whole lines.
         let copy = |to: *mut u8| unsafe {
             if enables == u64::MAX {
@@ -340,6 +419,25 @@ impl Media {
             }
         };
         self.copy(addr as usize, 64, copy) || self.fail("write", addr)
+    }
+
+    /// A line of a file, whole.
+    fn write_file_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) -> bool {
+        let mut line = *data;
+        if enables != u64::MAX {
+            let mut old = [0; 64];
+            // SAFETY: the media are whole lines.
+            let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), 64) };
+            if !self.copy(addr as usize, 64, copy) && !self.read_file(addr, &mut old) {
+                return false;
+            }
+            for (i, byte) in line.iter_mut().enumerate() {
+                if enables >> i & 1 == 0 {
+                    *byte = old[i];
+                }
+            }
+        }
+        self.keep(addr, 64) && self.write_file(addr, &line)
     }
 
     /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
@@ -357,6 +455,9 @@ impl Media {
     /// nor disk then. False: there is no room for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
+        if !self.keep_data(addr, end) {
+            return self.fail("write", addr);
+        }
         let mut at = addr;
         let mut done = true;
         // Pages that are asked for together; where many can't be had, some may.
@@ -378,12 +479,32 @@ impl Media {
             // SAFETY: so many bytes are within the media.
             let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
             done &= match self.store {
-                Store::File { .. } if bytes >= WHOLE => self.write_file(at, &ZEROS[..bytes]),
+                Store::File { .. } => self.write_file(at, &ZEROS[..bytes]),
                 _ => self.copy(from, bytes, fill),
             } || self.zeros(at, bytes);
             at = next;
         }
         done || self.fail("write", addr)
+    }
+
+    /// Keeps what is about to become zeros, if there is a journal; holes are zeros.
+    fn keep_data(&mut self, addr: u64, end: u64) -> bool {
+        let mut at = addr;
+        while self.journal.is_some() && at < end {
+            let page_end = (at - at % PAGE).saturating_add(PAGE).min(end);
+            let (hole, next) = match page_end - at == PAGE {
+                true => {
+                    let (hole, pages) = self.alike(at, (end - at) / PAGE);
+                    (hole, at + pages * PAGE)
+                }
+                false => (false, page_end),
+            };
+            if !hole && !self.keep(at, next - at) {
+                return false;
+            }
+            at = next;
+        }
+        true
     }
 
     /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't be had. In one go: the system's work
@@ -559,6 +680,11 @@ impl Drop for Media {
         drop(maps);
         // Nobody is left to hear of an error; whoever needs to know calls `flush`.
         let _ = self.flush();
+        if let (Store::File { file, .. }, Some(journal)) = (&self.store, &self.journal) {
+            if journal.is_void() {
+                let _ = file.set_len(self.size());
+            }
+        }
         // Closing it would do, but for a process that was forked off and has the same open file.
         if let Store::File { file, .. } = &self.store {
             let _ = flock(file, FlockOperation::Unlock);

@@ -150,6 +150,14 @@ pub(crate) fn is_nearpm(plugged: &Plugged) -> bool {
     (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
 }
 
+/// Bytes of what a design's engines write when the power fails; 0: they keep nothing.
+pub(crate) fn last_bytes(config: &Config) -> usize {
+    match config.engines.iter().any(is_nearpm) {
+        true => nearpm::last_bytes(config.storage.channels as usize),
+        false => 0,
+    }
+}
+
 /// Says which engine of a device only the RTL has, in one line.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
     let unknown = |plugged: &&Plugged| !is_nearpm(plugged) && make(plugged, config).is_none();
@@ -222,6 +230,13 @@ impl Engines {
         if let Some((_, nearpm)) = &self.nearpm {
             nearpm.save(hook, memory);
         }
+    }
+
+    /// What [`Engines::save`] would write, and where.
+    pub(crate) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
+        let nearpm = self.nearpm.as_ref();
+        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(hook));
+        writes.unwrap_or_default()
     }
 
     fn unit(&mut self, number: usize) -> Option<&mut Unit> {

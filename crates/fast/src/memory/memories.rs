@@ -110,6 +110,11 @@ impl Memories {
         &mut self.parts[0].media
     }
 
+    /// Some of it is kept in files.
+    pub(crate) fn has_file(&self) -> bool {
+        self.parts.iter().any(|part| part.media.is_file())
+    }
+
     /// What the local memory holds.
     pub(crate) fn local(&self) -> Option<&Media> {
         self.parts.get(1).map(|part| &part.media)

@@ -332,6 +332,15 @@ impl NearPm {
         }
     }
 
+    /// What [`NearPm::save`] would write, and where.
+    pub(super) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
+        let writes = match hook.is_unread() {
+            true => Vec::new(),
+            false => save::range(&self.contexts, &self.peers, hook),
+        };
+        (hook.reserved, writes)
+    }
+
     /// The device comes up, and takes nothing before an edge.
     pub(super) fn restore(
         &mut self,
@@ -352,6 +361,11 @@ impl NearPm {
         }
         Box::new(hook)
     }
+}
+
+/// Bytes that failing power writes for a device with so many channels.
+pub(super) fn last_bytes(channels: usize) -> usize {
+    save::bytes(channels)
 }
 
 /// Tells what has come back when the power did.

@@ -37,8 +37,21 @@ fn get(bytes: &[u8], at: usize) -> u64 {
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
+/// Bytes of what is saved of a device with so many channels.
+pub(super) fn bytes(channels: usize) -> usize {
+    (FIRST_QUEUE + QUEUE * channels.min(CHANNELS) + peers::LINES) * BYTES
+}
+
 /// Writes all of it.
 pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut Memories) {
+    let range = range(contexts, peers, hook);
+    for (n, line) in (0..).zip(range.chunks(BYTES)) {
+        memory.write(hook.reserved + n * LINE, line);
+    }
+}
+
+/// What is saved.
+pub(super) fn range(contexts: &Contexts, peers: &Peers, hook: &Hook) -> Vec<u8> {
     let channels = hook.channels().min(CHANNELS);
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
@@ -56,12 +69,15 @@ pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut
             range[at + BYTES + 16 + channel] = before as u8;
         }
     }
-    for (n, pool) in contexts.pools.iter().enumerate() {
+    let mapped = |(_, pool): &(usize, &Pool)| **pool != Pool::default();
+    for (n, pool) in contexts.pools.iter().enumerate().filter(mapped) {
         let at = (FIRST_POOL + n) * BYTES;
         range[at..at + BYTES].copy_from_slice(&pool.to_line());
     }
     put(&mut range, FAILED, failed);
-    for (n, log) in contexts.logs.iter().enumerate() {
+    // Most logs were never open, and are zeros.
+    let used = |(_, log): &(usize, &Log)| **log != Log::default();
+    for (n, log) in contexts.logs.iter().enumerate().filter(used) {
         let at = FIRST_LOG * BYTES + LOG_BYTES * n;
         range[at..at + LOG_BYTES].copy_from_slice(&log.to_bytes());
     }
@@ -81,9 +97,7 @@ pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut
     range[8..12].copy_from_slice(&(lines as u32 - 1).to_le_bytes());
     let crc = crc32c::crc32c(&range[BYTES..]);
     range[12..16].copy_from_slice(&crc.to_le_bytes());
-    for (n, line) in (0..).zip(range.chunks(BYTES)) {
-        memory.write(hook.reserved + n * LINE, line);
-    }
+    range
 }
 
 /// Brings it back, if there is any, and marks it as used. The lines that were read; nothing where the memory could not be.

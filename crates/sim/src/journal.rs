@@ -1,0 +1,419 @@
+//! What stands behind the end of a media file while a device with a persistence domain of its own uses it.
+//!
+//! Such a device keeps in this process what it has promised to write when its power fails. So that a process which is killed is a loss
+//! of power at worst, the file has, at each moment, a state of the device that it could have had then: the media as they were when the
+//! host was told something last, and what failing power would have written at that time. Writes since then are taken back.
+//!
+//! ```text
+//! 0 .. len         the media
+//! base             a page: magic, bytes of the media, bytes of a slot, the state
+//! base + 4096      two slots, in turns: what failing power would write. Address, bytes, CRC-32C; from 64 on the bytes
+//! behind the slots what was overwritten since: address, bytes, then these
+//! ```
+//!
+//! `base` is the first multiple of 4096 from `len` on. The state is one word, so it changes at once: bits 1:0 the slot that counts, 0 is
+//! none; the others the bytes of what was overwritten. The kernel keeps what a killed process has written, in the order in which it
+//! did that; nothing is promised for a machine that loses its power.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
+
+use crate::guard;
+
+const PAGE: u64 = 4096;
+const MAGIC: [u8; 8] = *b"NSJRNL\0\x01";
+/// Where the header's page has the state.
+const STATE: usize = 64;
+/// Bytes of a slot in front of its contents, and of an entry of what was overwritten.
+const SLOT_HEAD: u64 = 64;
+const ENTRY_HEAD: usize = 16;
+/// No device writes as much when its power fails.
+const MOST_SLOT: u64 = 1 << 30;
+/// What was overwritten is given back to the disk from so many bytes on.
+const MOST_KEPT: u64 = 4 << 20;
+
+/// Where the parts of a journal are.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    base: u64,
+    slot: u64,
+}
+
+impl Layout {
+    fn new(len: u64, most: u64) -> Layout {
+        Layout {
+            base: len.next_multiple_of(PAGE),
+            slot: (SLOT_HEAD + most).next_multiple_of(PAGE),
+        }
+    }
+
+    fn entries(&self) -> u64 {
+        self.base + PAGE + 2 * self.slot
+    }
+}
+
+/// Of a file that is open.
+pub(crate) struct Journal {
+    layout: Layout,
+    /// The header and the slots.
+    map: MmapRaw,
+    slot: u64,
+    /// Bytes of what was overwritten.
+    kept: u64,
+    entry: Vec<u8>,
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    let mut word = [0; 8];
+    word.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(word)
+}
+
+impl Journal {
+    /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes. From now on nothing stays that is
+    /// written without [`Journal::settle`].
+    pub(crate) fn new(file: &File, len: u64, most: usize) -> io::Result<Journal> {
+        let layout = Layout::new(len, most as u64);
+        let mut header = [0; PAGE as usize];
+        header[..8].copy_from_slice(&MAGIC);
+        header[8..16].copy_from_slice(&len.to_le_bytes());
+        header[16..24].copy_from_slice(&layout.slot.to_le_bytes());
+        // One page in one write: the file has all of it, or is as it was.
+        file.write_all_at(&header, layout.base)?;
+        // Their room on the disk is taken now.
+        file.write_all_at(&vec![0; 2 * layout.slot as usize], layout.base + PAGE)?;
+        let map = MmapOptions::new()
+            .offset(layout.base)
+            .len((layout.entries() - layout.base) as usize)
+            .map_raw(file)?;
+        Ok(Journal {
+            layout,
+            map,
+            slot: 0,
+            kept: 0,
+            entry: Vec::new(),
+        })
+    }
+
+    /// Runs an access to the map. False: somebody has cut the file.
+    fn access(&self, file: &File, access: impl FnOnce(*mut u8)) -> bool {
+        let (base, bytes) = (self.map.as_mut_ptr(), self.map.len());
+        let pages = base as usize..base as usize + bytes;
+        // SAFETY: the pages are the map's, and nobody holds references into it.
+        let done = unsafe { guard::guarded(pages, || access(base)) };
+        if !done {
+            // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
+            let mapped = unsafe {
+                libc::mmap(
+                    base.cast(),
+                    bytes,
+                    libc::PROT_READ | libc::PROT_WRITE,
+                    libc::MAP_SHARED | libc::MAP_FIXED,
+                    file.as_raw_fd(),
+                    self.layout.base as libc::off_t,
+                )
+            };
+            assert!(mapped != libc::MAP_FAILED, "a page of the media is lost");
+        }
+        done
+    }
+
+    /// It is there: nobody has cut the file, so a write makes it no longer than it was.
+    fn is_there(&self, file: &File) -> bool {
+        let mut magic = [0; MAGIC.len()];
+        // SAFETY: so many bytes are within the map.
+        let read = |base: *mut u8| unsafe {
+            base.copy_to_nonoverlapping(magic.as_mut_ptr(), MAGIC.len());
+        };
+        self.access(file, read) && magic == MAGIC
+    }
+
+    fn set_state(&self, file: &File, slot: u64, kept: u64) -> bool {
+        self.access(file, |base| {
+            // SAFETY: the word is within the map and aligned.
+            let state = unsafe { AtomicU64::from_ptr(base.add(STATE).cast()) };
+            state.store(slot | kept << 2, Ordering::SeqCst);
+        })
+    }
+
+    /// Begins an entry: where what is about to be overwritten goes, so many bytes.
+    pub(crate) fn entry(&mut self, addr: u64, bytes: usize) -> &mut [u8] {
+        self.entry.resize(ENTRY_HEAD + bytes, 0);
+        let (head, old) = self.entry.split_at_mut(ENTRY_HEAD);
+        head[..8].copy_from_slice(&addr.to_le_bytes());
+        head[8..].copy_from_slice(&(bytes as u64).to_le_bytes());
+        old
+    }
+
+    /// Keeps the entry. False: there is no room for it.
+    pub(crate) fn keep(&mut self, file: &File) -> bool {
+        let at = self.layout.entries() + self.kept;
+        if !self.is_there(file) || file.write_all_at(&self.entry, at).is_err() {
+            return false;
+        }
+        let kept = self.kept + self.entry.len() as u64;
+        let done = self.set_state(file, self.slot, kept);
+        if done {
+            self.kept = kept;
+        }
+        done
+    }
+
+    /// Bytes of what was overwritten since the media were settled.
+    pub(crate) fn kept(&self) -> u64 {
+        self.kept
+    }
+
+    /// All that was written so far stays; if the process ends, `last` is written at `addr`, too. False: the file was cut.
+    pub(crate) fn settle(&mut self, file: &File, addr: u64, last: &[u8]) -> bool {
+        assert!(last.len() as u64 + SLOT_HEAD <= self.layout.slot);
+        let slot: u64 = match (last.is_empty(), self.slot) {
+            (true, _) => 0,
+            (false, 1) => 2,
+            (false, _) => 1,
+        };
+        let mut head = [0; SLOT_HEAD as usize];
+        head[..8].copy_from_slice(&addr.to_le_bytes());
+        head[8..16].copy_from_slice(&(last.len() as u64).to_le_bytes());
+        head[16..20].copy_from_slice(&crc32c::crc32c(last).to_le_bytes());
+        let at = (PAGE + slot.saturating_sub(1) * self.layout.slot) as usize;
+        let fine = slot == 0
+            || self.access(file, |base| {
+                // SAFETY: a slot is within the map, and has room for both.
+                unsafe {
+                    let to = base.add(at);
+                    to.copy_from_nonoverlapping(head.as_ptr(), head.len());
+                    to.add(head.len())
+                        .copy_from_nonoverlapping(last.as_ptr(), last.len());
+                }
+            });
+        if !self.is_there(file) || !fine || !self.set_state(file, slot, 0) {
+            return false;
+        }
+        self.slot = slot;
+        if std::mem::take(&mut self.kept) > MOST_KEPT {
+            // What it has is void: where the file system can't give room back, the room stays.
+            let _ = file.set_len(self.layout.entries());
+        }
+        true
+    }
+
+    /// Nothing would be taken back, and failing power would write nothing.
+    pub(crate) fn is_void(&self) -> bool {
+        self.slot == 0 && self.kept == 0
+    }
+}
+
+/// Brings the media of a file, so many bytes, to the state that a process has left which ended with a journal, and takes that away.
+/// `None`: no journal of such media stands behind them.
+pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
+    let base = len.next_multiple_of(PAGE);
+    let mut header = [0; PAGE as usize];
+    file.read_exact_at(&mut header, base).ok()?;
+    let own = header[..8] == MAGIC && long(&header, 8) == len;
+    own.then(|| {
+        let slot = long(&header, 16);
+        let layout = Layout { base, slot };
+        let state = long(&header, STATE);
+        if slot % PAGE != 0 || slot > MOST_SLOT {
+            return Err(damaged("its header"));
+        }
+        // All of it is read before anything is written.
+        let entries = entries(file, len, layout, state >> 2)?;
+        let last = match state & 3 {
+            0 => None,
+            slot => Some(last(file, len, layout, slot)?),
+        };
+        let mut old = Vec::new();
+        for (addr, at, bytes) in entries.into_iter().rev() {
+            old.resize(bytes as usize, 0);
+            file.read_exact_at(&mut old, at)?;
+            file.write_all_at(&old, addr)?;
+        }
+        if let Some((addr, bytes)) = last {
+            file.write_all_at(&bytes, addr)?;
+        }
+        file.set_len(len)
+    })
+}
+
+fn damaged(what: &str) -> io::Error {
+    let text = format!(
+        "the journal behind the media is damaged ({what}); a file that is cut to the media has them as they stand"
+    );
+    io::Error::new(io::ErrorKind::InvalidData, text)
+}
+
+/// What was overwritten: addresses, places in the file, bytes.
+fn entries(file: &File, len: u64, layout: Layout, kept: u64) -> io::Result<Vec<(u64, u64, u64)>> {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while at < kept {
+        let mut head = [0; ENTRY_HEAD];
+        file.read_exact_at(&mut head, layout.entries() + at)?;
+        let (addr, bytes) = (long(&head, 0), long(&head, 8));
+        let end = addr.checked_add(bytes).filter(|end| *end <= len);
+        let next = at + ENTRY_HEAD as u64 + bytes.min(len);
+        if end.is_none() || next > kept {
+            return Err(damaged("an entry"));
+        }
+        entries.push((addr, layout.entries() + at + ENTRY_HEAD as u64, bytes));
+        at = next;
+    }
+    Ok(entries)
+}
+
+/// What failing power would have written.
+fn last(file: &File, len: u64, layout: Layout, slot: u64) -> io::Result<(u64, Vec<u8>)> {
+    if slot > 2 {
+        return Err(damaged("its state"));
+    }
+    let at = layout.base + PAGE + (slot - 1) * layout.slot;
+    let mut head = [0; SLOT_HEAD as usize];
+    file.read_exact_at(&mut head, at)?;
+    let (addr, bytes) = (long(&head, 0), long(&head, 8));
+    let end = addr.checked_add(bytes).filter(|end| *end <= len);
+    if end.is_none() || bytes == 0 || bytes > layout.slot - SLOT_HEAD {
+        return Err(damaged("a slot"));
+    }
+    let mut last = vec![0; bytes as usize];
+    file.read_exact_at(&mut last, at + SLOT_HEAD)?;
+    if head[16..20] != crc32c::crc32c(&last).to_le_bytes() {
+        return Err(damaged("a slot's CRC"));
+    }
+    Ok((addr, last))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use crate::{Media, Random};
+
+    const LEN: u64 = (300 << 10) + 64;
+    const AT: u64 = LEN - 8192;
+    const MOST: usize = 5000;
+
+    fn bytes(media: &Media) -> Vec<u8> {
+        let mut all = vec![0; LEN as usize];
+        assert!(media.read(0, &mut all));
+        all
+    }
+
+    /// The media of who opens the file next, if its process is killed now: what was written is the kernel's.
+    fn after(path: &Path) -> Vec<u8> {
+        let copy = path.with_extension("copy");
+        std::fs::copy(path, &copy).unwrap();
+        let media = Media::file(&copy, LEN).unwrap();
+        assert_eq!(std::fs::metadata(&copy).unwrap().len(), LEN);
+        bytes(&media)
+    }
+
+    fn change(media: &mut Media, random: &mut Random) {
+        let at = random.below(LEN);
+        let most = if random.below(30) == 0 { 200_000 } else { 300 };
+        let data: Vec<u8> = (0..random.below(most))
+            .map(|_| random.next() as u8)
+            .collect();
+        match random.below(4) {
+            0 => {
+                let mut line = [0; 64];
+                line.fill_with(|| random.next() as u8);
+                assert!(media.write_line(at, &line, random.next() | random.next()));
+            }
+            1 => assert!(media.zero(at, random.below(100_000))),
+            _ => assert!(media.write(at, &data)),
+        }
+    }
+
+    #[test]
+    fn a_file_has_what_was_settled_last_and_what_was_to_be_written_then() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("media");
+        let mut media = Media::file(&path, LEN).unwrap();
+        let mut random = Random::new(5);
+        (0..20).for_each(|_| change(&mut media, &mut random));
+        media.begin_journal(MOST).unwrap();
+        let mut settled = bytes(&media);
+        assert!(after(&path) == settled);
+        for round in 0..30 {
+            for _ in 0..random.below(6) {
+                change(&mut media, &mut random);
+            }
+            assert!(after(&path) == settled, "round {round}");
+            let last: Vec<u8> = match random.below(3) {
+                0 => Vec::new(),
+                _ => (0..MOST).map(|_| random.next() as u8).collect(),
+            };
+            assert!(media.settle(AT, &last));
+            settled = bytes(&media);
+            settled[AT as usize..][..last.len()].copy_from_slice(&last);
+            assert!(after(&path) == settled, "round {round}, settled");
+        }
+        // Media that end while something is to be taken back or written leave the journal, others none.
+        assert!(media.settle(AT, &[1; 64]));
+        settled = bytes(&media);
+        settled[AT as usize..][..64].fill(1);
+        drop(media);
+        assert!(std::fs::metadata(&path).unwrap().len() > LEN);
+        let mut media = Media::file(&path, LEN).unwrap();
+        assert!(bytes(&media) == settled);
+        media.begin_journal(MOST).unwrap();
+        change(&mut media, &mut random);
+        assert!(media.settle(0, &[]));
+        settled = bytes(&media);
+        drop(media);
+        assert_eq!(std::fs::metadata(&path).unwrap().len(), LEN);
+        assert!(std::fs::read(&path).unwrap() == settled);
+    }
+
+    #[test]
+    fn zeroed_holes_are_not_kept_and_room_is_given_back() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("media");
+        let len = 64 << 20;
+        let mut media = Media::file(&path, len).unwrap();
+        media.begin_journal(MOST).unwrap();
+        assert!(media.zero(0, len) && media.unsettled() == 0);
+        assert!(media.write(0, &vec![7; 8 << 20]) && media.settle(0, &[]));
+        assert!(media.zero(0, len) && media.unsettled() > 8 << 20);
+        let used = || std::fs::metadata(&path).unwrap().len() - len;
+        assert!(used() > 8 << 20 && media.settle(0, &[]) && used() < 1 << 20);
+    }
+
+    #[test]
+    fn what_is_no_journal_of_these_media_is_not_taken_for_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("media");
+        let mut media = Media::file(&path, LEN).unwrap();
+        media.begin_journal(MOST).unwrap();
+        assert!(media.write(0, &[1; 4096]) && media.settle(AT, &[2; 64]));
+        assert!(media.write(0, &[3; 4096]));
+        let whole = std::fs::read(&path).unwrap();
+        drop(media);
+        let error = |bytes: &[u8], len: u64| {
+            std::fs::write(&path, bytes).unwrap();
+            let error = Media::file(&path, len).err();
+            assert!(error.is_none() || std::fs::read(&path).unwrap() == bytes);
+            error.map(|error| error.to_string()).unwrap_or_default()
+        };
+        assert!(error(&whole, LEN + 64).contains("the design wants"));
+        assert!(error(&whole, 4096).contains("the design wants"));
+        let base = LEN.next_multiple_of(4096) as usize;
+        let with = |at: usize, byte: u8| {
+            let mut bytes = whole.clone();
+            bytes[base + at] ^= byte;
+            bytes
+        };
+        assert!(error(&with(0, 1), LEN).contains("the design wants"));
+        assert!(error(&with(64, 3), LEN).contains("damaged"));
+        assert!(error(&with(4096 + 70, 3), LEN).contains("a slot's CRC"));
+        assert!(error(&with(4096 + 7, 3), LEN).contains("a slot"));
+        assert_eq!(error(&whole, LEN), "");
+    }
+}

@@ -1,0 +1,269 @@
+"""Programs with a media file that end at any moment, however they end: the next life finds what was acknowledged.
+
+`crates/pm/tests/ends.rs` has every mechanism, `crates/serve/tests/killed.rs` a served device.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from nearside import Design, Device, NearsideError, pm, tables
+from nearside.front import Front
+from pyarrow import feather
+
+BYTES = 8 << 20
+VALUES = 'media.file = "{}"\nmedia.bytes = "32 MiB"\nnvme.namespaces = ["4 MiB"]'
+POOL = """
+import os, sys
+from nearside import Design, NearsideError, pm
+
+file, mechanism, end = sys.argv[1:]
+system = pm.System(Design.load("nearpm").with_values(file))
+try:
+    pool = system.open(0, "n", offload=True)
+    thread = pool.thread()
+except NearsideError:
+    pool = system.create(0, 8 << 20, "n", mechanism=mechanism, offload=True, log_bytes=128 << 10)
+    thread = pool.thread()
+    with thread.transaction():
+        at = thread.alloc(12 * 4096)
+        thread.write(at, bytes(12 * 4096))
+        thread.set_root(at)
+at = thread.root()
+number = int.from_bytes(thread.read(at, 8), "little")
+last = number + 9 if end == "end" else 1 << 40
+while number < last:
+    number += 1
+    with thread.transaction():
+        for page in range(12):
+            thread.write(at + page * 4096, number.to_bytes(8, "little"))
+    print(number, flush=True)
+"""
+NVME = """
+import sys
+from nearside import Design, Device
+
+device = Device(Design.load(sys.argv[2]).with_values(sys.argv[1]))
+number = int.from_bytes(device.read(512)[0][:8], "little")
+while True:
+    number += 1
+    block = number.to_bytes(8, "little") * 64
+    device.write(block * 16, offset=(1 + number % 64) * 8192)
+    device.write(block)
+    print(number, flush=True)
+"""
+
+
+def acknowledged(text: str, arguments: list[str], end: Callable[[subprocess.Popen], None] | None, draw: random.Random):
+    """Runs the program until it has told of some numbers, and ends it; the last one that it has told of."""
+    command = [sys.executable, "-c", text, *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        told = ""
+        if end is not None:
+            for _ in range(draw.randrange(1, 40)):
+                told += process.stdout.readline()
+            time.sleep(draw.random() * 0.002)
+            end(process)
+        told += process.stdout.read()
+    assert process.returncode in ((0,) if end is None else (-signal.SIGKILL, -signal.SIGTERM))
+    # Of the last line a part may have come.
+    return [int(line) for line in told.splitlines(keepends=True) if line.endswith("\n")][-1]
+
+
+ENDS = {"end": None, "term": subprocess.Popen.terminate, "kill": subprocess.Popen.kill}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mechanism", ["checkpoint", "redo"])
+def test_offloaded_pools_outlive_their_program(tmp_path: Path, mechanism: str) -> None:
+    values, draw = VALUES.format(tmp_path / "media"), random.Random(mechanism)
+    for end in ("end", "kill", "term", "kill"):
+        last = acknowledged(POOL, [values, mechanism, end], ENDS[end], draw)
+        with pm.System(Design.load("nearpm").with_values(values)) as system:
+            pool = system.open(0, "n", offload=True)
+            with pool.thread() as thread:
+                words = {thread.read(thread.root() + page * 4096, 8) for page in range(12)}
+            assert len(words) == 1, f"{end}: torn"
+            assert int.from_bytes(words.pop(), "little") - last in ((0,) if end == "end" else (0, 1)), end
+            pool.check()
+            # The next life finds a pool that was not closed, too.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("design", ["default", "nearpm"])
+def test_blocks_outlive_their_program(tmp_path: Path, design: str) -> None:
+    values, draw = VALUES.format(tmp_path / "media"), random.Random(design)
+    for _ in range(3):
+        last = acknowledged(NVME, [values, design], ENDS["kill"], draw)
+        with Device(Design.load(design).with_values(values)) as device:
+            number = int.from_bytes(device.read(512)[0][:8], "little")
+            assert number - last in (0, 1)
+            for written in range(max(1, number - 40), number + 1):
+                block = written.to_bytes(8, "little") * 64
+                assert device.read(8192, offset=(1 + written % 64) * 8192)[0] == block * 16
+
+
+def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
+    design = Design.load("nearpm").with_values(VALUES.format(tmp_path / "media"))
+    for start in (lambda: pm.System(design, engine="rtl"), lambda: Device(design, engine="rtl")):
+        with pytest.raises(NearsideError, match=r"what nearpm has taken .* allowed with it are"):
+            start()
+    assert not (tmp_path / "media").exists()
+
+
+class Served:
+    """`nearside pm serve redis` in a process of its own."""
+
+    def __init__(self, folder: Path, mechanism: str) -> None:
+        self.socket, design = folder / "s", folder / "d.toml"
+        nearpm = (Path(__file__).parent.parent / "designs/nearpm.toml").read_text()
+        nearpm = nearpm.replace("[media]\n", f'[media]\nfile = "{folder / "media"}"\n')
+        design.write_text(nearpm)
+        command = [sys.executable, "-m", "nearside.cli", "pm", "serve", "redis", "--design", design]
+        command += ["--socket", self.socket, "--length", str(BYTES * 2), "--mechanism", mechanism]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+    def wait(self) -> None:
+        line = self.process.stdout.readline()
+        assert "serving" in line, self.process.communicate()[1]
+
+    def client(self) -> socket.socket:
+        client = socket.socket(socket.AF_UNIX)
+        client.connect(str(self.socket))
+        client.settimeout(60)
+        return client
+
+    def end(self, how: int = signal.SIGKILL) -> None:
+        self.process.send_signal(how)
+        self.process.communicate(timeout=60)
+        self.socket.unlink(missing_ok=True)
+
+
+def asked(client: socket.socket, request: bytes) -> bytes:
+    client.sendall(request + b"\r\n")
+    reply = b""
+    while not reply.endswith(b"\r\n"):
+        more = client.recv(4096)
+        if not more:
+            raise ConnectionError
+        reply += more
+    return reply
+
+
+@pytest.mark.slow
+def test_a_served_store_outlives_its_server(tmp_path: Path) -> None:
+    draw, count = random.Random(1), 0
+    value = lambda n: b"%06d" % n * 100  # noqa: E731
+    for how in (signal.SIGKILL, None, signal.SIGTERM, signal.SIGKILL, signal.SIGKILL):
+        served = Served(tmp_path, "redo")
+        if how is None:
+            # While it starts.
+            time.sleep(draw.random())
+            served.end()
+            continue
+        served.wait()
+        client = served.client()
+        there = int(asked(client, b"DBSIZE")[1:])
+        # One more may have been under way.
+        assert there - count in (0, 1)
+        for n in range(max(0, count - 20), there):
+            client.sendall(b"GET n%d\r\n" % n)
+            wanted = b"$600\r\n%b\r\n" % value(n)
+            assert client.recv(len(wanted), socket.MSG_WAITALL) == wanted
+        count = there + draw.randrange(5, 60)
+        for n in range(there, count):
+            assert asked(client, b"SET n%d %b" % (n, value(n))) == b"+OK\r\n"
+        client.sendall(b"SET n%d %b\r\n" % (count, value(count)))
+        time.sleep(draw.random() * 0.002)
+        served.end(how)
+        client.close()
+
+
+def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
+    """Another program's pool, and anything else: the file stays as it is."""
+    values = VALUES.format(tmp_path / "media")
+    design = Design.load("nearpm").with_values(values)
+    serve = lambda **options: Front("redis", design=design, length=BYTES, **options)  # noqa: E731
+    with pm.System(design) as system:
+        pool = system.create(0, BYTES, "mine", offload=True)
+        pool.close()
+    before = (tmp_path / "media").read_bytes()
+    with pytest.raises(NearsideError, match="something that is no store"):
+        serve()
+    assert (tmp_path / "media").read_bytes()[: 31 << 20] == before[: 31 << 20]
+    os.unlink(tmp_path / "media")
+    with Device(design) as device:
+        device.write(b"x" * 512, offset=3 << 20)
+    with pytest.raises(NearsideError, match="hold something that is no store"):
+        serve()
+    with Device(design) as device:
+        assert device.read(512, offset=3 << 20)[0] == b"x" * 512
+    os.unlink(tmp_path / "media")
+    serve().close()
+    for other in ({"mechanism": "redo"}, {"length": 2 * BYTES}):
+        with pytest.raises(NearsideError, match="allowed are its own, or another file"):
+            Front("redis", design=design, **{"length": BYTES, **other})
+    serve().close()
+
+
+TABLE = """
+import sys
+from pathlib import Path
+from nearside import Design, tables
+
+what, source, *media = sys.argv[1:]
+media = [Path(name) for name in media]
+print("begins", flush=True)
+if what == "put":
+    tables.put(Path(source), media, "u", "k", "fast", Design.load("sort"))
+else:
+    tables.drop("u", media, "fast", Design.load("sort"))
+print("done", flush=True)
+"""
+
+
+@pytest.mark.slow
+def test_tables_outlive_their_program(tmp_path: Path) -> None:
+    """A table that is put or dropped by a program that is killed is whole, or can be put anew; others stay."""
+    design, media, draw = Design.load("sort"), [tmp_path / f"d{n}" for n in range(2)], random.Random(3)
+    source, out = tmp_path / "t.feather", tmp_path / "o.arrow"
+    data = pa.table({"k": list(range(60_000)), "text": [f"row {n}" for n in range(60_000)]})
+    feather.write_feather(data, source, compression="uncompressed")
+    feather.write_feather(data.slice(0, 100), tmp_path / "s.feather", compression="uncompressed")
+    tables.put(tmp_path / "s.feather", media, "t", "k", "fast", design)
+
+    def got(name: str) -> pa.Table:
+        tables.get(name, media, out, engine="fast", design=design)
+        return pa.ipc.open_file(out).read_all()
+
+    for what in ("put", "drop", "put"):
+        command = [sys.executable, "-c", TABLE, what, source, *media]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+            process.stdout.readline()
+            time.sleep(draw.random() * 0.2)
+            process.kill()
+            done = "done" in process.communicate()[0]
+        assert got("t").equals(data.slice(0, 100))
+        try:
+            there = got("u").equals(data)
+        except NearsideError:
+            there = False
+            assert not (done and what == "put")
+        assert not (there and done and what == "drop")
+        if what == "put" and not there:
+            # Nothing may be left of it.
+            with contextlib.suppress(NearsideError):
+                tables.drop("u", media, "fast", design)
+            tables.put(source, media, "u", "k", "fast", design)
+            assert got("u").equals(data)
