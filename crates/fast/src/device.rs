@@ -68,7 +68,7 @@ pub struct FastDevice {
     lost_writes: u64,
     events: u64,
     answers: Vec<Answer>,
-    /// Something may have become persistent since the media were settled.
+    /// What failing power would write may have changed since the media were settled.
     unsettled: bool,
     /// It is in the middle of something.
     within: bool,
@@ -251,7 +251,9 @@ impl Parts<'_> {
     /// What failing power would leave now is what this process leaves if it ends without notice. Done before the host is told
     /// anything that it may build on.
     fn settle(&mut self) {
-        if !std::mem::take(self.unsettled) || !self.memory.storage().has_journal() {
+        let storage = self.memory.storage();
+        let changed = std::mem::take(self.unsettled) || storage.unsettled() > 0;
+        if !changed || !storage.has_journal() {
             return;
         }
         let saves = self.config.omits != Some(Omission::Domain);
