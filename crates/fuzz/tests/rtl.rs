@@ -136,17 +136,14 @@ fn the_controller_does_what_the_model_says() {
 #[ignore = "long: builds a device of its own"]
 fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
     let campaign = Campaign {
-        per_episode: 100,
-        ..whole_campaign(0, 5, 300, false, None)
+        per_episode: 50,
+        ..whole_campaign(0, 6, 300, false, None)
     };
     let run = |contents| {
         let mut device = |conditions: &Conditions| device_holding(conditions, Some(contents));
         let report = fuzz::run(&mut device, &campaign, &mut |_, _| true).unwrap();
         check(&report);
-        assert!(
-            report.power_cuts + report.subsystem_resets > 0,
-            "{report:?}"
-        );
+        assert!(report.power_cuts > 0, "{report:?}");
         format!("{report:#?}")
     };
     let zeros = run(Contents::Zeros);

@@ -26,7 +26,8 @@ fn words(name: &str, places: &[(Bar, u64)], contents: Contents) -> Vec<String> {
     let mut seen = Vec::new();
     for pass in 0..2 {
         for &(bar, at) in places {
-            seen.push(format!("{pass} {bar:?} {at:#x}: {:#x}", b.read32(bar, at)));
+            let word = b.read(bar, at, 4);
+            seen.push(format!("{pass} {bar:?} {at:#x}: {word:x?}"));
         }
         seen.push(format!("{}", b.device.cycles().0));
         b.run(Time::us(20));
