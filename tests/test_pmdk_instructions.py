@@ -158,6 +158,14 @@ def test_a_program_without_any_of_it(own):
         pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all")
 
 
+def test_a_folder_with_a_name_too_long(tmp_path):
+    with (
+        pytest.raises(NearsideError, match=r"no socket can be there: .*TMPDIR"),
+        pmdk_code.served(tmp_path / ("x" * 200)),
+    ):
+        pass
+
+
 def test_a_file_that_is_no_program(tmp_path):
     """What it asks is answered, and told."""
     broken = tmp_path / "broken"

@@ -110,6 +110,7 @@ def test_what_a_program_says_that_ends_too_early(compiled):
     text = f'if test "$NEARSIDE_PMDK_KILL" = 3; then echo no room; exit 7; fi; {compiled("ways")} run {{}}/f persist'
     doc = pmdk_crash.run(["/bin/sh", "-c", text], f"{compiled('ways')} check {{}}/f", "cpu", "at:3")
     assert doc["violation"]["what"] == "the program ends before the power fails: exit status 7: no room"
+    assert sum(row["moments_cut"] for row in doc["coverage"]) == 0
 
 
 def test_limits():

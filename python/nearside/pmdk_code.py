@@ -26,8 +26,12 @@ class Code:
         self._answers: dict[tuple[int, ...], bytes] = {}
         self._found: dict[str, dict[str, Any]] = {}
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._listener.bind(str(path))
-        self._listener.listen(64)
+        try:
+            self._listener.bind(str(path))
+            self._listener.listen(64)
+        except OSError as error:
+            self._listener.close()
+            raise NearsideError(f"{path}: no socket can be there: {error} (TMPDIR may name another folder)") from None
         self._thread = threading.Thread(target=self._serve, daemon=True)
         self._thread.start()
 

@@ -41,6 +41,8 @@ class Cut:
     output: Sequence[str] = ()
     # Which had to be killed at the limit: the program, or the check.
     hung: str = ""
+    # Whether the power has failed; a program that ends too early, or never, is wrong without that.
+    failed: bool = True
 
 
 class Campaign:
@@ -76,16 +78,17 @@ class Campaign:
             mark,
             with_children=words is self.program,
             # There is no power any more for whatever else there is.
-            over=self._has_failed if cut else lambda: False,
+            over=(lambda: self._reported() is not None) if cut else lambda: False,
         )
         self.longest_s = max(self.longest_s, ended.seconds)
         return ended
 
-    def _has_failed(self) -> bool:
+    def _reported(self) -> dict[str, Any] | None:
+        """What the shim has reported, if all of it has been written."""
         try:
-            return pmdk.read_report(self.report) is not None
-        except ValueError:  # it is being written
-            return False
+            return pmdk.read_report(self.report)
+        except ValueError:
+            return None
 
     def _empty(self) -> None:
         shutil.rmtree(self.pools, ignore_errors=True)
@@ -104,7 +107,7 @@ class Campaign:
             raise NearsideError(f"the check fails without a loss of power: {self._end(wrong)}")
         self._empty()
         self._run(self.program, without=without, moments=self.told)
-        counts = pmdk.read_report(self.report)
+        counts = self._reported()
         if counts is None:
             why = "it has persisted nothing, has not come to an end of its own, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
@@ -117,14 +120,14 @@ class Campaign:
         self._empty()
         done = self._run(self.program, kill=moment, crash=evict, **options)
         # Only the shim tells of a loss of power. A script may end as it will, a program kill itself.
-        lines = pmdk.read_report(self.report)
+        lines = self._reported()
         if lines is not None or done.status == 0:
             return Cut(lines is not None), lines
         if done.status is None:
             wrong = f"the program has not ended within {self.limit_s:g} s, and the power has not failed by then"
         else:
             wrong = f"the program ends before the power fails: {self._end(done)}"
-        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else ""), None
+        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else "", False), None
 
     def look(self) -> Cut:
         """What the check says is wrong with what is left."""
@@ -244,10 +247,9 @@ def run(
         late, tried = None, []
         for moment, evict in chosen:
             cut = campaign.cut(moment, evict, **options)
-            if cut.came:
+            if cut.came and cut.failed:
                 tried.append(moment)
-            else:
-                late = late or moment
+            late = late or (None if cut.came else moment)
             counts["cuts"] += 1
             counts["ended"] += not cut.came
             counts["violated"] += bool(cut.wrong)

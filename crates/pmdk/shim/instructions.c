@@ -10,12 +10,16 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "abi.h"
 #include "device.h"
 #include "process.h"
+
+/* A large program takes a second. */
+enum { LONGEST_ANSWER_S = 60 };
 
 static struct module *modules;
 
@@ -92,8 +96,10 @@ static bool ask(const char *name, int file, struct module *module) {
     strcpy(address.sun_path, path);
     int connection = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     uint64_t counts[2];
-    bool known = connection >= 0 && connect(connection, (struct sockaddr *)&address, sizeof address) == 0 &&
-                 send_file(connection, file, name) && read_all(connection, counts, sizeof counts);
+    struct timeval longest = {.tv_sec = LONGEST_ANSWER_S};
+    bool known = connection >= 0 && setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &longest, sizeof longest) == 0 &&
+                 connect(connection, (struct sockaddr *)&address, sizeof address) == 0 && send_file(connection, file, name) &&
+                 read_all(connection, counts, sizeof counts);
     if (known && counts[0] > 0) {
         size_t bytes = counts[0] * sizeof *module->list;
         void *list = ns_mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
