@@ -348,7 +348,11 @@ mod tests {
                 }
             }
             let wanted = 2 + u64::from(client > 0);
-            assert_eq!(store.losses.load(Ordering::Acquire), wanted, "{after}, {at}: {losses:?}");
+            assert_eq!(
+                store.losses.load(Ordering::Acquire),
+                wanted,
+                "{after}, {at}: {losses:?}"
+            );
             assert!(
                 losses.iter().any(|time| *time >= Time::us(at)),
                 "{losses:?}"
