@@ -168,7 +168,7 @@ impl Engine {
             _ => return Ok(()),
         };
         Err(Error::Corrupt(format!(
-            "the engine of device {} {what}; 1 in its register {FORGET:#x} says that it may be forgotten",
+            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, says that it may be forgotten",
             self.device
         )))
     }

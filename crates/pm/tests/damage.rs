@@ -1,5 +1,6 @@
 //! Logs that are not whole when a pool is opened: what a transaction has changed is written back wholly, or the pool is not opened.
 
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use design::Design;
 use host::Cut;
 use pm::session::{Session, Use};
 use pm::{Error, Layout, Mechanism};
-use spec::nearpm::{Descriptor, Header, Maker, FIRST_RECORD, NEVER};
+use spec::nearpm::{Descriptor, Header, Maker, FIRST_RECORD, NEVER, RESERVED_BYTES};
 
 const PLACE: u64 = 1 << 20;
 const BYTES: u64 = 1 << 20;
@@ -142,4 +143,56 @@ fn records_before_one_fence_may_be_missing() {
     let mut now = [0; 64];
     session.load(PLACE + at, &mut now).unwrap();
     assert_eq!(now, [b'A'; 64]);
+}
+
+/// A device that has lost what it had taken, or can't bring it back, says so until somebody has heard of it.
+#[test]
+fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
+    const MEDIA: u64 = 64 << 20;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pm-lost");
+    let values = format!(
+        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let design = design.with_values(&values).unwrap();
+    let start = || Arc::new(Session::start(&design, device::Engine::Fast).unwrap());
+    let usage = Use {
+        offload: true,
+        ..Use::default()
+    };
+    for (header, what, again) in [
+        (b"NPMLIVE\x01", "could not save it", false),
+        (b"NPMSAVE\x02", "could not bring back", true),
+    ] {
+        let _ = std::fs::remove_file(&path);
+        let session = start();
+        let at = cut_off(&session, usage);
+        drop(session);
+        // The header that a life has, which was not saved; and one that is none.
+        let mut line = [0; 64];
+        line[..8].copy_from_slice(header);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&line, MEDIA - RESERVED_BYTES).unwrap();
+        drop(file);
+        let session = start();
+        for _ in 0..2 {
+            match session.open(PLACE, "n", usage).map(drop) {
+                Err(Error::Corrupt(text)) => assert!(text.contains(what), "{text}"),
+                other => panic!("{other:?} and not {what}"),
+            }
+            session.cut_power(Cut::All).unwrap();
+            session.power_on().unwrap();
+        }
+        session.forget().unwrap();
+        if again {
+            session.cut_power(Cut::All).unwrap();
+            session.power_on().unwrap();
+        }
+        session.open(PLACE, "n", usage).unwrap();
+        let mut now = [0; 64];
+        session.load(PLACE + at, &mut now).unwrap();
+        assert_eq!(now, [b'A'; 64]);
+    }
+    let _ = std::fs::remove_file(&path);
 }

@@ -112,7 +112,7 @@ impl Bench {
     }
 
     /// Nothing of the media is to be had, and whoever asks is told.
-    fn is_shut(mut self, pool: &Pool) -> Bench {
+    fn expect_shut(mut self, pool: &Pool) -> Bench {
         assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
         self.kit.refused(&pool.map(), Refusal::ReadError);
         self.kit.refused(&pool.undo(0, 0, 64), Refusal::ReadError);
@@ -274,7 +274,7 @@ mod sampled {
         let lines = u32::from_le_bytes([saved[8], saved[9], saved[10], saved[11]]);
         bench.change(reserved + 8, &(lines + 96).to_le_bytes());
         bench.power_on();
-        bench = bench.is_shut(&pool);
+        bench = bench.expect_shut(&pool);
         bench.power_off();
         bench.change(reserved, &saved);
         bench.power_on();
@@ -288,7 +288,7 @@ mod sampled {
         // What another life has left there.
         bench.change(reserved + 2 * PAGE, &[1; PAGE as usize]);
         bench.power_on();
-        bench = bench.is_shut(&pool);
+        bench = bench.expect_shut(&pool);
         // It stays so until the host says that it may be forgotten.
         bench.reset();
         assert_eq!(bench.domain(), mask(domain::UNREAD));
