@@ -13,6 +13,8 @@ from cocotb.triggers import RisingEdge
 class InterleavingRam:
     """`prefix_*` of `dut`; `errors` holds 4 KiB pages that answer SLVERR, read and written.
 
+    With `writes_fail` all writes do.
+
     `place` makes an index into `data` out of an address; pages of 4 KiB stay together.
     """
 
@@ -24,6 +26,7 @@ class InterleavingRam:
         self.stall, self.latency = stall, latency
         self.interleave = interleave  # else reads are answered whole, in the order of their addresses
         self.errors = set()
+        self.writes_fail = False
         self.asked = 0
         self.reads = {}  # ID: deque of [due, address, beats left, error, number]
         self.answers = {}  # ID: deque of (due, response)
@@ -59,7 +62,8 @@ class InterleavingRam:
             if ready["aw"] and int(s("awvalid").value):
                 addr, beats = self.place(int(s("awaddr").value)), int(s("awlen").value) + 1
                 assert addr // 4096 == (addr + 64 * beats - 1) // 4096, f"burst at {addr:#x} crosses a page"
-                self.writes.append([addr, beats, int(s("awid").value), addr >> 12 in self.errors])
+                fails = self.writes_fail or addr >> 12 in self.errors
+                self.writes.append([addr, beats, int(s("awid").value), fails])
             if ready["w"] and int(s("wvalid").value):
                 self._take_data(int(s("wdata").value), int(s("wstrb").value), int(s("wlast").value))
             if r is not None and int(s("rready").value):

@@ -160,6 +160,13 @@ class System:
         """Power is back. Pools and threads of before are void: open the pools again, which recovers them."""
         self.native.power_on()
 
+    def forget(self) -> None:
+        """What the devices have lost may be forgotten: pools can be opened again, whatever is missing of them.
+
+        A device that could not bring back what it had taken has it no more when its power has failed once more.
+        """
+        self.native.forget()
+
     def load(self, offset: int, length: int) -> bytes:
         """Bytes of the first device's window, past the CPU's cache: for what is no pool."""
         offset, length = self._within(offset, length)

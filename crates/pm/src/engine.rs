@@ -7,6 +7,8 @@ use host::{Cpu, Kind, Mapping, Pending};
 use sim::{Bar, Time};
 use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE};
 use spec::regs::command_page::LINE_STRIDE;
+use spec::regs::nearpm::{domain, DOMAIN, FORGET};
+use spec::regs::Field;
 
 use crate::{Error, Result};
 
@@ -142,6 +144,57 @@ impl Engine {
         let at = self.registers()? + register;
         cpu.load(&self.map(Kind::Uncached), at, &mut value)?;
         Ok(u64::from_le_bytes(value))
+    }
+
+    /// Bits of what its registers say about what it keeps; nothing if nobody knows where they are.
+    fn domain(&self, cpu: &Cpu) -> Result<Option<u32>> {
+        let Some(registers) = self.registers else {
+            return Ok(None);
+        };
+        let mut value = [0; 4];
+        cpu.load(&self.map(Kind::Uncached), registers + DOMAIN, &mut value)?;
+        Ok(Some(u32::from_le_bytes(value)))
+    }
+
+    /// An error if something is lost that it had taken, as far as is known where its registers are.
+    pub(crate) fn is_kept(&self, cpu: &Cpu) -> Result<()> {
+        let Some(domain) = self.domain(cpu)? else {
+            return Ok(());
+        };
+        let is = |field: Field| domain & field.mask() as u32 != 0;
+        let what = match (is(domain::UNREAD), is(domain::LOST)) {
+            (true, _) => "could not bring back what it had taken before its last reset; another reset tries again",
+            (_, true) => "had taken something when its power failed, and could not save it: stores and commands may be missing",
+            _ => return Ok(()),
+        };
+        Err(Error::Corrupt(format!(
+            "the engine of device {} {what}; `forget`, or 1 in its register {FORGET:#x}, says that it may be forgotten",
+            self.device
+        )))
+    }
+
+    /// Waits until what it takes is known to survive; an error if it is not, because it can't write its own range.
+    pub(crate) fn until_safe(&self, cpu: &Cpu) -> Result<()> {
+        let limit = cpu.now() + PATIENCE;
+        while let Some(domain) = self.domain(cpu)? {
+            if domain & domain::UNKEPT.mask() as u32 == 0 {
+                break;
+            }
+            if cpu.now() > limit {
+                return Err(Error::Invalid(format!(
+                    "the engine of device {} can't write the end of its media: what it takes would not survive a loss of power",
+                    self.device
+                )));
+            }
+            cpu.sleep_until(cpu.now() + PAUSE)?;
+        }
+        Ok(())
+    }
+
+    /// What it has lost is forgotten; what it could not bring back is not there for the next reset. It has to be one made with
+    /// [`Engine::with_registers`].
+    pub fn forget(&self, cpu: &Cpu) -> Result<()> {
+        self.set(cpu, FORGET, &1u32.to_le_bytes())
     }
 
     // Never held while a CPU acts: another program may have the next turn.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use host::{Cpu, Pending};
 use spec::nearpm::{
     next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, Kind,
-    Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
+    Maker, Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
 };
 
 use crate::devices::{bits, Devices};
@@ -303,10 +303,15 @@ impl Log {
         let previous = part.made.last().map_or(0, |made| made.at);
         let generation = part.generation;
         let at = self.reserve(0, kind, object, payload.len() as u64)?;
+        let maker = match self.unsettled {
+            true => Maker::Cpu,
+            false => Maker::CpuBehind,
+        };
         let header = Header {
             kind,
             pool: m.options.pool,
             thread: self.number,
+            maker,
             generation,
             object,
             bytes: payload.len() as u32,

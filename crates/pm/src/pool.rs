@@ -209,6 +209,9 @@ impl Pool {
         let count = devices.count();
         let pages = HEADER_BYTES * count as u64;
         inside(cpu, &devices, place, pages, options)?;
+        options
+            .engines()
+            .try_for_each(|engine| engine.is_kept(cpu))?;
         let mut m = Memory::new(cpu, &devices, place, pages, options);
         let header = Header::from_lines(&m.line_direct(0)?, &m.line_direct(LINE)?)?;
         if header.layout.name != name {
@@ -234,6 +237,9 @@ impl Pool {
         m.resize(header.bytes);
         let offload = offload(&devices, place, options)?;
         let (generations, last) = start(&mut m, &header, offload.as_ref())?;
+        options
+            .engines()
+            .try_for_each(|engine| engine.until_safe(cpu))?;
         if header.layout.mechanism == Mechanism::Shadow {
             Pages::recover(&mut m, &header)?;
         }

@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use sim::Time;
 use spec::nearpm::{
-    next_record, padded, Descriptor, Header, Kind, State, FIRST_RECORD, LINE, MAX_BYTES,
-    SEQUENCE_BITS,
+    next_record, padded, Descriptor, Header, Kind, Maker, State, FIRST_RECORD, LINE, MAX_BYTES,
+    NEVER, SEQUENCE_BITS,
 };
 
 use crate::memory::Memory;
@@ -42,13 +42,12 @@ pub(crate) fn until_empty(m: &mut Memory, place: u64, thread: u8) -> Result<()> 
 
 /// The descriptor of a log.
 pub(crate) fn descriptor(m: &Memory, place: u64, thread: u8) -> Result<Descriptor> {
-    let corrupt =
-        |what: &str| Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"));
     let descriptor = Descriptor::from_line(&m.line_direct(place)?)
-        .ok_or_else(|| corrupt("its first line is no descriptor"))?;
+        .ok_or_else(|| corrupt(thread, "its first line is no descriptor"))?;
     match descriptor.generation.max(descriptor.transaction) < LAST {
         true => Ok(descriptor),
         false => Err(corrupt(
+            thread,
             "its generation or transaction is one that no pool comes to",
         )),
     }
@@ -60,7 +59,12 @@ struct Found {
     payload: Vec<u8>,
 }
 
-/// The record at an offset of a log, if it is the one that follows.
+fn corrupt(thread: u8, what: &str) -> Error {
+    Error::Corrupt(format!("the log of thread {thread} is damaged: {what}"))
+}
+
+/// The record at an offset of a log, if it is the one that follows. One whose payload is not that of its header is none if a CPU has written
+/// it, since its lines may be persistent in any order; an engine's is damaged.
 fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Result<Option<Found>> {
     if at + LINE > bytes {
         return Ok(None);
@@ -80,32 +84,72 @@ fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Res
     let mut payload = vec![0; padded(header.bytes.into()) as usize];
     m.read_direct(place + at + LINE, &mut payload)?;
     let whole = crc32c::crc32c(&payload) == header.payload_crc;
+    if !whole && header.maker == Maker::Engine {
+        let what = format!("the payload of record {} is not whole", header.number);
+        return Err(corrupt(header.thread, &what));
+    }
     payload.truncate(header.bytes as usize);
     Ok(whole.then_some(Found { header, payload }))
+}
+
+/// Bytes in which further records can stand behind one that is not there: so many commands are under way at most.
+const SOUGHT: u64 = 64 * MAX_BYTES;
+/// Bytes that are looked through at a time.
+const PIECE: u64 = 4096;
+
+/// An error if there is a record behind an offset of a log before which that of this number was persistent: it is missing now, and what it
+/// was of may have been changed.
+fn no_hole(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> Result<()> {
+    let end = bytes.min(from.saturating_add(SOUGHT));
+    let mut at = from;
+    while at < end {
+        let mut piece = vec![0; PIECE.min(end - at) as usize];
+        m.read_media(place + at, &mut piece)?;
+        for line in piece.chunks_exact(LINE as usize) {
+            let header = line.try_into().ok().and_then(Header::from_line);
+            let is_later = |header: &Header| {
+                let first = match header.maker {
+                    Maker::Engine => expected.number,
+                    Maker::CpuBehind => expected.number + 1,
+                    Maker::Cpu => return false,
+                };
+                header.thread == expected.thread
+                    && header.generation == expected.generation
+                    && header.number >= first
+            };
+            if let Some(header) = header.filter(is_later) {
+                let (missing, there) = (expected.number, header.number);
+                let what = format!("record {missing} is missing, and record {there} is there");
+                return Err(corrupt(expected.thread, &what));
+            }
+        }
+        at += PIECE;
+    }
+    Ok(())
 }
 
 /// Whether a log has anything to be recovered.
 pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result<bool> {
     let descriptor = descriptor(m, place, thread)?;
-    Ok(
-        descriptor.state == State::Open
-            && scan(m, place, bytes, thread, &descriptor, 1)?.is_empty(),
-    )
+    Ok(descriptor.state == State::Open
+        && descriptor.records == 0
+        && scan(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
 }
 
-/// The valid records of a log, from the oldest on, at most so many.
+/// The valid records of a log, from the oldest on: at most so many, or all, and none behind one that is missing.
 fn scan(
     m: &Memory,
     place: u64,
     bytes: u64,
     thread: u8,
     descriptor: &Descriptor,
-    most: usize,
+    most: Option<usize>,
 ) -> Result<Vec<Found>> {
     let mut expected = Header {
         kind: Kind::Undo,
         pool: 0,
         thread,
+        maker: Maker::Engine,
         generation: descriptor.generation,
         object: 0,
         bytes: 0,
@@ -116,8 +160,11 @@ fn scan(
     };
     let mut at = FIRST_RECORD;
     let mut all = Vec::new();
-    while all.len() < most {
+    while most.is_none_or(|most| all.len() < most) {
         let Some(found) = record(m, place, bytes, at, &expected)? else {
+            if most.is_none() {
+                no_hole(m, place, bytes, at, &expected)?;
+            }
             break;
         };
         expected.previous = at;
@@ -149,24 +196,25 @@ pub(crate) fn recover(
     verdict: Verdict,
 ) -> Result<u64> {
     let descriptor = descriptor(m, place, thread)?;
-    let corrupt =
-        |text: String| Error::Corrupt(format!("the log of thread {thread} is damaged: {text}"));
     let forward = descriptor.state == State::Committed;
+    let records = descriptor.records as usize;
     let most = match (descriptor.state, verdict) {
-        (State::Open, _) => usize::MAX,
-        (State::Committed, _) => descriptor.records as usize,
-        (State::Pending(_), Verdict::Back) => descriptor.records as usize,
-        (State::Pending(_), Verdict::Void) => 0,
+        (State::Open, _) if descriptor.records == NEVER => {
+            let what = "the device could not make a record, and what that was of may have changed";
+            return Err(corrupt(thread, what));
+        }
+        (State::Open, _) => Some(records).filter(|records| *records != 0),
+        (State::Committed, _) | (State::Pending(_), Verdict::Back) => Some(records),
+        (State::Pending(_), Verdict::Void) => Some(0),
         (State::Pending(_), Verdict::Own) => {
-            return Err(corrupt(
-                "it waits for other devices, and the pool has one".into(),
-            ));
+            let what = "it waits for other devices, and the pool has one";
+            return Err(corrupt(thread, what));
         }
     };
     let mut all = scan(m, place, bytes, thread, &descriptor, most)?;
-    if descriptor.state != State::Open && all.len() < most {
-        let text = format!("{most} records were committed, {} are whole", all.len());
-        return Err(corrupt(text));
+    if let Some(most) = most.filter(|most| all.len() < *most) {
+        let what = format!("it had {most} records, {} are whole", all.len());
+        return Err(corrupt(thread, &what));
     }
     if forward {
         all.retain(|found| found.header.kind == Kind::Redo);
@@ -177,8 +225,8 @@ pub(crate) fn recover(
     for Found { header, payload } in &all {
         let end = header.object.checked_add(header.bytes.into());
         if header.object < objects.start || end.is_none_or(|end| end > objects.end) {
-            let text = format!("a record of {} bytes at {:#x}", header.bytes, header.object);
-            return Err(corrupt(text));
+            let what = format!("a record of {} bytes at {:#x}", header.bytes, header.object);
+            return Err(corrupt(thread, &what));
         }
         m.write(header.object, payload)?;
         m.flush(header.object..header.object + u64::from(header.bytes))?;
@@ -203,7 +251,7 @@ pub(crate) fn uncommitted(
     thread: u8,
     descriptor: &Descriptor,
 ) -> Result<Option<(u32, u64)>> {
-    let all = scan(m, place, bytes, thread, descriptor, usize::MAX)?;
+    let all = scan(m, place, bytes, thread, descriptor, None)?;
     let transaction = all.first().map(|found| found.header.transaction);
     Ok(transaction.map(|transaction| (all.len() as u32, transaction)))
 }

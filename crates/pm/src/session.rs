@@ -266,6 +266,15 @@ impl Session {
         Ok(())
     }
 
+    /// What the devices' engines have lost may be forgotten: pools can be opened again, whatever is missing of them. What they could not bring back is
+    /// not there the next time that power is given back.
+    pub fn forget(&self) -> Result<()> {
+        let cpu = self.shared.cpu(0);
+        self.engines
+            .iter()
+            .try_for_each(|engine| engine.forget(&cpu))
+    }
+
     /// False from a loss of power on, until power is given back.
     pub fn has_power(&self) -> bool {
         let power = lock(&self.power);

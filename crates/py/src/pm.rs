@@ -206,6 +206,11 @@ impl PmSystem {
         self.session.with(py, |session| session.power_on())
     }
 
+    /// What is lost may be forgotten.
+    fn forget(&self, py: Python<'_>) -> PyResult<()> {
+        self.session.with(py, |session| session.forget())
+    }
+
     /// Ends its use; what it has is freed when its pools and threads are closed. A second time does nothing.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.session.close(py, |session| {

@@ -13,6 +13,7 @@ hw/engine/nearpm/rtl/nearpm_stores.sv
 hw/engine/nearpm/rtl/nearpm_order_pkg.sv
 hw/engine/nearpm/rtl/nearpm_hook_recorder.sv
 hw/engine/nearpm/rtl/nearpm_hook.sv
+hw/engine/nearpm/rtl/nearpm_shut.sv
 hw/engine/nearpm/rtl/nearpm_job_pkg.sv
 hw/engine/nearpm/rtl/nearpm_contexts.sv
 hw/engine/nearpm/rtl/nearpm_take.sv

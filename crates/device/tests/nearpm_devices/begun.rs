@@ -1,5 +1,7 @@
 //! Commands that have begun when another one of their log ends with an error and the power fails; and what is kept of them with a wrong bit.
 
+use spec::regs::nearpm::FORGET;
+
 use super::*;
 
 const LEN: u64 = 65_536;
@@ -84,6 +86,7 @@ fn nothing_is_back_with_a_wrong_bit() {
     let pool = Pool::new(1, 7, 1 << 20);
     kit.fine(&pool.map());
     let at = design.media.bytes.0 - (128 << 10);
+    let forget = design.engines(&root()).unwrap()[0].offset + FORGET;
     let mut all = Vec::new();
     for (n, byte) in [
         0u64, 7, 8, 11, 12, 15, 16, 20, 32, 63, 64, 8192, 9000, 20_000,
@@ -101,10 +104,16 @@ fn nothing_is_back_with_a_wrong_bit() {
         file.write_all_at(&[is[0] ^ 4], at + byte).unwrap();
         kit.host.system_mut().power_on(number);
         kit.page = Kit::page_of(&design);
-        let mapped = kit.ends(&pool.command(Operation::Sync, n as u8 % 4)).result;
-        all.push((byte, mapped == 0));
-        kit.fine(&pool.map());
-        kit.ends(&pool.command(Operation::PoolUnmap, 0));
+        let sync = pool.command(Operation::Sync, n as u8 % 4);
+        all.push((byte, kit.ends(&sync).result != Refusal::ReadError as u32));
+        // Nor is it forgotten before the host says so.
+        kit.host.system_mut().function_reset(number);
+        kit.page = Kit::page_of(&design);
+        kit.refused(&pool.map(), Refusal::ReadError);
+        kit.host.write32(Bar::Control, forget, 1).unwrap();
+        common::rest(&mut kit.host, Time::us(5));
+        kit.host.system_mut().function_reset(number);
+        kit.page = Kit::page_of(&design);
         kit.fine(&pool.map());
     }
     let back: Vec<u64> = all.iter().filter(|one| one.1).map(|one| one.0).collect();

@@ -136,11 +136,11 @@ impl<'b> Ports<'_, 'b> {
 
     /// Bytes within a granule, as they are now. False: they could not be had.
     pub(crate) fn load(&self, addr: u64, out: &mut [u8]) -> bool {
-        self.cx.memory.read(addr, out)
+        self.cx.memory.read_beside(addr, out)
     }
 
     /// Changes bytes within a granule. False: there was no room for them.
     pub(crate) fn store(&mut self, addr: u64, data: &[u8]) -> bool {
-        self.cx.memory.write(addr, data)
+        self.cx.memory.write_beside(addr, data)
     }
 }

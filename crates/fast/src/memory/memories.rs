@@ -60,6 +60,8 @@ impl Part {
 pub(crate) struct Memories {
     parts: Vec<Part>,
     pub(crate) channels: Vec<Channel>,
+    /// PM window and controller get errors from the storage: the access hook stays closed.
+    pub(crate) shut: bool,
 }
 
 impl Memories {
@@ -97,7 +99,11 @@ impl Memories {
                 config.storage.channels as usize,
             ));
         }
-        Memories { parts, channels }
+        Memories {
+            parts,
+            channels,
+            shut: false,
+        }
     }
 
     /// What the storage holds.
@@ -132,16 +138,30 @@ impl Memories {
         self.find(addr).map(|(n, at)| self.parts[n].place(at))
     }
 
-    /// Reads what lies in one granule. False: it could not be had.
+    /// Reads what lies in one granule, as the PM window and the controller do. False: it could not be had.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
+        !self.is_shut(addr) && self.read_beside(addr, out)
+    }
+
+    /// Writes what lies in one granule, the same. False: there was no room for it.
+    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> bool {
+        !self.is_shut(addr) && self.write_beside(addr, data)
+    }
+
+    fn is_shut(&self, addr: u64) -> bool {
+        self.shut && self.find(addr).is_some_and(|(part, _)| part == 0)
+    }
+
+    /// Reads as engines do, which do not pass through the access hook.
+    pub(crate) fn read_beside(&self, addr: u64, out: &mut [u8]) -> bool {
         match self.find(addr) {
             Some((n, at)) => self.parts[n].media.read(at, out),
             None => false,
         }
     }
 
-    /// Writes what lies in one granule. False: there was no room for it.
-    pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> bool {
+    /// Writes as engines do.
+    pub(crate) fn write_beside(&mut self, addr: u64, data: &[u8]) -> bool {
         match self.find(addr) {
             Some((n, at)) => self.parts[n].media.write(at, data),
             None => false,
@@ -157,7 +177,7 @@ impl Memories {
 
     /// Makes a range of the storage zeros.
     pub(crate) fn zero(&mut self, addr: u64, len: u64) -> bool {
-        self.parts[0].media.zero(addr, len)
+        !self.shut && self.parts[0].media.zero(addr, len)
     }
 
     /// The function is reset: nothing is under way any more.

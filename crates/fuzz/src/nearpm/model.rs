@@ -1,8 +1,8 @@
 //! What the engine `nearpm` does, by its README, one command after the other: the order that its hook and its table keep up.
 
 use spec::nearpm::{
-    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Operation, Refusal, State,
-    ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, THREADS,
+    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Maker, Operation, Refusal,
+    State, ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, THREADS,
 };
 
 /// Arguments of a command, the first one its operation.
@@ -171,6 +171,7 @@ impl Model {
                     kind,
                     pool: c.pool,
                     thread: c.thread,
+                    maker: Maker::Engine,
                     generation: log.generation,
                     object: object - map.address,
                     bytes: c.bytes as u32,

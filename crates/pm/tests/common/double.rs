@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
 use spec::nearpm::{
-    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Operation, Refusal,
+    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Maker, Operation, Refusal,
     Results, State, ALIGN, COMMANDS, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES,
 };
 
@@ -102,6 +102,7 @@ impl Engine {
             kind,
             pool: c.pool,
             thread: c.thread,
+            maker: Maker::Engine,
             generation: log.generation,
             object: object - map.target,
             bytes: c.bytes as u32,

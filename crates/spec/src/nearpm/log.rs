@@ -53,6 +53,9 @@ pub enum State {
     Pending(u8),
 }
 
+/// Records that a log never has: one of them could not be made.
+pub const NEVER: u32 = u32::MAX;
+
 /// The first line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
@@ -60,7 +63,8 @@ pub struct Descriptor {
     pub generation: u64,
     /// What is to become of these.
     pub state: State,
-    /// Records of a log whose state is not `Open`; else 0.
+    /// Records that the log has to have. 0 where the state is `Open`: as many as there are; unless the engine has failed to do something
+    /// with the log, which has to have these then. [`NEVER`]: one could not be made.
     pub records: u32,
     /// Transaction of the last operation that wrote this line.
     pub transaction: u64,
@@ -115,6 +119,18 @@ pub enum Kind {
     Checkpoint = 3,
 }
 
+/// Who has written a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Maker {
+    /// An engine: it is whole before its command ends.
+    Engine = 0,
+    /// A CPU: its lines, and those of the records that it wrote before the same fence, may be persistent in any order.
+    Cpu = 1,
+    /// The same, but all records before it were persistent when it was written.
+    CpuBehind = 2,
+}
+
 /// The first line of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -124,6 +140,8 @@ pub struct Header {
     pub pool: u8,
     /// Thread of that.
     pub thread: u8,
+    /// Who has written it.
+    pub maker: Maker,
     /// Generation of the log.
     pub generation: u64,
     /// Offset of the object in the pool.
@@ -152,6 +170,7 @@ impl Header {
         let mut line = [0; 64];
         line[..4].copy_from_slice(&HEADER_MAGIC);
         line[4..7].copy_from_slice(&[self.kind as u8, self.pool, self.thread]);
+        line[7] = self.maker as u8;
         line[8..16].copy_from_slice(&self.generation.to_le_bytes());
         line[16..24].copy_from_slice(&self.object.to_le_bytes());
         line[24..28].copy_from_slice(&self.bytes.to_le_bytes());
@@ -163,6 +182,17 @@ impl Header {
         line
     }
 
+    /// Whether a line is the header of a record in this log and generation, the one numbered so or a later one, before which all others
+    /// were persistent.
+    pub fn is_later(line: &[u8; 64], pool: u8, thread: u8, generation: u64, number: u32) -> bool {
+        line[..4] == HEADER_MAGIC
+            && line[5..7] == [pool, thread]
+            && line[7] != Maker::Cpu as u8
+            && long(line, 8) == generation
+            && word(line, 28) >= number
+            && is_sealed(line)
+    }
+
     /// The header in a line; `None` if there is none, or it is not whole. Whether the payload is, its CRC says.
     pub fn from_line(line: &[u8; 64]) -> Option<Header> {
         let kind = match line[4] {
@@ -171,11 +201,18 @@ impl Header {
             3 => Kind::Checkpoint,
             _ => return None,
         };
-        let rest = line[7] == 0 && line[48..56].iter().all(|byte| *byte == 0);
+        let maker = match line[7] {
+            0 => Maker::Engine,
+            1 => Maker::Cpu,
+            2 => Maker::CpuBehind,
+            _ => return None,
+        };
+        let rest = line[48..56].iter().all(|byte| *byte == 0);
         (line[..4] == HEADER_MAGIC && is_sealed(line) && rest).then(|| Header {
             kind,
             pool: line[5],
             thread: line[6],
+            maker,
             generation: long(line, 8),
             object: long(line, 16),
             bytes: word(line, 24),
@@ -207,6 +244,7 @@ mod tests {
             kind: Kind::Redo,
             pool: 2,
             thread: 3,
+            maker: Maker::CpuBehind,
             generation: 7,
             object: 0x1234,
             bytes: 100,

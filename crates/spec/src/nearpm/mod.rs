@@ -8,8 +8,8 @@ mod peers;
 
 pub use command::{Command, Operation, Refusal, Results};
 pub use log::{
-    next_record, padded, payload_crc, Descriptor, Header, Kind, State, DESCRIPTOR_BYTES,
-    FIRST_RECORD, HEADER_BYTES,
+    next_record, padded, payload_crc, Descriptor, Header, Kind, Maker, State, DESCRIPTOR_BYTES,
+    FIRST_RECORD, HEADER_BYTES, NEVER,
 };
 pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};
 

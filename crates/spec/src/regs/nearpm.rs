@@ -113,8 +113,20 @@ pub mod domain {
     pub const OPEN: Field = Field::new(1, 1, 0x0);
     /// A line of the queue could not be written.
     pub const LINE_ERROR: Field = Field::new(2, 1, 0x0);
-    /// What was kept could not be read: closed until a reset, which tries again.
+    /// What was kept could not be brought back: accesses to the media are errors until a reset, which tries again.
     pub const UNREAD: Field = Field::new(3, 1, 0x0);
+    /// The life before had something that has to survive, and ended without being saved; until it is forgotten.
+    pub const LOST: Field = Field::new(4, 1, 0x0);
+    /// What is taken would not be known to be lost: the header of the reserved range is not written, or could not be.
+    pub const UNKEPT: Field = Field::new(5, 1, 0x0);
+}
+/// Forget.
+pub const FORGET: u64 = 0x120;
+/// Inside of `FORGET`.
+pub mod forget {
+    use super::Field;
+    /// Do so.
+    pub const FORGET: Field = Field::new(0, 1, 0x0);
 }
 /// Lines in a channel's queue.
 pub const LINES: u64 = 0x140;

@@ -19,21 +19,19 @@ from nearpm_model import (
     OUT_OF_POOL,
     POOL_MAP,
     POOL_UNMAP,
-    READ_ERROR,
     RECOVER,
     REDO,
     SWITCH,
     SYNC,
-    TORN,
     UNDO,
     UNMAPPED,
-    WRITE_ERROR,
     WRONG_PROCESS,
     command,
     padded,
 )
 
 TAKE_CYCLES = 16
+LIVE = b"NPMLIVE\x01" + bytes(56)
 BASE = 0x7F00_0000_0000
 TOP = (1 << 64) - 0x30000  # of a pool that ends with the address space
 OBJECTS = 0x20000  # bytes of a pool before its logs
@@ -320,85 +318,6 @@ async def slow_memory(dut):
 
 
 @cocotb.test()
-async def errors(dut):
-    """What the memory can't do closes the log; what was taken behind it is not done; other logs go on."""
-    bench = Bench(dut)
-    await bench.start()
-    pool = POOLS[0]
-    await bench.map(**pool)
-    who, other = Program.who(pool, 0), Program.who(pool, 1)
-    for what in ("read", "write"):
-        for n in range(6):
-            await bench.do(LOG_OPEN, **who, value=100 * n + 1)
-            await bench.do(LOG_OPEN, **other, value=100 * n + 1)
-            await bench.do(UNDO, **who, address=BASE + 64, size=64)
-            await bench.rest()
-            bad = 0x10000 if what == "read" else pool["logs"]
-            for ram in bench.rams:
-                ram.errors = {bad >> 12}
-            before = bytes(bench.media[0x20000:0x24000])
-            texts = [
-                command(UNDO, **who, address=BASE + 0x10000, size=100),
-                command(UNDO, **who, address=BASE + 128, size=10),
-                command(COMMIT if n % 2 else COMMIT_REDO, **who),
-                command(UNDO, **other, address=BASE + 256, size=10),
-            ]
-            numbers = [await bench.give(text) for text in texts]
-            for number in numbers:
-                await bench.ended(number)
-            told = [bench.ends[number][0] for number in numbers]
-            first = READ_ERROR if what == "read" else WRITE_ERROR
-            assert told[0] == first, told
-            assert told[1] in (0, UNMAPPED, first), told
-            assert told[2] == UNMAPPED, told
-            assert told[3] == 0, told
-            number = await bench.give(command(UNDO, **who, address=BASE, size=1))
-            await bench.ended(number)
-            assert bench.ends[number][0] == UNMAPPED
-            await bench.rest()
-            for ram in bench.rams:
-                ram.errors = set()
-            assert bench.media[0x20000:0x20040] == before[:64]
-            # What is whole from the first record on is written back.
-            bench.media[64:128] = bytes(64)
-            number = await bench.give(command(RECOVER, **who))
-            await bench.ended(number)
-            assert bench.ends[number] == (0, 1), bench.ends[number]
-            assert bench.media[64:128] == bench.model.data[64:128]
-            # The model knows nothing of errors.
-            bench.model.logs.pop((0, 0))
-            number = await bench.give(command(COMMIT, **other))
-            await bench.ended(number)
-            assert bench.ends[number][0] == 0
-            await bench.do(POOL_UNMAP, **who)
-            await bench.map(**pool)
-            bench.model.data[:] = bench.media
-
-
-@cocotb.test()
-async def torn(dut):
-    """A record that the host overwrote: neither abort nor recover writes anything, and the log is closed."""
-    bench = Bench(dut)
-    await bench.start()
-    pool = POOLS[0]
-    await bench.map(**pool)
-    for n, op in enumerate((ABORT, RECOVER)):
-        who = Program.who(pool, n)
-        await bench.do(LOG_OPEN, **who, value=9)
-        offsets = [(await bench.do(UNDO, **who, address=BASE + 1000 * k, size=500))[1] for k in range(3)]
-        await bench.store(0x20000 + 0x4000 * n + offsets[1] + 64 + 100, b"torn")
-        await bench.rest()
-        before = bytes(bench.media)
-        number = await bench.give(command(op, **who))
-        await bench.ended(number)
-        assert bench.ends[number] == (TORN, 0)
-        assert bench.media == before
-        number = await bench.give(command(COMMIT, **who))
-        await bench.ended(number)
-        assert bench.ends[number] == (UNMAPPED, 0)
-
-
-@cocotb.test()
 async def full(dut):
     """64 commands at once, and stores behind them: all come to their end."""
     bench = Bench(dut, latency=60)
@@ -426,6 +345,7 @@ async def refused_beside_ends(dut):
     bench = Bench(dut, stall=0, latency=0)
     await bench.start()
     await bench.map(**POOLS[0])
+    await bench.rest()
     who, units = Program.who(POOLS[0], 0), int(dut.Units.value)
     held = False
     for ram in bench.rams:
@@ -474,113 +394,12 @@ async def cuts(dut):
         await bench.until(dut.open_o)
         await bench.rest()
         bench.check()
-        assert bench.media[RESERVED : RESERVED + 64] == bytes(64)
+        assert bench.media[RESERVED : RESERVED + 64] == LIVE
         carried += left
         program.wanted.clear()
     dut._log.info("save: %d cycles at most; %d commands carried over", longest, carried)
     assert carried > 2.5 * rounds
     assert longest < 1250
-
-
-async def stopped(dut):
-    """A device whose power has failed in the middle of a program, and what it has saved."""
-    bench = Bench(dut, latency=40)
-    await bench.start()
-    program = Program(bench)
-    await program.start()
-    for _ in range(40):
-        await program.step()
-    await bench.answers()
-    await bench.stop()
-    saved = bytes(bench.media[RESERVED:])
-    assert saved[:8] == b"NPMSAVE\x01"
-    return bench, saved
-
-
-@cocotb.test()
-async def early_stop(dut):
-    """A stop before the restore is complete leaves the range as it is."""
-    bench, saved = await stopped(dut)
-    same = 0
-    for n in range(20):
-        await bench.reset()
-        await ClockCycles(dut.clk_i, 1 + 60 * n)
-        if int(dut.open_o.value) or bench.media[RESERVED:] != saved:
-            break
-        await bench.stop()
-        if bench.media[RESERVED:] == saved:
-            same += 1
-    assert same >= 10
-    await bench.reset()
-    await bench.until(dut.open_o)
-    await bench.rest()
-    bench.check()
-    # A range that is not whole is none.
-    bench.media[RESERVED:] = saved
-    bench.media[RESERVED + 64 * 200 + 5] ^= 1
-    before = bytes(bench.media)
-    await bench.reset()
-    await bench.until(dut.open_o)
-    await ClockCycles(dut.clk_i, 500)
-    assert bench.media == before
-    assert await bench.register(0x11C) == 2
-
-
-def fail_second_reads(ram, page):
-    """Reads of a page of the media fail when they come a second time."""
-    seen, take = set(), ram._take_read
-
-    def take_read(addr, beats, ident):
-        ram.errors = {page} if addr in seen else set()
-        seen.add(addr)
-        take(addr, beats, ident)
-
-    ram._take_read = take_read
-    return lambda: setattr(ram, "_take_read", take)
-
-
-@cocotb.test()
-async def second_reading(dut):
-    """Errors of the memory in restoring what was checked: it stays closed, and the next reset restores all of it."""
-    bench, saved = await stopped(dut)
-    for page in range(3):
-        mends = [fail_second_reads(ram, (RESERVED >> 12) + page) for ram in bench.rams]
-        await bench.reset()
-        await ClockCycles(dut.clk_i, 10_000)
-        assert not int(dut.open_o.value), page
-        assert await bench.register(0x11C) == 8
-        assert not int(dut.busy_o.value)
-        await bench.stop()
-        assert bench.media[RESERVED:] == saved, page
-        for ram, mend in zip(bench.rams, mends, strict=True):
-            mend()
-            ram.errors = set()
-    await bench.reset()
-    await bench.until(dut.open_o)
-    await bench.rest()
-    bench.check()
-
-
-@cocotb.test()
-async def first_reading(dut):
-    """Errors of the memory in reading what was kept: the range stays as it is, the next reset restores all of it."""
-    bench, saved = await stopped(dut)
-    for page in range(3):
-        for ram in bench.rams:
-            ram.errors = {(RESERVED >> 12) + page}
-        await bench.reset()
-        await ClockCycles(dut.clk_i, 10_000)
-        assert not int(dut.open_o.value), page
-        assert await bench.register(0x11C) == 8
-        assert not int(dut.busy_o.value)
-        await bench.stop()
-        assert bench.media[RESERVED:] == saved, page
-        for ram in bench.rams:
-            ram.errors = set()
-    await bench.reset()
-    await bench.until(dut.open_o)
-    await bench.rest()
-    bench.check()
 
 
 class Account:

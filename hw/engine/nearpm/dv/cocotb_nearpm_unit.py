@@ -38,6 +38,7 @@ LOG = 0x23  # pool 2, thread 3
 BASE = POOL + LOGS + 3 * 0x8000
 GENERATION, TRANSACTION = 0x1234_5678_9ABC, 77
 UNKNOWN = 0xFFFF_FFFF
+NEVER = 0xFFFF_FFFF
 
 
 class Bench:
@@ -118,8 +119,15 @@ class Bench:
             at += len(text)
             # Some overlap: then the order counts.
             place += self.random.randrange(1, 2 * size + 1)
-        self.data[BASE + at : BASE + at + 64] = bytes(64)
+        # None of an older log of that generation.
+        self.data[BASE + at : BASE + LOG_BYTES] = bytes(LOG_BYTES - at)
         return laid
+
+    def marked(self, before, records):
+        """The media with a descriptor that demands so many records."""
+        wanted = bytearray(before)
+        wanted[BASE : BASE + 64] = descriptor(GENERATION, 0, records, TRANSACTION)
+        return wanted
 
     def walk(self, laid):
         return {"object": LOG_BYTES, "number": len(laid), "previous": laid[-1][1] if laid else 0}
@@ -241,11 +249,20 @@ async def applies(dut):
     _, at, place, payload = laid[0]
     fields = {"source": BASE + at, "target": POOL + place, "object": place, "bytes": len(payload)}
     assert await bench.run(APPLY, **fields) == (TORN, 0)
+    # A bit of a payload, or of what is behind it in its last line.
+    for n in range(20):
+        _, at, place, payload = bench.lay(1, kinds=(2,), longest=3000)[0]
+        bit = bench.random.randrange(8 * padded(len(payload)))
+        bench.data[BASE + at + 64 + bit // 8] ^= 1 << bit % 8
+        before = bytes(bench.data)
+        fields = {"source": BASE + at, "target": POOL + place, "object": place, "bytes": len(payload)}
+        assert await bench.run(APPLY, **fields) == (TORN, 0), (n, bit)
+        assert bench.data == before
 
 
 @cocotb.test()
 async def torn(dut):
-    """A bit of a record is another one: nothing is written. It ends a log of which nothing is known."""
+    """A bit of a record is another one: nothing is written but how many there have to be."""
     bench = Bench(dut)
     await bench.start()
     for n in range(150):
@@ -263,19 +280,92 @@ async def torn(dut):
         if not known:
             fields.update(number=UNKNOWN, value=0, previous=0)
         assert await bench.run(op, **fields) == (TORN, 0), (op, state, known, at, bit)
-        assert bench.data == before
-    # Unknown and not committed: a header that is not whole ends the log.
-    for n in range(20):
+        told = state == 0 and at != 0
+        wanted = bench.marked(before, count) if told else before
+        assert bench.data == wanted
+        # Who knows nothing is told the same, again and again.
+        fields = {**bench.walk(laid), "number": UNKNOWN, "value": 0, "previous": 0}
+        assert await bench.run(RECOVER, **fields) == (TORN, 0), (op, state, known, at, bit)
+        assert bench.data == wanted
+        # Mended it is done.
+        if told:
+            bench.data[BASE + at + bit // 8] ^= 1 << bit % 8
+            wanted, backs = back(bench.data, laid)
+            wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
+            assert await bench.run(RECOVER, **fields) == (0, backs)
+            assert bench.data == wanted
+    # Unknown and not committed: the last header that is not whole ends the log, any other one is a hole, unless
+    # a CPU has written the records before the same fence.
+    for n in range(24):
         laid = bench.lay(4)
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, 0, 0, 5)
         which = n % 4
+        maker = n % 12 // 4
+        by_cpu = maker == 1
+        for _, at, _, _ in laid if maker else []:
+            line = bytearray(bench.data[BASE + at : BASE + at + 60])
+            line[7] = maker
+            bench.data[BASE + at : BASE + at + 64] = seal(bytes(line))
         bit = bench.random.randrange(512)
         bench.data[BASE + laid[which][1] + bit // 8] ^= 1 << bit % 8
+        before = bytes(bench.data)
         wanted, backs = back(bench.data, laid[:which])
         wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
         fields = {**bench.walk(laid), "number": UNKNOWN, "previous": 0}
-        assert await bench.run(RECOVER, **fields) == (0, backs)
-        assert bench.data == wanted
+        if by_cpu or which == 3:
+            assert await bench.run(RECOVER, **fields) == (0, backs)
+            assert bench.data == wanted
+        else:
+            assert await bench.run(RECOVER, **fields) == (TORN, 0)
+            assert bench.data == before
+
+
+@cocotb.test()
+async def holes(dut):
+    """A later record of the generation, however far behind the one that is missing; what is none."""
+    bench = Bench(dut, stall=0)
+    await bench.start()
+    pool, thread = LOG >> 4, LOG & 15
+    size = LOG_BYTES
+    for n in range(40):
+        laid = bench.lay(n % 3)
+        end = laid[-1][1] + 64 + padded(len(laid[-1][3])) if laid else 64
+        bench.data[BASE : BASE + 64] = descriptor(GENERATION, 0, 0, 5)
+        at = bench.random.choice([end, end + 64, size - 64, bench.random.randrange(end, size, 64)])
+        good = (1, pool, thread, GENERATION, 100, b"x" * 70, len(laid) + n % 2, 64)
+        change = {1: {1: pool ^ 1}, 2: {2: thread ^ 1}, 3: {3: GENERATION - 1}, 4: {6: len(laid) - 1}}.get(n % 8, {})
+        if change.get(6) == -1:
+            change = {3: GENERATION + 1}
+        fields = list(good)
+        for place, value in change.items():
+            fields[place] = value
+        # In its own place it would be one of the log.
+        if at == end:
+            fields[7] = 1 << 20
+        bench.data[BASE + at : BASE + at + 64] = record(*fields, TRANSACTION)[:64]
+        before = bytes(bench.data)
+        wanted, backs = back(bench.data, laid)
+        wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
+        told = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
+        assert told == ((0, backs) if change else (TORN, 0)), (n, at, end)
+        assert bench.data == (wanted if change else before), (n, at, end)
+    # All that the descriptor says there are, whatever it says of them.
+    for state, records, participants in ((0, 3, 0), (0, NEVER, 0), (1, 3, 0), (2, 3, 3)):
+        for there in (2, 3, 4):
+            laid = bench.lay(there)
+            line = bytearray(descriptor(GENERATION, state, records, 5)[:60])
+            line[32] = participants
+            bench.data[BASE : BASE + 64] = seal(bytes(line))
+            before = bytes(bench.data)
+            told = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
+            if there < records:
+                assert told == (TORN, 0), (state, records, there)
+                assert bench.data == before
+            else:
+                wanted, backs = back(bench.data, laid[:records], redo=state == 1)
+                wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
+                assert told == (0, backs), (state, records, there)
+                assert bench.data == wanted
 
 
 @cocotb.test()
@@ -317,7 +407,7 @@ async def forged(dut):
             before = bytes(bench.data)
             told = await bench.run(op, object=LOG_BYTES, number=3, previous=64 + 128 + 192)
             assert told == (TORN, 0), (change, op, state)
-            assert bench.data == before
+            assert bench.data == (before if state else bench.marked(before, 3))
     # No bytes, or more than there may be.
     for size in (0, 65537, 1 << 31, (1 << 32) - 1):
         text = bytearray(record(*good, TRANSACTION))
@@ -329,7 +419,7 @@ async def forged(dut):
         before = bytes(bench.data)
         for op in (ABORT, RECOVER):
             assert await bench.run(op, object=LOG_BYTES, number=1, previous=64) == (TORN, 0)
-        assert bench.data == before
+        assert bench.data == bench.marked(before, 1)
     # A log that ends with its last record, and one record less.
     laid = bench.lay(3)
     end = laid[-1][1] + 64 + padded(len(laid[-1][3]))
@@ -348,8 +438,13 @@ async def errors(dut):
     source, target = POOL + 0x123, BASE + 64
     bench.ram.errors = {(POOL + 0x1000) >> 12}
     header = bytes(bench.data[target : target + 64])
-    assert await bench.run(UNDO, source=source, target=target, bytes=0x1000) == (READ_ERROR, 0)
-    assert bench.data[target : target + 64] == header
+    for op in KINDS:
+        bench.data[BASE : BASE + 64] = descriptor(GENERATION)
+        assert await bench.run(op, source=source, target=target, bytes=0x1000) == (READ_ERROR, 0)
+        assert bench.data[target : target + 64] == header
+        # What a record that could not be made was of may change: the log is never whole again.
+        assert bench.data[BASE : BASE + 64] == descriptor(GENERATION, 0, NEVER, TRANSACTION)
+        assert await bench.run(RECOVER, object=LOG_BYTES, number=UNKNOWN) == (TORN, 0)
     assert await bench.run(COPY, source=0x60000, target=POOL + 0xF00, bytes=0x1000) == (WRITE_ERROR, 0)
     assert await bench.run(SWITCH, target=POOL + 0x1008, value=1) == (WRITE_ERROR, 0)
     bench.ram.errors = {BASE >> 12}
@@ -368,9 +463,11 @@ async def errors(dut):
         bench.ram.errors = {bench.random.choice(pages)}
         before = bytes(bench.data)
         told = await bench.run(RECOVER if n % 4 < 2 or redo else ABORT, **bench.walk(laid))
-        assert told in ((READ_ERROR, 0), (WRITE_ERROR, 0))
-        if told[0] == READ_ERROR:
-            assert bench.data == before
+        # Where the first page can't be read, the descriptor can't be written, either.
+        marks = state == 0 and BASE >> 12 not in bench.ram.errors
+        assert told in ((READ_ERROR, 0), (WRITE_ERROR, 0), (READ_ERROR | WRITE_ERROR, 0))
+        if told[0] & READ_ERROR:
+            assert bench.data == (bench.marked(before, 40) if marks else before)
         bench.ram.errors = set()
         bench.data[:] = before
         wanted, backs = back(bench.data, laid, redo)

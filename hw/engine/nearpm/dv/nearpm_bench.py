@@ -309,6 +309,20 @@ class Bench:
             got, wanted = self.media[at : at + 64], self.model.data[at : at + 64]
             assert got == wanted, f"line {at:#x} is {bytes(got).hex()} and not {bytes(wanted).hex()}"
 
+    async def write_register(self, addr, value):
+        d = self.dut
+        d.s_axil_awaddr.value, d.s_axil_wdata.value, d.s_axil_wstrb.value = addr, value, 15
+        d.s_axil_awvalid.value = d.s_axil_wvalid.value = d.s_axil_bready.value = 1
+        left = {"aw", "w", "b"}
+        while left:
+            await RisingEdge(d.clk_i)
+            for way in ("aw", "w"):
+                if way in left and int(getattr(d, f"s_axil_{way}ready").value):
+                    left.discard(way)
+                    getattr(d, f"s_axil_{way}valid").value = 0
+            if int(d.s_axil_bvalid.value):
+                left.discard("b")
+
     async def register(self, addr):
         d = self.dut
         d.s_axil_araddr.value = addr

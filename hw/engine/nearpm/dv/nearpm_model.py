@@ -55,6 +55,13 @@ def record(kind, pool, thread, generation, place, payload, number, previous, tra
     return first + payload.ljust(padded(len(payload)), b"\0")
 
 
+def is_later(line, pool, thread, generation, number):
+    """Whether a line is the header of a later record, before which all others were persistent."""
+    magic, _, *log, maker, generation_there = struct.unpack_from("<4sBBBBQ", line)
+    alike = (magic, log, generation_there) == (b"NPMR", [pool, thread], generation)
+    return alike and maker != 1 and struct.unpack_from("<I", line, 28)[0] >= number and line == seal(line[:60])
+
+
 def command(op, pool=0, thread=0, process=0, address=0, size=0, target=0, transaction=0, value=0, extra=0):
     """The 64 bytes of a command."""
     word = op | pool << 8 | thread << 16 | process << 32
@@ -250,7 +257,8 @@ class Engine:
             return TORN, 0
         generation, state, records = struct.unpack_from("<QII", line, 8)
         offset, previous, number = 64, 0, 0
-        while offset + 128 <= p.log_bytes and not (state and number == records):
+        limited = bool(state or records)
+        while offset + 128 <= p.log_bytes and not (limited and number == records):
             text = bytes(self.data[at + offset : at + offset + 64])
             kind, place, payload = self._record(at + offset)
             size = struct.unpack_from("<I", text, 24)[0]
@@ -261,7 +269,12 @@ class Engine:
             if text[:56] != wanted[:56] or kind not in (1, 2, 3):
                 break
             previous, number, offset = offset, number + 1, offset + len(wanted)
-        if state and number != records:
+        if limited and number != records:
+            return TORN, 0
+        # Where nobody knows how many there are, a later one tells of a hole.
+        rest = bytes(self.data[at + offset : at + min(p.log_bytes, offset + 64 * 65536)])
+        lines = [rest[n : n + 64] for n in range(0, len(rest), 64)]
+        if not limited and any(is_later(line, pool, thread, generation, number) for line in lines):
             return TORN, 0
         count = self._back(p, at, number, state == 1)
         self._write(at, descriptor(generation + 1, transaction=transaction))

@@ -14,7 +14,7 @@ def test_unit():
     )
 
 
-@pytest.mark.parametrize(
+UNITS = pytest.mark.parametrize(
     "units",
     [
         pytest.param(4, marks=pytest.mark.slow),
@@ -22,14 +22,26 @@ def test_unit():
         pytest.param(7, marks=pytest.mark.long),
     ],
 )
-def test_nearpm(units):
+
+
+def run(module, units):
     simulate(
         "nearpm_tb",
-        "cocotb_nearpm",
+        module,
         filelists=["hw/engine/nearpm/nearpm.f"],
         extra_sources=["nearpm_tb.sv"],
         parameters={"Units": units},
     )
+
+
+@UNITS
+def test_nearpm(units):
+    run("cocotb_nearpm", units)
+
+
+@UNITS
+def test_faults(units):
+    run("cocotb_nearpm_faults", units)
 
 
 @pytest.mark.slow

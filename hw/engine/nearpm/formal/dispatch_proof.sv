@@ -23,6 +23,7 @@ module dispatch_proof
   input logic                   insert_record_i,
   input logic                   insert_object_i,
   input logic                   insert_open_i,
+  input logic                   insert_closed_i,
   input commands_t              ready_i,
   input logic [1:0]             unit_end_i,
   input logic [1:0][1:0]        unit_error_i,
@@ -50,7 +51,9 @@ module dispatch_proof
     CommitPeers,
     Recover,
     Switch,
-    Sync
+    Sync,
+    Open,
+    Copy  // within an object, so that no other command of its log needs it
   } kind_e;
 
   typedef struct packed {
@@ -61,12 +64,17 @@ module dispatch_proof
   } command_t;
 
   function automatic logic of_log(command_t c);
-    return c.kind inside {Record, Commit, CommitPeers, Sync};
+    return c.kind inside {Record, Commit, CommitPeers, Sync, Open};
   endfunction
 
   /// It is of no use when the log is closed.
   function automatic logic needs(command_t c);
     return c.kind inside {Record, Commit, CommitPeers};
+  endfunction
+
+  /// Nor are these when it is closed behind them.
+  function automatic logic builds(command_t c);
+    return needs(c) || c.kind inside {Switch, Open};
   endfunction
 
   /// The second one waits for the first.
@@ -76,9 +84,11 @@ module dispatch_proof
     if (of_log(a) && of_log(b) && a.log == b.log)
       return a.kind != Record || b.kind != Record || a.record == b.record;
     // What is recorded is not to be changed before that.
-    if (a.kind == Switch && b.kind inside {Switch, Record}) return a.object == b.object;
-    if (a.kind == Record && b.kind == Switch) return a.object == b.object;
-    return 1'b0;
+    if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record} && a.object == b.object)
+      return 1'b1;
+    if (a.kind == Record && b.kind inside {Switch, Copy}) return a.object == b.object;
+    // A page does not take another one's place before it has been copied.
+    return a.kind == Copy && b.kind == Switch && a.log == b.log;
   endfunction
 
   // A pool is 16 lines: two objects, and logs of four lines from the eighth on.
@@ -100,6 +110,8 @@ module dispatch_proof
       CommitPeers: {job_of.op, job_of.bytes} = {OpCommit, 17'd3};
       Recover:     job_of.op = OpRecover;
       Switch:      job_of.op = OpSwitch;
+      Open:        job_of.op = OpLogOpen;
+      Copy:        {job_of.op, job_of.bytes} = {OpCopy, 17'd64};
       default:     job_of.op = OpSync;
     endcase
   endfunction
@@ -111,11 +123,21 @@ module dispatch_proof
           record: insert_record_i,
           object: insert_object_i
       };
-  assume property (@(posedge clk_i) insert_kind_i <= Sync);
-
   // ---------------------------------------------------------------- the dispatcher
 
-  logic busy, begins, ends, inserted, given, deletes, deleted, complete, done, close, restore;
+  logic
+      busy,
+      begins,
+      ends,
+      inserted,
+      given,
+      deletes,
+      deleted,
+      complete,
+      done,
+      close,
+      close_spoils,
+      restore;
   logic save_stale;
   logic [CommandBits-1:0] begin_number, end_number;
   logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
@@ -124,7 +146,7 @@ module dispatch_proof
   page_done_t done_data;
   logic [LogBits-1:0] complete_log, close_log;
   logic [63:0] complete_generation;
-  commands_t ready, failed;
+  commands_t ready, failed, behind;
   delete_t delete;
   logic delete_valid;
 
@@ -141,6 +163,8 @@ module dispatch_proof
     .insert_number_i,
     .insert_job_i         (insert_job),
     .insert_open_i,
+    .insert_closed_i,
+    .behind_o             (behind),
     .ready_i              (ready),
     .begin_o              (begins),
     .begin_number_o       (begin_number),
@@ -167,6 +191,7 @@ module dispatch_proof
     .done_data_o          (done_data),
     .close_o              (close),
     .close_log_o          (close_log),
+    .close_spoils_o       (close_spoils),
     .save_number_i        ('0),
     .save_job_o           (save_job),
     .save_stale_o         (save_stale),
@@ -230,7 +255,7 @@ module dispatch_proof
   logic fails, stale, delete_stale_q;
   logic [LogBits-1:0] fail_log;
   assign fails = told_q && told_end_q.result != '0 &&
-      (told_deletes_q || !(command_q[told_number_q].kind inside {Switch, Sync}));
+      (told_deletes_q || command_q[told_number_q].kind != Sync);
   assign fail_log = told_deletes_q ? delete.log : command_q[told_number_q].log;
   assign stale = told_deletes_q ? delete_stale_q : stale_q[told_number_q];
 
@@ -272,7 +297,7 @@ module dispatch_proof
         if (there_q[n] && conflict[n]) waited_q[n] <= 1'b1;
         if (ends) older_q[n][end_number] <= 1'b0;
         if (leaves_i && command_q[n].log[LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
-        if (fails && command_q[n].log == fail_log && stale_q[n] == stale && needs(
+        if (fails && command_q[n].log == fail_log && stale_q[n] == stale && builds(
                 command_q[n]
             )) begin
           closed_q[n] <= 1'b1;
@@ -294,7 +319,8 @@ module dispatch_proof
         there_q[insert_number_i] <= 1'b1;
         command_q[insert_number_i] <= insert;
         older_q[insert_number_i] <= there_q & ~(ends ? commands_t'(1) << end_number : '0);
-        closed_q[insert_number_i] <= needs(insert) && (!insert_open_i || (close && close_log == insert.log));
+        closed_q[insert_number_i] <= (needs(insert) && (!insert_open_i || (close && close_log == insert.log))) ||
+            (insert.kind == Switch && (insert_closed_i || (close && close_log == insert.log)));
         builds_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
         stale_q[insert_number_i] <= 1'b0;
@@ -314,6 +340,7 @@ module dispatch_proof
           ends_q[u] <= 1'b1;
           end_q[u] <= '0;
           end_q[u].value <= 64'(unit_value_i[u]);
+          end_q[u].spoils <= unit_value_i[u];
           end_q[u].result.read_error <= unit_error_i[u] == 2'd1;
           end_q[u].result.write_error <= unit_error_i[u] == 2'd2;
           end_q[u].result.torn <= unit_error_i[u] == 2'd3;
@@ -415,6 +442,7 @@ module dispatch_proof
       .insert_i,
       .insert_number_i,
       .insert_ranges_i   (insert_ranges),
+      .insert_behind_i   (behind),
       .inserted_o        (inserted),
       .ready_o           (ready),
       .begin_i           (begins),
@@ -483,7 +511,7 @@ module dispatch_proof
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && complete));
   end else if (What == 4) begin : gen_turns
-    assume property (@(posedge clk_i) insert.kind == Switch && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
+    assume property (@(posedge clk_i) insert.kind == Switch && !insert_closed_i && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
     // What is ready is given when there is a unit, whatever the other commands do: each of these goes before it once at most.
     for (genvar n = 0; n < Commands; n++) begin : gen_free
       assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 4'd13);
@@ -521,7 +549,8 @@ module dispatch_proof
         done == ends && (!done || done_data.line == LineWidth'(end_number)));
     // An error closes the log that it is about, unless somebody else may have that by now.
     assert property (@(posedge clk_i) disable iff (!rst_ni) close == (fails && !stale));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !close || close_log == fail_log);
+    assert property (@(posedge clk_i) disable iff (!rst_ni)
+        !close || (close_log == fail_log && close_spoils == told_end_q.spoils));
     // The peers are told of each commit of several devices, when they can take it; not of one that will be done again, or whose log may be another one.
     assert property (@(posedge clk_i) disable iff (!rst_ni) complete == (told_q && !told_deletes_q &&
         command_q[told_number_q].kind == CommitPeers && told_end_q.result == '0 && !stale && !freeze_i));

@@ -12,6 +12,7 @@ module table_proof
   input logic                   insert_i,
   input logic [CommandBits-1:0] insert_number_i,
   input logic [9:0]             insert_lines_i,
+  input commands_t              insert_behind_i,
   input logic                   begin_i,
   input logic [CommandBits-1:0] begin_number_i,
   input logic                   end_i,
@@ -73,6 +74,7 @@ module table_proof
     .insert_i,
     .insert_number_i,
     .insert_ranges_i   (insert_ranges),
+    .insert_behind_i,
     .inserted_o        (inserted),
     .ready_o           (ready),
     .begin_i,
@@ -126,7 +128,7 @@ module table_proof
 
   commands_t there_q, begun_q, waited_q, ends_q;
   ranges_t ranges_q[Commands];
-  commands_t older_q[Commands];
+  commands_t older_q[Commands], behind_q[Commands];
   // Stores and lines before it that are still on their way.
   count_t stores_left_q[Commands], lines_left_q[Commands];
   logic [2:0] free_q[Commands];
@@ -137,7 +139,8 @@ module table_proof
     for (int unsigned n = 0; n < Commands; n++) begin
       conflict[n] = 1'b0;
       for (int unsigned m = 0; m < Commands; m++)
-      if (older_q[n][m] && conflicts(ranges_q[n], ranges_q[m])) conflict[n] = 1'b1;
+      if (older_q[n][m] && (behind_q[n][m] || conflicts(ranges_q[n], ranges_q[m])))
+        conflict[n] = 1'b1;
       held[n] = conflict[n] || stores_left_q[n] != '0 || lines_left_q[n] != '0;
       overlapped[n] = look_i && there_q[n] && (meets(ranges_q[n].writes, lookup[0].lines) ||
                                                (look_write_i && meets(ranges_q[n].reads, lookup[0].lines)));
@@ -153,6 +156,7 @@ module table_proof
       waiting_q <= '0;
       for (int unsigned n = 0; n < Commands; n++) begin
         older_q[n] <= '0;
+        behind_q[n] <= '0;
         ranges_q[n] <= '0;
         stores_left_q[n] <= '0;
         lines_left_q[n] <= '0;
@@ -181,6 +185,7 @@ module table_proof
         begun_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
         ranges_q[insert_number_i] <= insert_ranges;
+        behind_q[insert_number_i] <= insert_behind_i;
         older_q[insert_number_i] <= there_q & ~(end_i ? commands_t'(1) << end_number_i : '0);
         stores_left_q[insert_number_i] <= stores_q - answered_q - count_t'(answer_i && stores_q != answered_q);
         lines_left_q[insert_number_i] <= !order[0].overlaps ? '0 :

@@ -64,19 +64,25 @@ module nearpm
       peers_busy,
       regs_open,
       restored,
-      unread;
+      unread,
+      unread_q,
+      lost,
+      unkept,
+      uses_q,
+      mapped,
+      forget;
   logic [NumChannels-1:0] hook_busy;
   logic open_q;
 
   // ---------------------------------------------------------------- commands
 
-  logic answer_valid, answer_ready, inserts, inserted, log_open, dones;
+  logic answer_valid, answer_ready, inserts, inserted, log_open, log_closed, dones;
   result_t answer;
   logic [CommandBits-1:0] take_line;
   page_done_t done;
   job_t take_job;
   ranges_t take_ranges;
-  logic context_read, pool_write, log_write, closes, overlaps;
+  logic context_read, pool_write, log_write, closes, close_spoils, overlaps;
   logic [MediaBits-13:0] first_page, last_page;
   logic [LogBits-1:0] context_log, close_log;
   pool_t pool, new_pool;
@@ -92,6 +98,7 @@ module nearpm
     .clk_i,
     .rst_ni,
     .freeze_i      (freeze),
+    .unread_i      (unread_q),
     .busy_o        (take_busy),
     .cmd_i         (s_page.cmd),
     .line_i        (s_page.line),
@@ -122,7 +129,7 @@ module nearpm
 
   // One of a unit that is on its way goes first; no further one is taken before this one, as it holds up the command's being taken.
   assign answer_ready = !dones;
-  assign s_page.done_valid = dones || (answer_valid && !freeze);
+  assign s_page.done_valid = dones || (answer_valid && (!freeze || unread_q));
   assign s_page.done = dones ? done : '{line: take_line, result: 32'(answer), value: '0};
 
   // ---------------------------------------------------------------- saving and restoring
@@ -163,6 +170,8 @@ module nearpm
     .pool_o         (pool),
     .log_o          (log_is),
     .open_o         (log_open),
+    .closed_o       (log_closed),
+    .mapped_o       (mapped),
     .first_page_i   (first_page),
     .last_page_i    (last_page),
     .overlaps_o     (overlaps),
@@ -172,6 +181,7 @@ module nearpm
     .log_i          (peers_write ? peers_new : log_new),
     .close_i        (closes || save_closes),
     .close_index_i  (save_closes ? save_close_log : close_log),
+    .close_spoils_i (closes && close_spoils),
     .save_i         (freeze && !peers_read),
     .save_index_i   (save_context),
     .save_data_o    (save_context_data),
@@ -194,6 +204,10 @@ module nearpm
     .busy_o                 (save_busy),
     .restored_o             (restored),
     .unread_o               (unread),
+    .uses_i                 (uses_q),
+    .forget_i               (forget),
+    .lost_o                 (lost),
+    .unkept_o               (unkept),
     .number_o               (save_number),
     .context_o              (save_context),
     .entry_o                (save_entry),
@@ -254,7 +268,7 @@ module nearpm
 
   nearpm_lookup_if lookup[NumChannels] ();
   nearpm_order_if order[NumChannels] ();
-  commands_t ready, ended;
+  commands_t ready, ended, behind;
   logic begins_one, ends_one;
   logic [CommandBits-1:0] begin_number, end_number;
 
@@ -268,6 +282,7 @@ module nearpm
     .insert_i          (inserts),
     .insert_number_i   (take_line),
     .insert_ranges_i   (take_ranges),
+    .insert_behind_i   (behind),
     .inserted_o        (inserted),
     .ready_o           (ready),
     .begin_i           (begins_one),
@@ -294,6 +309,25 @@ module nearpm
   logic [NumChannels-1:0][4:0] loads;
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_hook
+    ns_axi_if pm ();
+    ns_axi_if nvme ();
+
+    nearpm_shut u_shut_pm (
+      .clk_i,
+      .rst_ni,
+      .shut_i(unread_q),
+      .s_axi (s_hook_pm[c]),
+      .m_axi (pm)
+    );
+
+    nearpm_shut u_shut_nvme (
+      .clk_i,
+      .rst_ni,
+      .shut_i(unread_q),
+      .s_axi (s_hook_nvme[c]),
+      .m_axi (nvme)
+    );
+
     nearpm_hook #(
       .NumChannels(NumChannels),
       .Granule    (Granule),
@@ -316,9 +350,9 @@ module nearpm
       .lines_o        (queue_lines[c]),
       .loads_o        (loads[c]),
       .line_error_o   (line_error[c]),
-      .s_hook_pm      (s_hook_pm[c]),
+      .s_hook_pm      (pm),
       .m_hook_pm      (m_hook_pm[c]),
-      .s_hook_nvme    (s_hook_nvme[c]),
+      .s_hook_nvme    (nvme),
       .m_hook_nvme    (m_hook_nvme[c])
     );
   end
@@ -344,6 +378,8 @@ module nearpm
     .insert_number_i (take_line),
     .insert_job_i    (take_job),
     .insert_open_i   (log_open),
+    .insert_closed_i (log_closed),
+    .behind_o        (behind),
     .ready_i         (ready),
     .begin_o         (begins_one),
     .begin_number_o  (begin_number),
@@ -370,6 +406,7 @@ module nearpm
     .done_data_o     (done),
     .close_o         (closes),
     .close_log_o     (close_log),
+    .close_spoils_o  (close_spoils),
     .save_number_i   (save_number),
     .save_job_o      (save_job),
     .save_stale_o    (save_stale),
@@ -468,9 +505,21 @@ module nearpm
 
   // ---------------------------------------------------------------- when it rests
 
-  assign open_o = open_q;
+  // What stays closed answers with errors, so that nobody waits for it.
+  assign open_o = open_q || unread_q;
   // What could not be restored stands still until a reset.
-  assign busy_o = regs_open || (!unread && (take_busy || table_busy || dispatch_busy || save_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q));
+  assign busy_o = regs_open || take_busy || save_busy || (!unread_q && (table_busy || dispatch_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q));
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      unread_q <= 1'b0;
+      uses_q   <= 1'b0;
+    end else begin
+      // Until the reset, whatever becomes of it.
+      unread_q <= unread_q || unread;
+      uses_q   <= mapped || table_busy || queue_lines != '0 || numbered;
+    end
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= 1'b0;
@@ -584,6 +633,8 @@ module nearpm
   for (genvar n = 0; n < Devices; n++) begin : gen_peer
     assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
   end
+
+  assign forget = hwif_out.forget.forget.value;
 
   // Half of an address is none: nothing goes there.
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -705,7 +756,9 @@ module nearpm
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
-    hwif_in.domain.unread.next = unread;
+    hwif_in.domain.unread.next = unread_q;
+    hwif_in.domain.lost.next = lost;
+    hwif_in.domain.unkept.next = unkept;
     hwif_in.device.own.we = restore_own && !own_written;
     hwif_in.device.own.next = restored_own;
     hwif_in.device.numbered.we = restore_own && !numbered_written;

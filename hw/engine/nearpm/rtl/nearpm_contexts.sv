@@ -9,12 +9,15 @@ module nearpm_contexts
   input  logic               clk_i,
   input  logic               rst_ni,
 
-  /// A log; `log_o` comes a cycle behind `read_i`, and stays; whether it is open, at once.
+  /// A log; `log_o` comes a cycle behind `read_i`, and stays; whether it is open, or was closed by an error, at once.
   input  logic               read_i,
   input  logic [LogBits-1:0] index_i,
   output pool_t              pool_o,
   output log_t               log_o,
   output logic               open_o,
+  output logic               closed_o,
+  /// There is a pool. From a register.
+  output logic               mapped_o,
   /// A pool that is to be mapped: its first and last page of the media. A cycle later, whether another mapped one has any of them.
   input  logic [MediaBits-13:0] first_page_i,
   input  logic [MediaBits-13:0] last_page_i,
@@ -25,9 +28,10 @@ module nearpm_contexts
   input  logic               log_write_i,
   input  log_t               log_i,
 
-  /// A log is closed.
+  /// A log is closed by an error.
   input  logic               close_i,
   input  logic [LogBits-1:0] close_index_i,
+  input  logic               close_spoils_i,
 
   /// Nothing of this but what follows: lines of the reserved range, pools (0 to 15) and then logs (16 to 143). Data come a cycle later.
   input  logic               save_i,
@@ -41,11 +45,11 @@ module nearpm_contexts
   localparam int unsigned Logs = Pools * Threads;
 
   logic [Pools-1:0] mapped_q;
-  logic [Logs-1:0] open_q;
+  logic [Logs-1:0] open_q, closed_q, spoiled_q;
 
   // ---------------------------------------------------------------- pools
 
-  (* ram_style = "distributed" *)pool_t pools[Pools];
+  (* ram_style = "distributed" *) pool_t pools[Pools];
   logic [3:0] pool_index, pool_place;
   logic restore_pool, restore_logs;
   pool_t pool, pool_write;
@@ -84,7 +88,7 @@ module nearpm_contexts
   typedef logic [6:0] pair_t;
   pair_t pair, save_pair, restore_pair;
   log_t [1:0] logs;
-  logic [1:0] open_pair_q;
+  logic [1:0] open_pair_q, closed_pair_q, spoiled_pair_q;
   logic half_q;
 
   assign save_pair = pair_t'(save_index_i - 8'(Pools));
@@ -107,33 +111,52 @@ module nearpm_contexts
     );
   end
 
-  assign open_o = open_q[index_i];
+  assign open_o   = open_q[index_i];
+  assign closed_o = closed_q[index_i];
+  assign mapped_o = mapped_q != '0;
   always_comb begin
     log_o = logs[half_q];
     log_o.open = open_q[index_i];
+    log_o.closed = closed_q[index_i];
+    log_o.spoiled = spoiled_q[index_i];
   end
 
   // ---------------------------------------------------------------- what is reset
+
+  log_t [1:0] restored;
+  for (genvar h = 0; h < 2; h++) begin : gen_restored
+    assign restored[h] = restore_data_i[256*h+:$bits(log_t)];
+  end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       mapped_q <= '0;
       open_q   <= '0;
+      closed_q <= '0;
+      spoiled_q <= '0;
     end else begin
-      if (log_write_i && log_i.open) open_q[index_i] <= 1'b1;
-      if (close_i && !(log_write_i && !open_o && close_index_i == index_i))
-        open_q[close_index_i] <= 1'b0;
+      if (log_write_i && log_i.open) begin
+        open_q[index_i]   <= 1'b1;
+        closed_q[index_i] <= 1'b0;
+        spoiled_q[index_i] <= 1'b0;
+      end
+      if (close_i && !(log_write_i && !open_o && close_index_i == index_i)) begin
+        open_q[close_index_i]   <= 1'b0;
+        closed_q[close_index_i] <= 1'b1;
+        if (close_spoils_i) spoiled_q[close_index_i] <= 1'b1;
+      end
       if (pool_write_i) begin
         mapped_q[index_i[7:4]] <= pool_i.mapped;
         open_q[{index_i[7:4], 4'd0}+:Threads] <= '0;
+        closed_q[{index_i[7:4], 4'd0}+:Threads] <= '0;
+        spoiled_q[{index_i[7:4], 4'd0}+:Threads] <= '0;
       end
       if (restore_pool) mapped_q[restore_index_i[3:0]] <= pool_write.mapped;
-      if (restore_logs)
-        open_q[{
-          restore_pair, 1'b0
-        }+:2] <= {
-          restore_data_i[256+$bits(log_t)-1], restore_data_i[$bits(log_t)-1]
-        };
+      if (restore_logs) begin
+        open_q[{restore_pair, 1'b0}+:2]   <= {restored[1].open, restored[0].open};
+        closed_q[{restore_pair, 1'b0}+:2] <= {restored[1].closed, restored[0].closed};
+        spoiled_q[{restore_pair, 1'b0}+:2] <= {restored[1].spoiled, restored[0].spoiled};
+      end
     end
   end
 
@@ -147,15 +170,23 @@ module nearpm_contexts
     save_pools_q <= save_index_i < 8'(Pools);
     save_pool_q <= pool;
     open_pair_q <= open_q[{save_pair, 1'b0}+:2];
+    closed_pair_q <= closed_q[{save_pair, 1'b0}+:2];
+    spoiled_pair_q <= spoiled_q[{save_pair, 1'b0}+:2];
   end
+
+  log_t [1:0] saved;
 
   always_comb begin
     save_data_o = '0;
+    saved = '0;
     if (save_pools_q) save_data_o = 512'(save_pool_q);
     else
       for (int unsigned h = 0; h < 2; h++) begin
-        save_data_o[256*h+:$bits(log_t)] = logs[h];
-        save_data_o[256*h+$bits(log_t)-1] = open_pair_q[h];
+        saved[h] = logs[h];
+        saved[h].open = open_pair_q[h];
+        saved[h].closed = closed_pair_q[h];
+        saved[h].spoiled = spoiled_pair_q[h];
+        save_data_o[256*h+:$bits(log_t)] = saved[h];
       end
   end
 

@@ -2,7 +2,9 @@
 //
 // A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
 // whole: abort from the last one back, recover from the first one on; then they write back, or apply. The descriptor comes last. So
-// each command may begin again from its start, wherever it was cut off.
+// each command may begin again from its start, wherever it was cut off. Where nobody knows how many records there are, those behind the
+// first header that is not there are looked for: one that is there tells of a hole. A command that fails leaves in the descriptor how many
+// records the log has to have from now on, so that nothing forgets it.
 `include "ns_assert.svh"
 
 module nearpm_control
@@ -27,7 +29,8 @@ module nearpm_control
   input  logic         read_error_i,
   input  logic         write_error_i,
   input  logic [511:0] line_i,
-  input  logic [31:0]  crc_i
+  input  logic [31:0]  crc_i,
+  input  logic         seen_i
 );
 
   typedef enum logic [4:0] {
@@ -46,7 +49,9 @@ module nearpm_control
     StJudge,
     StSum,         // first pass: reads its payload
     StBack,        // second pass: copies it to the object
+    StSeek,        // nobody knows of further records: looks for one
     StTurn,        // between the passes
+    StMark,        // failed: writes the descriptor
     StEnd
   } state_e;
 
@@ -65,7 +70,11 @@ module nearpm_control
   logic [31:0] previous_q;  // forward: offset of the record before
   logic [31:0] behind_q;  // backward: offset of the record behind; 0: there is none
   logic [31:0] count_q;  // records written back or applied
-  logic [31:0] limit_q;  // committed: records that there are
+  logic limited_q;  // it is known how many records there are
+  logic [31:0] limit_q;  // so many
+  logic spoils_q;  // that could not be written
+  logic marks_q;  // the log has to have its records when this fails
+  logic [5:0] seeks_q;  // pieces that have been looked through
 
   assign records = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
   // A commit of several devices leaves the log as it is.
@@ -75,7 +84,7 @@ module nearpm_control
 
   // ---------------------------------------------------------------- lines
 
-  header_t header, seen;
+  header_t header, seen, wanted;
   descriptor_t descriptor, found;
   kind_e kind;
 
@@ -91,6 +100,7 @@ module nearpm_control
         pool: 8'(job_q.log[7:4]),
         thread: 8'(job_q.log[3:0]),
         generation: job_q.value,
+        maker: MakerEngine,
         object: job_q.object,
         bytes: 32'(job_q.bytes),
         number: job_q.number,
@@ -99,11 +109,15 @@ module nearpm_control
         payload: crc_i,
         default: '0
     };
+    // What the record that is looked for has at least.
+    wanted = header;
+    wanted.generation = generation_q;
+    wanted.number = number_q;
     descriptor = '{
         magic: DescriptorMagic,
-        generation: generation_q + 64'(ends_log),
+        generation: generation_q + 64'(ends_log && state_q != StMark),
         state: {30'd0, pends, job_q.op == OpCommitRedo},
-        records: (pends || job_q.op == OpCommitRedo) ? job_q.number : '0,
+        records: (state_q == StMark && records) ? '1 : (state_q == StMark || pends || job_q.op == OpCommitRedo) ? job_q.number : '0,
         transaction: job_q.transaction,
         participants: pends ? 8'(job_q.bytes[Devices-1:0]) : '0,
         default: '0
@@ -118,7 +132,7 @@ module nearpm_control
   logic [31:0] payload_q, before_q;
   logic [MediaBits-1:0] object_q;
   logic [16:0] bytes_q;
-  logic known, again, no_room;
+  logic known, again, spoiled, no_room;
 
   assign seen = line_i;
   assign found = line_i;
@@ -133,7 +147,7 @@ module nearpm_control
 
   always_ff @(posedge clk_i) begin
     if (state_q == StLook) begin
-      header_ok_q <= seen.magic == HeaderMagic && seen.crc == crc_i && seen.zeros == '0 && seen.zero == '0 &&
+      header_ok_q <= seen.magic == HeaderMagic && seen.crc == crc_i && seen.zeros == '0 && seen.maker <= MakerCpuBehind &&
           seen.kind inside {KindUndo, KindRedo, KindCheckpoint} && seen.pool == 8'(job_q.log[7:4]) &&
           seen.thread == 8'(job_q.log[3:0]) && seen.generation == generation_q && object_ok;
       place_ok_q <= before_ok;
@@ -154,8 +168,17 @@ module nearpm_control
   assign whole = header_ok_q && place_ok_q && end_ok;
   // What the contexts know of the log that is to be recovered.
   assign known = job_q.number != '1;
+  // Closed when its descriptor could not be written.
+  assign spoiled = !known && job_q.previous != '0 && found.state == '0 && found.records == '0;
   // It was cut off behind its last line.
   assign again = known && log_ok_q && found.generation == job_q.value + 64'd1 && found.state == '0;
+  // What is left to look through, a piece at a time, and only so far as records can have been under way.
+  logic [31:0] left;
+  logic [16:0] piece;
+  logic last_piece;
+  assign left = job_q.object[31:0] - at_q;
+  assign last_piece = left <= 32'(MaxBytes) || seeks_q == '1;
+  assign piece = (left > 32'(MaxBytes)) ? 17'(MaxBytes) : left[16:0];
   // No record fits behind the last one.
   assign no_room = 64'(at_q) + 64'd128 > job_q.object;
 
@@ -167,11 +190,11 @@ module nearpm_control
     torn = 1'b0;
     past = 1'b0;
     unique case (state_q)
-      StFound: torn = !again && (!log_ok_q || (known && found.generation != job_q.value));
-      StStep:  torn = forward_q && committed_q && number_q != limit_q && no_room;
+      StFound: torn = !again && (!log_ok_q || (known ? found.generation != job_q.value : spoiled));
+      StStep:  torn = forward_q && limited_q && number_q != limit_q && no_room;
       StJudge: begin
         if (job_q.op == OpApply) torn = !header_ok_q || !applies_q;
-        else if (!whole) torn = !forward_q || committed_q;
+        else if (!whole) torn = !forward_q || limited_q;
         else past = write_q && !wanted_q;
       end
       StSum: begin
@@ -179,14 +202,14 @@ module nearpm_control
         past = moved_i;
       end
       StBack:  past = moved_i;
-      StTurn:  torn = forward_q && !committed_q && known && number_q != job_q.number;
+      StSeek:  torn = moved_i && !failed && seen_i;
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
-    else if (torn || failed) state_q <= StEnd;
+    else if (torn || failed) state_q <= (marks_q && state_q != StMark) ? StMark : StEnd;
     else begin
       unique case (state_q)
         StIdle: if (job_valid_i) state_q <= StBegin;
@@ -201,21 +224,22 @@ module nearpm_control
           default: state_q <= StEnd;
         endcase
         StCopy: if (moved_i) state_q <= records ? StHeader : StEnd;
-        StHeader, StDescriptor, StSwitch: if (moved_i) state_q <= StEnd;
+        StHeader, StDescriptor, StSwitch, StMark: if (moved_i) state_q <= StEnd;
         StFind: if (moved_i) state_q <= StFetched;
         StFetched: state_q <= StFound;
         StFound: state_q <= again ? StEnd : StStep;
         StStep:
-        if (forward_q ? (committed_q && number_q == limit_q) : at_q == '0)
+        if (forward_q ? (limited_q && number_q == limit_q) : at_q == '0)
           state_q <= write_q ? StDescriptor : StTurn;
         else state_q <= (forward_q && no_room) ? StTurn : StLoad;
         StLoad: if (moved_i) state_q <= StLook;
         StLook: state_q <= StJudge;
         StJudge:
-        if (job_q.op == OpApply) state_q <= StBack;
-        else if (!whole) state_q <= StTurn;
+        if (job_q.op == OpApply) state_q <= StSum;
+        else if (!whole) state_q <= StSeek;
         else state_q <= !write_q ? StSum : wanted_q ? StBack : StStep;
-        StSum: if (moved_i) state_q <= StStep;
+        StSum: if (moved_i) state_q <= (job_q.op == OpApply) ? StBack : StStep;
+        StSeek: if (moved_i && last_piece) state_q <= StTurn;
         StBack: if (moved_i) state_q <= (job_q.op == OpApply) ? StEnd : StStep;
         StTurn: state_q <= StStep;
         default: if (end_ready_i) state_q <= StIdle;
@@ -229,13 +253,17 @@ module nearpm_control
         job_q <= job_i;
         result_q <= '0;
         count_q <= '0;
+        spoils_q <= 1'b0;
         committed_q <= 1'b0;
+        limited_q <= 1'b0;
+        seeks_q <= '0;
         write_q <= 1'b0;
         previous_q <= '0;
         behind_q <= '0;
       end
       StBegin: begin
         generation_q <= job_q.value;
+        marks_q <= records || (job_q.op == OpAbort && job_q.number != '0);
         forward_q <= job_q.op == OpRecover;
         at_q <= (job_q.op == OpRecover) ? 32'd64 : job_q.previous;
         number_q <= (job_q.op == OpRecover) ? '0 : job_q.number - 1'b1;
@@ -243,7 +271,16 @@ module nearpm_control
       StFound: begin
         generation_q <= found.generation;
         committed_q <= found.state[0];
-        limit_q <= found.records;
+        limited_q <= known || found.state != '0 || found.records != '0;
+        limit_q <= known ? job_q.number : found.records;
+        // Else the descriptor says it.
+        marks_q <= !torn && known && job_q.number != '0 && found.state == '0;
+      end
+      StMark: if (failed) spoils_q <= 1'b1;
+      StSeek:
+      if (moved_i) begin
+        at_q <= at_q + 32'(MaxBytes);
+        seeks_q <= seeks_q + 1'b1;
       end
       StTurn: begin
         write_q <= 1'b1;
@@ -317,6 +354,13 @@ module nearpm_control
         move_o.source = record + MediaBits'(64);
         move_o.bytes = bytes_q;
       end
+      StSeek: begin
+        move_o.kind = MoveSeek;
+        move_o.source = job_q.base + MediaBits'(at_q);
+        move_o.bytes = piece;
+        move_o.line = wanted;
+      end
+      StMark: ;
       StBack: begin
         move_o.kind = MoveCopy;
         move_o.source = record + MediaBits'(64);
@@ -330,7 +374,7 @@ module nearpm_control
   assign job_ready_o = state_q == StIdle;
   assign end_valid_o = state_q == StEnd;
   always_comb begin
-    end_o = '{result: result_q, value: '0};
+    end_o = '{spoils: spoils_q, result: result_q, value: '0};
     unique case (job_q.op)
       OpUndo, OpRedo, OpCheckpoint: end_o.value = 64'(job_q.target - job_q.base);
       OpCommit, OpDelete: end_o.value = job_q.value + 64'(ends_log);

@@ -20,13 +20,15 @@ module nearpm_dispatch
   /// From registers.
   output logic                   busy_o,
 
-  /// A command goes into the table; `insert_open_i`: its log is open.
+  /// A command goes into the table; `insert_open_i`: its log is open; `insert_closed_i`: it was closed by an error.
   input  logic                   insert_i,
   input  logic [CommandBits-1:0] insert_number_i,
   input  job_t                   insert_job_i,
   input  logic                   insert_open_i,
+  input  logic                   insert_closed_i,
 
-  /// The table.
+  /// The table. `behind_o`: what `insert_job_i` waits for, whatever it touches: a switch for the copies of its thread; some may have ended.
+  output commands_t              behind_o,
   input  commands_t              ready_i,
   output logic                   begin_o,
   output logic [CommandBits-1:0] begin_number_o,
@@ -62,6 +64,7 @@ module nearpm_dispatch
   /// Its log is closed.
   output logic                   close_o,
   output logic [LogBits-1:0]     close_log_o,
+  output logic                   close_spoils_o,
 
   /// A command to save; it comes a cycle later, and whether its pool is another one by now. Commands that are not to begin.
   input  logic [CommandBits-1:0] save_number_i,
@@ -86,10 +89,16 @@ module nearpm_dispatch
   logic [CommandBits-1:0] write_number;
   job_t write_job, job;
   commands_t failed_q, mine_q;  // mine_q: of this life
-  commands_t needs_q;  // of a log that has to stay open
+  commands_t copies_q;  // it is a copy
+  commands_t builds_q;  // not begun when its log is closed
   commands_t begun_q;  // a unit has it: it is done to its end
   commands_t stale_q;  // of a pool that has been unmapped since
   logic [LogBits-1:0] logs_q[Commands];
+
+  always_comb begin
+    for (int unsigned n = 0; n < Commands; n++)
+    behind_o[n] = insert_job_i.op == OpSwitch && copies_q[n] && logs_q[n] == insert_job_i.log;
+  end
 
   assign write = insert_i || restore_i;
   assign write_number = restore_i ? restore_number_i : insert_number_i;
@@ -249,13 +258,16 @@ module nearpm_dispatch
   // ---------------------------------------------------------------- logs that are closed
 
   commands_t uses_q;
-  logic fails, stale, delete_stale_q;
+  logic fails, stale, closes_it, delete_stale_q;
   assign fails = end_valid_q && (end_deletes_q || uses_q[end_number_q]) &&
       (ended_q.result.read_error || ended_q.result.write_error || ended_q.result.torn);
   assign stale = end_deletes_q ? delete_stale_q : stale_q[end_number_q];
   // A log of the same number that somebody else has by now stays as it is.
   assign close_o = fails && !stale;
+  assign close_spoils_o = ended_q.spoils;
   assign close_log_o = end_deletes_q ? delete_i.log : logs_q[end_number_q];
+  // One that goes in. A log that is opened in this cycle is so behind that.
+  assign closes_it = close_o && close_log_o == insert_job_i.log;
   assign failed_o = failed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -268,11 +280,12 @@ module nearpm_dispatch
       if (leaves_i && delete_i.log[LogBits-1:ThreadBits] == leaves_pool_i) delete_stale_q <= 1'b1;
       if (fails)
         for (int unsigned n = 0; n < Commands; n++)
-        if (needs_q[n] && !begun_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale)
+        if (builds_q[n] && !begun_q[n] && logs_q[n] == close_log_o && stale_q[n] == stale)
           failed_q[n] <= 1'b1;
       if (taken) failed_q[number_q] <= 1'b0;
       if (insert_i) begin
-        failed_q[insert_number_i] <= needs_log(insert_job_i.op) && (!insert_open_i || (close_o && close_log_o == insert_job_i.log));
+        failed_q[insert_number_i] <= (needs_log(insert_job_i.op) && (!insert_open_i || closes_it)) ||
+            (insert_job_i.op == OpSwitch && (insert_closed_i || closes_it));
         mine_q[insert_number_i] <= 1'b1;
       end
       if (restore_i) mine_q[restore_number_i] <= 1'b0;
@@ -289,8 +302,9 @@ module nearpm_dispatch
     save_stale_o <= stale_q[save_number_i];
     if (write) begin
       logs_q[write_number]  <= write_job.log;
-      needs_q[write_number] <= needs_log(write_job.op);
-      uses_q[write_number]  <= uses_log(write_job.op);
+      copies_q[write_number] <= write_job.op == OpCopy;
+      builds_q[write_number] <= builds_on_log(write_job.op);
+      uses_q[write_number]   <= closes_log(write_job.op);
     end
   end
 

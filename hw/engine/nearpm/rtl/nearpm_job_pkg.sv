@@ -12,9 +12,19 @@ package nearpm_job_pkg;
     return op inside {OpCommit, OpDelete, OpAbort, OpRecover};
   endfunction
 
-  /// It is one of a thread's log, and closes it when it fails.
+  /// It is one of a thread's log.
   function automatic logic uses_log(op_e op);
     return makes_record(op) || ends_log(op) || op inside {OpLogOpen, OpCommitRedo, OpApply};
+  endfunction
+
+  /// It closes its thread's log when it fails.
+  function automatic logic closes_log(op_e op);
+    return uses_log(op) || op inside {OpCopy, OpSwitch};
+  endfunction
+
+  /// It is not begun once its thread's log has been closed since it was taken.
+  function automatic logic builds_on_log(op_e op);
+    return needs_log(op) || op inside {OpLogOpen, OpSwitch};
   endfunction
 
   /// It needs an open log.

@@ -23,6 +23,11 @@ package nearpm_log_pkg;
     KindCheckpoint = 8'd3
   } kind_e;
 
+  /// Who has written a record: a CPU's may be persistent in any order, but behind a fence.
+  parameter logic [7:0] MakerEngine = 8'd0;
+  parameter logic [7:0] MakerCpu = 8'd1;
+  parameter logic [7:0] MakerCpuBehind = 8'd2;
+
   /// A record's first line.
   typedef struct packed {
     logic [31:0] crc;
@@ -34,7 +39,7 @@ package nearpm_log_pkg;
     logic [31:0] bytes;
     logic [63:0] object;
     logic [63:0] generation;
-    logic [7:0]  zero;
+    logic [7:0]  maker;        // MakerEngine, MakerCpu or MakerCpuBehind
     logic [7:0]  thread;
     logic [7:0]  pool;
     logic [7:0]  kind;

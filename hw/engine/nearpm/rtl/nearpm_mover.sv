@@ -11,6 +11,7 @@ module nearpm_mover
   import ns_dma_pkg::*;
   import nearpm_pkg::*;
   import nearpm_unit_pkg::*;
+  import nearpm_log_pkg::*;
   import nearpm_crc_pkg::*;
 #(
   /// Bytes of a burst.
@@ -32,6 +33,8 @@ module nearpm_mover
   output logic [511:0] line_o,
   /// Copy, sum: the CRC of all lines; load: of the line's first 60 bytes.
   output crc_t         crc_o,
+  /// Seek: there was such a header.
+  output logic         seen_o,
   /// Memory.
   ns_axi_if.master     m_axi
 );
@@ -256,7 +259,7 @@ module nearpm_mover
         feed = read_valid && state_q == StRead;
         feed_data = read_data;
       end
-      MoveLoad: begin
+      MoveLoad, MoveSeek: begin
         feed = read_valid && state_q == StRead;
         feed_data = first_60(read_data[479:0]);
       end
@@ -284,6 +287,29 @@ module nearpm_mover
     else if (effect_valid_q) crc_q <= past_line(crc_q) ^ effect_q;
   end
   assign crc_o = ~crc_q;
+
+  // Seek: each line by itself.
+  header_t beat, wanted;
+  logic alike_q, alike_settled_q, seen_q;
+  crc_t told_q, told_settled_q;
+
+  assign beat = read_data;
+  assign wanted = move_i.line;
+  assign seen_o = seen_q;
+
+  always_ff @(posedge clk_i) begin
+    alike_q <= move_i.kind == MoveSeek && beat.magic == HeaderMagic && beat.pool == wanted.pool &&
+        beat.thread == wanted.thread && beat.maker != MakerCpu && beat.generation == wanted.generation &&
+        beat.number >= wanted.number;
+    told_q <= beat.crc;
+    alike_settled_q <= alike_q;
+    told_settled_q <= told_q;
+    if (start) seen_q <= 1'b0;
+    else if (effect_valid_q && alike_settled_q && ~effect_q == told_settled_q) seen_q <= 1'b1;
+  end
+
+  logic unused;
+  assign unused = ^{beat, wanted};
 
   `NS_ASSERT(a_byte_at_least, !start || loads || move_i.bytes != '0)
   `NS_ASSERT(padded_from_a_line_on, !start || !move_i.pad || move_i.target[5:0] == '0)

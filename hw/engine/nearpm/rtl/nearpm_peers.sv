@@ -508,6 +508,8 @@ module nearpm_peers
   assign write_o = who == ForAll && !cancelled_q;
   assign log_o = read_log;
   assign new_log_o = '{
+          spoiled: 1'b0,
+          closed: 1'b0,
           open: 1'b1,
           pending: 1'b0,
           participants: '0,

@@ -104,7 +104,7 @@ package nearpm_pkg;
     logic [63:0]          value;        // switch: the value; else the generation of the log as the command finds it
     logic [63:0]          transaction;
     logic [31:0]          number;       // of the record; of records in the log for all that ends it; recover of a closed log: all ones
-    logic [31:0]          previous;     // offset of the record before; for all that ends the log, of its last record; 0: none
+    logic [31:0]          previous;     // offset of the record before; for all that ends the log, of its last record; 0: none. Recover of a closed log: 1 if it is spoiled
     logic [MediaBits-1:0] base;         // of the log: its descriptor
     logic [MediaBits-1:0] pool;         // of the pool
     logic [MediaBits-1:0] pool_last;    // its last byte
@@ -120,6 +120,7 @@ package nearpm_pkg;
 
   /// How a unit ended a command.
   typedef struct packed {
+    logic        spoils;  // what the log has to have could not be written into its descriptor
     result_t     result;
     logic [63:0] value;
   } end_t;
@@ -138,6 +139,8 @@ package nearpm_pkg;
 
   /// A log.
   typedef struct packed {
+    logic               spoiled;       // closed, and its descriptor does not say what it has to have
+    logic               closed;        // by an error: nothing that builds on it is done until it is opened again
     logic               open;
     logic               pending;       // a commit of several devices has been taken, and its records are not deleted
     logic [Devices-1:0] participants;  // of that

@@ -3,6 +3,9 @@
 // After a reset it reads the range twice, first for the CRC, then to give back what it holds; it marks the range as used, and only then lets go of `freeze_o`. A
 // stop before that leaves the range as it is. Any other one has all lines written, 16 a burst, and the header last; its CRC tells whether all of them have come.
 //
+// While there is something that has to survive, the header says so: one that is found in the next life tells that it was not saved. What can't be brought back
+// stays where it is, and all stands still, until the host says that it may be forgotten.
+//
 // Bursts of one channel have one ID, those of different channels have different ones: none waits for a response, and the header's writes keep their order.
 `include "ns_assert.svh"
 
@@ -34,8 +37,16 @@ module nearpm_save
   output logic                         busy_o,
   /// There was something to restore.
   output logic                         restored_o,
-  /// What was kept could not be read. From a register.
+  /// What was kept could not be brought back. From a register.
   output logic                         unread_o,
+  /// There is something that has to survive. From registers.
+  input  logic                         uses_i,
+  /// What is lost, or could not be brought back, is to be forgotten.
+  input  logic                         forget_i,
+  /// The last life was not saved, though it had something. From a register.
+  output logic                         lost_o,
+  /// The header is not what it has to be by now. From registers.
+  output logic                         unkept_o,
 
   /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
   output logic [CommandBits-1:0]       number_o,
@@ -78,6 +89,7 @@ module nearpm_save
 );
 
   localparam logic [63:0] Magic = 64'h0145_5641_534D_504E;  // "NPMSAVE\1"
+  localparam logic [63:0] LiveMagic = 64'h0145_5649_4C4D_504E;  // "NPMLIVE\1"
   localparam int unsigned FirstContext = 1 + 2 * Commands;
   localparam int unsigned FirstEntry = FirstContext + Pools + Pools * Threads / 2;
   localparam int unsigned Entries = QueueLines / 2 + QueueLines;  // lines of a channel's queue
@@ -99,7 +111,7 @@ module nearpm_save
     StAsk,         // a burst to restore
     StRead,
     StSettle,      // of the CRC, behind each pass
-    StUnread,      // the range could not be read, or what has been restored is not what was checked: closed until a reset, and the range is as it was
+    StUnread,      // the range could not be read or marked, is not whole, or what has been restored is not what was checked: it is as it was
     StMarkAddress,
     StMarkData,
     StMarkAnswer,
@@ -114,7 +126,11 @@ module nearpm_save
 
   state_e state_q;
   logic [2:0] wait_q;
-  logic freeze_q, pass_q, good_q, stops, header_ok, saves, header_q;
+  logic freeze_q, pass_q, good_q, stops, header_ok, header_live, header_none, saves, header_q;
+  logic forgets_q;  // the mark is one that what could not be brought back is to be forgotten
+  logic lives_q;  // the header says that there is something, or is going to
+  logic unmarked_q;  // it could not be written
+  logic lost_q, was_lost_q, wants;
   logic [31:0] wanted_q;  // the header's CRC
   crc_t crc;
 
@@ -254,7 +270,11 @@ module nearpm_save
   assign w_fire = m_axi.w_valid && m_axi.w_ready;
   assign last_beat = beat_q + 1'b1 == beats;
   assign last_burst = burst_q + index_t'(beats) == index_t'(Lines + 1);
-  assign header_ok = m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) && m_axi.r.data[511:128] == '0;
+  assign header_ok = m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) && m_axi.r.data[511:129] == '0;
+  assign header_live = m_axi.r.data == 512'(LiveMagic);
+  assign header_none = m_axi.r.data == '0;
+  // A loss is told until somebody has seen it.
+  assign wants = uses_i || lost_q;
   // A stop that leaves the range as it is.
   assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle, StUnread};
   assign taken = r_fire && state_q == StRead;
@@ -268,7 +288,13 @@ module nearpm_save
       valid_q <= 1'b0;
       restored_o <= 1'b0;
       wait_q <= '0;
+      forgets_q <= 1'b0;
+      lives_q <= 1'b0;
+      unmarked_q <= 1'b0;
+      lost_q <= 1'b0;
     end else begin
+      if (forget_i && state_q == StRun) lost_q <= 1'b0;
+      if (stop_i && state_q inside {StMarkAddress, StMarkData}) freeze_q <= 1'b1;
       valid_q <= step;
       wait_q  <= (state_q == StSettle || state_q == StStop || state_q == StSeal) ? wait_q + 1'b1 : '0;
       if (stops) state_q <= StDone;
@@ -278,38 +304,53 @@ module nearpm_save
           StHeaderRead:
           if (r_fire) begin
             if (m_axi.r.resp != RespOkay) state_q <= StUnread;
-            else begin
-              state_q <= header_ok ? StAsk : StRun;
-              if (!header_ok) freeze_q <= 1'b0;
-            end
+            else if (header_ok) state_q <= StAsk;
+            else if (header_live || header_none) begin
+              state_q  <= StRun;
+              freeze_q <= 1'b0;
+              lost_q   <= header_live;
+              lives_q  <= header_live;
+            end else state_q <= StUnread;
           end
           StAsk: if (ar_fire) state_q <= StRead;
           StRead: if (r_fire && last_beat) state_q <= last_burst ? StSettle : StAsk;
           StSettle:
           if (wait_q == '1) begin
-            if (good_q && crc == wanted_q) state_q <= pass_q ? StMarkAddress : StAsk;
-            else if (pass_q || !good_q) state_q <= StUnread;
+            if (!good_q || crc != wanted_q) state_q <= StUnread;
             else begin
-              state_q  <= StRun;
-              freeze_q <= 1'b0;
+              state_q <= pass_q ? StMarkAddress : StAsk;
+              lives_q <= pass_q && (uses_i || was_lost_q);
+              lost_q  <= pass_q && was_lost_q;
             end
           end
           StMarkAddress: if (aw_fire) state_q <= StMarkData;
-          StMarkData:
-          if (w_fire) begin
-            state_q <= stop_i ? StStop : StMarkAnswer;
-            restored_o <= 1'b1;
-          end
+          StMarkData: if (w_fire) state_q <= StMarkAnswer;
           StMarkAnswer:
-          if (stop_i) state_q <= StStop;
-          else if (m_axi.b_valid) begin
-            state_q  <= StRun;
-            freeze_q <= 1'b0;
+          if (stop_i) begin
+            state_q  <= forgets_q ? StDone : StStop;
+            freeze_q <= 1'b1;
+          end else if (m_axi.b_valid) begin
+            unmarked_q <= m_axi.b.resp != RespOkay;
+            if (forgets_q || (freeze_q && m_axi.b.resp != RespOkay)) state_q <= StUnread;
+            else begin
+              state_q <= StRun;
+              freeze_q <= 1'b0;
+              restored_o <= restored_o || freeze_q;
+            end
+          end
+          StUnread:
+          if (forget_i) begin
+            state_q   <= StMarkAddress;
+            forgets_q <= 1'b1;
+            lives_q   <= 1'b0;
           end
           StRun:
           if (stop_i) begin
             state_q  <= StStop;
             freeze_q <= 1'b1;
+          end else if (wants != lives_q) begin
+            state_q <= StMarkAddress;
+            lives_q <= wants;
           end
           StStop: if (wait_q == '1) state_q <= StGather;
           StGather: if (fifo_count >= 6'(beats)) state_q <= StAddress;
@@ -329,15 +370,20 @@ module nearpm_save
       pass_q   <= 1'b0;
       good_q   <= 1'b1;
       header_q <= 1'b1;
+      was_lost_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StHeaderRead: header_q <= 1'b0;
+        StHeaderRead: begin
+          header_q   <= 1'b0;
+          was_lost_q <= m_axi.r.data[128];
+        end
         StSettle: begin
           if (wait_q == '1) begin
             pass_q   <= 1'b1;
             header_q <= pass_q;
           end
         end
+        StRun, StUnread: header_q <= 1'b1;
         StStop: header_q <= 1'b0;
         StSeal: header_q <= 1'b1;
         default: ;
@@ -356,8 +402,10 @@ module nearpm_save
   end
 
   assign freeze_o = freeze_q;
-  assign busy_o = !(state_q inside {StRun, StDone, StUnread});
-  assign unread_o = state_q == StUnread;
+  assign busy_o = !(state_q inside {StDone, StUnread}) && !(state_q == StRun && wants == lives_q);
+  assign unread_o = state_q == StUnread || forgets_q;
+  assign lost_o = lost_q;
+  assign unkept_o = unmarked_q || wants != lives_q || state_q inside {StMarkAddress, StMarkData, StMarkAnswer};
   assign saved_o = state_q == StDone && quiet_i;
 
   // ---------------------------------------------------------------- CRC of the lines
@@ -404,8 +452,8 @@ module nearpm_save
           burst: BurstIncr,
           addr: burst_addr
       };
-  // To be restored no more once all has been: the mark is a line of zeros.
-  assign header = (state_q == StMarkData) ? '0 : {384'd0, crc, 32'(Lines), Magic};
+  // To be restored no more once all has been: the mark says whether there is something, or is a line of zeros.
+  assign header = (state_q != StMarkData) ? {383'd0, lost_q, crc, 32'(Lines), Magic} : lives_q ? 512'(LiveMagic) : '0;
 
   assign m_axi.ar = ax;
   assign m_axi.ar_valid = state_q == StHeaderAsk || state_q == StAsk;
@@ -418,13 +466,14 @@ module nearpm_save
   assign m_axi.b_ready = 1'b1;
 
   logic unused;
-  assign unused = ^{m_axi.b, m_axi.r.id, m_axi.r.last};
+  assign unused = ^{m_axi.b.id, m_axi.r.id, m_axi.r.last};
 
   if (Lines >= ReservedBytes / 64) begin : gen_bad_channels
     $error("nearpm_save: the reserved range has no room for so many channels");
   end
 
   `NS_ASSERT(data_are_here, state_q != StData || header_q || fifo_valid)
-  `NS_ASSERT(frozen_while_it_works, state_q == StRun || freeze_q)
+  `NS_ASSERT(frozen_while_it_works,
+             freeze_q || state_q inside {StRun, StMarkAddress, StMarkData, StMarkAnswer})
 
 endmodule

@@ -25,6 +25,8 @@ module nearpm_table
   input  logic                                  insert_i,
   input  logic    [CommandBits-1:0]             insert_number_i,
   input  ranges_t                               insert_ranges_i,
+  /// Older ones that it waits for, whatever they touch, if they are there when it goes in.
+  input  commands_t                             insert_behind_i,
   /// It goes in at the end of this cycle: later accesses meet it.
   output logic                                  inserted_o,
 
@@ -193,7 +195,7 @@ module nearpm_table
     end
     if (inserted_o) begin
       ranges_q[number_q] <= new_q;
-      waits_q[number_q] <= found_q & ~ended_q;
+      waits_q[number_q] <= (found_q | (insert_behind_i & valid_q)) & ~ended_q;
       stores_q[number_q] <= stores;
       lines_q[number_q] <= queued;
       for (int unsigned c = 0; c < NumChannels; c++)

@@ -15,6 +15,8 @@ module nearpm_take
   input  logic                 rst_ni,
   /// Nothing is begun. From a register.
   input  logic                 freeze_i,
+  /// What was kept could not be brought back: all is refused. From a register.
+  input  logic                 unread_i,
   /// From a register.
   output logic                 busy_o,
 
@@ -198,7 +200,8 @@ module nearpm_take
 
   always_comb begin
     refused = '0;
-    if (invalid_q || pends_bad_q) refused.invalid = 1'b1;
+    if (unread_i) refused.read_error = 1'b1;
+    else if (invalid_q || pends_bad_q) refused.invalid = 1'b1;
     else if (op == OpPoolMap) begin
       if (!map_ok_q) refused.out_of_pool = 1'b1;
       else if ((pool_q.mapped && !same) || overlaps_i) refused.busy = 1'b1;
@@ -207,6 +210,7 @@ module nearpm_take
     else if ((uses_log(op) || op == OpSync) && {1'b0, thread} >= pool_q.threads)
       refused.unmapped = 1'b1;
     else if ((needs_log(op) || op == OpSync) && !log_i.open) refused.unmapped = 1'b1;
+    else if (op == OpSwitch && log_i.closed) refused.unmapped = 1'b1;
     else if (names_address && !from_ok_q) refused.out_of_pool = 1'b1;
     else if (names_target && !to_ok_q) refused.out_of_pool = 1'b1;
     else if (op == OpApply && (value < 64'd64 || value[63:44] != '0 || behind_q > 45'(log_i.next)))
@@ -243,7 +247,10 @@ module nearpm_take
       job.object = to_q;
       job.source = base_q + value[MediaBits-1:0];
     end
-    if (op == OpRecover && !log_i.open) job.number = '1;
+    if (op == OpRecover && !log_i.open) begin
+      job.number = '1;
+      job.previous = 32'(log_i.spoiled);
+    end
   end
 
   assign job_o = job_q;
@@ -262,14 +269,14 @@ module nearpm_take
     if (!rst_ni) state_q <= StIdle;
     else begin
       unique case (state_q)
-        StIdle:   if (cmd_valid_i && !freeze_i) state_q <= StRead;
+        StIdle:   if (cmd_valid_i && (!freeze_i || unread_i)) state_q <= StRead;
         StRead:   state_q <= StSpan;
         StSpan:   state_q <= StSum;
         StSum:    state_q <= StCheck;
         StCheck:  state_q <= StRange;
         StRange:  state_q <= (refused_q != '0 || op == OpPoolMap) ? StAnswer : StInsert;
         StInsert: if (inserted_i) state_q <= StTaken;
-        StAnswer: if (answer_ready_i && !freeze_i) state_q <= StTaken;
+        StAnswer: if (answer_ready_i && (!freeze_i || unread_i)) state_q <= StTaken;
         default:  state_q <= StIdle;
       endcase
     end
@@ -303,6 +310,8 @@ module nearpm_take
       log_o.number = transaction[SequenceBits-1:0];
     end else
       log_o = '{
+          spoiled: 1'b0,
+          closed: 1'b0,
           open: 1'b1,
           pending: 1'b0,
           participants: '0,

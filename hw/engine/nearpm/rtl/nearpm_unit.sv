@@ -31,6 +31,7 @@ module nearpm_unit
   logic move_valid, moved, read_error, write_error;
   logic [511:0] line;
   logic [31:0] crc;
+  logic seen;
   ns_axi_if mover ();
 
   nearpm_control u_control (
@@ -48,7 +49,8 @@ module nearpm_unit
     .read_error_i (read_error),
     .write_error_i(write_error),
     .line_i       (line),
-    .crc_i        (crc)
+    .crc_i        (crc),
+    .seen_i       (seen)
   );
 
   nearpm_mover #(
@@ -64,6 +66,7 @@ module nearpm_unit
     .write_error_o(write_error),
     .line_o       (line),
     .crc_o        (crc),
+    .seen_o       (seen),
     .m_axi        (mover)
   );
 

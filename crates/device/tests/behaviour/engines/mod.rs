@@ -5,6 +5,8 @@ mod copy;
 mod cuts;
 mod doorbells;
 mod nearpm;
+mod nearpm_beside;
+mod nearpm_faults;
 mod nvme;
 mod pages;
 mod rates;

@@ -1,7 +1,7 @@
 //! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
 //! `crates/device/tests/nearpm.rs`.
 
-use spec::nearpm::{payload_crc, Command, Header, Kind, Operation, Refusal, State};
+use spec::nearpm::{payload_crc, Command, Header, Kind, Maker, Operation, Refusal, State};
 
 use super::bytes;
 use crate::common::nearpm::{is_there, Kit, Pool};
@@ -33,6 +33,7 @@ mod sampled {
                 kind: Kind::Undo,
                 pool: pool.number,
                 thread: 0,
+                maker: Maker::Engine,
                 generation: 1,
                 object: at,
                 bytes: len as u32,

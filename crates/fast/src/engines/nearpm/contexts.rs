@@ -33,6 +33,10 @@ pub(super) struct Pool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Log {
     open: bool,
+    /// By an error: nothing that builds on it is done until it is opened again.
+    closed: bool,
+    /// Closed, and its descriptor does not say what it has to have.
+    spoiled: bool,
     /// commit_redo has been taken.
     committed: bool,
     /// A commit of several devices has been taken, and its records are not deleted yet.
@@ -162,10 +166,17 @@ impl Contexts {
         }
     }
 
-    /// A unit could not carry out what a log asked for.
-    pub(super) fn close(&mut self, log: u8) {
+    /// A unit could not carry out what a thread asked for; nor, if that spoils its log, say so in the descriptor.
+    pub(super) fn close(&mut self, log: u8, spoils: bool) {
         let log = &mut self.logs[usize::from(log)];
         (log.open, log.pending) = (false, None);
+        log.closed = true;
+        log.spoiled |= spoils;
+    }
+
+    /// There is a pool.
+    pub(super) fn is_used(&self) -> bool {
+        self.pools.iter().any(|pool| pool.mapped)
     }
 
     /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
@@ -262,6 +273,9 @@ impl Contexts {
                 return Ok(Taken::Job(job));
             }
             Switch => {
+                if self.logs[usize::from(log_number)].closed {
+                    return Err(Refusal::Unmapped);
+                }
                 job.target = pool.place(target, 8)?;
                 job.value = value;
                 return Ok(Taken::Job(job));
@@ -327,6 +341,7 @@ impl Contexts {
                     return Err(Refusal::Busy);
                 }
                 job.source = job.base + value;
+                job.number = log.records;
             }
             _ if is_busy => return Err(Refusal::Busy),
             CommitRedo => {
@@ -342,7 +357,7 @@ impl Contexts {
             }
             Recover if !log.open => {
                 // What the log is the descriptor says.
-                (job.value, job.number) = (0, UNKNOWN);
+                (job.value, job.number, job.previous) = (0, UNKNOWN, log.spoiled.into());
             }
             _ => {
                 (job.number, job.previous) = (log.records, log.last);
@@ -450,6 +465,8 @@ impl Log {
             (self.pending.map_or(0, |p| p.participants.into()), 4),
             (self.pending.is_some().into(), 1),
             (self.open.into(), 1),
+            (self.closed.into(), 1),
+            (self.spoiled.into(), 1),
         ] {
             bits.put(value, width);
         }
@@ -467,7 +484,11 @@ impl Log {
         // A closed log is none, whatever else stands there: of the RTL it is only the last bit that closes one.
         let is_pending = bits.take(1) == 1;
         let open = bits.take(1) == 1;
+        let closed = bits.take(1) == 1;
+        let spoiled = bits.take(1) == 1;
         Log {
+            closed,
+            spoiled,
             records: records as u32,
             last: last as u32,
             next: next as u32,

@@ -95,7 +95,7 @@ pub(crate) struct Hook {
     media: u64,
     /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
     closed: Option<u64>,
-    /// They stay so until a reset: what was kept could not be read.
+    /// What was kept could not be brought back: accesses are errors until a reset.
     unread: bool,
     /// The most lines of a queue, and the stores that had to wait.
     most: usize,
@@ -148,7 +148,7 @@ impl Hook {
 
     /// It opens when all that was restored has ended. True: now.
     pub(super) fn opens(&mut self, now: u64) -> bool {
-        let rests = self.is_at_rest() && !self.unread && self.closed.is_some_and(|at| at <= now);
+        let rests = self.is_at_rest() && self.closed.is_some_and(|at| at <= now);
         if rests {
             self.closed = None;
         }
@@ -156,12 +156,12 @@ impl Hook {
     }
 
     /// No command and no line waits.
-    fn is_at_rest(&self) -> bool {
+    pub(super) fn is_at_rest(&self) -> bool {
         self.table.is_empty() && self.channels.iter().all(|c| c.lines.is_empty())
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_at_rest() && (self.closed.is_none() || self.unread) && self.answers.is_empty()
+        self.is_at_rest() && self.closed.is_none() && self.answers.is_empty()
     }
 
     /// A channel has lines that have not left.
@@ -406,7 +406,7 @@ impl Hook {
             let line = channel.lines.iter().find(|line| !line.begun)?;
             (line.commands == 0 && line.from > now).then_some(line.from)
         });
-        let opens = self.closed.filter(|at| *at > now && !self.unread);
+        let opens = self.closed.filter(|at| *at > now);
         answers.chain(lines).chain(opens).min()
     }
 
@@ -452,7 +452,7 @@ impl Hook {
         self.closed = Some(cycle);
     }
 
-    /// What was kept could not be read.
+    /// What was kept could not be brought back.
     pub(super) fn stay_closed(&mut self) {
         self.unread = true;
     }

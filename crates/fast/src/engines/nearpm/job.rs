@@ -29,7 +29,7 @@ pub(crate) struct Job {
     pub(crate) transaction: u64,
     /// Of the record; of records in the log for all that ends it.
     pub(crate) number: u32,
-    /// Offset of the record before; for all that ends the log, of its last record; 0: none.
+    /// Offset of the record before; for all that ends the log, of its last record; 0: none. Recover of a closed log: 1 if it is spoiled.
     pub(crate) previous: u32,
     /// Of the log: its descriptor.
     pub(crate) base: u64,
@@ -126,16 +126,16 @@ impl Job {
         }
     }
 
-    /// It is about its thread's log: when it fails the log is closed.
-    pub(crate) fn uses_log(&self) -> bool {
+    /// When it fails its thread's log is closed.
+    pub(crate) fn closes_log(&self) -> bool {
         use Operation::*;
-        !matches!(self.operation, PoolMap | PoolUnmap | Sync | Copy | Switch)
+        !matches!(self.operation, PoolMap | PoolUnmap | Sync)
     }
 
-    /// It is not to begin once its log has been closed by an error.
-    pub(crate) fn needs_log(&self) -> bool {
-        use Operation::{LogOpen, Recover};
-        self.uses_log() && !matches!(self.operation, LogOpen | Recover)
+    /// It is not to begin once its thread's log has been closed by an error since it was taken.
+    pub(crate) fn builds_on_log(&self) -> bool {
+        use Operation::{Copy, Recover};
+        self.closes_log() && !matches!(self.operation, Recover | Copy)
     }
 
     /// The line that it is saved in.

@@ -17,8 +17,8 @@ use design::engine::Plugged;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
 use spec::nearpm::{register, Command, Operation, Refusal};
 use spec::regs::nearpm::{
-    control, domain, CONTROL, DOMAIN, LINES, LINES_COUNT, LINES_STRIDE, LOADS, MOST_LINES, REFUSED,
-    STORES, TAKEN, UNDER_WAY, WORKING,
+    control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
+    MOST_LINES, REFUSED, STORES, TAKEN, UNDER_WAY, WORKING,
 };
 use spec::regs::Field;
 
@@ -26,6 +26,7 @@ use self::contexts::{Contexts, Taken};
 pub(crate) use self::hook::{Hook, Store};
 use self::mover::{Rates, NUMBERS};
 use self::peers::Peers;
+use self::save::Found;
 use self::table::Begins;
 use self::unit::Unit;
 use super::page::Page;
@@ -70,6 +71,11 @@ pub(super) struct NearPm {
     under_way: u32,
     /// Something was restored.
     restored: bool,
+    /// A life was not saved, though it had something that has to survive; until that is forgotten.
+    lost: bool,
+    /// The header of the reserved range says that there is such a thing, or should; it could not be written.
+    lives: bool,
+    unmarked: bool,
 }
 
 impl NearPm {
@@ -93,6 +99,22 @@ impl NearPm {
             refused: 0,
             under_way: 0,
             restored: false,
+            lost: false,
+            lives: false,
+            unmarked: false,
+        }
+    }
+
+    /// The header of the reserved range says whether there is something that has to survive.
+    fn mark(&mut self, hook: Option<&Hook>, memory: &mut Memories) {
+        let Some(hook) = hook.filter(|hook| !hook.is_unread()) else {
+            return;
+        };
+        let is_numbered = self.peers.device().is_some();
+        let lives = self.lost || self.contexts.is_used() || !hook.is_at_rest() || is_numbered;
+        if lives != self.lives {
+            self.lives = lives;
+            self.unmarked = !save::mark(hook, lives, memory);
         }
     }
 
@@ -115,7 +137,10 @@ impl NearPm {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
-            let taken = self.contexts.take(command, &self.peers);
+            let taken = match cx.hook.as_deref().is_some_and(Hook::is_unread) {
+                true => Err(Refusal::ReadError),
+                false => self.contexts.take(command, &self.peers),
+            };
             match (taken, cx.hook.as_deref_mut()) {
                 (Ok(Taken::Job(job)), Some(hook)) => {
                     self.under_way += 1;
@@ -141,10 +166,12 @@ impl NearPm {
                 }
             }
         }
+        self.mark(cx.hook.as_deref(), cx.memory);
     }
 
     /// Commands that may begin do so, as units are free.
     pub(super) fn dispatch(&mut self, cx: &mut Cx) {
+        self.mark(cx.hook.as_deref(), cx.memory);
         while let Some(unit) = self.units.iter().position(Unit::rests) {
             let now = cx.now;
             let Some(hook) = cx.hook.as_deref_mut() else {
@@ -214,9 +241,9 @@ impl NearPm {
         cx.tell(cx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
         let table = cx.hook.as_deref_mut().map(|hook| &mut hook.table);
         let stale = (table.as_deref()).is_some_and(|table| table.is_stale(ended.command));
-        if ended.result != 0 && ended.job.uses_log() {
+        if ended.result != 0 && ended.job.closes_log() {
             if !stale {
-                self.contexts.close(ended.job.log);
+                self.contexts.close(ended.job.log, ended.spoils);
             }
             if let Some(table) = table {
                 table.close(ended.job.log, stale);
@@ -250,7 +277,7 @@ impl NearPm {
                 transaction: sequence,
             });
             let (place, descriptor) = self.contexts.delete(log, sequence);
-            cx.memory.write(place, &descriptor.to_line());
+            cx.memory.write_beside(place, &descriptor.to_line());
             self.peers.all_complete(log, sequence);
             cx.tell(cx.now, || TraceEvent::LogDeleted { log });
         }
@@ -268,10 +295,22 @@ impl NearPm {
 
     /// Writes the bits `bits` of a word of its registers.
     pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
+        if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
+            self.forget(cx);
+        }
         if let Some(log) = self.peers.write(at, value, bits) {
             self.delete_if_complete(log, cx);
         }
         self.plan_tells(cx);
+        self.mark(cx.hook.as_deref(), cx.memory);
+    }
+
+    /// What is lost is forgotten; what could not be brought back is not there for the next reset.
+    fn forget(&mut self, cx: &mut Cx) {
+        match cx.hook.as_deref().filter(|hook| hook.is_unread()) {
+            Some(hook) => self.unmarked = !save::mark(hook, false, cx.memory),
+            None => self.lost = false,
+        }
     }
 
     /// A command has ended.
@@ -286,6 +325,7 @@ impl NearPm {
         if let Some(hook) = cx.hook.as_deref_mut() {
             hook.end(command);
         }
+        self.mark(cx.hook.as_deref(), cx.memory);
         cx.plan(cx.now, Event::Hook);
     }
 
@@ -309,8 +349,10 @@ impl NearPm {
             DOMAIN => {
                 let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
                 set(self.restored, domain::RESTORED)
-                    | set(!hook.is_closed(), domain::OPEN)
+                    | set(!hook.is_closed() && !hook.is_unread(), domain::OPEN)
                     | set(hook.is_unread(), domain::UNREAD)
+                    | set(self.lost, domain::LOST)
+                    | set(self.unmarked, domain::UNKEPT)
             }
             _ if lines.contains(&at) && at % LINES_STRIDE == 0 => {
                 hook.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
@@ -328,7 +370,7 @@ impl NearPm {
     /// The power fails, or the function is reset. What could not be read stays as it is.
     pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) {
         if !hook.is_unread() {
-            save::save(&self.contexts, &self.peers, hook, memory);
+            save::save(&self.contexts, &self.peers, hook, self.lost, memory);
         }
     }
 
@@ -336,7 +378,7 @@ impl NearPm {
     pub(super) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
         let writes = match hook.is_unread() {
             true => Vec::new(),
-            false => save::range(&self.contexts, &self.peers, hook),
+            false => save::range(&self.contexts, &self.peers, hook, self.lost),
         };
         (hook.reserved, writes)
     }
@@ -350,15 +392,20 @@ impl NearPm {
         memory: &mut Memories,
     ) -> Box<Hook> {
         let mut hook = Hook::new(config, reserved, from);
-        let lines = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
-        match lines {
-            None => hook.stay_closed(),
-            Some(lines) => {
-                self.restored = lines > 1;
+        let found = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
+        memory.shut = matches!(found, Found::Unread);
+        let mut lines = 1;
+        match found {
+            Found::Unread => hook.stay_closed(),
+            Found::Nothing { lost } => (self.lost, self.lives) = (lost, lost),
+            Found::All { lines: all, lost } => {
+                lines = all;
+                (self.restored, self.lost, self.lives) = (true, lost, true);
                 self.under_way = hook.table.entries().count() as u32;
-                hook.close_until(from + OPEN + RESTORE * lines);
             }
         }
+        hook.close_until(from + OPEN + RESTORE * lines);
+        self.mark(Some(&hook), memory);
         Box::new(hook)
     }
 }
@@ -431,7 +478,7 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) {
         let run = (strobes >> at).trailing_ones() as usize;
         if run > 0 {
             let end = (at + run).min(data.len());
-            memory.write(addr + at as u64, &data[at..end]);
+            memory.write_beside(addr + at as u64, &data[at..end]);
         }
         at += run.max(1);
     }

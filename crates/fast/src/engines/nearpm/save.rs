@@ -10,6 +10,10 @@ use super::table::{Before, CHANNELS};
 use crate::memory::Memories;
 
 const MAGIC: [u8; 8] = *b"NPMSAVE\x01";
+/// Of the header while there is something that has to survive.
+const LIVE: [u8; 8] = *b"NPMLIVE\x01";
+/// In a header: a loss has been found that nobody has seen.
+const LOST: usize = 16;
 const BYTES: usize = LINE as usize;
 /// Lines of the range: of commands, pools, logs, and of each channel's queue.
 const FIRST_COMMAND: usize = 1;
@@ -42,16 +46,41 @@ pub(super) fn bytes(channels: usize) -> usize {
     (FIRST_QUEUE + QUEUE * channels.min(CHANNELS) + peers::LINES) * BYTES
 }
 
+/// What was found at the start of a life.
+pub(super) enum Found {
+    /// Nothing was kept. `lost`: though there was something that has to survive.
+    Nothing { lost: bool },
+    /// All is back, from so many lines. `lost`: a life before had lost something.
+    All { lines: u64, lost: bool },
+    /// What was kept can't be brought back.
+    Unread,
+}
+
+/// Writes the header of a life, which says whether there is something that has to survive. False: it could not be.
+pub(super) fn mark(hook: &Hook, lives: bool, memory: &mut Memories) -> bool {
+    let mut line = [0; BYTES];
+    if lives {
+        line[..8].copy_from_slice(&LIVE);
+    }
+    memory.write_beside(hook.reserved, &line)
+}
+
 /// Writes all of it.
-pub(super) fn save(contexts: &Contexts, peers: &Peers, hook: &Hook, memory: &mut Memories) {
-    let range = range(contexts, peers, hook);
-    for (n, line) in (0..).zip(range.chunks(BYTES)) {
-        memory.write(hook.reserved + n * LINE, line);
+pub(super) fn save(
+    contexts: &Contexts,
+    peers: &Peers,
+    hook: &Hook,
+    lost: bool,
+    memory: &mut Memories,
+) {
+    // Whether the lines could be written the CRC says, or the header that was there before.
+    for (n, line) in (0..).zip(range(contexts, peers, hook, lost).chunks(BYTES)) {
+        memory.write_beside(hook.reserved + n * LINE, line);
     }
 }
 
 /// What is saved.
-pub(super) fn range(contexts: &Contexts, peers: &Peers, hook: &Hook) -> Vec<u8> {
+pub(super) fn range(contexts: &Contexts, peers: &Peers, hook: &Hook, lost: bool) -> Vec<u8> {
     let channels = hook.channels().min(CHANNELS);
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
@@ -94,36 +123,48 @@ pub(super) fn range(contexts: &Contexts, peers: &Peers, hook: &Hook) -> Vec<u8> 
     }
     range[first_peer * BYTES..].copy_from_slice(&peers.to_lines());
     range[..8].copy_from_slice(&MAGIC);
+    range[LOST] = lost.into();
     range[8..12].copy_from_slice(&(lines as u32 - 1).to_le_bytes());
     let crc = crc32c::crc32c(&range[BYTES..]);
     range[12..16].copy_from_slice(&crc.to_le_bytes());
     range
 }
 
-/// Brings it back, if there is any, and marks it as used. The lines that were read; nothing where the memory could not be.
+/// Brings it back, if there is any, and marks it as used.
 pub(super) fn restore(
     contexts: &mut Contexts,
     peers: &mut Peers,
     hook: &mut Hook,
     memory: &mut Memories,
-) -> Option<u64> {
+) -> Found {
     let channels = hook.channels().min(CHANNELS);
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
     let mut range = vec![0; lines * BYTES];
-    for (n, line) in (0..).zip(range.chunks_mut(BYTES)) {
-        if !memory.read(hook.reserved + n * LINE, line) {
-            return None;
+    if !memory.read_beside(hook.reserved, &mut range[..BYTES]) {
+        return Found::Unread;
+    }
+    let is_clear = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
+    let lives = range[..8] == LIVE;
+    if is_clear(&range[8..BYTES]) && (lives || is_clear(&range[..8])) {
+        return Found::Nothing { lost: lives };
+    }
+    for (n, line) in (1..).zip(range[BYTES..].chunks_mut(BYTES)) {
+        if !memory.read_beside(hook.reserved + n * LINE, line) {
+            return Found::Unread;
         }
     }
     let word = |at: usize| get(&range, at) as u32;
     let whole = range[..8] == MAGIC
-        && range[16..BYTES].iter().all(|byte| *byte == 0)
+        && range[LOST] <= 1
+        && is_clear(&range[LOST + 1..BYTES])
         && word(8) as usize == lines - 1
         && word(12) == crc32c::crc32c(&range[BYTES..]);
-    if !whole {
-        return Some(1);
+    // While it can't be marked it would be restored again, over what is newer.
+    if !whole || !mark(hook, true, memory) {
+        return Found::Unread;
     }
+    let lost = range[LOST] == 1;
     for (n, pool) in contexts.pools.iter_mut().enumerate() {
         let at = (FIRST_POOL + n) * BYTES;
         *pool = Pool::from_line(&range[at..at + BYTES]);
@@ -167,6 +208,8 @@ pub(super) fn restore(
         }
     }
     peers.restore(&range[first_peer * BYTES..]);
-    memory.write(hook.reserved, &[0; BYTES]);
-    Some(lines as u64)
+    Found::All {
+        lines: lines as u64,
+        lost,
+    }
 }

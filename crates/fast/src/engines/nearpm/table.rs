@@ -1,6 +1,6 @@
 //! The in-flight access table: commands that have been taken and have not ended, what each touches and what it waits for.
 
-use spec::nearpm::COMMANDS;
+use spec::nearpm::{Operation, COMMANDS};
 
 use super::job::{Job, Lines, Ranges};
 
@@ -106,7 +106,11 @@ impl Table {
         let commands = self.those(|old| {
             let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
             let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
-            reads || writes
+            // A page does not take another one's place before it has been copied.
+            let copies = job.operation == Operation::Switch
+                && old.job.operation == Operation::Copy
+                && old.job.log == job.log;
+            reads || writes || copies
         });
         self.put(number, job, commands, before, from);
     }
@@ -163,7 +167,7 @@ impl Table {
     pub(super) fn close(&mut self, log: u8, stale: bool) {
         let entries = self.entries.iter_mut().flatten();
         let of_log = entries.filter(|e| e.job.log == log && e.stale == stale);
-        let later = of_log.filter(|e| !e.begun && e.job.needs_log());
+        let later = of_log.filter(|e| !e.begun && e.job.builds_on_log());
         later.for_each(|entry| entry.failed = true);
     }
 

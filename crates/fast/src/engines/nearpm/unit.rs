@@ -1,11 +1,13 @@
 //! A unit: carries out one command at a time (hw/engine/nearpm, nearpm_unit).
 //!
 //! A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
-//! whole; the descriptor comes last. So each command may begin again from its start, wherever it was cut off.
+//! whole; the descriptor comes last. So each command may begin again from its start, wherever it was cut off. Where nobody knows how many
+//! records there are, those behind the first header that is not there are looked for. A command that fails leaves in the descriptor how
+//! many the log has to have.
 
 use spec::nearpm::{
-    next_record, padded, payload_crc, Descriptor, Header, Kind, Operation, Refusal, State,
-    FIRST_RECORD, HEADER_BYTES, LINE, MAX_BYTES,
+    next_record, padded, payload_crc, Descriptor, Header, Kind, Maker, Operation, Refusal, State,
+    FIRST_RECORD, HEADER_BYTES, LINE, MAX_BYTES, NEVER,
 };
 
 use super::super::ports::Ports;
@@ -15,6 +17,8 @@ use super::mover::{Errors, Mover, Rates, NUMBERS};
 /// Cycles from a command to its first move, and from its last one to its end.
 const BEGIN: u64 = 2;
 const END: u64 = 2;
+/// Most pieces of `MAX_BYTES` of a log that are looked through for a further record.
+const SEEKS: u32 = 64;
 /// What a wake-up is about, behind the unit's number.
 pub(super) const BEGINS: u32 = 0;
 pub(super) const ENDS: u32 = 1;
@@ -37,6 +41,10 @@ enum Step {
     Sum,
     /// Second pass: it is copied to the object.
     Back,
+    /// A further record is looked for.
+    Seek,
+    /// It has failed: the descriptor is written.
+    Mark,
     End,
 }
 
@@ -59,8 +67,10 @@ struct Walk {
     behind: u32,
     /// Records written back or applied.
     count: u32,
-    /// Committed: records that there are.
-    limit: u32,
+    /// Records that there have to be, where that is known.
+    limit: Option<u32>,
+    /// Pieces that have been looked through.
+    seeks: u32,
 }
 
 /// How a command has ended.
@@ -70,6 +80,8 @@ pub(super) struct Ended {
     pub(super) job: Job,
     pub(super) result: u32,
     pub(super) value: u64,
+    /// What the log has to have could not be written into its descriptor.
+    pub(super) spoils: bool,
 }
 
 pub(super) struct Unit {
@@ -80,6 +92,9 @@ pub(super) struct Unit {
     step: Step,
     walk: Walk,
     header: Option<Header>,
+    /// Records that the log has to have from now on if this fails.
+    demands: Option<u32>,
+    spoils: bool,
     result: u32,
     mover: Mover,
 }
@@ -94,6 +109,8 @@ impl Unit {
             step: Step::Rest,
             walk: Walk::default(),
             header: None,
+            demands: None,
+            spoils: false,
             result: 0,
             mover: Mover::new(part * NUMBERS, rates),
         }
@@ -110,6 +127,12 @@ impl Unit {
         self.step = Step::Begin;
         self.result = 0;
         self.header = None;
+        self.spoils = false;
+        self.demands = match job.operation {
+            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(NEVER),
+            Operation::Abort => Some(job.number).filter(|records| *records != 0),
+            _ => None,
+        };
         self.walk = Walk {
             generation: job.value,
             ..Walk::default()
@@ -137,6 +160,7 @@ impl Unit {
                     job,
                     result: self.result,
                     value,
+                    spoils: self.spoils,
                 })
             }
         }
@@ -171,7 +195,22 @@ impl Unit {
 
     fn fail(&mut self, refusal: Refusal, ports: &mut Ports) {
         self.result |= refusal as u32;
-        self.end(ports);
+        self.give_up(ports);
+    }
+
+    /// It ends with an error; what the log has to have is on the media then.
+    fn give_up(&mut self, ports: &mut Ports) {
+        let (Some(job), Some(records)) = (self.job, self.demands.take()) else {
+            return self.end(ports);
+        };
+        let descriptor = Descriptor {
+            generation: self.walk.generation,
+            state: State::Open,
+            records,
+            transaction: job.transaction,
+        };
+        self.step = Step::Mark;
+        self.mover.store(job.base, &descriptor.to_line(), ports);
     }
 
     fn first(&mut self, job: &Job, ports: &mut Ports) {
@@ -214,7 +253,8 @@ impl Unit {
         if errors.read || errors.write {
             self.result |= u32::from(errors.read) * Refusal::ReadError as u32;
             self.result |= u32::from(errors.write) * Refusal::WriteError as u32;
-            return self.end(ports);
+            self.spoils |= self.step == Step::Mark;
+            return self.give_up(ports);
         }
         match self.step {
             Step::Copy if job.operation != Operation::Copy => self.write_header(job, ports),
@@ -225,8 +265,12 @@ impl Unit {
                 if wanted != Some(payload_crc(self.mover.data())) {
                     return self.fail(Refusal::Torn, ports);
                 }
+                if job.operation == Operation::Apply {
+                    return self.back(job, ports);
+                }
                 self.past(job, ports);
             }
+            Step::Seek => self.sought(job, ports),
             Step::Back => {
                 self.walk.count += 1;
                 if job.operation == Operation::Apply {
@@ -248,6 +292,7 @@ impl Unit {
             kind,
             pool: job.log >> 4,
             thread: job.log & 15,
+            maker: Maker::Engine,
             generation: job.value,
             object: job.object,
             bytes: job.bytes,
@@ -290,23 +335,60 @@ impl Unit {
             // It was cut off behind its last line.
             return self.end(ports);
         }
-        if known && found.generation != job.value {
+        let says_nothing = found.state == State::Open && found.records == 0;
+        let is_spoiled = !known && job.previous != 0 && says_nothing;
+        if is_spoiled || known && found.generation != job.value {
             return self.fail(Refusal::Torn, ports);
         }
         self.walk.generation = found.generation;
         self.walk.committed = found.state == State::Committed;
-        self.walk.limit = found.records;
+        self.walk.limit = match known {
+            true => Some(job.number),
+            false => Some(found.records).filter(|n| *n != 0 || found.state != State::Open),
+        };
+        // Else the descriptor says it.
+        let says_not = known && job.number != 0 && found.state == State::Open;
+        self.demands = says_not.then_some(job.number);
         self.next_record(job, ports);
+    }
+
+    /// Nobody knows of further records: looks for one, a piece of the log at a time.
+    fn seek(&mut self, job: &Job, ports: &mut Ports) {
+        let at = u64::from(self.walk.at);
+        self.step = Step::Seek;
+        self.mover
+            .load(job.base + at, (job.object - at).min(MAX_BYTES), ports);
+    }
+
+    /// A piece is here.
+    fn sought(&mut self, job: &Job, ports: &mut Ports) {
+        let walk = &mut self.walk;
+        let (pool, thread) = (job.log >> 4, job.log & 15);
+        let is_later = |line: &[u8]| {
+            let line = line.try_into();
+            line.is_ok_and(|line| {
+                Header::is_later(line, pool, thread, walk.generation, walk.number)
+            })
+        };
+        if self.mover.data().chunks(LINE as usize).any(is_later) {
+            return self.fail(Refusal::Torn, ports);
+        }
+        walk.seeks += 1;
+        if job.object - u64::from(walk.at) <= MAX_BYTES || walk.seeks == SEEKS {
+            return self.turn(job, ports);
+        }
+        walk.at += MAX_BYTES as u32;
+        self.seek(job, ports);
     }
 
     /// Looks at the record where the walk stands, if there is one.
     fn next_record(&mut self, job: &Job, ports: &mut Ports) {
         let walk = self.walk;
         let no_room = u64::from(walk.at) + HEADER_BYTES + LINE > job.object;
-        let over = match walk.forward {
-            true if walk.committed => walk.number == walk.limit,
-            true => no_room,
-            false => walk.at == 0,
+        let over = match (walk.forward, walk.limit) {
+            (true, Some(limit)) => walk.number == limit,
+            (true, None) => no_room,
+            (false, _) => walk.at == 0,
         };
         if over {
             return self.turn(job, ports);
@@ -367,14 +449,14 @@ impl Unit {
                 |h: &Header| h.kind == Kind::Redo && h.object == job.object && h.bytes == job.bytes;
             self.header = header.filter(wanted);
             return match self.header {
-                Some(_) => self.back(job, ports),
+                Some(_) => self.sum(job, ports),
                 None => self.fail(Refusal::Torn, ports),
             };
         }
         self.header = header.filter(|header| self.in_place(job, header));
         match self.header {
             // Behind the last record there is none.
-            None if self.walk.forward && !self.walk.committed => self.turn(job, ports),
+            None if self.walk.forward && self.walk.limit.is_none() => self.seek(job, ports),
             None => self.fail(Refusal::Torn, ports),
             Some(_) if !self.walk.write => self.sum(job, ports),
             Some(header) if (header.kind == Kind::Redo) == self.walk.committed => {
@@ -424,10 +506,6 @@ impl Unit {
             return self.descriptor(job, ports);
         }
         let walk = &mut self.walk;
-        let known = job.number != UNKNOWN;
-        if walk.forward && !walk.committed && known && walk.number != job.number {
-            return self.fail(Refusal::Torn, ports);
-        }
         walk.write = true;
         if walk.committed {
             (walk.at, walk.number, walk.previous) = (FIRST_RECORD as u32, 0, 0);

@@ -238,6 +238,7 @@ module nearpm_regs (
         logic loads;
         logic stores;
         logic domain;
+        logic forget;
         logic lines[16];
         logic device;
         logic select;
@@ -273,6 +274,7 @@ module nearpm_regs (
         decoded_reg_strb.loads = cpuif_req_masked & (cpuif_addr == 12'h114) & !cpuif_req_is_wr;
         decoded_reg_strb.stores = cpuif_req_masked & (cpuif_addr == 12'h118) & !cpuif_req_is_wr;
         decoded_reg_strb.domain = cpuif_req_masked & (cpuif_addr == 12'h11c) & !cpuif_req_is_wr;
+        decoded_reg_strb.forget = cpuif_req_masked & (cpuif_addr == 12'h120) & cpuif_req_is_wr;
         for(int i0=0; i0<16; i0++) begin
             decoded_reg_strb.lines[i0] = cpuif_req_masked & (cpuif_addr == 12'h140 + (12)'(i0) * 12'h4) & !cpuif_req_is_wr;
         end
@@ -315,6 +317,12 @@ module nearpm_regs (
         } control;
         struct {
             struct {
+                logic next;
+                logic load_next;
+            } forget;
+        } forget;
+        struct {
+            struct {
                 logic [1:0] next;
                 logic load_next;
             } own;
@@ -350,6 +358,11 @@ module nearpm_regs (
                 logic value;
             } start;
         } control;
+        struct {
+            struct {
+                logic value;
+            } forget;
+        } forget;
         struct {
             struct {
                 logic [1:0] value;
@@ -399,6 +412,32 @@ module nearpm_regs (
         end
     end
     assign hwif_out.control.start.value = field_storage.control.start.value;
+    // Field: nearpm_regs.forget.forget
+    always_comb begin
+        automatic logic [0:0] next_c;
+        automatic logic load_next_c;
+        next_c = field_storage.forget.forget.value;
+        load_next_c = '0;
+        if(decoded_reg_strb.forget && decoded_req_is_wr) begin // SW write
+            next_c = (field_storage.forget.forget.value & ~decoded_wr_biten[0:0]) | (decoded_wr_data[0:0] & decoded_wr_biten[0:0]);
+            load_next_c = '1;
+        end else begin // singlepulse clears back to 0
+            next_c = '0;
+            load_next_c = '1;
+        end
+        field_combo.forget.forget.next = next_c;
+        field_combo.forget.forget.load_next = load_next_c;
+    end
+    always_ff @(posedge clk or negedge arst_n) begin
+        if(~arst_n) begin
+            field_storage.forget.forget.value <= 1'h0;
+        end else begin
+            if(field_combo.forget.forget.load_next) begin
+                field_storage.forget.forget.value <= field_combo.forget.forget.next;
+            end
+        end
+    end
+    assign hwif_out.forget.forget.value = field_storage.forget.forget.value;
     // Field: nearpm_regs.device.own
     always_comb begin
         automatic logic [1:0] next_c;
@@ -599,6 +638,8 @@ module nearpm_regs (
             readback_data_var[1] = hwif_in.domain.open.next;
             readback_data_var[2] = hwif_in.domain.line_error.next;
             readback_data_var[3] = hwif_in.domain.unread.next;
+            readback_data_var[4] = hwif_in.domain.lost.next;
+            readback_data_var[5] = hwif_in.domain.unkept.next;
         end
         for(int i0=0; i0<16; i0++) begin
             if(rd_mux_addr == 12'h140 + (12)'(i0) * 12'h4) begin

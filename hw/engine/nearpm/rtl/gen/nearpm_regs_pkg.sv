@@ -104,10 +104,20 @@ package nearpm_regs_pkg;
     } nearpm_regs__domain__unread__in_t;
 
     typedef struct {
+        logic next;
+    } nearpm_regs__domain__lost__in_t;
+
+    typedef struct {
+        logic next;
+    } nearpm_regs__domain__unkept__in_t;
+
+    typedef struct {
         nearpm_regs__domain__restored__in_t restored;
         nearpm_regs__domain__open__in_t open;
         nearpm_regs__domain__line_error__in_t line_error;
         nearpm_regs__domain__unread__in_t unread;
+        nearpm_regs__domain__lost__in_t lost;
+        nearpm_regs__domain__unkept__in_t unkept;
     } nearpm_regs__domain__in_t;
 
     typedef struct {
@@ -185,6 +195,14 @@ package nearpm_regs_pkg;
     } nearpm_regs__control__out_t;
 
     typedef struct {
+        logic value;
+    } nearpm_regs__forget__forget__out_t;
+
+    typedef struct {
+        nearpm_regs__forget__forget__out_t forget;
+    } nearpm_regs__forget__out_t;
+
+    typedef struct {
         logic [1:0] value;
         logic swmod;
     } nearpm_regs__device__own__out_t;
@@ -251,6 +269,7 @@ package nearpm_regs_pkg;
 
     typedef struct {
         nearpm_regs__control__out_t control;
+        nearpm_regs__forget__out_t forget;
         nearpm_regs__device__out_t device;
         nearpm_regs__select__out_t select;
         nearpm_regs__peer__out_t peer[8];

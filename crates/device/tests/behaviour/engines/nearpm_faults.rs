@@ -1,0 +1,437 @@
+//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is reported that is not so, and nobody waits for ever.
+//!
+//! The media are a file; what lies behind its end can be neither read nor written, and it can be made whole again.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use driver::{Config, Controller, Host};
+use sim::{Bar, Media, Time};
+use spec::nearpm::{Command, Operation, Refusal, State, NEVER, RESERVED_BYTES};
+use spec::regs::nearpm::{domain, DOMAIN, FORGET};
+use spec::regs::Field;
+
+use crate::common::nearpm::{is_there, Kit, Pool};
+use crate::common::{design, engine, rest, root};
+
+const PAGE: u64 = 4096;
+const HEADER: usize = 64;
+
+/// A device whose media are a file.
+struct Bench {
+    kit: Kit,
+    path: PathBuf,
+    /// What a failure takes away: from there on, the bytes.
+    gone: Option<(u64, Vec<u8>)>,
+    bytes: u64,
+    registers: u64,
+}
+
+impl Bench {
+    fn new(name: &str) -> Bench {
+        let design = design("nearpm");
+        let path = crate::window::scratch(&format!("nearpm-{name}"));
+        let bytes = design.media.bytes.0;
+        let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
+        let options = ::device::RtlOptions::default();
+        let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
+        let media = Media::file(&path, bytes).unwrap();
+        let kit = Kit::before(factory.device(media).unwrap(), &design);
+        let registers = design.engines(&root()).unwrap()[0].offset;
+        Bench {
+            kit,
+            path,
+            gone: None,
+            bytes,
+            registers,
+        }
+    }
+
+    fn file(&self) -> File {
+        let mut options = File::options();
+        options.read(true).write(true).open(&self.path).unwrap()
+    }
+
+    fn reserved(&self) -> u64 {
+        self.bytes - RESERVED_BYTES
+    }
+
+    /// Bytes of the media as they are.
+    fn media(&self, at: u64, len: usize) -> Vec<u8> {
+        let mut bytes = vec![0; len];
+        self.file().read_exact_at(&mut bytes, at).unwrap();
+        bytes
+    }
+
+    fn change(&self, at: u64, bytes: &[u8]) {
+        self.file().write_all_at(bytes, at).unwrap();
+    }
+
+    /// Bytes of the media fail from there on.
+    fn fail(&mut self, from: u64) {
+        let end = self.media(from, (self.bytes - from) as usize);
+        self.file().set_len(from).unwrap();
+        self.gone = Some((from, end));
+    }
+
+    /// They are back, as they were.
+    fn mend(&mut self) {
+        if let Some((from, end)) = self.gone.take() {
+            self.change(from, &end);
+        }
+    }
+
+    fn power_off(&mut self) {
+        let number = self.kit.host.device();
+        self.kit.host.system_mut().power_off(number);
+        rest(&mut self.kit.host, Time::us(20));
+    }
+
+    fn power_on(&mut self) {
+        let number = self.kit.host.device();
+        self.kit.host.system_mut().power_on(number);
+        rest(&mut self.kit.host, Time::us(50));
+    }
+
+    fn reset(&mut self) {
+        let number = self.kit.host.device();
+        self.kit.host.system_mut().function_reset(number);
+        rest(&mut self.kit.host, Time::us(50));
+    }
+
+    fn domain(&mut self) -> u32 {
+        let at = self.registers + DOMAIN;
+        self.kit.host.read32(Bar::Control, at).unwrap()
+    }
+
+    fn forget(&mut self) {
+        let at = self.registers + FORGET;
+        self.kit.host.write32(Bar::Control, at, 1).unwrap();
+        rest(&mut self.kit.host, Time::us(5));
+    }
+
+    /// Nothing of the media is to be had, and whoever asks is told.
+    fn expect_shut(mut self, pool: &Pool) -> Bench {
+        assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
+        self.kit.refused(&pool.map(), Refusal::ReadError);
+        self.kit.refused(&pool.undo(0, 0, 64), Refusal::ReadError);
+        self.kit.host.write(Bar::Pm, 0, &[9; 64]).unwrap();
+        assert!(self.kit.host.read(Bar::Pm, 0, &mut [0; 64]).is_err());
+        let Bench { kit, .. } = self;
+        let mut c = Controller::start(kit.host, Config::default()).unwrap();
+        for outcome in [
+            c.read(0, &mut [0; 4096]),
+            c.write(8, &[5; 4096]),
+            c.write_zeroes(0, 8),
+        ] {
+            let error = outcome.unwrap_err().to_string();
+            let is_told = ["Write Fault", "Unrecovered Read Error"].map(|e| error.contains(e));
+            assert!(is_told.contains(&true), "{error}");
+        }
+        let host = c.into_host();
+        self.kit = Kit {
+            host,
+            page: kit.page,
+        };
+        assert_eq!(self.media(0, 8192), [0; 8192]);
+        self
+    }
+
+    /// A thread's undo record of 64 bytes at an offset, and a store behind it.
+    fn change_with_undo(&mut self, pool: &Pool, at: u64, value: u8) {
+        self.kit.submit(&pool.undo(0, at, 64));
+        self.kit.store(pool.media + at, &[value; 64]);
+    }
+}
+
+fn mask(field: Field) -> u32 {
+    field.mask() as u32
+}
+
+/// A pool whose logs stand in front of its objects, right before the engine's own range.
+fn pool_at_the_end(bench: &Bench) -> Pool {
+    let media = bench.reserved() - (1 << 20);
+    Pool {
+        logs: 0,
+        log_bytes: 1 << 17,
+        ..Pool::new(1, 7, media)
+    }
+}
+
+/// Objects behind the logs, and such as can be made to fail.
+const GOOD: u64 = 1 << 19;
+const BAD: u64 = (1 << 19) + (1 << 18);
+
+mod sampled {
+    use super::*;
+
+    #[test]
+    fn what_is_torn_stays_so_until_it_is_mended() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        kit.store(pool.media, &[1; 256]);
+        for n in 0..3 {
+            kit.submit(&pool.undo(0, 64 * n, 64));
+            kit.store(pool.media + 64 * n, &[2; 64]);
+        }
+        // A bit of the last header: by the media alone there would be two records.
+        let at = pool.log(0) + 64 + 2 * 128 + 20;
+        let byte = kit.load(at, 1)[0];
+        kit.store(at, &[byte ^ 1]);
+        kit.refused(&pool.command(Operation::Abort, 0), Refusal::Torn);
+        let recover = pool.command(Operation::Recover, 0);
+        kit.refused(&recover, Refusal::Torn);
+        let number = kit.host.device();
+        kit.host.system_mut().function_reset(number);
+        kit.refused(&recover, Refusal::Torn);
+        kit.fine(&pool.command(Operation::PoolUnmap, 0));
+        kit.fine(&pool.map());
+        kit.refused(&recover, Refusal::Torn);
+        let descriptor = kit.descriptor(&pool, 0).unwrap();
+        let is = (descriptor.generation, descriptor.state, descriptor.records);
+        assert_eq!(is, (1, State::Open, 3));
+        assert_eq!(kit.load(pool.media, 192), [2; 192]);
+        kit.store(at, &[byte]);
+        assert_eq!(kit.fine(&recover), 3);
+        assert_eq!(kit.load(pool.media, 256), [1; 256]);
+    }
+
+    #[test]
+    fn a_record_that_is_missing_is_noticed_by_those_behind_it() {
+        if !is_there() {
+            return;
+        }
+        for missing in 0..4 {
+            let (mut kit, pool) = Kit::with_pool("");
+            kit.store(pool.media, &[1; 256]);
+            for n in 0..4 {
+                kit.submit(&pool.undo(0, 64 * n, 64));
+                kit.store(pool.media + 64 * n, &[2; 64]);
+            }
+            kit.fine(&pool.command(Operation::PoolUnmap, 0));
+            kit.fine(&pool.map());
+            kit.store(pool.log(0) + 64 + missing * 128, &[0; HEADER]);
+            let recover = pool.command(Operation::Recover, 0);
+            let now = match missing {
+                // By the media alone that is a log with a record less.
+                3 => {
+                    assert_eq!(kit.fine(&recover), 3);
+                    [[1; 192].as_slice(), &[2; 64]].concat()
+                }
+                _ => {
+                    kit.refused(&recover, Refusal::Torn);
+                    kit.refused(&recover, Refusal::Torn);
+                    vec![2; 256]
+                }
+            };
+            assert!(kit.load(pool.media, 256) == now, "{missing}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_payload_is_not_applied() {
+        if !is_there() {
+            return;
+        }
+        let (mut kit, pool) = Kit::with_pool("");
+        kit.store(pool.media, &[3; 300]);
+        kit.fine(&pool.redo(0, 0, 300, 8192 + 5));
+        kit.fine(&pool.command(Operation::CommitRedo, 0));
+        let at = pool.log(0) + 64 + 64 + 299;
+        kit.store(at, &[7]);
+        kit.refused(&pool.apply(0, 64, 300, 8192 + 5), Refusal::Torn);
+        assert_eq!(kit.load(pool.media + 8192, 320), [0; 320]);
+        // The log is closed, and has to have its record.
+        kit.refused(&pool.command(Operation::Recover, 0), Refusal::Torn);
+        kit.refused(&pool.command(Operation::Delete, 0), Refusal::Unmapped);
+        kit.store(at, &[3]);
+        assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 1);
+        assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
+    }
+
+    /// A save of which some lines could not be written, a header that is another design's, and no save at all.
+    #[test]
+    fn what_was_not_saved_is_told() {
+        if !is_there() {
+            return;
+        }
+        let mut bench = Bench::new("unsaved");
+        let pool = Pool::new(1, 7, 1 << 20);
+        let reserved = bench.reserved();
+        assert_eq!(bench.domain(), mask(domain::OPEN));
+        bench.kit.fine(&pool.map());
+        bench.kit.fine(&pool.open(0, 1));
+        assert_eq!(bench.domain(), mask(domain::OPEN));
+        assert_eq!(bench.media(reserved, 8), *b"NPMLIVE\x01");
+        bench.power_off();
+        let saved = bench.media(reserved, RESERVED_BYTES as usize);
+        assert_eq!(saved[..8], *b"NPMSAVE\x01");
+
+        // Not the lines that the header says.
+        let lines = u32::from_le_bytes([saved[8], saved[9], saved[10], saved[11]]);
+        bench.change(reserved + 8, &(lines + 96).to_le_bytes());
+        bench.power_on();
+        bench = bench.expect_shut(&pool);
+        bench.power_off();
+        bench.change(reserved, &saved);
+        bench.power_on();
+        assert_eq!(bench.domain(), mask(domain::OPEN) | mask(domain::RESTORED));
+        assert_eq!(bench.kit.fine(&pool.undo(0, 0, 64)), 64);
+
+        // A save that fails from some line on.
+        bench.fail(reserved + 2 * PAGE);
+        bench.power_off();
+        bench.mend();
+        // What another life has left there.
+        bench.change(reserved + 2 * PAGE, &[1; PAGE as usize]);
+        bench.power_on();
+        bench = bench.expect_shut(&pool);
+        // It stays so until the host says that it may be forgotten.
+        bench.reset();
+        assert_eq!(bench.domain(), mask(domain::UNREAD));
+        bench.forget();
+        assert_eq!(bench.domain(), mask(domain::UNREAD));
+        bench.reset();
+        assert_eq!(bench.domain(), mask(domain::OPEN));
+        bench.kit.fine(&pool.map());
+        bench.kit.fine(&pool.command(Operation::Recover, 0));
+        bench.kit.fine(&pool.open(0, 2));
+
+        // None of a save: what is left is the header of a life.
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.fail(reserved);
+        bench.power_off();
+        bench.mend();
+        bench.power_on();
+        let lost = mask(domain::OPEN) | mask(domain::LOST);
+        assert_eq!(bench.domain(), lost);
+        // Another life does not hide it.
+        bench.reset();
+        assert_eq!(bench.domain() & lost, lost);
+        bench.forget();
+        assert_eq!(bench.domain() & lost, mask(domain::OPEN));
+        bench.reset();
+        assert_eq!(bench.domain() & mask(domain::LOST), 0);
+    }
+}
+
+#[test]
+fn a_record_that_can_not_be_made_is_never_forgotten() {
+    if !is_there() {
+        return;
+    }
+    for (name, last) in [("record", false), ("last", true)] {
+        let mut bench = Bench::new(name);
+        let pool = pool_at_the_end(&bench);
+        let end = pool.media + BAD;
+        bench.kit.fine(&pool.map());
+        bench.kit.fine(&pool.open(0, 1));
+        bench.kit.store(pool.media + GOOD, &[1; 256]);
+        bench.change_with_undo(&pool, GOOD, 2);
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.fail(end);
+        let fails = bench.kit.submit(&pool.undo(0, BAD, 64));
+        if !last {
+            bench.change_with_undo(&pool, GOOD + 64, 2);
+        }
+        let ended = bench.kit.finish(fails);
+        assert_eq!(ended.result, Refusal::ReadError as u32);
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.mend();
+        let recover = pool.command(Operation::Recover, 0);
+        for life in 0..3 {
+            bench.kit.refused(&recover, Refusal::Torn);
+            let is = bench.kit.descriptor(&pool, 0).unwrap();
+            assert_eq!((is.generation, is.records), (1, NEVER), "{name} {life}");
+            match life {
+                0 => {
+                    bench.power_off();
+                    bench.power_on();
+                }
+                1 => {
+                    bench.kit.fine(&pool.command(Operation::PoolUnmap, 0));
+                    bench.kit.fine(&pool.map());
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(bench.kit.load(pool.media + GOOD, 64), [2; 64]);
+        // It is the host's to give up.
+        bench.kit.fine(&pool.open(0, 2));
+        assert_eq!(bench.kit.fine(&pool.undo(0, GOOD, 64)), 64);
+        assert_eq!(bench.kit.fine(&pool.command(Operation::Abort, 0)), 1);
+    }
+}
+
+#[test]
+fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
+    if !is_there() {
+        return;
+    }
+    let mut bench = Bench::new("switch");
+    let pool = pool_at_the_end(&bench);
+    bench.kit.fine(&pool.map());
+    let other = Command {
+        thread: 1,
+        ..pool.switch(1, GOOD + 64, 5)
+    };
+    for late in [false, true] {
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.fail(pool.media + BAD);
+        let copy = bench.kit.submit(&pool.copy(0, BAD, PAGE, GOOD + PAGE));
+        if late {
+            rest(&mut bench.kit.host, Time::us(20));
+        }
+        let switch = bench.kit.submit(&pool.switch(0, GOOD, 7));
+        let beside = bench.kit.submit(&other);
+        assert_eq!(bench.kit.finish(copy).result, Refusal::ReadError as u32);
+        assert_eq!(bench.kit.finish(switch).result, Refusal::Unmapped as u32);
+        assert_eq!(bench.kit.finish(beside).result, 0);
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.mend();
+        let switch = pool.switch(0, GOOD, 8);
+        bench.kit.refused(&switch, Refusal::Unmapped);
+        bench.power_off();
+        bench.power_on();
+        bench.kit.refused(&switch, Refusal::Unmapped);
+        assert_eq!(bench.kit.load(pool.media + GOOD, 8), [0; 8]);
+        bench.kit.fine(&pool.open(0, 1));
+        bench.kit.fine(&pool.switch(0, GOOD, 0));
+        bench.kit.fine(&pool.command(Operation::PoolUnmap, 0));
+        bench.kit.fine(&pool.map());
+    }
+}
+
+/// An older command that fails when the log has been taken to be opened again.
+#[test]
+fn a_log_that_was_opened_is_open() {
+    if !is_there() {
+        return;
+    }
+    let mut told = [0; 2];
+    for wait in 0..6 {
+        let mut bench = Bench::new("open");
+        let pool = pool_at_the_end(&bench);
+        bench.kit.fine(&pool.map());
+        bench.kit.fine(&pool.open(0, 1));
+        rest(&mut bench.kit.host, Time::us(5));
+        bench.fail(pool.media + BAD);
+        let second = bench.kit.submit(&pool.undo(0, BAD - 60 * 1024, 61 * 1024));
+        let first = bench.kit.submit(&pool.undo(0, BAD, 64));
+        let ended = bench.kit.finish(first);
+        assert_eq!(ended.result, Refusal::ReadError as u32);
+        rest(&mut bench.kit.host, Time::us(4 * wait));
+        let open = bench.kit.ends(&pool.open(0, 2)).result;
+        bench.kit.finish(second);
+        bench.mend();
+        let next = bench.kit.ends(&pool.undo(0, GOOD, 64)).result;
+        let unmapped = Refusal::Unmapped as u32;
+        assert!([0, unmapped].contains(&open), "{open:#x}");
+        assert_eq!(next, open, "{wait}");
+        told[usize::from(open == 0)] += 1;
+    }
+    assert!(!told.contains(&0), "{told:?}");
+}

@@ -1,0 +1,198 @@
+//! Logs that are not whole when a pool is opened: what a transaction has changed is written back wholly, or the pool is not opened.
+
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use design::Design;
+use host::Cut;
+use pm::session::{Session, Use};
+use pm::{Error, Layout, Mechanism};
+use spec::nearpm::{Descriptor, Header, Maker, FIRST_RECORD, NEVER, RESERVED_BYTES};
+
+const PLACE: u64 = 1 << 20;
+const BYTES: u64 = 1 << 20;
+/// The log of the only thread.
+const LOG: u64 = PLACE + 4096;
+/// Offsets of three records of 64 bytes.
+const RECORDS: [u64; 3] = [FIRST_RECORD, FIRST_RECORD + 128, FIRST_RECORD + 256];
+
+fn session() -> Arc<Session> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
+    Arc::new(Session::start(&design, device::Engine::Fast).unwrap())
+}
+
+fn line(session: &Session, at: u64) -> [u8; 64] {
+    let mut line = [0; 64];
+    session.load(at, &mut line).unwrap();
+    line
+}
+
+/// A pool whose power has failed within a transaction that had changed three lines of an object. The object's place.
+fn cut_off(session: &Arc<Session>, usage: Use) -> u64 {
+    let layout = Layout {
+        threads: 1,
+        log_bytes: 64 << 10,
+        ..Layout::new("n").with(Mechanism::Undo)
+    };
+    let pool = session.create(PLACE, BYTES, &layout, usage).unwrap();
+    let mut thread = pool.thread(0).unwrap();
+    thread.begin().unwrap();
+    let at = thread.alloc(4096).unwrap();
+    thread.write(at, &[b'A'; 4096]).unwrap();
+    thread.set_root(at).unwrap();
+    thread.commit().unwrap();
+    thread.begin().unwrap();
+    for n in 0..3 {
+        thread.write(at + 1024 * n, &[b'B'; 64]).unwrap();
+    }
+    // Behind all that was sent.
+    line(session, LOG);
+    session.cut_power(Cut::All).unwrap();
+    drop((thread, pool));
+    session.power_on().unwrap();
+    at
+}
+
+fn uses() -> impl Iterator<Item = Use> {
+    let of = |(offload, engine_recovers)| Use {
+        offload,
+        engine_recovers,
+        ..Use::default()
+    };
+    [(false, false), (true, false), (true, true)]
+        .into_iter()
+        .map(of)
+}
+
+#[test]
+fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
+    for usage in uses() {
+        let session = session();
+        let at = cut_off(&session, usage);
+        let descriptor = Descriptor::from_line(&line(&session, LOG)).unwrap();
+        let demanding = |records| {
+            let descriptor = Descriptor {
+                records,
+                ..descriptor
+            };
+            (LOG, descriptor.to_line().to_vec())
+        };
+        let headers = RECORDS.map(|at| Header::from_line(&line(&session, LOG + at)).unwrap());
+        assert_eq!(headers.map(|header| header.number), [0, 1, 2]);
+        let generations = headers.map(|header| header.generation);
+        assert_eq!(generations, [descriptor.generation; 3]);
+        let maker = match usage.offload {
+            true => Maker::Engine,
+            false => Maker::CpuBehind,
+        };
+        assert_eq!(headers.map(|header| header.maker), [maker; 3]);
+        let mut cases = vec![
+            ((LOG + RECORDS[0], vec![0; 64]), "record 0 is missing"),
+            ((LOG + RECORDS[1] + 9, vec![77]), "record 1 is missing"),
+            (demanding(4), "it had 4 records, 3 are whole"),
+            (demanding(NEVER), "could not make a record"),
+        ];
+        if usage.offload {
+            // Lines of a CPU's last record may have been lost.
+            let payload = (LOG + RECORDS[2] + 64, vec![b'C']);
+            cases.push((payload, "the payload of record 2 is not whole"));
+        }
+        for ((place, bytes), what) in cases {
+            let mut was = vec![0; bytes.len()];
+            session.load(place, &mut was).unwrap();
+            session.store(place, &bytes).unwrap();
+            for _ in 0..2 {
+                match session.open(PLACE, "n", usage).map(drop) {
+                    Err(Error::Corrupt(text)) => {
+                        assert!(text.contains("the log of thread 0"), "{text}");
+                        assert!(text.contains(what), "{text} and not {what}");
+                    }
+                    other => panic!("{other:?} with {what}, {usage:?}"),
+                }
+            }
+            session.store(place, &was).unwrap();
+        }
+        let pool = session.open(PLACE, "n", usage).unwrap();
+        let mut now = vec![0; 4096];
+        session.load(PLACE + at, &mut now).unwrap();
+        assert!(now == [b'A'; 4096]);
+        pool.check().unwrap();
+    }
+}
+
+/// Of the records that a CPU has written before one fence any may be missing: nothing of them was changed yet.
+#[test]
+fn records_before_one_fence_may_be_missing() {
+    let usage = Use::default();
+    let session = session();
+    let at = cut_off(&session, usage);
+    for record in &RECORDS[1..] {
+        let place = LOG + record;
+        let header = Header::from_line(&line(&session, place)).unwrap();
+        let header = Header {
+            maker: Maker::Cpu,
+            ..header
+        };
+        session.store(place, &header.to_line()).unwrap();
+    }
+    session.store(LOG + RECORDS[1], &[0; 64]).unwrap();
+    session.open(PLACE, "n", usage).unwrap();
+    let mut now = [0; 64];
+    session.load(PLACE + at, &mut now).unwrap();
+    assert_eq!(now, [b'A'; 64]);
+}
+
+/// A device that has lost what it had taken, or can't bring it back, says so until somebody has heard of it.
+#[test]
+fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
+    const MEDIA: u64 = 64 << 20;
+    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pm-lost");
+    let values = format!(
+        "[media]\nbytes = \"64 MiB\"\nfile = {path:?}\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n"
+    );
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm").unwrap();
+    let design = design.with_values(&values).unwrap();
+    let start = || Arc::new(Session::start(&design, device::Engine::Fast).unwrap());
+    let usage = Use {
+        offload: true,
+        ..Use::default()
+    };
+    for (header, what, again) in [
+        (b"NPMLIVE\x01", "could not save it", false),
+        (b"NPMSAVE\x02", "could not bring back", true),
+    ] {
+        let _ = std::fs::remove_file(&path);
+        let session = start();
+        let at = cut_off(&session, usage);
+        drop(session);
+        // The header that a life has, which was not saved; and one that is none.
+        let mut line = [0; 64];
+        line[..8].copy_from_slice(header);
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.write_all_at(&line, MEDIA - RESERVED_BYTES).unwrap();
+        drop(file);
+        let session = start();
+        for _ in 0..2 {
+            match session.open(PLACE, "n", usage).map(drop) {
+                Err(Error::Corrupt(text)) => assert!(text.contains(what), "{text}"),
+                other => panic!("{other:?} and not {what}"),
+            }
+            session.cut_power(Cut::All).unwrap();
+            session.power_on().unwrap();
+        }
+        session.forget().unwrap();
+        if again {
+            session.cut_power(Cut::All).unwrap();
+            session.power_on().unwrap();
+        }
+        session.open(PLACE, "n", usage).unwrap();
+        let mut now = [0; 64];
+        session.load(PLACE + at, &mut now).unwrap();
+        assert_eq!(now, [b'A'; 64]);
+    }
+    let _ = std::fs::remove_file(&path);
+}
