@@ -25,7 +25,7 @@ pub use clock::Clock;
 pub use config::{HostConfig, LinkConfig};
 pub use device::{Bar, Counter, Device, Fault, HostPort, Mmio, Parts, ReadData};
 pub use dram::DramConfig;
-pub use media::{Media, MediaError};
+pub use media::{Bad, Media, MediaError};
 pub use memory::{HostMemory, Interrupt, Unmapped, Watch, MSI_BASE, MSI_LAST};
 pub use order::{Lines, OrderEvent, OrderSink, OrderWatch, OrderedCommand};
 pub use output::Output;

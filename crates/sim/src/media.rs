@@ -6,10 +6,11 @@
 
 use std::fs::{File, OpenOptions};
 use std::io;
+use std::ops::Range;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use memmap2::{Advice, MmapMut, MmapOptions, MmapRaw, UncheckedAdvice};
 use rustix::fs::{
@@ -117,6 +118,24 @@ enum Store {
     },
 }
 
+/// Bytes of media that can be neither read nor written for now: for tests of what a device does then.
+#[derive(Clone, Debug, Default)]
+pub struct Bad(Arc<[AtomicU64; 2]>);
+
+impl Bad {
+    /// Those of a range and no others; none of an empty one.
+    pub fn set(&self, range: Range<u64>) {
+        self.0[0].store(range.start, Ordering::Relaxed);
+        self.0[1].store(range.end, Ordering::Relaxed);
+    }
+
+    #[inline]
+    fn has(&self, addr: u64, len: u64) -> bool {
+        let end = self.0[1].load(Ordering::Relaxed);
+        addr < end && addr.saturating_add(len) > self.0[0].load(Ordering::Relaxed)
+    }
+}
+
 /// Byte-addressable storage of a fixed size.
 ///
 /// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
@@ -125,6 +144,7 @@ pub struct Media {
     store: Store,
     journal: Option<Journal>,
     failures: AtomicU64,
+    bad: Bad,
     _shared: Option<Shared>,
 }
 
@@ -145,7 +165,13 @@ impl Media {
             store,
             journal: None,
             failures: AtomicU64::new(0),
+            bad: Bad::default(),
         }
+    }
+
+    /// Which bytes can be neither read nor written for now, to be changed from outside.
+    pub fn bad(&self) -> Bad {
+        self.bad.clone()
     }
 
     /// Bytes of all media of this process that are in memory now: what of a process's memory is its devices' storage.
@@ -356,6 +382,9 @@ impl Media {
 
     /// Reads from `addr`. False: the file can't give it, and what was read means nothing.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> bool {
+        if self.bad.has(addr, out.len() as u64) {
+            return self.fail("read", addr);
+        }
         let inside = self.inside(addr, out.len());
         let (out, beyond) = out.split_at_mut(inside);
         beyond.fill(0);
@@ -371,6 +400,9 @@ impl Media {
     ///
     /// What lies in a page of a file is written at once: nothing that ends the process leaves a part of it.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
+        if self.bad.has(addr, data.len() as u64) {
+            return self.fail("write", addr);
+        }
         let inside = self.inside(addr, data.len());
         if inside > 0 && matches!(self.store, Store::File { .. }) {
             return self.keep(addr, inside as u64) && self.write_file(addr, &data[..inside])
@@ -389,6 +421,10 @@ impl Media {
         if addr >= self.size() {
             return Some(line);
         }
+        if self.bad.has(addr, 64) {
+            self.fail("read", addr);
+            return None;
+        }
         // SAFETY: the media are whole lines.
         let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(line.as_mut_ptr(), 64) };
         let read = self.copy(addr as usize, 64, copy) || self.read_file(addr, &mut line);
@@ -402,6 +438,9 @@ impl Media {
         let addr = addr & !63;
         if enables == 0 || addr >= self.size() {
             return true;
+        }
+        if self.bad.has(addr, 64) {
+            return self.fail("write", addr);
         }
         if matches!(self.store, Store::File { .. }) {
             return self.write_file_line(addr, data, enables) || self.fail("write", addr);
@@ -455,6 +494,9 @@ impl Media {
     /// nor disk then. False: there is no room for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
+        if self.bad.has(addr, len) {
+            return self.fail("write", addr);
+        }
         if !self.keep_data(addr, end) {
             return self.fail("write", addr);
         }

@@ -1,56 +1,46 @@
 //! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is reported that is not so, and nobody waits for ever.
 //!
-//! The media are a file; what lies behind its end can be neither read nor written, and it can be made whole again.
+//! Bytes of the media can be neither read nor written for a while.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
 
 use driver::{Config, Controller, Host};
-use sim::{Bar, Media, Time};
+use sim::{Bad, Bar, Media, Time};
 use spec::nearpm::{Command, Operation, Refusal, State, NEVER, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
 
 use crate::common::nearpm::{is_there, Kit, Pool};
-use crate::common::{design, engine, rest, root};
+use crate::common::{design, factory, rest, root};
 
 const PAGE: u64 = 4096;
 const HEADER: usize = 64;
 
-/// A device whose media are a file.
+/// A device of whose media some bytes can fail.
 struct Bench {
     kit: Kit,
-    path: PathBuf,
-    /// What a failure takes away: from there on, the bytes.
-    gone: Option<(u64, Vec<u8>)>,
+    file: File,
+    bad: Bad,
     bytes: u64,
     registers: u64,
 }
 
 impl Bench {
-    fn new(name: &str) -> Bench {
+    fn new() -> Bench {
         let design = design("nearpm");
-        let path = crate::window::scratch(&format!("nearpm-{name}"));
         let bytes = design.media.bytes.0;
-        let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
-        let options = ::device::RtlOptions::default();
-        let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
-        let media = Media::file(&path, bytes).unwrap();
-        let kit = Kit::before(factory.device(media).unwrap(), &design);
-        let registers = design.engines(&root()).unwrap()[0].offset;
+        let media = Media::shared(bytes).unwrap();
+        let file = media.shared_file().unwrap().try_clone_to_owned();
+        let bad = media.bad();
+        let device = factory(&design).device(media).unwrap();
         Bench {
-            kit,
-            path,
-            gone: None,
+            kit: Kit::before(device, &design),
+            file: file.unwrap().into(),
+            bad,
             bytes,
-            registers,
+            registers: design.engines(&root()).unwrap()[0].offset,
         }
-    }
-
-    fn file(&self) -> File {
-        let mut options = File::options();
-        options.read(true).write(true).open(&self.path).unwrap()
     }
 
     fn reserved(&self) -> u64 {
@@ -60,26 +50,22 @@ impl Bench {
     /// Bytes of the media as they are.
     fn media(&self, at: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
-        self.file().read_exact_at(&mut bytes, at).unwrap();
+        self.file.read_exact_at(&mut bytes, at).unwrap();
         bytes
     }
 
     fn change(&self, at: u64, bytes: &[u8]) {
-        self.file().write_all_at(bytes, at).unwrap();
+        self.file.write_all_at(bytes, at).unwrap();
     }
 
     /// Bytes of the media fail from there on.
     fn fail(&mut self, from: u64) {
-        let end = self.media(from, (self.bytes - from) as usize);
-        self.file().set_len(from).unwrap();
-        self.gone = Some((from, end));
+        self.bad.set(from..self.bytes);
     }
 
     /// They are back, as they were.
     fn mend(&mut self) {
-        if let Some((from, end)) = self.gone.take() {
-            self.change(from, &end);
-        }
+        self.bad.set(0..0);
     }
 
     fn power_off(&mut self) {
@@ -258,7 +244,7 @@ mod sampled {
         if !is_there() {
             return;
         }
-        let mut bench = Bench::new("unsaved");
+        let mut bench = Bench::new();
         let pool = Pool::new(1, 7, 1 << 20);
         let reserved = bench.reserved();
         assert_eq!(bench.domain(), mask(domain::OPEN));
@@ -323,8 +309,8 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
     if !is_there() {
         return;
     }
-    for (name, last) in [("record", false), ("last", true)] {
-        let mut bench = Bench::new(name);
+    for last in [false, true] {
+        let mut bench = Bench::new();
         let pool = pool_at_the_end(&bench);
         let end = pool.media + BAD;
         bench.kit.fine(&pool.map());
@@ -345,7 +331,7 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
         for life in 0..3 {
             bench.kit.refused(&recover, Refusal::Torn);
             let is = bench.kit.descriptor(&pool, 0).unwrap();
-            assert_eq!((is.generation, is.records), (1, NEVER), "{name} {life}");
+            assert_eq!((is.generation, is.records), (1, NEVER), "{last} {life}");
             match life {
                 0 => {
                     bench.power_off();
@@ -371,7 +357,7 @@ fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
     if !is_there() {
         return;
     }
-    let mut bench = Bench::new("switch");
+    let mut bench = Bench::new();
     let pool = pool_at_the_end(&bench);
     bench.kit.fine(&pool.map());
     let other = Command {
@@ -413,7 +399,7 @@ fn a_log_that_was_opened_is_open() {
     }
     let mut told = [0; 2];
     for wait in 0..6 {
-        let mut bench = Bench::new("open");
+        let mut bench = Bench::new();
         let pool = pool_at_the_end(&bench);
         bench.kit.fine(&pool.map());
         bench.kit.fine(&pool.open(0, 1));
