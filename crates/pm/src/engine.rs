@@ -194,7 +194,9 @@ impl Engine {
     /// What it has lost is forgotten; what it could not bring back is not there for the next reset. It has to be one made with
     /// [`Engine::with_registers`].
     pub fn forget(&self, cpu: &Cpu) -> Result<()> {
-        self.set(cpu, FORGET, &1u32.to_le_bytes())
+        self.set(cpu, FORGET, &1u32.to_le_bytes())?;
+        // The write is there when a read behind it is answered.
+        self.domain(cpu).map(drop)
     }
 
     // Never held while a CPU acts: another program may have the next turn.
