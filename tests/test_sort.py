@@ -192,7 +192,8 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
 
     good = ("-o", target, "--by", "word")
     assert told(tmp_path / "none", *good) == f"{tmp_path}/none: no such file"
-    assert told(text, *good).startswith(f"{text}: no Parquet that can be read: ")
+    assert told(text, *good).startswith(f"{text}: neither its name nor how it begins says what it is")
+    assert told(text, *good, "--from", "parquet").startswith(f"{text}: no Parquet that can be read: ")
     assert told(cut, *good).startswith(f"{cut}: no Parquet that can be read: ")
     assert 'no column is called "x": the table has number, short' in told(source, "-o", target, "--by", "x")
     assert "asc or desc" in told(source, "-o", target, "--by", "word up")

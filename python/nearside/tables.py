@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 DESIGN = "sort"
-# What a file is by the end of its name; Parquet, if it has another one.
+# What a file is by the end of its name. One that is written is Parquet, if it has another one.
 FORMATS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -26,9 +26,18 @@ FORMATS = {
 }
 
 
+# By how the file begins.
+BY_CONTENT = "content"
+
+
 def format_of(path: Path, given: str | None = None) -> str:
-    """How a table stands in a file: as is said, else by the end of its name."""
+    """How a table is written to a file: as is said, else by the end of its name."""
     return given or FORMATS.get(path.suffix.lower(), "parquet")
+
+
+def format_of_source(path: Path, given: str | None = None) -> str:
+    """How a table stands in a file: as is said, else by the end of its name, or if that says nothing by how it begins."""
+    return given or FORMATS.get(path.suffix.lower(), BY_CONTENT)
 
 
 def sort_file(
@@ -56,7 +65,7 @@ def sort_file(
     (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
-    formats = {"source": format_of(source, source_format), "target": format_of(target, target_format)}
+    formats = {"source": format_of_source(source, source_format), "target": format_of(target, target_format)}
     files.check_regular(source)
     with files.replaced(target) as part:
         report, _ = _native.sort_table(
@@ -83,7 +92,7 @@ def explain(
     """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
-    shape = {"source": format_of(source, source_format), "devices": devices}
+    shape = {"source": format_of_source(source, source_format), "devices": devices}
     return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
 
 
@@ -143,7 +152,7 @@ def put(
     source, media = Path(source), _all(media)
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
-    shape = {"source": format_of(source, source_format), "engine": engine, "build": build, "progress": progress}
+    shape = {"source": format_of_source(source, source_format), "engine": engine, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
     return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
 
@@ -244,7 +253,7 @@ def sort_table(
     shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         files.check_regular(Path(table))
-        data, name, source = Path(table), _text(table), format_of(Path(table))
+        data, name, source = Path(table), _text(table), format_of_source(Path(table))
     else:
         check_table(table, " or the path of a file")
         data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use ::sort::{
-    columns, parse, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
+    columns, parse, By, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
     Report, SchemaRef, Sink, Source, Store, Writer,
 };
 use device::{Engine, Factory, RtlOptions};
@@ -53,6 +53,20 @@ fn tell(
     value.to_string()
 }
 
+/// A format that is told by how a file begins.
+const BY_CONTENT: &str = "content";
+
+/// Whether fields of a CSV are kept as they stand in it.
+#[derive(Clone, Copy)]
+enum Kept<'a> {
+    /// Only their values.
+    No,
+    /// As that and as values, if one differs from the other.
+    All,
+    /// As that; as values those of these columns.
+    Keys(&'a [By]),
+}
+
 /// The bytes of a file, or its path.
 pub enum Given {
     /// Its bytes.
@@ -73,16 +87,49 @@ impl<'py> FromPyObject<'_, 'py> for Given {
 }
 
 impl Given {
-    /// Opens it; `name` is what errors call it.
-    fn open(self, format: &str, name: &str, progress: &Progress) -> ::sort::Result<Source> {
-        let format: Format = format.parse()?;
+    /// Opens it; `name` is what errors call it. A CSV's fields are kept as they stand in it if that is wanted.
+    fn open(
+        self,
+        format: &str,
+        name: &str,
+        kept: Kept,
+        progress: &Progress,
+    ) -> ::sort::Result<Source> {
+        let format = match format {
+            BY_CONTENT => None,
+            format => Some(format.parse::<Format>()?),
+        };
         let input = match self {
             Given::Bytes(bytes) => Input::of(bytes),
             Given::Path(path) => {
                 Input::open(&path).map_err(|e| Error::new(format!("{name}: {e}")))?
             }
         };
-        Source::open(format, input.stopped_by(progress), Some(name))
+        let begins = Format::of_content(&input);
+        let format = format.or(begins).ok_or_else(|| {
+            Error::new(format!(
+                "{name}: neither its name nor how it begins says what it is: say it with --from, as one of {}",
+                Format::ALL.map(Format::name).join(", ")
+            ))
+        })?;
+        let (input, name) = (input.stopped_by(progress), Some(name));
+        let opened = match (format, kept) {
+            (Format::Csv, Kept::Keys(keys)) => Source::open_spelled(input, name, Some(keys)),
+            (Format::Csv, Kept::All) => Source::open_spelled(input, name, None),
+            _ => Source::open(format, input, name),
+        };
+        opened.map_err(|e| match begins {
+            // A stream is read as a file, too.
+            Some(other)
+                if other != format && (other, format) != (Format::Stream, Format::Arrow) =>
+            {
+                let (title, name) = (other.title(), other.name());
+                Error::new(format!(
+                    "{e}; it begins like {title}: --from {name} reads it as that"
+                ))
+            }
+            _ => e,
+        })
     }
 }
 
@@ -147,11 +194,12 @@ impl Output {
         }
     }
 
-    /// Writes what `make` gives away.
+    /// Writes what `make` gives away, in this order.
     fn write(
         &self,
         schema: SchemaRef,
         metadata: &[KeyValue],
+        order: &[By],
         make: impl FnOnce(&mut Sink) -> ::sort::Result<Report>,
     ) -> ::sort::Result<Report> {
         let bytes = match &self.to {
@@ -172,7 +220,7 @@ impl Output {
             failed: self.failed.clone(),
         };
         let (format, compression) = self.how;
-        let mut writer = Writer::new(out, format, compression, schema, metadata)?;
+        let mut writer = Writer::new(out, format, compression, schema, metadata, order)?;
         let report = make(&mut |batch: RecordBatch| writer.write(&batch))?;
         writer.finish()?;
         Ok(report)
@@ -198,7 +246,7 @@ impl Output {
     }
 }
 
-/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream" or "csv") or its path, on so many devices of a design. Returns a report as JSON,
+/// Sorts a table, the bytes of a file ("parquet", "arrow", "stream", "csv", or "content": by how it begins) or its path, on so many devices of a design. Returns a report as JSON,
 /// and the table as a file, if it doesn't go to `output`: a path, and what errors call it. `name` is what errors call it; `build` hears of a compilation, and `progress` of
 /// bytes moved. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
@@ -225,15 +273,20 @@ pub fn sort_table<'py>(
     let engine = engine_of(engine)?;
     let root = root()?;
     let by = parse(by).map_err(raise)?;
-    let output = Output::new(output, written(target, compression)?);
+    let how = written(target, compression)?;
+    let output = Output::new(output, how);
+    let kept = match how.0 {
+        Format::Csv => Kept::Keys(&by),
+        _ => Kept::No,
+    };
     let (going, mut memory) = (watched(trace), Memory::now());
     let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
-        let source = data.open(source, name, going)?;
+        let source = data.open(source, name, kept, going)?;
         Plan::of(source, &by, &root, design, devices)
     })?;
     let (schema, metadata) = (plan.source().schema(), plan.source().metadata().to_vec());
     let (report, built) = if plan.is_empty() {
-        let report = output.write(schema, &metadata, |_| Ok(plan.unsorted()));
+        let report = output.write(schema, &metadata, &by, |_| Ok(plan.unsorted()));
         (output.settle(report.map_err(raise))?, None)
     } else {
         // What is damaged is told before minutes go into a device.
@@ -242,7 +295,7 @@ pub fn sort_table<'py>(
         })?;
         let mut factory = factory(py, design, engine, &options(), build)?;
         let outcome = run(py, Teller::new(progress), &going, &mut memory, |going| {
-            output.write(schema, &metadata, |sink| {
+            output.write(schema, &metadata, &by, |sink| {
                 loaded.run(&mut factory, going, sink)
             })
         });
@@ -270,7 +323,7 @@ pub fn explain_sort(
     let by = parse(by).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), Memory::now());
     let plan = run(py, Teller::new(None), &going, &mut memory, |going| {
-        let source = data.open(source, name, going)?;
+        let source = data.open(source, name, Kept::No, going)?;
         Ok(Plan::of(source, &by, &root, &design.inner, devices)?.explain())
     })?;
     Ok(plan.to_string())
@@ -391,7 +444,7 @@ pub fn table_put(
     let keys = columns(keys).map_err(raise)?;
     let (going, mut memory) = (Progress::default(), Memory::now());
     let content = run(py, Teller::new(None), &going, &mut memory, |going| {
-        data.open(source, name, going)?.collect()
+        data.open(source, name, Kept::All, going)?.collect()
     })?;
     let mut stand = Stand::new(py, design, media, engine, build)?;
     stand.memory = memory;
@@ -498,7 +551,8 @@ pub fn table_get<'py>(
     let outcome = stand.with(py, &watched(trace), progress, |store, progress| {
         let standing = store.standing(table)?;
         let (schema, metadata) = (standing.schema(), standing.metadata());
-        output.write(schema, metadata, |sink| match &by {
+        let order = by.as_deref().unwrap_or_default();
+        output.write(schema, metadata, order, |sink| match &by {
             Some(by) => store.sort_to(&standing, by, progress, sink),
             None => store.get_to(&standing, progress, sink),
         })

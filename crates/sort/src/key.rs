@@ -6,6 +6,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Schema, SortOptions};
 
+use crate::file::is_lines;
 use crate::runs::unsliced;
 use crate::{By, Error, Result};
 
@@ -73,15 +74,17 @@ fn prefix_text() -> String {
 }
 
 fn find(schema: &Schema, name: &str) -> Result<usize> {
+    let columns = || schema.fields().iter().filter(|field| !is_lines(field));
     let named = |field: &(usize, &Arc<arrow_schema::Field>)| field.1.name() == name;
-    let mut found = schema.fields().iter().enumerate().filter(named);
+    // Lines stand behind all of them.
+    let mut found = columns().enumerate().filter(named);
     match (found.next(), found.next()) {
         (Some((at, _)), None) => Ok(at),
         (Some(_), Some(_)) => Err(Error::new(format!(
             "several columns are called {name:?}: which one is meant?"
         ))),
         (None, _) => {
-            let names: Vec<&str> = schema.fields().iter().map(|f| f.name().as_str()).collect();
+            let names: Vec<&str> = columns().map(|f| f.name().as_str()).collect();
             let names = names.join(", ");
             let names = if names.is_empty() { "none" } else { &names };
             Err(Error::new(format!(

@@ -8,14 +8,10 @@ use arrow_select::concat::concat;
 use parquet::file::metadata::KeyValue;
 use serde_json::{json, Value};
 
-use crate::file::Format;
+use crate::file::{stream, Format};
 use crate::form::Form;
 use crate::runs::unsliced;
-use crate::{Compression, Error, Result, Table};
-
-fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
-    Table::from(batch.clone()).write(Format::Stream, Compression::Uncompressed)
-}
+use crate::{Error, Result, Table};
 
 /// The columns that are not in the rows, of each part.
 pub fn write_apart(

@@ -10,7 +10,7 @@ use crate::file::{self, Content, Format};
 use crate::guard::guarded;
 use crate::input::Input;
 use crate::runs;
-use crate::{Error, Result, Table};
+use crate::{By, Error, Result, Table};
 
 /// Batches of a table, in the order of its rows.
 pub type Batches<'a> = Box<dyn Iterator<Item = Result<RecordBatch>> + 'a>;
@@ -49,7 +49,22 @@ impl From<&Table> for Source {
 impl Source {
     /// Looks at the bytes of a file; `name` is what errors call it. What is damaged is an error, here or when its batches are read.
     pub fn open(format: Format, input: Input, name: Option<&str>) -> Result<Source> {
-        let open = || file::open(format, input);
+        Source::opened(format, name, || file::open(format, input))
+    }
+
+    /// The same of a CSV whose fields stand in one that is written as they stand in this one. Columns that are no keys are not read
+    /// but as that; without keys all are.
+    pub fn open_spelled(input: Input, name: Option<&str>, keys: Option<&[By]>) -> Result<Source> {
+        let keys: Option<Vec<&str>> = keys.map(|k| k.iter().map(|by| by.column.as_str()).collect());
+        let open = || file::open_spelled(input, keys.as_deref());
+        Source::opened(Format::Csv, name, open)
+    }
+
+    fn opened(
+        format: Format,
+        name: Option<&str>,
+        open: impl FnOnce() -> Result<file::Opened>,
+    ) -> Result<Source> {
         let opened = guarded("it is damaged", open).map_err(|e| damaged(name, format, e))?;
         let mut source = Source {
             name: name.map(String::from),

@@ -103,7 +103,7 @@ fn sort(source: &Path, target: &Path, by: &str, rows: usize) -> usize {
         let writer = writer.get_or_insert_with(|| {
             let compression = Compression::Snappy;
             let out = out.try_clone().unwrap();
-            Writer::new(out, Format::Stream, compression, batch.schema(), &[]).unwrap()
+            Writer::new(out, Format::Stream, compression, batch.schema(), &[], &[]).unwrap()
         });
         writer.write(&batch).unwrap();
     });
@@ -294,7 +294,7 @@ impl Case {
             let mut batches = batches.peekable();
             let schema = batches.peek().unwrap().schema();
             let none = Compression::Uncompressed;
-            let mut writer = Writer::new(file, self.format, none, schema, &[]).unwrap();
+            let mut writer = Writer::new(file, self.format, none, schema, &[], &[]).unwrap();
             batches.for_each(|batch| writer.write(&batch).unwrap());
             return writer.finish().unwrap();
         }

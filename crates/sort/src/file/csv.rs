@@ -1,17 +1,24 @@
-//! Values between commas. The first line names the columns; an empty value is null.
+//! Values between commas. The first line names the columns; an empty value is null, but a text in quotes.
 //!
 //! A column's type is the narrowest that all of its values fit: null, boolean, 64-bit integer, 64-bit float, date, timestamp without a zone (of the
 //! finest unit that comes), text.
 
-use std::io::{self, Read, Write};
+mod records;
+mod spelled;
+mod values;
+
+use std::io::{self, BufWriter, Read, Write};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, RecordBatch};
+use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
+use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_csv::reader::Format;
-use arrow_csv::{ReaderBuilder, WriterBuilder};
+use arrow_csv::ReaderBuilder;
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
+use self::records::{Plain, Records};
+pub use self::spelled::{is_lines, open as open_spelled, Spelled};
 use super::{Content, Opened, Reader, BATCH};
 use crate::input::Input;
 use crate::{Error, Result};
@@ -27,12 +34,13 @@ pub fn open(input: Input) -> Result<Opened> {
     }
     let format = Format::default().with_header(true);
     let (schema, rows) = format
-        .infer_schema(input.from(0), None)
+        .infer_schema(plain(&input)?, None)
         .map_err(Error::new)?;
     if schema.fields().is_empty() {
         return Err(Error::new("its first line names no column"));
     }
-    let mut schema = without_look_alikes(&input, schema)?;
+    let schema = without_look_alikes(&input, schema)?;
+    let mut schema = with_empty_columns(&input, schema)?;
     let known = match count(&input, &schema, None) {
         Ok(known) => known,
         Err(_) => {
@@ -52,6 +60,10 @@ pub fn open(input: Input) -> Result<Opened> {
     })
 }
 
+fn plain(input: &Input) -> Result<Plain> {
+    Plain::new(input).map_err(Error::new)
+}
+
 /// Reads all columns, or one.
 pub fn batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<Reader> {
     let mut builder = ReaderBuilder::new(schema.clone())
@@ -60,8 +72,74 @@ pub fn batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Resu
     if let Some(column) = column {
         builder = builder.with_projection(vec![column]);
     }
-    let reader = builder.build_buffered(input.from(0)).map_err(Error::new)?;
-    Ok(Box::new(reader.map(|batch| batch.map_err(Error::new))))
+    let plain = plain(input)?;
+    let empty = plain.empty_texts();
+    let reader = builder.build_buffered(plain).map_err(Error::new)?;
+    let columns = match column {
+        Some(column) => vec![column],
+        None => (0..schema.fields().len()).collect(),
+    };
+    let mut first = 0;
+    Ok(Box::new(reader.map(move |batch| {
+        let batch = batch.map_err(Error::new)?;
+        let behind = first + batch.num_rows();
+        let mut empty = empty.borrow_mut();
+        let of_batch = empty.iter().take_while(|(row, _)| *row < behind).count();
+        let of_batch = empty.drain(..of_batch);
+        let of_batch: Vec<_> = of_batch
+            .map(|(row, column)| (row - first, column))
+            .collect();
+        first = behind;
+        with_empty_texts(batch, &columns, &of_batch)
+    })))
+}
+
+/// A batch of these columns with an empty text, and no null, in these places: rows, and columns of the file. Only texts can be that.
+fn with_empty_texts(
+    batch: RecordBatch,
+    columns: &[usize],
+    empty: &[(usize, usize)],
+) -> Result<RecordBatch> {
+    if empty.is_empty() {
+        return Ok(batch);
+    }
+    let filled = columns.iter().zip(batch.columns()).map(|(&column, array)| {
+        let mut rows = empty.iter().filter(|(_, of)| *of == column).peekable();
+        let (Some(texts), Some(nulls), Some(_)) =
+            (array.as_string_opt::<i32>(), array.nulls(), rows.peek())
+        else {
+            return array.clone();
+        };
+        let mut valid = BooleanBufferBuilder::new(nulls.len());
+        valid.append_buffer(nulls.inner());
+        rows.for_each(|(row, _)| valid.set_bit(*row, true));
+        let valid = NullBuffer::new(valid.finish());
+        // A null has no bytes.
+        let (offsets, values) = (texts.offsets().clone(), texts.values().clone());
+        Arc::new(StringArray::new(offsets, values, Some(valid))) as ArrayRef
+    });
+    let filled: Vec<ArrayRef> = filled.collect();
+    RecordBatch::try_new(batch.schema(), filled).map_err(Error::new)
+}
+
+/// Columns of which nothing is known but that they have empty texts are texts.
+fn with_empty_columns(input: &Input, schema: SchemaRef) -> Result<SchemaRef> {
+    let fields = schema.fields().iter();
+    let unknown: Vec<bool> = fields.map(|f| f.data_type() == &DataType::Null).collect();
+    if !unknown.contains(&true) {
+        return Ok(schema);
+    }
+    let mut texts = vec![false; unknown.len()];
+    let mut line = Vec::new();
+    if let Some((_, mut records)) = Records::new(input).map_err(Error::new)? {
+        while records.next(&mut line).map_err(Error::new)? {
+            line.clear();
+            records.empty_texts().iter().for_each(|&column| {
+                texts[column] = unknown[column];
+            });
+        }
+    }
+    with_text(&schema, |column| Ok(texts[column]))
 }
 
 /// How many rows there are, and which of the columns have nulls.
@@ -149,23 +227,34 @@ fn ends_in_quotes(input: &Input) -> io::Result<bool> {
 }
 
 /// Writes a file batch by batch.
-pub struct Writer<W: Write>(arrow_csv::Writer<W>);
+pub enum Writer<W: Write> {
+    /// Of values.
+    Values(values::Writer<BufWriter<W>>),
+    /// Of lines as they stood in another one.
+    Lines(spelled::Writer<BufWriter<W>>),
+}
 
 impl<W: Write> Writer<W> {
     pub fn new(out: W, schema: &SchemaRef) -> Result<Writer<W>> {
-        let mut writer = WriterBuilder::new().with_header(true).build(out);
-        // A table without rows has a first line, too.
-        let nothing = RecordBatch::new_empty(schema.clone());
-        writer.write(&nothing).map_err(Error::new)?;
-        Ok(Writer(writer))
+        if let Some(lines) = spelled::Lines::of(schema) {
+            let writer = spelled::Writer::new(BufWriter::new(out), lines)?;
+            return Ok(Writer::Lines(writer));
+        }
+        values::Writer::new(BufWriter::new(out), schema).map(Writer::Values)
     }
 
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.write(batch).map_err(Error::new)
+        match self {
+            Writer::Values(writer) => writer.write(batch),
+            Writer::Lines(writer) => writer.write(batch),
+        }
     }
 
     pub fn finish(self) -> Result<()> {
-        self.0.into_inner().flush().map_err(Error::new)
+        match self {
+            Writer::Values(writer) => writer.finish(),
+            Writer::Lines(writer) => writer.finish(),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_ipc::reader::{FileReader, StreamReader};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use arrow_ipc::{root_as_footer, root_as_message, Block, Message};
+use arrow_ipc::{root_as_footer, root_as_message, Block, Endianness, Message};
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 
@@ -17,15 +17,41 @@ use crate::input::Input;
 use crate::{Error, Result};
 
 const MAGIC: &[u8] = b"ARROW1";
+/// How files of the first Feather begin, and end.
+pub const FEATHER_1: &[u8] = b"FEA1";
 /// In front of a message's length.
 const CONTINUATION: u32 = u32::MAX;
 
 /// Whether it is a file, and not a stream.
 pub fn is_file(input: &Input) -> Result<bool> {
-    match input.at(0, MAGIC.len()) {
-        Ok(start) => Ok(start == MAGIC),
+    begins(input, MAGIC)
+}
+
+fn begins(input: &Input, magic: &[u8]) -> Result<bool> {
+    match input.at(0, magic.len()) {
+        Ok(start) => Ok(start == magic),
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(e) => Err(Error::new(e)),
+    }
+}
+
+/// Refuses what is older than Arrow's own form.
+pub fn check_version(input: &Input) -> Result<()> {
+    match begins(input, FEATHER_1)? {
+        true => Err(Error::new(
+            "it is Feather V1, which is not read: write it as Feather V2 (Arrow IPC)",
+        )),
+        false => Ok(()),
+    }
+}
+
+/// Refuses numbers in the other order of bytes, which would be read as others.
+fn check_order(schema: Option<arrow_ipc::Schema>) -> Result<()> {
+    match schema.map(|schema| schema.endianness()) {
+        Some(Endianness::Big) => Err(Error::new(
+            "it is big-endian: only files with little-endian numbers are read",
+        )),
+        _ => Ok(()),
     }
 }
 
@@ -100,6 +126,7 @@ fn check(input: &Input, head: &[u8], body: u64, end: u64) -> Result<()> {
 pub fn open_stream(input: Input) -> Result<Opened> {
     let mut at = 0;
     while let Some((head, body, next)) = message(&input, at)? {
+        check_order(parsed(&head)?.header_as_schema())?;
         check(&input, &head, body, next)?;
         at = next;
     }
@@ -142,6 +169,7 @@ pub fn open_file(input: Input) -> Result<Opened> {
     let footer = bytes(&input, start, length as usize)?;
     let footer = root_as_footer(&footer);
     let footer = footer.map_err(|e| Error::new(format!("its footer: {e}")))?;
+    check_order(footer.schema())?;
     let blocks = footer.dictionaries().into_iter().flatten();
     for block in blocks.chain(footer.recordBatches().into_iter().flatten()) {
         check_block(&input, block)?;
@@ -182,4 +210,101 @@ pub fn stream<W: Write>(out: W, schema: &Schema) -> Result<Stream<W>> {
 
 pub fn file<W: Write>(out: W, schema: &Schema) -> Result<File<W>> {
     FileWriter::try_new(BufWriter::new(out), schema).map_err(Error::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_ipc::{
+        FooterBuilder, Int, IntArgs, MessageBuilder, MessageHeader, MetadataVersion, SchemaBuilder,
+        Type,
+    };
+    use flatbuffers::{FlatBufferBuilder, WIPOffset};
+
+    use super::*;
+
+    /// A schema with a column of numbers whose bytes are in this order.
+    fn schema<'a>(
+        out: &mut FlatBufferBuilder<'a>,
+        order: Endianness,
+    ) -> WIPOffset<arrow_ipc::Schema<'a>> {
+        let name = out.create_string("a");
+        let int = IntArgs {
+            bitWidth: 32,
+            is_signed: true,
+        };
+        let kind = Int::create(out, &int).as_union_value();
+        let children = out.create_vector::<WIPOffset<arrow_ipc::Field>>(&[]);
+        let mut field = arrow_ipc::FieldBuilder::new(out);
+        field.add_name(name);
+        field.add_type_type(Type::Int);
+        field.add_type_(kind);
+        field.add_children(children);
+        let field = field.finish();
+        let fields = out.create_vector(&[field]);
+        let mut schema = SchemaBuilder::new(out);
+        schema.add_endianness(order);
+        schema.add_fields(fields);
+        schema.finish()
+    }
+
+    fn stream_in(order: Endianness) -> Vec<u8> {
+        let mut out = FlatBufferBuilder::new();
+        let schema = schema(&mut out, order).as_union_value();
+        let mut message = MessageBuilder::new(&mut out);
+        message.add_version(MetadataVersion::V5);
+        message.add_header_type(MessageHeader::Schema);
+        message.add_header(schema);
+        let message = message.finish();
+        out.finish(message, None);
+        let mut head = out.finished_data().to_vec();
+        head.resize(head.len().next_multiple_of(8), 0);
+        let length = (head.len() as u32).to_le_bytes();
+        let end = [CONTINUATION.to_le_bytes(), [0; 4]].concat();
+        [&CONTINUATION.to_le_bytes()[..], &length, &head, &end].concat()
+    }
+
+    fn file_in(order: Endianness) -> Vec<u8> {
+        let mut out = FlatBufferBuilder::new();
+        let schema = schema(&mut out, order);
+        let blocks: [Block; 0] = [];
+        let blocks = out.create_vector(&blocks);
+        let mut footer = FooterBuilder::new(&mut out);
+        footer.add_dictionaries(blocks);
+        footer.add_recordBatches(blocks);
+        footer.add_version(MetadataVersion::V5);
+        footer.add_schema(schema);
+        let footer = footer.finish();
+        out.finish(footer, None);
+        let footer = out.finished_data();
+        let length = (footer.len() as u32).to_le_bytes();
+        let begin = [MAGIC, &[0, 0], &stream_in(order)].concat();
+        [&begin[..], footer, &length, MAGIC].concat()
+    }
+
+    #[test]
+    fn big_endian_numbers_are_refused() {
+        assert_eq!(
+            open_stream(stream_in(Endianness::Little).into())
+                .unwrap()
+                .schema
+                .fields()
+                .len(),
+            1
+        );
+        assert_eq!(
+            open_file(file_in(Endianness::Little).into())
+                .unwrap()
+                .schema
+                .fields()
+                .len(),
+            1
+        );
+        let stream = open_stream(stream_in(Endianness::Big).into())
+            .err()
+            .unwrap();
+        let file = open_file(file_in(Endianness::Big).into()).err().unwrap();
+        for error in [stream, file] {
+            assert!(error.to_string().starts_with("it is big-endian"), "{error}");
+        }
+    }
 }

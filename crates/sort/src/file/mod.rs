@@ -6,17 +6,19 @@ mod parquet;
 
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use ::parquet::file::metadata::KeyValue;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+pub use self::csv::{is_lines, open_spelled};
 pub use self::parquet::Compression;
 use crate::guard::guarded;
 use crate::input::Input;
 use crate::size::within;
 use crate::source::Source;
-use crate::{Error, Result, Table};
+use crate::{By, Error, Result, Table};
 
 /// Rows that are read at a time.
 const BATCH: usize = 16 << 10;
@@ -51,13 +53,37 @@ impl Format {
     }
 
     /// As people call it.
-    pub(crate) fn title(self) -> &'static str {
+    pub fn title(self) -> &'static str {
         match self {
             Format::Parquet => "Parquet",
             Format::Arrow => "Arrow file",
             Format::Stream => "Arrow stream",
             Format::Csv => "CSV",
         }
+    }
+}
+
+/// How files begin.
+const BEGINNINGS: [(&[u8], Format); 3] = [
+    (b"PAR1", Format::Parquet),
+    (b"ARROW1", Format::Arrow),
+    // Of a message's length.
+    (b"\xFF\xFF\xFF\xFF", Format::Stream),
+];
+
+impl Format {
+    /// What a file is by how it begins, if it is none of those that have to be told.
+    pub fn of_content(input: &Input) -> Option<Format> {
+        let begins = |bytes: &[u8]| {
+            let start = input.at(0, bytes.len());
+            start.is_ok_and(|start| start == bytes)
+        };
+        let known = BEGINNINGS.iter().find(|(bytes, _)| begins(bytes));
+        let known = known.map(|(_, format)| *format);
+        // Files of both kinds are not read, and by whom they aren't says it.
+        known
+            .or_else(|| begins(b"PARE").then_some(Format::Parquet))
+            .or_else(|| begins(ipc::FEATHER_1).then_some(Format::Arrow))
     }
 }
 
@@ -99,10 +125,15 @@ pub enum Content {
     ArrowFile(Input, SchemaRef),
     ArrowStream(Input),
     Csv(Input, SchemaRef),
+    /// The same with its lines as they stand in it.
+    Spelled(Arc<csv::Spelled>),
 }
 
 /// Looks at a file.
 pub fn open(format: Format, input: Input) -> Result<Opened> {
+    if matches!(format, Format::Arrow | Format::Stream) {
+        ipc::check_version(&input)?;
+    }
     match format {
         Format::Parquet => parquet::open(input),
         Format::Arrow if ipc::is_file(&input)? => ipc::open_file(input),
@@ -119,6 +150,7 @@ impl Content {
             Content::ArrowFile(input, schema) => ipc::file_batches(input, schema, column),
             Content::ArrowStream(input) => ipc::stream_batches(input, column),
             Content::Csv(input, schema) => csv::batches(input, schema, column),
+            Content::Spelled(spelled) => spelled.batches(column),
         }
     }
 }
@@ -141,42 +173,74 @@ pub fn pieces(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
 pub struct Writer<W: Write + Send> {
     title: &'static str,
     file: Kind<W>,
+    /// The columns that go into it, if not all do.
+    columns: Option<Vec<usize>>,
 }
 
 enum Kind<W: Write + Send> {
     Parquet(Box<parquet::Writer<W>>),
     ArrowFile(ipc::File<W>),
     ArrowStream(ipc::Stream<W>),
-    Csv(Box<csv::Writer<W>>),
+    Csv(csv::Writer<W>),
 }
 
 impl<W: Write + Send> Writer<W> {
-    /// Of a table without rows yet.
+    /// Of a table without rows yet. They come in an order, which Parquet's footer says; empty, if they have none.
     pub fn new(
         out: W,
         format: Format,
         compression: Compression,
         schema: SchemaRef,
         metadata: &[KeyValue],
+        order: &[By],
+    ) -> Result<Writer<W>> {
+        // Lines of a CSV are for another one.
+        let fields = schema.fields();
+        let hidden = format != Format::Csv && fields.iter().any(|field| is_lines(field));
+        let shown = (0..fields.len()).filter(|&n| !is_lines(&fields[n]));
+        let columns: Option<Vec<usize>> = hidden.then(|| shown.collect());
+        let schema = match &columns {
+            Some(columns) => Arc::new(schema.project(columns).map_err(Error::new)?),
+            None => schema,
+        };
+        Writer::whole(out, format, compression, schema, metadata, order)
+            .map(|writer| Writer { columns, ..writer })
+    }
+
+    /// Of a table all of whose columns are written.
+    fn whole(
+        out: W,
+        format: Format,
+        compression: Compression,
+        schema: SchemaRef,
+        metadata: &[KeyValue],
+        order: &[By],
     ) -> Result<Writer<W>> {
         let title = format.title();
         let file = writing(title, || {
             Ok(match format {
                 Format::Parquet => {
-                    let writer = parquet::Writer::new(out, schema, metadata, compression)?;
+                    let writer = parquet::Writer::new(out, &schema, metadata, compression, order)?;
                     Kind::Parquet(Box::new(writer))
                 }
                 Format::Arrow => Kind::ArrowFile(ipc::file(out, &schema)?),
                 Format::Stream => Kind::ArrowStream(ipc::stream(out, &schema)?),
-                Format::Csv => Kind::Csv(Box::new(csv::Writer::new(out, &schema)?)),
+                Format::Csv => Kind::Csv(csv::Writer::new(out, &schema)?),
             })
         })?;
-        Ok(Writer { title, file })
+        let columns = None;
+        Ok(Writer {
+            title,
+            file,
+            columns,
+        })
     }
 
     /// Adds rows.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let file = &mut self.file;
+        let shown = self.columns.as_ref().map(|columns| batch.project(columns));
+        let shown = shown.transpose().map_err(Error::new)?;
+        let (file, batch) = (&mut self.file, shown.as_ref().unwrap_or(batch));
         writing(self.title, || match file {
             Kind::Parquet(writer) => writer.write(batch),
             Kind::ArrowFile(writer) => writer.write(batch).map_err(Error::new),
@@ -212,9 +276,19 @@ impl Table {
     pub fn write(&self, format: Format, compression: Compression) -> Result<Vec<u8>> {
         let mut file = Vec::new();
         let schema = self.schema();
-        let mut writer = Writer::new(&mut file, format, compression, schema, &self.metadata)?;
+        let mut writer = Writer::new(&mut file, format, compression, schema, &self.metadata, &[])?;
         writer.write(&self.batch)?;
         writer.finish()?;
         Ok(file)
     }
+}
+
+/// All columns of a batch as an Arrow stream.
+pub fn stream(batch: &RecordBatch) -> Result<Vec<u8>> {
+    let mut file = Vec::new();
+    let (plain, schema) = (Compression::Uncompressed, batch.schema());
+    let mut writer = Writer::whole(&mut file, Format::Stream, plain, schema, &[], &[])?;
+    writer.write(batch)?;
+    writer.finish()?;
+    Ok(file)
 }

@@ -1,22 +1,30 @@
 //! Apache Parquet.
 
+mod damage;
+mod encryption;
+mod fit;
 mod groups;
+mod logical;
 mod text;
+mod units;
 
 use std::io::Write;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::arrow::{ArrowWriter, ARROW_SCHEMA_META_KEY};
-use parquet::basic;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::WriterProperties;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter, ARROW_SCHEMA_META_KEY};
+use parquet::basic::{self, SortOrder};
+use parquet::file::metadata::{FileMetaData, KeyValue, ParquetMetaDataBuilder, SortingColumn};
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::schema::types::SchemaDescriptor;
 
 use super::{named, Content, Opened, Reader};
 use crate::input::Input;
-use crate::{Error, Result};
+use crate::{By, Error, Result};
 
 /// Bytes of a row group in the writer's memory from which on it is written.
 const GROUP_BYTES: usize = 64 << 20;
@@ -71,18 +79,29 @@ pub struct File {
 }
 
 pub fn open(input: Input) -> Result<Opened> {
+    encryption::check(&input)?;
     let options = ArrowReaderOptions::default();
     let footer = ArrowReaderMetadata::load(&input, options).map_err(Error::new)?;
+    let (footer, rows) = with_rows(footer)?;
+    let leaves = footer.parquet_schema();
+    let holding = units::holding(&input, leaves, footer.schema());
+    let footer = match holding.map_err(|e| Error::new(damage::told(&input, &e.to_string())))? {
+        Some(schema) => {
+            let options = ArrowReaderOptions::default().with_schema(schema);
+            let file = footer.metadata().clone();
+            ArrowReaderMetadata::try_new(file, options).map_err(Error::new)?
+        }
+        None => footer,
+    };
     let file = footer.metadata();
     let known = file.file_metadata().key_value_metadata();
-    let own = |pair: &&KeyValue| pair.key != ARROW_SCHEMA_META_KEY;
-    let metadata = known.into_iter().flatten().filter(own).cloned().collect();
+    let own = |pair: &&KeyValue| pair.key != ARROW_SCHEMA_META_KEY && !logical::is_own(pair);
+    let known = known.into_iter().flatten().filter(own).cloned();
+    let metadata = known
+        .chain(logical::of_file(footer.parquet_schema()))
+        .collect();
     let groups = file.row_groups();
-    let rows = groups.iter().try_fold(0usize, |sum, group| {
-        sum.checked_add(usize::try_from(group.num_rows()).ok()?)
-    });
-    let rows = rows.ok_or_else(|| Error::new("its footer says an impossible number of rows"))?;
-    let schema = footer.schema().clone();
+    let schema = logical::with_extensions(footer.schema(), footer.parquet_schema());
     // Without statistics none are known: columns that have some nevertheless are found when they are read.
     let mut nulls = vec![false; schema.fields().len()];
     let leaves = file.file_metadata().schema_descr();
@@ -97,45 +116,115 @@ pub fn open(input: Input) -> Result<Opened> {
     Ok(Opened {
         known: Some((rows, nulls)),
         metadata,
-        schema,
+        schema: schema.into(),
         content: Content::Parquet(File { input, footer }),
     })
+}
+
+/// A footer whose number of rows is that of its row groups together, and that number. There are files with 0 in that place, and the library
+/// reads no more rows than it says.
+fn with_rows(footer: ArrowReaderMetadata) -> Result<(ArrowReaderMetadata, usize)> {
+    let groups = footer.metadata().row_groups();
+    let rows = groups.iter().try_fold(0i64, |sum, group| {
+        sum.checked_add(group.num_rows())
+            .filter(|_| group.num_rows() >= 0)
+    });
+    let impossible = || Error::new("its footer says an impossible number of rows");
+    let rows = rows.ok_or_else(impossible)?;
+    let all = usize::try_from(rows).map_err(|_| impossible())?;
+    let said = footer.metadata().file_metadata();
+    if said.num_rows() == rows {
+        return Ok((footer, all));
+    }
+    let file = FileMetaData::new(
+        said.version(),
+        rows,
+        said.created_by().map(String::from),
+        said.key_value_metadata().cloned(),
+        said.schema_descr_ptr(),
+        said.column_orders().cloned(),
+    );
+    let file = ParquetMetaDataBuilder::new(file).set_row_groups(groups.to_vec());
+    let options = ArrowReaderOptions::default();
+    let footer = ArrowReaderMetadata::try_new(file.build().into(), options);
+    footer.map(|footer| (footer, all)).map_err(Error::new)
 }
 
 impl File {
     pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
         let (input, footer) = (self.input.clone(), self.footer.clone());
         let batches = groups::Groups::new(input, footer, column);
-        Ok(Box::new(batches.map(|batch| batch.map_err(Error::new))))
+        let input = self.input.clone();
+        let told = move |error| Error::new(damage::told(&input, &format!("{error}")));
+        Ok(Box::new(batches.map(move |batch| batch.map_err(&told))))
     }
 }
 
 /// Writes a file batch by batch.
-pub struct Writer<W: Write + Send>(ArrowWriter<W>);
+pub struct Writer<W: Write + Send> {
+    file: ArrowWriter<W>,
+    schema: SchemaRef,
+}
 
 impl<W: Write + Send> Writer<W> {
+    /// Of rows in this order.
     pub fn new(
         out: W,
-        schema: SchemaRef,
+        schema: &Schema,
         metadata: &[KeyValue],
         compression: Compression,
+        order: &[By],
     ) -> Result<Writer<W>> {
-        let properties = WriterProperties::builder()
+        let schema = Arc::new(fit::schema(schema)?);
+        let derived = ArrowSchemaConverter::new().convert(&schema);
+        let leaves = logical::to_file(&derived.map_err(Error::new)?, &schema, metadata)?;
+        let metadata = metadata.iter().filter(|pair| !logical::is_own(pair));
+        let mut properties = WriterProperties::builder()
             .set_compression(compression.into())
-            .set_key_value_metadata(Some(metadata.to_vec()));
-        let writer = ArrowWriter::try_new(out, schema, Some(properties.build()));
-        writer.map(Writer).map_err(Error::new)
+            .set_sorting_columns(sorting(&schema, &leaves, order))
+            .set_key_value_metadata(Some(metadata.cloned().collect()));
+        let without_order = leaves.columns().iter();
+        for leaf in without_order.filter(|leaf| leaf.sort_order() == SortOrder::UNDEFINED) {
+            let path = leaf.path().clone();
+            properties = properties.set_column_statistics_enabled(path, EnabledStatistics::None);
+        }
+        let options = ArrowWriterOptions::new()
+            .with_properties(properties.build())
+            .with_parquet_schema(leaves);
+        let file = ArrowWriter::try_new_with_options(out, schema.clone(), options);
+        let file = file.map_err(Error::new)?;
+        Ok(Writer { file, schema })
     }
 
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.0.write(batch).map_err(Error::new)?;
-        if self.0.memory_size() > GROUP_BYTES {
-            self.0.flush().map_err(Error::new)?;
+        let batch = fit::batch(batch, &self.schema)?;
+        self.file.write(&batch).map_err(Error::new)?;
+        if self.file.memory_size() > GROUP_BYTES {
+            self.file.flush().map_err(Error::new)?;
         }
         Ok(())
     }
 
     pub fn finish(self) -> Result<()> {
-        self.0.close().map(drop).map_err(Error::new)
+        self.file.close().map(drop).map_err(Error::new)
     }
+}
+
+/// The order as a footer says it: as far as it is one of columns that have no columns within, and whose values Parquet has an order of.
+fn sorting(schema: &Schema, leaves: &SchemaDescriptor, order: &[By]) -> Option<Vec<SortingColumn>> {
+    let column = |by: &By| {
+        let (root, _) = schema.column_with_name(&by.column)?;
+        let mut all = 0..leaves.num_columns();
+        let at = all.find(|&at| leaves.get_column_root_idx(at) == root)?;
+        let leaf = leaves.column(at);
+        let plain = leaves.get_column_root(at).is_primitive();
+        let ordered = leaf.sort_order() != SortOrder::UNDEFINED;
+        (plain && ordered).then_some(SortingColumn {
+            column_idx: at as i32,
+            descending: by.descending,
+            nulls_first: by.nulls_first,
+        })
+    };
+    let columns: Vec<SortingColumn> = order.iter().map_while(column).collect();
+    (!columns.is_empty()).then_some(columns)
 }

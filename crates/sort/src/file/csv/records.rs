@@ -1,0 +1,241 @@
+//! Records of a CSV as they stand in it, whatever their values are.
+//!
+//! As RFC 4180 has it: a value that begins with a quote ends with one, and two of them within are one. Lines end with LF, CR, or CR LF. A line
+//! without anything is no record, but where there is one column only: there it is an empty value.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, BufRead, BufReader, Read};
+use std::rc::Rc;
+
+use crate::input::{Cursor, Input};
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+/// What stands for an empty value where it is the only one of its line.
+pub const EMPTY: &[u8] = b"\"\"";
+
+/// The first line.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// With what marks the file as UTF-8.
+    pub line: Vec<u8>,
+    /// What ends it.
+    pub end: &'static str,
+}
+
+/// Where in a record the bytes are.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum At {
+    /// A value begins.
+    Begin,
+    /// In a value, or behind the quotes of one.
+    Value,
+    /// Within quotes.
+    Quoted,
+    /// Behind a quote within quotes: it ends them, or another one follows.
+    Quote,
+}
+
+/// Reads records one after another.
+pub struct Records {
+    input: BufReader<Cursor>,
+    /// There is one column: empty lines are records.
+    single: bool,
+    /// Columns of the latest record whose value is two quotes: an empty text, where nothing is a null. One that is alone in its line
+    /// is a null, too, as nothing would be no line.
+    empty: Vec<usize>,
+}
+
+/// How a record ended.
+struct Ended {
+    /// Nothing: with the file.
+    end: Option<&'static str>,
+    /// Commas between values.
+    commas: usize,
+}
+
+impl Records {
+    /// Records behind the first line. Nothing is a file without one.
+    pub fn new(input: &Input) -> io::Result<Option<(Head, Records)>> {
+        let mark = BYTE_ORDER_MARK.len();
+        let marked = input.bytes() >= mark as u64 && input.at(0, mark)? == BYTE_ORDER_MARK;
+        let mut line = match marked {
+            true => BYTE_ORDER_MARK.to_vec(),
+            false => Vec::new(),
+        };
+        let mut records = Records {
+            input: input.from(line.len() as u64),
+            single: true,
+            empty: Vec::new(),
+        };
+        let start = line.len();
+        let ended = loop {
+            let Some(ended) = records.record(&mut line)? else {
+                return Ok(None);
+            };
+            if line.len() > start {
+                break ended;
+            }
+        };
+        records.single = ended.commas == 0;
+        let end = ended.end.unwrap_or("\n");
+        Ok(Some((Head { line, end }, records)))
+    }
+
+    /// Adds the next record to bytes, without what ends its line; false if there is none.
+    pub fn next(&mut self, out: &mut Vec<u8>) -> io::Result<bool> {
+        let start = out.len();
+        while self.record(out)?.is_some() {
+            if self.single || out.len() > start {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Columns of the latest record that have an empty text.
+    pub fn empty_texts(&self) -> &[usize] {
+        match self.single {
+            true => &[],
+            false => &self.empty,
+        }
+    }
+
+    fn record(&mut self, out: &mut Vec<u8>) -> io::Result<Option<Ended>> {
+        let (mut at, mut commas, mut any) = (At::Begin, 0, false);
+        self.empty.clear();
+        // Bytes of the value.
+        let mut size = 0;
+        loop {
+            let bytes = self.input.fill_buf()?;
+            if bytes.is_empty() {
+                let end = None;
+                if (at, size) == (At::Quote, EMPTY.len()) {
+                    self.empty.push(commas);
+                }
+                return Ok(any.then_some(Ended { end, commas }));
+            }
+            any = true;
+            let mut ended = None;
+            let mut read = bytes.len();
+            for (n, &byte) in bytes.iter().enumerate() {
+                let ends = at != At::Quoted && matches!(byte, b',' | b'\n' | b'\r');
+                if ends && (at, size) == (At::Quote, EMPTY.len()) {
+                    self.empty.push(commas);
+                }
+                size = if ends { 0 } else { size + 1 };
+                at = match (at, byte) {
+                    (At::Quoted, b'"') => At::Quote,
+                    (At::Quoted, _) | (At::Quote, b'"') => At::Quoted,
+                    (_, b'\n' | b'\r') => {
+                        ended = Some(byte);
+                        read = n;
+                        break;
+                    }
+                    (_, b',') => {
+                        commas += 1;
+                        At::Begin
+                    }
+                    (At::Begin, b'"') => At::Quoted,
+                    _ => At::Value,
+                };
+            }
+            out.extend_from_slice(&bytes[..read]);
+            self.input.consume(read + usize::from(ended.is_some()));
+            let Some(byte) = ended else {
+                continue;
+            };
+            let end = match byte {
+                b'\n' => "\n",
+                _ if self.input.fill_buf()?.first() == Some(&b'\n') => {
+                    self.input.consume(1);
+                    "\r\n"
+                }
+                _ => "\r",
+            };
+            let end = Some(end);
+            return Ok(Some(Ended { end, commas }));
+        }
+    }
+}
+
+/// Places of empty texts, in the order of their records: the record's number, and the column.
+pub type Empty = Rc<RefCell<VecDeque<(usize, usize)>>>;
+
+/// The same CSV in one form: LF behind each record, and quotes for an empty value that is alone in its line.
+pub struct Plain {
+    head: Option<Head>,
+    records: Option<Records>,
+    held: Vec<u8>,
+    read: usize,
+    /// How many records have been read.
+    count: usize,
+    empty: Empty,
+}
+
+impl Plain {
+    pub fn new(input: &Input) -> io::Result<Plain> {
+        let (head, records) = Records::new(input)?.unzip();
+        Ok(Plain {
+            head,
+            records,
+            held: Vec::new(),
+            read: 0,
+            count: 0,
+            empty: Empty::default(),
+        })
+    }
+
+    /// Where empty texts are; who reads takes those of what has been read.
+    pub fn empty_texts(&self) -> Empty {
+        self.empty.clone()
+    }
+
+    fn fill(&mut self) -> io::Result<()> {
+        self.held.clear();
+        self.read = 0;
+        if let Some(head) = self.head.take() {
+            self.held.extend(head.line);
+            self.held.push(b'\n');
+        }
+        let Some(records) = &mut self.records else {
+            return Ok(());
+        };
+        while self.held.len() < 64 << 10 {
+            let start = self.held.len();
+            if !records.next(&mut self.held)? {
+                break;
+            }
+            if self.held.len() == start {
+                self.held.extend_from_slice(EMPTY);
+            }
+            self.held.push(b'\n');
+            let empty = records.empty_texts().iter();
+            let empty = empty.map(|&column| (self.count, column));
+            self.empty.borrow_mut().extend(empty);
+            self.count += 1;
+        }
+        Ok(())
+    }
+}
+
+impl Read for Plain {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        let count = self.fill_buf()?.read(out)?;
+        self.consume(count);
+        Ok(count)
+    }
+}
+
+impl BufRead for Plain {
+    fn fill_buf(&mut self) -> io::Result<&[u8]> {
+        if self.read == self.held.len() {
+            self.fill()?;
+        }
+        Ok(&self.held[self.read..])
+    }
+
+    fn consume(&mut self, count: usize) {
+        self.read += count;
+    }
+}

@@ -1,0 +1,293 @@
+//! A CSV whose lines are kept as they stand in it, for one that is written: types decide the order, and nothing is spelt another way.
+//!
+//! Such a table has a column with the lines behind those with values. Only a CSV that is written takes it; all other files leave it out.
+
+use std::collections::HashMap;
+use std::io::Write;
+use std::sync::Arc;
+
+use arrow_array::builder::LargeStringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::RecordBatch;
+use arrow_csv::reader::{Decoder, Format};
+use arrow_csv::ReaderBuilder;
+use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
+
+use super::records::{Records, EMPTY};
+use super::values::{add_head, add_rows};
+use super::{with_empty_texts, Content, Opened, Reader, BATCH};
+use crate::file::BATCH_BYTES;
+use crate::input::Input;
+use crate::{Error, Result};
+
+/// Metadata of the column with lines: the file's first line, and what ends each.
+const HEAD: &str = "nearside:first line";
+const END: &str = "nearside:end of line";
+
+/// Whether a column is the one with lines, which isn't one of the table's.
+pub fn is_lines(field: &Field) -> bool {
+    field.metadata().contains_key(HEAD)
+}
+
+/// Where a table has lines.
+pub struct Lines {
+    column: usize,
+    head: String,
+    end: String,
+}
+
+impl Lines {
+    pub fn of(schema: &Schema) -> Option<Lines> {
+        let column = schema.fields().iter().position(|field| is_lines(field))?;
+        let said = schema.field(column).metadata();
+        Some(Lines {
+            column,
+            head: said.get(HEAD)?.clone(),
+            end: said.get(END)?.clone(),
+        })
+    }
+}
+
+/// A file, and what is read of it.
+pub struct Spelled {
+    input: Input,
+    /// Of all of its columns.
+    typed: SchemaRef,
+    /// Those that are read.
+    columns: Vec<usize>,
+    /// With the lines.
+    schema: SchemaRef,
+}
+
+/// Looks at a file whose lines are kept. With `keys` only these columns are read beside them. Without, all are, and the lines are
+/// kept only if another writing of the values would spell them another way.
+pub fn open(input: Input, keys: Option<&[&str]>) -> Result<Opened> {
+    let opened = super::open(input)?;
+    let (Content::Csv(input, typed), Some((rows, nulls))) = (&opened.content, &opened.known) else {
+        return Ok(opened);
+    };
+    let named = |name: &&str| {
+        let all = typed.fields().iter();
+        let mut found = all.enumerate().filter(|(_, field)| field.name() == name);
+        found
+            .next()
+            .filter(|_| found.next().is_none())
+            .map(|(at, _)| at)
+    };
+    let columns: Option<Vec<usize>> = match keys {
+        // A name of none or of several is refused by who knows all columns.
+        Some(keys) => keys.iter().map(named).collect(),
+        None => None,
+    };
+    let mut columns = columns.unwrap_or_else(|| (0..typed.fields().len()).collect());
+    columns.sort_unstable();
+    columns.dedup();
+    let Some((head, _)) = Records::new(input).map_err(Error::new)? else {
+        return Ok(opened);
+    };
+    let line = String::from_utf8(head.line).map_err(Error::new)?;
+    let said = HashMap::from([(HEAD.into(), line), (END.into(), head.end.into())]);
+    let lines = Field::new("", DataType::LargeUtf8, false).with_metadata(said);
+    let fields = columns.iter().map(|&at| typed.fields()[at].clone());
+    let fields: Vec<FieldRef> = fields.chain([Arc::new(lines)]).collect();
+    let mut known: Vec<bool> = columns.iter().map(|&at| nulls[at]).collect();
+    known.push(false);
+    let known = Some((*rows, known));
+    let schema = Arc::new(Schema::new(fields));
+    let spelled = Spelled {
+        input: input.clone(),
+        typed: typed.clone(),
+        columns,
+        schema: schema.clone(),
+    };
+    if keys.is_none() && spelled.is_plain()? {
+        return Ok(opened);
+    }
+    Ok(Opened {
+        schema,
+        metadata: Vec::new(),
+        known,
+        content: Content::Spelled(Arc::new(spelled)),
+    })
+}
+
+impl Spelled {
+    /// All columns, or one.
+    pub fn batches(&self, column: Option<usize>) -> Result<Reader> {
+        match column {
+            Some(column) if column < self.columns.len() => {
+                super::batches(&self.input, &self.typed, Some(self.columns[column]))
+            }
+            column => Ok(Box::new(Batches::new(self, column.is_some())?)),
+        }
+    }
+
+    /// Whether the values are written as they stand in the file.
+    fn is_plain(&self) -> Result<bool> {
+        let Some(lines) = Lines::of(&self.schema) else {
+            return Ok(true);
+        };
+        let values: Vec<usize> = (0..self.columns.len()).collect();
+        let (mut found, mut wanted) = (Vec::new(), lines.head.into_bytes());
+        add_head(&self.typed, &mut found);
+        wanted.extend_from_slice(lines.end.as_bytes());
+        if found != wanted {
+            return Ok(false);
+        }
+        for batch in self.batches(None)? {
+            let batch = batch?;
+            found.clear();
+            wanted.clear();
+            add_rows(&batch.project(&values).map_err(Error::new)?, &mut found)?;
+            add_lines(&batch, lines.column, &lines.end, &mut wanted);
+            if found != wanted {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Adds lines to bytes.
+fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
+    for line in batch.column(column).as_string::<i64>().iter().flatten() {
+        match line {
+            "" => out.extend_from_slice(EMPTY),
+            line => out.extend_from_slice(line.as_bytes()),
+        }
+        out.extend_from_slice(end.as_bytes());
+    }
+}
+
+/// Batches with lines.
+struct Batches {
+    records: Option<Records>,
+    /// Takes the records' values, if they are wanted.
+    decoder: Option<Decoder>,
+    /// Which columns of the file they are.
+    columns: Vec<usize>,
+    schema: SchemaRef,
+    ended: bool,
+}
+
+impl Batches {
+    fn new(spelled: &Spelled, only_lines: bool) -> Result<Batches> {
+        let (head, records) = Records::new(&spelled.input).map_err(Error::new)?.unzip();
+        let schema = &spelled.schema;
+        let decoder = match only_lines {
+            true => None,
+            false => {
+                let mut decoder = ReaderBuilder::new(spelled.typed.clone())
+                    .with_format(Format::default().with_header(true))
+                    .with_batch_size(BATCH)
+                    .with_projection(spelled.columns.clone())
+                    .build_decoder();
+                let mut line = head.map(|head| head.line).unwrap_or_default();
+                line.push(b'\n');
+                decoder.decode(&line).map_err(Error::new)?;
+                Some(decoder)
+            }
+        };
+        let schema = match only_lines {
+            true => {
+                let lines = schema.fields().len() - 1;
+                Arc::new(schema.project(&[lines]).map_err(Error::new)?)
+            }
+            false => schema.clone(),
+        };
+        Ok(Batches {
+            records,
+            decoder,
+            columns: spelled.columns.clone(),
+            schema,
+            ended: false,
+        })
+    }
+
+    fn batch(&mut self) -> Result<Option<RecordBatch>> {
+        let Some(records) = &mut self.records else {
+            return Ok(None);
+        };
+        let mut lines = LargeStringBuilder::new();
+        let (mut line, mut rows, mut bytes) = (Vec::new(), 0, 0);
+        let mut empty = Vec::new();
+        while rows < BATCH && bytes < BATCH_BYTES {
+            line.clear();
+            if !records.next(&mut line).map_err(Error::new)? {
+                break;
+            }
+            lines.append_value(std::str::from_utf8(&line).map_err(Error::new)?);
+            empty.extend(records.empty_texts().iter().map(|&column| (rows, column)));
+            (rows, bytes) = (rows + 1, bytes + line.len());
+            if let Some(decoder) = &mut self.decoder {
+                if line.is_empty() {
+                    line.extend_from_slice(EMPTY);
+                }
+                line.push(b'\n');
+                let taken = decoder.decode(&line).map_err(Error::new)?;
+                if taken != line.len() {
+                    return Err(Error::new("its lines can be read in two ways"));
+                }
+            }
+        }
+        if rows == 0 {
+            return Ok(None);
+        }
+        let mut columns = Vec::new();
+        if let Some(decoder) = &mut self.decoder {
+            let values = decoder.flush().map_err(Error::new)?;
+            let values = values.filter(|values| values.num_rows() == rows);
+            let values = values.ok_or_else(|| Error::new("its lines can be read in two ways"))?;
+            let values = with_empty_texts(values, &self.columns, &empty)?;
+            columns.extend(values.columns().iter().cloned());
+        }
+        columns.push(Arc::new(lines.finish()));
+        let batch = RecordBatch::try_new(self.schema.clone(), columns);
+        batch.map(Some).map_err(Error::new)
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<RecordBatch>;
+
+    fn next(&mut self) -> Option<Result<RecordBatch>> {
+        if self.ended {
+            return None;
+        }
+        let batch = self.batch();
+        self.ended = !matches!(batch, Ok(Some(_)));
+        batch.transpose()
+    }
+}
+
+/// Writes lines as they are.
+pub struct Writer<W: Write> {
+    out: W,
+    lines: Lines,
+    bytes: Vec<u8>,
+}
+
+impl<W: Write> Writer<W> {
+    pub fn new(mut out: W, lines: Lines) -> Result<Writer<W>> {
+        let head = [&lines.head, &lines.end];
+        let written = head
+            .into_iter()
+            .try_for_each(|t| out.write_all(t.as_bytes()));
+        written.map_err(Error::new)?;
+        Ok(Writer {
+            out,
+            lines,
+            bytes: Vec::new(),
+        })
+    }
+
+    pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        self.bytes.clear();
+        add_lines(batch, self.lines.column, &self.lines.end, &mut self.bytes);
+        self.out.write_all(&self.bytes).map_err(Error::new)
+    }
+
+    pub fn finish(mut self) -> Result<()> {
+        self.out.flush().map_err(Error::new)
+    }
+}

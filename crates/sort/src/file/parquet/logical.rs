@@ -1,0 +1,355 @@
+//! Logical types of Parquet's that Arrow's types don't say: they go from the file that is read to the one that is written.
+//!
+//! A table has them as one pair beside its schema, whose key no file has. Columns are told by their numbers among those that have no
+//! columns within, as names of what is between may differ.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_schema::extension::{EXTENSION_TYPE_METADATA_KEY, EXTENSION_TYPE_NAME_KEY};
+use arrow_schema::{DataType, Field, Schema};
+use parquet::basic::{ConvertedType, EdgeInterpolationAlgorithm, LogicalType, TimeUnit};
+use parquet::file::metadata::KeyValue;
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
+use serde_json::{json, Value};
+
+use super::fit;
+use crate::{Error, Result};
+
+/// The key of the pair.
+const KEY: &str = "nearside:logical types";
+const WKB: &str = "geoarrow.wkb";
+/// What Parquet takes for the coordinates' system where none is named.
+const LONGITUDE_LATITUDE: &str = "OGC:CRS84";
+const EDGES: [(&str, EdgeInterpolationAlgorithm); 5] = [
+    ("spherical", EdgeInterpolationAlgorithm::SPHERICAL),
+    ("vincenty", EdgeInterpolationAlgorithm::VINCENTY),
+    ("thomas", EdgeInterpolationAlgorithm::THOMAS),
+    ("andoyer", EdgeInterpolationAlgorithm::ANDOYER),
+    ("karney", EdgeInterpolationAlgorithm::KARNEY),
+];
+
+/// A logical type, and the leaves that it has.
+struct Logical {
+    leaves: Range<usize>,
+    kind: LogicalType,
+}
+
+/// Whether a pair is this one, and not of a file.
+pub fn is_own(pair: &KeyValue) -> bool {
+    pair.key == KEY
+}
+
+/// What a file's schema says beyond Arrow's, as a pair.
+pub fn of_file(schema: &SchemaDescriptor) -> Option<KeyValue> {
+    let (mut found, mut next) = (Vec::new(), 0);
+    let columns = schema.root_schema().get_fields();
+    columns
+        .iter()
+        .for_each(|c| collect(c, &mut next, &mut found));
+    let found: Vec<Value> = found.iter().filter_map(Logical::to_json).collect();
+    (!found.is_empty()).then(|| KeyValue::new(KEY.into(), Value::from(found).to_string()))
+}
+
+/// Adds what a column and those within say.
+fn collect(column: &Type, next: &mut usize, out: &mut Vec<Logical>) {
+    let first = *next;
+    match column.is_primitive() {
+        true => *next += 1,
+        false => {
+            let within = column.get_fields().iter();
+            within.for_each(|column| collect(column, next, out));
+        }
+    }
+    let info = column.get_basic_info();
+    let kind = match (info.logical_type_ref(), info.converted_type()) {
+        (Some(kind), _) => Some(kind.clone()),
+        (None, ConvertedType::ENUM) => Some(LogicalType::Enum),
+        (None, ConvertedType::JSON) => Some(LogicalType::Json),
+        (None, ConvertedType::BSON) => Some(LogicalType::Bson),
+        _ => None,
+    };
+    if let Some(kind) = kind {
+        let leaves = first..*next;
+        out.push(Logical { leaves, kind });
+    }
+}
+
+impl Logical {
+    /// Nothing of those that Arrow's types say.
+    fn to_json(&self) -> Option<Value> {
+        let mut value = match &self.kind {
+            LogicalType::Enum => json!({"kind": "enum"}),
+            LogicalType::Json => json!({"kind": "json"}),
+            LogicalType::Bson => json!({"kind": "bson"}),
+            LogicalType::Uuid => json!({"kind": "uuid"}),
+            LogicalType::Variant {
+                specification_version,
+            } => json!({"kind": "variant", "version": specification_version}),
+            LogicalType::Geometry { crs } => json!({"kind": "geometry", "crs": crs}),
+            LogicalType::Geography { crs, algorithm } => {
+                json!({"kind": "geography", "crs": crs, "edges": algorithm.and_then(edges)})
+            }
+            LogicalType::Time {
+                is_adjusted_to_u_t_c: true,
+                unit,
+            } => json!({"kind": "time", "unit": match unit {
+                TimeUnit::MILLIS => "ms",
+                TimeUnit::MICROS => "us",
+                TimeUnit::NANOS => "ns",
+            }}),
+            _ => return None,
+        };
+        value["leaves"] = json!([self.leaves.start, self.leaves.end]);
+        Some(value)
+    }
+
+    fn of_json(value: &Value) -> Option<Logical> {
+        let number = |n: usize| usize::try_from(value["leaves"][n].as_u64()?).ok();
+        let crs = || value["crs"].as_str().map(String::from);
+        let kind = match value["kind"].as_str()? {
+            "enum" => LogicalType::Enum,
+            "json" => LogicalType::Json,
+            "bson" => LogicalType::Bson,
+            "uuid" => LogicalType::Uuid,
+            "variant" => LogicalType::Variant {
+                specification_version: value["version"].as_i64().and_then(|v| v.try_into().ok()),
+            },
+            "geometry" => LogicalType::Geometry { crs: crs() },
+            "geography" => LogicalType::Geography {
+                crs: crs(),
+                algorithm: value["edges"].as_str().and_then(algorithm),
+            },
+            "time" => LogicalType::Time {
+                is_adjusted_to_u_t_c: true,
+                unit: match value["unit"].as_str()? {
+                    "ms" => TimeUnit::MILLIS,
+                    "us" => TimeUnit::MICROS,
+                    _ => TimeUnit::NANOS,
+                },
+            },
+            _ => return None,
+        };
+        Some(Logical {
+            leaves: number(0)?..number(1)?,
+            kind,
+        })
+    }
+}
+
+fn edges(algorithm: EdgeInterpolationAlgorithm) -> Option<&'static str> {
+    let known = EDGES.iter().find(|(_, known)| *known == algorithm);
+    known.map(|(name, _)| *name)
+}
+
+fn algorithm(name: &str) -> Option<EdgeInterpolationAlgorithm> {
+    let known = EDGES.iter().find(|(known, _)| *known == name);
+    known.map(|(_, algorithm)| *algorithm)
+}
+
+/// GeoArrow's extension types of columns, which the library that reads files doesn't give them.
+pub fn with_extensions(schema: &Schema, file: &SchemaDescriptor) -> Schema {
+    let columns = file.root_schema().get_fields();
+    let fields = schema.fields().iter().zip(columns);
+    let fields: Vec<Field> = fields
+        .map(|(field, column)| {
+            let logical = column.get_basic_info().logical_type_ref();
+            let told = logical.and_then(of_geometry);
+            let bytes = matches!(
+                field.data_type(),
+                DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+            );
+            let mut field = field.as_ref().clone();
+            if let (Some(told), true, None) = (told, bytes, field.extension_type_name()) {
+                let metadata = field.metadata_mut();
+                metadata.insert(EXTENSION_TYPE_NAME_KEY.into(), WKB.into());
+                metadata.insert(EXTENSION_TYPE_METADATA_KEY.into(), told.to_string());
+            }
+            field
+        })
+        .collect();
+    Schema::new_with_metadata(fields, schema.metadata().clone())
+}
+
+/// What GeoArrow says of columns with these types.
+fn of_geometry(kind: &LogicalType) -> Option<Value> {
+    let (crs, edges) = match kind {
+        LogicalType::Geometry { crs } => (crs, None),
+        LogicalType::Geography { crs, algorithm } => {
+            (crs, Some(edges(algorithm.unwrap_or_default())?))
+        }
+        _ => return None,
+    };
+    let mut told = json!({});
+    match crs.as_deref().unwrap_or_default() {
+        "" => {
+            told["crs"] = LONGITUDE_LATITUDE.into();
+            told["crs_type"] = "authority_code".into();
+        }
+        crs => match serde_json::from_str(crs) {
+            Ok(Value::Object(object)) => {
+                told["crs"] = Value::Object(object);
+                told["crs_type"] = "projjson".into();
+            }
+            _ => told["crs"] = crs.into(),
+        },
+    }
+    if let Some(edges) = edges {
+        told["edges"] = edges.into();
+    }
+    Some(told)
+}
+
+/// The type of columns of an extension type. The library knows some, but only with the metadata that it writes itself.
+fn of_extension(field: &Field) -> Option<LogicalType> {
+    match field.extension_type_name() {
+        Some("arrow.uuid") => return Some(LogicalType::Uuid),
+        Some("arrow.json") => return Some(LogicalType::Json),
+        Some(WKB) => {}
+        _ => return None,
+    }
+    let told = field.extension_type_metadata().unwrap_or_default();
+    let told: Value = match told {
+        "" => json!({}),
+        told => serde_json::from_str(told).ok()?,
+    };
+    let crs = match (&told["crs"], told["crs_type"].as_str()) {
+        // As pyarrow writes it.
+        (Value::Null, _) => None,
+        (Value::String(number), Some("srid")) if !number.starts_with("srid:") => {
+            Some(format!("srid:{number}"))
+        }
+        (Value::String(crs), _) if crs == LONGITUDE_LATITUDE => None,
+        (Value::String(crs), _) => Some(crs.clone()),
+        (object, _) => Some(object.to_string()),
+    };
+    match told["edges"].as_str() {
+        None | Some("planar") => Some(LogicalType::Geometry { crs }),
+        Some(edges) => Some(LogicalType::Geography {
+            crs,
+            algorithm: Some(algorithm(edges)?),
+        }),
+    }
+}
+
+/// The schema of a file with columns of this one: with what the pair says, and types that Parquet has where the library writes plain numbers.
+pub fn to_file(
+    derived: &SchemaDescriptor,
+    schema: &Schema,
+    metadata: &[KeyValue],
+) -> Result<SchemaDescriptor> {
+    let pair = metadata.iter().find(|pair| is_own(pair));
+    let told: Option<Value> = pair.and_then(|pair| serde_json::from_str(pair.value.as_ref()?).ok());
+    let told = told.as_ref().and_then(Value::as_array);
+    let told: Vec<Logical> = told
+        .into_iter()
+        .flatten()
+        .filter_map(Logical::of_json)
+        .collect();
+    let leaves = fit::leaves(schema);
+    let mut next = 0;
+    let root = derived.root_schema();
+    let root = rebuilt(root, &mut next, &told, &leaves).map_err(Error::new)?;
+    Ok(SchemaDescriptor::new(root))
+}
+
+/// Whether values that stand so in a file can have a type.
+fn takes(column: &Type, kind: &LogicalType) -> bool {
+    use parquet::basic::Type::*;
+    if column.is_group() {
+        return matches!(kind, LogicalType::Variant { .. });
+    }
+    let length = match column {
+        Type::PrimitiveType { type_length, .. } => *type_length,
+        Type::GroupType { .. } => return false,
+    };
+    let known = column.get_basic_info().logical_type_ref();
+    match (kind, column.get_physical_type()) {
+        (LogicalType::Uuid, FIXED_LEN_BYTE_ARRAY) => length == 16,
+        (LogicalType::Time { unit, .. }, INT32 | INT64) => {
+            matches!(known, Some(LogicalType::Time { unit: same, .. }) if same == unit)
+        }
+        (
+            LogicalType::Enum
+            | LogicalType::Json
+            | LogicalType::Bson
+            | LogicalType::Geometry { .. }
+            | LogicalType::Geography { .. },
+            BYTE_ARRAY,
+        ) => true,
+        _ => false,
+    }
+}
+
+fn rebuilt(
+    column: &Type,
+    next: &mut usize,
+    told: &[Logical],
+    leaves: &[&Field],
+) -> parquet::errors::Result<TypePtr> {
+    let info = column.get_basic_info();
+    let first = *next;
+    let id = info.has_id().then(|| info.id());
+    let known = || info.logical_type_ref().cloned();
+    // Of groups with the same columns within it is the innermost one.
+    let named = |leaves: Range<usize>, within: &[TypePtr]| {
+        let of = told.iter().find(|t| t.leaves == leaves);
+        let kind = of.map(|t| t.kind.clone())?;
+        (takes(column, &kind) && within.len() != 1).then_some(kind)
+    };
+    match column {
+        Type::GroupType { fields, .. } => {
+            let fields: parquet::errors::Result<Vec<TypePtr>> = fields
+                .iter()
+                .map(|column| rebuilt(column, next, told, leaves))
+                .collect();
+            let fields = fields?;
+            let kind = named(first..*next, &fields).or_else(known);
+            let mut group = Type::group_type_builder(column.name())
+                .with_converted_type(info.converted_type())
+                .with_logical_type(kind)
+                .with_fields(fields)
+                .with_id(id);
+            if info.has_repetition() {
+                group = group.with_repetition(info.repetition());
+            }
+            group.build().map(Arc::new)
+        }
+        Type::PrimitiveType {
+            physical_type,
+            type_length,
+            scale,
+            precision,
+            ..
+        } => {
+            *next += 1;
+            let field = leaves.get(first);
+            let mut physical = *physical_type;
+            let kind = match field.map(|field| field.data_type()) {
+                // Days, which the library writes as milliseconds without a type.
+                Some(DataType::Date64) => {
+                    physical = parquet::basic::Type::INT32;
+                    Some(LogicalType::Date)
+                }
+                _ => field
+                    .and_then(|field| of_extension(field))
+                    .filter(|kind| takes(column, kind)),
+            };
+            let kind = named(first..*next, &[]).or(kind);
+            let converted = match kind {
+                Some(_) => ConvertedType::NONE,
+                None => info.converted_type(),
+            };
+            Type::primitive_type_builder(column.name(), physical)
+                .with_repetition(info.repetition())
+                .with_converted_type(converted)
+                .with_logical_type(kind.or_else(known))
+                .with_length(*type_length)
+                .with_precision(*precision)
+                .with_scale(*scale)
+                .with_id(id)
+                .build()
+                .map(Arc::new)
+        }
+    }
+}

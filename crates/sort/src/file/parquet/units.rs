@@ -1,0 +1,226 @@
+//! Columns whose values fit no Arrow type for certain: INT96 is 96 bits of time, INTERVAL three numbers.
+//!
+//! The library that reads files takes one type for all of them and drops what does not fit it. So their values are looked at before.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, FieldRef, Fields, IntervalUnit, Schema, SchemaRef, TimeUnit};
+use parquet::basic::{ConvertedType, Type};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArray, FixedLenByteArray, Int96};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::schema::types::SchemaDescriptor;
+
+use super::fit;
+use crate::input::Input;
+use crate::{Error, Result};
+
+/// Records that are looked at together.
+const TOGETHER: usize = 16 << 10;
+const JULIAN_DAY_OF_EPOCH: i128 = 2_440_588;
+const NANOSECONDS_OF_DAY: i128 = 86_400_000_000_000;
+
+/// A schema whose types hold all values of such columns, if the schema's don't; an error names a column for which there is none.
+pub fn holding(
+    input: &Input,
+    file: &SchemaDescriptor,
+    schema: &SchemaRef,
+) -> Result<Option<SchemaRef>> {
+    let odd = |at: &usize| {
+        let column = file.column(*at);
+        column.physical_type() == Type::INT96 || is_interval(file, *at)
+    };
+    let odd: Vec<usize> = (0..file.num_columns()).filter(odd).collect();
+    if odd.is_empty() {
+        return Ok(None);
+    }
+    let leaves = fit::leaves(schema);
+    let reader = SerializedFileReader::new(input.clone()).map_err(Error::new)?;
+    let mut changed = HashMap::new();
+    for at in odd {
+        let name = file.column(at).path().string();
+        let told = leaves
+            .get(at)
+            .ok_or_else(|| Error::new("its columns differ"))?;
+        let told = told.data_type();
+        let fits = match file.column(at).physical_type() {
+            Type::INT96 => time(&reader, at, &name, told)?,
+            _ => interval(&reader, at, &name, told)?,
+        };
+        if fits != *told {
+            changed.insert(at, fits);
+        }
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    let mut next = 0;
+    let fields = schema.fields().iter();
+    let fields: Fields = fields.map(|f| with_types(f, &mut next, &changed)).collect();
+    let schema = Schema::new_with_metadata(fields, schema.metadata().clone());
+    Ok(Some(Arc::new(schema)))
+}
+
+fn is_interval(file: &SchemaDescriptor, at: usize) -> bool {
+    let column = file.column(at);
+    column.converted_type() == ConvertedType::INTERVAL && column.type_length() == 12
+}
+
+/// The same field with other types of some of its leaves.
+fn with_types(field: &FieldRef, next: &mut usize, changed: &HashMap<usize, DataType>) -> FieldRef {
+    let mut of = |field: &FieldRef| with_types(field, next, changed);
+    let kind = match field.data_type() {
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(of).collect()),
+        DataType::List(field) => DataType::List(of(field)),
+        DataType::LargeList(field) => DataType::LargeList(of(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(of(field), *size),
+        DataType::Map(field, sorted) => DataType::Map(of(field), *sorted),
+        leaf => {
+            *next += 1;
+            changed.get(&(*next - 1)).unwrap_or(leaf).clone()
+        }
+    };
+    Arc::new(field.as_ref().clone().with_data_type(kind))
+}
+
+/// Looks at all values of a leaf.
+fn scan(
+    reader: &SerializedFileReader<Input>,
+    at: usize,
+    mut each: impl FnMut(Values) -> Result<()>,
+) -> Result<()> {
+    for group in 0..reader.num_row_groups() {
+        let group = reader.get_row_group(group).map_err(Error::new)?;
+        let mut column = group.get_column_reader(at).map_err(Error::new)?;
+        loop {
+            let (mut definition, mut repetition) = (Vec::new(), Vec::new());
+            let levels = (Some(&mut definition), Some(&mut repetition));
+            let (records, values) = match &mut column {
+                ColumnReader::Int96ColumnReader(column) => {
+                    let mut values: Vec<Int96> = Vec::new();
+                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
+                    (read, Values::Times(values))
+                }
+                ColumnReader::FixedLenByteArrayColumnReader(column) => {
+                    let mut values: Vec<FixedLenByteArray> = Vec::new();
+                    let read = column.read_records(TOGETHER, levels.0, levels.1, &mut values);
+                    let values = values.into_iter().map(ByteArray::from);
+                    (read, Values::Intervals(values.collect()))
+                }
+                _ => return Err(Error::new("a column is of another type than it says")),
+            };
+            let (records, ..) = records.map_err(Error::new)?;
+            if records == 0 {
+                break;
+            }
+            each(values)?;
+        }
+    }
+    Ok(())
+}
+
+enum Values {
+    Times(Vec<Int96>),
+    Intervals(Vec<ByteArray>),
+}
+
+/// Nanoseconds since 1970.
+fn nanoseconds(value: &Int96) -> i128 {
+    let [low, high, day] = [value.data()[0], value.data()[1], value.data()[2]];
+    // As the library that reads files takes them: both have a sign.
+    let of_day = (u64::from(high) << 32 | u64::from(low)) as i64;
+    (i128::from(day as i32) - JULIAN_DAY_OF_EPOCH) * NANOSECONDS_OF_DAY + i128::from(of_day)
+}
+
+/// The unit of a column of INT96 in which all of its times are whole numbers of 64 bits: the one that it says, or the finest one.
+fn time(
+    reader: &SerializedFileReader<Input>,
+    at: usize,
+    name: &str,
+    told: &DataType,
+) -> Result<DataType> {
+    let DataType::Timestamp(said, zone) = told else {
+        return Err(Error::new(format!(
+            "column {name:?}: values of INT96 can't be read as {told}"
+        )));
+    };
+    let (mut first, mut last) = (i128::MAX, i128::MIN);
+    // What all of them are multiples of.
+    let mut step: i128 = 1_000_000_000;
+    scan(reader, at, |values| {
+        if let Values::Times(values) = values {
+            for value in values.iter().map(nanoseconds) {
+                (first, last) = (first.min(value), last.max(value));
+                while value % step != 0 {
+                    step /= 1000;
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let fits = |unit: &TimeUnit| {
+        let of = nanoseconds_of(*unit);
+        let holds = |value: i128| i64::try_from(value / of).is_ok();
+        first > last || step >= of && holds(first) && holds(last)
+    };
+    let finest = [
+        TimeUnit::Nanosecond,
+        TimeUnit::Microsecond,
+        TimeUnit::Millisecond,
+        TimeUnit::Second,
+    ];
+    let unit = [*said].into_iter().chain(finest).find(fits);
+    let unit = unit.ok_or_else(|| {
+        Error::new(format!(
+            "column {name:?}: no unit of a timestamp of 64 bits holds all of its INT96 times: they go from {first} to \
+             {last} ns since 1970, and some are no multiple of {} ns",
+            1000 * step
+        ))
+    })?;
+    Ok(DataType::Timestamp(unit, zone.clone()))
+}
+
+fn nanoseconds_of(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
+
+/// The type of intervals for a column of INTERVAL: Arrow's have either months, or days and milliseconds.
+fn interval(
+    reader: &SerializedFileReader<Input>,
+    at: usize,
+    name: &str,
+    told: &DataType,
+) -> Result<DataType> {
+    let (mut months, mut others, mut large) = (false, false, false);
+    scan(reader, at, |values| {
+        if let Values::Intervals(values) = values {
+            for value in &values {
+                let numbers = value.data().chunks_exact(4);
+                let number =
+                    |bytes: &[u8]| i32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+                let numbers: Vec<i32> = numbers.map(number).collect();
+                months |= numbers[0] != 0;
+                others |= numbers[1..].iter().any(|&n| n != 0);
+                // They have no sign; Arrow's do.
+                large |= numbers.iter().any(|&n| n < 0);
+            }
+        }
+        Ok(())
+    })?;
+    let refused = |why: &str| Err(Error::new(format!("column {name:?}: {why}")));
+    match (months, others) {
+        _ if large => refused("an interval of 2^31 or more months, days or milliseconds"),
+        (true, true) => refused(
+            "its intervals have months beside days or milliseconds, for which there is no type here",
+        ),
+        (true, false) => Ok(DataType::Interval(IntervalUnit::YearMonth)),
+        (false, true) => Ok(DataType::Interval(IntervalUnit::DayTime)),
+        (false, false) => Ok(told.clone()),
+    }
+}
