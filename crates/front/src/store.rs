@@ -206,22 +206,37 @@ impl Store {
         Err(Failure::Power)
     }
 
+    /// Brings power and pool back, once more when the power fails meanwhile.
     fn recover(&mut self) -> std::result::Result<(), Failure> {
-        self.losses.fetch_add(1, Ordering::Release);
-        self.open = None;
-        self.session.power_on().map_err(refused)?;
-        // One that was to come meanwhile has found no power.
-        let now = self.session.now();
-        self.cuts.retain(|at| *at > now);
-        self.arm().map_err(refused)?;
-        self.reopen()
+        loop {
+            self.losses.fetch_add(1, Ordering::Release);
+            self.open = None;
+            self.session.power_on().map_err(refused)?;
+            // One that was to come meanwhile has found no power.
+            let now = self.session.now();
+            self.cuts.retain(|at| *at > now);
+            self.arm().map_err(refused)?;
+            match self.opened() {
+                Err(_) if !self.session.has_power() => {}
+                other => return other.map_err(refused),
+            }
+        }
     }
 
     fn reopen(&mut self) -> std::result::Result<(), Failure> {
+        match self.opened() {
+            Err(_) if !self.session.has_power() => {
+                self.recover()?;
+                Err(Failure::Power)
+            }
+            other => other.map_err(refused),
+        }
+    }
+
+    fn opened(&mut self) -> Result<()> {
         self.open = None;
-        let opened = self.session.open(0, NAME, usage(&self.config));
-        let pool = opened.map_err(refused)?;
-        let thread = pool.thread(0).map_err(refused)?;
+        let pool = self.session.open(0, NAME, usage(&self.config))?;
+        let thread = pool.thread(0)?;
         self.open = Some((thread, pool));
         Ok(())
     }
