@@ -33,16 +33,16 @@ def left() -> list[str]:
 @pytest.mark.parametrize(
     "script",
     [
-        f"sleep {FOREVER}",
-        f"sleep {FOREVER} & sleep {FOREVER} & wait",
-        f"trap '' TERM INT HUP; sleep {FOREVER}; sleep {FOREVER}",
-        f"setsid -w setsid -w sleep {FOREVER}",
-        f"set -m; sleep {FOREVER} & wait",
+        "sleep FOREVER",
+        "sleep FOREVER & sleep FOREVER & wait",
+        "trap '' TERM INT HUP; sleep FOREVER; sleep FOREVER",
+        "setsid -w setsid -w sleep FOREVER",
+        "set -m; sleep FOREVER & wait",
         "while :; do echo y; done",
     ],
 )
 def test_what_does_not_end_is_killed(script):
-    assert run(script, 0.3).status is None
+    assert run(script.replace("FOREVER", FOREVER), 0.3).status is None
     assert left() == []
 
 

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, RtlDevice, TraceWindow};
+use rtl::{Contents, DeviceConfig, Registers, RtlDevice, TraceWindow};
 use sim::{Bar, Clock, Device, Fault, Media, Output, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
@@ -19,6 +19,8 @@ fn config() -> DeviceConfig {
         filelists: vec![PathBuf::from("hw/top/sim/rtl_fixture.f")],
         channels: 1,
         hang_cycles: 5000,
+        // Most registers of this block have no reset, and tests write those that they mean.
+        registers: Registers::Always(Contents::Zeros),
         ..DeviceConfig::new().unwrap()
     }
 }
