@@ -96,6 +96,7 @@ module hook_tb
     .insert_i,
     .insert_number_i,
     .insert_ranges_i,
+    .insert_behind_i('0),  // the proof of the table has it
     .inserted_o,
     .ready_o,
     .begin_i,
