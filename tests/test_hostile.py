@@ -195,6 +195,7 @@ USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers":
 SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
     "store": {"offset": 0, "data": b"x"}, "power_cut": {"cut": "all"}, "power_cut_after": {"ps": 1}, "power_on": {},
+    "forget": {},
     # Away from where hostile offsets are.
     "pool_create": USAGE | {
         "place": 16 << 20, "bytes": 8 << 20, "name": "x", "mechanism": "undo", "threads": 1, "log_bytes": 4096,
@@ -242,6 +243,7 @@ def test_every_method_and_parameter_is_in_the_tables():
     assert {n for n, f in vars(_native.Front).items() if callable(f) and not n.startswith("__")} == {"stop"}
     assert parameters(_native.pmdk_cost) == set(COST)
     assert parameters(_native.pmdk_events) == {"trace"}
+    assert parameters(_native.pmdk_instructions) == {"file"}
     assert parameters(_native.DelayBench.measure) == set(MEASURE)
     assert parameters(_native.PmSystem) == set(OVER)
     for kind, table in ((_native.PmSystem, SYSTEM), (_native.PmPool, POOL), (_native.PmThread, THREAD)):
@@ -250,7 +252,7 @@ def test_every_method_and_parameter_is_in_the_tables():
             assert parameters(getattr(kind, name)) == set(arguments), name
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
     known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
-    known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events"}
+    known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events", "pmdk_instructions"}
     known |= {"PmSystem", "PmPool", "PmThread"}
     known |= {"pm_copies", "pm_transactions", "pm_benchmark", "pm_timeline", "Front"}
     known |= {"table_put", "table_get", "table_list", "table_schema", "table_drop", "table_explain"}
@@ -549,6 +551,7 @@ def test_hostile_traces_of_programs(key):
     for value in NUMBERS + OTHERS + ["posted", "sfence"] + (traces if key == "trace" else []):
         answer(_native.pmdk_cost, design=design, **COST | {key: value})
         answer(_native.pmdk_events, trace=value)
+        answer(_native.pmdk_instructions, file=value)
     cost = json.loads(_native.pmdk_cost(design, good, "read_back", "fast"))
     assert (cost["lines"], cost["fences"], cost["streamed"]) == (1, 1, 300)
 
