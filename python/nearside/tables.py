@@ -36,7 +36,7 @@ def format_of(path: Path, given: str | None = None) -> str:
 
 
 def format_of_source(path: Path, given: str | None = None) -> str:
-    """How a table stands in a file: as is said, else by the end of its name, or if that says nothing by how it begins."""
+    """How a table stands in a file: as is said, else by the end of its name, else by how it begins."""
     return given or FORMATS.get(path.suffix.lower(), BY_CONTENT)
 
 
