@@ -521,8 +521,9 @@ async def cuts(dut):
 
 @cocotb.test()
 async def latency(dut):
-    """With a memory that answers at once: cycles of an undo of 64 bytes, and of a copy of 16 KiB."""
+    """With a memory that answers at once and in order: cycles of an undo of 64 bytes, and of a copy of 16 KiB."""
     bench = Bench(dut, stall=0, latency=0)
+    bench.ram.interleave = False  # what it costs depends on the order that the seed draws
     await bench.start()
     assert await bench.run(UNDO, source=POOL, target=BASE + 64, bytes=64) == (0, 64)
     dut._log.info("undo of 64 bytes: %d cycles", bench.cycles)
@@ -530,4 +531,4 @@ async def latency(dut):
     assert await bench.run(COPY, source=POOL, target=POOL + 0x10000, bytes=16384) == (0, 0)
     dut._log.info("copy of 16 KiB: %d cycles", bench.cycles)
     assert undo <= 40
-    assert bench.cycles <= 330
+    assert bench.cycles <= 300
