@@ -58,6 +58,9 @@ fn strings(value: &Value) -> Option<Vec<String>> {
     Some(lines.map(str::to_string).collect())
 }
 
+/// A device whose recovery has failed opens within this time, unless it never does.
+const OPENS: Time = Time::us(100);
+
 /// Ends a copy whose program has come to the cut.
 pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -> Outcome {
     let mut outcome = Outcome {
@@ -69,6 +72,10 @@ pub(crate) fn end(stage: &Stage, cut: &Cut, progress: &Progress, evicted: u64) -
         timeline.add(format!("found     {text}"));
         outcome.timeline = timeline.text();
         outcome.violation = Some(text);
+        // A device that has lost something is not opened by the library, but opens: the log is to have that.
+        let _ = stage
+            .shared
+            .with(|machine| machine.system_mut().advance_by(OPENS));
     }
     outcome.broken = stage.broken();
     // A control has to be found by what it leaves behind, too.
