@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from nearside import NearsideError, cluster, sort_table
+from nearside import tables as nearside_tables
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make peers")
 
@@ -64,6 +66,22 @@ def test_errors():
             cluster.sort_table(nothing, "a")
     with pytest.raises(NearsideError, match="devices = 17"):
         cluster.sort_table(table(), "a", devices=17, engine="fast")
+
+
+def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
+    """None is cancelled: Ray may abort the caller when it cancels a task that is about to end."""
+
+    def part(stream, *_):
+        if nearside_tables.of_stream(stream).num_rows == 1:
+            raise NearsideError("no")
+        time.sleep(0.5)
+        (tmp_path / "ended").touch()
+        return stream, {}
+
+    monkeypatch.setattr(cluster, "_part", part)
+    with pytest.raises(NearsideError, match="a worker: no"):
+        cluster.sort_table(table(3), "a", workers=2, engine="fast")
+    assert (tmp_path / "ended").exists()
 
 
 def test_dictionaries_that_keys_cannot_name_together():

@@ -57,8 +57,9 @@ def sort_table(
     try:
         done = ray.get(jobs)
     except ray.exceptions.RayTaskError as error:
-        for job in jobs:
-            ray.cancel(job, force=True)
+        # To cancel a task that is about to end can abort this process (Ray 2.60: "Tried to complete task that was not
+        # pending"), so the others end by themselves: nothing of a sort goes on behind its end.
+        ray.wait(jobs, num_returns=len(jobs))
         raise NearsideError(f"a worker: {error.cause or error}") from None
     except ray.exceptions.RayError as error:
         raise NearsideError(f"the cluster: {error}") from None
