@@ -38,6 +38,9 @@ INTERRUPT = threading.Event()
 SHARED = threading.Lock()  # around what steps print and count
 # The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
 CLIPPY = (85, 95)
+# Simulators are single threads: two at a time. Another worker in place of one that has crashed waits for ever for
+# tests, with `--dist loadfile` (pytest-xdist 3.8); without, the others go on and the step fails.
+PYTEST = [str(BIN / "pytest"), "-n", "2", "--max-worker-restart=0"]
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
 SEEDS = range(1, 6)  # of `make test-seeds`
@@ -148,13 +151,12 @@ def test_steps(scope: str) -> list[Step]:
                 rtl = (("NEARSIDE_ENGINE", "rtl"),)
                 steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
-            # Simulators are single threads: two at a time. In hw/ they share only builds, which are locked;
-            # elsewhere a module's tests share devices.
+            # In hw/ simulators share only builds, which are locked; elsewhere a module's tests share devices.
             spread = "worksteal" if name.startswith("hw/") else "loadfile"
-            command = [str(BIN / "pytest"), name, "-n", "2", "--dist", spread, *chosen]
+            command = [*PYTEST, name, "--dist", spread, *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
     if everything:  # behaviour is tested on the fast engine, and sampled on the other one
-        command = [str(BIN / "pytest"), "tests", "-m", "both", "-n", "2", "--dist", "loadfile"]
+        command = [*PYTEST, "tests", "-m", "both", "--dist", "loadfile"]
         steps.append(Step("pytest tests on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
     if everything:
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
@@ -163,7 +165,7 @@ def test_steps(scope: str) -> list[Step]:
         steps.append(Step("guest on rtl", sample, counted=True))
         # As in an FPGA; a sample, as every block does the same with it.
         free = (("CLOCK_GATE_BYPASS", "1"),)
-        command = [str(BIN / "pytest"), *FREE_CLOCKS, "-n", "2"]
+        command = [*PYTEST, *FREE_CLOCKS]
         steps.append(Step("free clocks", command, counted=True, env=free))
     if everything and (ROOT / "python" / "nearside").is_dir():
         # Tests never depend on how fast a machine is; `make docs` measures the rest.
@@ -173,7 +175,7 @@ def test_steps(scope: str) -> list[Step]:
 
 def seed_steps() -> list[Step]:
     """The simulations of all blocks with each seed and each start of registers."""
-    command = [str(BIN / "pytest"), "hw", "-n", "2", "--dist", "worksteal", "-m", "not long"]
+    command = [*PYTEST, "hw", "--dist", "worksteal", "-m", "not long"]
     return [
         Step(
             f"hw seed {seed} {start}",

@@ -16,6 +16,7 @@ import registers
 import regs
 import setup
 import synth
+import watched
 
 
 @pytest.fixture
@@ -287,6 +288,22 @@ def test_counts():
         "the user said 7 passed\n"
     )
     assert check.counts(text) == {"passed": 8, "failed": 1, "skipped": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", ["loadfile", "worksteal"])
+def test_a_test_that_ends_its_process_fails_the_step(monkeypatch, tmp_path, spread):
+    for name in "abcd":
+        ends = "import os, time, pytest\n@pytest.mark.parametrize('n', range(12))\ndef test(n):\n    time.sleep(0.02)\n"
+        (tmp_path / f"test_{name}.py").write_text(ends + f"    if {name == 'd'} and n == 5: os.abort()\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]")
+    monkeypatch.setattr(check, "LOGS", tmp_path)
+    monkeypatch.setattr(check, "ROOT", tmp_path)
+    monkeypatch.setattr(check, "LIMITS", watched.Limits(window=60))
+    total = Counter()
+    check.run(check.Step("pytest", [*check.PYTEST, ".", "--dist", spread], counted=True), "test", total)
+    assert total["failed"] == 1
+    assert total["passed"] >= 41
 
 
 def test_steps_that_there_are_none_of_are_an_error(monkeypatch, capsys):
