@@ -6,11 +6,17 @@ Tests marked `rtl` are about the RTL itself. tests/test_builds.py checks that de
 """
 
 import os
+import signal
 
 import pytest
 
 os.environ["NEARSIDE_CHECKED"] = "1"
 os.environ.setdefault("NEARSIDE_ENGINE", "fast")
+
+# A shell's background jobs and nohup's ignore these, and so would every process that a test starts and sends one to.
+for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)

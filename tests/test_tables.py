@@ -234,8 +234,7 @@ def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> 
     write(plain(rows), folder / "t.arrow")
     code = f"import sys\n{before}\nfrom nearside import cli\ncli.main()"
     arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--engine", "fast", "-o", output]
-    # Whoever runs the tests in the background may have its children ignore SIGHUP.
-    command = ["env", "--default-signal=HUP", sys.executable, "-c", code, *map(str, arguments)]
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
