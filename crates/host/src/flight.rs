@@ -59,11 +59,11 @@ impl Machine {
     /// Takes in what has arrived by now, in order.
     pub(crate) fn collect(&mut self) {
         let now = self.system.now();
+        let flies = |machine: &Machine, tag| machine.flights.iter().any(|f| f.tag == tag);
         while let Some((_, tag)) = self
-            .flights
-            .iter()
-            .filter_map(|f| Some((self.system.answered(f.tag)?, f.tag)))
-            .filter(|&(done, _)| done <= now)
+            .system
+            .all_answered()
+            .filter(|&(done, tag)| done <= now && flies(self, tag))
             .min()
         {
             self.arrive(tag);
@@ -80,6 +80,7 @@ impl Machine {
             self.tell(|| Event::Answered { tag });
         }
         let flight = self.flights.swap_remove(place);
+        self.landed += 1;
         let at = load.done + self.costs.load;
         let mut data = match load.data {
             Ok(data) => data,

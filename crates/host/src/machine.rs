@@ -138,6 +138,8 @@ pub struct Machine {
     pub(crate) cores: Vec<Core>,
     pub(crate) cache: Cache,
     pub(crate) flights: Vec<Flight>,
+    /// How many loads have been taken in.
+    pub(crate) landed: u64,
     /// Lines that wait for room in the queue of their device.
     pub(crate) victims: VecDeque<Victim>,
     /// What loads have found and nobody has taken: when it is at the CPU.
@@ -161,6 +163,7 @@ impl Machine {
             profile: profile.clone(),
             cores: Vec::new(),
             flights: Vec::new(),
+            landed: 0,
             victims: VecDeque::new(),
             found: HashMap::new(),
             next_ticket: 0,
@@ -250,21 +253,30 @@ impl Machine {
 
     /// When what is waited for is there, as far as that is known.
     pub(crate) fn due(&mut self, wake: &Wake) -> Option<Time> {
-        let now = self.system.now();
+        self.due_since(wake, None)
+    }
+
+    /// The same for who knows that no load that it waits for had been taken in while so many had ([`Machine::landed`]).
+    pub(crate) fn due_since(&mut self, wake: &Wake, landed: Option<u64>) -> Option<Time> {
         match wake {
             Wake::At(time) | Wake::Attention(time) => Some(*time),
             Wake::Loads(tags) => {
-                let gone = |tag: &u32| !self.flights.iter().any(|flight| flight.tag == *tag);
-                let done = tags
-                    .iter()
-                    .filter_map(|tag| match self.system.answered(*tag) {
-                        None if gone(tag) => Some(now),
-                        done => done,
-                    });
-                done.min()
+                let there = self.system.all_answered();
+                let due = there
+                    .filter(|(_, tag)| tags.contains(tag))
+                    .map(|l| l.0)
+                    .min();
+                // Somebody else has taken one in. Many wait for many, and are asked at each event.
+                let flies = |tag| self.flights.iter().any(|flight| flight.tag == tag);
+                let gone = |tag: &u32| self.system.answered(*tag).is_none() && !flies(*tag);
+                let now = self.system.now();
+                match landed != Some(self.landed) && tags.iter().any(gone) {
+                    true => Some(due.map_or(now, |due| due.min(now))),
+                    false => due,
+                }
             }
             Wake::Room(device, limit) => match self.system.has_room(*device) {
-                true => Some(now),
+                true => Some(self.system.now()),
                 false => Some(*limit),
             },
             Wake::Taken(device, mark, limit) => {

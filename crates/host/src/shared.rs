@@ -5,7 +5,8 @@
 //! where times are equal. So each CPU has a time of its own, and the outcome depends on nothing but the programs.
 
 use std::cell::Cell;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::Thread;
 
 use sim::Time;
 
@@ -20,10 +21,13 @@ pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
 struct Participant {
     /// What it waits for; nothing once it has ended.
     wake: Option<Wake>,
+    /// How many loads had been taken in when none was that it waits for ([`Machine::due_since`]).
+    landed: Option<u64>,
     /// Something came that [`Wake::Attention`] waits for, and it has not seen it yet.
     attention: bool,
     ended: bool,
-    called: Arc<Condvar>,
+    /// Whom to wake when its turn comes; nothing before the thread has begun.
+    thread: Option<Thread>,
 }
 
 struct State {
@@ -95,6 +99,7 @@ impl Shared {
             return Err(error.clone());
         }
         Ok(Guard {
+            shared: self,
             state: Some(guard),
             me,
         })
@@ -119,9 +124,10 @@ impl Shared {
                 .into_iter()
                 .map(|time| Participant {
                     wake: Some(Wake::At(time)),
+                    landed: None,
                     attention: false,
                     ended: false,
-                    called: Arc::new(Condvar::new()),
+                    thread: None,
                 })
                 .collect();
             state.failed = None;
@@ -139,7 +145,7 @@ impl Shared {
                     scope.spawn(move || {
                         PROGRAM.set(Some((run, number)));
                         let _end = End(&shared, number);
-                        shared.await_call(number);
+                        shared.begin(number);
                         program(&shared.cpu(cpu))
                     })
                 })
@@ -166,10 +172,25 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for the first turn of a program.
-    fn await_call(&self, number: usize) {
-        let guard = self.lock();
-        drop(await_call(guard, number));
+    /// Waits for the first turn of a program, in its thread.
+    fn begin(&self, number: usize) {
+        let mut guard = self.lock();
+        guard.participants[number].thread = Some(std::thread::current());
+        if !guard.called(number) {
+            drop(guard);
+            drop(self.await_call(number));
+        }
+    }
+
+    /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and not called yet.
+    fn await_call(&self, number: usize) -> MutexGuard<'_, State> {
+        loop {
+            std::thread::park();
+            let guard = self.lock();
+            if guard.called(number) {
+                return guard;
+            }
+        }
     }
 }
 
@@ -184,18 +205,17 @@ impl Drop for End<'_> {
             participant.ended = true;
             participant.wake = None;
         }
-        state.call_next();
+        let next = state.call_next();
+        drop(state);
+        unpark(next);
     }
 }
 
-/// Waits until it is a program's turn, or nobody's any more.
-fn await_call(mut guard: MutexGuard<'_, State>, number: usize) -> MutexGuard<'_, State> {
-    let called = guard.participants.get(number).map(|p| p.called.clone());
-    let Some(called) = called else { return guard };
-    while guard.current != Some(number) && guard.failed.is_none() {
-        guard = called.wait(guard).unwrap_or_else(PoisonError::into_inner);
+/// Wakes the thread whose turn it is, which needs the host at once: nobody may hold it.
+fn unpark(next: Option<Thread>) {
+    if let Some(thread) = next {
+        thread.unpark();
     }
-    guard
 }
 
 impl State {
@@ -205,19 +225,26 @@ impl State {
         (run == self.run && number < self.participants.len()).then_some(number)
     }
 
-    /// Hands the turn to the program that is behind all others, and lets the system run up to its time.
-    fn call_next(&mut self) {
+    /// Whether it is a program's turn, or nobody's any more.
+    fn called(&self, number: usize) -> bool {
+        self.current == Some(number) || self.failed.is_some()
+    }
+
+    /// Hands the turn to the program that is behind all others, and lets the system run up to its time. Returns whom to wake.
+    fn call_next(&mut self) -> Option<Thread> {
         self.current = None;
         match self.choose() {
             Ok(Some(next)) => {
                 self.current = Some(next);
                 self.participants[next].wake = None;
-                self.participants[next].called.notify_one();
+                self.participants[next].thread.clone()
             }
-            Ok(None) => {}
+            Ok(None) => None,
             Err(error) => {
                 self.failed = Some(error);
-                self.participants.iter().for_each(|p| p.called.notify_one());
+                let threads = self.participants.iter().filter_map(|p| p.thread.as_ref());
+                threads.for_each(Thread::unpark);
+                None
             }
         }
     }
@@ -242,9 +269,12 @@ impl State {
             for (number, participant) in self.participants.iter_mut().enumerate() {
                 let due = match &participant.wake {
                     Some(Wake::Attention(_)) if participant.attention => Some(now),
-                    Some(wake) => self.machine.due(wake),
+                    Some(wake) => self.machine.due_since(wake, participant.landed),
                     None => None,
                 };
+                if due.is_none() {
+                    participant.landed = Some(self.machine.landed);
+                }
                 // What was due before is due now.
                 let due = due.map(|due| due.max(now));
                 if due.is_some_and(|due| next.is_none_or(|n| due < n.0)) {
@@ -270,6 +300,7 @@ impl State {
 
 /// The right to act on a shared host.
 pub struct Guard<'a> {
+    shared: &'a Shared,
     /// Always there, but within [`Turn::pass`].
     state: Option<MutexGuard<'a, State>>,
     /// Which program has it.
@@ -299,9 +330,12 @@ impl Turn for Guard<'_> {
             }
         }
         state.participants[me].wake = Some(wake);
-        state.call_next();
-        if let Some(guard) = self.state.take() {
-            self.state = Some(await_call(guard, me));
+        state.participants[me].landed = None;
+        let next = state.call_next();
+        if !state.called(me) {
+            self.state = None;
+            unpark(next);
+            self.state = Some(self.shared.await_call(me));
         }
         match &self.state().failed {
             Some(error) => Err(error.clone()),

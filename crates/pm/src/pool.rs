@@ -143,7 +143,7 @@ impl Pool {
         m.put_line(0, &[0; LINE as usize])?;
         m.fence()?;
         let first = Descriptor {
-            generation: 1,
+            generation: recovery::NEW,
             state: State::Open,
             records: 0,
             transaction: 0,

@@ -486,6 +486,11 @@ impl System {
         Some(load.done)
     }
 
+    /// The loads that [`System::answered`] tells of: when, and their tags.
+    pub fn all_answered(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
+        self.loads.iter().map(|load| (load.done, load.tag))
+    }
+
     /// Takes a load that has been answered, at whatever time. See [`System::answered`].
     pub fn take_answered(&mut self, tag: u32) -> Option<Load> {
         let place = self.loads.iter().position(|load| load.tag == tag)?;
