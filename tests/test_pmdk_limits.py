@@ -7,6 +7,7 @@ import shlex
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -129,14 +130,14 @@ def test_a_campaign_that_is_ended_leaves_nothing(tmp_path, number):
     text = (
         f"sleep 1000000 & echo $! > {tmp_path}/started.new; mv {tmp_path}/started.new {tmp_path}/started; wait; : {{}}"
     )
-    (tmp_path / "scratch").mkdir()
     command = [sys.executable, "-m", "nearside.cli", "crashtest", "--by", "cpu", "--", "/bin/sh", "-c", text]
-    process = subprocess.Popen(command, env=os.environ | {"TMPDIR": str(tmp_path / "scratch")}, stderr=subprocess.PIPE)
-    while not (tmp_path / "started").exists():
-        assert process.poll() is None
-        time.sleep(0.02)
-    process.send_signal(number)
-    process.communicate(timeout=60)
-    assert process.returncode == 128 + number
-    assert not is_running((tmp_path / "started").read_text().strip())
-    assert list((tmp_path / "scratch").iterdir()) == []
+    with tempfile.TemporaryDirectory() as scratch:  # paths of sockets are short, those of tmp_path are not
+        process = subprocess.Popen(command, env=os.environ | {"TMPDIR": scratch}, stderr=subprocess.PIPE)
+        while not (tmp_path / "started").exists():
+            assert process.poll() is None, process.stderr.read()
+            time.sleep(0.02)
+        process.send_signal(number)
+        process.communicate(timeout=60)
+        assert process.returncode == 128 + number
+        assert not is_running((tmp_path / "started").read_text().strip())
+        assert os.listdir(scratch) == []

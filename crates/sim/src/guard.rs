@@ -4,14 +4,14 @@
 //! process. While a copy runs under [`guarded`], a handler puts zero pages in the place of what the copy is about, and the copy is
 //! reported as failed. A SIGBUS that is none of ours, one that somebody has sent included, goes to the handler that was there before.
 //!
-//! Others in the process may put a handler of their own in the place of ours (Python's `faulthandler` does), so [`install`] is called
+//! Others in the process may put a handler of their own in the place of ours (Python's `faulthandler` does), so [`keep`] is called
 //! wherever a device begins to work. A thread that blocks SIGBUS can't be helped: the kernel ends the process without asking a
 //! handler.
 
 use std::cell::Cell;
 use std::ops::Range;
 use std::ptr::null_mut;
-use std::sync::atomic::{compiler_fence, AtomicPtr, Ordering};
+use std::sync::atomic::{compiler_fence, AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Granularity of what the handler replaces.
@@ -57,7 +57,7 @@ static FORMER: [AtomicPtr<libc::sigaction>; HANDLERS.len()] =
 /// Runs a copy. False: a page was missing, and all of `pages` are private zero pages now.
 ///
 /// # Safety
-/// [`install`] was called. `pages` are whole pages of a mapping of the caller's, and nobody holds references into them.
+/// [`install`] was called, or the pages are memory of no file. `pages` are whole pages of a mapping of the caller's, and nobody holds references into them.
 #[inline]
 pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
     GUARD.with(|guard| {
@@ -72,8 +72,19 @@ pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
     })
 }
 
+/// Whether there has been anything whose pages can turn out not to be there.
+static NEEDED: AtomicBool = AtomicBool::new(false);
+
+/// Sees to it that ours is still the handler, if [`install`] was ever called. Else it costs nothing.
+pub fn keep() {
+    if NEEDED.load(Ordering::Acquire) {
+        install();
+    }
+}
+
 /// Sees to it that ours is the handler. It costs a system call when it is.
 pub fn install() {
+    NEEDED.store(true, Ordering::Release);
     if is_ours(&current()) {
         return;
     }

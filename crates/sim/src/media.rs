@@ -150,7 +150,9 @@ pub struct Media {
 
 impl Media {
     fn new(map: MmapMut, store: Store) -> Media {
-        guard::install();
+        if !matches!(store, Store::Memory) {
+            guard::install();
+        }
         let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
         maps.push((map.as_ptr() as usize, map.len()));
         drop(maps);

@@ -653,7 +653,7 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::install();
+        guard::keep();
         slot.device.power_off();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
@@ -673,7 +673,7 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::install();
+        guard::keep();
         slot.device.function_reset();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
@@ -907,7 +907,7 @@ impl System {
         if limit < self.now {
             return Ok(false);
         }
-        guard::install();
+        guard::keep();
         loop {
             // What has reached the root complex in the time that all devices have run through.
             let reached = self.device_time.min(limit);
