@@ -103,7 +103,7 @@ impl Case {
 fn layout(mechanism: Mechanism) -> Layout {
     Layout {
         threads: 2,
-        log_bytes: 128 << 10,
+        log_bytes: 32 << 10,
         spare_pages: 24,
         ..Layout::new(NAME).with(mechanism)
     }
