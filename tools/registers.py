@@ -12,6 +12,11 @@ A member of a struct is written `name.member`. `make lint-hw` fails at a registe
 list, at one that is listed and has a reset by now, or is no more, at one that is listed twice, at a line without a
 reason above it, and at a reason that names a register (`valid_q`) which has no reset itself.
 
+A reset is a `negedge` or `posedge`, beside the clock's, of a wire whose name begins with `rst`, `arst` or `por`. It
+gives a register a value that is no variable's, whatever else holds (not under an `if` or `case`), and elements by a
+loop over all of them: `for (int unsigned i = 0; i < N; i++)`, where the register is declared with `[N]` or `[N-1:0]`.
+What a task writes in a process of registers is not followed: its call is taken for a register without a reset.
+
 The sources are read as for synthesis, but not elaborated: what a parameter leaves out is looked at, too. What is
 there only for assertions, proofs or recorders is no part of the device, and is not looked at.
 """
@@ -20,7 +25,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from filelist import ROOT
@@ -31,6 +36,11 @@ from pyslang.syntax import SyntaxNode, SyntaxTree
 LIST = "no_reset.txt"
 ENTRY = re.compile(r"(\w+): (\w+(?:\.\w+)*(?: \w+(?:\.\w+)*)*)")
 WITNESS = re.compile(r"\b[A-Za-z]\w*_[qo]\b")  # in a reason: what says that there is something
+VARIABLE = re.compile(r"\b[A-Za-z]\w*_[qdio]\b|\b[A-Za-z]\w*_n[io]\b")
+RESET = re.compile(r"(a?rst|por)(_\w+)?")
+ELEMENT = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]")
+LOOP = re.compile(r"for\(int(?:unsigned)?(\w+)=0;\1<(.+?);\1\+\+\)")
+EACH = "[each of "  # in a place: the index of a loop over so many elements
 ASSIGNMENT = re.compile(r"(Nonblocking)?\w*AssignmentExpression")
 STEP = re.compile(r"\w*(Pre|Post)(in|de)crement\w*Expression", re.IGNORECASE)
 
@@ -46,12 +56,24 @@ class Place:
         """As it is listed: without elements."""
         return ".".join([self.name, *(p for p in self.parts if not p.startswith("["))])
 
-    def covers(self, other: Place, loops: set[str]) -> bool:
-        """Is all of `other` in it? An index that is one of `loops` stands for each element."""
+    def covers(self, other: Place, sizes: list[str]) -> bool:
+        """Is all of `other` in it? `sizes`: how many elements there are."""
         if self.name != other.name or len(self.parts) > len(other.parts):
             return False
-        pairs = zip(self.parts, other.parts, strict=False)
-        return all(a == b or (a.startswith("[") and a[1:-1] in loops) for a, b in pairs)
+        return all(
+            a == b or (a.startswith(EACH) and sizes[n : n + 1] == [a.removeprefix(EACH)])
+            for n, (a, b) in enumerate(zip(self.parts, other.parts, strict=False))
+        )
+
+
+def count(dimension: str) -> str:
+    """Elements of `[N]` or `[N-1:0]`, in the source's words."""
+    high = re.fullmatch(r"(.+):0", dimension)
+    if not high:
+        return dimension
+    if high[1].isdecimal():
+        return str(int(high[1]) + 1)
+    return high[1][:-2] if high[1].endswith("-1") else dimension
 
 
 @dataclass(frozen=True)
@@ -67,13 +89,14 @@ class Block:
     """A process that makes registers: what it writes in reset, and what else."""
 
     in_reset: list[Place] = field(default_factory=list)
-    loops: set[str] = field(default_factory=set)
+    sizes: dict[str, list[str]] = field(default_factory=dict)
     written: list[tuple[Place, int]] = field(default_factory=list)
 
     def without(self) -> Iterator[tuple[str, int]]:
         """Registers that have no reset, and the lines that write them."""
         for place, line in self.written:
-            if not any(reset.covers(place, self.loops) for reset in self.in_reset):
+            sizes = self.sizes.get(place.name, [])
+            if not any(reset.covers(place, sizes) for reset in self.in_reset):
                 yield place.register(), line
 
 
@@ -117,31 +140,45 @@ class Reader:
             raise ValueError(f"{path.relative_to(ROOT)}:{line}: can't be read, {errors[0].code}")
 
     def modules(self) -> Iterator[tuple[str, SyntaxNode]]:
-        for module in nodes(self.tree.root, "ModuleDeclaration"):
-            yield module.header.name.valueText, module
+        for kind in ("ModuleDeclaration", "InterfaceDeclaration"):
+            for module in nodes(self.tree.root, kind):
+                yield module.header.name.valueText, module
 
     def blocks(self) -> Iterator[tuple[str, Block]]:
         """Module, and each of its processes that make registers."""
         for name, module in self.modules():
+            sizes = self.sizes(module)
             for kind in ("AlwaysFFBlock", "AlwaysLatchBlock", "AlwaysBlock"):
                 for process in nodes(module, kind):
-                    yield name, self.block(process)
+                    yield name, self.block(process, sizes)
 
-    def block(self, process: SyntaxNode) -> Block:
-        block = Block()
+    def sizes(self, module: SyntaxNode) -> dict[str, list[str]]:
+        """Elements of what is declared, the outermost ones first. What a type hides is not known."""
+        found = {}
+        for declarator in nodes(module, "Declarator"):
+            above = declarator.parent
+            kind = getattr(above, "type", None) or getattr(getattr(above, "header", None), "dataType", "")
+            dimensions = ELEMENT.findall(text(declarator).split("=")[0]) + ELEMENT.findall(text(kind))
+            found[declarator.name.valueText] = [count(dimension) for dimension in dimensions]
+        return found
+
+    def block(self, process: SyntaxNode, sizes: dict[str, list[str]]) -> Block:
+        block = Block(sizes=sizes)
         statement, resets = process.statement, {}
         if statement.kind.name == "TimingControlStatement":
             events = list(nodes(statement.timingControl, "SignalEventExpression"))
             # The first one is the clock.
             for event in events[1:]:
+                if not RESET.fullmatch(text(event.expr)):
+                    continue
                 rises = event.edge.valueText == "posedge"
                 wire = text(event.expr)
                 resets |= {wire: True} if rises else {f"!{wire}": True, f"~{wire}": True}
             statement = statement.statement
         for part in self.parts(statement):
             if part.kind.name == "ConditionalStatement" and text(part.predicate) in resets:
-                block.in_reset += [place for place, _ in self.assigned(part.statement)]
-                block.loops |= self.loops(part.statement)
+                block.in_reset += self.reset(part.statement)
+                block.written += self.assigned(part.statement)
                 if part.elseClause:
                     block.written += self.assigned(part.elseClause)
             else:
@@ -153,14 +190,28 @@ class Reader:
             return [statement]
         return [item for item in statement.items if isinstance(item, SyntaxNode)]
 
-    def loops(self, statement: SyntaxNode) -> set[str]:
-        """Variables of loops."""
-        found = set()
-        for loop in nodes(statement, "ForLoopStatement"):
-            for init in loop.initializers:
-                if isinstance(init, SyntaxNode):
-                    found.add(init.declarator.name.valueText)
-        return found
+    def reset(self, statement: SyntaxNode) -> list[Place]:
+        """What a statement gives a value, whatever else holds."""
+        kind = statement.kind.name
+        if kind == "SequentialBlockStatement":
+            return [place for part in self.parts(statement) for place in self.reset(part)]
+        if kind == "ForLoopStatement":
+            return self.elements(statement)
+        if kind != "ExpressionStatement" or not ASSIGNMENT.fullmatch(statement.expr.kind.name):
+            return []
+        if VARIABLE.search(text(statement.expr.right)):
+            return []
+        found = places(statement.expr.left)
+        return [place for place in found if not any(VARIABLE.search(part) for part in place.parts if part[0] == "[")]
+
+    def elements(self, loop: SyntaxNode) -> list[Place]:
+        """The same of a loop: each element of what has as many as it goes up to."""
+        head = LOOP.match(text(loop))
+        if not head:
+            return []
+        index, each = f"[{head[1]}]", EACH + head[2]
+        found = self.reset(loop.statement)
+        return [replace(place, parts=tuple(each if p == index else p for p in place.parts)) for place in found]
 
     def assigned(self, statement: SyntaxNode) -> list[tuple[Place, int]]:
         """What is assigned in a statement, but for what is declared there."""
@@ -171,6 +222,10 @@ class Reader:
                 target = node.left
             elif STEP.fullmatch(node.kind.name):
                 target = node.operand
+            elif node.kind.name == "ExpressionStatement" and node.expr.kind.name == "InvocationExpression":
+                target = node.expr.left
+                if text(target).startswith("$"):
+                    continue
             else:
                 continue
             line = self.manager.getLineNumber(node.sourceRange.start)

@@ -153,6 +153,46 @@ def test_what_a_reason_names_has_a_reset(block, reason, wrong):
     assert all("which the reason names, is no register with a reset" in line for line in problems)
 
 
+NO_RESET = {
+    "some elements": "for (int i = 0; i < 2; i++) x_q[i] <= '0;",
+    "each element, perhaps": "for (int i = 0; i < 4; i++) if (i != 1) x_q[i] <= '0;",
+    "an element of another's index": "x_q[d_i[1:0]] <= '0;",
+    "under a condition": "if (d_i[0]) x_q <= '0;",
+    "its own value": "x_q <= x_q;",
+    "another variable's": "x_q <= d_i;",
+}
+
+
+@pytest.mark.parametrize("reset", NO_RESET.values(), ids=NO_RESET)
+def test_what_is_no_reset_is_not_taken_for_one(root, block, reset):
+    block.write_text("")
+    (root / "hw" / "ip" / "a" / "rtl" / "a.sv").write_text(
+        "module a (input logic clk_i, input logic rst_ni, input logic [3:0] d_i);\n  logic [3:0] x_q;\n"
+        f"  always_ff @(posedge clk_i or negedge rst_ni) if (!rst_ni) begin {reset} end else x_q[d_i[1:0]] <= d_i[0];\n"
+        "endmodule\n"
+    )
+    (problem,) = registers.problems()
+    assert "a.x_q has no reset" in problem
+
+
+ELSEWHERE = {
+    "another wire": "module a (input logic clk_i, go_i); logic x_q;\n"
+    "always_ff @(posedge clk_i or negedge go_i) if (!go_i) x_q <= 1'b0; else x_q <= 1'b1;\nendmodule\n",
+    "an interface": "interface a (input logic clk_i); logic x_q;\n"
+    "always_ff @(posedge clk_i) x_q <= !x_q;\nendinterface\n",
+    "a task": "module a (input logic clk_i); logic y_q;\ntask x_q(); y_q <= !y_q; endtask\n"
+    "always_ff @(posedge clk_i) x_q();\nendmodule\n",
+}
+
+
+@pytest.mark.parametrize("source", ELSEWHERE.values(), ids=ELSEWHERE)
+def test_registers_are_found_wherever_they_are_made(root, block, source):
+    block.write_text("")
+    (root / "hw" / "ip" / "a" / "rtl" / "a.sv").write_text(source)
+    (problem,) = registers.problems()
+    assert "a.x_q has no reset" in problem
+
+
 def test_a_list_is_of_its_own_block(root, block):
     (root / "hw" / "ip" / "b" / "lint").mkdir(parents=True)
     block.rename(root / "hw" / "ip" / "b" / "lint" / "no_reset.txt")

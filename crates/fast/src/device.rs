@@ -169,11 +169,16 @@ impl FastDevice {
 
     /// What has begun on the media ends, without the host; all else is lost.
     fn end(&mut self) {
+        let mut saved = true;
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(self.edge, &mut self.memory);
             let saves = self.config.omits != Some(Omission::Domain);
             if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
-                p.engines.save(hook, &mut self.memory);
+                if self.memory.storage().has_journal() {
+                    let (at, last) = p.engines.last_writes(hook);
+                    self.memory.storage_mut().settle(at, &last);
+                }
+                saved = p.engines.save(hook, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.hook) {
@@ -181,8 +186,10 @@ impl FastDevice {
             }
         }
         self.powered = None;
-        // Whatever was to be kept is on the media.
-        self.memory.storage_mut().settle(0, &[]);
+        // Whatever was to be kept is on the media; else it stays in their journal, for whoever opens them next.
+        if saved {
+            self.memory.storage_mut().settle(0, &[]);
+        }
     }
 
     fn clock(&self) -> Clock {

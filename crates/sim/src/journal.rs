@@ -7,12 +7,12 @@
 //! ```text
 //! 0 .. len         the media
 //! base             a page: magic, bytes of the media, bytes of a slot, the state
-//! base + 4096      two slots, in turns: what failing power would write. Address, bytes, CRC-32C; from 64 on the bytes
-//! behind the slots what was overwritten since: address, bytes, then these
+//! base + 4096      two slots, in turns: what failing power would write. Address, bytes, CRC-32C of both and these; from 64 on the bytes
+//! behind the slots what was overwritten since: address, bytes, CRC-32C of both and of what follows, 0, then the bytes
 //! ```
 //!
 //! `base` is the first multiple of 4096 from `len` on. The state is one word, so it changes at once: bits 1:0 the slot that counts, 0 is
-//! none; the others the bytes of what was overwritten. The kernel keeps what a killed process has written, in the order in which it
+//! none; 47:2 the bytes of what was overwritten; 63:48 the low half of the CRC-32C of the other six bytes. The kernel keeps what a killed process has written, in the order in which it
 //! did that; nothing is promised for a machine that loses its power.
 
 use std::fs::File;
@@ -26,12 +26,16 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::guard;
 
 const PAGE: u64 = 4096;
-const MAGIC: [u8; 8] = *b"NSJRNL\0\x01";
+const MAGIC: [u8; 8] = *b"NSJRNL\0\x02";
 /// Where the header's page has the state.
 const STATE: usize = 64;
 /// Bytes of a slot in front of its contents, and of an entry of what was overwritten.
 const SLOT_HEAD: u64 = 64;
-const ENTRY_HEAD: usize = 16;
+const ENTRY_HEAD: usize = 24;
+/// Where an entry has its CRC.
+const ENTRY_CRC: usize = 16;
+/// Bits of the state without its CRC.
+const STATE_BITS: u32 = 48;
 /// No device writes as much when its power fails.
 const MOST_SLOT: u64 = 1 << 30;
 /// What was overwritten is given back to the disk from so many bytes on.
@@ -74,6 +78,24 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
+/// The state: the slot that counts, and the bytes of what was overwritten.
+fn state(slot: u64, kept: u64) -> u64 {
+    let state = slot | kept << 2;
+    let crc = crc32c::crc32c(&state.to_le_bytes()[..STATE_BITS as usize / 8]);
+    state | u64::from(crc) << STATE_BITS
+}
+
+/// Of a slot: address, bytes, and these.
+fn slot_crc(head: &[u8], last: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&head[..16]), last)
+}
+
+/// Of an entry.
+fn entry_crc(entry: &[u8]) -> u32 {
+    let crc = crc32c::crc32c(&entry[..ENTRY_CRC]);
+    crc32c::crc32c_append(crc, &entry[ENTRY_HEAD..])
+}
+
 impl Journal {
     /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes. From now on nothing stays that is
     /// written without [`Journal::settle`].
@@ -83,6 +105,7 @@ impl Journal {
         header[..8].copy_from_slice(&MAGIC);
         header[8..16].copy_from_slice(&len.to_le_bytes());
         header[16..24].copy_from_slice(&layout.slot.to_le_bytes());
+        header[STATE..STATE + 8].copy_from_slice(&state(0, 0).to_le_bytes());
         // One page in one write: the file has all of it, or is as it was.
         file.write_all_at(&header, layout.base)?;
         // Their room on the disk is taken now.
@@ -136,8 +159,8 @@ impl Journal {
     fn set_state(&self, file: &File, slot: u64, kept: u64) -> bool {
         self.access(file, |base| {
             // SAFETY: the word is within the map and aligned.
-            let state = unsafe { AtomicU64::from_ptr(base.add(STATE).cast()) };
-            state.store(slot | kept << 2, Ordering::SeqCst);
+            let word = unsafe { AtomicU64::from_ptr(base.add(STATE).cast()) };
+            word.store(state(slot, kept), Ordering::SeqCst);
         })
     }
 
@@ -146,12 +169,14 @@ impl Journal {
         self.entry.resize(ENTRY_HEAD + bytes, 0);
         let (head, old) = self.entry.split_at_mut(ENTRY_HEAD);
         head[..8].copy_from_slice(&addr.to_le_bytes());
-        head[8..].copy_from_slice(&(bytes as u64).to_le_bytes());
+        head[8..ENTRY_CRC].copy_from_slice(&(bytes as u64).to_le_bytes());
         old
     }
 
     /// Keeps the entry. False: there is no room for it.
     pub(crate) fn keep(&mut self, file: &File) -> bool {
+        let crc = entry_crc(&self.entry);
+        self.entry[ENTRY_CRC..ENTRY_CRC + 4].copy_from_slice(&crc.to_le_bytes());
         let at = self.layout.entries() + self.kept;
         if !self.is_there(file) || file.write_all_at(&self.entry, at).is_err() {
             return false;
@@ -180,7 +205,8 @@ impl Journal {
         let mut head = [0; SLOT_HEAD as usize];
         head[..8].copy_from_slice(&addr.to_le_bytes());
         head[8..16].copy_from_slice(&(last.len() as u64).to_le_bytes());
-        head[16..20].copy_from_slice(&crc32c::crc32c(last).to_le_bytes());
+        let crc = slot_crc(&head, last);
+        head[16..20].copy_from_slice(&crc.to_le_bytes());
         let at = (PAGE + slot.saturating_sub(1) * self.layout.slot) as usize;
         let fine = slot == 0
             || self.access(file, |base| {
@@ -219,13 +245,15 @@ pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
     own.then(|| {
         let slot = long(&header, 16);
         let layout = Layout { base, slot };
-        let state = long(&header, STATE);
-        if slot % PAGE != 0 || slot > MOST_SLOT {
+        let word = long(&header, STATE);
+        let kept = (word & ((1 << STATE_BITS) - 1)) >> 2;
+        if slot % PAGE != 0 || !(PAGE..=MOST_SLOT).contains(&slot) || word != state(word & 3, kept)
+        {
             return Err(damaged("its header"));
         }
         // All of it is read before anything is written.
-        let entries = entries(file, len, layout, state >> 2)?;
-        let last = match state & 3 {
+        let entries = entries(file, len, layout, kept)?;
+        let last = match word & 3 {
             0 => None,
             slot => Some(last(file, len, layout, slot)?),
         };
@@ -249,20 +277,36 @@ fn damaged(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
 
+/// A journal that ends before what it has to have is damaged.
+fn read(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+    file.read_exact_at(bytes, at)
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => damaged("its end"),
+            _ => error,
+        })
+}
+
 /// What was overwritten: addresses, places in the file, bytes.
 fn entries(file: &File, len: u64, layout: Layout, kept: u64) -> io::Result<Vec<(u64, u64, u64)>> {
     let mut entries = Vec::new();
+    let mut entry = Vec::new();
     let mut at = 0;
     while at < kept {
-        let mut head = [0; ENTRY_HEAD];
-        file.read_exact_at(&mut head, layout.entries() + at)?;
-        let (addr, bytes) = (long(&head, 0), long(&head, 8));
+        entry.resize(ENTRY_HEAD, 0);
+        read(file, &mut entry, layout.entries() + at)?;
+        let (addr, bytes) = (long(&entry, 0), long(&entry, 8));
         let end = addr.checked_add(bytes).filter(|end| *end <= len);
         let next = at + ENTRY_HEAD as u64 + bytes.min(len);
         if end.is_none() || next > kept {
             return Err(damaged("an entry"));
         }
-        entries.push((addr, layout.entries() + at + ENTRY_HEAD as u64, bytes));
+        entry.resize(ENTRY_HEAD + bytes as usize, 0);
+        let data = layout.entries() + at + ENTRY_HEAD as u64;
+        read(file, &mut entry[ENTRY_HEAD..], data)?;
+        if entry[ENTRY_CRC..ENTRY_CRC + 4] != entry_crc(&entry).to_le_bytes() {
+            return Err(damaged("an entry's CRC"));
+        }
+        entries.push((addr, data, bytes));
         at = next;
     }
     Ok(entries)
@@ -275,15 +319,15 @@ fn last(file: &File, len: u64, layout: Layout, slot: u64) -> io::Result<(u64, Ve
     }
     let at = layout.base + PAGE + (slot - 1) * layout.slot;
     let mut head = [0; SLOT_HEAD as usize];
-    file.read_exact_at(&mut head, at)?;
+    read(file, &mut head, at)?;
     let (addr, bytes) = (long(&head, 0), long(&head, 8));
     let end = addr.checked_add(bytes).filter(|end| *end <= len);
     if end.is_none() || bytes == 0 || bytes > layout.slot - SLOT_HEAD {
         return Err(damaged("a slot"));
     }
     let mut last = vec![0; bytes as usize];
-    file.read_exact_at(&mut last, at + SLOT_HEAD)?;
-    if head[16..20] != crc32c::crc32c(&last).to_le_bytes() {
+    read(file, &mut last, at + SLOT_HEAD)?;
+    if head[16..20] != slot_crc(&head, &last).to_le_bytes() {
         return Err(damaged("a slot's CRC"));
     }
     Ok((addr, last))
@@ -414,6 +458,21 @@ mod tests {
         assert!(error(&with(64, 3), LEN).contains("damaged"));
         assert!(error(&with(4096 + 70, 3), LEN).contains("a slot's CRC"));
         assert!(error(&with(4096 + 7, 3), LEN).contains("a slot"));
+        // Any bit of what is in use, but of zeros behind the header's words and a slot's; and less of it than there was.
+        let slot = 8192;
+        let entries = 4096 + 2 * slot;
+        let used = [8..24, 64..72, 4096..4096 + 20, 4096 + 64..4096 + 128];
+        let kept = entries..entries + 20;
+        let data = (entries + 24..whole.len() - base).step_by(97);
+        for at in used.into_iter().chain([kept]).flatten().chain(data) {
+            let is = error(&with(at, 1 << (at % 8)), LEN);
+            let other = (8..16).contains(&at) && is.contains("the design wants");
+            assert!(other || is.contains("damaged"), "{at}: {is}");
+        }
+        for cut in [1, 100, 4096, 4120, 8000, whole.len() - base - 4096] {
+            let is = error(&whole[..whole.len() - cut], LEN);
+            assert!(is.contains("damaged"), "{cut}: {is}");
+        }
         assert_eq!(error(&whole, LEN), "");
     }
 }

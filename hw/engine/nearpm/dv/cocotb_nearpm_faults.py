@@ -192,6 +192,36 @@ async def opened(dut):
     assert both == {0, UNMAPPED}, both
 
 
+@cocotb.test()
+async def opened_beside(dut):
+    """A log is opened beside a copy, or switch, of its thread that fails: it is not closed once it has been opened."""
+    bench = Bench(dut)
+    await bench.start()
+    pool = POOLS[0]
+    who, other = Program.who(pool, 0), Program.who(pool, 1)
+    copy = command(COPY, **who, address=BASE + 0x10F80, size=0x100, target=BASE + 0x14000)
+    # It waits for a copy of another thread.
+    behind = command(COPY, **other, address=BASE + 0x11000, size=0x200, target=BASE + 0x14000)
+    switch = command(SWITCH, **who, target=BASE + 0x14000, value=5)
+    for n in range(40):
+        await bench.map(**pool)
+        for ram in bench.rams:
+            ram.errors = {(0x14000 if n % 2 else 0x11000) >> 12}
+        numbers = [await bench.give(text) for text in ((behind, switch) if n % 2 else (copy,))]
+        await ClockCycles(dut.clk_i, bench.random.randrange(1, 90))
+        opens = await bench.give(command(LOG_OPEN, **who, value=n + 2))
+        for number in (*numbers, opens):
+            await bench.ended(number)
+        for ram in bench.rams:
+            ram.errors = set()
+        number = await bench.give(command(UNDO, **who, address=BASE, size=1))
+        await bench.ended(number)
+        assert bench.ends[numbers[-1]][0] in (READ_ERROR, WRITE_ERROR)
+        assert bench.ends[opens][0] == bench.ends[number][0], (n, bench.ends[opens], bench.ends[number])
+        bench.model.data[:] = bench.media
+        await bench.do(POOL_UNMAP, **who)
+
+
 async def stopped(dut):
     """A device whose power has failed in the middle of a program, and what it has saved."""
     bench = Bench(dut, latency=40)

@@ -88,7 +88,9 @@ module dispatch_proof
       return 1'b1;
     if (a.kind == Record && b.kind inside {Switch, Copy}) return a.object == b.object;
     // A page does not take another one's place before it has been copied.
-    return a.kind == Copy && b.kind == Switch && a.log == b.log;
+    if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
+    // A log that has been opened is closed by nothing older.
+    return a.kind inside {Copy, Switch} && b.kind == Open && a.log == b.log;
   endfunction
 
   // A pool is 16 lines: two objects, and logs of four lines from the eighth on.

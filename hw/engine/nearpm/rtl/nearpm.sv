@@ -683,7 +683,7 @@ module nearpm
 
   assign working = ~job_ready;
   assign take_fire = s_page.cmd_valid && s_page.cmd_ready;
-  assign refuses = answer_valid && answer_ready && !freeze && answer != '0;
+  assign refuses = answer_valid && answer_ready && (!freeze || unread_q) && answer != '0;
 
   always_comb begin
     most = most_q;
@@ -786,7 +786,7 @@ module nearpm
     .number_i         (take_line),
     .job_i            (take_job),
     .ranges_i         (take_ranges),
-    .over_i           (answer_valid && answer_ready && !freeze),
+    .over_i           (answer_valid && answer_ready && (!freeze || unread_q)),
     .begins_i         (begins_one && !freeze),
     .begin_number_i   (begin_number),
     .ends_i           (ends_one && !freeze),

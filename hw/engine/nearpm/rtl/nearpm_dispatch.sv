@@ -27,7 +27,7 @@ module nearpm_dispatch
   input  logic                   insert_open_i,
   input  logic                   insert_closed_i,
 
-  /// The table. `behind_o`: what `insert_job_i` waits for, whatever it touches: a switch for the copies of its thread; some may have ended.
+  /// The table. `behind_o`: what `insert_job_i` waits for, whatever it touches: a switch for the copies of its thread, a log_open for all of its thread; some may have ended.
   output commands_t              behind_o,
   input  commands_t              ready_i,
   output logic                   begin_o,
@@ -97,7 +97,8 @@ module nearpm_dispatch
 
   always_comb begin
     for (int unsigned n = 0; n < Commands; n++)
-    behind_o[n] = insert_job_i.op == OpSwitch && copies_q[n] && logs_q[n] == insert_job_i.log;
+    behind_o[n] = logs_q[n] == insert_job_i.log &&
+        (insert_job_i.op == OpLogOpen || (insert_job_i.op == OpSwitch && copies_q[n]));
   end
 
   assign write = insert_i || restore_i;

@@ -128,6 +128,7 @@ module nearpm_save
   logic [2:0] wait_q;
   logic freeze_q, pass_q, good_q, stops, header_ok, header_live, header_none, saves, header_q;
   logic forgets_q;  // the mark is one that what could not be brought back is to be forgotten
+  logic forget_q, forget;  // that was asked for before it was known what there is
   logic lives_q;  // the header says that there is something, or is going to
   logic unmarked_q;  // it could not be written
   logic lost_q, was_lost_q, wants;
@@ -273,6 +274,7 @@ module nearpm_save
   assign header_ok = m_axi.r.data[63:0] == Magic && m_axi.r.data[95:64] == 32'(Lines) && m_axi.r.data[511:129] == '0;
   assign header_live = m_axi.r.data == 512'(LiveMagic);
   assign header_none = m_axi.r.data == '0;
+  assign forget = forget_i || forget_q;
   // A loss is told until somebody has seen it.
   assign wants = uses_i || lost_q;
   // A stop that leaves the range as it is.
@@ -289,11 +291,13 @@ module nearpm_save
       restored_o <= 1'b0;
       wait_q <= '0;
       forgets_q <= 1'b0;
+      forget_q <= 1'b0;
       lives_q <= 1'b0;
       unmarked_q <= 1'b0;
       lost_q <= 1'b0;
     end else begin
-      if (forget_i && state_q == StRun) lost_q <= 1'b0;
+      forget_q <= forget && !(state_q inside {StRun, StUnread});
+      if (forget && state_q == StRun) lost_q <= 1'b0;
       if (stop_i && state_q inside {StMarkAddress, StMarkData}) freeze_q <= 1'b1;
       valid_q <= step;
       wait_q  <= (state_q == StSettle || state_q == StStop || state_q == StSeal) ? wait_q + 1'b1 : '0;
@@ -339,7 +343,7 @@ module nearpm_save
             end
           end
           StUnread:
-          if (forget_i) begin
+          if (forget) begin
             state_q   <= StMarkAddress;
             forgets_q <= 1'b1;
             lives_q   <= 1'b0;
@@ -405,7 +409,7 @@ module nearpm_save
   assign busy_o = !(state_q inside {StDone, StUnread}) && !(state_q == StRun && wants == lives_q);
   assign unread_o = state_q == StUnread || forgets_q;
   assign lost_o = lost_q;
-  assign unkept_o = unmarked_q || wants != lives_q || state_q inside {StMarkAddress, StMarkData, StMarkAnswer};
+  assign unkept_o = unmarked_q || (wants != lives_q && state_q != StUnread) || state_q inside {StMarkAddress, StMarkData, StMarkAnswer};
   assign saved_o = state_q == StDone && quiet_i;
 
   // ---------------------------------------------------------------- CRC of the lines

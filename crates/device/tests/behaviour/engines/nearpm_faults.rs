@@ -18,16 +18,16 @@ const PAGE: u64 = 4096;
 const HEADER: usize = 64;
 
 /// A device of whose media some bytes can fail.
-struct Bench {
-    kit: Kit,
+pub(super) struct Bench {
+    pub(super) kit: Kit,
     file: File,
     bad: Bad,
     bytes: u64,
-    registers: u64,
+    pub(super) registers: u64,
 }
 
 impl Bench {
-    fn new() -> Bench {
+    pub(super) fn new() -> Bench {
         let design = design("nearpm");
         let bytes = design.media.bytes.0;
         let media = Media::shared(bytes).unwrap();
@@ -43,50 +43,50 @@ impl Bench {
         }
     }
 
-    fn reserved(&self) -> u64 {
+    pub(super) fn reserved(&self) -> u64 {
         self.bytes - RESERVED_BYTES
     }
 
     /// Bytes of the media as they are.
-    fn media(&self, at: u64, len: usize) -> Vec<u8> {
+    pub(super) fn media(&self, at: u64, len: usize) -> Vec<u8> {
         let mut bytes = vec![0; len];
         self.file.read_exact_at(&mut bytes, at).unwrap();
         bytes
     }
 
-    fn change(&self, at: u64, bytes: &[u8]) {
+    pub(super) fn change(&self, at: u64, bytes: &[u8]) {
         self.file.write_all_at(bytes, at).unwrap();
     }
 
     /// Bytes of the media fail from there on.
-    fn fail(&mut self, from: u64) {
+    pub(super) fn fail(&mut self, from: u64) {
         self.bad.set(from..self.bytes);
     }
 
     /// They are back, as they were.
-    fn mend(&mut self) {
+    pub(super) fn mend(&mut self) {
         self.bad.set(0..0);
     }
 
-    fn power_off(&mut self) {
+    pub(super) fn power_off(&mut self) {
         let number = self.kit.host.device();
         self.kit.host.system_mut().power_off(number);
         rest(&mut self.kit.host, Time::us(20));
     }
 
-    fn power_on(&mut self) {
+    pub(super) fn power_on(&mut self) {
         let number = self.kit.host.device();
         self.kit.host.system_mut().power_on(number);
         rest(&mut self.kit.host, Time::us(50));
     }
 
-    fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         let number = self.kit.host.device();
         self.kit.host.system_mut().function_reset(number);
         rest(&mut self.kit.host, Time::us(50));
     }
 
-    fn domain(&mut self) -> u32 {
+    pub(super) fn domain(&mut self) -> u32 {
         let at = self.registers + DOMAIN;
         self.kit.host.read32(Bar::Control, at).unwrap()
     }
@@ -131,12 +131,12 @@ impl Bench {
     }
 }
 
-fn mask(field: Field) -> u32 {
+pub(super) fn mask(field: Field) -> u32 {
     field.mask() as u32
 }
 
 /// A pool whose logs stand in front of its objects, right before the engine's own range.
-fn pool_at_the_end(bench: &Bench) -> Pool {
+pub(super) fn pool_at_the_end(bench: &Bench) -> Pool {
     let media = bench.reserved() - (1 << 20);
     Pool {
         logs: 0,
@@ -146,8 +146,8 @@ fn pool_at_the_end(bench: &Bench) -> Pool {
 }
 
 /// Objects behind the logs, and such as can be made to fail.
-const GOOD: u64 = 1 << 19;
-const BAD: u64 = (1 << 19) + (1 << 18);
+pub(super) const GOOD: u64 = 1 << 19;
+pub(super) const BAD: u64 = (1 << 19) + (1 << 18);
 
 mod sampled {
     use super::*;

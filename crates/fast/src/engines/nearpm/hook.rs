@@ -97,6 +97,8 @@ pub(crate) struct Hook {
     closed: Option<u64>,
     /// What was kept could not be brought back: accesses are errors until a reset.
     unread: bool,
+    /// A line of a queue could not be written.
+    pub(super) line_error: bool,
     /// The most lines of a queue, and the stores that had to wait.
     most: usize,
     stores: u32,
@@ -116,6 +118,7 @@ impl Hook {
             media: config.storage.bytes,
             closed: Some(opens),
             unread: false,
+            line_error: false,
             most: 0,
             stores: 0,
             omits: config.omits,

@@ -277,7 +277,14 @@ impl NearPm {
                 transaction: sequence,
             });
             let (place, descriptor) = self.contexts.delete(log, sequence);
-            cx.memory.write_beside(place, &descriptor.to_line());
+            if !cx.memory.write_beside(place, &descriptor.to_line()) {
+                // What the media say of it is as it was.
+                self.contexts.close(log, false);
+                if let Some(hook) = cx.hook.as_deref_mut() {
+                    hook.table.close(log, false);
+                }
+                return;
+            }
             self.peers.all_complete(log, sequence);
             cx.tell(cx.now, || TraceEvent::LogDeleted { log });
         }
@@ -298,8 +305,13 @@ impl NearPm {
         if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
             self.forget(cx);
         }
-        if let Some(log) = self.peers.write(at, value, bits) {
-            self.delete_if_complete(log, cx);
+        let is_unread = cx.hook.as_deref().is_some_and(Hook::is_unread);
+        let tells = (register::DONE..register::SEEN).contains(&at);
+        // What peers tell goes on from what was kept.
+        if !(is_unread && tells) {
+            if let Some(log) = self.peers.write(at, value, bits) {
+                self.delete_if_complete(log, cx);
+            }
         }
         self.plan_tells(cx);
         self.mark(cx.hook.as_deref(), cx.memory);
@@ -350,6 +362,7 @@ impl NearPm {
                 let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
                 set(self.restored, domain::RESTORED)
                     | set(!hook.is_closed() && !hook.is_unread(), domain::OPEN)
+                    | set(hook.line_error, domain::LINE_ERROR)
                     | set(hook.is_unread(), domain::UNREAD)
                     | set(self.lost, domain::LOST)
                     | set(self.unmarked, domain::UNKEPT)
@@ -367,11 +380,9 @@ impl NearPm {
         self.with_unit(unit, cx, |unit, ports| unit.answered(burst, fine, ports));
     }
 
-    /// The power fails, or the function is reset. What could not be read stays as it is.
-    pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) {
-        if !hook.is_unread() {
-            save::save(&self.contexts, &self.peers, hook, self.lost, memory);
-        }
+    /// The power fails, or the function is reset. What could not be read stays as it is. False: not all could be written.
+    pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
+        hook.is_unread() || save::save(&self.contexts, &self.peers, hook, self.lost, memory)
     }
 
     /// What [`NearPm::save`] would write, and where.
@@ -393,10 +404,13 @@ impl NearPm {
     ) -> Box<Hook> {
         let mut hook = Hook::new(config, reserved, from);
         let found = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
-        memory.shut = matches!(found, Found::Unread);
+        memory.shut = matches!(found, Found::Unread { .. });
         let mut lines = 1;
         match found {
-            Found::Unread => hook.stay_closed(),
+            Found::Unread { unmarked } => {
+                hook.stay_closed();
+                self.unmarked = unmarked;
+            }
             Found::Nothing { lost } => (self.lost, self.lives) = (lost, lost),
             Found::All { lines: all, lost } => {
                 lines = all;
@@ -445,7 +459,10 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
             cx.order(|| OrderEvent::Leaves {
                 channel: channel as u8,
             });
-            store_bytes(cx.memory, line.addr, line.strobes, &line.data);
+            let written = store_bytes(cx.memory, line.addr, line.strobes, &line.data);
+            if let Some(hook) = cx.hook.as_deref_mut() {
+                hook.line_error |= !written;
+            }
             let addr = cx.memory.place(line.addr).map_or(0, |place| place.addr);
             let tag = TAG_LINE | channel as u64;
             let bytes = line.data.len() as u32;
@@ -471,17 +488,19 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
     }
 }
 
-/// Writes those bytes of a line that have a strobe.
-fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) {
+/// Writes those bytes of a line that have a strobe. False: they could not be.
+fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> bool {
+    let mut written = true;
     let mut at = 0;
     while at < data.len() {
         let run = (strobes >> at).trailing_ones() as usize;
         if run > 0 {
             let end = (at + run).min(data.len());
-            memory.write_beside(addr + at as u64, &data[at..end]);
+            written &= memory.write_beside(addr + at as u64, &data[at..end]);
         }
         at += run.max(1);
     }
+    written
 }
 
 /// A line of a channel's queue is in the memory.

@@ -52,8 +52,8 @@ pub(super) enum Found {
     Nothing { lost: bool },
     /// All is back, from so many lines. `lost`: a life before had lost something.
     All { lines: u64, lost: bool },
-    /// What was kept can't be brought back.
-    Unread,
+    /// What was kept can't be brought back. `unmarked`: because it could not be marked as used.
+    Unread { unmarked: bool },
 }
 
 /// Writes the header of a life, which says whether there is something that has to survive. False: it could not be.
@@ -65,18 +65,19 @@ pub(super) fn mark(hook: &Hook, lives: bool, memory: &mut Memories) -> bool {
     memory.write_beside(hook.reserved, &line)
 }
 
-/// Writes all of it.
+/// Writes all of it. False: some lines could not be written, which the next life finds by the CRC, or by the header that was there before.
 pub(super) fn save(
     contexts: &Contexts,
     peers: &Peers,
     hook: &Hook,
     lost: bool,
     memory: &mut Memories,
-) {
-    // Whether the lines could be written the CRC says, or the header that was there before.
+) -> bool {
+    let mut written = true;
     for (n, line) in (0..).zip(range(contexts, peers, hook, lost).chunks(BYTES)) {
-        memory.write_beside(hook.reserved + n * LINE, line);
+        written &= memory.write_beside(hook.reserved + n * LINE, line);
     }
+    written
 }
 
 /// What is saved.
@@ -141,8 +142,9 @@ pub(super) fn restore(
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
     let mut range = vec![0; lines * BYTES];
+    let unread = Found::Unread { unmarked: false };
     if !memory.read_beside(hook.reserved, &mut range[..BYTES]) {
-        return Found::Unread;
+        return unread;
     }
     let is_clear = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
     let lives = range[..8] == LIVE;
@@ -151,7 +153,7 @@ pub(super) fn restore(
     }
     for (n, line) in (1..).zip(range[BYTES..].chunks_mut(BYTES)) {
         if !memory.read_beside(hook.reserved + n * LINE, line) {
-            return Found::Unread;
+            return unread;
         }
     }
     let word = |at: usize| get(&range, at) as u32;
@@ -160,9 +162,12 @@ pub(super) fn restore(
         && is_clear(&range[LOST + 1..BYTES])
         && word(8) as usize == lines - 1
         && word(12) == crc32c::crc32c(&range[BYTES..]);
+    if !whole {
+        return unread;
+    }
     // While it can't be marked it would be restored again, over what is newer.
-    if !whole || !mark(hook, true, memory) {
-        return Found::Unread;
+    if !mark(hook, true, memory) {
+        return Found::Unread { unmarked: true };
     }
     let lost = range[LOST] == 1;
     for (n, pool) in contexts.pools.iter_mut().enumerate() {

@@ -106,11 +106,12 @@ impl Table {
         let commands = self.those(|old| {
             let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
             let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
-            // A page does not take another one's place before it has been copied.
-            let copies = job.operation == Operation::Switch
-                && old.job.operation == Operation::Copy
-                && old.job.log == job.log;
-            reads || writes || copies
+            // A page does not take another one's place before it has been copied. A log that has been opened is closed by nothing older.
+            let behind = match job.operation {
+                Operation::Switch => old.job.operation == Operation::Copy,
+                operation => operation == Operation::LogOpen,
+            };
+            reads || writes || (behind && old.job.log == job.log)
         });
         self.put(number, job, commands, before, from);
     }
