@@ -30,7 +30,7 @@ def test_a_command_hears_signals():
     def handler(*_):
         raise Stopped
 
-    scan_all = {"cdw12": 32 * MIB // BLOCK - 1}
+    scan_all = {"cdw12": 8 * MIB // BLOCK - 1}
     before = signal.signal(signal.SIGALRM, handler)
     # On the fast engine a command is over before anybody could want its end.
     try:
