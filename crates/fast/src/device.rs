@@ -169,11 +169,12 @@ impl FastDevice {
 
     /// What has begun on the media ends, without the host; all else is lost.
     fn end(&mut self) {
+        let mut saved = true;
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(self.edge, &mut self.memory);
             let saves = self.config.omits != Some(Omission::Domain);
             if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
-                p.engines.save(hook, &mut self.memory);
+                saved = p.engines.save(hook, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.hook) {
@@ -181,8 +182,10 @@ impl FastDevice {
             }
         }
         self.powered = None;
-        // Whatever was to be kept is on the media.
-        self.memory.storage_mut().settle(0, &[]);
+        // Whatever was to be kept is on the media. Where that could not be written the journal has it, for who opens the file next.
+        if saved {
+            self.memory.storage_mut().settle(0, &[]);
+        }
     }
 
     fn clock(&self) -> Clock {
@@ -785,17 +788,21 @@ impl Device for FastDevice {
         flushed.map_err(|e| Fault::File(e.to_string()))
     }
 
+    fn lost_writes(&self) -> u64 {
+        let of_bridge = self.powered.as_ref().map_or(0, |p| p.bridge.lost_writes);
+        self.lost_writes + of_bridge + self.memory.lost_writes
+    }
+
     fn counters(&self) -> Vec<Counter> {
         let counter = |name: &str, value: u64, unit| Counter {
             name: name.to_string(),
             value: value as f64,
             unit,
         };
-        let lost = self.powered.as_ref().map_or(0, |p| p.bridge.lost_writes);
         vec![
             counter("events", self.events, "events"),
             counter("media.failures", self.memory.failures(), "accesses"),
-            counter("mmio.lost_writes", self.lost_writes + lost, "accesses"),
+            counter("mmio.lost_writes", self.lost_writes(), "accesses"),
         ]
     }
 }

@@ -226,10 +226,9 @@ impl Engines {
     }
 
     /// The power fails, or the function is reset: such an engine keeps what it has.
-    pub(crate) fn save(&self, hook: &Hook, memory: &mut Memories) {
-        if let Some((_, nearpm)) = &self.nearpm {
-            nearpm.save(hook, memory);
-        }
+    pub(crate) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
+        let nearpm = self.nearpm.as_ref();
+        nearpm.is_none_or(|(_, nearpm)| nearpm.save(hook, memory))
     }
 
     /// What [`Engines::save`] would write, and where.

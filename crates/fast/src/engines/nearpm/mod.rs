@@ -367,11 +367,9 @@ impl NearPm {
         self.with_unit(unit, cx, |unit, ports| unit.answered(burst, fine, ports));
     }
 
-    /// The power fails, or the function is reset. What could not be read stays as it is.
-    pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) {
-        if !hook.is_unread() {
-            save::save(&self.contexts, &self.peers, hook, self.lost, memory);
-        }
+    /// The power fails, or the function is reset. What could not be read stays as it is. False: it could not be written.
+    pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
+        hook.is_unread() || save::save(&self.contexts, &self.peers, hook, self.lost, memory)
     }
 
     /// What [`NearPm::save`] would write, and where.
@@ -478,7 +476,8 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) {
         let run = (strobes >> at).trailing_ones() as usize;
         if run > 0 {
             let end = (at + run).min(data.len());
-            memory.write_beside(addr + at as u64, &data[at..end]);
+            let written = memory.write_beside(addr + at as u64, &data[at..end]);
+            memory.lost_writes += u64::from(!written);
         }
         at += run.max(1);
     }

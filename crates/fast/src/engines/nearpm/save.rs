@@ -65,18 +65,20 @@ pub(super) fn mark(hook: &Hook, lives: bool, memory: &mut Memories) -> bool {
     memory.write_beside(hook.reserved, &line)
 }
 
-/// Writes all of it.
+/// Writes all of it. False: some of it could not be.
 pub(super) fn save(
     contexts: &Contexts,
     peers: &Peers,
     hook: &Hook,
     lost: bool,
     memory: &mut Memories,
-) {
+) -> bool {
+    let mut written = true;
     // Whether the lines could be written the CRC says, or the header that was there before.
     for (n, line) in (0..).zip(range(contexts, peers, hook, lost).chunks(BYTES)) {
-        memory.write_beside(hook.reserved + n * LINE, line);
+        written &= memory.write_beside(hook.reserved + n * LINE, line);
     }
+    written
 }
 
 /// What is saved.
