@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import resource
 import signal
 import socket
 import subprocess
@@ -25,7 +26,7 @@ from pyarrow import feather
 BYTES = 8 << 20
 VALUES = 'media.file = "{}"\nmedia.bytes = "32 MiB"\nnvme.namespaces = ["4 MiB"]'
 POOL = """
-import os, sys
+import os, resource, sys
 from nearside import Design, NearsideError, pm
 
 file, mechanism, end = sys.argv[1:]
@@ -42,13 +43,15 @@ except NearsideError:
         thread.set_root(at)
 at = thread.root()
 number = int.from_bytes(thread.read(at, 8), "little")
-last = number + 9 if end == "end" else 1 << 40
+last = number + 9 if end in ("end", "full") else 1 << 40
 while number < last:
     number += 1
     with thread.transaction():
         for page in range(12):
             thread.write(at + page * 4096, number.to_bytes(8, "little"))
     print(number, flush=True)
+if end == "full":  # from now on the file takes nothing more
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 """
 NVME = """
 import sys
@@ -81,21 +84,21 @@ def acknowledged(text: str, arguments: list[str], end: Callable[[subprocess.Pope
     return [int(line) for line in told.splitlines(keepends=True) if line.endswith("\n")][-1]
 
 
-ENDS = {"end": None, "term": subprocess.Popen.terminate, "kill": subprocess.Popen.kill}
+ENDS = {"end": None, "full": None, "term": subprocess.Popen.terminate, "kill": subprocess.Popen.kill}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["checkpoint", "redo"])
 def test_offloaded_pools_outlive_their_program(tmp_path: Path, mechanism: str) -> None:
     values, draw = VALUES.format(tmp_path / "media"), random.Random(mechanism)
-    for end in ("end", "kill", "term", "kill"):
+    for end in ("end", "kill", "term", "kill", "full"):
         last = acknowledged(POOL, [values, mechanism, end], ENDS[end], draw)
         with pm.System(Design.load("nearpm").with_values(values)) as system:
             pool = system.open(0, "n", offload=True)
             with pool.thread() as thread:
                 words = {thread.read(thread.root() + page * 4096, 8) for page in range(12)}
             assert len(words) == 1, f"{end}: torn"
-            assert int.from_bytes(words.pop(), "little") - last in ((0,) if end == "end" else (0, 1)), end
+            assert int.from_bytes(words.pop(), "little") - last in ((0, 1) if ENDS[end] else (0,)), end
             pool.check()
             # The next life finds a pool that was not closed, too.
 
@@ -125,13 +128,13 @@ def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
 class Served:
     """`nearside pm serve redis` in a process of its own."""
 
-    def __init__(self, folder: Path, mechanism: str) -> None:
+    def __init__(self, folder: Path, mechanism: str, *more: str) -> None:
         self.socket, design = folder / "s", folder / "d.toml"
         nearpm = (Path(__file__).parent.parent / "designs/nearpm.toml").read_text()
         nearpm = nearpm.replace("[media]\n", f'[media]\nfile = "{folder / "media"}"\n')
         design.write_text(nearpm)
         command = [sys.executable, "-m", "nearside.cli", "pm", "serve", "redis", "--design", design]
-        command += ["--socket", self.socket, "--length", str(BYTES * 2), "--mechanism", mechanism]
+        command += ["--socket", self.socket, "--length", str(BYTES * 2), "--mechanism", mechanism, *more]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def wait(self) -> None:
@@ -188,6 +191,51 @@ def test_a_served_store_outlives_its_server(tmp_path: Path) -> None:
         time.sleep(draw.random() * 0.002)
         served.end(how)
         client.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("by", ["cpu", "device"])
+def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, by: str) -> None:
+    """Stores have no answer: without a look at what the device has lost each of these was acknowledged."""
+    acknowledged: dict[int, bytes] = {}
+
+    def put(client: socket.socket, numbers: range) -> list[bytes]:
+        replies = []
+        for n in numbers:
+            value = b"%04d" % n * 700
+            replies.append(asked(client, b"SET n%d %b" % (n, value)))
+            if replies[-1] == b"+OK\r\n":
+                acknowledged[n] = value
+        return replies
+
+    served = Served(tmp_path, "undo", "--by", by)
+    served.wait()
+    client = served.client()
+    assert set(put(client, range(10))) == {b"+OK\r\n"}
+    # From now on the file takes nothing more, as where its disk is full.
+    before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
+    replies = put(client, range(10, 20))
+    assert all(reply.startswith(b"-ERR ") for reply in replies), replies
+    assert b"is the disk of its media full?" in replies[0] or by == "device", replies
+    resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, before)
+    client.close()
+    if by == "device":  # whose log says what it could not keep
+        served.end()
+        return
+    # There is room again: it goes on.
+    client = served.client()
+    assert put(client, range(20, 30))[-1] == b"+OK\r\n"
+    client.close()
+    served.end()
+    served = Served(tmp_path, "undo", "--by", by)
+    served.wait()
+    client = served.client()
+    for n, value in acknowledged.items():
+        client.sendall(b"GET n%d\r\n" % n)
+        wanted = b"$%d\r\n%b\r\n" % (len(value), value)
+        assert client.recv(len(wanted), socket.MSG_WAITALL) == wanted, n
+    client.close()
+    served.end()
 
 
 def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:

@@ -111,7 +111,20 @@ def test_all_moments_of_what_is_right(own, name, ways):
         assert crash(own(name), way, "all")["violation"] is None
 
 
-CORNERS = ["plain", "thread", "handler", "trap", "registers", "operands", "nowhere", "fork", "threads", "library"]
+CORNERS = [
+    "plain",
+    "thread",
+    "handler",
+    "trap",
+    "registers",
+    "operands",
+    "nowhere",
+    "fork",
+    "atfork",
+    "protected",
+    "threads",
+    "library",
+]
 
 
 @pytest.mark.slow

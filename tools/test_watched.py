@@ -51,6 +51,32 @@ def test_what_stalls_is_stopped(tmp_path):
     assert ended.stopped == "stopped: no output and less than 30 s of CPU time in 0.5 s"
 
 
+# Works by processes that nobody waits for: their time is nobody's when they have ended.
+UNWAITED = """
+import os, signal, sys, time
+if sys.argv[1] == "ignored":
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+for _ in range(4):
+    read, write = os.pipe()
+    if os.fork() == 0:
+        if sys.argv[1] == "ignored" or os.fork() == 0:
+            while time.process_time() < 0.5:
+                pass
+            time.sleep(0.5)
+        os._exit(0)
+    os.close(write)
+    os.read(read, 1)
+time.sleep(0.5)
+"""
+
+
+@pytest.mark.parametrize("children", ["ignored", "orphans"])
+def test_time_of_processes_that_nobody_waits_for_counts(tmp_path, children):
+    ended = watched.run(python(UNWAITED, children), tmp_path / "log", watched.Limits(poll=0.05))
+    assert (ended.status, ended.stopped) == (0, "")
+    assert ended.cpu > 1.5
+
+
 @pytest.mark.parametrize("session", [False, True], ids=["same", "own session"])
 def test_interruption_ends_all_that_was_started(tmp_path, session):
     mark = f"mark-{tmp_path.name}"

@@ -40,9 +40,9 @@ class Limits:
     poll: float = 2
 
 
-def processes(root: int) -> dict[int, float]:
-    """CPU seconds of each live process of the session of `root` and of its descendants, with those of the children that
-    it has waited for."""
+def processes(root: int, without: str = "ZX") -> dict[int, float]:
+    """CPU seconds of each process of the session of `root` and of its descendants, with those of the children that
+    it has waited for; not of those in the states `without`: they have ended."""
     table = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -50,7 +50,7 @@ def processes(root: int) -> dict[int, float]:
                 fields = (folder / "stat").read_text().rpartition(")")[2].split()
             except (FileNotFoundError, ProcessLookupError):
                 continue  # it has ended since
-            if fields[0] not in "ZX":
+            if fields[0] not in without:
                 parent, session = int(fields[1]), int(fields[3])
                 table[int(folder.name)] = (parent, session, sum(map(int, fields[11:15])) / TICKS)
     found = {pid for pid, (_, session, _) in table.items() if session == root}
@@ -87,8 +87,15 @@ def run(
             command, cwd=cwd, env=env, stdout=output, stderr=subprocess.STDOUT, start_new_session=True
         )
     stopped, moved = "", (begin, 0.0, 0)  # when it was last seen to get on, with that CPU time and size of the log
+    gone = 0.0  # CPU seconds of processes that have ended and that nobody of the command's has waited for
     while not stopped and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        cpu, size, now = sum(processes(process.pid).values()), log.stat().st_size, time.monotonic()
+        # One that has ended and was not waited for yet counts: its time is its parent's afterwards. If it is waited for
+        # while processes are looked at a second look has it.
+        there = sum(processes(process.pid, without="X").values())
+        if there + gone < cpu:
+            there = sum(processes(process.pid, without="X").values())
+        gone = max(gone, cpu - there)
+        cpu, size, now = there + gone, log.stat().st_size, time.monotonic()
         if size != moved[2] or cpu - moved[1] >= limits.least:
             moved = (now, cpu, size)
         if cpu > limits.cpu:

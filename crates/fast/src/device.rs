@@ -792,17 +792,21 @@ impl Device for FastDevice {
         flushed.map_err(|e| Fault::File(e.to_string()))
     }
 
+    fn lost_writes(&self) -> u64 {
+        let of_bridge = self.powered.as_ref().map_or(0, |p| p.bridge.lost_writes);
+        self.lost_writes + of_bridge + self.memory.lost_writes
+    }
+
     fn counters(&self) -> Vec<Counter> {
         let counter = |name: &str, value: u64, unit| Counter {
             name: name.to_string(),
             value: value as f64,
             unit,
         };
-        let lost = self.powered.as_ref().map_or(0, |p| p.bridge.lost_writes);
         vec![
             counter("events", self.events, "events"),
             counter("media.failures", self.memory.failures(), "accesses"),
-            counter("mmio.lost_writes", self.lost_writes + lost, "accesses"),
+            counter("mmio.lost_writes", self.lost_writes(), "accesses"),
         ]
     }
 }

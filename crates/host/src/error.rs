@@ -9,6 +9,13 @@ pub enum Error {
     System(sim::Error),
     /// The power was cut at this time.
     PowerCut(Time),
+    /// A device has lost so many stores since this CPU's last fence, perhaps another CPU's.
+    Lost {
+        /// Which device.
+        device: usize,
+        /// How many.
+        stores: u64,
+    },
     /// An access that no instruction makes; the text says what is allowed.
     Access(String),
     /// All programs wait for what will never come.
@@ -24,6 +31,10 @@ impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Error::System(error) => write!(f, "{error}"),
+            Error::Lost { device, stores } => write!(
+                f,
+                "device {device} could not write {stores} of its host's stores, which are lost: is the disk of its media full?"
+            ),
             Error::PowerCut(at) => write!(f, "the power was cut at {at}"),
             Error::Access(text) => f.write_str(text),
             Error::Stuck => f.write_str("all programs wait for what will never come"),

@@ -15,7 +15,7 @@ pub enum Fence {
     /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the device, which may still lose it.
     Posted,
     /// Also that each device that this CPU has written to has answered a load behind that: the way to know that a Nearside device has
-    /// made it persistent.
+    /// made it persistent. A device that has lost stores meanwhile, as its media take no more, is an error here, and for [`Fence::Completion`].
     ReadBack,
     /// Also that each of these devices has told that it has taken all, as CXL.mem does of every write. What that is worth when
     /// the power fails depends on the device: one of Nearside may still lose what it has taken and not begun to write.
@@ -252,10 +252,16 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     }
     begin(turn, cpu)?;
     match fence {
-        Fence::Posted => Ok(()),
-        Fence::ReadBack => read_back(turn, cpu, &unfenced),
-        Fence::Completion => completion(turn, cpu, &unfenced),
+        Fence::Posted => {}
+        Fence::ReadBack => read_back(turn, cpu, &unfenced)?,
+        Fence::Completion => completion(turn, cpu, &unfenced)?,
     }
+    let machine = turn.machine();
+    // Each of them is looked at: an error is told once.
+    let looks: Vec<_> = (unfenced.iter())
+        .map(|at| machine.look_for_lost(cpu, at.0))
+        .collect();
+    looks.into_iter().collect()
 }
 
 /// Loads something from each device, all at once, and waits for it.

@@ -99,6 +99,8 @@ pub(crate) struct Core {
     pub unfenced: Vec<(usize, Bar, u64)>,
     /// A store whose line could not be fetched.
     pub failed: Option<Error>,
+    /// Stores that each device had lost at its last fence, or when it began.
+    pub lost: Vec<u64>,
 }
 
 /// A line on its way from the cache to its device.
@@ -239,6 +241,8 @@ impl Machine {
     pub(crate) fn core(&mut self, cpu: usize) -> &mut Core {
         if self.cores.len() <= cpu {
             let buffers = self.profile.core.wc_buffers.value;
+            let devices = 0..self.system.devices();
+            let lost: Vec<u64> = devices.map(|n| self.lost_writes(n)).collect();
             self.cores.resize_with(cpu + 1, || Core {
                 busy: Time::ZERO,
                 wc: Buffers::new(buffers),
@@ -246,9 +250,30 @@ impl Machine {
                 accepted: Time::ZERO,
                 unfenced: Vec::new(),
                 failed: None,
+                lost: lost.clone(),
             });
         }
         &mut self.cores[cpu]
+    }
+
+    /// Stores that a device has lost so far.
+    fn lost_writes(&self, device: usize) -> u64 {
+        let device = self.system.device(device);
+        device.map_or(0, sim::Device::lost_writes)
+    }
+
+    /// An error if a device has lost stores since the last look of a CPU. Posted writes have no answer that could say so: it is told by the
+    /// fence that asks the device.
+    pub(crate) fn look_for_lost(&mut self, cpu: usize, device: usize) -> Result<()> {
+        let now = self.lost_writes(device);
+        let core = self.core(cpu);
+        if core.lost.len() <= device {
+            core.lost.resize(device + 1, 0);
+        }
+        match now.saturating_sub(std::mem::replace(&mut core.lost[device], now)) {
+            0 => Ok(()),
+            stores => Err(Error::Lost { device, stores }),
+        }
     }
 
     /// When what is waited for is there, as far as that is known.

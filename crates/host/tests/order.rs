@@ -278,3 +278,47 @@ fn handles_can_go_to_other_threads() {
     send::<driver::SharedHost>();
     send::<driver::Controller<driver::SharedHost>>();
 }
+
+#[test]
+fn fences_tell_of_stores_that_a_device_has_lost() {
+    let devices = vec![
+        Pm::new(BYTES, Time::ns(80)),
+        Pm::new(BYTES, Time::ns(80)).full(4096),
+    ];
+    let b = bench(&profile("nearpm"), devices);
+    let (one, two) = (b.shared.cpu(0), b.shared.cpu(1));
+    let at = |device, kind| Mapping::pm(device, kind);
+    let store = |cpu: &host::Cpu, device, offset| {
+        cpu.ntstore(&at(device, Kind::WriteBack), offset, &[7; 64])
+            .unwrap();
+    };
+    let lost = |stores| Err(Error::Lost { device: 1, stores });
+    for fence in [Fence::ReadBack, Fence::Completion] {
+        // Both have been there, and are told of nothing that was before.
+        for cpu in [&one, &two] {
+            store(cpu, 1, 64);
+            assert_eq!(cpu.fence(fence), Ok(()));
+        }
+        store(&one, 0, 8192);
+        store(&one, 1, 8192);
+        store(&one, 1, 8256);
+        assert_eq!(one.fence(Fence::Posted), Ok(()));
+        store(&one, 0, 0);
+        assert_eq!(one.fence(fence), Ok(()), "it has not looked at device 1");
+        store(&one, 1, 128);
+        assert_eq!(one.fence(fence), lost(2));
+        // Once; and whoever else uses that device, as nobody knows whose they were.
+        store(&one, 1, 192);
+        assert_eq!(one.fence(fence), Ok(()));
+        store(&two, 1, 256);
+        assert_eq!(two.fence(fence), lost(2));
+        // What has left the cache by a write-back is noticed as well.
+        let (cached, place) = (at(1, Kind::WriteBack), 12288);
+        let there = b.shared.cpu(0).store(&cached, place, &[1; 8]);
+        there.unwrap();
+        one.clwb(&cached, place).unwrap();
+        assert_eq!(one.fence(fence), lost(1));
+        store(&two, 1, 256);
+        assert_eq!(two.fence(fence), lost(1));
+    }
+}

@@ -144,6 +144,11 @@ impl Thread {
                 false => transaction.commit(),
             };
             if let Err(error) = ended {
+                let lost = matches!(error, Error::Host(host::Error::Lost { .. }));
+                if lost && transaction.thread.memory.options.engine.is_some() {
+                    // The device may have taken the commit, and lacks some of what that is of.
+                    transaction.thread.pool.fail();
+                }
                 result = Err(error.into());
             }
         }

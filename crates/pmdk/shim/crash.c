@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
 #include "crash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -419,25 +418,58 @@ void ns_crash_behind_device(const void *address) {
     file->before = NULL;
 }
 
+/* Whether a thread is stopped, or is no more. */
+static bool thread_stopped(const char *process, const char *thread) {
+    char name[384], line[512];
+    snprintf(name, sizeof name, "%s/%s/stat", process, thread);
+    int file = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return true;
+    ssize_t got = read(file, line, sizeof line - 1);
+    close(file);
+    line[got > 0 ? got : 0] = 0;
+    /* Behind its name, in which there may be anything. */
+    const char *state = strrchr(line, ')');
+    return state == NULL || state + 2 >= line + got || strchr("TtZX", state[2]) != NULL;
+}
+
+/* As the kernel has it. */
+struct entry {
+    uint64_t inode;
+    int64_t next;
+    unsigned short bytes;
+    unsigned char type;
+    char name[];
+};
+
 /* Whether all threads of a process are stopped, or are no more. */
 static bool stopped(pid_t process) {
-    char path[64];
+    char path[64], some[4096] __attribute__((aligned(8)));
     snprintf(path, sizeof path, "/proc/%d/task", (int)process);
-    DIR *tasks = opendir(path);
-    if (tasks == NULL) return true;
+    int tasks = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (tasks < 0) return true;
     bool all = true;
-    for (struct dirent *task; all && (task = readdir(tasks)) != NULL;) {
-        if (task->d_name[0] == '.') continue;
-        char name[384], line[512];
-        snprintf(name, sizeof name, "%s/%s/stat", path, task->d_name);
-        FILE *file = fopen(name, "re");
-        if (file == NULL) continue;
-        const char *state = fgets(line, sizeof line, file) == NULL ? NULL : strrchr(line, ')');
-        all = state == NULL || strchr("TtZX", state[2]) != NULL;
-        fclose(file);
+    for (long bytes; all && (bytes = syscall(SYS_getdents64, tasks, some, sizeof some)) > 0;) {
+        for (const char *at = some; all && at < some + bytes;) {
+            const struct entry *task = (const struct entry *)(const void *)at;
+            all = task->name[0] == '.' || thread_stopped(path, task->name);
+            at += task->bytes;
+        }
     }
-    closedir(tasks);
+    close(tasks);
     return all;
+}
+
+static void tell_report(uint64_t lost, uint64_t left, uint64_t in_part) {
+    const char *path = getenv("NEARSIDE_PMDK_REPORT");
+    if (path == NULL) return;
+    int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0) return;
+    char line[128];
+    int bytes = snprintf(line, sizeof line, "{\"lines_lost\": %llu, \"lines_left\": %llu, \"lines_torn\": %llu}\n", (unsigned long long)lost,
+                         (unsigned long long)left, (unsigned long long)in_part);
+    ssize_t written = ns_write(file, line, (size_t)bytes);
+    (void)written;
+    close(file);
 }
 
 static uint64_t draw(void) {
@@ -463,7 +495,8 @@ static bool leave_cache(uint8_t *durable, const uint8_t *now, size_t bytes) {
     return all;
 }
 
-/* In a process of its own, so that no thread of the program does anything meanwhile. */
+/* In a process of its own, so that no thread of the program does anything meanwhile. Locks of the program's, and of its allocator, may be held
+ * there for ever: only system calls are made, and what needs no memory. */
 static void leave_what_is_durable(pid_t program) {
     kill(program, SIGSTOP);
     while (!stopped(program)) usleep(100);
@@ -492,13 +525,7 @@ static void leave_what_is_durable(pid_t program) {
             }
         }
     }
-    const char *report = getenv("NEARSIDE_PMDK_REPORT");
-    FILE *file = report == NULL ? NULL : fopen(report, "we");
-    if (file != NULL) {
-        fprintf(file, "{\"lines_lost\": %llu, \"lines_left\": %llu, \"lines_torn\": %llu}\n", (unsigned long long)lost,
-                (unsigned long long)left, (unsigned long long)in_part);
-        fclose(file);
-    }
+    tell_report(lost, left, in_part);
     /* Whoever sees the program's end may open its files: nothing of it holds their locks by then. */
     for (size_t n = 0; n < mapping_count; n++)
         if (mappings[n].start != NULL) ns_munmap((void *)(uintptr_t)mappings[n].start, mappings[n].bytes);
@@ -511,10 +538,13 @@ static void leave_what_is_durable(pid_t program) {
 void ns_crash(void) {
     pid_t program = getpid();
     ns_lock(&ns_locks.crash);
-    pid_t child = fork();
+    /* Not `fork`: what a program has its forks do (`pthread_atfork`) mostly waits for locks of its own, one of which this thread may hold. */
+    pid_t child = _Fork();
     if (child == 0) {
+        pthread_mutex_init(&ns_locks.device, NULL);
+        ns_device_leave();
         leave_what_is_durable(program);
-        _exit(0);
+        for (;;) syscall(SYS_exit_group, 0);
     }
     if (child < 0) {
         ns_tell("no process to have the power fail: %s", strerror(errno));

@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
 #include "memory.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -159,6 +161,86 @@ EXPORT int munmap(void *address, size_t bytes) {
         ns_memory_gone(address, bytes);
     }
     return ns_munmap(address, bytes);
+}
+
+/* ---- memory of files that may be written to later ---- */
+
+/* There is some that may be made writable by `mprotect`. */
+static bool may_become_writable;
+
+void ns_memory_readable(int file) {
+    int flags = fcntl(file, F_GETFL);
+    if (flags >= 0 && (flags & O_ACCMODE) == O_RDWR) __atomic_store_n(&may_become_writable, true, __ATOMIC_RELAXED);
+}
+
+/* The next bytes from `at` on that belong to no region; false if there are none before `end`. */
+static bool next_gap(uintptr_t at, uintptr_t end, uintptr_t *from, uintptr_t *to) {
+    ns_lock(&ns_locks.memory);
+    for (size_t n = 0; n < region_count; n++) {
+        if (regions[n].start > at || at >= regions[n].end) continue;
+        at = ns_whole_pages(regions[n].end);
+        n = (size_t)-1; /* anew, as they have no order */
+    }
+    *from = at;
+    *to = end;
+    for (size_t n = 0; n < region_count; n++)
+        if (regions[n].start > at && regions[n].start < *to) *to = regions[n].start;
+    ns_unlock(&ns_locks.memory);
+    return at < end;
+}
+
+/* A part of a line of /proc/self/maps that has become writable: START-END rw-s OFFSET DEVICE INODE PATH. */
+static void follow_line(const char *line, uintptr_t start, uintptr_t end) {
+    char shared = 0;
+    unsigned long first, last, offset, inode;
+    int path = 0;
+    if (sscanf(line, "%lx-%lx %*c%*c%*c%c %lx %*s %lu %n", &first, &last, &shared, &offset, &inode, &path) < 5 || path == 0) return;
+    if (first < start) offset += start - first, first = start;
+    if (last > end) last = end;
+    if (shared != 's' || inode == 0 || first >= last) return;
+    uintptr_t from, to = first;
+    int file = -1;
+    while (next_gap(to, last, &from, &to)) {
+        struct stat is;
+        if (file < 0) file = (int)syscall(SYS_openat, AT_FDCWD, line + path, O_RDWR | O_CLOEXEC);
+        if (file < 0 || fstat(file, &is) != 0 || is.st_ino != inode) {
+            ns_tell("a mapping of %zu bytes that has become writable is not followed: its file is not at %s", to - from, line + path);
+            break;
+        }
+        if (S_ISREG(is.st_mode)) ns_memory_mapped((void *)from, to - from, 0, file, (int64_t)(offset + (from - first)));
+    }
+    if (file >= 0) close(file);
+}
+
+/* Of what is now writable. Neither memory nor a stream is asked for: an allocator may be the caller. */
+static void follow_writable(uintptr_t start, uintptr_t end) {
+    int maps = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    char text[2 * PAGE + 1];
+    size_t have = 0;
+    for (ssize_t got = 1; maps >= 0 && got > 0;) {
+        got = read(maps, text + have, sizeof text - 1 - have);
+        if (got > 0) have += (size_t)got;
+        text[have] = 0;
+        char *line = text, *next;
+        for (; (next = strchr(line, '\n')) != NULL; line = next + 1) {
+            *next = 0;
+            follow_line(line, start, end);
+        }
+        have -= (size_t)(line - text);
+        memmove(text, line, have);
+        /* No line is as long. */
+        if (have == sizeof text - 1) have = 0;
+    }
+    if (maps >= 0) close(maps);
+}
+
+EXPORT int mprotect(void *address, size_t bytes, int protection) {
+    int result = (int)syscall(SYS_mprotect, address, bytes, protection);
+    if (result != 0 || !(protection & PROT_WRITE) || ns_busy > 0 || !__atomic_load_n(&may_become_writable, __ATOMIC_RELAXED)) return result;
+    int why = errno;
+    follow_writable((uintptr_t)address, (uintptr_t)address + ns_whole_pages(bytes));
+    errno = why;
+    return result;
 }
 
 /* A part of a region is at another address, or has another size. Held. */

@@ -14,6 +14,9 @@ void ns_memory_mapped(void *address, size_t bytes, uint64_t place, int file, int
 /* Whether a part of some bytes is a file's. */
 bool ns_memory_has(const void *address, size_t bytes);
 
+/* The same, but that memory can't be written to yet. */
+void ns_memory_readable(int file);
+
 /* Something else is at these pages, or nothing: what was a file's there counts as durable from then on. */
 void ns_memory_gone(const void *address, size_t bytes);
 

@@ -402,6 +402,8 @@ EXPORT void *mmap(void *address, size_t bytes, int protection, int flags, int fi
     bool shared = (flags & MAP_TYPE) == MAP_SHARED || (flags & MAP_TYPE) == MAP_SHARED_VALIDATE;
     if (at != MAP_FAILED && file >= 0 && shared && (protection & PROT_WRITE))
         ns_memory_mapped(at, bytes, entry != NULL ? (uint64_t)offset : 0, entry != NULL ? ns_device()->file : file, offset);
+    else if (at != MAP_FAILED && file >= 0 && shared)
+        ns_memory_readable(file);
     return at;
 }
 

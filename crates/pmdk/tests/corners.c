@@ -137,6 +137,25 @@ static void *counts(void *number) {
     return NULL;
 }
 
+static pthread_mutex_t own_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static void before_fork(void) {
+    pthread_mutex_lock(&own_lock);
+}
+
+static void behind_fork(void) {
+    pthread_mutex_unlock(&own_lock);
+}
+
+/* Half of it, then all, which is taken away and given again. */
+static void make_writable(void) {
+    expect(mprotect(at, BYTES / 2, PROT_READ | PROT_WRITE) == 0, "mprotect of a half");
+    expect(mprotect(at, BYTES, PROT_READ | PROT_WRITE) == 0, "mprotect");
+    at->area[0] = 1;
+    expect(mprotect(at, BYTES, PROT_READ) == 0, "mprotect, to be read");
+    expect(mprotect(at, BYTES, PROT_READ | PROT_WRITE) == 0, "mprotect once more");
+}
+
 static void run(const char *library) {
     pthread_t thread;
     if (is("plain")) {
@@ -162,6 +181,17 @@ static void run(const char *library) {
         for (uintptr_t n = 0; n < THREADS; n++) pthread_create(&threads[n], NULL, counts, (void *)n);
         for (int n = 0; n < THREADS; n++) pthread_join(threads[n], NULL);
         expect(in_program[4] == THREADS * STEPS, "a locked instruction was not one");
+        persist_number();
+    } else if (is("atfork")) {
+        /* The power fails where this thread has what it wants to have for a fork. */
+        pthread_atfork(before_fork, behind_fork, behind_fork);
+        pthread_mutex_lock(&own_lock);
+        persist_number();
+        done();
+        pthread_mutex_unlock(&own_lock);
+        return;
+    } else if (is("protected")) {
+        make_writable();
         persist_number();
     } else if (is("registers")) {
         keep_registers();
@@ -203,7 +233,8 @@ int main(int argc, char **argv) {
     int runs = strcmp(argv[1], "run") == 0;
     int file = open(argv[2], O_RDWR | O_CREAT, 0600);
     if (file < 0 || (runs && ftruncate(file, BYTES) != 0)) return perror(argv[2]), 1;
-    at = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    int protection = !runs ? PROT_READ : is("protected") ? PROT_NONE : PROT_READ | PROT_WRITE;
+    at = mmap(NULL, BYTES, protection, MAP_SHARED, file, 0);
     if (at == MAP_FAILED) return perror(argv[2]), 1;
     if (runs) return run(argc > 5 ? argv[5] : NULL), failed;
     if (at->done && at->number != NUMBER) return puts("done, and not there"), 1;

@@ -56,6 +56,7 @@ fn what_is_exported_is_of_the_libraries_behind() {
             "mkdir",
             "mmap",
             "mmap64",
+            "mprotect",
             "mremap",
             "msync",
             "munmap",

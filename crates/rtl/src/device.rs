@@ -1223,6 +1223,11 @@ impl Device for RtlDevice {
         closed.and(flushed.map_err(|e| Fault::File(e.to_string())))
     }
 
+    fn lost_writes(&self) -> u64 {
+        let of_bridge = self.powered.as_ref().map_or(0, |p| p.mmio.lost_writes);
+        self.counts.lost_writes + of_bridge
+    }
+
     fn counters(&self) -> Vec<Counter> {
         let mut sum = Counts {
             lost_writes: self.counts.lost_writes,

@@ -237,6 +237,13 @@ pub trait Device {
         Ok(())
     }
 
+    /// Posted writes to its memories and registers that it has taken and could not carry out, in all its lives: they have no
+    /// answer that could say so. A device that is reset goes on counting.
+    fn lost_writes(&self) -> u64 {
+        // Most simple devices lose none.
+        0
+    }
+
     /// Counters of the engine.
     fn counters(&self) -> Vec<Counter>;
 }

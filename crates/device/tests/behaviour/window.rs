@@ -316,6 +316,7 @@ fn media_that_find_no_room_fail_accesses_and_no_device() {
     assert_eq!(b.read(Bar::Pm, MEDIA - 64, 64), None, "an error");
     assert_eq!(b.read(Bar::Pm, 0x100, 64).unwrap(), [7; 64], "goes on");
     assert_eq!(b.counter("mmio.lost_writes"), 1.0);
+    assert_eq!(b.device.lost_writes(), 1);
     assert_eq!(b.counter("media.failures"), 2.0);
     file.set_len(MEDIA).unwrap();
     b.post(Bar::Pm, MEDIA - 64, &[9; 64]);

@@ -62,6 +62,8 @@ pub(crate) struct Memories {
     pub(crate) channels: Vec<Channel>,
     /// PM window and controller get errors from the storage: the access hook stays closed.
     pub(crate) shut: bool,
+    /// Stores of the host that were taken, queued, and could not be written.
+    pub(crate) lost_writes: u64,
 }
 
 impl Memories {
@@ -103,6 +105,7 @@ impl Memories {
             parts,
             channels,
             shut: false,
+            lost_writes: 0,
         }
     }
 

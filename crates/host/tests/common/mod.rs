@@ -23,6 +23,9 @@ pub struct Pm {
     free: Time,
     powered: bool,
     answers: VecDeque<(Time, u32, Vec<u8>)>,
+    /// From here on it can write nothing.
+    end: u64,
+    lost: u64,
 }
 
 impl Pm {
@@ -36,7 +39,15 @@ impl Pm {
             free: Time::ZERO,
             powered: true,
             answers: VecDeque::new(),
+            end: u64::MAX,
+            lost: 0,
         }
+    }
+
+    /// What is stored from a place on is lost.
+    pub fn full(mut self, end: u64) -> Pm {
+        self.end = end;
+        self
     }
 
     /// Takes one access in so long.
@@ -72,6 +83,7 @@ impl Device for Pm {
             self.free = self.now + self.gap;
             let mut image = self.image.lock().unwrap();
             match mmio {
+                Mmio::Write { offset, .. } if self.powered && offset >= self.end => self.lost += 1,
                 Mmio::Write { offset, data, .. } if self.powered => {
                     let at = offset as usize;
                     image[at..at + data.len()].copy_from_slice(&data);
@@ -105,6 +117,10 @@ impl Device for Pm {
 
     fn power_on(&mut self) {
         self.powered = true;
+    }
+
+    fn lost_writes(&self) -> u64 {
+        self.lost
     }
 
     fn counters(&self) -> Vec<Counter> {

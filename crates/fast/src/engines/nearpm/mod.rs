@@ -496,7 +496,9 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> b
         let run = (strobes >> at).trailing_ones() as usize;
         if run > 0 {
             let end = (at + run).min(data.len());
-            written &= memory.write_beside(addr + at as u64, &data[at..end]);
+            let done = memory.write_beside(addr + at as u64, &data[at..end]);
+            memory.lost_writes += u64::from(!done);
+            written &= done;
         }
         at += run.max(1);
     }
