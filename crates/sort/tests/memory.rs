@@ -2,13 +2,14 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs::File;
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, UInt32Type};
+use arrow_array::types::{Int32Type, Int64Type, UInt32Type};
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, DictionaryArray, Int32Array, Int64Array,
     LargeBinaryArray, LargeStringArray, RecordBatch, RunArray, StringArray, UInt32Array,
@@ -383,5 +384,42 @@ fn memory_is_bounded_whatever_the_file_expands_to() {
         );
         assert!(found == case.wanted(&numbers), "{case:?}");
         assert!(most < BOUND, "{most}: {case:?}");
+    }
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn memory_is_bounded_however_long_lines_of_csv_are() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = folder("csv");
+    let path = folder.0.join("t.csv");
+    // Both texts quoted, one with commas: a few lines of them are more than a batch may have.
+    for (length, by) in [(150_000, "row desc"), (4_000_000, "text,row desc")] {
+        let rows = EXPANDED / 2 / length;
+        let mut out = BufWriter::new(File::create(&path).unwrap());
+        writeln!(out, "text,row,more").unwrap();
+        let (same, more) = ("a".repeat(length / 2), "b,".repeat(length / 4));
+        for row in 0..rows {
+            writeln!(out, "\"{same}{}\",{row},\"{more}\"", row % TEXTS).unwrap();
+        }
+        out.into_inner().unwrap();
+        let mut found = Vec::new();
+        let (most, _) = sort_to(&path, Format::Csv, by, |batch| {
+            let (text, others) = (batch.column(0).as_string::<i32>(), batch.column(2));
+            let numbers = batch.column(1).as_primitive::<Int64Type>().values();
+            for (at, &row) in numbers.iter().enumerate() {
+                let wanted = format!("{}", row as usize % TEXTS);
+                assert_eq!(text.value(at).strip_prefix(&same), Some(wanted.as_str()));
+                assert_eq!(others.as_string::<i32>().value(at), more);
+            }
+            found.extend(numbers.iter().map(|&row| row as usize));
+        });
+        let mut wanted: Vec<usize> = (0..rows).rev().collect();
+        if by.starts_with("text") {
+            wanted.sort_by_key(|row| row % TEXTS);
+        }
+        assert_eq!(found, wanted, "{length}");
+        println!("lines of {length}: {} MiB", most >> 20);
+        assert!(most < BOUND, "{most} with lines of {length}");
     }
 }

@@ -3,6 +3,7 @@
 //! A column's type is the narrowest that all of its values fit: null, boolean, 64-bit integer, 64-bit float, date, timestamp without a zone (of the
 //! finest unit that comes), text.
 
+mod batches;
 mod records;
 mod spelled;
 mod values;
@@ -14,12 +15,12 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
 use arrow_buffer::{BooleanBufferBuilder, NullBuffer};
 use arrow_csv::reader::Format;
-use arrow_csv::ReaderBuilder;
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 
+use self::batches::{two_ways, Batches};
 use self::records::{Plain, Records};
 pub use self::spelled::{is_lines, open as open_spelled, Spelled};
-use super::{Content, Opened, Reader, BATCH};
+use super::{Content, Opened, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -50,7 +51,7 @@ pub fn open(input: Input) -> Result<Opened> {
         }
     };
     if known.0 != rows {
-        return Err(Error::new("its lines can be read in two ways"));
+        return Err(two_ways());
     }
     Ok(Opened {
         schema: schema.clone(),
@@ -66,31 +67,20 @@ fn plain(input: &Input) -> Result<Plain> {
 
 /// Reads all columns, or one.
 pub fn batches(input: &Input, schema: &SchemaRef, column: Option<usize>) -> Result<Reader> {
-    let mut builder = ReaderBuilder::new(schema.clone())
-        .with_format(Format::default().with_header(true))
-        .with_batch_size(BATCH);
-    if let Some(column) = column {
-        builder = builder.with_projection(vec![column]);
-    }
-    let plain = plain(input)?;
-    let empty = plain.empty_texts();
-    let reader = builder.build_buffered(plain).map_err(Error::new)?;
     let columns = match column {
         Some(column) => vec![column],
         None => (0..schema.fields().len()).collect(),
     };
-    let mut first = 0;
-    Ok(Box::new(reader.map(move |batch| {
-        let batch = batch.map_err(Error::new)?;
-        let behind = first + batch.num_rows();
-        let mut empty = empty.borrow_mut();
-        let of_batch = empty.iter().take_while(|(row, _)| *row < behind).count();
-        let of_batch = empty.drain(..of_batch);
-        let of_batch: Vec<_> = of_batch
-            .map(|(row, column)| (row - first, column))
-            .collect();
-        first = behind;
-        with_empty_texts(batch, &columns, &of_batch)
+    let mut batches = Batches::new(input, schema, columns)?;
+    let mut ended = false;
+    Ok(Box::new(std::iter::from_fn(move || {
+        let rows = match ended {
+            true => return None,
+            false => batches.next(|_| Ok(())),
+        };
+        let batch = rows.map(|rows| rows.and_then(|rows| rows.values));
+        ended = !matches!(batch, Ok(Some(_)));
+        batch.transpose()
     })))
 }
 

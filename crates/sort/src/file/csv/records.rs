@@ -3,10 +3,7 @@
 //! As RFC 4180 has it: a value that begins with a quote ends with one, and two of them within are one. Lines end with LF, CR, or CR LF. A line
 //! without anything is no record, but where there is one column only: there it is an empty value.
 
-use std::cell::RefCell;
-use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Read};
-use std::rc::Rc;
 
 use crate::input::{Cursor, Input};
 
@@ -159,18 +156,12 @@ impl Records {
     }
 }
 
-/// Places of empty texts, in the order of their records: the record's number, and the column.
-pub type Empty = Rc<RefCell<VecDeque<(usize, usize)>>>;
-
 /// The same CSV in one form: LF behind each record, and quotes for an empty value that is alone in its line.
 pub struct Plain {
     head: Option<Head>,
     records: Option<Records>,
     held: Vec<u8>,
     read: usize,
-    /// How many records have been read.
-    count: usize,
-    empty: Empty,
 }
 
 impl Plain {
@@ -181,14 +172,7 @@ impl Plain {
             records,
             held: Vec::new(),
             read: 0,
-            count: 0,
-            empty: Empty::default(),
         })
-    }
-
-    /// Where empty texts are; who reads takes those of what has been read.
-    pub fn empty_texts(&self) -> Empty {
-        self.empty.clone()
     }
 
     fn fill(&mut self) -> io::Result<()> {
@@ -210,10 +194,6 @@ impl Plain {
                 self.held.extend_from_slice(EMPTY);
             }
             self.held.push(b'\n');
-            let empty = records.empty_texts().iter();
-            let empty = empty.map(|&column| (self.count, column));
-            self.empty.borrow_mut().extend(empty);
-            self.count += 1;
         }
         Ok(())
     }

@@ -8,15 +8,13 @@ use std::sync::Arc;
 
 use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
-use arrow_array::RecordBatch;
-use arrow_csv::reader::{Decoder, Format};
-use arrow_csv::ReaderBuilder;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, FieldRef, Schema, SchemaRef};
 
+use super::batches::Batches;
 use super::records::{Records, EMPTY};
 use super::values::{add_head, add_rows};
-use super::{with_empty_texts, Content, Opened, Reader, BATCH};
-use crate::file::BATCH_BYTES;
+use super::{Content, Opened, Reader};
 use crate::input::Input;
 use crate::{Error, Result};
 
@@ -118,7 +116,7 @@ impl Spelled {
             Some(column) if column < self.columns.len() => {
                 super::batches(&self.input, &self.typed, Some(self.columns[column]))
             }
-            column => Ok(Box::new(Batches::new(self, column.is_some())?)),
+            column => Ok(Box::new(Lined::new(self, column.is_some())?)),
         }
     }
 
@@ -160,94 +158,48 @@ fn add_lines(batch: &RecordBatch, column: usize, end: &str, out: &mut Vec<u8>) {
 }
 
 /// Batches with lines.
-struct Batches {
-    records: Option<Records>,
-    /// Takes the records' values, if they are wanted.
-    decoder: Option<Decoder>,
-    /// Which columns of the file they are.
-    columns: Vec<usize>,
+struct Lined {
+    batches: Batches,
     schema: SchemaRef,
     ended: bool,
 }
 
-impl Batches {
-    fn new(spelled: &Spelled, only_lines: bool) -> Result<Batches> {
-        let (head, records) = Records::new(&spelled.input).map_err(Error::new)?.unzip();
+impl Lined {
+    fn new(spelled: &Spelled, only_lines: bool) -> Result<Lined> {
         let schema = &spelled.schema;
-        let decoder = match only_lines {
-            true => None,
-            false => {
-                let mut decoder = ReaderBuilder::new(spelled.typed.clone())
-                    .with_format(Format::default().with_header(true))
-                    .with_batch_size(BATCH)
-                    .with_projection(spelled.columns.clone())
-                    .build_decoder();
-                let mut line = head.map(|head| head.line).unwrap_or_default();
-                line.push(b'\n');
-                decoder.decode(&line).map_err(Error::new)?;
-                Some(decoder)
-            }
-        };
-        let schema = match only_lines {
+        let (columns, schema) = match only_lines {
             true => {
                 let lines = schema.fields().len() - 1;
-                Arc::new(schema.project(&[lines]).map_err(Error::new)?)
+                let schema = schema.project(&[lines]).map_err(Error::new)?;
+                (Vec::new(), Arc::new(schema))
             }
-            false => schema.clone(),
+            false => (spelled.columns.clone(), schema.clone()),
         };
-        Ok(Batches {
-            records,
-            decoder,
-            columns: spelled.columns.clone(),
+        Ok(Lined {
+            batches: Batches::new(&spelled.input, &spelled.typed, columns)?,
             schema,
             ended: false,
         })
     }
 
     fn batch(&mut self) -> Result<Option<RecordBatch>> {
-        let Some(records) = &mut self.records else {
+        let mut lines = LargeStringBuilder::new();
+        let rows = self.batches.next(|line| {
+            lines.append_value(std::str::from_utf8(line).map_err(Error::new)?);
+            Ok(())
+        })?;
+        let Some(rows) = rows else {
             return Ok(None);
         };
-        let mut lines = LargeStringBuilder::new();
-        let (mut line, mut rows, mut bytes) = (Vec::new(), 0, 0);
-        let mut empty = Vec::new();
-        while rows < BATCH && bytes < BATCH_BYTES {
-            line.clear();
-            if !records.next(&mut line).map_err(Error::new)? {
-                break;
-            }
-            lines.append_value(std::str::from_utf8(&line).map_err(Error::new)?);
-            empty.extend(records.empty_texts().iter().map(|&column| (rows, column)));
-            (rows, bytes) = (rows + 1, bytes + line.len());
-            if let Some(decoder) = &mut self.decoder {
-                if line.is_empty() {
-                    line.extend_from_slice(EMPTY);
-                }
-                line.push(b'\n');
-                let taken = decoder.decode(&line).map_err(Error::new)?;
-                if taken != line.len() {
-                    return Err(Error::new("its lines can be read in two ways"));
-                }
-            }
-        }
-        if rows == 0 {
-            return Ok(None);
-        }
-        let mut columns = Vec::new();
-        if let Some(decoder) = &mut self.decoder {
-            let values = decoder.flush().map_err(Error::new)?;
-            let values = values.filter(|values| values.num_rows() == rows);
-            let values = values.ok_or_else(|| Error::new("its lines can be read in two ways"))?;
-            let values = with_empty_texts(values, &self.columns, &empty)?;
-            columns.extend(values.columns().iter().cloned());
-        }
-        columns.push(Arc::new(lines.finish()));
+        let values = rows.values.iter().flat_map(|values| values.columns());
+        let lines: ArrayRef = Arc::new(lines.finish());
+        let columns = values.cloned().chain([lines]).collect();
         let batch = RecordBatch::try_new(self.schema.clone(), columns);
         batch.map(Some).map_err(Error::new)
     }
 }
 
-impl Iterator for Batches {
+impl Iterator for Lined {
     type Item = Result<RecordBatch>;
 
     fn next(&mut self) -> Option<Result<RecordBatch>> {

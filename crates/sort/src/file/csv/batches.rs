@@ -1,0 +1,113 @@
+//! Values of records, in batches of so many rows and so many bytes.
+
+use arrow_array::RecordBatch;
+use arrow_csv::reader::{Decoder, Format};
+use arrow_csv::ReaderBuilder;
+use arrow_schema::SchemaRef;
+
+use super::records::{Records, EMPTY};
+use super::with_empty_texts;
+use crate::file::{BATCH, BATCH_BYTES};
+use crate::input::Input;
+use crate::{Error, Result};
+
+/// Reads values of columns, batch by batch.
+pub struct Batches {
+    records: Option<Records>,
+    /// Takes the records' values, if there are columns.
+    decoder: Option<Decoder>,
+    /// Which columns of the file they are.
+    columns: Vec<usize>,
+    line: Vec<u8>,
+    /// It is the first one of the next batch.
+    held: bool,
+}
+
+/// Rows of a file.
+pub struct Rows {
+    /// Values of the columns, if there are any.
+    pub values: Option<RecordBatch>,
+}
+
+impl Batches {
+    /// Of a file whose columns are these, some of them, in the file's order.
+    pub fn new(input: &Input, schema: &SchemaRef, columns: Vec<usize>) -> Result<Batches> {
+        let (head, records) = Records::new(input).map_err(Error::new)?.unzip();
+        let decoder = match columns.is_empty() {
+            true => None,
+            false => {
+                let mut decoder = ReaderBuilder::new(schema.clone())
+                    .with_format(Format::default().with_header(true))
+                    .with_batch_size(BATCH)
+                    .with_projection(columns.clone())
+                    .build_decoder();
+                let mut line = head.map(|head| head.line).unwrap_or_default();
+                line.push(b'\n');
+                decoder.decode(&line).map_err(Error::new)?;
+                Some(decoder)
+            }
+        };
+        Ok(Batches {
+            records,
+            decoder,
+            columns,
+            line: Vec::new(),
+            held: false,
+        })
+    }
+
+    /// The next rows; each line is shown as it stands in the file. Nothing: there are no more.
+    pub fn next(&mut self, mut see: impl FnMut(&[u8]) -> Result<()>) -> Result<Option<Rows>> {
+        let Some(records) = &mut self.records else {
+            return Ok(None);
+        };
+        let (mut count, mut bytes) = (0, 0);
+        let mut empty = Vec::new();
+        // The decoder keeps all of a line, whichever columns are wanted.
+        while count < BATCH {
+            let line = &mut self.line;
+            if !self.held {
+                line.clear();
+                if !records.next(line).map_err(Error::new)? {
+                    break;
+                }
+            }
+            self.held = count > 0 && bytes + line.len() > BATCH_BYTES;
+            if self.held {
+                break;
+            }
+            see(line)?;
+            let texts = records.empty_texts().iter();
+            empty.extend(texts.map(|&column| (count, column)));
+            (count, bytes) = (count + 1, bytes + line.len());
+            if let Some(decoder) = &mut self.decoder {
+                if line.is_empty() {
+                    line.extend_from_slice(EMPTY);
+                }
+                line.push(b'\n');
+                let taken = decoder.decode(line).map_err(Error::new)?;
+                if taken != line.len() {
+                    return Err(two_ways());
+                }
+            }
+        }
+        if count == 0 {
+            return Ok(None);
+        }
+        let values = match &mut self.decoder {
+            Some(decoder) => {
+                let values = decoder.flush().map_err(Error::new)?;
+                let values = values.filter(|values| values.num_rows() == count);
+                let values = values.ok_or_else(two_ways)?;
+                Some(with_empty_texts(values, &self.columns, &empty)?)
+            }
+            None => None,
+        };
+        Ok(Some(Rows { values }))
+    }
+}
+
+/// What ends a record is not the same to all who read it.
+pub fn two_ways() -> Error {
+    Error::new("its lines can be read in two ways")
+}
