@@ -16,6 +16,10 @@ mod sampled_lives;
 mod sampled_numbers;
 #[path = "nearpm_devices/races.rs"]
 mod sampled_races;
+#[path = "nearpm_devices/unmaps.rs"]
+mod sampled_unmaps;
+#[path = "nearpm_devices/waits.rs"]
+mod sampled_waits;
 #[path = "nearpm_devices/zeros.rs"]
 mod sampled_zeros;
 #[path = "nearpm_devices/units.rs"]
