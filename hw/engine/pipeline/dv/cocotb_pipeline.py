@@ -213,13 +213,24 @@ async def bad_lists(dut):
     assert bench.reports(3)[2][:2] == (1, READ_FAULT)
     bench.ram.errors = set()
 
-    async def reports_fail():
+    async def reports_fail(others):
+        bench.ram.errors = others
         await ClockCycles(dut.clk_i, 150)  # the list has been read
-        bench.ram.errors = {at(LIST) >> 12}
+        bench.ram.errors = others | {at(LIST) >> 12}
 
-    for way, ended in ((bench.by_page, (WRITE_ERROR, 3)), (bench.by_command, (WRITE_FAULT, 3))):
-        cocotb.start_soon(reports_fail())
-        assert await way(entries, kind=REPORT) == ended
+    # The status is that of the first one of two errors: an entry's, then that of reports. The return value has both.
+    table, keys = {at(TABLE) >> 12}, {at(KEYS) >> 12}
+    for others, way, ended in (
+        (set(), bench.by_page, (WRITE_ERROR, 3)),
+        (set(), bench.by_command, (WRITE_FAULT, 3)),
+        (table, bench.by_page, (READ_ERROR | WRITE_ERROR, 2)),
+        (table, bench.by_command, (READ_FAULT, 2)),
+        (keys, bench.by_page, (WRITE_ERROR, 0)),
+        (keys, bench.by_command, (WRITE_FAULT, 0)),
+    ):
+        failing = cocotb.start_soon(reports_fail(others))
+        assert await way(entries, kind=REPORT) == ended, (others, ended)
+        await failing
         bench.ram.errors = set()
     assert await bench.by_command(entries) == (0, 3)
     assert bench.ram.data[at(ROWS) : at(ROWS) + len(wanted)] == wanted
