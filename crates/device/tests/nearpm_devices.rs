@@ -16,6 +16,8 @@ mod sampled_lives;
 mod sampled_numbers;
 #[path = "nearpm_devices/races.rs"]
 mod sampled_races;
+#[path = "nearpm_devices/times.rs"]
+mod sampled_times;
 #[path = "nearpm_devices/unmaps.rs"]
 mod sampled_unmaps;
 #[path = "nearpm_devices/waits.rs"]
