@@ -314,8 +314,8 @@ class Thread:
         end if the exception was caught before. Where pages are protected ("checkpoint", "shadow") a second one of the
         pool is refused. A commit that raises has aborted, unless the power has failed: then what was committed is there
         after recovery, or nothing of it; or unless a device could not write what was stored (its media's disk is full):
-        with `offload` a part of it may be there then. Other threads of Python and other asyncio tasks are refused meanwhile: each
-        takes a `Thread` of its own.
+        with `offload` a part of it may be there then. Other threads of Python and other asyncio tasks are refused
+        meanwhile: each takes a `Thread` of its own.
         """
         level = _Level()
         outermost = False
