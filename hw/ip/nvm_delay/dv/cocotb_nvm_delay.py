@@ -6,7 +6,7 @@ import os
 import random
 
 import cocotb
-from cocotb.triggers import ClockCycles
+from cocotb.triggers import ClockCycles, RisingEdge, Timer
 from extent import LONG
 from nvm_delay_bench import (
     CALIBRATION,
@@ -623,7 +623,8 @@ async def long_delays(dut):
         read, write = b.read(beats=2), b.write(beats=2)
         await b.steps(50)
         skipped = cycles - 500
-        await ClockCycles(dut.clk_i, skipped)
+        await Timer(4 * skipped - 3, "ns")  # ClockCycles would look at each of them
+        await RisingEdge(dut.clk_i)
         b.now += skipped
         await b.run()
         assert read.offered == [read.due[0], max(read.due[1], read.due[0] + 1)]
@@ -636,5 +637,5 @@ async def long_delays(dut):
 async def random_traffic_long(dut):
     """Random traffic at many operating points."""
     b = await bench(dut)
-    for seed in range(10, 16):
+    for seed in range(10, 16 if LONG else 12):
         await random_mix(b, random.Random(seed), 400)
