@@ -219,6 +219,7 @@ def run(step: Step, scope: str, total: Counter[str]) -> None:
         return
     log = LOGS / f"{re.sub(r'[^a-z0-9_]+', '-', step.name)}.log"
     env = os.environ | {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}", "VIRTUAL_ENV": str(ROOT / ".venv")}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # a thousand starts of the command would compile its libraries each
     env["NEARSIDE_CHECKED"] = "1"  # devices have their assertions
     env["NEARSIDE_LONG"] = str(int(scope == "all"))  # simulations do all that they can, or a sample
     env |= dict(step.env)
