@@ -271,6 +271,7 @@ mod sampled {
         assert!(report.spanning >= 2, "{report:?}");
         let control = Campaign {
             without: Some(Without::Peers),
+            transactions: 1,
             ..campaign
         };
         let report = rig.run(&control);
