@@ -59,8 +59,9 @@ class Memory:
 async def begin(dut):
     dut.rst_ni.value = 0
     dut.stop_i.value = 0
-    for name in ("arready", "awready", "wready", "rvalid", "bvalid"):
-        getattr(dut, f"m1_axi_{name}").value = 0
+    for channel in range(2):  # until there is a memory
+        for name in ("arready", "awready", "wready", "rvalid", "bvalid"):
+            getattr(dut, f"m{channel}_axi_{name}").value = 0
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     masters = [
         AxiMaster(AxiBus.from_prefix(dut, name), dut.clk_i, reset=dut.rst_ni, reset_active_level=False)
