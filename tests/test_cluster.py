@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from nearside import NearsideError, cluster, sort_table
-from nearside import tables as nearside_tables
+from nearside import NearsideError, cluster, sort_table, tables
 
 ray = pytest.importorskip("ray", reason="Ray is not installed: make peers")
 
@@ -72,7 +71,7 @@ def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
     """None is cancelled: Ray may abort the caller when it cancels a task that is about to end."""
 
     def part(stream, *_):
-        if nearside_tables.of_stream(stream).num_rows == 1:
+        if tables.of_stream(stream).num_rows == 1:
             raise NearsideError("no")
         time.sleep(0.5)
         (tmp_path / "ended").touch()

@@ -334,8 +334,8 @@ def test_counts():
 @pytest.mark.parametrize("spread", ["loadfile", "worksteal"])
 def test_a_test_that_ends_its_process_fails_the_step(monkeypatch, tmp_path, spread):
     for name in "abcd":
-        ends = "import os, time, pytest\n@pytest.mark.parametrize('n', range(12))\ndef test(n):\n    time.sleep(0.02)\n"
-        (tmp_path / f"test_{name}.py").write_text(ends + f"    if {name == 'd'} and n == 5: os.abort()\n")
+        text = "import os, time, pytest\n@pytest.mark.parametrize('n', range(12))\ndef test(n):\n    time.sleep(0.02)\n"
+        (tmp_path / f"test_{name}.py").write_text(text + f"    if {name == 'd'} and n == 5: os.abort()\n")
     (tmp_path / "pytest.ini").write_text("[pytest]")
     monkeypatch.setattr(check, "LOGS", tmp_path)
     monkeypatch.setattr(check, "ROOT", tmp_path)

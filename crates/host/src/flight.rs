@@ -59,11 +59,10 @@ impl Machine {
     /// Takes in what has arrived by now, in order.
     pub(crate) fn collect(&mut self) {
         let now = self.system.now();
-        let flies = |machine: &Machine, tag| machine.flights.iter().any(|f| f.tag == tag);
         while let Some((_, tag)) = self
             .system
-            .all_answered()
-            .filter(|&(done, tag)| done <= now && flies(self, tag))
+            .answered()
+            .filter(|&(done, tag)| done <= now && self.flies(tag))
             .min()
         {
             self.arrive(tag);

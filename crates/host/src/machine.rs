@@ -276,6 +276,11 @@ impl Machine {
         }
     }
 
+    /// Whether a load has been issued and not been taken in.
+    pub(crate) fn flies(&self, tag: u32) -> bool {
+        self.flights.iter().any(|flight| flight.tag == tag)
+    }
+
     /// When what is waited for is there, as far as that is known.
     pub(crate) fn due(&mut self, wake: &Wake) -> Option<Time> {
         self.due_since(wake, None)
@@ -286,14 +291,13 @@ impl Machine {
         match wake {
             Wake::At(time) | Wake::Attention(time) => Some(*time),
             Wake::Loads(tags) => {
-                let there = self.system.all_answered();
+                let there = self.system.answered();
                 let due = there
                     .filter(|(_, tag)| tags.contains(tag))
                     .map(|l| l.0)
                     .min();
                 // Somebody else has taken one in. Many wait for many, and are asked at each event.
-                let flies = |tag| self.flights.iter().any(|flight| flight.tag == tag);
-                let gone = |tag: &u32| self.system.answered(*tag).is_none() && !flies(*tag);
+                let gone = |tag: &u32| !self.flies(*tag);
                 let now = self.system.now();
                 match landed != Some(self.landed) && tags.iter().any(gone) {
                     true => Some(due.map_or(now, |due| due.min(now))),

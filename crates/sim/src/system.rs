@@ -480,14 +480,8 @@ impl System {
         self.take_load(None).map(Some)
     }
 
-    /// When the CPU has all of a load, once that is known: it has been answered and not been taken.
-    pub fn answered(&self, tag: u32) -> Option<Time> {
-        let load = self.loads.iter().find(|load| load.tag == tag)?;
-        Some(load.done)
-    }
-
-    /// The loads that [`System::answered`] tells of: when, and their tags.
-    pub fn all_answered(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
+    /// The loads that have been answered and not been taken: when the CPU has all of each, and their tags.
+    pub fn answered(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.loads.iter().map(|load| (load.done, load.tag))
     }
 
