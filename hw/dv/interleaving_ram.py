@@ -24,7 +24,7 @@ class InterleavingRam:
         self.place = place
         self.random = random.Random(seed)
         self.stall, self.latency = stall, latency
-        self.interleave = interleave  # else reads are answered whole, in the order of their addresses
+        self.interleave = interleave  # else each answer takes `latency` cycles, and reads end in the order they began
         self.errors = set()
         self.writes_fail = False
         self.asked = 0
@@ -40,7 +40,7 @@ class InterleavingRam:
         return getattr(self.dut, f"{self.prefix}_{name}")
 
     def due(self):
-        return self.now + self.random.randrange(self.latency + 1)
+        return self.now + (self.random.randrange(self.latency + 1) if self.interleave else self.latency)
 
     async def run(self):
         s = self.signal

@@ -143,6 +143,8 @@ pub struct Media {
     map: MmapRaw,
     store: Store,
     journal: Option<Journal>,
+    /// A write to a file with a journal has failed.
+    stopped: bool,
     failures: AtomicU64,
     bad: Bad,
     _shared: Option<Shared>,
@@ -166,6 +168,7 @@ impl Media {
             _shared: shared.map(Shared::new),
             store,
             journal: None,
+            stopped: false,
             failures: AtomicU64::new(0),
             bad: Bad::default(),
         }
@@ -305,6 +308,9 @@ impl Media {
     /// file next finds the media as they were then, and of at most `most` bytes what was to be written last. Media in memory end
     /// with the process; nothing is done for them.
     ///
+    /// **A write that fails is the last one**: what was written before it and behind it would be of no moment that a loss of power could
+    /// have left. From then on nothing can be read or written, and the file stays as it is; who opens it next finds what was settled.
+    ///
     /// The journal stands behind the media in the file, which is longer until these end, or are opened again.
     pub fn begin_journal(&mut self, most: usize) -> Result<(), MediaError> {
         if let (Store::File { path, file }, None) = (&self.store, &self.journal) {
@@ -329,12 +335,13 @@ impl Media {
     }
 
     /// All that was written so far stays, and if the process ends without another call, whoever opens the file next finds `last` at `addr`,
-    /// too. False: somebody has cut the file. Without a journal nothing is done.
+    /// too. False: somebody has cut the file, or a write has failed before. Without a journal nothing is done.
     pub fn settle(&mut self, addr: u64, last: &[u8]) -> bool {
         let (Store::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
             return true;
         };
-        journal.settle(file, addr, last) || self.fail("settle what was written", addr)
+        !self.stopped
+            && (journal.settle(file, addr, last) || self.stop("settle what was written", addr))
     }
 
     /// Bytes that would be taken back if the process ended now.
@@ -408,7 +415,7 @@ impl Media {
         let inside = self.inside(addr, data.len());
         if inside > 0 && matches!(self.store, Store::File { .. }) {
             return self.keep(addr, inside as u64) && self.write_file(addr, &data[..inside])
-                || self.fail("write", addr);
+                || self.stop("write", addr);
         }
         // SAFETY: so many bytes are within the media.
         let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
@@ -445,7 +452,7 @@ impl Media {
             return self.fail("write", addr);
         }
         if matches!(self.store, Store::File { .. }) {
-            return self.write_file_line(addr, data, enables) || self.fail("write", addr);
+            return self.write_file_line(addr, data, enables) || self.stop("write", addr);
         }
         // SAFETY: the media are whole lines.
         let copy = |to: *mut u8| unsafe {
@@ -500,7 +507,7 @@ impl Media {
             return self.fail("write", addr);
         }
         if !self.keep_data(addr, end) {
-            return self.fail("write", addr);
+            return self.stop("write", addr);
         }
         let mut at = addr;
         let mut done = true;
@@ -528,7 +535,7 @@ impl Media {
             } || self.zeros(at, bytes);
             at = next;
         }
-        done || self.fail("write", addr)
+        done || self.stop("write", addr)
     }
 
     /// Keeps what is about to become zeros, if there is a journal; holes are zeros.
@@ -675,19 +682,39 @@ impl Media {
         self.read_file(addr, &mut bytes) && bytes.iter().all(|&byte| byte == 0)
     }
 
+    /// Counts a write that failed, which is the last one where there is a journal, tells of that, and returns false.
+    #[cold]
+    fn stop(&mut self, what: &str, addr: u64) -> bool {
+        if !self.has_journal() {
+            return self.fail(what, addr);
+        }
+        self.failures.fetch_add(1, Ordering::Relaxed);
+        if !std::mem::replace(&mut self.stopped, true) {
+            self.bad.set(0..u64::MAX);
+            self.tell(what, addr, "As after a loss of power nothing is read or written from now on: make room, and open the file anew");
+        }
+        false
+    }
+
     /// Counts an access that failed, tells of the first one, and returns false.
     #[cold]
     fn fail(&self, what: &str, addr: u64) -> bool {
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-            let name = match &self.store {
-                Store::File { path, .. } => format!("media file {}", path.display()),
-                _ => "media in memory".into(),
-            };
-            eprintln!(
-                "{name}: can't {what} at {addr:#x}: is the disk full? The device answers with errors; further ones are counted"
+            self.tell(
+                what,
+                addr,
+                "The device answers with errors; further ones are counted",
             );
         }
         false
+    }
+
+    fn tell(&self, what: &str, addr: u64, then: &str) {
+        let name = match &self.store {
+            Store::File { path, .. } => format!("media file {}", path.display()),
+            _ => "media in memory".into(),
+        };
+        eprintln!("{name}: can't {what} at {addr:#x}: is the disk full? {then}");
     }
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {

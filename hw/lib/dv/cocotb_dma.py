@@ -131,8 +131,7 @@ async def errors(dut):
 @cocotb.test()
 async def rate(dut):
     """A long copy moves a beat a cycle in both directions before a memory of 60 cycles of latency."""
-    bench = Bench(dut, stall=0.0, latency=0, interleave=False)
-    bench.ram.due = lambda: bench.ram.now + 60
+    bench = Bench(dut, stall=0.0, latency=60, interleave=False)
     await bench.start()
     commands = [(i * 4096, SIZE // 2 + i * 4096, 4096) for i in range(30)]
     before = bytes(bench.ram.data)
