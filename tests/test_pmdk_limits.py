@@ -119,7 +119,7 @@ def test_limits():
         with pytest.raises(NearsideError, match=r"^limit = .*: allowed are more than 0 and up to 86400 seconds$"):
             pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all", limit_s=limit)
     command = [sys.executable, "-m", "nearside.cli", *shlex.split("crashtest btree --limit 3")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, "--limit is for programs" in done.stderr) == (1, True)
 
 
@@ -137,7 +137,7 @@ def test_a_campaign_that_is_ended_leaves_nothing(tmp_path, number):
             assert process.poll() is None, process.stderr.read()
             time.sleep(0.02)
         process.send_signal(number)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == 128 + number
         assert not is_running((tmp_path / "started").read_text().strip())
         assert os.listdir(scratch) == []

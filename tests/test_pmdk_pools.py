@@ -80,7 +80,7 @@ def test_places_of_files_that_can_not_be_looked_at(steps):
 
 def test_places_of_killed_processes_are_given_away(steps):
     """The device has their pools mapped until it is told otherwise; others get these places under other numbers."""
-    assert steps.start("create a create b begin a 1 kill").wait(timeout=60) == -signal.SIGKILL
+    assert steps.start("create a create b begin a 1 kill").wait(timeout=600) == -signal.SIGKILL
     assert steps.told("fill", told=FULL) == [f"filled by 14: {SPACE}"]
     steps.clear()
     assert steps.told("large c set c 3 get c") == ["c: 3 3"]
@@ -116,7 +116,7 @@ def test_a_hard_link_keeps_a_pool(steps):
     holder = steps.start("open a stay close a")
     assert holder.stdout.readline() == "stays\n"
     os.link(steps.folder / "a", second.folder / "c")
-    assert holder.communicate("\n", timeout=60) == ("", "")
+    assert holder.communicate("\n", timeout=600) == ("", "")
     (steps.folder / "a").rename(steps.folder / "d")
     assert steps.told("create b", told=FULL) == [f"b: {SPACE}"]
     (steps.folder / "d").unlink()
@@ -132,7 +132,7 @@ def test_a_hard_link_keeps_a_pool(steps):
 def test_a_pool_that_is_opened_twice_at_the_same_time(place, compiled, tmp_path):
     """One of them has it; none takes the other's look at the file for an opening of it."""
     command = [compiled("racing"), tmp_path / "pool", "40"]
-    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=place.environment(), capture_output=True, text=True, timeout=600)
     assert (done.returncode, done.stderr) == (0, "")
     (tmp_path / "pool").unlink()
 
@@ -143,11 +143,11 @@ def test_a_device_that_is_stopped(structures, tmp_path):
     variables = pmdk.environment(pmdk.shim(tmp_path), path) | {"NEARSIDE_PMDK_PATIENCE": "1"}
     command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
     with socket_that_is_silent(path):
-        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert done.returncode == 1
     assert f"nearside: NEARSIDE_PMDK = {path}: it does not answer\n" in done.stderr
     variables["NEARSIDE_PMDK_PATIENCE"] = "soon"
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
     assert "NEARSIDE_PMDK_PATIENCE = soon: allowed are 1 to 86400 seconds; it is 120" in done.stderr
 
 
@@ -176,13 +176,13 @@ def test_a_device_that_is_stopped_in_a_transaction(compiled, tmp_path):
         assert process.stdout.readline() == "stays\n"
         server.send_signal(signal.SIGSTOP)
         try:
-            out, err = process.communicate("\n", timeout=120)
+            out, err = process.communicate("\n", timeout=600)
         finally:
             server.send_signal(signal.SIGCONT)
         assert (process.returncode, out) == (-signal.SIGABRT, "")
         assert err.splitlines()[-1] == "nearside: the device can't undo a transaction"
         assert steps.told("open a get a") == ["a: 1 1"]
-        server.communicate("", timeout=60)
+        server.communicate("", timeout=600)
 
 
 def test_a_pool_is_opened_once_at_a_time(steps):
@@ -199,14 +199,14 @@ def test_a_pool_is_opened_once_at_a_time(steps):
     start = time.monotonic()
     assert steps.told("open a") == [busy]
     assert time.monotonic() - start < 5
-    assert holder.communicate("\n", timeout=60) == ("a: 9 9\n", "")
+    assert holder.communicate("\n", timeout=600) == ("a: 9 9\n", "")
 
 
 def test_a_child_keeps_the_pools_of_a_parent_that_was_killed(steps):
     child = steps.start("create a set a 5 unlink a orphan stay get a")
     assert child.stdout.readline() == "stays\n"
     assert steps.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
-    assert child.communicate("\n", timeout=60) == ("a: 5 5\n", "")
+    assert child.communicate("\n", timeout=600) == ("a: 5 5\n", "")
     # Now nobody has it.
     assert steps.told("create b close b") == []
 
@@ -219,7 +219,7 @@ def test_pools_with_copies_on_write(steps):
     assert [line for line in lines if line.startswith("a: ")] == [f"a: {n} {n}" for n in (42, 62, 42, 42, 43, 43)]
     # Half a transaction of a process that was killed is none of what they begin with.
     process = steps.start("open a begin a 99 kill")
-    assert process.communicate(timeout=60) == ("", "")
+    assert process.communicate(timeout=600) == ("", "")
     assert steps.told("private 1 open a get a set a 5 get a close a private 0 open a get a")[::2] == ["a: 43 43"] * 2
 
 
@@ -251,7 +251,7 @@ def test_kills_of_a_parent_whose_child_has_tried(steps):
     for moment in range(counts["first_moment"], counts["moments"] + 1, 3):
         steps.clear()
         process = steps.start(program, kill=moment)
-        process.communicate(timeout=60)
+        process.communicate(timeout=600)
         assert process.returncode == -signal.SIGKILL
         seen.add(steps.told("open a get a")[0])
     assert seen == {"a: 0 0", "a: 1 1", "a: 3 3"}
@@ -292,7 +292,7 @@ def test_the_device_has_room_for_sixteen_pools(place):
     for pool in pools[:16]:
         place.run([pool], 1, 1)
     process = place.start(pools[16:], 1, 1)
-    _, told = process.communicate(timeout=60)
+    _, told = process.communicate(timeout=600)
     assert process.returncode == 1
     assert "the device has no room" in told
     assert not Path(pools[16].partition(":")[2]).exists()
@@ -317,7 +317,7 @@ def test_devices_that_will_not_do(structures, tmp_path, design, text):
     command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
 
     def told() -> str:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
         assert done.returncode == 1
         return done.stderr
 

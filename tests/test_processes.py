@@ -192,7 +192,7 @@ server = Server([(Design.load("fuzz"), Path("a.sock"))])
 
 def greet():
     client = socket.socket(socket.AF_UNIX)
-    client.settimeout(60)
+    client.settimeout(600)
     client.connect("a.sock")
     body = struct.pack("<HH", 0, 1) + b"{}\\0"
     client.sendall(struct.pack("<HHIII", 1, 1, 16 + len(body), 0, 0) + body)

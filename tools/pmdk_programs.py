@@ -37,14 +37,14 @@ class Place:
     def run(self, pools: list[str], seed: int, steps: int, threads: int = 1, **options) -> dict[str, int]:
         """To the end; what the device has done."""
         process = self.start(pools, seed, steps, threads, **options)
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=600)
         assert (process.returncode, err) == (0, "")
         return json.loads((self.folder / "report.json").read_text())
 
     def check(self, pools: list[str], seed: int) -> tuple[dict[tuple[int, int], int], str]:
         """Steps that are done of each pool and thread, or what is wrong."""
         command = [self.program, "check", str(seed), *pools]
-        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=120)
+        done = subprocess.run(command, env=self.environment(), capture_output=True, text=True, timeout=600)
         assert done.returncode in (0, 1), done
         return steps_of(done.stdout), done.stderr
 
@@ -78,7 +78,7 @@ class Steps:
     def told(self, steps: str, told: str = "", alone: bool = False, **options) -> list[str]:
         """What they have said; `told` is what has to be in what else there is."""
         process = self.start(steps, alone, **options)
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=600)
         assert process.returncode == 0, (out, err)
         assert (told in err) if told else err == ""
         return out.splitlines()
