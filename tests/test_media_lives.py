@@ -265,7 +265,7 @@ def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, base: s
     before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     replies = put(client, range(10, 20))
     assert all(reply.startswith(b"-ERR ") for reply in replies), replies
-    assert base == "nearpm" or b"is the disk of its media full?" in replies[0], replies
+    assert b"disk of its media full?" in replies[0] or b"or their disk full?" in replies[0], replies
     resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, before)
     client.close()
     # There is room again. It goes on, but before a journal, whose file stays as it was.

@@ -126,13 +126,7 @@ impl Port {
 
 /// What a driver is told.
 pub(crate) fn failed(error: ::host::Error) -> Error {
-    use sim::Error::{ReadFailed, Timeout};
-    match error {
-        ::host::Error::System(error @ (ReadFailed { .. } | Timeout { .. })) => Error::Host(
-            format!("{error} (is it without power, or its media cut short?)"),
-        ),
-        other => Error::Host(other.to_string()),
-    }
+    Error::Host(error.to_string())
 }
 
 /// Reads memory that was allocated here.

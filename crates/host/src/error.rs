@@ -29,7 +29,12 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 impl std::fmt::Display for Error {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        use sim::Error::{ReadFailed, Timeout};
         match self {
+            Error::System(error @ (ReadFailed { .. } | Timeout { .. })) => write!(
+                f,
+                "{error} (is it without power, its media cut short, or their disk full?)"
+            ),
             Error::System(error) => write!(f, "{error}"),
             Error::Lost { device, stores } => write!(
                 f,

@@ -341,7 +341,7 @@ impl Media {
             return true;
         };
         !self.stopped
-            && (journal.settle(file, addr, last) || self.stop("settle what was written", addr))
+            && (journal.settle(file, addr, last) || self.fail("settle what was written", addr))
     }
 
     /// Bytes that would be taken back if the process ended now.
