@@ -219,7 +219,12 @@ impl Stage {
             workload.create(&mut thread, seed)?;
             drop(thread);
             let other_place = PLACE + bytes;
-            let layout = Layout::new(OTHER_NAME);
+            // What is recovered after each cut is looked through behind its last record: no more than it needs.
+            let layout = Layout {
+                threads: 1,
+                log_bytes: 16 << 10,
+                ..Layout::new(OTHER_NAME)
+            };
             let options = other_options(&engines, synchronise, without);
             let other_bytes = OTHER_BYTES * count;
             let on = devices.clone();
