@@ -259,7 +259,8 @@ def main() -> int:
     chosen = [step for step in steps if not only or any(word in step.name for word in only)]
     print(f"  {'':30}  clock        CPU")
     before = {n: signal.signal(n, lambda *_: INTERRUPT.set()) for n in (signal.SIGINT, signal.SIGTERM)}
-    with ThreadPoolExecutor(LANES) as lanes:
+    # Runs of one bench that differ in the seed alone have one folder.
+    with ThreadPoolExecutor(1 if scope == "seeds" else LANES) as lanes:
         list(lanes.map(lambda step: INTERRUPT.is_set() or run(step, scope, total), chosen))
     for number, handler in before.items():
         signal.signal(number, handler)
