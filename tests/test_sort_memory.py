@@ -87,7 +87,8 @@ def test_the_summary_has_what_the_process_took(work, tmp_path):
     # More than the batch that is read: reading is what takes most.
     assert told["host"]["memory_bytes"] > rows * TEXT
     most = told["peak"] if work != "sort_table" else said
-    assert 0.9 * most - 16 * MIB <= said <= told["peak"] + told["host"]["media_bytes"]
+    # The kernel sums up its counts of pages per CPU late: two looks at the same pages differ by some hundred KiB.
+    assert 0.9 * most - 16 * MIB <= said <= told["peak"] + told["host"]["media_bytes"] + MIB
 
 
 @pytest.mark.slow
