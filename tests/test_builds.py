@@ -26,7 +26,7 @@ def test_devices_of_tests_have_assertions():
 def test_commands_of_tests_have_assertions(tmp_path):
     command = [sys.executable, "-m", "nearside.cli", "info", "--design", "fuzz", "--json"]
     env = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
-    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600, check=True)
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900, check=True)
     assert json.loads(done.stdout)["build"] == "checked"
 
 

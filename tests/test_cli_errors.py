@@ -396,14 +396,14 @@ def test_output_that_nobody_takes(tmp_path, command, shell, complaint):
     call = shlex.join([sys.executable, "-m", "nearside.cli", *command])
     script = ["sh", "-c", shell.format(call)]
     environment = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
-    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(script, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=900)
     told = [line for line in done.stderr.splitlines() if line.startswith("nearside: ")]
     if complaint:
         assert (done.returncode, told) == (1, [f"nearside: {complaint}"]), done.stderr
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
     mute = subprocess.run(
-        ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=600
+        ["sh", "-c", f"exec {call} 2>&-"], cwd=tmp_path, env=environment, stdout=subprocess.PIPE, timeout=900
     )
     assert mute.returncode == 0
 

@@ -145,7 +145,6 @@ def test_a_disk_that_is_full_for_a_moment_is_a_loss_of_power(tmp_path: Path, mec
             pool = system.open(0, "n", offload=True)
             with pool.thread() as thread:
                 words = [int.from_bytes(thread.read(thread.root() + page * 4096, 8), "little") for page in range(12)]
-            print(life, last, words)
             assert len(set(words)) == 1, f"torn in life {life}: {words}"
             assert words[0] - last in (0, 1)
             pool.check()
@@ -265,7 +264,9 @@ def test_a_full_disk_is_told_and_nothing_is_acknowledged(tmp_path: Path, base: s
     before = resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
     replies = put(client, range(10, 20))
     assert all(reply.startswith(b"-ERR ") for reply in replies), replies
-    assert b"disk of its media full?" in replies[0] or b"or their disk full?" in replies[0], replies
+    # Without a journal it is a store that was lost; with one it may be a read first, as nothing is read any more.
+    reasons = [b"is the disk of its media full?"] + ([b"or their disk full?"] if base == "nearpm" else [])
+    assert any(reason in replies[0] for reason in reasons), replies
     resource.prlimit(served.process.pid, resource.RLIMIT_FSIZE, before)
     client.close()
     # There is room again. It goes on, but before a journal, whose file stays as it was.

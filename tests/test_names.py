@@ -38,7 +38,7 @@ def trace_of(*names: str) -> str:
 def printed(tmp_path):
     def run(*arguments: str, **more: str) -> str:
         env = environment(**more)
-        done = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=600)
+        done = subprocess.run(command(*arguments), cwd=tmp_path, env=env, capture_output=True, text=True, timeout=900)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -172,7 +172,7 @@ NEED_TEXT = [
 @pytest.mark.parametrize("arguments", NEED_TEXT, ids=lambda words: b" ".join(map(os.fsencode, words)).decode("latin"))
 def test_what_is_no_text_is_one_line(tmp_path, arguments):
     done = subprocess.run(
-        command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=600
+        command(*arguments), cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=900
     )
     assert (done.returncode in (1, 2), done.stdout) == (True, "")
     assert len(done.stderr.splitlines()) == 1, done.stderr
@@ -180,7 +180,7 @@ def test_what_is_no_text_is_one_line(tmp_path, arguments):
     assert "bad\\udcff" in done.stderr
     # Nobody may be there to be told.
     script = ["sh", "-c", 'exec "$@" 2>&-', "sh", *command(*arguments)]
-    assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=600).returncode == done.returncode
+    assert subprocess.run(script, cwd=tmp_path, env=environment(), timeout=900).returncode == done.returncode
 
 
 @pytest.mark.slow

@@ -84,7 +84,7 @@ def test_devices_with_one_serial_number_are_refused(tmp_path):
     design.write_text(text.replace("[nvme]", '[nvme]\nserial = "bench-1"'))
     sockets = ["--socket", tmp_path / "a.sock", "--socket", tmp_path / "b.sock"]
     command = [*COMMAND, str(design), *map(str, sockets)]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=600)
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
     assert done.returncode != 0
     assert "bench-1" in done.stderr
     assert "nvme.serial" in done.stderr
@@ -125,7 +125,7 @@ def test_bad_arguments(tmp_path):
         ((), "--socket"),
     ]:
         done = subprocess.run(
-            [*COMMAND, "--json", *arguments], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=600
+            [*COMMAND, "--json", *arguments], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=900
         )
         assert done.returncode != 0, arguments
         assert text in done.stderr, (arguments, done.stderr)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -87,8 +88,11 @@ def test_the_summary_has_what_the_process_took(work, tmp_path):
     # More than the batch that is read: reading is what takes most.
     assert told["host"]["memory_bytes"] > rows * TEXT
     most = told["peak"] if work != "sort_table" else said
-    # The kernel sums up its counts of pages per CPU late: two looks at the same pages differ by some hundred KiB.
-    assert 0.9 * most - 16 * MIB <= said <= told["peak"] + told["host"]["media_bytes"] + MIB
+    # VmHWM is noted of counts that the kernel has not summed up: it may lack a batch of each CPU of each of three
+    # counts, which VmRSS, read before, has.
+    cpus = os.cpu_count()
+    unsummed = 3 * cpus * max(32, 2 * cpus) * resource.getpagesize()
+    assert 0.9 * most - 16 * MIB <= said <= told["peak"] + told["host"]["media_bytes"] + unsummed
 
 
 @pytest.mark.slow
