@@ -10,8 +10,8 @@ mod device;
 mod diff;
 mod dram;
 mod error;
-mod front;
 mod fuzz;
+mod kv_server;
 mod memory;
 mod pm;
 mod pmdk;
@@ -38,7 +38,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<dram::DramChannel>()?;
     module.add_class::<delay_bench::DelayBench>()?;
     module.add_class::<serve::Server>()?;
-    module.add_class::<front::Front>()?;
+    module.add_class::<kv_server::Front>()?;
     module.add_class::<pm::PmSystem>()?;
     module.add_class::<pm::PmPool>()?;
     module.add_class::<pm::PmThread>()?;

@@ -1,4 +1,4 @@
-//! Raw bytes at both protocols: what they answer, hostile clients, losses of power. Real clients: `tests/test_front.py`.
+//! Raw bytes at both protocols: what they answer, hostile clients, losses of power. Real clients: `tests/test_kv_server.py`.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 
 use common::*;
-use front::{Access, Limits, Place, Protocol, Server};
+use kv_server::{Access, Limits, Place, Protocol, Server};
 use pm::Mechanism;
 use sim::Random;
 

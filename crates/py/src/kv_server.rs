@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use front::{Access, Config, Limits, Place, Store};
+use kv_server::{Access, Config, Limits, Place, Store};
 use pyo3::prelude::*;
 use sim::Time;
 
@@ -16,7 +16,7 @@ use crate::process::Owned;
 /// A store that is being served, by threads of its own, until `stop`.
 #[pyclass(frozen, module = "nearside._native")]
 pub struct Front {
-    running: Owned<Mutex<Option<front::Server>>>,
+    running: Owned<Mutex<Option<kv_server::Server>>>,
 }
 
 #[pymethods]
@@ -72,7 +72,7 @@ impl Front {
             // Nobody may be reading it any more; the store goes on.
             let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
             let bad = |e| format!("{}: {e}", access.place);
-            front::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
+            kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
         });
         let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
         Ok(Front { running })
@@ -83,7 +83,7 @@ impl Front {
     fn port(&self) -> PyResult<Option<u16>> {
         self.running.check()?;
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(running.as_ref().and_then(front::Server::port))
+        Ok(running.as_ref().and_then(kv_server::Server::port))
     }
 
     /// Ends all connections; returns what the store has done, as JSON. A second time returns nothing.

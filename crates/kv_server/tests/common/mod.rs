@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use design::Design;
-use front::{Access, Config, Limits, Protocol, Server, Store};
+use kv_server::{Access, Config, Limits, Protocol, Server, Store};
 use pm::Mechanism;
 
 /// What whoever runs the server has been told.

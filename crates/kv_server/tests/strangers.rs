@@ -8,13 +8,13 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use common::*;
-use front::{Access, Limits, Place, Protocol};
+use kv_server::{Access, Limits, Place, Protocol};
 use pm::Mechanism;
 
 /// What empties the store of each protocol, in the body of another one's request.
 const FLUSH: &str = "FLUSHALL\r\nflush_all\r\n*1\r\n$8\r\nFLUSHALL\r\n";
 
-fn put(protocol: Protocol, server: &front::Server) {
+fn put(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
         Protocol::Redis => says(&mut connect(server), b"SET keep 1\r\n", b"+OK\r\n"),
         Protocol::Memcached => says(
@@ -25,7 +25,7 @@ fn put(protocol: Protocol, server: &front::Server) {
     }
 }
 
-fn there(protocol: Protocol, server: &front::Server) {
+fn there(protocol: Protocol, server: &kv_server::Server) {
     match protocol {
         Protocol::Redis => says(&mut connect(server), b"GET keep\r\n", b"$1\r\n1\r\n"),
         Protocol::Memcached => says(
@@ -126,7 +126,7 @@ fn others_reach_a_store_with_a_password_or_where_that_is_asked_for() {
         protected,
     };
     for protocol in [Protocol::Redis, Protocol::Memcached] {
-        let refused = front::Server::start(
+        let refused = kv_server::Server::start(
             store(Mechanism::Undo, false, None),
             protocol,
             &open(true, None),

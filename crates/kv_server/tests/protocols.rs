@@ -7,7 +7,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use common::*;
-use front::{Access, Limits, Protocol};
+use kv_server::{Access, Limits, Protocol};
 use pm::Mechanism;
 
 /// Sends requests one after the other, each with the reply that it has to have.
