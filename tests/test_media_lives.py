@@ -1,6 +1,6 @@
 """Programs with a media file that end at any moment, however they end: the next life finds what was acknowledged.
 
-`crates/pm/tests/ends.rs` has every mechanism, `crates/serve/tests/killed.rs` a served device.
+`crates/pm/tests/ends.rs` has every mechanism, `crates/vfio_user/tests/killed.rs` a served device.
 """
 
 from __future__ import annotations

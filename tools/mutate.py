@@ -46,7 +46,7 @@ BOUND = 0.95
 BESIDE_S = 90  # a differential run of a mutant has so long
 PER_EPISODE = 250  # its commands between fresh devices: settings that make everything slow do not last for all of it
 STAGE_S = 1500  # a test that takes longer hangs: killed
-RUST = ["sim", "rtl", "driver", "serve", "design", "trace"]
+RUST = ["sim", "rtl", "driver", "vfio_user", "design", "trace"]
 FAST = ["fast", "nvme"]
 RTL = ["hw/ip/nvme_ctrl/rtl", "hw/ip/nvm_delay/rtl", "hw/lib/rtl", "hw/top/rtl"]
 
@@ -250,14 +250,14 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
             yield "unit", cargo("--release", "-p", "nearside-fast", "-p", "nearside-nvme")
         return
     if mutant.kind == "rust":
-        crate = mutant.file.split("/")[1]
+        crate = mutant.file.split("/")[1].replace("_", "-")
         yield "build", ["cargo", "check", "--quiet", "-p", f"nearside-{crate}"]
         yield "unit", cargo("-p", f"nearside-{crate}")
         yield "unit, long", cargo("-p", f"nearside-{crate}", "--", "--include-ignored")
         users = {
             "sim": ["rtl", "driver"],
             "rtl": ["driver", "trace"],
-            "driver": ["trace", "serve"],
+            "driver": ["trace", "vfio-user"],
             "design": ["rtl", "driver"],
         }
         for user in users.get(crate, []):

@@ -10,9 +10,9 @@ use device::{Engine, RtlOptions};
 use driver::control::Delay;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
-use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
+use vfio_user::{Function, RegisterWrite, Served};
 
 use crate::build::{engine_of, factory, purpose, root, Design};
 use crate::error::raise;
@@ -29,7 +29,7 @@ pub struct Server {
 /// Nothing after the end.
 #[derive(Default)]
 struct Running {
-    server: Option<serve::Server>,
+    server: Option<vfio_user::Server>,
     /// What the bitstreams were built as.
     builds: Vec<String>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
@@ -77,7 +77,7 @@ impl Server {
             one.tracer = Some(Tracer::new(file.clone(), false));
             traces.push(file);
         }
-        let server = py.detach(|| serve::Server::start(served));
+        let server = py.detach(|| vfio_user::Server::start(served));
         let server = Some(server.map_err(raise)?);
         let running = Owned::new(
             Running {
@@ -109,7 +109,7 @@ impl Server {
     /// What each device has done since the start, as JSON: a list of dictionaries.
     fn counters(&self) -> PyResult<String> {
         let running = self.lock()?;
-        let devices = running.server.iter().flat_map(serve::Server::counters);
+        let devices = running.server.iter().flat_map(vfio_user::Server::counters);
         let object = |list: Vec<(&str, u64)>| {
             let pairs = list.into_iter().map(|(k, v)| (k.to_string(), json!(v)));
             Value::Object(pairs.collect::<Map<_, _>>())
@@ -214,7 +214,7 @@ fn prepare(
         },
         setup,
         tracer: None,
-        log: serve::Log::stderr(),
+        log: vfio_user::Log::stderr(),
     };
     Ok((served, build))
 }

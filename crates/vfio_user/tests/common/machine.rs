@@ -12,8 +12,8 @@ use driver::{Host, Result, Work};
 use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
 use rustix::event::{eventfd, EventfdFlags};
-use serve::{Function, Served};
 use sim::{Bar, Media, Time};
+use vfio_user::{Function, Served};
 
 use super::*;
 
@@ -43,13 +43,13 @@ pub fn served(
         },
         setup: Vec::new(),
         tracer: None,
-        log: serve::Log::stderr(),
+        log: vfio_user::Log::stderr(),
     }
 }
 
 /// A machine whose device is served, in wall-clock time: its memory is a file that both sides map.
 pub struct Machine {
-    pub client: vfio_user::Client,
+    pub client: vfio_user_client::Client,
     ram: MmapRaw,
     pub file: OwnedFd,
     doorbells: MmapRaw,
@@ -63,7 +63,7 @@ pub struct Machine {
 impl Machine {
     /// Attaches to a device; with `interrupts` every vector gets an eventfd.
     pub fn new(socket: &Path, interrupts: bool) -> Machine {
-        let mut client = vfio_user::Client::new(socket).unwrap();
+        let mut client = vfio_user_client::Client::new(socket).unwrap();
         let file = memory(RAM_BYTES);
         client
             .dma_map(0, RAM_BASE, RAM_BYTES, file.as_raw_fd())

@@ -13,8 +13,8 @@ use device::{Engine, RtlOptions};
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller};
 use rtl::bitstream::{repo_root, Purpose};
-use serve::Server;
 use sim::{Media, Time};
+use vfio_user::Server;
 
 /// The RTL does a part of the work.
 const RTL_SHARE: u64 = 20;

@@ -14,8 +14,8 @@ use design::Design;
 use device::{Engine, RtlOptions};
 use driver::{Buffer, Config, Controller, Host, Io};
 use rtl::bitstream::repo_root;
-use serve::Server;
 use sim::{Media, Random, Time};
+use vfio_user::Server;
 
 /// Where the child serves, and which design.
 const PLACE: &str = "NEARSIDE_TEST_SERVES";

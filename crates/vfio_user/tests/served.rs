@@ -15,9 +15,9 @@ use driver::{Buffer, Config, Controller, Host, Io};
 use memmap2::MmapOptions;
 use rtl::bitstream::repo_root;
 use serde_json::Value;
-use serve::{RegisterWrite, Server};
 use sim::{Bar, Media, Time, Tracer};
 use spec::nvme::status;
+use vfio_user::{RegisterWrite, Server};
 
 const MEDIA: u64 = 1 << 30; // as in the default design
 

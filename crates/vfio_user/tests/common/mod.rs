@@ -17,9 +17,9 @@ use rustix::net::{
     recvmsg, sendmsg, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
     SendAncillaryMessage, SendFlags,
 };
-use serve::{Function, RegisterWrite, Served, Server};
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
 use tempfile::TempDir;
+use vfio_user::{Function, RegisterWrite, Served, Server};
 
 pub const VERSION: u16 = 1;
 pub const DMA_MAP: u16 = 2;
@@ -465,9 +465,9 @@ pub const SETUP: RegisterWrite = RegisterWrite {
 pub struct Said(Arc<Mutex<Vec<String>>>);
 
 impl Said {
-    pub fn log(&self) -> serve::Log {
+    pub fn log(&self) -> vfio_user::Log {
         let lines = self.0.clone();
-        serve::Log::new(move |line| lines.lock().unwrap().push(line.into()))
+        vfio_user::Log::new(move |line| lines.lock().unwrap().push(line.into()))
     }
 
     /// How many lines have this text in them.

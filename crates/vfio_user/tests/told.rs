@@ -108,7 +108,7 @@ fn dma_that_no_memory_takes_is_counted_and_told() {
     });
     drop(client);
     wait_for("the sum", || said.times("4 DMA accesses") == 1);
-    let refused = |server: &serve::Server| {
+    let refused = |server: &vfio_user::Server| {
         let counters = server.counters().remove(0);
         counters
             .iter()

@@ -12,7 +12,7 @@ use memmap2::MmapOptions;
 use rustix::event::{eventfd, EventfdFlags};
 use rustix::fs::{flock, FlockOperation};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
-use serve::Server;
+use vfio_user::Server;
 
 const MSIX: u32 = 2;
 const ATTACH: u32 = 0x24;
@@ -40,7 +40,7 @@ fn order(client: &mut Client, command: u32, addr: u64, len: u32) {
 fn an_independent_client_finds_an_nvme_function() {
     let dir = Dir::new();
     let (server, _) = serve_fakes(&dir, 1);
-    let mut client = vfio_user::Client::new(&dir.socket(0)).unwrap();
+    let mut client = vfio_user_client::Client::new(&dir.socket(0)).unwrap();
     let sizes: Vec<u64> = (0..9).map(|i| client.region(i).unwrap().size).collect();
     assert_eq!(sizes, [64 << 10, 0, 1 << 20, 0, 1 << 20, 0, 0, 4096, 0]);
     let bar0 = client.region(0).unwrap();
@@ -307,12 +307,12 @@ fn devices_of_one_server_are_independent() {
 }
 
 /// A server of one fake device.
-fn start(path: &Path) -> Result<Server, serve::Error> {
-    Server::start(vec![serve::Served {
+fn start(path: &Path) -> Result<Server, vfio_user::Error> {
+    Server::start(vec![vfio_user::Served {
         name: "fake".into(),
         socket: path.into(),
         device: Box::new(Fake::new()),
-        function: serve::Function {
+        function: vfio_user::Function {
             pm_bytes: 1 << 20,
             pm_file: None,
             vectors: 4,
@@ -320,14 +320,14 @@ fn start(path: &Path) -> Result<Server, serve::Error> {
         },
         setup: Vec::new(),
         tracer: None,
-        log: serve::Log::stderr(),
+        log: vfio_user::Log::stderr(),
     }])
 }
 
 #[test]
 fn sockets_of_others_stay() {
     let dir = Dir::new();
-    let refused = |n| matches!(start(&dir.socket(n)), Err(serve::Error::InUse(_)));
+    let refused = |n| matches!(start(&dir.socket(n)), Err(vfio_user::Error::InUse(_)));
     // Programs of any kind that live: datagrams, and one that is bound but doesn't listen.
     let datagram = UnixDatagram::bind(dir.socket(0)).unwrap();
     datagram.set_nonblocking(true).unwrap();
@@ -368,7 +368,7 @@ fn looking_for_a_server_is_no_client_of_it() {
     let socket = dir.socket(0);
     let server = start(&socket).unwrap();
     for _ in 0..3 {
-        assert!(matches!(start(&socket), Err(serve::Error::InUse(_))));
+        assert!(matches!(start(&socket), Err(vfio_user::Error::InUse(_))));
     }
     let mut client = Client::new(&socket);
     client.read32(BAR4, 0);
@@ -403,7 +403,7 @@ fn of_two_that_start_at_once_on_a_dead_socket_one_has_it() {
         for server in both {
             match server {
                 Ok(server) => server.stop(),
-                Err(error) => assert!(matches!(error, serve::Error::InUse(_)), "{error}"),
+                Err(error) => assert!(matches!(error, vfio_user::Error::InUse(_)), "{error}"),
             }
         }
         assert!(!socket.exists(), "round {round}");
@@ -437,14 +437,14 @@ fn sockets_that_are_in_use_stay() {
     let socket = dir.socket(0);
     drop(UnixListener::bind(&socket).unwrap()); // nobody listens any more
     let server = start(&socket).unwrap();
-    assert!(matches!(start(&socket), Err(serve::Error::InUse(_))));
+    assert!(matches!(start(&socket), Err(vfio_user::Error::InUse(_))));
     Client::new(&socket);
     server.stop();
     let file = dir.path().join("file");
     std::fs::write(&file, "mine").unwrap();
-    assert!(matches!(start(&file), Err(serve::Error::InUse(_))));
+    assert!(matches!(start(&file), Err(vfio_user::Error::InUse(_))));
     assert_eq!(std::fs::read(&file).unwrap(), b"mine");
     for bad in [&dir.path().join("no/such/folder"), Path::new("")] {
-        assert!(matches!(start(bad), Err(serve::Error::Start(..))));
+        assert!(matches!(start(bad), Err(vfio_user::Error::Start(..))));
     }
 }
