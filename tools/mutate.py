@@ -228,7 +228,7 @@ def fuzz_fast(commands: int, seed: int) -> list[str]:
 
 
 def diff(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--release", "-p", "nearside-diff", "--example"]
+    run = ["run", "--quiet", "--release", "-p", "nearside-lockstep", "--example"]
     return beside(*run, "diff", str(commands), str(seed))
 
 
@@ -242,7 +242,7 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
     python = str(ROOT / ".venv/bin/python")
     if mutant.kind == "fast":
         # Apart, so that no test is taken for one that hangs because of it.
-        crates = ["-p", "nearside-fast", "-p", "nearside-diff"]
+        crates = ["-p", "nearside-fast", "-p", "nearside-lockstep"]
         yield "build", beside("build", "--quiet", "--release", *crates, "--examples")
         yield "fuzz", fuzz_fast(20_000, 1)
         yield "diff", diff(20_000, 1)

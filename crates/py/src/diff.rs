@@ -1,7 +1,7 @@
 //! Differential runs of a design's two engines.
 
-use ::diff::{Campaign, Conditions, Pair, Replay, Shape};
 use device::{Engine, Factory, RtlOptions};
+use lockstep::{Campaign, Conditions, Pair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::controller::Memory;
@@ -78,7 +78,7 @@ pub fn diff(
             };
             Ok([one(0)?, one(1)?])
         };
-        ::diff::run(&mut make, &shape, &campaign, &mut |done, all| {
+        lockstep::run(&mut make, &shape, &campaign, &mut |done, all| {
             teller.tell(done, all)
         })
     });

@@ -2,7 +2,7 @@
 //! `SECONDS` ends it earlier.
 
 use device::{Engine, Factory, RtlOptions};
-use diff::{Campaign, Conditions, Shape};
+use lockstep::{Campaign, Conditions, Shape};
 use sim::controller::Memory;
 use sim::Media;
 
@@ -45,7 +45,7 @@ fn main() -> Result<(), String> {
         let made = Factory::new(&design, engine, &options, &mut |_| true);
         factories.push(made.map_err(|e| e.to_string())?);
     }
-    let mut make = |conditions: &Conditions| -> Result<diff::Pair, String> {
+    let mut make = |conditions: &Conditions| -> Result<lockstep::Pair, String> {
         let mut one = |n: usize| {
             let factory = &mut factories[n];
             factory.set_memory(match conditions.late_memory {
@@ -65,7 +65,7 @@ fn main() -> Result<(), String> {
     let shape = Shape::of(&design, &root)?;
     let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
     let mut going = |_, _| start.elapsed() < limit;
-    let report = diff::run(&mut make, &shape, &campaign, &mut going)?;
+    let report = lockstep::run(&mut make, &shape, &campaign, &mut going)?;
     if std::env::var("KINDS").is_ok() {
         report
             .kinds

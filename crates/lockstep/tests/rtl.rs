@@ -2,7 +2,7 @@
 
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
-use diff::{Campaign, Conditions, Pair, Report, Shape};
+use lockstep::{Campaign, Conditions, Pair, Report, Shape};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::controller::Memory;
 use sim::Media;
@@ -60,7 +60,7 @@ fn run_of(design: &Design, engines: [Engine; 2], campaign: &Campaign) -> Report 
         Ok([one(0)?, one(1)?])
     };
     let shape = Shape::of(design, &repo_root().unwrap()).unwrap();
-    diff::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
+    lockstep::run(&mut make, &shape, campaign, &mut |_, _| true).unwrap()
 }
 
 fn check(report: &Report) {
@@ -164,7 +164,7 @@ fn a_difference_is_found_and_made_short() {
         ..campaign(10_000)
     };
     let shape = Shape::of(&design, &repo_root().unwrap()).unwrap();
-    let report = diff::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
+    let report = lockstep::run(&mut make, &shape, &campaign, &mut |_, _| true).unwrap();
     let failure = report.failure.unwrap();
     assert_eq!(report.mismatches, 1);
     assert_eq!(failure.steps, 1, "{failure:?}");
@@ -174,7 +174,7 @@ fn a_difference_is_found_and_made_short() {
         shrinks: 0,
         ..campaign
     };
-    let again = diff::run(&mut make, &shape, &replay, &mut |_, _| true).unwrap();
+    let again = lockstep::run(&mut make, &shape, &replay, &mut |_, _| true).unwrap();
     assert_eq!(again.failure.unwrap().what, failure.what);
 }
 
