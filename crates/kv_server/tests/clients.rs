@@ -1,4 +1,5 @@
-//! Raw bytes at both protocols: what they answer, hostile clients, losses of power. Real clients: `tests/test_kv_server.py`.
+//! Raw bytes at both protocols: what they answer, hostile clients, losses of power.
+//! Real clients: `tests/test_kv_server.py`.
 
 mod common;
 

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::build::Design;
-use crate::consistency::{measured, text};
 use crate::error::raise;
+use crate::pm_bench::{measured, text};
 
 /// The library, as the bytes of its file.
 #[pyfunction]
@@ -25,7 +25,7 @@ pub fn pmdk_cost(
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
-    let fence = ::consistency::fence(fence).map_err(raise)?;
+    let fence = ::pm_bench::fence(fence).map_err(raise)?;
     let cost = measured(py, &design.inner, engine, build, None, |platform, _| {
         ::pmdk::replay(&platform.bench()?, &events, fence)
     })?;

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use consistency::{Platform, Timeline};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use pm::{Mechanism, Synchronise};
+use pm_bench::{Platform, Timeline};
 
 #[test]
 #[ignore = "takes seconds"]

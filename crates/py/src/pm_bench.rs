@@ -1,7 +1,7 @@
 //! What crash consistency costs: copies and transactions of persistent memory.
 
-use consistency::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
 use device::RtlOptions;
+use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
 use pyo3::prelude::*;
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub(crate) fn measured<R: Send>(
     engine: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
-    measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> consistency::Result<R> + Send,
+    measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> pm_bench::Result<R> + Send,
 ) -> PyResult<R> {
     let (engine, root) = (engine_of(engine)?, root()?);
     let options = RtlOptions {
@@ -119,7 +119,7 @@ pub fn pm_benchmark(
     devices: usize,
     synchronise: &str,
 ) -> PyResult<String> {
-    let (fence, ordered) = ::consistency::waits(fence).map_err(raise)?;
+    let (fence, ordered) = ::pm_bench::waits(fence).map_err(raise)?;
     let benchmark = Benchmark {
         workload: workload.to_string(),
         mechanism: mechanism.parse().map_err(raise)?,

@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use consistency::{Platform, Transactions};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use host::{Cpu, Program};
+use pm_bench::{Platform, Transactions};
 use spec::nearpm::{Command, Operation};
 
 fn small(design: &str) -> (Design, PathBuf) {

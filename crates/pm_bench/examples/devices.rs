@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use consistency::{Platform, Transactions};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use pm::{Mechanism, Synchronise};
+use pm_bench::{Platform, Transactions};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use consistency::{Copies, Platform, Transactions, Way};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
+use pm_bench::{Copies, Platform, Transactions, Way};
 
 type Failure = Box<dyn std::error::Error>;
 

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use consistency::Platform;
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
 use host::{Kind, Mapping};
+use pm_bench::Platform;
 use sim::Random;
 
 /// Section 7: "the access latency to the emulated PM is 436 ns".
