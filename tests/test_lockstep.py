@@ -20,7 +20,7 @@ def test_rtl_and_model_do_the_same():
 
 
 def test_a_replay_runs_its_steps_only():
-    doc = differential.run(differential.load("fuzz"), 600, 1, replay="1:0:0-3", engines=("fast", "fast"))
+    doc = differential.run(differential.load("fuzz"), 600, 1, replay="1:0:0-3", models=("fast", "fast"))
     assert (doc["episodes"], doc["steps"], doc["mismatches"]) == (1, 4, 0)
 
 
@@ -29,7 +29,7 @@ def test_what_cannot_be_compared_is_refused():
     with pytest.raises(NearsideError, match="is no replay"):
         differential.run(design, 10, 1, replay="1")
     with pytest.raises(NearsideError, match="allowed are"):
-        differential.run(design, 10, 1, engines=("rtl", "slow"))
+        differential.run(design, 10, 1, models=("rtl", "slow"))
     with pytest.raises(NearsideError, match="at least 1 is needed"):
         differential.run(design, 10, 1, per_episode=0)
     with pytest.raises(NearsideError, match=r"^media\.bytes = "):
@@ -41,7 +41,7 @@ def test_hostile_arguments(key):
     design = differential.load("fuzz").native
     for value in (-1, 1 << 64, "x", b"1", 1.5, [], object()):
         with pytest.raises((NearsideError, TypeError, OverflowError, ValueError)):
-            _native.diff(design, **DIFF | {"engines": ("fast", "fast")} | {key: value})
+            _native.diff(design, **DIFF | {"models": ("fast", "fast")} | {key: value})
 
 
 def test_the_command():

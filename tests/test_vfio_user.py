@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMAND = [sys.executable, "-m", "nearside.cli", "serve"]
-FAST = os.environ["NEARSIDE_ENGINE"] == "fast"
+FAST = os.environ["NEARSIDE_MODEL"] == "fast"
 ENVIRONMENT = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
 
 

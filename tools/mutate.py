@@ -6,8 +6,8 @@ condition, an assignment left out. It lives in a copy of the last commit, build/
 compile is none, and the next one is drawn. The results are in build/mutants/seed<N>.json, and a run goes on where the
 one before has ended. What is known of survivors stands in tools/mutants.json.
 
-Mutants of the fast engine (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
-and the differential runs, so these come first; with `--own` the engine's own tests, which know its times, come last.
+Mutants of the fast model (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
+and the differential runs, so these come first; with `--own` the model's own tests, which know its times, come last.
 
 usage: mutate.py draw   [--seed N] [--rust N] [--rtl N] [--fast N]   list them
        mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
@@ -215,7 +215,7 @@ def fuzz(commands: int) -> list[str]:
 
 
 def beside(*args: str) -> list[str]:
-    """An example that runs the fast engine, alone or beside the RTL."""
+    """An example that runs the fast model, alone or beside the RTL."""
     # Built often, and run briefly.
     quick = ["CARGO_PROFILE_RELEASE_INCREMENTAL=true", "CARGO_PROFILE_RELEASE_DEBUG=0"]
     limits = [f"PER_EPISODE={PER_EPISODE}", "SHRINKS=0", f"SECONDS={BESIDE_S}"]
@@ -517,7 +517,7 @@ def main() -> int:
     parser.add_argument("--rust", type=count, default=30)
     parser.add_argument("--rtl", type=count, default=30)
     parser.add_argument("--fast", type=count, default=0)
-    parser.add_argument("--own", action="store_true", help="mutants of the fast engine: its own tests, too")
+    parser.add_argument("--own", action="store_true", help="mutants of the fast model: its own tests, too")
     parser.add_argument("--first", choices=["rtl", "rust"], default="rtl")
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after so long")
     parser.add_argument(

@@ -20,7 +20,7 @@ fn store() -> Mutex<Store> {
         cut_after: None,
         cut_at: None,
     };
-    Mutex::new(Store::create(&design, device::Engine::Fast, config).unwrap())
+    Mutex::new(Store::create(&design, device::Model::Fast, config).unwrap())
 }
 
 /// What became of a connection: its replies, whether it ended, and what is in the store. Bytes of a

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use design::Design;
-use device::Engine;
+use device::Model;
 use pm::session::{Session, SessionPool, SessionThread, Use};
 use pm::{Error, Layout, Mechanism, Result};
 use serde_json::{json, Value};
@@ -115,8 +115,8 @@ fn usage(config: &Config) -> Use {
 impl Store {
     /// Makes an empty one in a new device. If the device has a media file with one, goes on with that; what else stands where it is to be
     /// is another's, and stays.
-    pub fn create(design: &Design, engine: Engine, config: Config) -> Result<Store> {
-        let session = Arc::new(Session::start(design, engine)?);
+    pub fn create(design: &Design, model: Model, config: Config) -> Result<Store> {
+        let session = Arc::new(Session::start(design, model)?);
         let opened = match &design.media.file {
             None => None,
             Some(file) => found(&session, &config, &file.display().to_string())?,
@@ -346,7 +346,7 @@ mod tests {
                 cut_after: Some(after),
                 cut_at: Some(Time::us(at)),
             };
-            let mut store = Store::create(&design, Engine::Fast, config).unwrap();
+            let mut store = Store::create(&design, Model::Fast, config).unwrap();
             let start = store.session.now();
             let mut losses = Vec::new();
             let mut ordered = client == 0;

@@ -1,7 +1,7 @@
 //! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice, `DESIGN` another design than `fuzz`; `VALUES` are read over the design;
 //! `SECONDS` ends it earlier.
 
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Shape};
 use sim::controller::Memory;
 use sim::Media;
@@ -14,7 +14,7 @@ fn main() -> Result<(), String> {
     let design = design::Design::find(&root, &name).map_err(|e| e.to_string())?;
     let values = std::env::var("VALUES").unwrap_or_default();
     let design = design.with_values(&values).map_err(|e| e.to_string())?;
-    let left: Engine = std::env::var("LEFT")
+    let left: Model = std::env::var("LEFT")
         .unwrap_or("rtl".into())
         .parse()
         .map_err(|e: device::Error| e.to_string())?;
@@ -41,8 +41,8 @@ fn main() -> Result<(), String> {
     };
     let own = design.dram.clone();
     let mut factories = Vec::new();
-    for engine in [left, Engine::Fast] {
-        let made = Factory::new(&design, engine, &options, &mut |_| true);
+    for model in [left, Model::Fast] {
+        let made = Factory::new(&design, model, &options, &mut |_| true);
         factories.push(made.map_err(|e| e.to_string())?);
     }
     let mut make = |conditions: &Conditions| -> Result<lockstep::Pair, String> {
@@ -57,7 +57,7 @@ fn main() -> Result<(), String> {
             });
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
             let device = factory.device(media).map_err(|e| e.to_string())?;
-            Ok::<_, String>((factory.engine().name(), device))
+            Ok::<_, String>((factory.model().name(), device))
         };
         Ok([one(0)?, one(1)?])
     };

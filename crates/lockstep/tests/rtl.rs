@@ -1,7 +1,7 @@
 //! The RTL beside its model, and the model beside one whose host has other times.
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use lockstep::{Campaign, Conditions, Pair, Report, Shape};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::controller::Memory;
@@ -29,20 +29,19 @@ fn campaign(commands: u64) -> Campaign {
     }
 }
 
-fn run(engines: [Engine; 2], campaign: &Campaign) -> Report {
-    run_of(&design(), engines, campaign)
+fn run(models: [Model; 2], campaign: &Campaign) -> Report {
+    run_of(&design(), models, campaign)
 }
 
-fn run_of(design: &Design, engines: [Engine; 2], campaign: &Campaign) -> Report {
+fn run_of(design: &Design, models: [Model; 2], campaign: &Campaign) -> Report {
     let options = RtlOptions {
         hang_cycles: Some(200_000),
         // Hosts owe answers for ever, now and then.
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
-    let mut factories = engines.map(|engine| {
-        Factory::new(design, engine, &options, &mut stderr_progress("diff")).unwrap()
-    });
+    let mut factories = models
+        .map(|model| Factory::new(design, model, &options, &mut stderr_progress("diff")).unwrap());
     let mut make = |conditions: &Conditions| -> Result<Pair, String> {
         let mut one = |n: usize| {
             let memory = match conditions.late_memory {
@@ -55,7 +54,7 @@ fn run_of(design: &Design, engines: [Engine; 2], campaign: &Campaign) -> Report 
             factories[n].set_memory(memory);
             let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
             let device = factories[n].device(media).map_err(|e| e.to_string())?;
-            Ok::<_, String>((engines[n].name(), device))
+            Ok::<_, String>((models[n].name(), device))
         };
         Ok([one(0)?, one(1)?])
     };
@@ -81,7 +80,7 @@ fn check(report: &Report) {
 fn the_model_does_what_the_rtl_does() {
     let commands = from_env("DIFF_COMMANDS", 2000);
     let campaign = campaign(commands);
-    let report = run([Engine::Rtl, Engine::Fast], &campaign);
+    let report = run([Model::Rtl, Model::Fast], &campaign);
     check(&report);
     assert!(campaign.replay.is_some() || report.commands >= commands);
 }
@@ -89,7 +88,7 @@ fn the_model_does_what_the_rtl_does() {
 #[test]
 #[ignore = "takes seconds"]
 fn what_is_compared_does_not_depend_on_time() {
-    let report = run([Engine::Fast; 2], &campaign(10_000));
+    let report = run([Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in [
         "bursts",
@@ -114,7 +113,7 @@ fn tables() -> Design {
 #[test]
 #[ignore = "takes seconds"]
 fn what_engines_of_tables_do_does_not_depend_on_time() {
-    let report = run_of(&tables(), [Engine::Fast; 2], &campaign(10_000));
+    let report = run_of(&tables(), [Model::Fast; 2], &campaign(10_000));
     check(&report);
     for kind in ["jobs in pages", "lists of commands"] {
         assert!(report.kinds.contains_key(kind), "{:?}", report.kinds);
@@ -128,7 +127,7 @@ fn what_engines_of_tables_do_does_not_depend_on_time() {
 
 #[test]
 fn the_same_seed_does_the_same() {
-    let text = || format!("{:?}", run([Engine::Fast; 2], &campaign(1000)));
+    let text = || format!("{:?}", run([Model::Fast; 2], &campaign(1000)));
     assert_eq!(text(), text());
 }
 
@@ -148,8 +147,8 @@ fn a_difference_is_found_and_made_short() {
     let options = RtlOptions::default();
     let quiet = &mut |_| true;
     let factories = [
-        Factory::new(&design, Engine::Fast, &options, quiet).unwrap(),
-        Factory::new(&other, Engine::Fast, &options, quiet).unwrap(),
+        Factory::new(&design, Model::Fast, &options, quiet).unwrap(),
+        Factory::new(&other, Model::Fast, &options, quiet).unwrap(),
     ];
     let mut make = |_: &Conditions| -> Result<Pair, String> {
         let one = |n: usize| {
@@ -185,6 +184,6 @@ mod long {
     #[ignore = "builds a device of its own"]
     fn engines_of_tables_do_what_those_of_the_rtl_do() {
         let campaign = campaign(from_env("DIFF_COMMANDS", 500));
-        check(&run_of(&tables(), [Engine::Rtl, Engine::Fast], &campaign));
+        check(&run_of(&tables(), [Model::Rtl, Model::Fast], &campaign));
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronise};
 use pm_bench::{Platform, Transactions};
 
@@ -24,13 +24,13 @@ const CONFIGURATIONS: [(bool, usize, Synchronise); 8] = [
 fn main() -> Result<(), Failure> {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_else(|| "nearpm-paper".into());
-    let engine: Engine = arguments.next().as_deref().unwrap_or("fast").parse()?;
+    let model: Model = arguments.next().as_deref().unwrap_or("fast").parse()?;
     let inserts: u64 = arguments.next().as_deref().unwrap_or("1000").parse()?;
     let work_ns: f64 = arguments.next().as_deref().unwrap_or("0").parse()?;
     let values = arguments.next().unwrap_or_default();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, &name)?.with_values(&values)?;
-    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true)?;
+    let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true)?;
     let platform = Platform::new(&design, factory, &root)?;
     for mechanism in Mechanism::ALL {
         let mut by_cpu = Vec::new();

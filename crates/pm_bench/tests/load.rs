@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use host::{Kind, Mapping};
 use pm_bench::Platform;
 use sim::Random;
@@ -13,10 +13,10 @@ const PAPER_NS: f64 = 436.0;
 const LOADS: u64 = 400;
 
 /// Mean of loads whose addresses come from the data of the ones before, ns.
-fn dependent_ns(engine: Engine) -> f64 {
+fn dependent_ns(model: Model) -> f64 {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm-paper").unwrap();
-    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+    let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
     let platform = Platform::new(&design, factory, &root).unwrap();
     let bench = platform.bench().unwrap();
     let cpu = bench.shared.cpu(0);
@@ -43,15 +43,15 @@ fn dependent_ns(engine: Engine) -> f64 {
     (cpu.now() - begin).as_ns() / LOADS as f64
 }
 
-fn as_the_paper_states(engine: Engine) {
-    let found = dependent_ns(engine);
-    println!("{engine}: {found:.1} ns");
+fn as_the_paper_states(model: Model) {
+    let found = dependent_ns(model);
+    println!("{model}: {found:.1} ns");
     assert!((found / PAPER_NS - 1.0).abs() <= 0.01, "{found} ns");
 }
 
 #[test]
 fn a_dependent_load_takes_what_the_paper_states() {
-    as_the_paper_states(Engine::Fast);
+    as_the_paper_states(Model::Fast);
 }
 
 mod long {
@@ -60,6 +60,6 @@ mod long {
     #[test]
     #[ignore = "compiles a device of its own"]
     fn a_dependent_load_takes_what_the_paper_states_on_the_rtl() {
-        as_the_paper_states(Engine::Rtl);
+        as_the_paper_states(Model::Rtl);
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use host::{Cpu, Program};
 use pm_bench::{Platform, Transactions};
 use spec::nearpm::{Command, Operation};
@@ -18,7 +18,7 @@ fn small(design: &str) -> (Design, PathBuf) {
 
 fn platform<'a>(design: &'a Design, root: &Path) -> Platform<'a> {
     let options = RtlOptions::default();
-    let factory = Factory::new(design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     Platform::new(design, factory, root).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronise};
 use pm_bench::{Platform, Timeline};
 
@@ -15,7 +15,7 @@ fn the_largest_transactions_have_room_in_their_logs() {
     let design = Design::find(&root, "nearpm-paper").unwrap();
     let design = design.with_values(values).unwrap();
     let options = RtlOptions::default();
-    let factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let platform = Platform::new(&design, factory, &root).unwrap();
     for mechanism in Mechanism::ALL {
         for (offloaded, devices) in [(false, 1), (true, 1), (true, 2), (true, 4)] {

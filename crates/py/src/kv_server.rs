@@ -29,7 +29,7 @@ impl Front {
         py: Python<'_>,
         protocol: &str,
         design: &Design,
-        engine: &str,
+        model: &str,
         mechanism: &str,
         by: &str,
         bytes: u64,
@@ -42,7 +42,7 @@ impl Front {
         cut_at_ps: Option<u64>,
     ) -> PyResult<Front> {
         let protocol = protocol.parse().map_err(raise)?;
-        let engine = engine.parse().map_err(raise)?;
+        let model = model.parse().map_err(raise)?;
         let offload = match by {
             "cpu" => false,
             "device" => true,
@@ -67,7 +67,7 @@ impl Front {
         };
         access.check(protocol).map_err(raise)?;
         let server = py.detach(|| {
-            let store = Store::create(&design.inner, engine, config);
+            let store = Store::create(&design.inner, model, config);
             let store = store.map_err(|e| e.to_string())?;
             // Nobody may be reading it any more; the store goes on.
             let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));

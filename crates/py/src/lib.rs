@@ -45,7 +45,7 @@ fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(build::root, module)?)?;
     module.add_function(wrap_pyfunction!(build::profile, module)?)?;
     module.add_function(wrap_pyfunction!(build::compile, module)?)?;
-    module.add_function(wrap_pyfunction!(build::engine, module)?)?;
+    module.add_function(wrap_pyfunction!(build::model, module)?)?;
     module.add_function(wrap_pyfunction!(fuzz::fuzz, module)?)?;
     module.add_function(wrap_pyfunction!(pm_bench::pm_copies, module)?)?;
     module.add_function(wrap_pyfunction!(pm_bench::pm_transactions, module)?)?;

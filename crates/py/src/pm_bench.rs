@@ -5,7 +5,7 @@ use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
 use pyo3::prelude::*;
 use serde_json::Value;
 
-use crate::build::{engine_of, factory, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -13,17 +13,17 @@ use crate::progress::Teller;
 pub(crate) fn measured<R: Send>(
     py: Python<'_>,
     design: &design::Design,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> pm_bench::Result<R> + Send,
 ) -> PyResult<R> {
-    let (engine, root) = (engine_of(engine)?, root()?);
+    let (model, root) = (model_of(model)?, root()?);
     let options = RtlOptions {
         purpose: purpose(),
         ..RtlOptions::default()
     };
-    let factory = factory(py, design, engine, &options, build)?;
+    let factory = factory(py, design, model, &options, build)?;
     let mut teller = Teller::new(progress);
     let ran = py.detach(|| {
         let platform = Platform::new(design, factory, &root)?;
@@ -40,7 +40,7 @@ pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
 /// "ended". As JSON.
 #[pyfunction]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
-#[pyo3(signature = (design, way, bytes, count, seed=1, engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, way, bytes, count, seed=1, model=None, build=None, progress=None))]
 pub fn pm_copies(
     py: Python<'_>,
     design: &Design,
@@ -48,7 +48,7 @@ pub fn pm_copies(
     bytes: u64,
     count: u64,
     seed: u64,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -61,13 +61,13 @@ pub fn pm_copies(
     };
     copies.check().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
-    let took = measured(py, &design.inner, engine, build, progress, measure)?;
+    let took = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(took))
 }
 
 /// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, engine=None, build=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, model=None, build=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn pm_transactions(
     py: Python<'_>,
@@ -79,7 +79,7 @@ pub fn pm_transactions(
     work_ns: f64,
     threads: u64,
     seed: u64,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     devices: usize,
@@ -96,7 +96,7 @@ pub fn pm_transactions(
     };
     transactions.check().map_err(raise)?;
     let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
-    let ran = measured(py, &design.inner, engine, build, progress, measure)?;
+    let ran = measured(py, &design.inner, model, build, progress, measure)?;
     text(serde_json::to_value(ran))
 }
 

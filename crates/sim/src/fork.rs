@@ -1,7 +1,7 @@
 //! Copies of this process, for campaigns that try many ends of one run: power cuts, resets, other settings.
 //!
 //! A run goes on to a moment, a copy of the process ends it there in its own way and says what has come of it, and the run goes on
-//! as if nothing had been. Everything is copied, and only what is changed costs memory: devices on either engine, links, hosts,
+//! as if nothing had been. Everything is copied, and only what is changed costs memory: devices on either model, links, hosts,
 //! and the programs before them. So there is nothing that a device has to save, nothing that it can forget, and each copy begins within a
 //! millisecond or so.
 //!

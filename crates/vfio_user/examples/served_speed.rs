@@ -1,4 +1,4 @@
-//! Commands per second, in wall-clock time, of a served device on either engine: the project's own driver polls from another thread on
+//! Commands per second, in wall-clock time, of a served device on either model: the project's own driver polls from another thread on
 //! memory that it shares with the server, as SPDK does, and compares all data. `served_speed [COMMANDS]` prints both, and the ratio.
 
 #[path = "../tests/common/mod.rs"]
@@ -9,7 +9,7 @@ use std::time::Instant;
 use common::machine::{served, Machine};
 use common::Dir;
 use design::Design;
-use device::{Engine, RtlOptions};
+use device::{Model, RtlOptions};
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller};
 use rtl::bitstream::{repo_root, Purpose};
@@ -36,8 +36,8 @@ fn main() {
                 ..Job::default()
             };
             let share = commands * 4096 / bytes.max(4096);
-            let rtl = iops(Engine::Rtl, &job((share / RTL_SHARE).max(100)));
-            let fast = iops(Engine::Fast, &job(share.max(100)));
+            let rtl = iops(Model::Rtl, &job((share / RTL_SHARE).max(100)));
+            let fast = iops(Model::Fast, &job(share.max(100)));
             let ratio = fast / rtl;
             let depth = format!("{queues} x {depth}");
             println!("{kind:5} {bytes:6} {depth:>6} {rtl:13.0} {fast:13.0} {ratio:7.1}");
@@ -45,7 +45,7 @@ fn main() {
     }
 }
 
-fn iops(engine: Engine, job: &Job) -> f64 {
+fn iops(model: Model, job: &Job) -> f64 {
     let dir = Dir::new();
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
     let options = RtlOptions {
@@ -53,7 +53,7 @@ fn iops(engine: Engine, job: &Job) -> f64 {
         ..RtlOptions::default()
     };
     let media = Media::memory(design.media.bytes.0).unwrap();
-    let served = served(&design, engine, &options, dir.socket(0), media);
+    let served = served(&design, model, &options, dir.socket(0), media);
     let server = Server::start(vec![served]).unwrap();
     let config = Config {
         io_queues: 4,

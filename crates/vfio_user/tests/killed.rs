@@ -11,7 +11,7 @@ use std::time::Duration;
 use common::machine::{served, Machine};
 use common::*;
 use design::Design;
-use device::{Engine, RtlOptions};
+use device::{Model, RtlOptions};
 use driver::{Buffer, Config, Controller, Host, Io};
 use rtl::bitstream::repo_root;
 use sim::{Media, Random, Time};
@@ -39,9 +39,9 @@ fn serves_until_it_is_killed() {
     let design = std::env::var(DESIGN).unwrap();
     let design = Design::find(&repo_root().unwrap(), &design).unwrap();
     let media = Media::file(&place.join("media"), design.media.bytes.0).unwrap();
-    let engine = Engine::named(Engine::Fast).unwrap();
+    let model = Model::named(Model::Fast).unwrap();
     let socket = place.join("0.sock");
-    let served = served(&design, engine, &RtlOptions::default(), socket, media);
+    let served = served(&design, model, &RtlOptions::default(), socket, media);
     let _server = Server::start(vec![served]).unwrap();
     loop {
         std::thread::sleep(Duration::from_secs(1));
@@ -213,9 +213,9 @@ fn kills(design: &str, rounds: u64) {
 /// With a journal behind the media, which the client's memory must not be ahead of.
 #[test]
 fn a_device_with_a_persistence_domain_keeps_what_was_acknowledged() {
-    match Engine::named(Engine::Fast).unwrap() {
-        Engine::Fast => kills("nearpm", ROUNDS),
-        Engine::Rtl => eprintln!("skipped: such a device has no media file on the RTL"),
+    match Model::named(Model::Fast).unwrap() {
+        Model::Fast => kills("nearpm", ROUNDS),
+        Model::Rtl => eprintln!("skipped: such a device has no media file on the RTL"),
     }
 }
 

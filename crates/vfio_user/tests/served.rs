@@ -1,4 +1,4 @@
-//! The device of a design, on the engine that `NEARSIDE_ENGINE` names or else the fast one, through a client: the project's own driver on
+//! The device of a design, on the model that `NEARSIDE_MODEL` names or else the fast one, through a client: the project's own driver on
 //! memory that it shares with the server. See crates/device/README.md.
 
 mod common;
@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use common::machine::{self, Machine, RAM_BASE, RAM_BYTES};
 use common::*;
 use design::Design;
-use device::{Engine, RtlOptions};
+use device::{Model, RtlOptions};
 use driver::control::{Delay, Inventory};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Host, Io};
@@ -51,9 +51,9 @@ fn serve_media(
     let pm_file = media
         .shared_file()
         .map(|file| Arc::new(file.try_clone_to_owned().unwrap()));
-    let engine = Engine::named(Engine::Fast).unwrap();
+    let model = Model::named(Model::Fast).unwrap();
     let options = RtlOptions::default();
-    let mut served = machine::served(&default_design(), engine, &options, dir.socket(0), media);
+    let mut served = machine::served(&default_design(), model, &options, dir.socket(0), media);
     served.function.pm_file = pm_file;
     served.setup = setup;
     served.tracer = tracer;

@@ -1,4 +1,4 @@
-//! What a device does, as whoever has a `sim::Device` sees it: one source for all engines. `NEARSIDE_ENGINE` chooses, without it the
+//! What a device does, as whoever has a `sim::Device` sees it: one source for both models. `NEARSIDE_MODEL` chooses, without it the
 //! fast one; what is in a module `sampled` runs in `make test` on the RTL, too. See crates/device/README.md.
 
 mod common;

@@ -31,7 +31,7 @@ pub fn store(mechanism: Mechanism, offload: bool, cut_after: Option<u64>) -> Sto
         cut_after,
         cut_at: None,
     };
-    Store::create(&design, device::Engine::Fast, config).unwrap()
+    Store::create(&design, device::Model::Fast, config).unwrap()
 }
 
 pub fn serve(store: Store, protocol: Protocol, access: &Access, limits: Limits) -> (Server, Log) {

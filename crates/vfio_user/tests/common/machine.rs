@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Instant;
 
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use driver::{Host, Result, Work};
 use memmap2::{MmapOptions, MmapRaw};
 use rtl::bitstream::stderr_progress;
@@ -21,18 +21,18 @@ pub const RAM_BASE: u64 = 0x4000_0000;
 pub const RAM_BYTES: u64 = 64 << 20;
 pub const VECTORS: u16 = 17;
 
-/// A device of a design on an engine, as it is served at a socket: its PM window is its media, and nothing is traced.
+/// A device of a design on a model, as it is served at a socket: its PM window is its media, and nothing is traced.
 pub fn served(
     design: &Design,
-    engine: Engine,
+    model: Model,
     options: &RtlOptions,
     socket: PathBuf,
     media: Media,
 ) -> Served {
     let mut progress = stderr_progress(&design.name);
-    let factory = Factory::new(design, engine, options, &mut progress).unwrap();
+    let factory = Factory::new(design, model, options, &mut progress).unwrap();
     Served {
-        name: engine.to_string(),
+        name: model.to_string(),
         socket,
         device: factory.device(media).unwrap(),
         function: Function {
