@@ -13,7 +13,8 @@ pub struct Outcome {
     pub p50_ns: u64,
     /// See above.
     pub p99_ns: u64,
-    /// Of all completions and their simulated times: a change that only makes the model faster leaves it as it is.
+    /// Of all completions and their simulated times: a change that only makes the model faster
+    /// leaves it as it is.
     pub hash: Hash,
     /// Events of the model for each.
     pub events: f64,

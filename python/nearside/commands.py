@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import typer
@@ -28,7 +29,8 @@ class Command(TyperCommand):
         rest = super().parse_args(ctx, args)
         former = ctx.params.pop("engine", None)
         if former is not None:
-            print("warning: --engine is deprecated: it is --model now", file=sys.stderr)
+            with suppress(OSError):
+                print("nearside: warning: --engine is deprecated: it is --model now", file=sys.stderr)
             model = ctx.params["model"]
             if ctx.get_parameter_source("model").name == "COMMANDLINE" and model != former:
                 raise UsageError(f"--model {model}, --engine {former}: --engine is --model now", ctx=ctx)

@@ -1,4 +1,5 @@
-//! Campaigns find nothing, and what is wrong on purpose. On the fast model, or on that which `NEARSIDE_MODEL` names.
+//! Campaigns find nothing, and what is wrong on purpose. On the fast model, or on that which
+//! `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 

@@ -645,7 +645,8 @@ fn controls_break_their_invariants() {
     }
 }
 
-/// What is left out of a device, which only the fast model can; and what takes more than the few transactions that the RTL has here.
+/// What is left out of a device, which only the fast model can; and what takes more than the few
+/// transactions that the RTL has here.
 #[test]
 #[ignore = "takes seconds"]
 fn controls_of_a_device_break_their_invariants() {

@@ -1,5 +1,5 @@
-//! The device of a design, on either model: the RTL clock by clock, or its model transaction by transaction. Who takes a
-//! [`sim::Device`] from here need not know which it is.
+//! The device of a design, on either model: the RTL clock by clock, or its model transaction by
+//! transaction. Who takes a [`sim::Device`] from here need not know which it is.
 
 #![warn(missing_docs)]
 
@@ -54,14 +54,17 @@ impl Model {
 const VARIABLE: &str = "NEARSIDE_MODEL";
 const FORMER: &str = "NEARSIDE_ENGINE";
 
-/// The model that variables of these values name; without any of them, or with empty ones, `otherwise`.
+/// The model that variables of these values name; without any of them, or with empty ones,
+/// `otherwise`.
 fn chosen(model: Option<String>, former: Option<String>, otherwise: Model) -> Result<Model, Error> {
     let is_set = |name: &String| !name.is_empty();
     let (variable, name) = match (model.filter(is_set), former.filter(is_set)) {
         (Some(name), _) => (VARIABLE, name),
         (None, Some(name)) => {
             static WARNED: Once = Once::new();
-            WARNED.call_once(|| eprintln!("warning: {FORMER} is deprecated: it is {VARIABLE} now"));
+            WARNED.call_once(|| {
+                eprintln!("nearside: warning: {FORMER} is deprecated: it is {VARIABLE} now")
+            });
             (FORMER, name)
         }
         (None, None) => return Ok(otherwise),
@@ -109,9 +112,11 @@ pub struct RtlOptions {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen.
     pub skip_idle: bool,
-    /// So many cycles without any handshake while busy are a hang; `None` is the model's default limit.
+    /// So many cycles without any handshake while busy are a hang; `None` is the model's default
+    /// limit.
     pub hang_cycles: Option<u64>,
-    /// What the link owes for so long is a hang; `None` is the model's default limit, less than the device's patience.
+    /// What the link owes for so long is a hang; `None` is the model's default limit, less than the
+    /// device's patience.
     pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
@@ -166,8 +171,8 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Compiles the design's hardware if the model needs that and it was not done before. `progress` hears of it, and stops it by
-    /// answering false.
+    /// Compiles the design's hardware if the model needs that and it was not done before.
+    /// `progress` hears of it, and stops it by answering false.
     pub fn new(
         design: &Design,
         model: Model,
@@ -264,7 +269,8 @@ impl Factory {
         self.omitting(media, None)
     }
 
-    /// The same; one that leaves something out on purpose is the control of a test. Only the fast model has such.
+    /// The same; one that leaves something out on purpose is the control of a test. Only the fast
+    /// model has such.
     pub fn omitting(
         &self,
         media: Media,

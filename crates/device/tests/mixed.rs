@@ -1,4 +1,5 @@
-//! One host with two devices of which each has another model: both work at the same time, and each with the other one.
+//! One host with two devices of which each has another model: both work at the same time, and each
+//! with the other one.
 
 use design::{Cpu, Design, HostProfile};
 use device::{Factory, Model, RtlOptions};

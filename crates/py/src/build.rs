@@ -132,7 +132,8 @@ pub fn purpose() -> Purpose {
     }
 }
 
-/// The model that is asked for: that of the argument, else that which `NEARSIDE_MODEL` names, else the RTL.
+/// The model that is asked for: that of the argument, else that which `NEARSIDE_MODEL` names, else
+/// the RTL.
 pub fn model_of(name: Option<&str>) -> PyResult<Model> {
     if let Some(name) = name {
         return name.parse().map_err(raise);

@@ -14,8 +14,9 @@ use crate::progress::Teller;
 /// Cycles without any handshake while busy that are a hang: the hosts' waits are short.
 const HANG_CYCLES: u64 = 200_000;
 
-/// Gives the same random sequences of so many commands to two models, and compares what hosts see; returns the report as JSON.
-/// `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a difference is made shorter ends only that.
+/// Gives the same random sequences of so many commands to two models, and compares what hosts see;
+/// returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a
+/// difference is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60, per_episode=2000,
     models=("rtl", "fast"), progress=None))]

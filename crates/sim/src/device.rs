@@ -1,7 +1,7 @@
 //! The Device contract: what reaches a device, and what a device may do to its host.
 //!
-//! Everything above it (links, drivers, experiments) works on any [`Device`]; a model below it knows nothing of
-//! links, drivers or other devices. All of it runs in simulated time.
+//! Everything above it (links, drivers, experiments) works on any [`Device`]; a model below it
+//! knows nothing of links, drivers or other devices. All of it runs in simulated time.
 
 use crate::{OrderWatch, Time, Tracer};
 

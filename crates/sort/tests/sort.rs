@@ -640,8 +640,9 @@ fn a_sort_can_be_stopped() {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-/// Simulated times are these, to the nanosecond, on the fast model: nobody changes one without knowing. How near they are to those
-/// of the RTL claims say (`sort.*`); they are to be measured again when one changes. Nothing else notices what changes times alone.
+/// Simulated times are these, to the nanosecond, on the fast model: nobody changes one without
+/// knowing. How near they are to those of the RTL claims say (`sort.*`); they are to be measured
+/// again when one changes. Nothing else notices what changes times alone.
 #[test]
 fn stages_take_the_time_that_is_known() {
     let (_, table) = of_few_values();

@@ -1,5 +1,6 @@
-//! Commands per second, in wall-clock time, of a served device on either model: the project's own driver polls from another thread on
-//! memory that it shares with the server, as SPDK does, and compares all data. `served_speed [COMMANDS]` prints both, and the ratio.
+//! Commands per second, in wall-clock time, of a served device on either model: the project's own
+//! driver polls from another thread on memory that it shares with the server, as SPDK does, and
+//! compares all data. `served_speed [COMMANDS]` prints both, and the ratio.
 
 #[path = "../tests/common/mod.rs"]
 mod common;

@@ -1,7 +1,7 @@
 //! Messages of all kinds, whole and broken, against a model of the protocol: `tests/common/session.rs`.
 //!
-//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user --test messages` draws more of them,
-//! `SEED=n SESSIONS=1` draws one again.
+//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user
+//! --test messages` draws more of them, `SEED=n SESSIONS=1` draws one again.
 
 mod common;
 

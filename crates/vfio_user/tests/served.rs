@@ -1,5 +1,6 @@
-//! The device of a design, on the model that `NEARSIDE_MODEL` names or else the fast one, through a client: the project's own driver on
-//! memory that it shares with the server. See crates/device/README.md.
+//! The device of a design, on the model that `NEARSIDE_MODEL` names or else the fast one, through a
+//! client: the project's own driver on memory that it shares with the server. See
+//! crates/device/README.md.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! What admin commands return and keep, beside the structs that the fast model is made of: each status, each dword 0, each byte of
-//! the data, each event.
+//! What admin commands return and keep, beside the structs that the fast model is made of: each
+//! status, each dword 0, each byte of the data, each event.
 
 use std::collections::BTreeSet;
 

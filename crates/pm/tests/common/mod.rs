@@ -71,7 +71,8 @@ impl Bench {
         Bench::of("nearpm-paper", "", Model::Fast, 1)
     }
 
-    /// The same host with devices that have the crash-consistency engine, on the model that `NEARSIDE_MODEL` names, else the fast one.
+    /// The same host with devices that have the crash-consistency engine, on the model that
+    /// `NEARSIDE_MODEL` names, else the fast one.
     pub fn near(devices: usize) -> Bench {
         let model = Model::named(Model::Fast).unwrap();
         Bench::of("nearpm", "", model, devices)

@@ -21,7 +21,8 @@ pub const RAM_BASE: u64 = 0x4000_0000;
 pub const RAM_BYTES: u64 = 64 << 20;
 pub const VECTORS: u16 = 17;
 
-/// A device of a design on a model, as it is served at a socket: its PM window is its media, and nothing is traced.
+/// A device of a design on a model, as it is served at a socket: its PM window is its media, and
+/// nothing is traced.
 pub fn served(
     design: &Design,
     model: Model,

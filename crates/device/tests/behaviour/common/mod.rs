@@ -1,4 +1,5 @@
-//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast one, and their hosts.
+//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast one,
+//! and their hosts.
 
 pub mod bench;
 pub mod cuts;
@@ -24,7 +25,8 @@ pub fn model() -> Model {
     Model::named(Model::Fast).unwrap()
 }
 
-/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast model has done at more moments.
+/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast model
+/// has done at more moments.
 pub fn rounds(fast: u64, rtl: u64) -> u64 {
     match model() {
         Model::Fast => fast,
