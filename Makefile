@@ -68,7 +68,7 @@ formal: setup ## run the formal proofs
 
 # The server maps memory that hostile clients share, media are mapped files, and bitstreams are foreign code; the sanitizer's
 # runtime comes with rustup's toolchains, not with Debian's.
-SANITIZE = -p nearside-serve -p nearside-sim -p nearside-rtl --lib --test messages --test hostile --test serve --test bitstream
+SANITIZE = -p nearside-vfio-user -p nearside-sim -p nearside-rtl --lib --test messages --test hostile --test serve --test bitstream
 # Verilator's VerilatedFst::close loses its writer's memory.
 SANITIZE += -- --skip waveforms
 sanitize: ## run the tests of all unsafe Rust under AddressSanitizer (rustup's cargo; some minutes)

@@ -1,6 +1,6 @@
-"""For all Python tests: which engine devices are on, and that those of the RTL stop when one of its assertions fails.
+"""For all Python tests: which model devices are on, and that those of the RTL stop when one of its assertions fails.
 
-Behaviour is tested on the fast engine; NEARSIDE_ENGINE=rtl is for the tests marked `both`, and whoever wants all of
+Behaviour is tested on the fast model; NEARSIDE_MODEL=rtl is for the tests marked `both`, and whoever wants all of
 them there.
 Tests marked `rtl` are about the RTL itself. tests/test_builds.py checks that devices have assertions.
 """
@@ -11,7 +11,7 @@ import signal
 import pytest
 
 os.environ["NEARSIDE_CHECKED"] = "1"
-os.environ.setdefault("NEARSIDE_ENGINE", "fast")
+os.environ.setdefault("NEARSIDE_MODEL", os.environ.get("NEARSIDE_ENGINE") or "fast")
 
 # A shell's background jobs and nohup's ignore these, and so would every process that a test starts and sends one to.
 for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
@@ -20,8 +20,8 @@ for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIG
 
 
 @pytest.fixture(autouse=True)
-def engine(request, monkeypatch):
-    """The engine of a test's own devices."""
+def model(request, monkeypatch):
+    """The model of a test's devices."""
     if request.node.get_closest_marker("rtl"):
-        monkeypatch.setenv("NEARSIDE_ENGINE", "rtl")
-    return os.environ["NEARSIDE_ENGINE"]
+        monkeypatch.setenv("NEARSIDE_MODEL", "rtl")
+    return os.environ["NEARSIDE_MODEL"]

@@ -5,7 +5,7 @@ use std::error::Error as AnyError;
 use std::sync::Arc;
 
 use design::Design;
-use device::Engine;
+use device::Model;
 use host::Cut;
 use pm::session::{Session, SessionPool, SessionThread, Use};
 use pm::{Error, Layout, Mechanism};
@@ -57,7 +57,7 @@ fn main() -> Result<(), Box<dyn AnyError>> {
     };
     let root = rtl::bitstream::repo_root()?;
     let design = Design::find(&root, "nearpm")?.with_values("cpu.profile = \"nearpm\"")?;
-    let system = Arc::new(Session::start(&design, Engine::Fast)?);
+    let system = Arc::new(Session::start(&design, Model::Fast)?);
 
     // Two stores, each persistent when it returns; the power fails between them.
     system.store(BESIDE, &1000_u64.to_le_bytes())?;

@@ -134,7 +134,7 @@ def test_entries_say_everything():
 
 @pytest.mark.parametrize("asked", ["rtl", "fast"])
 def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
-    monkeypatch.setenv("NEARSIDE_ENGINE", asked)
+    monkeypatch.setenv("NEARSIDE_MODEL", asked)
     for named, used in (("rtl", "rtl"), ("fast", "fast"), ("fast and rtl", "rtl")):
         found = []
 
@@ -142,7 +142,7 @@ def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
             found.append(engine_of(None))
             return 0.0
 
-        run.run_claim(Claim("x", "%", at_most(1), "a test", measure, engine=named), Context())
+        run.run_claim(Claim("x", "%", at_most(1), "a test", measure, model=named), Context())
         assert found == [used]
     assert engine_of(None) == asked
 
@@ -180,7 +180,7 @@ def test_every_claim_is_complete():
         assert c.text.endswith("."), c.name
         assert c.unit, c.name
         assert c.time in ("simulated", "wall-clock", "none"), c.name
-        assert c.engine in ("rtl", "fast", "fast and rtl", "sim", "yosys"), c.name
+        assert c.model in ("rtl", "fast", "fast and rtl", "sim", "yosys"), c.name
 
 
 def test_what_is_compared_says_at_what_both_clocks_start_and_stop():

@@ -39,8 +39,8 @@ def table(rows: int = 2000) -> pa.Table:
 @pytest.mark.slow
 @pytest.mark.parametrize("by", ["a", "word desc, a"])
 def test_as_on_one_machine(by):
-    expected, _ = sort_table(table(), by, engine="fast")
-    found, reports = cluster.sort_table(table(), by, workers=3, devices=2, engine="fast")
+    expected, _ = sort_table(table(), by, model="fast")
+    found, reports = cluster.sort_table(table(), by, workers=3, devices=2, model="fast")
     assert found.equals(expected)
     assert [report["rows"] for report in reports] == [666, 667, 667]
     assert all(len(report["devices"]) == 2 and report["engine"] == "fast" for report in reports)
@@ -48,23 +48,23 @@ def test_as_on_one_machine(by):
 
 def test_little_tables():
     for rows in (0, 1, 2):
-        found, reports = cluster.sort_table(table(rows), "row", workers=3, engine="fast")
+        found, reports = cluster.sort_table(table(rows), "row", workers=3, model="fast")
         assert found.equals(table(rows))
         assert sum(report["rows"] for report in reports) == rows
 
 
 def test_errors():
     with pytest.raises(NearsideError, match='a worker: no column is called "x"'):
-        cluster.sort_table(table(), "x", engine="fast")
+        cluster.sort_table(table(), "x", model="fast")
     with pytest.raises(NearsideError, match="workers = 0: allowed are 1 to 4096"):
-        cluster.sort_table(table(), "a", workers=0, engine="fast")
+        cluster.sort_table(table(), "a", workers=0, model="fast")
     with pytest.raises(NearsideError, match='no design "none"'):
-        cluster.sort_table(table(), "a", design="none", engine="fast")
+        cluster.sort_table(table(), "a", design="none", model="fast")
     for nothing in (None, "x", table(9).to_batches()[0]):
         with pytest.raises(TypeError, match=r"table must be a pyarrow\.Table, not"):
             cluster.sort_table(nothing, "a")
     with pytest.raises(NearsideError, match="devices = 17"):
-        cluster.sort_table(table(), "a", devices=17, engine="fast")
+        cluster.sort_table(table(), "a", devices=17, model="fast")
 
 
 def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
@@ -79,7 +79,7 @@ def test_other_parts_end_before_an_error_is_told(monkeypatch, tmp_path):
 
     monkeypatch.setattr(cluster, "_part", part)
     with pytest.raises(NearsideError, match="a worker: no"):
-        cluster.sort_table(table(3), "a", workers=2, engine="fast")
+        cluster.sort_table(table(3), "a", workers=2, model="fast")
     assert (tmp_path / "ended").exists()
 
 
@@ -89,13 +89,13 @@ def test_dictionaries_that_keys_cannot_name_together():
         pa.array(words[n : n + 100]).dictionary_encode().cast(pa.dictionary(pa.int8(), pa.string())) for n in (0, 100)
     ]
     data = pa.table({"word": pa.chunked_array(chunks), "row": np.arange(200)})
-    found, _ = cluster.sort_table(data, "row desc", engine="fast")
+    found, _ = cluster.sort_table(data, "row desc", model="fast")
     assert found.schema == data.schema
     assert found.column("word").to_pylist() == words[::-1]
     # Within lists keys are not made wider.
     lists = pa.chunked_array([pa.ListArray.from_arrays(list(range(101)), chunk) for chunk in chunks])
     with pytest.raises(NearsideError, match=r"what 2 workers have sorted can't be merged: .* make its keys wider"):
-        cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", engine="fast")
+        cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", model="fast")
 
 
 def parts_at_work() -> list[int]:
@@ -131,11 +131,11 @@ def test_a_worker_that_is_killed():
     killer = threading.Thread(target=kill)
     killer.start()
     try:
-        found, reports = cluster.sort_table(data, "a, row", workers=2, engine="fast")
+        found, reports = cluster.sort_table(data, "a, row", workers=2, model="fast")
     finally:
         over.set()
         killer.join()
     assert len(killed) == 1
-    expected, _ = sort_table(data, "a, row", engine="fast")
+    expected, _ = sort_table(data, "a, row", model="fast")
     assert found.equals(expected)
     assert [report["rows"] for report in reports] == [75_000, 75_000]

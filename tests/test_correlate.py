@@ -97,8 +97,8 @@ def measured(tmp_path, monkeypatch) -> list[tuple[str, str]]:
     monkeypatch.setenv("NEARSIDE_RESULTS", "results")
     done = []
 
-    def instead(row, engine, progress=None):
-        done.append((row.name, engine))
+    def instead(row, model, progress=None):
+        done.append((row.name, model))
         return dict(OUTCOME)
 
     monkeypatch.setattr(run, "measure", instead)

@@ -32,9 +32,9 @@ def test_a_command_hears_signals():
 
     scan_all = {"cdw12": 8 * MIB // BLOCK - 1}
     before = signal.signal(signal.SIGALRM, handler)
-    # On the fast engine a command is over before anybody could want its end.
+    # On the fast model a command is over before anybody could want its end.
     try:
-        with Device(Design.load("engines"), engine="rtl") as device:
+        with Device(Design.load("engines"), model="rtl") as device:
             scan = device.engine("scan0")
             begin = device.now_ns
             scan.command("count", **scan_all)

@@ -18,7 +18,7 @@ import pytest
 from nearside import Design, NearsideError
 from nearside.claims import matrices
 from nearside.claims import report as claims_report
-from nearside.experiments import cli, document, engines, nearpm, openexpress_fig4, registry, repeat
+from nearside.experiments import cli, document, models, nearpm, openexpress_fig4, registry, repeat
 from nearside.experiments import run as runs
 from nearside.experiments.registry import Experiment, Run, all_experiments, figure, find, natural, plot
 from nearside.page import claims as claims_page
@@ -51,7 +51,7 @@ def fake(name="fake_fig1", fails_at=None, failure=None, **options) -> Experiment
         ]
         return [plot("Some of it", [row["case"] for row in rows], series, x_label="case", y_label="GB/s")]
 
-    values = {"engines": ("yosys",), "design": None, "quick": {"count": 2}, "full": {"count": 3}} | options
+    values = {"models": ("yosys",), "design": None, "quick": {"count": 2}, "full": {"count": 3}} | options
     return Experiment(
         name=name, title="A title & more", source="A paper, figure 1", text=("What `was` run.",), **values,
         cases=lambda run: list(range(1, run.parameters["count"] + 1)), measure=measure, figures=figures,
@@ -88,10 +88,10 @@ def test_every_experiment_is_complete(name):
     assert e.title
     assert re.search(r"(figure|table) \d", e.source)
     assert all(line.endswith(".") for line in e.text)
-    assert set(e.engines) <= set(engines.ENGINES)
+    assert set(e.models) <= set(models.MODELS)
     assert e.time in ("simulated", "wall-clock", "none")
-    for engine in e.engines:
-        quick, full = (e.cases(Run(engine, parameters=parameters)) for parameters in (e.quick, e.full))
+    for model in e.models:
+        quick, full = (e.cases(Run(model, parameters=parameters)) for parameters in (e.quick, e.full))
         assert 0 < len(quick) <= len(full)
     assert (e.figures([]), json.loads(json.dumps(e.full))) == ([], e.full)
     assert (ROOT / "python/nearside/experiments" / f"{name}.py").is_file()
@@ -115,7 +115,7 @@ def test_a_run_is_saved_with_all_that_it_was(results):
     loaded = document.load(results / "fake_fig1.yosys.json")
     assert loaded == {key: value for key, value in doc.items() if key != "saved"}
     assert (loaded["status"], loaded["cases"], len(loaded["rows"]), loaded["seed"]) == ("complete", 3, 3, 7)
-    assert loaded["command"] == "nearside experiment run fake_fig1 --engine yosys --seed 7"
+    assert loaded["command"] == "nearside experiment run fake_fig1 --model yosys --seed 7"
     assert [f["ratio"] for f in loaded["figures"]] == [0.5, 1.0, 1.5]
     assert loaded["revision"]
     assert document.load_all(results) == ([loaded], [])
@@ -242,27 +242,27 @@ def test_a_results_folder_that_is_none(tmp_path, monkeypatch):
 
 
 def test_engines_by_name(monkeypatch):
-    with pytest.raises(NearsideError, match="no engine is called 'slow': allowed are rtl, fast, yosys"):
-        engines.check("slow")
-    with pytest.raises(NearsideError, match="fake_fig1: can't be done with the engine rtl, only with yosys"):
+    with pytest.raises(NearsideError, match="no model is called 'slow': allowed are rtl, fast, yosys"):
+        models.check("slow")
+    with pytest.raises(NearsideError, match="fake_fig1: can't be done with the model rtl, only with yosys"):
         fake().check("rtl")
     given = {}
 
     class Fake:
-        def __init__(self, design, progress=None, *, engine="rtl", **options):
-            given.update(options | {"engine": engine})
-            if engine == "fast":
-                raise NearsideError("the engine fast has no local memory")
+        def __init__(self, design, progress=None, *, model="rtl", **options):
+            given.update(options | {"model": model})
+            if model == "fast":
+                raise NearsideError("the model fast has no local memory")
 
-    monkeypatch.setattr(engines, "Device", Fake)
-    engines.open_device(None, "rtl", weights=(1, 2, 3))
-    assert given == {"weights": (1, 2, 3), "engine": "rtl"}
+    monkeypatch.setattr(models, "Device", Fake)
+    models.open_device(None, "rtl", weights=(1, 2, 3))
+    assert given == {"weights": (1, 2, 3), "model": "rtl"}
     with pytest.raises(NearsideError, match="no local memory"):
-        engines.open_device(None, "fast")
+        models.open_device(None, "fast")
 
 
 def test_all_runs_those_that_an_engine_can_do(monkeypatch):
-    monkeypatch.setattr(cli, "all_experiments", lambda: {"a": fake("a"), "b": fake("b", engines=("rtl", "fast"))})
+    monkeypatch.setattr(cli, "all_experiments", lambda: {"a": fake("a"), "b": fake("b", models=("rtl", "fast"))})
     several, left_out = cli.chosen("all", None)
     assert ([(e.name, on) for e, on in several], left_out) == ([("a", "yosys"), ("b", "rtl")], [])
     several, left_out = cli.chosen("all", "rtl")
@@ -279,7 +279,7 @@ def test_two_of_one_name_are_refused(monkeypatch):
 def test_bad_input_is_one_line(tmp_path):
     assert fails("experiment", "run", "openexpres_fig4", cwd=tmp_path).endswith("did you mean openexpress_fig4?")
     assert "`nearside experiment list` shows all" in fails("experiment", "run", "x", cwd=tmp_path)
-    assert fails("experiment", "run", "all", "--engine", "x", cwd=tmp_path).startswith("no engine is called 'x'")
+    assert fails("experiment", "run", "all", "--model", "x", cwd=tmp_path).startswith("no model is called 'x'")
     assert fails("experiment", "run", "nvmulator_table1", "-d", "dram", cwd=tmp_path).endswith("takes no design")
     assert 'no design "x"' in fails("experiment", "run", "openexpress_fig4", "-d", "x", cwd=tmp_path)
     assert fails("report", cwd=tmp_path).endswith("run `nearside experiment run all --quick` first")
@@ -320,7 +320,7 @@ def test_a_copy_of_a_result_is_left_out_visibly(results, tmp_path):
 
 def test_a_design_without_a_name_is_not_the_experiments(results, tmp_path):
     with pytest.raises(NearsideError, match="no design"):
-        runs.run(fake(engines=("fast",), design="fuzz"), "fast", design="")
+        runs.run(fake(models=("fast",), design="fuzz"), "fast", design="")
 
 
 SERIES = {"name": "", "of": "ours", "y": [1]}

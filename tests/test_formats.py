@@ -21,7 +21,7 @@ PEERS = "install the query engines with 'make peers'"
 
 
 def sort(source: Path, by: str, target: Path, **how) -> Path:
-    tables.sort_file(source, target, by, engine="fast", **how)
+    tables.sort_file(source, target, by, model="fast", **how)
     return target
 
 
@@ -194,8 +194,8 @@ def test_parquet_logical_types_are_kept(tmp_path):
         assert pa.ipc.open_file(arrow).schema.field("u").type == pa.uuid()
         assert logical(sort(arrow, "n desc", tmp_path / "again.parquet")) == kinds
         media = tmp_path / f"{schema}.img"
-        tables.put(source, media, "t", "n", engine="fast")
-        tables.get("t", media, tmp_path / "got.parquet", engine="fast")
+        tables.put(source, media, "t", "n", model="fast")
+        tables.get("t", media, tmp_path / "got.parquet", model="fast")
         assert logical(tmp_path / "got.parquet") == kinds
 
 
@@ -296,10 +296,10 @@ def test_parquet_footer_says_the_order(tmp_path):
         order = pq.read_metadata(sort(source, by, target)).row_group(0).sorting_columns
         assert [(s.column_index, s.descending, s.nulls_first) for s in order] == wanted, by
     media = tmp_path / "d.img"
-    tables.put(source, media, "t", "a", engine="fast")
-    tables.get("t", media, target, engine="fast")
+    tables.put(source, media, "t", "a", model="fast")
+    tables.get("t", media, target, model="fast")
     assert pq.read_metadata(target).row_group(0).sorting_columns == ()
-    tables.get("t", media, target, by="a desc", engine="fast")
+    tables.get("t", media, target, by="a desc", model="fast")
     order = pq.read_metadata(target).row_group(0).sorting_columns
     assert [(s.column_index, s.descending, s.nulls_first) for s in order] == [(1, True, True)]
 
@@ -338,17 +338,17 @@ def test_csv_lines_stand_as_they_were_written(end, tmp_path):
         source.write_bytes(text.encode())
         by = draw.choice(["n", f'"{kinds[0]}, 0"', f'"{kinds[-1]}, {len(kinds) - 1}" desc, n'])
         target = sort(source, by, tmp_path / "o.csv", devices=draw.randint(1, 3))
-        typed, _ = sort_table(source, by, engine="fast")
+        typed, _ = sort_table(source, by, model="fast")
         order = typed["n"].to_pylist() if rows else []
         wanted = [lines[0], *(lines[1 + n] for n in order)]
         assert target.read_bytes().decode() == mark + "".join(line + end for line in wanted), (seed, by)
         # And over devices' media.
         media = tmp_path / f"{seed}.img"
-        tables.put(source, media, "t", "n", engine="fast")
-        tables.get("t", media, tmp_path / "got.csv", by="n desc", engine="fast")
+        tables.put(source, media, "t", "n", model="fast")
+        tables.get("t", media, tmp_path / "got.csv", by="n desc", model="fast")
         wanted = [lines[0], *reversed(lines[1:])]
         assert (tmp_path / "got.csv").read_bytes().decode() == mark + "".join(line + end for line in wanted)
-        tables.get("t", media, tmp_path / "got.arrow", engine="fast")
+        tables.get("t", media, tmp_path / "got.arrow", model="fast")
         assert pa.ipc.open_file(tmp_path / "got.arrow").read_all().column_names == typed.column_names
 
 
@@ -370,11 +370,11 @@ def test_csv_fields_keep_their_spelling(tmp_path):
 def test_csv_of_one_column_keeps_its_empty_rows(end, tmp_path):
     source = tmp_path / "t.csv"
     source.write_bytes(end.join(["a", "3", "", "1", "", "2", ""]).encode())
-    found, _ = sort_table(source, "a", engine="fast")
+    found, _ = sort_table(source, "a", model="fast")
     assert found["a"].to_pylist() == [1, 2, 3, None, None]
     wanted = end.join(["a", "1", "2", "3", '""', '""', ""]).encode()
     assert sort(source, "a", tmp_path / "o.csv").read_bytes() == wanted
-    found, _ = sort_table(sort(tmp_path / "o.csv", "a desc", tmp_path / "again.csv"), "a", engine="fast")
+    found, _ = sort_table(sort(tmp_path / "o.csv", "a desc", tmp_path / "again.csv"), "a", model="fast")
     assert found["a"].to_pylist() == [1, 2, 3, None, None]
 
 
@@ -386,7 +386,7 @@ def test_csv_has_a_null_and_an_empty_text(tmp_path):
     target = sort(source, "a", tmp_path / "o.csv")
     assert target.read_text() == 'a,b\n1,""\n2,\n3,x\n4,""""\n'
     assert [row[1] for row in csv.reader(io.StringIO(target.read_text()))] == ["b", "", "", "x", '"']
-    found, _ = sort_table(target, "a", engine="fast")
+    found, _ = sort_table(target, "a", model="fast")
     assert found["b"].to_pylist() == ["", None, "x", '"']
 
 
@@ -483,7 +483,7 @@ def test_a_file_is_told_by_how_it_begins(name, tmp_path):
     table, path = pa.table({"a": [2, 1]}), tmp_path / name
     for kind in ("parquet", "arrow", "stream"):
         write(table, path, kind)
-        found, _ = sort_table(path, "a", engine="fast")
+        found, _ = sort_table(path, "a", model="fast")
         assert found["a"].to_pylist() == [1, 2]
         assert tables.explain(path, "a")["plan"]["rows"] == 2
         assert pq.read_table(sort(path, "a", tmp_path / "o.parquet")).num_rows == 2

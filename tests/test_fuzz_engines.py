@@ -6,8 +6,8 @@ import pytest
 from nearside import Design, fuzzing
 
 
-def fuzz(engine: str, commands: int) -> None:
-    doc = fuzzing.run(Design.load("fuzz-sort"), commands, 1, engine=engine)
+def fuzz(model: str, commands: int) -> None:
+    doc = fuzzing.run(Design.load("fuzz-sort"), commands, 1, model=model)
     assert doc["failure"] is None
     assert doc["mismatches"] == 0
     # Of each engine, what is right, what is wrong in itself, and what lies beyond the namespace.

@@ -146,24 +146,24 @@ METHODS = {
 }  # fmt: skip
 FUZZ = {
     "amount": 20, "seed": 1, "calm": False, "torn_blocks": False, "first_episode": 0, "replay": None, "shrinks": 2,
-    "per_episode": 20, "engine": None, "progress": None,
+    "per_episode": 20, "model": None, "progress": None,
 }  # fmt: skip
 CRASH = {
     "workload": "btree", "mechanism": "undo", "by": "device", "cuts": "sampled:2", "transactions": 2, "seed": 1,
-    "without": None, "jobs": 1, "engine": "fast", "progress": None, "devices": 1, "synchronise": "devices",
+    "without": None, "jobs": 1, "model": "fast", "progress": None, "devices": 1, "synchronise": "devices",
 }  # fmt: skip
 CREATE = {
     "progress": None, "timeout_us": 2000, "queue_entries": 64, "trace": None, "skip_idle": True, "commands": None,
-    "weights": None, "engine": None, "peers": [],
+    "weights": None, "model": None, "peers": [],
 }  # fmt: skip
 SORT = {
     "data": b"", "by": "a", "name": "x", "source": "parquet", "target": "parquet", "compression": "snappy",
-    "devices": 1, "engine": None, "build": None, "progress": None, "trace": True,
+    "devices": 1, "model": None, "build": None, "progress": None, "trace": True,
     "output": None,
 }  # fmt: skip
 MERGE = {"tables": [b""], "by": "a"}
 EXPLAIN = {"data": b"", "by": "a", "name": "x", "source": "parquet", "devices": 1}
-MEDIA = {"media": [], "engine": "fast", "build": None}
+MEDIA = {"media": [], "model": "fast", "build": None}
 PUT = MEDIA | {"data": b"", "table": "t", "keys": "a", "name": "x", "source": "parquet", "progress": None}
 GET = MEDIA | {
     "table": "t", "by": "a", "target": "parquet", "compression": "snappy", "progress": None, "trace": True,
@@ -171,7 +171,7 @@ GET = MEDIA | {
 }  # fmt: skip
 # A design's values that make it small.
 SMALL = '[media]\nbytes = "64 MiB"\n[nvme]\nnamespaces = ["1 MiB"]'
-PM = {"engine": "fast", "build": None, "progress": None}
+PM = {"model": "fast", "build": None, "progress": None}
 COPIES = PM | {"way": "streamed", "bytes": 64, "count": 1, "seed": 1}
 TRANSACTIONS = PM | {
     "mechanism": "undo", "offloaded": True, "fence": "read_back", "inserts": 2, "work_ns": 0.0,
@@ -187,10 +187,10 @@ TIMELINE = {
 }  # fmt: skip
 MEASURED = {"pm_copies": COPIES, "pm_transactions": TRANSACTIONS, "pm_benchmark": BENCHMARK}
 FRONT = {
-    "protocol": "redis", "engine": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "host": "127.0.0.1",
+    "protocol": "redis", "model": "fast", "mechanism": "undo", "by": "cpu", "bytes": 8 << 20, "host": "127.0.0.1",
     "port": 0, "socket": None, "password": None, "protected": True, "cut_after": None, "cut_at_ps": None,
 }  # fmt: skip
-OVER = {"engine": "fast", "devices": 1, "synchronise": "devices"}
+OVER = {"model": "fast", "devices": 1, "synchronise": "devices"}
 USAGE = {"offload": False, "fence": "read_back", "number": 0, "engine_recovers": False}
 SYSTEM = {
     "now_ps": {}, "window_bytes": {}, "has_power": {}, "load": {"offset": 0, "length": 64},
@@ -210,7 +210,7 @@ THREAD = {
     "write": {"offset": 0, "data": b"x"}, "read": {"offset": 0, "length": 64}, "alloc": {"bytes": 64},
     "free": {"offset": 0}, "root": {}, "set_root": {"offset": 0}, "finish": {}, "counts": {}, "close": {},
 }  # fmt: skip
-COST = {"trace": b"", "fence": "read_back", "engine": "fast", "build": None}
+COST = {"trace": b"", "fence": "read_back", "model": "fast", "build": None}
 MEASURE = {"kind": "read", "base_ns": 100.0, "beat_ns": 0.0, "beats": 1, "samples": 2, "seed": 1}
 
 
@@ -251,7 +251,7 @@ def test_every_method_and_parameter_is_in_the_tables():
         for name, arguments in table.items():
             assert parameters(getattr(kind, name)) == set(arguments), name
     known = {"Design", "Device", "DramChannel", "DelayBench", "Server", "NearsideError", "root", "profile", "compile"}
-    known |= {"check_timeout", "diff", "engine", "fuzz", "merge_tables", "sort_table", "explain_sort"}
+    known |= {"check_timeout", "diff", "model", "fuzz", "merge_tables", "sort_table", "explain_sort"}
     known |= {"crash_test", "crash_names", "pmdk_shim", "pmdk_cost", "pmdk_events", "pmdk_instructions"}
     known |= {"PmSystem", "PmPool", "PmThread"}
     known |= {"pm_copies", "pm_transactions", "pm_benchmark", "pm_timeline", "Front"}
@@ -306,7 +306,7 @@ def test_a_call_that_is_stopped_leaves_nothing_in_flight(device, call, error):
         assert device.compare(PATTERN)
 
 
-# Done by the fast engine before a signal can come.
+# Done by the fast model before a signal can come.
 LONG = functools.partial(pytest.param, marks=pytest.mark.rtl)
 
 
@@ -588,7 +588,7 @@ def test_hostile_arguments_of_standing_tables(tmp_path, monkeypatch):
     design, sink = Design.load("sort").with_values(small).native, pa.BufferOutputStream()
     pq.write_table(pa.table({"a": [3, 1, None, 2] * 20}), sink)
     data, media = sink.getvalue().to_pybytes(), [str(tmp_path / "d")]
-    good = {"media": media, "engine": "fast"}
+    good = {"media": media, "model": "fast"}
     _native.table_put(design, data=data, table="t", keys="a", **good)
     values = [*NUMBERS[:6], *OTHERS, "a desc", "b, a", '"', "a" * 5000, "csv", ["/no/x"], media * 2, media * 17]
     for name, arguments in {
@@ -839,7 +839,7 @@ def test_damaged_results_of_a_soak(tmp_path):
     assert fuzzing.resume(tmp_path / "none.json", GOOD, 1, "fast") == {}
     for other in ({"seed": 2}, {"design": "0"}, {"hardware": "0"}, {"engine": "rtl"}):
         path.write_text(json.dumps(SOAK | other))
-        with pytest.raises(NearsideError, match="another seed, design, RTL or engine"):
+        with pytest.raises(NearsideError, match="another seed, design, RTL or model"):
             fuzzing.resume(path, GOOD, 1, "fast")
     values = (math.nan, math.inf, -math.inf, -0.5, 10**400, "1", None, True, 1 << 64)
     hostile = [{key: value} for key in ("simulated_ns", "moved_bytes", "episodes", "mismatches") for value in values]
@@ -857,13 +857,13 @@ def test_damaged_results_of_a_soak(tmp_path):
     refused = 0
     for text in damaged(SOAK):
         path.write_text(text)
-        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast")
+        outcome = answer(fuzzing.resume, result=path, design=GOOD, seed=1, model="fast")
         assert path.read_text() == text, "what can't be used is left alone"
         refused += isinstance(outcome, NearsideError)
     assert refused > 40
     path.write_bytes(b"\xff\xfe")
     for bad in (path, tmp_path, tmp_path / "none/x.json", Path("/proc/self/mem")):
-        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1, engine="fast"), NearsideError), bad
+        assert isinstance(answer(fuzzing.resume, result=bad, design=GOOD, seed=1, model="fast"), NearsideError), bad
 
 
 def test_a_soak_goes_on_behind_the_last_episode(tmp_path, monkeypatch):
@@ -889,7 +889,7 @@ def test_damaged_files_are_one_line(command, tmp_path, capsys, monkeypatch):
     for text in texts:
         path.write_text(text)
         if command[0] == "soak" and not isinstance(
-            answer(fuzzing.resume, result=path, design=GOOD, seed=1, engine="fast"), Exception
+            answer(fuzzing.resume, result=path, design=GOOD, seed=1, model="fast"), Exception
         ):
             continue  # it would go on
         status, out, err = nearside(capsys, monkeypatch, *command, path)
@@ -924,7 +924,7 @@ OPTIONS = [
     *(["crashtest", *words] for words in (
         [], ["none"], [""], ["btree", "--mechanism", "x"], ["btree", "--by", ""], ["btree", "--cuts", "some"],
         ["btree", "--cuts", "at:1", "--by", "cpu"], ["btree", "--transactions", "0"], ["btree", "--seed", HUGE],
-        ["btree", "--without", "x"], ["btree", "--jobs", "0"], ["btree", "--engine", "x"],
+        ["btree", "--without", "x"], ["btree", "--jobs", "0"], ["btree", "--model", "x"],
         ["btree", "--design", "none.toml"],
         ["btree", "--by", "device", "--design", "default"], ["btree", "--cuts", "all", "--transactions", "17"],
     )),

@@ -1,6 +1,6 @@
 """Programs with a media file that end at any moment, however they end: the next life finds what was acknowledged.
 
-`crates/pm/tests/ends.rs` has every mechanism, `crates/serve/tests/killed.rs` a served device.
+`crates/pm/tests/ends.rs` has every mechanism, `crates/vfio_user/tests/killed.rs` a served device.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def test_blocks_outlive_their_program(tmp_path: Path, design: str) -> None:
 
 def test_what_would_be_lost_is_refused(tmp_path: Path) -> None:
     design = Design.load("nearpm").with_values(VALUES.format(tmp_path / "media"))
-    for start in (lambda: pm.System(design, engine="rtl"), lambda: Device(design, engine="rtl")):
+    for start in (lambda: pm.System(design, model="rtl"), lambda: Device(design, model="rtl")):
         with pytest.raises(NearsideError, match=r"what nearpm has taken .* allowed with it are"):
             start()
     assert not (tmp_path / "media").exists()
@@ -341,7 +341,7 @@ def test_tables_outlive_their_program(tmp_path: Path) -> None:
     tables.put(tmp_path / "s.feather", media, "t", "k", "fast", design)
 
     def got(name: str) -> pa.Table:
-        tables.get(name, media, out, engine="fast", design=design)
+        tables.get(name, media, out, model="fast", design=design)
         return pa.ipc.open_file(out).read_all()
 
     for what in ("put", "drop", "put"):

@@ -1,4 +1,4 @@
-"""NASCENT: its experiments in small, the platforms that they compare, and what bounds engines; on the fast engine."""
+"""NASCENT: its experiments in small, the platforms that they compare, and what bounds engines; on the fast model."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_devices_sort_their_tables(row_bytes, coded, parts):
 
 def test_a_wrong_row_is_seen():
     table = platforms.Table.drawn(100, 64, False, 1)
-    with Device(platforms.smartssd(), engine="fast") as device:
+    with Device(platforms.smartssd(), model="fast") as device:
         sort = platforms.TableSort(device, [table], 1)
         sort.put()
         device.pm_write(sort.ROWS + int(np.argmin(table.keys)) * 64, b"another")

@@ -1,4 +1,4 @@
-"""Several devices of one host from Python, each on an engine of its own: data of commands in a peer's PM window."""
+"""Several devices of one host from Python, each on a model of its own: data of commands in a peer's PM window."""
 
 import struct
 
@@ -8,11 +8,11 @@ from nearside import Design, Device, NearsideError
 KIB, MIB = 1 << 10, 1 << 20
 
 
-@pytest.mark.parametrize("engines", [("rtl", "fast"), ("fast", "rtl"), ("fast", "fast")])
-def test_data_go_from_device_to_device(engines):
+@pytest.mark.parametrize("models", [("rtl", "fast"), ("fast", "rtl"), ("fast", "fast")])
+def test_data_go_from_device_to_device(models):
     design = Design.load("default")
-    own, other = engines
-    with Device(design, engine=own, peers=[(design, other)]) as device:
+    own, other = models
+    with Device(design, model=own, peers=[(design, other)]) as device:
         (peer,) = device.peers
         data = bytes(range(256)) * 256
         device.write(data)
@@ -31,7 +31,7 @@ def test_a_peer_has_a_timing_of_its_own():
     design = Design.load("default").with_values("media.profile = 'dram'")
 
     def write_ns(profile):
-        with Device(design, engine="fast", peers=[(design, "fast")]) as device:
+        with Device(design, model="fast", peers=[(design, "fast")]) as device:
             device.peers[0].delay_set(profile)
             job = {"read_percent": 0, "queues": 1, "depth": 1, "commands": 20, "peer": 0}
             return device.workload(**job)["latency"]["mean_ns"]
@@ -41,7 +41,7 @@ def test_a_peer_has_a_timing_of_its_own():
 
 def test_what_a_peer_cannot_do():
     design = Design.load("default")
-    with Device(design, engine="fast", peers=[(design, "fast")]) as device:
+    with Device(design, model="fast", peers=[(design, "fast")]) as device:
         job = {"queues": 1, "depth": 1, "commands": 1}
         with pytest.raises(NearsideError, match=r"^peer = 1: the device has 1 of them"):
             device.workload(peer=1, **job)
@@ -51,27 +51,27 @@ def test_what_a_peer_cannot_do():
             device.peers[0].pm_read(1 << 40, 64)
         with pytest.raises(NearsideError, match="another device's window has"):
             device.workload(peer=0, queues=16, depth=256, commands=1, min_bytes=MIB)
-    with Device(design, engine="fast") as alone:
+    with Device(design, model="fast") as alone:
         assert alone.peers == []
         with pytest.raises(NearsideError, match=r"^peer = 0: the device has 0"):
             alone.workload(peer=0, **job)
     with pytest.raises(NearsideError, match="allowed are"):
-        Device(design, engine="fast", peers=[(design, "slow")])
+        Device(design, model="fast", peers=[(design, "slow")])
 
 
 def test_peers_are_few_pairs_of_a_design_and_an_engine():
     design = Design.load("fuzz")
     with pytest.raises(NearsideError, match=r"^peers = 3000 devices: allowed are at most 15$"):
-        Device(design, engine="fast", peers=[(design, "fast")] * 3000)
+        Device(design, model="fast", peers=[(design, "fast")] * 3000)
     for peers in (
         design, "fast", 1, None, {}, [design], ["ab"], [None], [()], [(design,)], [(design, "fast", 1)],
         [("fuzz", "fast")], [("fast", design)], [(design, design)], [(design, 1)], [(design.native, None)],
     ):  # fmt: skip
         with pytest.raises(
-            TypeError, match=r"^peers\S* = .*: allowed are pairs of a Design and the name of an engine, or"
+            TypeError, match=r"^peers\S* = .*: allowed are pairs of a Design and the name of a model, or"
         ):
-            Device(design, engine="fast", peers=peers)
-    with Device(design, engine="fast", peers=[(design, "fast")] * 15) as device:
+            Device(design, model="fast", peers=peers)
+    with Device(design, model="fast", peers=[(design, "fast")] * 15) as device:
         assert len(device.peers) == 15
         device.peers[14].pm_write(0, b"x" * 64)
         assert device.peers[14].pm_read(0, 64) == b"x" * 64
@@ -80,7 +80,7 @@ def test_peers_are_few_pairs_of_a_design_and_an_engine():
 def test_engines_of_a_peer_work_beside_those_of_the_device():
     design = Design.load("sort")
     keys = struct.pack("<6I", 30, 10, 50, 10, 20, 0)
-    with Device(design, engine="fast", peers=[(design, "fast")] * 2) as device:
+    with Device(design, model="fast", peers=[(design, "fast")] * 2) as device:
         both = [device, *device.peers]
         for place in both:
             place.pm_write(0, keys)

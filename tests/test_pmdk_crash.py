@@ -23,7 +23,7 @@ CALM, ABORTING = 2, 3
 def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
     pool = f"{kind}:{{}}/pool"
     program = [str(structures), "run", str(seed), "30", str(threads), pool]
-    return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, engine="fast", **options)
+    return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, model="fast", **options)
 
 
 @pytest.mark.slow
@@ -53,7 +53,7 @@ def test_threads_that_abort_do_not_wait_for_each_other(compiled):
 
     def run(cuts: str) -> dict:
         words = [str(program), "run", "{}/f"]
-        return pmdk_crash.run(words, f"{program} check {{}}/f", "device", cuts, limit_s=30, engine="fast")
+        return pmdk_crash.run(words, f"{program} check {{}}/f", "device", cuts, limit_s=30, model="fast")
 
     doc = run("at:900/7,1800/7")
     assert (doc["cuts"], doc["ended"], doc["violation"]) == (2, 0, None)
@@ -68,7 +68,7 @@ def test_losses_of_power_of_pools_that_are_opened_again(compiled, by):
     """What follows the program's memory has no lock on it."""
     steps = "create a set a 1 close a open a set a 2 close a"
     program = [str(compiled("pools")), "{}", *steps.split()]
-    doc = pmdk_crash.run(program, f"{program[0]} {{}} open a get a", by, "sampled:12", engine="fast")
+    doc = pmdk_crash.run(program, f"{program[0]} {{}} open a get a", by, "sampled:12", model="fast")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 

@@ -324,6 +324,6 @@ def test_devices_that_will_not_do(structures, tmp_path, design, text):
     if design is None:
         assert text in told()
     else:
-        with serve.Server([(Design.load(design), socket)], engine="fast"):
+        with serve.Server([(Design.load(design), socket)], model="fast"):
             assert text in told()
     assert not (tmp_path / "pool").exists()

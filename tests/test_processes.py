@@ -254,7 +254,7 @@ def test_python_goes_on_while_a_server_waits_for_its_directory(tmp_path):
     timer.join()
 
 
-@pytest.mark.rtl  # the fast engine is done before another thread has its turn
+@pytest.mark.rtl  # the fast model is done before another thread has its turn
 @pytest.mark.parametrize("name", ["flush", "set_priority", "shutdown"])
 def test_python_goes_on_while_a_device_simulates(name):
     """Threads take turns only where a call lets them: the interval is too long for any other turn."""

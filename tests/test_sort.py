@@ -50,17 +50,17 @@ def reference(data: pa.Table, *keys: tuple[str, str], nulls: str = "at_end") -> 
 @pytest.mark.parametrize("column", ["number", "short", "float", "word", "money", "flag", "day"])
 def test_a_column_of_each_type(column, devices):
     data = table(1500)
-    found, report = sort_table(data, column, devices=devices, engine="fast")
+    found, report = sort_table(data, column, devices=devices, model="fast")
     assert found.equals(reference(data, (column, "ascending")), check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["put", "sort", "shuffle", "get"]
     assert (report["rows"], len(report["devices"]), report["engine"]) == (1500, devices, "fast")
-    found, _ = sort_table(data, f"{column} desc", devices=devices, engine="fast")
+    found, _ = sort_table(data, f"{column} desc", devices=devices, model="fast")
     assert found.equals(reference(data, (column, "descending"), nulls="at_start"))
 
 
 def test_several_columns():
     data = table(1500)
-    found, report = sort_table(data, "word desc nulls last, number", devices=2, engine="fast")
+    found, report = sort_table(data, "word desc nulls last, number", devices=2, model="fast")
     assert found.equals(reference(data, ("word", "descending"), ("number", "ascending")))
     assert report["ties"] > 0
 
@@ -86,7 +86,7 @@ def test_columns_of_runs(devices, tmp_path):
         ("word, number", reference(plain, ("word", "ascending"), ("number", "ascending"))),
         ("row desc", plain[::-1]),
     ):
-        found, _ = sort_table(data, by, devices=devices, engine="fast")
+        found, _ = sort_table(data, by, devices=devices, model="fast")
         assert found.schema.equals(data.schema)
         for name in plain.column_names:
             column = found[name].combine_chunks()
@@ -94,13 +94,13 @@ def test_columns_of_runs(devices, tmp_path):
             assert decoded.to_pylist() == wanted[name].to_pylist(), (by, name)
     # Several pieces, each of which begins within a run.
     pieces = pa.concat_tables([data[:100], data[100:101], data[101:]])
-    found, _ = sort_table(pieces, "number", devices=devices, engine="fast")
+    found, _ = sort_table(pieces, "number", devices=devices, model="fast")
     assert found["row"].to_pylist() == reference(plain, ("number", "ascending"))["row"].to_pylist()
     # More rows than short run ends can end at: an error that says so, and not other rows.
     short = pa.RunEndEncodedArray.from_arrays(pa.array([20_000], pa.int16()), pa.array([7]))
     chunks = pa.table({"k": pa.chunked_array([short, short]), "row": range(40_000)})
     with pytest.raises(NearsideError, match=r'column "k": its run ends are Int16, .* 40000 rows: make them int64'):
-        sort_table(chunks, "row desc", devices=devices, engine="fast")
+        sort_table(chunks, "row desc", devices=devices, model="fast")
 
 
 def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
@@ -112,7 +112,7 @@ def a_dictionary(source: Path) -> tuple[Path, pa.Table]:
 
 def test_a_dictionary_goes_as_it_is(tmp_path):
     source, sorted_one = a_dictionary(tmp_path / "t.parquet")
-    found, report = sort_table(source, "key desc", devices=2, engine="fast")
+    found, report = sort_table(source, "key desc", devices=2, model="fast")
     assert found.equals(sorted_one)
     assert [stage["stage"] for stage in report["stages"]] == ["put", "decode", "sort", "shuffle", "get"]
 
@@ -146,7 +146,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
     pq.write_table(table(1000), source)
     data = pq.read_table(source)
-    command = ["sort", source, "--by", "float desc", "--devices", 2, "--engine", "fast", "-o", target]
+    command = ["sort", source, "--by", "float desc", "--devices", 2, "--model", "fast", "-o", target]
     status, out, err = nearside(capsys, monkeypatch, *command, "--json")
     assert (status, err) == (0, "")
     assert json.loads(out)["rows"] == 1000
@@ -170,7 +170,7 @@ def test_an_empty_table(tmp_path, capsys, monkeypatch):
 
 
 def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("NEARSIDE_ENGINE", "fast")
+    monkeypatch.setenv("NEARSIDE_MODEL", "fast")
     source, target = tmp_path / "t.parquet", tmp_path / "sorted.parquet"
     pq.write_table(table(100), source)
     text = tmp_path / "text"
@@ -205,4 +205,4 @@ def test_errors_are_one_line(tmp_path, capsys, monkeypatch):
     with pytest.raises(TypeError, match="table must be"):
         sort_table([1, 2], "a")
     with pytest.raises(NearsideError, match="no column is called"):
-        sort_table(table(10), "x", engine="fast")
+        sort_table(table(10), "x", model="fast")

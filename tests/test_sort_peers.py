@@ -166,7 +166,7 @@ def given(draw: random.Random, table: pa.Table, folder: Path) -> pa.Table | Path
 def test_random_schemas(seed, tmp_path):
     draw, table, keys = drawn(seed)
     source = given(draw, table, tmp_path)
-    found, report = sort_table(source, spelt(keys), devices=draw.randint(1, 3), engine="fast")
+    found, report = sort_table(source, spelt(keys), devices=draw.randint(1, 3), model="fast")
     order = pa.array(by_pyarrow(table, keys), pa.int64())
     if source is table:
         assert found.schema.equals(table.schema)
@@ -185,7 +185,7 @@ def test_query_engines_sort_random_schemas_the_same(engine):
             table.append_column("row", pa.array(np.arange(table.num_rows))),
             spelt(keys),
             devices=draw.randint(1, 3),
-            engine="fast",
+            model="fast",
         )
         assert found["row"].to_pylist() == ENGINES[engine](table, keys), (seed, keys)
 
@@ -235,7 +235,7 @@ def same_as_duckdb(source: Path, ours: Path, keys: list[Key]) -> int:
 def from_file_to_file(source: Path, found: Path, keys: list[Key]) -> None:
     """By the command, in a process of its own."""
     run = [Path(sys.executable).with_name("nearside"), "sort", source, "-o", found, "--by", spelt(keys)]
-    subprocess.run([*run, "--devices", "4", "--engine", "fast"], check=True, capture_output=True)
+    subprocess.run([*run, "--devices", "4", "--model", "fast"], check=True, capture_output=True)
     assert same_as_duckdb(source, found, keys) > 0
 
 
@@ -276,7 +276,7 @@ def tpch(tmp_path_factory):
 def test_tpch(tpch, name, by):
     path = tpch(name)
     table = pq.read_table(path)
-    found, report = sort_table(path, spelt(by), devices=2, engine="fast")
+    found, report = sort_table(path, spelt(by), devices=2, model="fast")
     assert report["rows"] == table.num_rows
     orders = [engine(table, by) for engine in ENGINES.values()]
     assert orders[0] == orders[1] == orders[2]
@@ -304,7 +304,7 @@ def test_tpch_from_file_to_file(tpch, tmp_path, name, keys):
 )
 def test_order_line(by):
     table = order_line(WAREHOUSES) if WAREHOUSES else order_line(1, 1)
-    found, _ = sort_table(table, spelt(by), devices=3, engine="fast")
+    found, _ = sort_table(table, spelt(by), devices=3, model="fast")
     assert found.equals(table.take(by_pyarrow(table, by)))
 
 

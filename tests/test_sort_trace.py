@@ -94,7 +94,7 @@ def test_of_a_table_that_stands_on_devices(source, tmp_path):
 def test_a_list_has_the_stages_of_its_commands(source, tmp_path):
     trace = tmp_path / "trace.json"
     tables.sort_file(
-        source, tmp_path / "s.parquet", "a", engine="fast", design=Design.load("pipeline"), trace=trace
+        source, tmp_path / "s.parquet", "a", model="fast", design=Design.load("pipeline"), trace=trace
     )  # fmt: skip
     slices, _ = of_device(trace, 0)
     assert [event["name"] for event in slices] == STAGES
@@ -106,7 +106,7 @@ def test_partitions_follow_one_another(source, tmp_path):
         (Path(__file__).parent.parent / "designs/sort.toml").read_text().replace('["1 GiB"]', '["1 MiB"]')
     )
     trace, design = tmp_path / "trace.json", Design.load(str(tmp_path / "small.toml"))
-    report = tables.sort_file(source, tmp_path / "s.parquet", "a", engine="fast", design=design, trace=trace)
+    report = tables.sort_file(source, tmp_path / "s.parquet", "a", model="fast", design=design, trace=trace)
     slices, _ = of_device(trace, 0)
     assert report["partitions"] > 1
     assert [event["name"] for event in slices] == STAGES * report["partitions"]
@@ -116,7 +116,7 @@ def test_partitions_follow_one_another(source, tmp_path):
 def test_without_a_trace_time_is_the_same_each_time(source, tmp_path):
     """And a trace takes some of it, but not much."""
     took = [
-        tables.sort_file(source, tmp_path / "s.parquet", "a", engine="fast", trace=trace)["elapsed_ns"]
+        tables.sort_file(source, tmp_path / "s.parquet", "a", model="fast", trace=trace)["elapsed_ns"]
         for trace in (None, None, tmp_path / "trace.json")
     ]
     assert took[0] == took[1] <= took[2] < 1.1 * took[0]
@@ -129,7 +129,7 @@ def test_names_that_are_refused(source, tmp_path):
         tmp_path / "s.json": "the same file",
     }.items():
         with pytest.raises(NearsideError, match=words):
-            tables.sort_file(source, tmp_path / "s.json", "a", engine="fast", trace=trace)
+            tables.sort_file(source, tmp_path / "s.json", "a", model="fast", trace=trace)
         assert not (tmp_path / "s.json").exists()
     with pytest.raises(NearsideError, match="no plot is called"):
-        tables.sort_file(source, tmp_path / "s.parquet", "a", engine="fast", plot=tmp_path / "p.xyz")
+        tables.sort_file(source, tmp_path / "s.parquet", "a", model="fast", plot=tmp_path / "p.xyz")

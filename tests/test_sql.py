@@ -68,10 +68,10 @@ def same(rule: sql.Rule, query: str, **tables: pa.Table) -> str:
     ],
 )
 def test_orders(keys, by):
-    rule = sql.rule(devices=2, engine="fast")
+    rule = sql.rule(devices=2, model="fast")
     plan = same(rule, f"select * from t order by {keys}", t=table())
     assert f"NearsideSortExec: by=[{by}" in plan
-    assert "devices=2, design=sort, engine=fast" in plan
+    assert "devices=2, design=sort, model=fast" in plan
     assert " SortExec" not in plan
     (report,) = rule.reports
     assert (report["rows"], report["engine"]) == (ROWS, "fast")
@@ -85,12 +85,12 @@ def test_a_computed_key_is_no_column_whatever_that_is_called(key):
     data = pa.table(
         {"a": ["p", "z@1"] * (rows // 2), "a@0 = z": [37 * n % rows for n in range(rows)], "row": range(rows)}
     )
-    plan = same(sql.rule(engine="fast"), f"select * from t order by {key}, row", t=data)
+    plan = same(sql.rule(model="fast"), f"select * from t order by {key}, row", t=data)
     assert 'NearsideSortExec: by=["order of the plan 1"' in plan
 
 
 def test_limits():
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     plan = same(rule, "select row, b from t where a > 0 order by b desc limit 7", t=table())
     assert "TopK(fetch=7)" in plan
     assert "NearsideSortExec" in plan
@@ -98,7 +98,7 @@ def test_limits():
 
 
 def test_partitions_are_sorted_each_and_merged():
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     query = "select a, b, count(*) as n from t group by a, b order by n, a, b"
     plan = same(rule, query, t=table())
     assert "SortPreservingMergeExec" in plan
@@ -108,14 +108,14 @@ def test_partitions_are_sorted_each_and_merged():
 
 
 def test_joins_and_equal_names():
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     query = "select x.row, y.row, y.word from t x join t y on x.row = y.row + 1 order by y.word desc, x.row"
     plan = same(rule, query, t=table(400))
     assert "NearsideSortExec" in plan
 
 
 def test_nothing_to_sort():
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     same(rule, "select * from t order by row", t=table(0))
     assert "NearsideSortExec" not in same(rule, "select 1 as one", t=table(1))
 
@@ -126,18 +126,18 @@ def test_the_cpu_sorts_what_devices_cant(tmp_path):
         'name = "small"\n[media]\nbytes = "1 MiB"\nprofile = "dram"\n[nvme]\nnamespaces = ["16 KiB"]\n'
         '[[engine]]\nname = "sorter0"\nengine = "sorter"\n[[engine]]\nname = "shuffle0"\nengine = "row_shuffle"\n'
     )
-    rule = sql.rule(engine="fast", design=Design.load(str(small)))
+    rule = sql.rule(model="fast", design=Design.load(str(small)))
     same(rule, "select * from t order by word, abs(a), row", t=table())
     assert "too large" in rule.reports[0]["declined"]
     with pytest.raises(NearsideError, match="has no engine sorter"):
         sql.rule(design=Design.load("default"))
     with pytest.raises(NearsideError, match="devices = 17"):
-        sql.rule(devices=17, engine="fast")
+        sql.rule(devices=17, model="fast")
 
 
 def test_a_reason_in_the_plan(monkeypatch):
     """Whatever the devices have against a table of such columns."""
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     monkeypatch.setattr(sql._Devices, "declines", lambda *_: "a reason")
     for query in ("select * from t order by b", "select * from t order by b limit 3"):
         plan = same(rule, query, t=table())
@@ -155,8 +155,8 @@ def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
     source, media = tmp_path / "t.parquet", [tmp_path / "d0", tmp_path / "d1"]
     pq.write_table(table(), source)
     design = Design.load("sort").with_values(SMALL)
-    tables.put(source, media, "t", "a, word", engine="fast", design=design)
-    return pq.read_table(source), sql.table("t", media, engine="fast", design=design)
+    tables.put(source, media, "t", "a, word", model="fast", design=design)
+    return pq.read_table(source), sql.table("t", media, model="fast", design=design)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ def standing(tmp_path) -> tuple[pa.Table, sql.Table]:
 )
 def test_tables_that_stand_on_devices(standing, query, place):
     data, there = standing
-    rule = sql.rule(engine="fast")
+    rule = sql.rule(model="fast")
     context = session(rule)
     context.register_table("t", there)
     expected = session(t=data).sql(query).to_arrow_table()
@@ -201,9 +201,9 @@ def test_a_standing_table_is_no_way_around_what_devices_decline(tmp_path, keys):
     design, media = Design.load("sort").with_values(SMALL), [tmp_path / "d0"]
     with pa.ipc.new_file(tmp_path / "t.arrow", data.schema) as sink:
         sink.write_table(data)
-    tables.put(tmp_path / "t.arrow", media, "t", "a", engine="fast", design=design)
-    context, query = session(sql.rule(engine="fast")), f"select * from t order by {keys}"
-    context.register_table("t", sql.table("t", media, engine="fast", design=design))
+    tables.put(tmp_path / "t.arrow", media, "t", "a", model="fast", design=design)
+    context, query = session(sql.rule(model="fast")), f"select * from t order by {keys}"
+    context.register_table("t", sql.table("t", media, model="fast", design=design))
     assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
     assert 'NearsideDeclined: the CPU sorts: column "pairs"' in explained(context, query)
 
@@ -214,7 +214,7 @@ def test_a_plan_reads_a_standing_table_more_than_once(standing, ruled):
     union = "select row from t union all select row from t order by row"
     joined = "select x.row, y.word from t x join t y on x.row = y.row order by x.row desc"
     for query in (union, joined):
-        context = session(sql.rule(engine="fast") if ruled else None)
+        context = session(sql.rule(model="fast") if ruled else None)
         context.register_table("t", there)
         assert context.sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
 
@@ -235,11 +235,11 @@ def test_a_standing_table_that_is_put_again_with_other_columns(tmp_path, again):
     def put(data: pa.Table) -> None:
         with pa.ipc.new_file(tmp_path / "t.arrow", data.schema) as sink:
             sink.write_table(data)
-        tables.put(tmp_path / "t.arrow", media, "t", "a", engine="fast", design=design)
+        tables.put(tmp_path / "t.arrow", media, "t", "a", model="fast", design=design)
 
     put(pa.table({"a": [2, 1], "b": [3, 4]}, schema=whole))
-    context = session(sql.rule(engine="fast"))
-    context.register_table("t", sql.table("t", media, engine="fast", design=design))
+    context = session(sql.rule(model="fast"))
+    context.register_table("t", sql.table("t", media, model="fast", design=design))
     tables.drop("t", media, "fast", design)
     put(again)
     for query in ("select a from t order by a", "select a from t"):
@@ -257,7 +257,7 @@ def test_standing_tables_without_the_rule(standing):
 
 def test_standing_tables_that_are_not_there(tmp_path):
     with pytest.raises(NearsideError, match="no such file"):
-        sql.table("t", [tmp_path / "none"], engine="fast")
+        sql.table("t", [tmp_path / "none"], model="fast")
 
 
 @pytest.mark.parametrize("peer", ["duckdb", "polars"])
@@ -283,7 +283,7 @@ def test_other_engines_give_the_same(peer, limit, order):
     else:
         with engine.SQLContext(t=engine.from_arrow(data)) as context:
             expected = context.execute(query, eager=True).to_arrow()
-    rule = sql.rule(devices=2, engine="fast")
+    rule = sql.rule(devices=2, model="fast")
     found = session(rule, t=data).sql(query).to_arrow_table()
     assert found.to_pydict() == expected.to_pydict()
     assert sum(report["rows"] for report in rule.reports) == ROWS
@@ -299,7 +299,7 @@ def test_devices_that_all_fail_in_a_query(monkeypatch):
         return give(design, given, *rest, **named)
 
     monkeypatch.setattr(sql._native, "sort_table", fails)
-    rule, data, query = sql.rule(devices=2, engine="fast"), table(), "select * from t order by a, row"
+    rule, data, query = sql.rule(devices=2, model="fast"), table(), "select * from t order by a, row"
     assert session(rule, t=data).sql(query).to_arrow_table().equals(session(t=data).sql(query).to_arrow_table())
     assert rule.reports == [{"declined": failed}] * len(rule.reports) != []
 
@@ -317,7 +317,7 @@ def test_devices_that_all_fail_in_a_query(monkeypatch):
 def test_media_that_are_harmed_between_queries(standing, tmp_path, harm, told, ruled):
     """The query fails and says of what: there is nothing that the CPU could sort."""
     _, there = standing
-    context = session(sql.rule(engine="fast") if ruled else None)
+    context = session(sql.rule(model="fast") if ruled else None)
     context.register_table("t", there)
     context.sql("select count(*) from t").to_arrow_table()
     media = tmp_path / "d1"

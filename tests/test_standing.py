@@ -55,22 +55,22 @@ class Stand:
     """A table on devices."""
 
     def __init__(
-        self, folder: Path, design: Design, data: pa.Table, keys: str, devices: int = 2, engine: str = "fast"
+        self, folder: Path, design: Design, data: pa.Table, keys: str, devices: int = 2, model: str = "fast"
     ) -> None:
-        self.design, self.data, self.engine = design, data, engine
+        self.design, self.data, self.model = design, data, model
         self.media = [folder / f"d{n}" for n in range(devices)]
         self.source, self.out = folder / "t.feather", folder / "out.arrow"
         feather.write_feather(data, self.source)
         self.put("t", keys)
 
     def put(self, name: str, keys: str) -> dict:
-        return tables.put(self.source, self.media, name, keys, self.engine, self.design)
+        return tables.put(self.source, self.media, name, keys, self.model, self.design)
 
     def names(self) -> list[str]:
         return [entry["name"] for entry in tables.standing(self.media, "fast", self.design)]
 
     def get(self, order: str | None = None, name: str = "t", media: list[Path] | None = None) -> tuple[pa.Table, dict]:
-        report = tables.get(name, media or self.media, self.out, order, self.engine, self.design)
+        report = tables.get(name, media or self.media, self.out, order, self.model, self.design)
         found = pa.ipc.open_file(self.out.read_bytes()).read_all()
         self.out.unlink()
         return found, report
@@ -143,12 +143,12 @@ def test_what_is_not_there_is_told(stand, tmp_path):
 
 @pytest.mark.rtl
 def test_on_the_rtl(tmp_path):
-    stand = Stand(tmp_path, Design.load("sort"), table(200), "maybe", engine="rtl")
+    stand = Stand(tmp_path, Design.load("sort"), table(200), "maybe", model="rtl")
     found, report = stand.get("maybe desc")
     assert found.equals(by(stand.data, ("maybe", "descending", "at_start")))
     assert report["engine"] == "rtl"
     # The same media on the model.
-    stand.engine = "fast"
+    stand.model = "fast"
     assert stand.get()[0].equals(stand.data)
 
 
@@ -271,7 +271,7 @@ def test_the_commands(tmp_path, capsys, monkeypatch):
     small.write_text(f'name = "small"\n{media}{engines}')
     data = table(200).drop(["list"])
     pq.write_table(data, source)
-    common = ["--design", small, "--engine", "fast", "--media", tmp_path / "d0", "--media", tmp_path / "d1"]
+    common = ["--design", small, "--model", "fast", "--media", tmp_path / "d0", "--media", tmp_path / "d1"]
     run = lambda *arguments: nearside(capsys, monkeypatch, *arguments)  # noqa: E731
     status, out, err = run("table", "put", source, "--keys", 'word, "whole"', *common)
     assert (status, err) == (0, "")
@@ -438,7 +438,7 @@ def test_nulls_within_values_go_where_nulls_go(tmp_path, design, key):
     media, out = [tmp_path / "d0", tmp_path / "d1"], tmp_path / "out.arrow"
     tables.put(tmp_path / "t.feather", media, "t", "l, s", "fast", design)
     for order in ("", " desc", " nulls first", " desc nulls last"):
-        wanted, _ = tables.sort_table(data, key + order, engine="fast")
+        wanted, _ = tables.sort_table(data, key + order, model="fast")
         tables.get("t", media, out, key + order, "fast", design)
         assert feather.read_table(out)["row"] == wanted["row"], order
 
@@ -459,4 +459,4 @@ def test_no_columns(tmp_path, design):
     pq.write_table(table(3).select([]), source)
     for keys in ("", "a"):
         with pytest.raises(NearsideError, match='table "t" has no columns: one or more are needed'):
-            tables.put(source, [tmp_path / "d0"], "t", keys, engine="fast", design=design)
+            tables.put(source, [tmp_path / "d0"], "t", keys, model="fast", design=design)

@@ -78,7 +78,7 @@ def test_each_format_into_each(source, target, tmp_path):
     table = plain()
     one, other = tmp_path / f"t{source}", tmp_path / f"s{target}"
     write(table, one)
-    report = tables.sort_file(one, other, "whole", devices=2, engine="fast")
+    report = tables.sort_file(one, other, "whole", devices=2, model="fast")
     assert report["rows"] == 300
     found = read(other)
     assert found.num_rows == 300
@@ -93,12 +93,12 @@ def test_what_a_file_is_can_be_said(tmp_path):
     one, other = tmp_path / "t.csv", tmp_path / "s.parquet"
     write(table, tmp_path / "t.arrow")
     (tmp_path / "t.arrow").rename(one)
-    tables.sort_file(one, other, "real", engine="fast", source_format="arrow", target_format="csv")
+    tables.sort_file(one, other, "real", model="fast", source_format="arrow", target_format="csv")
     assert other.read_text().startswith("whole,real,flag")
     with pytest.raises(NearsideError, match=r"^format = .xml.: allowed are parquet, arrow, stream, csv$"):
-        tables.sort_file(one, other, "real", engine="fast", source_format="xml")
+        tables.sort_file(one, other, "real", model="fast", source_format="xml")
     with pytest.raises(NearsideError, match=r"^compression = .x.: allowed are none, snappy, lz4, gzip, zstd$"):
-        tables.sort_file(one, other, "real", engine="fast", source_format="arrow", compression="x")
+        tables.sort_file(one, other, "real", model="fast", source_format="arrow", compression="x")
 
 
 @pytest.mark.slow
@@ -107,7 +107,7 @@ def test_compressed_pages(codec, tmp_path):
     table = plain()
     one, other = tmp_path / "t.parquet", tmp_path / "s.parquet"
     pq.write_table(table, one, compression=codec)
-    tables.sort_file(one, other, "row desc", engine="fast", compression=codec)
+    tables.sort_file(one, other, "row desc", model="fast", compression=codec)
     assert pq.read_table(other).equals(table[::-1])
     named = {"none": "UNCOMPRESSED"}.get(codec, codec.upper())
     assert pq.ParquetFile(other).metadata.row_group(0).column(0).compression == named
@@ -117,7 +117,7 @@ def test_compressed_pages(codec, tmp_path):
 def test_feather(codec, tmp_path):
     table = plain()
     feather.write_feather(table, tmp_path / "t.feather", compression=codec)
-    found, _ = sort_table(tmp_path / "t.feather", "row desc", engine="fast")
+    found, _ = sort_table(tmp_path / "t.feather", "row desc", model="fast")
     assert found.equals(table[::-1])
 
 
@@ -130,7 +130,7 @@ def test_metadata_are_kept(tmp_path):
         for target in ENDINGS[:3]:
             one, other = tmp_path / f"t{source}", tmp_path / f"s{target}"
             write(table, one)
-            tables.sort_file(one, other, "row", engine="fast")
+            tables.sort_file(one, other, "row", model="fast")
             assert read(other).schema.equals(schema, check_metadata=True), (source, target)
 
 
@@ -140,7 +140,7 @@ def test_what_a_csv_is_taken_for(tmp_path):
         "a,b,c,d,e,f,nothing\n1,1,true,2020-01-02,2020-01-02 03:04:05,12345678901234567890,\n"
         "2,.5,False,,2020-01-02T03:04:05.678,1,\n"
     )
-    table, _ = sort_table(path, "a desc", engine="fast")
+    table, _ = sort_table(path, "a desc", model="fast")
     kinds = [pa.int64(), pa.float64(), pa.bool_(), pa.date32(), pa.timestamp("ms"), pa.string(), pa.null()]
     assert table.schema.types == kinds
     assert table["a"].to_pylist() == [2, 1]
@@ -148,7 +148,7 @@ def test_what_a_csv_is_taken_for(tmp_path):
     def told(text: str | bytes) -> str:
         path.write_bytes(text.encode() if isinstance(text, str) else text)
         with pytest.raises(NearsideError) as error:
-            sort_table(path, "a", engine="fast")
+            sort_table(path, "a", model="fast")
         assert len(str(error.value).splitlines()) == 1
         return str(error.value).removeprefix(f"{path}: no CSV that can be read: ")
 
@@ -192,7 +192,7 @@ def test_damaged_files(made, tmp_path):
         one.write_bytes(bad)
         other.unlink(missing_ok=True)
         try:
-            tables.sort_file(one, other, "a", engine="fast")
+            tables.sort_file(one, other, "a", model="fast")
         except NearsideError as error:
             told = str(error)
         else:
@@ -225,7 +225,7 @@ def test_wrong_dictionary_indexes(tmp_path):
     other.write_bytes(keys.replace(good, bad, 1))
     for path in (one, other):
         with pytest.raises(NearsideError) as error:
-            sort_table(path, "a", engine="fast")
+            sort_table(path, "a", model="fast")
         assert str(error.value).startswith(f"{path}: no ")
 
 
@@ -233,7 +233,7 @@ def run_sort(folder: Path, output: Path, before: str = "", rows: int = 3000) -> 
     """The command in a process of its own, behind some Python."""
     write(plain(rows), folder / "t.arrow")
     code = f"import sys\n{before}\nfrom nearside import cli\ncli.main()"
-    arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--engine", "fast", "-o", output]
+    arguments = ["sort", folder / "t.arrow", "--by", "word, real", "--model", "fast", "-o", output]
     command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
@@ -250,7 +250,7 @@ def test_no_room_for_temporary_files(tmp_path):
         "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20)); "
         "from nearside import cli; cli.main()"
     )
-    arguments = ["sort", tmp_path / "t.arrow", "--by", "real", "--devices", "4", "--engine", "fast", "-o", target]
+    arguments = ["sort", tmp_path / "t.arrow", "--by", "real", "--devices", "4", "--model", "fast", "-o", target]
     run = subprocess.run([sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True)
     assert (run.stdout, run.returncode) == ("", 1)
     assert run.stderr.startswith("nearside: temporary files in ")
@@ -370,7 +370,7 @@ def test_data_on_standard_output_are_all_that_is_there(output, tmp_path):
 
     def run(*arguments, merged: bool = False) -> tuple[bytes, bytes | None]:
         code = "from nearside import cli; cli.main()"
-        command = [sys.executable, "-c", code, *arguments, "--engine", "fast", "-o", output]
+        command = [sys.executable, "-c", code, *arguments, "--model", "fast", "-o", output]
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT if merged else subprocess.PIPE)
         assert done.returncode == 0, done
         return done.stdout, done.stderr
@@ -390,7 +390,7 @@ def test_data_on_standard_output_are_all_that_is_there(output, tmp_path):
     assert b"wall-clock" in told
     # Nowhere else to go.
     assert run(*sort, merged=True) == (data, None)
-    tables.put(tmp_path / "t.arrow", tmp_path / "d", "t", "row", engine="fast")
+    tables.put(tmp_path / "t.arrow", tmp_path / "d", "t", "row", model="fast")
     data, told = run("table", "get", "t", "--media", tmp_path / "d", "--to", "stream")
     assert rows(data) == wanted[::-1]
     assert b"wall-clock" in told
@@ -415,7 +415,7 @@ def short_dictionaries(kind: pa.DataType, values: int, chunks: int = 4, rows: in
 )
 def test_dictionaries_that_keys_cannot_name_together(kind, values, by):
     table = short_dictionaries(kind, values)
-    found, _ = sort_table(table, by, devices=2, engine="fast")
+    found, _ = sort_table(table, by, devices=2, model="fast")
     assert found.schema.equals(table.schema, check_metadata=True)
     found.validate(full=True)
     text = table.set_column(0, "word", table.column("word").cast(pa.string()))
@@ -432,24 +432,24 @@ def test_dictionaries_of_a_file_that_keys_cannot_name_together(tmp_path):
         sink.write_table(table)
     told = "dictionaries of a column together have more values than its keys can name: make its keys wider"
     with pytest.raises(NearsideError, match=told):
-        sort_table(path, "row", engine="fast")
+        sort_table(path, "row", model="fast")
     # Within lists, too, where keys are not made wider.
     column = pa.chunked_array([pa.ListArray.from_arrays([0, len(c)], c) for c in table.column("word").chunks])
     with pytest.raises(NearsideError, match=told):
-        sort_table(pa.table({"list": column, "row": range(len(column))}), "row", engine="fast")
+        sort_table(pa.table({"list": column, "row": range(len(column))}), "row", model="fast")
 
 
 def test_paths_as_text(tmp_path):
     table, source, target = plain(), str(tmp_path / "t.arrow"), str(tmp_path / "sorted.arrow")
     media = str(tmp_path / "d.img")
     write(table, Path(source))
-    tables.sort_file(source, target, "row desc", engine="fast", trace=f"{target}.json")
+    tables.sort_file(source, target, "row desc", model="fast", trace=f"{target}.json")
     assert read(Path(target)).equals(table.sort_by([("row", "descending")]))
     assert tables.explain(source, "row")["plan"]["rows"] == len(table)
-    tables.put(source, media, "t", "row", engine="fast")
-    assert [entry["name"] for entry in tables.standing(media, engine="fast")] == ["t"]
-    assert tables.explain_standing("t", [media], "row", engine="fast")["plan"]["rows"] == len(table)
-    tables.get("t", media, target, engine="fast")
+    tables.put(source, media, "t", "row", model="fast")
+    assert [entry["name"] for entry in tables.standing(media, model="fast")] == ["t"]
+    assert tables.explain_standing("t", [media], "row", model="fast")["plan"]["rows"] == len(table)
+    tables.get("t", media, target, model="fast")
     assert read(Path(target)).equals(table)
-    tables.drop("t", media, engine="fast")
-    assert tables.standing([media], engine="fast") == []
+    tables.drop("t", media, model="fast")
+    assert tables.standing([media], model="fast") == []

@@ -48,7 +48,7 @@ POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.p
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
-# The tests that take either engine, and those of them that `make test` has on the RTL, too: modules `sampled`.
+# The tests that take either model, and those of them that `make test` has on the RTL, too: modules `sampled`.
 SAMPLED = [
     "--test",
     "behaviour",
@@ -147,21 +147,21 @@ def test_steps(scope: str) -> list[Step]:
     for name in folders:
         if name == folders[-1]:  # from here on tests have devices
             steps.append(Step("cargo test", [*cargo, *ignored], counted=True))
-            if everything:  # what a device does is tested on the fast engine; a sample of it on the RTL, too
-                rtl = (("NEARSIDE_ENGINE", "rtl"),)
+            if everything:  # what a device does is tested on the fast model; a sample of it on the RTL, too
+                rtl = (("NEARSIDE_MODEL", "rtl"),)
                 steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
             # In hw/ simulators share only builds, which are locked; elsewhere a module's tests share devices.
             spread = "worksteal" if name.startswith("hw/") else "loadfile"
             command = [*PYTEST, name, "--dist", spread, *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
-    if everything:  # behaviour is tested on the fast engine, and sampled on the other one
+    if everything:  # behaviour is tested on the fast model, and sampled on the other one
         command = [*PYTEST, "tests", "-m", "both", "--dist", "loadfile"]
-        steps.append(Step("pytest tests on rtl", command, counted=True, env=(("NEARSIDE_ENGINE", "rtl"),)))
+        steps.append(Step("pytest tests on rtl", command, counted=True, env=(("NEARSIDE_MODEL", "rtl"),)))
     if everything:
         steps.append(Step("guest", python("guest.py", "test"), counted=True))
     if scope == "all":
-        sample = python("guest.py", "test", "--engine", "rtl", "--task", "first")
+        sample = python("guest.py", "test", "--model", "rtl", "--task", "first")
         steps.append(Step("guest on rtl", sample, counted=True))
         # As in an FPGA; a sample, as every block does the same with it.
         free = (("CLOCK_GATE_BYPASS", "1"),)

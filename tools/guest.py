@@ -2,7 +2,7 @@
 """A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
 
 usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
-       guest.py test [--engine E]      boot it and check what it can do with the device (make test-guest)
+       guest.py test [--model M]      boot it and check what it can do with the device (make test-guest)
        guest.py shell --socket PATH    boot it with a device that is being served, and a shell
        guest.py image FILE             a disk image to serve: the guest boots from the device (shell --from-device)
 
@@ -370,11 +370,11 @@ def qemu(
 class Server:
     """`nearside serve`, until the end of the block."""
 
-    def __init__(self, engine: str, sockets: Sequence[Path], media: Sequence[Path]) -> None:
-        self.engine = engine
+    def __init__(self, model: str, sockets: Sequence[Path], media: Sequence[Path]) -> None:
+        self.model = model
         self.sockets = sockets
         self.log = sockets[0].with_suffix(".log")
-        words: list[str | Path] = [BIN / "nearside", "serve", DESIGN, "--engine", engine]
+        words: list[str | Path] = [BIN / "nearside", "serve", DESIGN, "--model", model]
         for socket, file in zip(sockets, media, strict=True):
             words += ["--socket", socket, "--media", file]
         self.command = [str(word) for word in words]
@@ -400,7 +400,7 @@ class Server:
             self.process.kill()
             raise RuntimeError("the server doesn't end on SIGTERM") from None
         left = [socket.name for socket in self.sockets if socket.exists()]
-        if self.engine == "rtl" and "checked build" not in self.log.read_text():
+        if self.model == "rtl" and "checked build" not in self.log.read_text():
             raise RuntimeError(f"the server runs a build without assertions:\n{self.log.read_text()}")
         if code != 0 or left:
             raise RuntimeError(f"the server ended with {code}, sockets left: {left}\n{self.log.read_text()}")
@@ -484,7 +484,7 @@ def measured(console: str) -> None:
         print(f"  fio {name:20} {kib} KiB/s, {iops} IOPS (wall-clock: the simulator's speed)")
 
 
-def test(seed: int, engine: str, tasks: Sequence[str]) -> int:
+def test(seed: int, model: str, tasks: Sequence[str]) -> int:
     start = time.monotonic()
     try:
         installed = kit()
@@ -493,7 +493,7 @@ def test(seed: int, engine: str, tasks: Sequence[str]) -> int:
         return 0
     report = Report()
     runs = [(task, *RUNS[task]) for task in tasks or RUNS]
-    work = WORK / engine
+    work = WORK / model
     work.mkdir(parents=True, exist_ok=True)
     # A path of its own: sockets can't have long names.
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
@@ -508,13 +508,13 @@ def test(seed: int, engine: str, tasks: Sequence[str]) -> int:
                 if not given:
                     image(installed, media[0], task)
                 count = 2 if task == "pair" else 1
-                with Server(engine, sockets[:count], media[:count]):
+                with Server(model, sockets[:count], media[:count]):
                     reboots = task in ("second", "boot")
                     command = qemu(installed, sockets[:count], given, cpus, reboots, f"seed={seed}")
                     log = work / f"{task}.log"
                     console = boot(command, log)
                 took = f"{time.monotonic() - began:.1f} s"
-                print(f"guest with {cpus} CPU(s) on {engine}: {took}, console in {log.relative_to(ROOT)}")
+                print(f"guest with {cpus} CPU(s) on {model}: {took}, console in {log.relative_to(ROOT)}")
                 report.take(checks, console)
                 measured(console)
         except RuntimeError as error:
@@ -547,16 +547,21 @@ def main() -> int:
     parser.add_argument("--socket", type=Path, help="where the device is served")
     parser.add_argument("--cpus", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1, help="of the random commands in the test")
-    parser.add_argument(
-        "--engine", choices=["rtl", "fast"], default="fast", help="what simulates the device in the test"
-    )
+    models = ["rtl", "fast"]
+    parser.add_argument("--model", choices=models, help="what simulates the device in the test; fast without it")
+    parser.add_argument("--engine", choices=models, help=argparse.SUPPRESS)  # its former name, for one more release
     parser.add_argument(
         "--task", choices=list(RUNS), action="append", help="only this part of the test; may be repeated"
     )
     parser.add_argument("--from-device", action="store_true", help="the device holds an image: boot from it")
     arguments = parser.parse_args()
+    model, former = arguments.model, arguments.engine
+    if former is not None:
+        print("guest: --engine is deprecated: it is --model now", file=sys.stderr)
+        if model not in (None, former):
+            parser.error(f"--model {model}, --engine {former}: --engine is --model now")
     if arguments.action == "test":
-        return test(arguments.seed, arguments.engine, arguments.task or [])
+        return test(arguments.seed, model or former or "fast", arguments.task or [])
     # Before anything is downloaded.
     if arguments.action == "image":
         check_image(arguments.file)

@@ -6,8 +6,8 @@ condition, an assignment left out. It lives in a copy of the last commit, build/
 compile is none, and the next one is drawn. The results are in build/mutants/seed<N>.json, and a run goes on where the
 one before has ended. What is known of survivors stands in tools/mutants.json.
 
-Mutants of the fast engine (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
-and the differential runs, so these come first; with `--own` the engine's own tests, which know its times, come last.
+Mutants of the fast model (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
+and the differential runs, so these come first; with `--own` the model's own tests, which know its times, come last.
 
 usage: mutate.py draw   [--seed N] [--rust N] [--rtl N] [--fast N]   list them
        mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
@@ -46,7 +46,7 @@ BOUND = 0.95
 BESIDE_S = 90  # a differential run of a mutant has so long
 PER_EPISODE = 250  # its commands between fresh devices: settings that make everything slow do not last for all of it
 STAGE_S = 1500  # a test that takes longer hangs: killed
-RUST = ["sim", "rtl", "driver", "serve", "design", "trace"]
+RUST = ["sim", "rtl", "driver", "vfio_user", "design", "trace"]
 FAST = ["fast", "nvme"]
 RTL = ["hw/ip/nvme_ctrl/rtl", "hw/ip/nvm_delay/rtl", "hw/lib/rtl", "hw/top/rtl"]
 
@@ -215,7 +215,7 @@ def fuzz(commands: int) -> list[str]:
 
 
 def beside(*args: str) -> list[str]:
-    """An example that runs the fast engine, alone or beside the RTL."""
+    """An example that runs the fast model, alone or beside the RTL."""
     # Built often, and run briefly.
     quick = ["CARGO_PROFILE_RELEASE_INCREMENTAL=true", "CARGO_PROFILE_RELEASE_DEBUG=0"]
     limits = [f"PER_EPISODE={PER_EPISODE}", "SHRINKS=0", f"SECONDS={BESIDE_S}"]
@@ -228,7 +228,7 @@ def fuzz_fast(commands: int, seed: int) -> list[str]:
 
 
 def diff(commands: int, seed: int) -> list[str]:
-    run = ["run", "--quiet", "--release", "-p", "nearside-diff", "--example"]
+    run = ["run", "--quiet", "--release", "-p", "nearside-lockstep", "--example"]
     return beside(*run, "diff", str(commands), str(seed))
 
 
@@ -242,7 +242,7 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
     python = str(ROOT / ".venv/bin/python")
     if mutant.kind == "fast":
         # Apart, so that no test is taken for one that hangs because of it.
-        crates = ["-p", "nearside-fast", "-p", "nearside-diff"]
+        crates = ["-p", "nearside-fast", "-p", "nearside-lockstep"]
         yield "build", beside("build", "--quiet", "--release", *crates, "--examples")
         yield "fuzz", fuzz_fast(20_000, 1)
         yield "diff", diff(20_000, 1)
@@ -250,14 +250,14 @@ def stages(mutant: Mutant, own: bool) -> Iterator[tuple[str, list[str]]]:
             yield "unit", cargo("--release", "-p", "nearside-fast", "-p", "nearside-nvme")
         return
     if mutant.kind == "rust":
-        crate = mutant.file.split("/")[1]
+        crate = mutant.file.split("/")[1].replace("_", "-")
         yield "build", ["cargo", "check", "--quiet", "-p", f"nearside-{crate}"]
         yield "unit", cargo("-p", f"nearside-{crate}")
         yield "unit, long", cargo("-p", f"nearside-{crate}", "--", "--include-ignored")
         users = {
             "sim": ["rtl", "driver"],
             "rtl": ["driver", "trace"],
-            "driver": ["trace", "serve"],
+            "driver": ["trace", "vfio-user"],
             "design": ["rtl", "driver"],
         }
         for user in users.get(crate, []):
@@ -517,7 +517,7 @@ def main() -> int:
     parser.add_argument("--rust", type=count, default=30)
     parser.add_argument("--rtl", type=count, default=30)
     parser.add_argument("--fast", type=count, default=0)
-    parser.add_argument("--own", action="store_true", help="mutants of the fast engine: its own tests, too")
+    parser.add_argument("--own", action="store_true", help="mutants of the fast model: its own tests, too")
     parser.add_argument("--first", choices=["rtl", "rust"], default="rtl")
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after so long")
     parser.add_argument(

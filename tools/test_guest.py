@@ -67,7 +67,7 @@ def test_every_unsupported_check_is_run():
 def test_without_the_archive_it_is_skipped_and_says_so(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(guest, "WORK", tmp_path / "guest")
     monkeypatch.setattr(guest, "mirror", lambda: f"file:{tmp_path}/nothing")
-    assert guest.test(seed=1, engine="fast", tasks=[]) == 0
+    assert guest.test(seed=1, model="fast", tasks=[]) == 0
     out = capsys.readouterr().out
     assert "skipped: apt-" in out
     assert "0 passed, 0 failed, 1 skipped" in out

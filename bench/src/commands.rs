@@ -1,5 +1,6 @@
-//! NVMe commands on the fast engine alone: a host that answers reads after 500 ns, takes writes at once, and keeps a fixed number of commands
-//! in flight on several queues. Writes bring data that later reads compare.
+//! NVMe commands on the fast model alone: a host that answers reads after 500 ns, takes writes at
+//! once, and keeps a fixed number of commands in flight on several queues. Writes bring data that
+//! later reads compare.
 
 use std::collections::VecDeque;
 use std::path::Path;

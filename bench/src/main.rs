@@ -1,4 +1,4 @@
-//! Speed of the fast engine, beside its targets, a bound and other simulators: see README.md.
+//! Speed of the fast model, beside its targets, a bound and other simulators: see README.md.
 
 mod accesses;
 mod commands;

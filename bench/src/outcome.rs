@@ -13,9 +13,10 @@ pub struct Outcome {
     pub p50_ns: u64,
     /// See above.
     pub p99_ns: u64,
-    /// Of all completions and their simulated times: a change that only makes the engine faster leaves it as it is.
+    /// Of all completions and their simulated times: a change that only makes the model faster
+    /// leaves it as it is.
     pub hash: Hash,
-    /// Events of the engine for each.
+    /// Events of the model for each.
     pub events: f64,
     /// Resident memory when everything has been touched; not a number in a run that is shorter.
     pub warm_mb: f64,

@@ -146,7 +146,7 @@ impl Peer {
 
 /// A single run.
 pub fn single(outcome: &Outcome) -> String {
-    // Accesses have none: there is no engine around the channel.
+    // Accesses have none: there is no model around the channel.
     let events = if outcome.events.is_nan() {
         String::new()
     } else {

@@ -7,6 +7,7 @@ from typing import Any
 
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device
+from nearside.renamed import renamed
 
 KIB, MIB = 1 << 10, 1 << 20
 # What the units do: copies, each within a range of its own, in the upper half of the media.
@@ -48,9 +49,9 @@ TRAFFIC = {
 }
 
 
-def _run(design: Design, engine: str | None, build: BuildProgress | None, kind: str, seed: int, part: int, credits: int,
+def _run(design: Design, model: str | None, build: BuildProgress | None, kind: str, seed: int, part: int, credits: int,
          busy: bool) -> dict[str, Any]:  # fmt: skip
-    with Device(design, build, engine) as device:
+    with Device(design, build, model) as device:
         device.delay_set("dram")
         units = next(e for e in device.engines() if e["name"] == "nearpm0")["name"]
         near = device.engine(units)
@@ -74,13 +75,14 @@ def _run(design: Design, engine: str | None, build: BuildProgress | None, kind: 
         return found
 
 
+@renamed(engine="model")
 def measure(
     design: Design,
     kind: str,
     credits: int = 0,
     seed: int = 1,
     quick: bool = False,
-    engine: str | None = None,
+    model: str | None = None,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
     """Bandwidth and 99th percentile of the latency, alone and beside units that all copy.
@@ -89,7 +91,7 @@ def measure(
     """
     part = 4 if quick else 1
     own = design.with_values(SIZES)
-    alone, beside = (_run(own, engine, build, kind, seed, part, credits, busy) for busy in (False, True))
+    alone, beside = (_run(own, model, build, kind, seed, part, credits, busy) for busy in (False, True))
     p99 = [(found.get("latency") or {}).get("p99_ns") for found in (alone, beside)]
     gb_s = [found["bandwidth_gb_s"] for found in (alone, beside)]
     return {

@@ -18,6 +18,7 @@ import typer
 from nearside import files, show
 from nearside._native import NearsideError
 from nearside.claims import cli as claims_cli
+from nearside.commands import App, UsageError
 from nearside.correlate import cli as correlate_cli
 from nearside.device import CHECKED, MAX_U64, LateReadsWarning
 from nearside.experiments import cli as experiments_cli
@@ -39,7 +40,7 @@ Examples:
   nearside qos                   loads, NVMe and engines beside each other
   nearside sort t.parquet --by "a, b desc" -o s.parquet   a table, sorted by the engines of devices
   nearside table list --media D  tables that stand on devices
-  nearside correlate             the fast engine beside the RTL
+  nearside correlate             the fast model beside the RTL
   nearside soak --gigabytes 10   mixed traffic, every byte checked
   nearside serve --socket S      attach the device to a virtual machine
   nearside pm serve redis        a store in persistent memory, for Redis's clients
@@ -56,11 +57,9 @@ MAX_LATENCY_NS = 4_000_000
 # Exit status after Ctrl-C, as of a shell.
 INTERRUPTED = 130
 
-# The base class of all complaints about the command line. Which module it is in depends on the version of typer.
-UsageError = typer.BadParameter.__mro__[1]
 ClickException = UsageError.__mro__[1]
 
-app = typer.Typer(
+app = App(
     help="An NVM device that you can run without owning the hardware: NVMe controller and memory-timing emulator in "
     "RTL, with link, memory and host simulated around it. Times are simulated unless marked as wall-clock.",
     epilog=EPILOG,
@@ -69,23 +68,21 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
-delay_app = typer.Typer(
-    help="Read and set the timing of the memory, at run time.", no_args_is_help=True, rich_markup_mode=None
-)
+delay_app = App(help="Read and set the timing of the memory, at run time.", no_args_is_help=True, rich_markup_mode=None)
 app.add_typer(delay_app, name="delay")
-table_app = typer.Typer(
+table_app = App(
     help="Tables that stand on devices: put them there once, and sort them where they stand.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(table_app, name="table")
-pmdk_app = typer.Typer(
+pmdk_app = App(
     help="Unmodified programs with libpmemobj, whose transactions' logs a device keeps.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 app.add_typer(pmdk_app, name="pmdk")
-pm_app = typer.Typer(
+pm_app = App(
     help="Stores in persistent memory, for programs that know nothing of it.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -103,9 +100,9 @@ TrainOption = Annotated[
     bool,
     typer.Option(help="Compile twice, the second time with counts of a run: faster ever after. Never with --checked."),
 ]
-EngineOption = Annotated[
+ModelOption = Annotated[
     str | None,
-    typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model: far faster. [$NEARSIDE_ENGINE, or rtl]"),
+    typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model: far faster. [$NEARSIDE_MODEL, or rtl]"),
 ]
 TraceOption = Annotated[
     Path | None,
@@ -133,7 +130,7 @@ def print_json(value: Any) -> None:
 def demo(
     file: Annotated[Path | None, typer.Argument(help="Any file; without one, 8 MiB are generated.")] = None,
     design: DesignOption = "default",
-    engine: EngineOption = None,
+    model: ModelOption = None,
     trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,7 +143,7 @@ def demo(
     from nearside import demo as demonstration
     from nearside.device import Design
 
-    doc = demonstration.run(file, Design.load(design), quiet=as_json, trace=trace, engine=engine)
+    doc = demonstration.run(file, Design.load(design), quiet=as_json, trace=trace, model=model)
     if as_json:
         print_json(doc)
     else:
@@ -158,9 +155,9 @@ def demo(
 
 
 @app.command(epilog="Example: nearside info --json | jq .device.blocks")
-def info(design: DesignOption = "default", engine: EngineOption = None, as_json: JsonOption = False) -> None:
+def info(design: DesignOption = "default", model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Show what the device says of itself: controller, namespaces, queues, and the list of its blocks."""
-    with _device(design, engine, as_json) as device:
+    with _device(design, model, as_json) as device:
         doc = {"design": {"name": device.design.name, "hash": device.design.hash}, "engine": device.model}
         doc |= {"build": device.build, "late_reads": device.late_reads}
         doc |= device.info() | {"delay": device.delay_get(), "engines": device.engines()}
@@ -262,7 +259,7 @@ def wire(
     link: Annotated[str, typer.Argument(help="gen3x8, gen3x16 or gen4x8.")] = "gen3x8",
     design: DesignOption = "default",
     seed: Annotated[int, typer.Option(help="Seed of addresses and order.", min=0, max=MAX_U64)] = 1,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     trace: TraceOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -275,7 +272,7 @@ def wire(
     loaded = Design.load(design).with_values(table.LINKS[link])
     files.check_apart([trace], loaded.files)
     with show.building(loaded.name, not as_json) as progress:
-        device = Device(loaded, progress, engine, commands=trace)
+        device = Device(loaded, progress, model, commands=trace)
     rows = []
     with device, show.bar("measuring", not as_json) as progress:
         device.delay_set("dram")
@@ -298,7 +295,7 @@ def qos(
     commands: Annotated[int, typer.Option(help="NVMe commands of each row.", min=400, max=MAX_U64)] = 6400,
     seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
     plot: Annotated[Path | None, typer.Option(help="Draw the curve here (*.png).")] = None,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """What loads, NVMe reads and two copies get beside each other, by the engines' credits."""
@@ -308,7 +305,7 @@ def qos(
     if plot is not None:
         plots.check(plot)
     with show.building("engines", not as_json) as build, show.bar("measuring", not as_json) as progress:
-        doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress, engine)
+        doc = curve.measure(credits or curve.CURVE, commands, seed, build, progress, model)
     if plot is not None:
         plots.qos(doc, plot)
         doc["plot"] = str(plot)
@@ -360,7 +357,7 @@ def sort(
         bool, typer.Option("--explain", help="Don't sort: say what would be done, and what bounds each stage.")
     ] = False,
     design: DesignOption = "sort",
-    engine: EngineOption = None,
+    model: ModelOption = None,
     source_format: FromOption = None,
     target_format: ToOption = None,
     compression: CompressionOption = "snappy",
@@ -390,7 +387,7 @@ def sort(
     if explain:
         with show.building(loaded.name, not as_json) as build:
             if table is not None:
-                doc = tables.explain_standing(table, media, by, engine, loaded, build)
+                doc = tables.explain_standing(table, media, by, model, loaded, build)
             else:
                 doc = tables.explain(file, by, devices, loaded, source_format=source_format)
         print_json(doc) if as_json else tables.print_plan(doc)
@@ -400,9 +397,9 @@ def sort(
     target = {"target_format": target_format, "compression": compression, "trace": trace, "plot": plot}
     with show.building(loaded.name, not as_json) as build, show.bar("sorting", not as_json) as progress:
         if table is not None:
-            doc = tables.get(table, media, output, by, engine, loaded, build, progress, **target)
+            doc = tables.get(table, media, output, by, model, loaded, build, progress, **target)
         else:
-            shape = (devices, engine, loaded, build, progress)
+            shape = (devices, model, loaded, build, progress)
             doc = tables.sort_file(file, output, by, *shape, source_format=source_format, **target)
     doc["output"] = str(output)
     if as_json:
@@ -422,7 +419,7 @@ def table_put(
     ],
     name: Annotated[str | None, typer.Option(help="What it is called; without it as the file.")] = None,
     design: DesignOption = "sort",
-    engine: EngineOption = None,
+    model: ModelOption = None,
     source_format: FromOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -435,7 +432,7 @@ def table_put(
 
     loaded = Design.load(design)
     with show.building(loaded.name, not as_json) as build, show.bar("writing", not as_json) as progress:
-        shape = (engine, loaded, build, progress)
+        shape = (model, loaded, build, progress)
         doc = tables.put(file, media, file.stem if name is None else name, keys, *shape, source_format=source_format)
     if as_json:
         print_json(doc)
@@ -445,7 +442,7 @@ def table_put(
 
 @table_app.command("list", epilog="Example: nearside table list --media d0.img --media d1.img")
 def table_list(
-    media: MediaOption, design: DesignOption = "sort", engine: EngineOption = None, as_json: JsonOption = False
+    media: MediaOption, design: DesignOption = "sort", model: ModelOption = None, as_json: JsonOption = False
 ) -> None:
     """Show the tables on devices."""
     from nearside import tables
@@ -453,7 +450,7 @@ def table_list(
 
     loaded = Design.load(design)
     with show.building(loaded.name, not as_json) as build:
-        doc = tables.standing(media, engine, loaded, build)
+        doc = tables.standing(media, model, loaded, build)
     if as_json:
         print_json(doc)
     else:
@@ -466,7 +463,7 @@ def table_get(
     media: MediaOption,
     output: Annotated[Path, typer.Option("--output", "-o", help="Where it goes; replaced if it is there.")],
     design: DesignOption = "sort",
-    engine: EngineOption = None,
+    model: ModelOption = None,
     target_format: ToOption = None,
     compression: CompressionOption = "snappy",
     as_json: JsonOption = False,
@@ -478,7 +475,7 @@ def table_get(
     loaded = Design.load(design)
     target = {"target_format": target_format, "compression": compression}
     with show.building(loaded.name, not as_json) as build, show.bar("reading", not as_json) as progress:
-        doc = tables.get(name, media, output, None, engine, loaded, build, progress, **target)
+        doc = tables.get(name, media, output, None, model, loaded, build, progress, **target)
     doc["output"] = str(output)
     if as_json:
         print_json(doc)
@@ -491,7 +488,7 @@ def table_drop(
     name: Annotated[str, typer.Argument(help="The table, or its id.")],
     media: MediaOption,
     design: DesignOption = "sort",
-    engine: EngineOption = None,
+    model: ModelOption = None,
 ) -> None:
     """Forget a table on devices, or what is left of it."""
     from nearside import tables
@@ -499,7 +496,7 @@ def table_drop(
 
     loaded = Design.load(design)
     with show.building(loaded.name) as build:
-        tables.drop(name, media, engine, loaded, build)
+        tables.drop(name, media, model, loaded, build)
 
 
 @app.command(epilog="Examples: nearside fuzz --commands 100000 · nearside fuzz --replay 7:3:0-12,40")
@@ -511,7 +508,7 @@ def fuzz(
     seed: Annotated[int, typer.Option(help="Seed of everything; the same seed does the same.", min=0, max=MAX_U64)] = 1,
     replay: Annotated[str | None, typer.Option(help="Run this again: what a failure has printed.")] = None,
     torn_blocks: Annotated[bool, typer.Option(help="Take blocks with parts of several contents for right.")] = False,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Random and malformed commands, hostile PRPs and SGLs, and resets at any moment, against a reference model.
@@ -521,14 +518,14 @@ def fuzz(
     A failure is run again with fewer steps, and printed with what is needed to replay it.
     """
     from nearside import fuzzing
-    from nearside.device import Design, compile_design, engine_of
+    from nearside.device import Design, compile_design, model_of
 
     loaded = Design.load(design)
-    engine = engine_of(engine)
-    if engine == "rtl":
+    model = model_of(model)
+    if model == "rtl":
         with show.building(loaded.name, not as_json) as progress:
             compile_design(loaded, progress, checked=True)
-    options = {"replay": replay, "torn_blocks": torn_blocks, "engine": engine}
+    options = {"replay": replay, "torn_blocks": torn_blocks, "model": model}
     with show.bar("fuzzing", not as_json) as progress:
         doc = fuzzing.run(loaded, commands, seed, progress=progress, **options)
     if as_json:
@@ -641,7 +638,7 @@ def crashtest(
     design: Annotated[
         str | None, typer.Option("--design", "-d", metavar="NAME|FILE", help="[default for cpu, nearpm for device]")
     ] = None,
-    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
     as_json: JsonOption = False,
 ) -> None:
     """The power fails at many moments of a program with transactions; each time it recovers, and nothing may be torn.
@@ -651,18 +648,18 @@ def crashtest(
     Afterwards there must be what n transactions have left, or n + 1, and the program must go on from there.
     """
     from nearside import crashtest as crashing
-    from nearside.device import compile_design, engine_of
+    from nearside.device import compile_design, model_of
 
     def chosen(text: str, names: Sequence[str]) -> Sequence[str]:
         return names if text == "all" else text.split(",")
 
-    engine = engine_of(engine)
+    model = model_of(model)
     if len(workload) > 1 or "/" in workload[0] or check is not None:
         for name in ("mechanism", "transactions", "devices", "synchronise", "jobs"):
             if context.get_parameter_source(name).name != "DEFAULT":
                 raise NearsideError(f"--{name} is for workloads, not for programs (-- PROGRAM)")
         options = {"seed": seed, "without": without, "torn": torn, "limit_s": limit}
-        options |= {"design": design or "nearpm", "engine": engine}
+        options |= {"design": design or "nearpm", "model": model}
         _crashtest_program(workload, check, chosen(by, crashing.SIDES), cuts, options, as_json)
         return
     if torn:
@@ -672,17 +669,17 @@ def crashtest(
     docs = []
     for side in chosen(by, crashing.SIDES):
         loaded = crashing.load(side, design)
-        if engine == "rtl":
+        if model == "rtl":
             with show.building(loaded.name, not as_json) as progress:
                 compile_design(loaded, progress, checked=True)
         for name in chosen(workload[0], crashing.WORKLOADS):
             for kind in chosen(mechanism, crashing.MECHANISMS):
                 with show.bar(f"{name}, {kind} by the {side}", not as_json) as progress:
-                    options = {"engine": engine, "transactions": transactions, "seed": seed, "without": without}
+                    options = {"model": model, "transactions": transactions, "seed": seed, "without": without}
                     options |= {"at_once": jobs, "progress": progress, "devices": devices, "synchronise": synchronise}
                     docs.append(crashing.run(loaded, name, kind, side, cuts, **options))
     if as_json:
-        print_json({"engine": engine, "time": "simulated", "campaigns": docs})
+        print_json({"engine": model, "time": "simulated", "campaigns": docs})
     else:
         crashing.print_reports(docs)
     wrong = [doc for doc in docs if crashing.failed(doc)]
@@ -707,7 +704,7 @@ def timeline(
 ) -> None:
     """What CPU, units and devices do during transactions, and who waits for whom, in each way to run them.
 
-    After NearPM's figures 5 and 6, on the engine fast. A fence is a wait of the CPU for what it has sent.
+    After NearPM's figures 5 and 6, on the fast model. A fence is a wait of the CPU for what it has sent.
     """
     from nearside import plots
     from nearside import timeline as drawing
@@ -770,7 +767,7 @@ def latency(
     commands: Annotated[int, typer.Option(min=1, max=1000, help="How many of each.")] = 20,
     design: DesignOption = "default",
     seed: Annotated[int, typer.Option(help="Seed of addresses.", min=0, max=MAX_U64)] = 1,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Where the time of a single 4 KiB read or write goes, stage by stage: link, host, memory, controller."""
@@ -781,7 +778,7 @@ def latency(
     chosen = profile or list(dict.fromkeys(["dram", loaded.values["media"]["profile"]]))
     for name in chosen:
         media_profile(name)
-    doc = breakdown.run(loaded, chosen, commands, seed, quiet=as_json, engine=engine)
+    doc = breakdown.run(loaded, chosen, commands, seed, quiet=as_json, model=model)
     if as_json:
         print_json(doc)
     else:
@@ -821,25 +818,25 @@ def soak(
     result: Annotated[
         Path | None, typer.Option(help="Keep the result here after every episode, and go on with what is there.")
     ] = None,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reads, writes, compares and zeroes of random sizes on all queues, every byte checked: some 10 MB/s on the RTL."""
     from nearside import fuzzing
-    from nearside.device import Design, compile_design, engine_of
+    from nearside.device import Design, compile_design, model_of
 
     if math.isnan(gigabytes):
         raise NearsideError("--gigabytes nan: a number is needed")
     loaded = Design.load(design)
     files.check_apart([result], loaded.files)
-    engine = engine_of(engine)
+    model = model_of(model)
     if result is not None:
-        fuzzing.resume(result, loaded, seed, engine)
-    if engine == "rtl":
+        fuzzing.resume(result, loaded, seed, model)
+    if model == "rtl":
         with show.building(loaded.name, not as_json) as progress:
             compile_design(loaded, progress, checked=True)
     with show.bar("soaking", not as_json) as progress:
-        doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress, engine)
+        doc = fuzzing.soak(loaded, int(gigabytes * 1e9), seed, result, progress, model)
     if as_json:
         print_json(doc)
     else:
@@ -862,7 +859,7 @@ def serve(
         list[Path] | None,
         typer.Option("--trace", help="A trace of all commands: *.jsonl, *.json for Perfetto; once for each device."),
     ] = None,
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Serve devices to virtual machines: a vfio-user server that QEMU attaches to.
@@ -873,7 +870,7 @@ def serve(
     from nearside import serve as serving
 
     devices = serving.pair(design or ["default"], socket, media or [], trace or [])
-    doc = serving.run(devices, quiet=as_json, traces=trace or [], engine=engine)
+    doc = serving.run(devices, quiet=as_json, traces=trace or [], model=model)
     if as_json:
         print_json(doc)
         return
@@ -914,7 +911,7 @@ def pm_serve(
     ] = None,
     cut_at_us: Annotated[float | None, typer.Option(help="The power fails after so much simulated time.")] = None,
     design: DesignOption = "nearpm",
-    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
     as_json: JsonOption = False,
 ) -> None:
     """Serve a store in persistent memory to real clients of Redis or memcached.
@@ -941,7 +938,7 @@ def pm_serve(
         cut_after=cut_after,
         cut_at_us=cut_at_us,
         design=design,
-        engine=engine,
+        model=model,
     )
     if as_json:
         print_json(doc)
@@ -971,7 +968,7 @@ def pmdk_run(
         str | None, typer.Option(metavar="snapshots", help="A control: the device makes no records.")
     ] = None,
     design: DesignOption = "nearpm",
-    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
     as_json: JsonOption = False,
 ) -> None:
     """Run a program with libpmemobj, its pools on a device whose engine keeps the logs of its transactions.
@@ -981,7 +978,7 @@ def pmdk_run(
     """
     from nearside import pmdk
 
-    status, doc = pmdk.run(program, socket=socket, without=without, design=design, engine=engine, quiet=as_json)
+    status, doc = pmdk.run(program, socket=socket, without=without, design=design, model=model, quiet=as_json)
     if as_json:
         print_json(doc)
     else:
@@ -1003,7 +1000,7 @@ def pmdk_gain(
         str, typer.Option(metavar="posted|read_back|completion", help="What a fence waits for.")
     ] = "read_back",
     design: DesignOption = "nearpm",
-    engine: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
+    model: Annotated[str, typer.Option(metavar="rtl|fast", help="The SystemVerilog, or its model.")] = "fast",
     as_json: JsonOption = False,
 ) -> None:
     """What crash consistency takes a program with libpmemobj, alone and with its logs kept by a device.
@@ -1013,7 +1010,7 @@ def pmdk_gain(
     """
     from nearside import pmdk
 
-    doc = pmdk.gain(program, profile=profile, fence=fence, design=design, engine=engine, quiet=as_json)
+    doc = pmdk.gain(program, profile=profile, fence=fence, design=design, model=model, quiet=as_json)
     if as_json:
         print_json(doc)
     else:
@@ -1021,9 +1018,9 @@ def pmdk_gain(
 
 
 @delay_app.command("show", epilog="Example: nearside delay show --design dram --json")
-def delay_show(design: DesignOption = "default", engine: EngineOption = None, as_json: JsonOption = False) -> None:
+def delay_show(design: DesignOption = "default", model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Show the timing of each channel, as its registers hold it."""
-    with _device(design, engine, as_json) as device:
+    with _device(design, model, as_json) as device:
         channels = device.delay_get()
     if as_json:
         print_json({"channels": channels, "late_reads": device.late_reads})
@@ -1041,7 +1038,7 @@ def delay_set(
     channel: Annotated[int | None, typer.Option(help="Only this channel of the memory.", min=0, max=63)] = None,
     memory: Annotated[str, typer.Option(help="The memory: storage, or local if the design has it.")] = "storage",
     design: DesignOption = "default",
-    engine: EngineOption = None,
+    model: ModelOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Set the timing of a running device, and show what that does to 4 KiB reads, or to loads of the local memory.
@@ -1060,7 +1057,7 @@ def delay_set(
         from nearside.device import media_profile
 
         media_profile(profile)
-    with _device(design, engine, as_json) as device:
+    with _device(design, model, as_json) as device:
         device.design.late_reads(memory=memory)  # names those that there are
         before = _latency(device, memory)
         if profile is not None:
@@ -1091,12 +1088,12 @@ def _latency(device: Any, memory: str) -> dict[str, Any]:
     return device.pm_stream("load", **stream)["latency"]
 
 
-def _device(name: str, engine: str | None, quiet: bool) -> Any:
+def _device(name: str, model: str | None, quiet: bool) -> Any:
     from nearside.device import Design, Device
 
     design = Design.load(name)
     with show.building(design.name, not quiet) as progress:
-        return Device(design, progress, engine)
+        return Device(design, progress, model)
 
 
 def _print_delay(channels: list[dict[str, Any]]) -> None:

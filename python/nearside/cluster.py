@@ -1,7 +1,7 @@
 """The sort of `nearside.sort_table` on a Ray cluster, whose workers each have devices of their own.
 
     ray.init()
-    table, reports = nearside.cluster.sort_table(table, "a, b desc", workers=8, devices=4, engine="fast")
+    table, reports = nearside.cluster.sort_table(table, "a, b desc", workers=8, devices=4, model="fast")
 
 A worker sorts a contiguous part of the rows on its devices, and the caller merges the parts: the result is that of one
 machine.
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from nearside import _native, dictionaries, tables
 from nearside._native import NearsideError
-from nearside.device import Design, as_text, engine_of
+from nearside.device import Design, as_text, model_of
+from nearside.renamed import renamed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 MOST_WORKERS = 4096
 
 
+@renamed(engine="model")
 def sort_table(
     table: pyarrow.Table,
     by: str,
     workers: int = 2,
     devices: int = 1,
-    engine: str | None = None,
+    model: str | None = None,
     design: str = tables.DESIGN,
 ) -> tuple[pyarrow.Table, list[dict[str, Any]]]:
     """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`): the sorted table, and each
@@ -48,12 +50,12 @@ def sort_table(
         raise NearsideError(f"workers = {workers}: allowed are 1 to {MOST_WORKERS}")
     tables.check_table(table)
     Design.load(design)  # a name that there is not is told before anything runs
-    by, engine = as_text("by", by), engine_of(engine)
+    by, model = as_text("by", by), model_of(model)
     part = ray.remote(_part)
     schema, table = table.schema, dictionaries.widened(table)
     bounds = [table.num_rows * n // workers for n in range(workers + 1)]
     parts = [table.slice(start, end - start) for start, end in pairwise(bounds)]
-    jobs = [part.remote(tables.to_stream(rows), by, devices, engine, design) for rows in parts]
+    jobs = [part.remote(tables.to_stream(rows), by, devices, model, design) for rows in parts]
     try:
         done = ray.get(jobs)
     except ray.exceptions.RayTaskError as error:
@@ -70,9 +72,9 @@ def sort_table(
     return dictionaries.narrowed(tables.of_stream(merged), schema), [report for _, report in done]
 
 
-def _part(stream: bytes, by: str, devices: int, engine: str, design: str) -> tuple[bytes, dict[str, Any]]:
+def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, dict[str, Any]]:
     """What a worker does."""
     table, report = tables.sort_table(
-        tables.of_stream(stream), by, devices=devices, engine=engine, design=Design.load(design)
+        tables.of_stream(stream), by, devices=devices, model=model, design=Design.load(design)
     )
     return tables.to_stream(table), report

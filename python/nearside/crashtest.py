@@ -10,6 +10,7 @@ from typing import Any
 
 from nearside import _native, show
 from nearside.device import Design, Progress, as_text
+from nearside.renamed import renamed
 
 WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
 # What does the work decides which device there is.
@@ -28,6 +29,7 @@ def jobs() -> int:
     return max(1, len(os.sched_getaffinity(0)))
 
 
+@renamed(engine="model")
 def run(
     design: Design,
     workload: str,
@@ -35,7 +37,7 @@ def run(
     by: str,
     cuts: str,
     *,
-    engine: str,
+    model: str,
     transactions: int = 24,
     seed: int = 1,
     without: str | None = None,
@@ -47,14 +49,14 @@ def run(
     """One campaign; a violation comes with the command that shows it again."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
-    options = {"without": without, "jobs": at_once or jobs(), "engine": engine, "progress": progress}
+    options = {"without": without, "jobs": at_once or jobs(), "model": model, "progress": progress}
     options |= {"devices": devices, "synchronise": synchronise}
     text = _native.crash_test(design.native, workload, mechanism, by, cuts, transactions, seed, **options)
-    key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": engine, "seed": seed, "without": without}
+    key = {"workload": workload, "mechanism": mechanism, "by": by, "engine": model, "seed": seed, "without": without}
     key |= {"devices": devices, "synchronise": synchronise}
     doc = key | {"time": "simulated"} | json.loads(text)
     if doc["violation"]:
-        words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--engine", engine]
+        words = ["nearside", "crashtest", workload, "--mechanism", mechanism, "--by", by, "--model", model]
         words += ["--seed", str(seed), "--transactions", str(transactions)]
         words += ["--devices", str(devices), "--synchronise", synchronise] if devices > 1 else []
         words += ["--without", without] if without else []
@@ -71,9 +73,9 @@ def failed(doc: dict[str, Any]) -> bool:
 def print_reports(docs: Iterable[dict[str, Any]]) -> None:
     """A row for each campaign, and what happened before the first violation of each."""
     docs = list(docs)
-    engines = " and ".join(sorted({doc["engine"] for doc in docs}))
+    models = " and ".join(sorted({doc["engine"] for doc in docs}))
     columns = ["cuts", "violations", "n + 1", "cut again", "evicted", "simulated"]
-    table = show.table(f"power cuts, {engines}", "workload", "mechanism", *columns)
+    table = show.table(f"power cuts, {models}", "workload", "mechanism", *columns)
     for doc in docs:
         counts = [f"{doc[name]:,}" for name in COUNTS]
         made = f"{doc['mechanism']} by {doc['by']}"

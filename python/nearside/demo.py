@@ -17,6 +17,7 @@ from rich.text import Text
 from nearside import accuracy, files, plots, results, show, tables
 from nearside._native import NearsideError
 from nearside.device import Design, Device
+from nearside.renamed import renamed
 
 GENERATED_BYTES = 8 << 20
 SEED = 1
@@ -27,9 +28,9 @@ PAPER = {
 }
 SINGLE_BYTES = (512, 4096)
 SHAPE = {"queues": 4, "depth": 8, "chunk": 16384}
-# The table: rows, order, devices. They are of the fast engine: the RTL of their design would have to be compiled.
+# The table: rows, order, devices. They are of the fast model: the RTL of their design would have to be compiled.
 SORT_ROWS = 100_000
-SORT = {"by": "day, amount desc", "devices": 2, "engine": "fast"}
+SORT = {"by": "day, amount desc", "devices": 2, "model": "fast"}
 
 
 def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
@@ -108,8 +109,9 @@ def sort(quiet: bool) -> dict[str, Any] | None:
     return {"by": SORT["by"], "equal": found.equals(table.sort_by(keys)), "report": report}
 
 
+@renamed(engine="model")
 def run(
-    path: Path | None, design: Design, quiet: bool, trace: Path | None = None, engine: str | None = None
+    path: Path | None, design: Design, quiet: bool, trace: Path | None = None, model: str | None = None
 ) -> dict[str, Any]:
     """Everything; returns the result document, already saved. How exact nvm_delay is, only the RTL tells."""
     name, data = read_input(path, design)
@@ -118,7 +120,7 @@ def run(
     if optane == "dram":
         optane = "optane-dcpmm"
     with show.building(design.name, not quiet) as progress:
-        device = Device(design, progress, engine, commands=trace)
+        device = Device(design, progress, model, commands=trace)
     with delay_bench(design, device.model == "rtl") as bench:
         with device:
             digest = hashlib.sha256(data).hexdigest()
@@ -148,7 +150,7 @@ def run(
         for t in targets
     ]
     doc = results.document(
-        "demo", design, SEED, engine=device.model, file={"name": name, "bytes": len(data), "sha256": digest},
+        "demo", design, SEED, model=device.model, file={"name": name, "bytes": len(data), "sha256": digest},
         intact=intact, trips=trips, accuracy=targets, sort=sorted_table, figures=figures,
     )  # fmt: skip
     plot = results.folder() / "demo.png"

@@ -13,12 +13,13 @@ from typing import Any, NamedTuple
 
 from nearside import _native
 from nearside._native import NearsideError
+from nearside.renamed import renamed
 
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
 
-# The environment variable that names the engine of devices that are not asked for one.
-ENGINE = "NEARSIDE_ENGINE"
+# The environment variable that names the model of devices that are not asked for one.
+MODEL = "NEARSIDE_MODEL"
 # The environment variable that asks for builds with assertions.
 CHECKED = "NEARSIDE_CHECKED"
 
@@ -119,14 +120,14 @@ def compile_design(
     return Path(_native.compile(design.native, progress, train, checked))
 
 
-def engine_of(name: str | None) -> str:
-    """The engine of this name, "rtl" or "fast"; without one that which `NEARSIDE_ENGINE` names, or "rtl"."""
-    return _native.engine(name)
+def model_of(name: str | None) -> str:
+    """The model of this name, "rtl" or "fast"; without one that which `NEARSIDE_MODEL` names, or "rtl"."""
+    return _native.model(name)
 
 
 def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Design, str | None]]:
     """As the native module takes them."""
-    allowed = "allowed are pairs of a Design and the name of an engine, or None"
+    allowed = "allowed are pairs of a Design and the name of a model, or None"
     if not isinstance(peers, list | tuple):
         raise TypeError(f"peers = {type(peers).__name__}: {allowed}, in a list")
     for number, pair in enumerate(peers):
@@ -189,6 +190,7 @@ class Peer:
         self._native.peer_write(self.number, offset, data)
 
 
+@renamed(engine="model")
 class Device:
     """A simulated device with its link, host and driver."""
 
@@ -196,18 +198,18 @@ class Device:
         self,
         design: Design,
         progress: BuildProgress | None = None,
-        engine: str | None = None,
+        model: str | None = None,
         peers: Sequence[tuple[Design, str | None]] = (),
         **options: Any,
     ) -> None:
-        """A device with power, on an engine: "rtl", or "fast", its model transaction by transaction.
+        """A device with power, on a model: "rtl", clock by clock, or "fast", transaction by transaction.
 
-        Without `engine` the environment's `NEARSIDE_ENGINE` says which, or it is the RTL. `peers` are other devices of
-        the same host, each a design and an engine, which may be another one: `peers`, `workload(peer=0)`.
+        Without `model` the environment's `NEARSIDE_MODEL` says which, or it is the RTL. `peers` are other devices of
+        the same host, each a design and a model, which may be another one: `peers`, `workload(peer=0)`.
         """
         self.design = design
         others = _peers(peers)
-        self.native = _native.Device(design.native, progress, engine=engine, peers=others, **options)
+        self.native = _native.Device(design.native, progress, model=model, peers=others, **options)
         self.peers = [Peer(self, number) for number in range(len(others))]
         """Other devices of the same host."""
         self.model = self.native.model
@@ -389,7 +391,7 @@ class Device:
         self.native.rest(ns)
 
     def counters(self) -> dict[str, float]:
-        """Counters of the engine, by name."""
+        """Counters of the model, by name."""
         return {name: value for name, (value, _unit) in json.loads(self.native.counters()).items()}
 
     def reset(self) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nearside import _native
 from nearside.device import Design, as_text
+from nearside.renamed import renamed
 
 
 def load(name: str) -> Design:
@@ -14,8 +15,9 @@ def load(name: str) -> Design:
     return Design.load(name)
 
 
+@renamed(engines="models")
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `engines`, `progress`)."""
+    """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `models`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
     doc = json.loads(_native.diff(design.native, commands, seed, **options))

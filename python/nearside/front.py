@@ -10,6 +10,7 @@ from typing import Any
 from nearside import _native
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
+from nearside.renamed import renamed
 from nearside.serve import ended_by_signals
 
 PROTOCOLS = ("redis", "memcached")
@@ -18,6 +19,7 @@ LEAST_BYTES = 4 << 20
 LOOPBACK = "127.0.0.1"
 
 
+@renamed(engine="model")
 class Front:
     """A store that is being served; its data are lost when this is closed, unless the design has a media file.
 
@@ -38,7 +40,7 @@ class Front:
         by: str = "device",
         length: int = 64 << 20,
         design: str | Design = "nearpm",
-        engine: str = "fast",
+        model: str = "fast",
         cut_after: int | None = None,
         cut_at_us: float | None = None,
     ) -> None:
@@ -57,7 +59,7 @@ class Front:
         if not LEAST_BYTES <= length < 1 << 63:
             raise NearsideError(f"length = {length}: allowed are 4 MiB to what the design's window has")
         cut_at = None if cut_at_us is None else round(cut_at_us * 1e6)
-        words = (as_text("engine", engine), as_text("mechanism", mechanism), as_text("by", by))
+        words = (as_text("model", model), as_text("mechanism", mechanism), as_text("by", by))
         host = LOOPBACK if host == "localhost" else as_text("host", host)
         secret = None if password is None else as_text("password", password)
         where = (host, port, socket, secret, protected)

@@ -8,7 +8,8 @@ from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
-from nearside.device import MAX_U64, Design, Progress, as_text, engine_of
+from nearside.device import MAX_U64, Design, Progress, as_text, model_of
+from nearside.renamed import renamed
 
 SOAK_EPISODE = 64 << 20
 # A seed has so many; after the last one the first comes again.
@@ -22,31 +23,33 @@ NO_COUNTS = (*KEY, *TABLES, "time", "failure", "simulated_ns")
 COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
+@renamed(engine="model")
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `engine`, `progress`)."""
+    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
-    engine = engine_of(options.pop("engine", None))
-    doc = json.loads(_native.fuzz(design.native, commands, seed, engine=engine, **options))
-    return {"engine": engine, "time": "simulated"} | doc
+    model = model_of(options.pop("model", None))
+    doc = json.loads(_native.fuzz(design.native, commands, seed, model=model, **options))
+    return {"engine": model, "time": "simulated"} | doc
 
 
+@renamed(engine="model")
 def soak(
     design: Design,
     amount: int,
     seed: int,
     result: Path | None = None,
     progress: Progress | None = None,
-    engine: str | None = None,
+    model: str | None = None,
 ) -> dict[str, Any]:
     """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
 
-    With `result` the sum is kept in that file after each episode; one of the same seed, design, RTL and engine is gone
+    With `result` the sum is kept in that file after each episode; one of the same seed, design, RTL and model is gone
     on with.
     """
-    engine = engine_of(engine)
-    key = {"seed": seed, "design": design.hash, "hardware": design.hardware, "engine": engine}
-    total = resume(result, design, seed, engine) if result is not None else {}
+    model = model_of(model)
+    key = {"seed": seed, "design": design.hash, "hardware": design.hardware, "engine": model}
+    total = resume(result, design, seed, model) if result is not None else {}
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
 
@@ -58,7 +61,7 @@ def soak(
             "calm": True,
             "first_episode": total.get("episodes", 0) % EPISODES,
             "per_episode": SOAK_EPISODE,
-            "engine": engine,
+            "engine": model,
         }
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
@@ -67,8 +70,9 @@ def soak(
     return total
 
 
-def resume(result: Path, design: Design, seed: int, engine: str) -> dict[str, Any]:
-    """What a soak of this seed, design, RTL and engine has left in a file; nothing where there is no file."""
+@renamed(engine="model")
+def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any]:
+    """What a soak of this seed, design, RTL and model has left in a file; nothing where there is no file."""
     try:
         if not result.exists():
             if not result.parent.is_dir():
@@ -81,8 +85,8 @@ def resume(result: Path, design: Design, seed: int, engine: str) -> dict[str, An
         total = None
     if not _is_total(total):
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
-    if [total[name] for name in KEY] != [seed, design.hash, design.hardware, engine]:
-        raise NearsideError(f"{result} is of another seed, design, RTL or engine; remove it or name another")
+    if [total[name] for name in KEY] != [seed, design.hash, design.hardware, model]:
+        raise NearsideError(f"{result} is of another seed, design, RTL or model; remove it or name another")
     return total
 
 

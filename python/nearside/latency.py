@@ -23,6 +23,7 @@ from typing import Any
 
 from nearside import plots, results, show, wire
 from nearside.device import Design, Device
+from nearside.renamed import renamed
 
 BYTES = 4096
 BEAT = 64
@@ -133,13 +134,14 @@ def measure(device: Device, kind: str, commands: int, seed: int) -> dict[str, An
     }  # fmt: skip
 
 
+@renamed(engine="model")
 def run(
-    design: Design, profiles: list[str], commands: int, seed: int, quiet: bool, engine: str | None = None
+    design: Design, profiles: list[str], commands: int, seed: int, quiet: bool, model: str | None = None
 ) -> dict[str, Any]:
     """Reads and writes under each profile; returns the result document, already saved, with its plot."""
     results.ready(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
-        device = Device(design, progress, engine)
+        device = Device(design, progress, model)
     rows = []
     with device:
         for profile in profiles:
@@ -149,7 +151,7 @@ def run(
     figures = [
         results.figure(f"{row['profile']}.{row['kind']}_4k.added_cycles", row["added_cycles"], "cycles") for row in rows
     ]
-    doc = results.document("latency", design, seed, engine=device.model, time="simulated", rows=rows, figures=figures)
+    doc = results.document("latency", design, seed, model=device.model, time="simulated", rows=rows, figures=figures)
     doc["plot"] = str(results.folder() / "latency.png")
     plots.latency(doc, Path(doc["plot"]))
     doc["saved"] = str(results.folder() / "latency.json")

@@ -14,6 +14,7 @@ import numpy as np
 from nearside import kernels, wire
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device, Launched, Peer
+from nearside.renamed import renamed
 
 MIB = 1 << 20
 
@@ -194,12 +195,13 @@ class TableSort:
                     raise AssertionError(f"row {n} of table {number} is not where it should be")
 
 
+@renamed(engine="model")
 def sort_tables(
-    design: Design, tables: Sequence[Table], count: int = 1, engine: str = "fast", build: BuildProgress | None = None
+    design: Design, tables: Sequence[Table], count: int = 1, model: str = "fast", build: BuildProgress | None = None
 ) -> dict[str, float]:
     """The stages of a sort on so many devices of one host."""
-    peers = [(design, engine)] * (count - 1)
-    with Device(design, build, engine=engine, peers=peers) as device:
+    peers = [(design, model)] * (count - 1)
+    with Device(design, build, model=model, peers=peers) as device:
         sort = TableSort(device, tables, count)
         sort.put()
         return sort.run()

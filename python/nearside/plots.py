@@ -125,7 +125,7 @@ def qos(doc: dict[str, Any], path: Path) -> None:
 
 
 def correlation(doc: dict[str, Any], path: Path) -> None:
-    """The fast engine over the RTL: mean latency and bandwidth of each row, with the bound's band."""
+    """The fast model over the RTL: mean latency and bandwidth of each row, with the bound's band."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -137,7 +137,7 @@ def correlation(doc: dict[str, Any], path: Path) -> None:
         every = [row for row in doc["rows"] if row["rtl"] and row["rtl"][key] is not None]
         for name, held, colour, marker in (("tuned", False, "#4c72b0", "o"), ("held out", True, "#dd8452", "s")):
             rows = [row for row in every if row["held_out"] == held]
-            places = [[scale * row[engine][key] for row in rows] for engine in ("rtl", "fast")]
+            places = [[scale * row[model][key] for row in rows] for model in ("rtl", "fast")]
             axes.plot(*places, marker, color=colour, markersize=5, alpha=0.7, label=f"{name}, {len(rows)} rows")
         ends = [scale * pick(row["rtl"][key] for row in every) for pick in (min, max)] if every else [1, 10]
         ends = [0.7 * ends[0], 1.4 * ends[1]]

@@ -33,6 +33,7 @@ from typing import Any, Self
 from nearside import _native
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
+from nearside.renamed import renamed
 
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
 FENCES = ("read_back", "posted", "completion")
@@ -77,12 +78,13 @@ def _bytes(data: Buffer) -> bytes:
     return memoryview(data).tobytes()
 
 
+@renamed(engine="model")
 class System:
     """A host with devices, whose media are lost when this is closed, unless the design has a file for them.
 
     `design` is one with the engine `nearpm` where mechanisms are offloaded. `host` is a profile of hosts/ by name or
     path: "nearpm" (PM behind PCIe, 436 ns a load), "optane-dimm", "cxl", "numa", ...; None is that of the design.
-    `engine` simulates the devices: "fast", or "rtl", which is compiled first.
+    `model` simulates the devices: "fast", or "rtl", which is compiled first.
 
     `devices`, 1, 2 or 4, are as many as each pool is over: stripes of 4 KiB are on them in turns. Where mechanisms are
     offloaded, `synchronise` is who sees to it that a log is deleted when all devices have completed its transaction:
@@ -95,7 +97,7 @@ class System:
         design: str | Design = "nearpm",
         *,
         host: str | None = "nearpm",
-        engine: str = "fast",
+        model: str = "fast",
         devices: int = 1,
         synchronise: str = "devices",
     ) -> None:
@@ -105,7 +107,7 @@ class System:
             design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
         self.design = design
         count = _number("devices", devices, DEVICES)
-        made_of = (as_text("engine", engine), count, as_text("synchronise", synchronise))
+        made_of = (as_text("model", model), count, as_text("synchronise", synchronise))
         self.native = _native.PmSystem(design.native, *made_of)
         self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
 

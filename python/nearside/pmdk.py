@@ -15,6 +15,7 @@ from typing import Any
 from nearside import _native, show
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
+from nearside.renamed import renamed
 from nearside.serve import Server
 
 # The program maps the PM window, so nothing may delay what it does there.
@@ -74,22 +75,23 @@ def environment(
     return os.environ | variables
 
 
-def served(design: str, socket: Path, engine: str | None = None, quiet: bool = True) -> Server:
+@renamed(engine="model")
+def served(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
     """A device for such programs; it has what they keep until it ends."""
     loaded = Design.load(design).with_values(MAPPABLE)
     with show.building(loaded.name, not quiet) as progress:
-        return Server([(loaded, socket)], progress, engine=engine)
+        return Server([(loaded, socket)], progress, model=model)
 
 
 @contextmanager
-def _device(socket: Path | None, folder: Path, design: str, engine: str | None, quiet: bool) -> Iterator[Path]:
+def _device(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
     if socket is not None:
         if not socket.is_socket():
             raise NearsideError(f"{socket}: no device is served there; nearside serve {design} --socket {socket} does")
         yield socket
         return
     path = folder / "device.sock"
-    with served(design, path, engine, quiet):
+    with served(design, path, model, quiet):
         yield path
 
 
@@ -110,32 +112,34 @@ def read_report(path: Path) -> dict[str, Any] | None:
     return json.loads(text) if text else None
 
 
+@renamed(engine="model")
 def run(
     program: Sequence[str],
     *,
     socket: Path | None = None,
     without: str | None = None,
     design: str = "nearpm",
-    engine: str | None = None,
+    model: str | None = None,
     quiet: bool = True,
 ) -> tuple[int, dict[str, Any]]:
     """Runs a program to its end; its exit status, and what the device has done for it."""
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         report = folder / "report.json"
-        with _device(socket, folder, design, engine, quiet) as path:
+        with _device(socket, folder, design, model, quiet) as path:
             status = start(program, environment(shim(folder), path.absolute(), report, without), quiet)
         counts = read_report(report)
     return status, {"program": list(program), "status": status, "without": without, "done": counts}
 
 
+@renamed(engine="model")
 def gain(
     program: Sequence[str],
     *,
     profile: str = "nearpm",
     fence: str = "read_back",
     design: str = "nearpm",
-    engine: str | None = None,
+    model: str | None = None,
     quiet: bool = True,
 ) -> dict[str, Any]:
     """What a program's crash consistency takes by itself and offloaded, on a host profile, in simulated time.
@@ -154,12 +158,12 @@ def gain(
             pools, trace = folder / way, folder / f"{way}.trace"
             pools.mkdir()
             words = [word.replace("{}", str(pools)) for word in program]
-            with _device(None, folder, design, engine, quiet) if way == "offloaded" else nullcontext() as path:
+            with _device(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
                 status = start(words, environment(library, path, trace=trace), quiet)
             if status != 0:
                 raise NearsideError(f"{words[0]}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
-            doc[way] = json.loads(_native.pmdk_cost(loaded.native, events, fence, engine))
+            doc[way] = json.loads(_native.pmdk_cost(loaded.native, events, fence, model))
             if doc[way]["transactions"] == 0:
                 raise NearsideError(f"{words[0]}: it has made no transaction of libpmemobj")
     if doc["offloaded"]["commands"] == 0:

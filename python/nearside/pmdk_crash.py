@@ -19,6 +19,7 @@ from nearside._native import NearsideError
 from nearside.bounded import Ended
 from nearside.device import Progress
 from nearside.pmdk_moments import Moment
+from nearside.renamed import renamed
 
 SIDES = ("cpu", "device")
 # What a control leaves out, and of which side.
@@ -199,6 +200,7 @@ def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False)
         yield number, 0 if nothing else draw.randrange(1, 1 << 32)
 
 
+@renamed(engine="model")
 def run(
     program: Sequence[str],
     check: str | None,
@@ -210,7 +212,7 @@ def run(
     torn: bool = False,
     limit_s: float | None = None,
     design: str = "nearpm",
-    engine: str | None = None,
+    model: str | None = None,
     progress: Progress | None = None,
 ) -> dict[str, Any]:
     """Cuts the power of a program, and runs its check on what is left, each time from an empty folder on.
@@ -238,7 +240,7 @@ def run(
         folder = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="nearside-")))
         socket = folder / "device.sock" if by == "device" else None
         if socket is not None:
-            open_.enter_context(pmdk.served(design, socket, engine))
+            open_.enter_context(pmdk.served(design, socket, model))
         code = open_.enter_context(pmdk_code.served(folder / "code.sock"))
         campaign = Campaign(program, words, folder, socket, code.path, limit_s)
         moments, left_out = campaign.moments(without)

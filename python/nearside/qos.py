@@ -9,6 +9,7 @@ from typing import Any
 
 from nearside import _native, show
 from nearside.device import BuildProgress, Design, Device, Progress
+from nearside.renamed import renamed
 
 MIB = 1 << 20
 # Lines of credit of each engine in a channel, as many again for writes; None: all as after reset.
@@ -24,13 +25,14 @@ LOAD = (
 )
 
 
+@renamed(engine="model")
 def measure(
     credits: Sequence[int | None] = CURVE,
     commands: int = 6400,
     seed: int = 1,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-    engine: str | None = None,
+    model: str | None = None,
 ) -> dict[str, Any]:
     """Bandwidth and the latency of loads for each number of credits (lines a channel and direction; 0: no limit).
 
@@ -42,7 +44,7 @@ def measure(
     design = Design.load("engines")
     job = {"commands": commands, "queues": 10, "depth": 8, "seed": seed}
     rows = []
-    with Device(design, build, engine) as device:
+    with Device(design, build, model) as device:
         model = device.model
         device.delay_set("dram")
         alone = device.workload(**job)["bandwidth_gb_s"]
@@ -51,7 +53,7 @@ def measure(
     for done, lines in enumerate(credits):
         if progress:
             progress(done, len(credits))
-        with Device(design, engine=engine) as device:
+        with Device(design, model=model) as device:
             device.delay_set("dram")
             for name, (source, target) in COPIES.items():
                 if lines is not None:

@@ -19,13 +19,13 @@ from nearside.device import Design, root
 FORMAT = 1
 
 
-def document(what: str, design: Design | None, seed: int | None, engine: str, **content: Any) -> dict[str, Any]:
-    """The frame of a result document: `engine` has simulated; `figures` in the content is a list made by `figure`."""
+def document(what: str, design: Design | None, seed: int | None, model: str, **content: Any) -> dict[str, Any]:
+    """The frame of a result document: `model` has simulated; `figures` in the content is a list made by `figure`."""
     return {
         "format": FORMAT,
         "what": what,
         "when": datetime.now(UTC).isoformat(timespec="seconds"),
-        "engine": engine,
+        "engine": model,
         "design": design and {"name": design.name, "hash": design.hash, "values": design.values},
         "seed": seed,
         "revision": revision(),

@@ -14,6 +14,7 @@ from typing import Any
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
+from nearside.renamed import renamed
 
 # A client gives a register access up after so long, and the device with it.
 MESSAGE_TIMEOUT_MS = 60_000
@@ -90,6 +91,7 @@ def qemu_options(sockets: Sequence[Path], memory: str = "1G") -> list[str]:
     return options
 
 
+@renamed(engine="model")
 class Server:
     """Devices that are being served."""
 
@@ -98,11 +100,11 @@ class Server:
         devices: Sequence[tuple[Design, Path]],
         progress: BuildProgress | None = None,
         traces: Sequence[Path] = (),
-        engine: str | None = None,
+        model: str | None = None,
     ) -> None:
         every = traces or [None] * len(devices)
         wanted = [(design.native, socket, trace) for (design, socket), trace in zip(devices, every, strict=True)]
-        self.native = _native.Server(wanted, progress, engine)
+        self.native = _native.Server(wanted, progress, model)
 
     def __enter__(self) -> Server:
         return self
@@ -118,8 +120,9 @@ class Server:
         return json.loads(self.native.counters())
 
 
+@renamed(engine="model")
 def run(
-    devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), engine: str | None = None
+    devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), model: str | None = None
 ) -> list[dict[str, Any]]:
     """Serves until SIGINT or SIGTERM; returns what each device has done. Traces go to one file a device, or none."""
     late = [design.late_reads() for design, _ in devices]
@@ -127,7 +130,7 @@ def run(
         warnings.warn(message, LateReadsWarning, stacklevel=1)
     with ended_by_signals() as ended:
         with show.building(devices[0][0].name, not quiet) as progress:
-            running = Server(devices, progress, traces, engine)
+            running = Server(devices, progress, traces, model)
         with running as server:
             if not quiet:
                 _announce(devices, server.native.builds)

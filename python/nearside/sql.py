@@ -1,12 +1,12 @@
 """ORDER BY of DataFusion's Python package on devices: a rule for its sessions, and tables that stand on devices.
 
     ctx = datafusion.SessionContext()
-    sort = nearside.sql.rule(devices=2, engine="fast")
+    sort = nearside.sql.rule(devices=2, model="fast")
     ctx.add_physical_optimizer_rule(sort)
     ctx.sql("select * from t order by a, b desc").to_arrow_table()
     sort.reports[-1]  # simulated time of each stage, as of nearside.sort_table
 
-    lines = nearside.sql.table("lineitem", ["d0.img", "d1.img"], engine="fast")  # after `nearside table put`
+    lines = nearside.sql.table("lineitem", ["d0.img", "d1.img"], model="fast")  # after `nearside table put`
     ctx.register_table("lineitem", lines)
 
 `EXPLAIN` shows `NearsideSortExec` where rows go to devices to be sorted, `NearsideScanExec: sorted in place` where they
@@ -24,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 from nearside import _native, tables
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design, as_text, engine_of
+from nearside.device import BuildProgress, Design, as_text, model_of
+from nearside.renamed import renamed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -44,11 +45,11 @@ def _extension() -> Any:
 class _Devices:
     """What the extension asks: tables come and go as Arrow IPC streams."""
 
-    def __init__(self, design: Design, devices: int, engine: str | None, build: BuildProgress | None) -> None:
+    def __init__(self, design: Design, devices: int, model: str | None, build: BuildProgress | None) -> None:
         import pyarrow as pa  # DataFusion has it
 
-        self.label = f"devices={devices}, design={design.name}, engine={engine_of(engine)}"
-        self.design, self.devices, self.engine, self.build = design, devices, engine, build
+        self.label = f"devices={devices}, design={design.name}, model={model_of(model)}"
+        self.design, self.devices, self.model, self.build = design, devices, model, build
         self.reports: list[dict[str, Any]] = []
         nothing = pa.table({"key": pa.array([], pa.int32())})
         self._sort(tables.to_stream(nothing), "key", None)  # refuses what no table can be sorted with
@@ -61,7 +62,7 @@ class _Devices:
             source="stream",
             target="stream",
             devices=self.devices,
-            engine=self.engine,
+            model=self.model,
             build=self.build,
             progress=going,
         )
@@ -97,15 +98,16 @@ class Rule:
         return self._rule.__datafusion_physical_optimizer_rule__(*session)
 
 
+@renamed(engine="model")
 def rule(
-    devices: int = 1, engine: str | None = None, design: Design | None = None, build: BuildProgress | None = None
+    devices: int = 1, model: str | None = None, design: Design | None = None, build: BuildProgress | None = None
 ) -> Rule:
     """Has a session of DataFusion sort on simulated devices, whatever it sorts; arguments as of `nearside.sort_table`.
 
     Rows of a partition that is sorted are in memory. A key is a column or any expression of columns. What the devices
     can't take (a table that is too large, a key without an order) the CPU sorts, which `EXPLAIN` and `reports` tell.
     """
-    return Rule(_Devices(design or Design.load(tables.DESIGN), devices, engine, build))
+    return Rule(_Devices(design or Design.load(tables.DESIGN), devices, model, build))
 
 
 _LOCKS: dict[Path, threading.Lock] = {}
@@ -132,17 +134,17 @@ class _Standing:
     """What the extension asks of a table that stands on devices."""
 
     def __init__(
-        self, name: str, media: Sequence[Path], engine: str | None, design: Design, build: BuildProgress | None
+        self, name: str, media: Sequence[Path], model: str | None, design: Design, build: BuildProgress | None
     ) -> None:
         self._where = (design.native, [str(path) for path in media], name)
-        self._how = {"engine": engine, "build": build}
+        self._how = {"model": model, "build": build}
         self._media = media
         with _reading(media):
-            standing = tables.standing(media, engine, design, build)
+            standing = tables.standing(media, model, design, build)
             self.schema = _native.table_schema(*self._where, **self._how)
         self._columns = tables.of_stream(self.schema).schema
         self.keys = next((table["keys"] for table in standing if name in (table["name"], table["id"])), [])
-        self.label = f"table={name}, devices={len(media)}, design={design.name}, engine={engine_of(engine)}"
+        self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
         self.reports: list[dict[str, Any]] = []
 
     def declines(self, _schema: bytes, by: str) -> str | None:
@@ -178,10 +180,11 @@ class Table:
         return self._provider.__datafusion_table_provider__(session)
 
 
+@renamed(engine="model")
 def table(
     name: str,
     media: Sequence[str | Path],
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> Table:
@@ -191,4 +194,4 @@ def table(
     rows don't go to the devices again. A query reads the whole table, whichever columns it wants.
     """
     design = design or Design.load(tables.DESIGN)
-    return Table(_Standing(as_text("name", name), [Path(path) for path in media], engine, design, build))
+    return Table(_Standing(as_text("name", name), [Path(path) for path in media], model, design, build))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
+from nearside.renamed import renamed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -40,12 +41,13 @@ def format_of_source(path: Path, given: str | None = None) -> str:
     return given or FORMATS.get(path.suffix.lower(), BY_CONTENT)
 
 
+@renamed(engine="model")
 def sort_file(
     source: str | Path,
     target: str | Path,
     by: str,
     devices: int = 1,
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
@@ -64,7 +66,7 @@ def sort_file(
     design = design or Design.load(DESIGN)
     (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
-    shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
+    shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     formats = {"source": format_of_source(source, source_format), "target": format_of(target, target_format)}
     files.check_regular(source)
     with files.replaced(target) as part:
@@ -96,11 +98,12 @@ def explain(
     return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
 
 
+@renamed(engine="model")
 def explain_standing(
     name: str,
     media: Sequence[str | Path],
     by: str,
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
@@ -108,7 +111,7 @@ def explain_standing(
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
     names = (as_text("name", name), as_text("by", by))
-    return _planned(design, _native.table_explain(design.native, _paths(media), *names, engine=engine, build=build))
+    return _planned(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
 def _planned(design: Design, told: str) -> dict[str, Any]:
@@ -134,12 +137,13 @@ def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path 
     return doc | {"bounds": list(known.values())}
 
 
+@renamed(engine="model")
 def put(
     source: str | Path,
     media: Sequence[str | Path],
     name: str,
     keys: str,
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
@@ -152,14 +156,15 @@ def put(
     source, media = Path(source), _all(media)
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
-    shape = {"source": format_of_source(source, source_format), "engine": engine, "build": build, "progress": progress}
+    shape = {"source": format_of_source(source, source_format), "model": model, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
     return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
 
 
+@renamed(engine="model")
 def standing(
     media: Sequence[str | Path],
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> list[dict[str, Any]]:
@@ -169,15 +174,16 @@ def standing(
     """
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
-    return json.loads(_native.table_list(design.native, _paths(media), engine=engine, build=build))
+    return json.loads(_native.table_list(design.native, _paths(media), model=model, build=build))
 
 
+@renamed(engine="model")
 def get(
     name: str,
     media: Sequence[str | Path],
     target: str | Path,
     by: str | None = None,
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
@@ -195,7 +201,7 @@ def get(
     media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
     check_there(media)
-    shape = {"target": format_of(target, target_format), "compression": compression, "engine": engine}
+    shape = {"target": format_of(target, target_format), "compression": compression, "model": model}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
     with files.replaced(target) as part:
@@ -204,17 +210,18 @@ def get(
     return _bounded(design, report, trace, plot)
 
 
+@renamed(engine="model")
 def drop(
     name: str,
     media: Sequence[str | Path],
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> None:
     """Forgets the table with this name or id on devices with these media files, or what is left of it."""
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
-    _native.table_drop(design.native, _paths(media), as_text("name", name), engine=engine, build=build)
+    _native.table_drop(design.native, _paths(media), as_text("name", name), model=model, build=build)
 
 
 def _path(path: str | Path | None) -> Path | None:
@@ -236,11 +243,12 @@ def check_there(media: Sequence[Path]) -> None:
         files.check_regular(path)
 
 
+@renamed(engine="model")
 def sort_table(
     table: pyarrow.Table | str | Path,
     by: str,
     devices: int = 1,
-    engine: str | None = None,
+    model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
@@ -250,7 +258,7 @@ def sort_table(
     `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
     """
     design = design or Design.load(DESIGN)
-    shape = {"devices": devices, "engine": engine, "build": build, "progress": progress}
+    shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         files.check_regular(Path(table))
         data, name, source = Path(table), _text(table), format_of_source(Path(table))

@@ -1,10 +1,11 @@
-//! Campaigns find nothing, and what is wrong on purpose. On the fast engine, or on that which `NEARSIDE_ENGINE` names.
+//! Campaigns find nothing, and what is wrong on purpose. On the fast model, or on that which
+//! `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 
 use crash::{run, By, Campaign, Cuts, Report, Without};
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use pm::{Mechanism, Synchronise};
 
 /// A campaign on the B-tree.
@@ -33,8 +34,8 @@ fn rig(by: By) -> Rig {
     };
     let design = Design::find(&root, name).unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
-    let engine = Engine::named(Engine::Fast).unwrap();
-    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+    let model = Model::named(Model::Fast).unwrap();
+    let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
     Rig(design, factory)
 }
 
@@ -120,7 +121,7 @@ fn controls_are_caught_and_violations_come_again() {
 #[test]
 #[ignore = "takes seconds"]
 fn what_a_mechanism_needs_is_missed() {
-    if Engine::named(Engine::Fast) != Ok(Engine::Fast) {
+    if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
     let rigs = [rig(By::Cpu), rig(By::Device)];
@@ -236,7 +237,7 @@ mod long {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both engines.
+    /// A sample of these, for both models.
     #[test]
     #[ignore = "takes seconds"]
     fn some_cuts_of_a_short_run_leave_n_transactions_or_one_more() {
@@ -261,9 +262,9 @@ mod sampled {
     #[ignore = "takes seconds"]
     fn cuts_behind_commands_to_two_devices_leave_n_transactions_or_one_more() {
         // A cut takes seconds on the RTL.
-        let transactions = match Engine::named(Engine::Fast).unwrap() {
-            Engine::Fast => 2,
-            Engine::Rtl => 1,
+        let transactions = match Model::named(Model::Fast).unwrap() {
+            Model::Fast => 2,
+            Model::Rtl => 1,
         };
         let campaign = Campaign {
             workload: "btree".into(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use crash::invariants::{check, Entry, Invariant, Violation};
 use crash::{run, By, Campaign, Report, Without};
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use host::{Event, Fence};
 use pm::{Mechanism, Synchronise};
 use sim::{Bar, Lines, OrderEvent, OrderedCommand, Time};
@@ -547,14 +547,14 @@ fn rig() -> Rig {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
-    let engine = Engine::named(Engine::Fast).unwrap();
-    let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+    let model = Model::named(Model::Fast).unwrap();
+    let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
     Rig(design, factory)
 }
 
 impl Rig {
     fn run(&self, mechanism: Mechanism, devices: usize, without: Option<Without>) -> Report {
-        let is_rtl = self.1.engine() == Engine::Rtl;
+        let is_rtl = self.1.model() == Model::Rtl;
         let campaign = Campaign {
             workload: "btree".into(),
             mechanism,
@@ -645,13 +645,14 @@ fn controls_break_their_invariants() {
     }
 }
 
-/// What is left out of a device, which only the fast engine can; and what takes more than the few transactions that the RTL has here.
+/// What is left out of a device, which only the fast model can; and what takes more than the few
+/// transactions that the RTL has here.
 #[test]
 #[ignore = "takes seconds"]
 fn controls_of_a_device_break_their_invariants() {
     use Mechanism::{Checkpoint, Redo, Shadow, Undo};
     let rig = rig();
-    if rig.1.engine() == Engine::Rtl {
+    if rig.1.model() == Model::Rtl {
         return;
     }
     for (without, mechanism, invariant) in [
@@ -679,7 +680,7 @@ fn controls_of_a_device_break_their_invariants() {
 mod sampled {
     use super::*;
 
-    /// A sample of these, for both engines.
+    /// A sample of these, for both models.
     #[test]
     #[ignore = "takes seconds"]
     fn campaigns_break_no_invariant_and_controls_do() {

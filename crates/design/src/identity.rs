@@ -26,7 +26,8 @@ pub enum Place<'a> {
     Number(u32),
 }
 
-/// Who a device is. The engine gives it to the hardware at power-on (`serial_i`, `eui64_i`), so a bitstream fits any.
+/// Who a device is. The model gives it to the hardware at power-on (`serial_i`, `eui64_i`), so a
+/// bitstream fits any.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     serial: String,

@@ -2,7 +2,7 @@
 //!
 //! A profile says what the host is to see beyond its link, so this way is taken off the profile's times: it is `nvm_delay`'s
 //! calibration. It is in cycles, and the same in every design and at every clock. `crates/device/tests/behaviour/calibration.rs`
-//! measures it on both engines, and fails when a stage is added.
+//! measures it on both models, and fails when a stage is added.
 
 /// `nearside_window` rests before a load that comes alone, and takes nothing in its first cycle.
 const WAKE: f64 = 1.0;

@@ -1,12 +1,12 @@
-//! The device of a design, on either engine: the RTL clock by clock, or its model transaction by transaction. Who takes a
-//! [`sim::Device`] from here need not know which it is.
+//! The device of a design, on either model: the RTL clock by clock, or its model transaction by
+//! transaction. Who takes a [`sim::Device`] from here need not know which it is.
 
 #![warn(missing_docs)]
 
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use design::{Design, Identity};
 pub use fast::Omission;
@@ -18,7 +18,7 @@ use sim::{Device, Media, Time};
 
 /// What simulates a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Engine {
+pub enum Model {
     /// The RTL, clock by clock: the truth.
     #[default]
     Rtl,
@@ -26,42 +26,64 @@ pub enum Engine {
     Fast,
 }
 
-impl Engine {
+/// The former name of [`Model`].
+#[deprecated(note = "it is Model now")]
+pub type Engine = Model;
+
+impl Model {
     /// All of them.
-    pub const ALL: [Engine; 2] = [Engine::Rtl, Engine::Fast];
+    pub const ALL: [Model; 2] = [Model::Rtl, Model::Fast];
 
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Engine::Rtl => "rtl",
-            Engine::Fast => "fast",
+            Model::Rtl => "rtl",
+            Model::Fast => "fast",
         }
     }
 
-    /// That which `NEARSIDE_ENGINE` names in the environment, else `otherwise`.
-    pub fn named(otherwise: Engine) -> Result<Engine, Error> {
-        match std::env::var("NEARSIDE_ENGINE") {
-            Ok(name) if !name.is_empty() => {
-                let wrong = |e| Error(format!("NEARSIDE_ENGINE: {e}"));
-                name.parse().map_err(wrong)
-            }
-            _ => Ok(otherwise),
-        }
+    /// That which `NEARSIDE_MODEL` names in the environment, else `otherwise`.
+    ///
+    /// Where it is not set, its former name `NEARSIDE_ENGINE` is read, with a warning on stderr.
+    pub fn named(otherwise: Model) -> Result<Model, Error> {
+        let set = |variable| std::env::var(variable).ok();
+        chosen(set(VARIABLE), set(FORMER), otherwise)
     }
 }
 
-impl fmt::Display for Engine {
+const VARIABLE: &str = "NEARSIDE_MODEL";
+const FORMER: &str = "NEARSIDE_ENGINE";
+
+/// The model that variables of these values name; without any of them, or with empty ones,
+/// `otherwise`.
+fn chosen(model: Option<String>, former: Option<String>, otherwise: Model) -> Result<Model, Error> {
+    let is_set = |name: &String| !name.is_empty();
+    let (variable, name) = match (model.filter(is_set), former.filter(is_set)) {
+        (Some(name), _) => (VARIABLE, name),
+        (None, Some(name)) => {
+            static WARNED: Once = Once::new();
+            WARNED.call_once(|| {
+                eprintln!("nearside: warning: {FORMER} is deprecated: it is {VARIABLE} now")
+            });
+            (FORMER, name)
+        }
+        (None, None) => return Ok(otherwise),
+    };
+    name.parse().map_err(|e| Error(format!("{variable}: {e}")))
+}
+
+impl fmt::Display for Model {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
     }
 }
 
-impl FromStr for Engine {
+impl FromStr for Model {
     type Err = Error;
 
-    fn from_str(text: &str) -> Result<Engine, Error> {
-        let named = Engine::ALL.into_iter().find(|engine| engine.name() == text);
-        named.ok_or_else(|| Error(format!("engine = {text:?}: allowed are \"rtl\", \"fast\"")))
+    fn from_str(text: &str) -> Result<Model, Error> {
+        let named = Model::ALL.into_iter().find(|model| model.name() == text);
+        named.ok_or_else(|| Error(format!("model = {text:?}: allowed are \"rtl\", \"fast\"")))
     }
 }
 
@@ -81,7 +103,7 @@ fn error(error: impl fmt::Display) -> Error {
     Error(error.to_string())
 }
 
-/// How the RTL is built and run; the fast engine has nothing of it.
+/// How the RTL is built and run; the fast model has nothing of it.
 #[derive(Clone, Debug)]
 pub struct RtlOptions {
     /// With assertions or without.
@@ -90,9 +112,11 @@ pub struct RtlOptions {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen.
     pub skip_idle: bool,
-    /// So many cycles without any handshake while busy are a hang; `None` is the engine's own limit.
+    /// So many cycles without any handshake while busy are a hang; `None` is the model's default
+    /// limit.
     pub hang_cycles: Option<u64>,
-    /// What the link owes for so long is a hang; `None` is the engine's own limit, less than the device's own patience.
+    /// What the link owes for so long is a hang; `None` is the model's default limit, less than the
+    /// device's patience.
     pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
@@ -120,10 +144,10 @@ enum Ready {
     Fast(Box<fast::Config>),
 }
 
-/// An error for a design that is not to be on an engine, which [`Factory::new`] tells, too: on the RTL one with a media file and an engine that
-/// would have to keep something there when this process is killed.
-pub fn check(design: &Design, engine: Engine) -> Result<(), Error> {
-    if engine == Engine::Fast {
+/// An error for a design that a model refuses; [`Factory::new`] reports it, too. The RTL refuses a
+/// media file with an engine that would have to keep something there when this process is killed.
+pub fn check(design: &Design, model: Model) -> Result<(), Error> {
+    if model == Model::Fast {
         return Ok(());
     }
     let root = rtl::bitstream::repo_root().map_err(error)?;
@@ -132,14 +156,14 @@ pub fn check(design: &Design, engine: Engine) -> Result<(), Error> {
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
             "media.file: what {} has taken stands in registers of the simulated hardware until its power fails, and would be lost if \
-             this process is killed; allowed with it are engine = \"fast\", or media in memory",
+             this process is killed; allowed with it are model = \"fast\", or media in memory",
             keeps.manifest.name
         ))),
         _ => Ok(()),
     }
 }
 
-/// A design that devices can be made of, compiled if its engine compiles.
+/// A design that devices can be made of, compiled if its model compiles.
 pub struct Factory {
     ready: Ready,
     /// The storage of its devices.
@@ -147,18 +171,18 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Compiles the design's hardware if the engine needs that and it was not done before. `progress` hears of it, and stops it by
-    /// answering false.
+    /// Compiles the design's hardware if the model needs that and it was not done before.
+    /// `progress` hears of it, and stops it by answering false.
     pub fn new(
         design: &Design,
-        engine: Engine,
+        model: Model,
         options: &RtlOptions,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<Factory, Error> {
-        check(design, engine)?;
+        check(design, model)?;
         let media = (design.media.file.clone(), design.media.bytes.0);
-        let ready = match engine {
-            Engine::Rtl => {
+        let ready = match model {
+            Model::Rtl => {
                 let mut config = rtl::DeviceConfig::of(design).map_err(error)?;
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
@@ -176,10 +200,10 @@ impl Factory {
                 let bitstream = Bitstream::open(&path).map_err(error)?;
                 Ready::Rtl(Box::new(config), bitstream)
             }
-            Engine::Fast => {
+            Model::Fast => {
                 if options.trace.is_some() {
                     return Err(Error(
-                        "trace: the fast engine has no waveforms; take engine = \"rtl\"".into(),
+                        "trace: the fast model has no waveforms; take model = \"rtl\"".into(),
                     ));
                 }
                 let root = rtl::bitstream::repo_root().map_err(error)?;
@@ -190,10 +214,10 @@ impl Factory {
     }
 
     /// What simulates its devices.
-    pub fn engine(&self) -> Engine {
+    pub fn model(&self) -> Model {
         match self.ready {
-            Ready::Rtl(..) => Engine::Rtl,
-            Ready::Fast(_) => Engine::Fast,
+            Ready::Rtl(..) => Model::Rtl,
+            Ready::Fast(_) => Model::Fast,
         }
     }
 
@@ -245,7 +269,8 @@ impl Factory {
         self.omitting(media, None)
     }
 
-    /// The same; one that leaves something out on purpose is the control of a test. Only the fast engine has such.
+    /// The same; one that leaves something out on purpose is the control of a test. Only the fast
+    /// model has such.
     pub fn omitting(
         &self,
         media: Media,
@@ -254,7 +279,7 @@ impl Factory {
         Ok(match &self.ready {
             Ready::Rtl(..) if omits.is_some() => {
                 return Err(Error(
-                    "the RTL leaves nothing out on purpose; take engine = \"fast\"".into(),
+                    "the RTL leaves nothing out on purpose; take model = \"fast\"".into(),
                 ));
             }
             Ready::Rtl(config, bitstream) => {
@@ -275,6 +300,24 @@ impl Factory {
 mod tests {
     use super::*;
 
+    /// The former name of the variable counts where the present one is not set.
+    #[test]
+    fn model_of_the_environment() {
+        let of = |model: &str, former: &str| {
+            chosen(Some(model.into()), Some(former.into()), Model::Rtl).map_err(|e| e.to_string())
+        };
+        assert_eq!(of("", ""), Ok(Model::Rtl));
+        assert_eq!(of("fast", "none"), Ok(Model::Fast));
+        assert_eq!(of("", "fast"), Ok(Model::Fast));
+        assert_eq!(chosen(None, None, Model::Fast), Ok(Model::Fast));
+        let allowed = "model = \"slow\": allowed are \"rtl\", \"fast\"";
+        assert_eq!(
+            of("slow", "fast"),
+            Err(format!("NEARSIDE_MODEL: {allowed}"))
+        );
+        assert_eq!(of("", "slow"), Err(format!("NEARSIDE_ENGINE: {allowed}")));
+    }
+
     /// Nothing is compiled, and no file is made.
     #[test]
     fn what_the_rtl_would_lose_when_it_is_killed_is_refused() {
@@ -283,12 +326,12 @@ mod tests {
         let design = Design::find(&root, "nearpm").unwrap();
         let values = format!("media.file = \"{}\"", file.display());
         let design = design.with_values(&values).unwrap();
-        let make = |engine| Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true);
-        let error = make(Engine::Rtl).err().unwrap().to_string();
+        let make = |model| Factory::new(&design, model, &RtlOptions::default(), &mut |_| true);
+        let error = make(Model::Rtl).err().unwrap().to_string();
         assert!(
             error.contains("nearpm") && error.contains("allowed"),
             "{error}"
         );
-        assert!(make(Engine::Fast).is_ok() && !file.exists());
+        assert!(make(Model::Fast).is_ok() && !file.exists());
     }
 }

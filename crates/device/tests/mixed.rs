@@ -1,14 +1,15 @@
-//! One host with two devices of which each has another engine: both work at the same time, and each with the other one.
+//! One host with two devices of which each has another model: both work at the same time, and each
+//! with the other one.
 
 use design::{Cpu, Design, HostProfile};
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Io, SharedHost};
 use host::{Error, Kind, Machine, Mapping, Program, Shared};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
 
-const ENGINES: [Engine; 2] = [Engine::Rtl, Engine::Fast];
+const MODELS: [Model; 2] = [Model::Rtl, Model::Fast];
 /// Where jobs work, and loads and stores: apart from each other.
 const SPAN: u64 = 1 << 20;
 const STORES: u64 = 2 << 20;
@@ -28,13 +29,13 @@ struct Bench {
     drivers: Vec<Controller<SharedHost>>,
 }
 
-fn bench(engines: [Engine; 2]) -> Bench {
+fn bench(models: [Model; 2]) -> Bench {
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
     let (host, link) = design.attached().unwrap();
     let mut system = System::new(&host).unwrap();
-    for engine in engines {
+    for model in models {
         let mut progress = stderr_progress(&design.name);
-        let made = Factory::new(&design, engine, &RtlOptions::default(), &mut progress);
+        let made = Factory::new(&design, model, &RtlOptions::default(), &mut progress);
         let media = Media::memory(design.media.bytes.0).unwrap();
         let device = made.unwrap().device(media).unwrap();
         let windows = [
@@ -46,7 +47,7 @@ fn bench(engines: [Engine; 2]) -> Bench {
     }
     let profile = HostProfile::shipped("none").unwrap();
     let shared = Shared::new(Machine::new(system, profile));
-    let drivers = (0..engines.len()).map(|n| {
+    let drivers = (0..models.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
         let config = Config {
@@ -150,14 +151,14 @@ impl Bench {
 #[test]
 #[ignore = "long: builds a device"]
 fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
-    for engines in [ENGINES, [Engine::Fast, Engine::Rtl]] {
-        let mut bench = bench(engines);
+    for models in [MODELS, [Model::Fast, Model::Rtl]] {
+        let mut bench = bench(models);
         let spans = bench.work();
         for window in spans.windows(2) {
             let ((begin, end), (other, last)) = (window[0], window[1]);
             assert!(begin < last && other < end, "not at the same time");
         }
-        for n in 0..engines.len() {
+        for n in 0..models.len() {
             bench.through_peer(n);
         }
     }
@@ -167,5 +168,5 @@ fn an_rtl_device_and_a_fast_one_work_beside_each_other() {
 #[test]
 #[ignore = "long: builds a device"]
 fn a_mixed_system_does_the_same_again() {
-    assert_eq!(bench(ENGINES).work(), bench(ENGINES).work());
+    assert_eq!(bench(MODELS).work(), bench(MODELS).work());
 }

@@ -1,4 +1,4 @@
-//! What the fast engine has not.
+//! What the fast model has not.
 
 use std::path::Path;
 
@@ -17,6 +17,6 @@ fn an_engine_that_only_the_rtl_has_is_refused_by_name() {
     let config = Config::of(&design, &root).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     let error = FastDevice::new(config, media).err().unwrap();
-    let expected = "engine box (tests/engines/mailbox): the fast engine does not have it, only the rtl engine can run it";
+    let expected = "engine box (tests/engines/mailbox): the fast model does not have it, only the rtl model can run it";
     assert_eq!(error, expected);
 }

@@ -1,7 +1,8 @@
 //! Commands of the engines that sort tables, for the reference model: `hw/engine/sorter`, `hw/engine/row_shuffle`, `hw/engine/dict_decode`.
 //!
-//! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables, crates/diff). Here it counts that they touch nothing
-//! but what their commands name, what they say of commands that are wrong, and that they come to an end.
+//! What they make is tested elsewhere (crates/device/tests/behaviour/engines/tables,
+//! crates/lockstep). Here it counts that they touch nothing but what their commands name, what they
+//! say of commands that are wrong, and that they come to an end.
 
 use nvme::Namespace;
 use spec::nvme::{status, Sqe};

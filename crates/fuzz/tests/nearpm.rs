@@ -1,9 +1,9 @@
-//! Commands of the engine `nearpm`, on the fast engine, or on that which `NEARSIDE_ENGINE` names.
+//! Commands of the engine `nearpm`, on the fast model, or on that which `NEARSIDE_MODEL` names.
 
 use std::path::Path;
 
 use design::Design;
-use device::{Engine, Factory, Omission, RtlOptions};
+use device::{Factory, Model, Omission, RtlOptions};
 use fuzz::{Campaign, Conditions, Report};
 use sim::controller::Memory;
 use sim::{Device, Media};
@@ -16,9 +16,9 @@ fn from_env(name: &str, otherwise: u64) -> u64 {
 fn run(amount: u64, omits: Option<Omission>) -> Report {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
-    let engine = Engine::named(Engine::Fast).unwrap();
+    let model = Model::named(Model::Fast).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, engine, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(&design, model, &options, &mut |_| true).unwrap();
     let bytes = design.media.bytes.0;
     let own = design.dram.clone();
     let mut make = |conditions: &Conditions| -> Result<Box<dyn Device + Send>, String> {
@@ -52,12 +52,12 @@ fn run(amount: u64, omits: Option<Omission>) -> Report {
 }
 
 mod sampled {
-    use device::Engine;
+    use device::Model;
 
     /// Of all that can be refused and done something is drawn, and all of it ends as the model says.
     #[test]
     fn commands_end_as_the_model_says_and_loads_find_what_is_before_them() {
-        let fast = Engine::named(Engine::Fast) == Ok(Engine::Fast);
+        let fast = Model::named(Model::Fast) == Ok(Model::Fast);
         let amount = super::from_env("FUZZ_COMMANDS", if fast { 3000 } else { 300 });
         let report = super::run(amount, None);
         if let Some(failure) = &report.failure {
@@ -102,7 +102,7 @@ mod sampled {
 /// What is left out is missed.
 #[test]
 fn a_hook_that_lets_all_pass_is_found() {
-    if Engine::named(Engine::Fast) != Ok(Engine::Fast) {
+    if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
     for omission in [Omission::Hook, Omission::Commands, Omission::Domain] {

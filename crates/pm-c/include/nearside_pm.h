@@ -38,9 +38,9 @@ typedef struct { uint64_t id; } nspm_thread;
 
 /* ---- systems: a host with one device, or several ---- */
 
-/* design: the name of a design, or the path of its file. engine: "fast" or "rtl" (which compiles the design first), NULL is "fast".
+/* design: the name of a design, or the path of its file. model: "fast" or "rtl" (which compiles the design first), NULL is "fast".
  * values: TOML that is read over the design, as "cpu.profile = \"nearpm\"", or NULL. */
-int nspm_system_open(const char *design, const char *engine, const char *values, nspm_system *out);
+int nspm_system_open(const char *design, const char *model, const char *values, nspm_system *out);
 enum nspm_synchronise {
     NSPM_BY_DEVICES = 0, /* they tell each other, and the host waits for none of that */
     NSPM_BY_HOST = 1     /* the host waits for the commit of each, and tells all: for comparison */
@@ -48,7 +48,7 @@ enum nspm_synchronise {
 /* The same with 1, 2 or 4 devices. Each of the system's pools is over all of them: stripes of 4 KiB are on them in turns, so each has an equal part
  * of a pool, a multiple of 4096, at the same place of its window. synchronise: enum nspm_synchronise, who sees to it that logs are deleted when
  * all devices have completed a transaction, where mechanisms are offloaded. Media in a file are for one device. */
-int nspm_system_open_over(const char *design, const char *engine, const char *values, uint32_t devices, uint32_t synchronise,
+int nspm_system_open_over(const char *design, const char *model, const char *values, uint32_t devices, uint32_t synchronise,
                           nspm_system *out);
 /* Its pools and threads are void. What its media hold is lost, unless the design has a file for them: then this is a loss of power, as any other
  * end of the process is, and the next system with that file opens the pools again, which recovers them. */
@@ -148,7 +148,7 @@ int nspm_thread_counts(nspm_thread thread, nspm_counts *out);
  * offload = 1 has its number on the engine for itself: take another one.
  */
 
-/* Starts a system with a device that has the engine, on the fast engine of the simulation. */
+/* Starts a system with a device that has the engine, on the fast model. */
 int NearPM_init_device(const char *design, nspm_system *out);
 /* logs: offset in the pool of as many logs as there are threads, of log_bytes each, which are empty from now on. generation: of the logs,
  * greater than that of any older one at this place; 1 at first. All but it, log_bytes (a multiple of 64) and threads (1 to 16): multiples of 4096. */

@@ -12,7 +12,7 @@ pub use nearpm::*;
 use std::ffi::{c_char, c_int};
 
 use design::Design;
-use device::Engine;
+use device::Model;
 use host::{Cut, Fence};
 use pm::session::{Session, Use};
 use pm::{Layout, Mechanism, Synchronise};
@@ -157,18 +157,18 @@ pub extern "C" fn nspm_message() -> *const c_char {
 #[no_mangle]
 pub unsafe extern "C" fn nspm_system_open(
     design: *const c_char,
-    engine: *const c_char,
+    model: *const c_char,
     values: *const c_char,
     out: *mut NspmSystem,
 ) -> c_int {
     // SAFETY: the caller's, as the header says of all pointers.
-    unsafe { nspm_system_open_over(design, engine, values, 1, 0, out) }
+    unsafe { nspm_system_open_over(design, model, values, 1, 0, out) }
 }
 
 #[no_mangle]
 pub unsafe extern "C" fn nspm_system_open_over(
     name: *const c_char,
-    engine: *const c_char,
+    model: *const c_char,
     values: *const c_char,
     devices: u32,
     synchronise: u32,
@@ -177,12 +177,10 @@ pub unsafe extern "C" fn nspm_system_open_over(
     call(|state| {
         // SAFETY: the caller's.
         let name = unsafe { text(name, "design") }?;
-        let engine = match engine.is_null() {
-            true => Engine::Fast,
+        let model = match model.is_null() {
+            true => Model::Fast,
             // SAFETY: the caller's.
-            false => unsafe { text(engine, "engine") }?
-                .parse()
-                .map_err(invalid)?,
+            false => unsafe { text(model, "model") }?.parse().map_err(invalid)?,
         };
         let values = match values.is_null() {
             true => "",
@@ -194,7 +192,7 @@ pub unsafe extern "C" fn nspm_system_open_over(
             .ok_or_else(|| invalid(format!("synchronise = {synchronise}: allowed are 0 and 1")))?;
         let make = || {
             let design = design(name, values)?;
-            let session = Session::start_over(&design, engine, devices as usize, who)?;
+            let session = Session::start_over(&design, model, devices as usize, who)?;
             let id = state.add_system(session);
             Ok(NspmSystem { id })
         };

@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int};
 
-use device::Engine;
+use device::Model;
 use pm::session::Session;
 use spec::nearpm::{Command, Descriptor, Operation, Refusal, POOLS, THREADS};
 
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn NearPM_init_device(design: *const c_char, out: *mut Nsp
         // SAFETY: the caller's.
         let design = unsafe { text(design, "design") }?;
         let make = || {
-            let session = Session::start(&crate::design(design, "")?, Engine::Fast)?;
+            let session = Session::start(&crate::design(design, "")?, Model::Fast)?;
             session.engine()?;
             let id = state.add_system(session);
             Ok(NspmSystem { id })

@@ -89,15 +89,15 @@ fn invalid(error: impl std::fmt::Display) -> Error {
 }
 
 impl Session {
-    /// Starts a host with a device of this design. An engine that compiles does so first.
-    pub fn start(design: &Design, by: device::Engine) -> Result<Session> {
+    /// Starts a host with a device of this design. A model that compiles does so first.
+    pub fn start(design: &Design, by: device::Model) -> Result<Session> {
         Session::start_over(design, by, 1, Synchronise::default())
     }
 
     /// The same with 1, 2 or 4 devices that pools are over, and with who synchronises their engines: it is the same for all pools.
     pub fn start_over(
         design: &Design,
-        by: device::Engine,
+        by: device::Model,
         devices: usize,
         synchronise: Synchronise,
     ) -> Result<Session> {

@@ -23,7 +23,7 @@ fn session() -> Arc<Session> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
-    Arc::new(Session::start(&design, device::Engine::Fast).unwrap())
+    Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
 
 fn layout(mechanism: Mechanism) -> Layout {

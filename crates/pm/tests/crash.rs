@@ -36,11 +36,11 @@ struct Oracle {
 #[derive(Clone, Copy, PartialEq)]
 enum On {
     Double,
-    /// The default device on the fast engine.
+    /// The default device on the fast model.
     Fast,
     /// A device with the crash-consistency engine.
     Near,
-    /// A device of one channel on the fast engine.
+    /// A device of one channel on the fast model.
     Single,
     /// The same, whose order of stores the CPU counts on.
     Ordered,

@@ -21,7 +21,7 @@ fn session() -> Arc<Session> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
-    Arc::new(Session::start(&design, device::Engine::Fast).unwrap())
+    Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
 
 fn line(session: &Session, at: u64) -> [u8; 64] {
@@ -156,7 +156,7 @@ fn a_device_that_has_lost_something_is_not_taken_for_one_that_has_not() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values(&values).unwrap();
-    let start = || Arc::new(Session::start(&design, device::Engine::Fast).unwrap());
+    let start = || Arc::new(Session::start(&design, device::Model::Fast).unwrap());
     let usage = Use {
         offload: true,
         ..Use::default()

@@ -38,7 +38,7 @@ fn session(file: &Path) -> Arc<Session> {
         file.display()
     );
     let design = design.with_values(&values).unwrap();
-    Arc::new(Session::start(&design, device::Engine::Fast).unwrap())
+    Arc::new(Session::start(&design, device::Model::Fast).unwrap())
 }
 
 fn usage(offload: bool, engine_recovers: bool) -> Use {

@@ -32,8 +32,8 @@ fn session(devices: usize) -> Arc<Session> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let design = design.with_values("[cpu]\nprofile = \"nearpm\"\n").unwrap();
-    let engine = device::Engine::Fast;
-    let session = Session::start_over(&design, engine, devices, Synchronise::default());
+    let model = device::Model::Fast;
+    let session = Session::start_over(&design, model, devices, Synchronise::default());
     Arc::new(session.unwrap())
 }
 

@@ -12,7 +12,8 @@ use sim::{Random, Time};
 
 const PLACE: u64 = 64 << 10;
 
-/// A pool of a mechanism, by the CPU or offloaded, on a double of the device and on one of the engine `NEARSIDE_ENGINE`.
+/// A pool of a mechanism, by the CPU or offloaded, on a double of the device and on one of the
+/// engine `NEARSIDE_MODEL`.
 struct Case {
     bench: Bench,
     options: Options,

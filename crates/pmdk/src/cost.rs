@@ -1,7 +1,7 @@
 //! What a program's crash consistency takes on a host with a device: its trace again, in simulated time.
 
-use consistency::{Bench, Result};
 use host::{Cpu, Fence, Kind, Mapping};
+use pm_bench::{Bench, Result};
 use serde::Serialize;
 use sim::Time;
 use spec::nearpm::{Command, Operation, LINE};

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
 use rtl::bitstream::{FileList, Progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
@@ -132,31 +132,32 @@ pub fn purpose() -> Purpose {
     }
 }
 
-/// The engine that is asked for: that of the argument, else that which `NEARSIDE_ENGINE` names, else the RTL.
-pub fn engine_of(name: Option<&str>) -> PyResult<Engine> {
+/// The model that is asked for: that of the argument, else that which `NEARSIDE_MODEL` names, else
+/// the RTL.
+pub fn model_of(name: Option<&str>) -> PyResult<Model> {
     if let Some(name) = name {
         return name.parse().map_err(raise);
     }
-    Engine::named(Engine::default()).map_err(raise)
+    Model::named(Model::default()).map_err(raise)
 }
 
-/// See [`engine_of`].
+/// See [`model_of`].
 #[pyfunction]
 #[pyo3(signature = (name=None))]
-pub fn engine(name: Option<&str>) -> PyResult<&'static str> {
-    Ok(engine_of(name)?.name())
+pub fn model(name: Option<&str>) -> PyResult<&'static str> {
+    Ok(model_of(name)?.name())
 }
 
 /// What devices of a design are made by. `progress` is told of a compilation.
 pub fn factory(
     py: Python<'_>,
     design: &design::Design,
-    engine: Engine,
+    model: Model,
     options: &RtlOptions,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Factory> {
     let mut teller = BuildTeller::new(progress);
-    let built = py.detach(|| Factory::new(design, engine, options, &mut |p| teller.tell(p)));
+    let built = py.detach(|| Factory::new(design, model, options, &mut |p| teller.tell(p)));
     teller.settle(built.map_err(raise))
 }
 

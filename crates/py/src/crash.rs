@@ -5,13 +5,13 @@ use device::RtlOptions;
 use pm::Mechanism;
 use pyo3::prelude::*;
 
-use crate::build::{engine_of, factory, Design};
+use crate::build::{factory, model_of, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
 /// Cuts the power of a workload's run at many moments, and looks at what each leaves behind; returns the report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, engine=None, progress=None, devices=1, synchronise="devices"))]
+#[pyo3(signature = (design, workload, mechanism, by, cuts, transactions=24, seed=1, *, without=None, jobs=1, model=None, progress=None, devices=1, synchronise="devices"))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn crash_test(
     py: Python<'_>,
@@ -24,13 +24,13 @@ pub fn crash_test(
     seed: u64,
     without: Option<&str>,
     jobs: usize,
-    engine: Option<&str>,
+    model: Option<&str>,
     progress: Option<Py<PyAny>>,
     devices: usize,
     synchronise: &str,
 ) -> PyResult<String> {
     let design = &design.inner;
-    let engine = engine_of(engine)?;
+    let model = model_of(model)?;
     let without = without.map(str::parse::<Without>).transpose();
     let campaign = Campaign {
         workload: workload.to_string(),
@@ -46,7 +46,7 @@ pub fn crash_test(
     };
     campaign.validate().map_err(raise)?;
     // With assertions: it looks for faults.
-    let factory = factory(py, design, engine, &RtlOptions::default(), None)?;
+    let factory = factory(py, design, model, &RtlOptions::default(), None)?;
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {
         let mut told = |done, all| teller.tell(done, all);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use design::engine::{Manifest, Plugged};
 use design::media::Registers;
-use device::{Engine, RtlOptions};
+use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
 use driver::page::{CommandPage, Submitted};
 use driver::window::{self, Stream};
@@ -21,7 +21,7 @@ use sim::{Bar, Media, Time, Tracer};
 use crate::arguments::{
     find_profile, span_ns, whole_block, whole_range, within, within_namespace, zeroed, END_OF_TIME,
 };
-use crate::build::{engine_of, factory, memory_of, purpose, root, Design};
+use crate::build::{factory, memory_of, model_of, purpose, root, Design};
 use crate::error::raise;
 use crate::process::{alone, Owned};
 use crate::progress::{in_pieces, Teller};
@@ -37,7 +37,7 @@ pub struct Device {
     state: Owned<Mutex<State>>,
     design: design::Design,
     engines: Vec<design::engine::Plugged>,
-    engine: Engine,
+    model: Model,
 }
 
 impl Device {
@@ -240,12 +240,12 @@ impl Device {
     /// With `weights`, (high, medium, low), it selects weighted round robin; queues then have medium priority.
     /// Without `skip_idle` the cycles in which nothing can happen are evaluated as well.
     /// `commands` is the file of a trace of all commands, from the driver's first on; see `trace_start`.
-    /// `engine` is "rtl" or "fast"; without it the environment's `NEARSIDE_ENGINE`, or "rtl".
+    /// `model` is "rtl" or "fast"; without it the environment's `NEARSIDE_MODEL`, or "rtl".
     /// `peers` are other devices of the same host, each a design and what simulates it. They have power and their design's media
     /// profile, and no driver: commands of this device may have their data in a peer's PM window.
     #[new]
     #[pyo3(signature = (design, progress=None, timeout_us=100_000, queue_entries=None, trace=None, skip_idle=true,
-        commands=None, weights=None, engine=None, peers=Vec::new()))]
+        commands=None, weights=None, model=None, peers=Vec::new()))]
     #[allow(clippy::too_many_arguments)] // keyword arguments in Python
     fn new(
         py: Python<'_>,
@@ -257,7 +257,7 @@ impl Device {
         skip_idle: bool,
         commands: Option<PathBuf>,
         weights: Option<(u16, u16, u16)>,
-        engine: Option<&str>,
+        model: Option<&str>,
         peers: Vec<(PyRef<'_, Design>, Option<String>)>,
     ) -> PyResult<Device> {
         if peers.len() > MOST_PEERS {
@@ -267,7 +267,7 @@ impl Device {
             )));
         }
         let design = design.inner.clone();
-        let engine = engine_of(engine)?;
+        let model = model_of(model)?;
         let root = root()?;
         let engines = design.engines(&root).map_err(raise)?;
         let trace = match trace {
@@ -314,25 +314,25 @@ impl Device {
             ..RtlOptions::default()
         };
         // Compiling may take minutes: what can't be had is told before.
-        device::check(&design, engine).map_err(raise)?;
+        device::check(&design, model).map_err(raise)?;
         let media = media_of(&design)?;
         let mut wanted = Vec::new();
-        for (peer, engine) in &peers {
-            let engine = engine_of(engine.as_deref())?;
-            device::check(&peer.inner, engine).map_err(raise)?;
+        for (peer, model) in &peers {
+            let model = model_of(model.as_deref())?;
+            device::check(&peer.inner, model).map_err(raise)?;
             let profile = find_profile(&peer.inner.media.profile)?;
-            wanted.push((peer.inner.clone(), engine, media_of(&peer.inner)?, profile));
+            wanted.push((peer.inner.clone(), model, media_of(&peer.inner)?, profile));
         }
         let teller = progress.as_ref().map(|p| p.clone_ref(py));
-        let factory = factory(py, &design, engine, &options, teller)?;
+        let factory = factory(py, &design, model, &options, teller)?;
         let (mut others, mut profiles) = (Vec::new(), Vec::new());
-        for (design, engine, media, profile) in wanted {
+        for (design, model, media, profile) in wanted {
             let options = RtlOptions {
                 trace: None,
                 ..options.clone()
             };
             let teller = progress.as_ref().map(|p| p.clone_ref(py));
-            let factory = self::factory(py, &design, engine, &options, teller)?;
+            let factory = self::factory(py, &design, model, &options, teller)?;
             others.push(PeerParts {
                 engines: design.engines(&root).map_err(raise)?,
                 design,
@@ -351,7 +351,7 @@ impl Device {
             state: Owned::new(State { session, trace }.into()),
             design,
             engines,
-            engine,
+            model,
         };
         device.set_on(&profile, None, driver::STORAGE)?;
         if let Some(memory) = device.design.local() {
@@ -405,7 +405,7 @@ impl Device {
     /// What simulates it: "rtl" or "fast".
     #[getter]
     fn model(&self) -> &'static str {
-        self.engine.name()
+        self.model.name()
     }
 
     /// What its bitstream was built as: "checked" has assertions, "running" has none; either may be ", trained". "fast" without one.
@@ -1262,7 +1262,7 @@ impl Device {
         teller.settle(outcome)
     }
 
-    /// Counters of the engine, as JSON: name to [value, unit].
+    /// Counters of the model, as JSON: name to [value, unit].
     fn counters(&self) -> PyResult<String> {
         let mut state = self.lock()?;
         let host = state.session()?.controller.host();

@@ -1,24 +1,25 @@
-//! Differential runs of a design's two engines.
+//! Differential runs of a design's two models.
 
-use ::diff::{Campaign, Conditions, Pair, Replay, Shape};
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
+use lockstep::{Campaign, Conditions, Pair, Replay, Shape};
 use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use sim::controller::Memory;
 use sim::Media;
 
-use crate::build::{engine_of, factory, root, Design};
+use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
 /// Cycles without any handshake while busy that are a hang: the hosts' waits are short.
 const HANG_CYCLES: u64 = 200_000;
 
-/// Gives the same random sequences of so many commands to two engines, and compares what hosts see; returns the report as JSON.
-/// `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a difference is made shorter ends only that.
+/// Gives the same random sequences of so many commands to two models, and compares what hosts see;
+/// returns the report as JSON. `replay` is `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a
+/// difference is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, commands, seed=1, *, first_episode=0, replay=None, shrinks=60, per_episode=2000,
-    engines=("rtl", "fast"), progress=None))]
+    models=("rtl", "fast"), progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn diff(
     py: Python<'_>,
@@ -29,11 +30,11 @@ pub fn diff(
     replay: Option<&str>,
     shrinks: u32,
     per_episode: u64,
-    engines: (&str, &str),
+    models: (&str, &str),
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let design = &design.inner;
-    let engines = [engine_of(Some(engines.0))?, engine_of(Some(engines.1))?];
+    let models = [model_of(Some(models.0))?, model_of(Some(models.1))?];
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
@@ -57,8 +58,8 @@ pub fn diff(
         link_patience: Some(sim::Time::MAX),
         ..RtlOptions::default()
     };
-    let make = |engine: Engine| factory(py, design, engine, &options, None);
-    let mut factories: [Factory; 2] = [make(engines[0])?, make(engines[1])?];
+    let make = |model: Model| factory(py, design, model, &options, None);
+    let mut factories: [Factory; 2] = [make(models[0])?, make(models[1])?];
     let own = design.dram.clone();
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {
@@ -74,11 +75,11 @@ pub fn diff(
                 });
                 let media = Media::memory(bytes).map_err(|e| e.to_string())?;
                 let device = factory.device(media).map_err(|e| e.to_string())?;
-                Ok::<_, String>((factory.engine().name(), device))
+                Ok::<_, String>((factory.model().name(), device))
             };
             Ok([one(0)?, one(1)?])
         };
-        ::diff::run(&mut make, &shape, &campaign, &mut |done, all| {
+        lockstep::run(&mut make, &shape, &campaign, &mut |done, all| {
             teller.tell(done, all)
         })
     });

@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use sim::controller::Memory;
 use sim::{Device, Media};
 
-use crate::build::{engine_of, factory, root, Design};
+use crate::build::{factory, model_of, root, Design};
 use crate::error::raise;
 use crate::progress::Teller;
 
@@ -21,7 +21,7 @@ const LEAST_MHZ: u32 = 50;
 /// `SEED:EPISODE` or `SEED:EPISODE:STEPS`. Ctrl-C while a failure is made shorter ends only that.
 #[pyfunction]
 #[pyo3(signature = (design, amount, seed=1, *, calm=false, first_episode=0, replay=None, shrinks=60,
-    per_episode=2000, torn_blocks=false, engine=None, progress=None))]
+    per_episode=2000, torn_blocks=false, model=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn fuzz(
     py: Python<'_>,
@@ -34,11 +34,11 @@ pub fn fuzz(
     shrinks: u32,
     per_episode: u64,
     torn_blocks: bool,
-    engine: Option<&str>,
+    model: Option<&str>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let design = &design.inner;
-    let engine = engine_of(engine)?;
+    let model = model_of(model)?;
     if per_episode == 0 {
         return Err(raise("per_episode = 0: at least 1 is needed"));
     }
@@ -75,7 +75,7 @@ pub fn fuzz(
         hang_cycles: Some(HANG_CYCLES),
         ..RtlOptions::default()
     };
-    let mut factory = factory(py, design, engine, &options, None)?;
+    let mut factory = factory(py, design, model, &options, None)?;
     let own = design.dram.clone();
     let mut teller = Teller::new(progress);
     let outcome = py.detach(|| {

@@ -137,18 +137,18 @@ impl PmSystem {
 
 #[pymethods]
 impl PmSystem {
-    /// Starts one, on an engine of the simulation, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
+    /// Starts one, on a model, with 1, 2 or 4 devices that "devices" or the "host" synchronise.
     #[new]
     fn new(
         py: Python<'_>,
         design: &Design,
-        engine: &str,
+        model: &str,
         devices: usize,
         synchronise: &str,
     ) -> PyResult<PmSystem> {
-        let engine = engine.parse().map_err(raise)?;
+        let model = model.parse().map_err(raise)?;
         let synchronise = synchronise.parse().map_err(raise)?;
-        let start = || Session::start_over(&design.inner, engine, devices, synchronise);
+        let start = || Session::start_over(&design.inner, model, devices, synchronise);
         let session = py.detach(start);
         let session = Arc::new(session.map_err(raise)?);
         let session = Part::new(&Alone::default(), "system", session);

@@ -4,8 +4,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
 use crate::build::Design;
-use crate::consistency::{measured, text};
 use crate::error::raise;
+use crate::pm_bench::{measured, text};
 
 /// The library, as the bytes of its file.
 #[pyfunction]
@@ -15,18 +15,18 @@ pub fn pmdk_shim(py: Python<'_>) -> Bound<'_, PyBytes> {
 
 /// What crash consistency takes in a trace of the library, on the platform of a design with an engine for it. As JSON.
 #[pyfunction]
-#[pyo3(signature = (design, trace, fence, engine=None, build=None))]
+#[pyo3(signature = (design, trace, fence, model=None, build=None))]
 pub fn pmdk_cost(
     py: Python<'_>,
     design: &Design,
     trace: &[u8],
     fence: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let events = ::pmdk::parse(trace).map_err(raise)?;
-    let fence = ::consistency::fence(fence).map_err(raise)?;
-    let cost = measured(py, &design.inner, engine, build, None, |platform, _| {
+    let fence = ::pm_bench::fence(fence).map_err(raise)?;
+    let cost = measured(py, &design.inner, model, build, None, |platform, _| {
         ::pmdk::replay(&platform.bench()?, &events, fence)
     })?;
     text(serde_json::to_value(cost))

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use design::{Identity, Place};
-use device::{Engine, RtlOptions};
+use device::{Model, RtlOptions};
 use driver::control::Delay;
 use pyo3::prelude::*;
 use serde_json::{json, Map, Value};
-use serve::{Function, RegisterWrite, Served};
 use sim::{Bar, Media, Tracer};
 use trace::TraceFile;
+use vfio_user::{Function, RegisterWrite, Served};
 
-use crate::build::{engine_of, factory, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
 use crate::process::Owned;
 use crate::trace::{create, finish};
@@ -29,7 +29,7 @@ pub struct Server {
 /// Nothing after the end.
 #[derive(Default)]
 struct Running {
-    server: Option<serve::Server>,
+    server: Option<vfio_user::Server>,
     /// What the bitstreams were built as.
     builds: Vec<String>,
     traces: Vec<Arc<Mutex<TraceFile>>>,
@@ -50,21 +50,21 @@ impl Server {
     /// Compiles the designs if need be and serves each of them behind its socket; with the name of a file, its commands are
     /// traced.
     #[new]
-    #[pyo3(signature = (devices, progress=None, engine=None))]
+    #[pyo3(signature = (devices, progress=None, model=None))]
     fn new(
         py: Python<'_>,
         devices: Vec<Wanted>,
         progress: Option<Py<PyAny>>,
-        engine: Option<&str>,
+        model: Option<&str>,
     ) -> PyResult<Server> {
-        let engine = engine_of(engine)?;
+        let model = model_of(model)?;
         let (mut served, mut files, mut traces) = (Vec::new(), Vec::new(), Vec::new());
         let mut builds = Vec::new();
         let identities = identities(&devices)?;
         for ((design, socket, trace), identity) in devices.into_iter().zip(identities) {
             let design = &design.get().inner;
             let progress = progress.as_ref().map(|p| p.clone_ref(py));
-            let (one, build) = prepare(py, design, engine, identity, socket, progress)?;
+            let (one, build) = prepare(py, design, model, identity, socket, progress)?;
             served.push(one);
             builds.push(build);
             files.push(trace);
@@ -77,7 +77,7 @@ impl Server {
             one.tracer = Some(Tracer::new(file.clone(), false));
             traces.push(file);
         }
-        let server = py.detach(|| serve::Server::start(served));
+        let server = py.detach(|| vfio_user::Server::start(served));
         let server = Some(server.map_err(raise)?);
         let running = Owned::new(
             Running {
@@ -109,7 +109,7 @@ impl Server {
     /// What each device has done since the start, as JSON: a list of dictionaries.
     fn counters(&self) -> PyResult<String> {
         let running = self.lock()?;
-        let devices = running.server.iter().flat_map(serve::Server::counters);
+        let devices = running.server.iter().flat_map(vfio_user::Server::counters);
         let object = |list: Vec<(&str, u64)>| {
             let pairs = list.into_iter().map(|(k, v)| (k.to_string(), json!(v)));
             Value::Object(pairs.collect::<Map<_, _>>())
@@ -157,7 +157,7 @@ fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
 fn prepare(
     py: Python<'_>,
     design: &design::Design,
-    engine: Engine,
+    model: Model,
     identity: Identity,
     socket: PathBuf,
     progress: Option<Py<PyAny>>,
@@ -170,7 +170,7 @@ fn prepare(
         .map_err(raise)?;
     registers.extend(design.local_registers(&root).map_err(raise)?);
     // Before a file is made.
-    device::check(design, engine).map_err(raise)?;
+    device::check(design, model).map_err(raise)?;
     // Loads and stores of a mapped window never reach the device, so nothing could delay them, or take them to another memory.
     let media = match &design.media.file {
         Some(path) => Media::file(path, design.media.bytes.0),
@@ -186,7 +186,7 @@ fn prepare(
         purpose: purpose(),
         ..RtlOptions::default()
     };
-    let mut factory = factory(py, design, engine, &options, progress)?;
+    let mut factory = factory(py, design, model, &options, progress)?;
     factory.set_identity(identity);
     let device = factory.device(media).map_err(raise)?;
     let build = factory.build();
@@ -214,7 +214,7 @@ fn prepare(
         },
         setup,
         tracer: None,
-        log: serve::Log::stderr(),
+        log: vfio_user::Log::stderr(),
     };
     Ok((served, build))
 }

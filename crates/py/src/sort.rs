@@ -10,13 +10,13 @@ use ::sort::{
     columns, parse, By, Compression, Error, Format, Input, KeyValue, Plan, Progress, RecordBatch,
     Report, SchemaRef, Sink, Source, Store, Writer,
 };
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::PyBytes;
 use serde_json::Value;
 
-use crate::build::{engine_of, factory, purpose, root, Design};
+use crate::build::{factory, model_of, purpose, root, Design};
 use crate::error::raise;
 use crate::memory::Memory;
 use crate::progress::Teller;
@@ -35,7 +35,7 @@ fn options() -> RtlOptions {
 fn tell(
     report: &Report,
     design: &design::Design,
-    engine: Engine,
+    model: Model,
     built: Option<String>,
     trace: bool,
     memory: &Memory,
@@ -45,7 +45,7 @@ fn tell(
         value["trace"] = report.trace();
     }
     value["design"] = design.name.clone().into();
-    value["engine"] = engine.name().into();
+    value["engine"] = model.name().into();
     value["build"] = built.into();
     value["time"] = "simulated".into();
     value["host"]["memory_bytes"] = memory.host.into();
@@ -251,7 +251,7 @@ impl Output {
 /// bytes moved. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
 #[pyo3(signature = (design, data, by, name="table", *, source="parquet", target="parquet", compression="snappy", devices=1,
-    engine=None, build=None, progress=None, trace=false, output=None))]
+    model=None, build=None, progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn sort_table<'py>(
     py: Python<'py>,
@@ -263,14 +263,14 @@ pub fn sort_table<'py>(
     target: &str,
     compression: &str,
     devices: usize,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     trace: bool,
     output: Option<(PathBuf, String)>,
 ) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
     let design = &design.inner;
-    let engine = engine_of(engine)?;
+    let model = model_of(model)?;
     let root = root()?;
     let by = parse(by).map_err(raise)?;
     let how = written(target, compression)?;
@@ -293,7 +293,7 @@ pub fn sort_table<'py>(
         let loaded = run(py, Teller::new(None), &going, &mut memory, |going| {
             plan.load(going)
         })?;
-        let mut factory = factory(py, design, engine, &options(), build)?;
+        let mut factory = factory(py, design, model, &options(), build)?;
         let outcome = run(py, Teller::new(progress), &going, &mut memory, |going| {
             output.write(schema, &metadata, &by, |sink| {
                 loaded.run(&mut factory, going, sink)
@@ -303,7 +303,7 @@ pub fn sort_table<'py>(
     };
     let bytes = output.bytes(py);
     memory.end();
-    let report = tell(&report, design, engine, built, trace, &memory);
+    let report = tell(&report, design, model, built, trace, &memory);
     Ok((report, bytes))
 }
 
@@ -366,7 +366,7 @@ fn run<T: Send>(
 /// Devices with media files, and how they are made.
 struct Stand<'a> {
     design: &'a design::Design,
-    engine: Engine,
+    model: Model,
     root: PathBuf,
     media: Vec<PathBuf>,
     factory: Factory,
@@ -378,16 +378,16 @@ impl<'a> Stand<'a> {
         py: Python<'_>,
         design: &'a Design,
         media: Vec<PathBuf>,
-        engine: Option<&str>,
+        model: Option<&str>,
         build: Option<Py<PyAny>>,
     ) -> PyResult<Stand<'a>> {
-        let engine = engine_of(engine)?;
+        let model = model_of(model)?;
         Ok(Stand {
             design: &design.inner,
-            engine,
+            model,
             root: root()?,
             media,
-            factory: factory(py, &design.inner, engine, &options(), build)?,
+            factory: factory(py, &design.inner, model, &options(), build)?,
             memory: Memory::now(),
         })
     }
@@ -420,13 +420,13 @@ impl<'a> Stand<'a> {
     fn tell(&mut self, report: &Report, trace: bool) -> String {
         let built = Some(self.factory.build());
         self.memory.end();
-        tell(report, self.design, self.engine, built, trace, &self.memory)
+        tell(report, self.design, self.model, built, trace, &self.memory)
     }
 }
 
 /// Writes a table to devices with these media files, each a part of its rows, with key columns to sort by; returns a report as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet", engine=None, build=None, progress=None))]
+#[pyo3(signature = (design, media, data, table, keys, name="table", *, source="parquet", model=None, build=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_put(
     py: Python<'_>,
@@ -437,7 +437,7 @@ pub fn table_put(
     keys: &str,
     name: &str,
     source: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<String> {
@@ -446,7 +446,7 @@ pub fn table_put(
     let content = run(py, Teller::new(None), &going, &mut memory, |going| {
         data.open(source, name, Kept::All, going)?.collect()
     })?;
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     stand.memory = memory;
     let report = stand.with(py, &going, progress, |store, progress| {
         store.put(table, &content, &keys, progress)
@@ -456,33 +456,33 @@ pub fn table_put(
 
 /// The tables on devices with these media files, as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, media, *, engine=None, build=None))]
+#[pyo3(signature = (design, media, *, model=None, build=None))]
 pub fn table_list(
     py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     let list = stand.with(py, &Progress::default(), None, |store, _| Ok(store.list()))?;
     Ok(Value::to_string(&list))
 }
 
 /// What a sort of a table on devices with these media files would do, as JSON.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, by, *, engine=None, build=None))]
+#[pyo3(signature = (design, media, table, by, *, model=None, build=None))]
 pub fn table_explain(
     py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
     table: &str,
     by: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<String> {
     let by = parse(by).map_err(raise)?;
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     let plan = stand.with(py, &Progress::default(), None, |store, _| {
         store.explain(table, &by)
     })?;
@@ -491,16 +491,16 @@ pub fn table_explain(
 
 /// A table on devices with these media files, without its rows, as an Arrow IPC stream.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, *, engine=None, build=None))]
+#[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_schema<'py>(
     py: Python<'py>,
     design: &Design,
     media: Vec<PathBuf>,
     table: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<Bound<'py, PyBytes>> {
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     let nothing = stand.with(py, &Progress::default(), None, |store, _| {
         let nothing = store.schema(table)?;
         nothing.write(Format::Stream, Compression::Uncompressed)
@@ -510,16 +510,16 @@ pub fn table_schema<'py>(
 
 /// Forgets a table on devices with these media files, or what is left of it.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, *, engine=None, build=None))]
+#[pyo3(signature = (design, media, table, *, model=None, build=None))]
 pub fn table_drop(
     py: Python<'_>,
     design: &Design,
     media: Vec<PathBuf>,
     table: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
 ) -> PyResult<()> {
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     stand.with(py, &Progress::default(), None, |store, _| {
         store.drop_table(table)
     })
@@ -528,7 +528,7 @@ pub fn table_drop(
 /// Reads a table back from devices with these media files; with `by` it is sorted where it stands. Returns a report as JSON, and the table as a file,
 /// if it doesn't go to `output`: a path, and what errors call it. With `trace` the report has a trace for Perfetto.
 #[pyfunction]
-#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", engine=None, build=None,
+#[pyo3(signature = (design, media, table, by=None, *, target="parquet", compression="snappy", model=None, build=None,
     progress=None, trace=false, output=None))]
 #[allow(clippy::too_many_arguments)] // keyword arguments in Python
 pub fn table_get<'py>(
@@ -539,7 +539,7 @@ pub fn table_get<'py>(
     by: Option<&str>,
     target: &str,
     compression: &str,
-    engine: Option<&str>,
+    model: Option<&str>,
     build: Option<Py<PyAny>>,
     progress: Option<Py<PyAny>>,
     trace: bool,
@@ -547,7 +547,7 @@ pub fn table_get<'py>(
 ) -> PyResult<(String, Option<Bound<'py, PyBytes>>)> {
     let by = by.map(parse).transpose().map_err(raise)?;
     let output = Output::new(output, written(target, compression)?);
-    let mut stand = Stand::new(py, design, media, engine, build)?;
+    let mut stand = Stand::new(py, design, media, model, build)?;
     let outcome = stand.with(py, &watched(trace), progress, |store, progress| {
         let standing = store.standing(table)?;
         let (schema, metadata) = (standing.schema(), standing.metadata());

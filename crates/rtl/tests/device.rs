@@ -1,4 +1,4 @@
-//! The engine, on the fixture device.
+//! The RTL model, on the fixture device.
 
 mod common;
 

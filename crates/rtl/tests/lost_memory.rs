@@ -1,5 +1,5 @@
-//! Memories that answer later than a reset of the function waits for, or never. The fast engine's reset ends what is under way at once, so
-//! none is late there.
+//! Memories that answer later than a reset of the function waits for, or never. The fast model's
+//! reset ends what is under way at once, so none is late there.
 
 mod common;
 

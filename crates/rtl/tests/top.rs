@@ -1,4 +1,4 @@
-//! The device top in this engine: its waveforms, and what is no hang.
+//! The device top in the RTL model: its waveforms, and what is no hang.
 
 mod common;
 

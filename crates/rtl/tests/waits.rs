@@ -1,4 +1,4 @@
-//! Times that the engine passes over, as their end is known.
+//! Times that the model passes over, as their end is known.
 
 mod common;
 

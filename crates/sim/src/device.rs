@@ -1,7 +1,7 @@
 //! The Device contract: what reaches a device, and what a device may do to its host.
 //!
-//! Everything above it (links, drivers, experiments) works on any [`Device`]; an engine below it knows nothing of
-//! links, drivers or other devices. All of it runs in simulated time.
+//! Everything above it (links, drivers, experiments) works on any [`Device`]; a model below it
+//! knows nothing of links, drivers or other devices. All of it runs in simulated time.
 
 use crate::{OrderWatch, Time, Tracer};
 
@@ -52,7 +52,7 @@ pub struct ReadData {
     pub last: bool,
 }
 
-/// The device's side of its link: what an engine calls while it advances.
+/// The device's side of its link: what a model calls while it advances.
 ///
 /// The calls carry the device's own time `now`, which never goes backwards. The link takes what it can:
 /// `false` means no credit or tag now, try again on a later cycle.
@@ -100,7 +100,7 @@ pub trait HostPort {
     }
 
     /// True once the host wants control back before the end of the current advance (it saw a write or an
-    /// interrupt that it waits for). The engine then returns at its next clock edge.
+    /// interrupt that it waits for). The model then returns at its next clock edge.
     fn attention(&self) -> bool;
 }
 
@@ -133,7 +133,7 @@ impl Parts {
     }
 }
 
-/// A named count or measurement of an engine, for reports.
+/// A named count or measurement of a model, for reports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Counter {
     /// Dotted name, such as `cycles.evaluated`.
@@ -244,6 +244,6 @@ pub trait Device {
         0
     }
 
-    /// Counters of the engine.
+    /// Counters of the model.
     fn counters(&self) -> Vec<Counter>;
 }

@@ -1,9 +1,10 @@
 //! Copies of this process, for campaigns that try many ends of one run: power cuts, resets, other settings.
 //!
-//! A run goes on to a moment, a copy of the process ends it there in its own way and says what has come of it, and the run goes on
-//! as if nothing had been. Everything is copied, and only what is changed costs memory: devices on either engine, links, hosts,
-//! and the programs before them. So there is nothing that a device has to save, nothing that it can forget, and each copy begins within a
-//! millisecond or so.
+//! A run goes on to a moment, a copy of the process ends it there in its own way and says what has
+//! come of it, and the run goes on as if nothing had been. Everything is copied, and only what is
+//! changed costs memory: devices on either model, links, hosts, and the programs before them. So
+//! there is nothing that a device has to save, nothing that it can forget, and each copy begins
+//! within a millisecond or so.
 //!
 //! Media in files and in memory that clients share, traces and waveforms are not copied: a copy would write to the original's. While this
 //! process has any, there are no copies of it. Of several threads only the one that asks is in the copy: no other may hold a lock

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int64Array, RecordBatch, UInt32Array};
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use sim::{Random, Time};
 
 use crate::bench::{Bench, Event};
@@ -30,7 +30,7 @@ impl World {
         let design = Design::find(&root, "sort").unwrap();
         let design = design.with_values(small).unwrap();
         let options = RtlOptions::default();
-        let factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+        let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
         let mut random = Random::new(1);
         let keys: Vec<i64> = (0..ROWS).map(|_| random.below(3000) as i64).collect();
         let mut wanted: Vec<u32> = (0..ROWS as u32).collect();
@@ -190,7 +190,7 @@ fn a_standing_table_outlives_its_devices_power() {
     let room = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
     let design = world.design.with_values(room).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let (files, progress, keys) = (Files::new("power"), Progress::default(), ["key".into()]);
     world.table = world.table.batch.slice(0, 5000).into();
     world.wanted.retain(|&row| row < 5000);
@@ -272,7 +272,7 @@ fn a_key_that_is_not_in_its_dictionary_is_told_with_its_place() {
             .with_values(room)
             .unwrap();
         let options = RtlOptions::default();
-        let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+        let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
         let plan = Plan::new(&world.table, &by, &world.root, &design, 1).unwrap();
         let mut bench = plan.bench(&mut factory).unwrap();
         let progress = Progress::default();
@@ -343,7 +343,7 @@ fn a_table_that_is_put_or_dropped_as_devices_fail_leaves_others_whole() {
     let design = "[media]\nbytes = \"2 MiB\"\n[nvme]\nnamespaces = [\"2 MiB\"]";
     let design = world.design.with_values(design).unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let mut files = Files::new("put");
     files.media.push(files.folder.join("d2"));
     let mut open = || Store::open(&world.root, &design, &mut factory, &files.media).unwrap();

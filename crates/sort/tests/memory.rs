@@ -16,7 +16,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Encoding;
 use parquet::file::properties::{WriterProperties, WriterVersion};
@@ -128,7 +128,7 @@ fn sort_to(
         .with_values(small)
         .unwrap();
     let options = RtlOptions::default();
-    let mut factory = Factory::new(&design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
     let before = HELD.load(Relaxed);
     MOST.store(before, Relaxed);
     let progress = Progress::default();

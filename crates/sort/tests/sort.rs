@@ -1,4 +1,4 @@
-//! Random tables on the fast engine, beside a stable sort of the host's.
+//! Random tables on the fast model, beside a stable sort of the host's.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, SortOptions};
 use arrow_select::take::take_record_batch;
 use design::Design;
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use rtl::bitstream::repo_root;
 use sim::Random;
 use sort::{parse, Compression, Format, Plan, Progress, Report, Source, Table};
@@ -37,7 +37,7 @@ fn run_on(
     let root = repo_root().unwrap();
     let plan = Plan::new(table, &parse(by)?, &root, design, devices)?;
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
 }
 
@@ -468,7 +468,7 @@ fn run_file(
     let source = Source::open(format, file.to_vec().into(), Some("t"))?;
     let plan = Plan::of(source, &parse(by)?, &root, design, 3)?.with_memory(memory);
     let options = RtlOptions::default();
-    let mut factory = Factory::new(design, Engine::Fast, &options, &mut |_| true).unwrap();
+    let mut factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
     plan.run(&mut factory, &Progress::default())
 }
 
@@ -631,7 +631,7 @@ fn a_sort_can_be_stopped() {
     let (root, design) = (repo_root().unwrap(), design());
     let plan = Plan::new(&table, &parse("i64").unwrap(), &root, &design, 2).unwrap();
     let mut factory =
-        Factory::new(&design, Engine::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
+        Factory::new(&design, Model::Fast, &RtlOptions::default(), &mut |_| true).unwrap();
     let progress = Progress::default();
     progress.stop();
     let error = plan.run(&mut factory, &progress).unwrap_err().to_string();
@@ -640,8 +640,9 @@ fn a_sort_can_be_stopped() {
 
 const STAGES: [&str; 5] = ["put", "decode", "sort", "shuffle", "get"];
 
-/// Simulated times are these, to the nanosecond, on the fast engine: nobody changes one without knowing. How near they are to those
-/// of the RTL claims say (`sort.*`); they are to be measured again when one changes. Nothing else notices what changes times alone.
+/// Simulated times are these, to the nanosecond, on the fast model: nobody changes one without
+/// knowing. How near they are to those of the RTL claims say (`sort.*`); they are to be measured
+/// again when one changes. Nothing else notices what changes times alone.
 #[test]
 fn stages_take_the_time_that_is_known() {
     let (_, table) = of_few_values();

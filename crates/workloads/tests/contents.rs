@@ -1,4 +1,4 @@
-//! Every workload leaves what its oracle says, on the fast engine.
+//! Every workload leaves what its oracle says, on the fast model.
 
 use std::path::Path;
 

@@ -58,7 +58,7 @@ def _resource(name: str, key: str, published: float) -> None:
             f"{published:g}", "NVMulator, table 1", "Vitis 2022.2, a part of a design that runs on a U280, rounded to "
             "0.01 % of that; ours is one block, neither placed nor routed, by a tool that packs LUTs less", published,
         ),
-        clocks="none: counts of resources.", time="none", engine="yosys", quick=False,
+        clocks="none: counts of resources.", time="none", model="yosys", quick=False,
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         result = synthesised(context, "nvm_delay.levels")
@@ -69,7 +69,7 @@ def _levels(block: str) -> None:
     @claim(
         block, "LUTs", at_most(MODULES[block][2]),
         f"The deepest path between registers of {MODULES[block][0]}, after synthesis with Yosys for UltraScale+.",
-        time="none", engine="yosys", quick=False,
+        time="none", model="yosys", quick=False,
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         result = synthesised(context, block)

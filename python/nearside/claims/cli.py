@@ -14,9 +14,10 @@ from nearside._native import NearsideError
 from nearside.claims import report as reports
 from nearside.claims.registry import Claim, all_claims, find
 from nearside.claims.run import run_claims
+from nearside.commands import App
 from nearside.device import MAX_U64
 
-app = typer.Typer(
+app = App(
     help="The figures that this project states, each with its bound: list them, rerun them.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -30,11 +31,11 @@ def list_claims(as_json: JsonOption = False) -> None:
     """Show every claim: name, bound, the paper's figure, and what it says."""
     claims = all_claims().values()
     if as_json:
-        keys = ("name", "unit", "text", "clocks", "time", "engine", "quick")
+        keys = ("name", "unit", "text", "clocks", "time", "model", "quick")
 
         def entry(c: Claim) -> dict[str, Any]:
             paper = {"paper": str(c.paper), "differs": c.paper.differs} if c.paper else {"paper": None, "differs": None}
-            return {k: getattr(c, k) for k in keys} | paper | {"bound": str(c.bound)}
+            return {"engine" if k == "model" else k: getattr(c, k) for k in keys} | paper | {"bound": str(c.bound)}
 
         print(json.dumps([entry(c) for c in claims], indent=1))
         return

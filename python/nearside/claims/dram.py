@@ -28,7 +28,7 @@ def run(channel: _native.DramChannel, start: int, requests: Iterator[tuple[int, 
 
 @claim(
     "dram.streaming", "% of peak", at_least(90),
-    "A sequential stream of reads, and one of writes: the worse of the two.", engine="sim",
+    "A sequential stream of reads, and one of writes: the worse of the two.", model="sim",
 )  # fmt: skip
 def streaming(context: Context) -> Measured:
     design = Design.load("default").native
@@ -44,7 +44,7 @@ def streaming(context: Context) -> Measured:
 
 @claim(
     "dram.row_latency", "ps off", at_most(0),
-    "Latency of a row miss, a row hit and a row conflict against tRCD, tRP, CL and burst length.", engine="sim",
+    "Latency of a row miss, a row hit and a row conflict against tRCD, tRP, CL and burst length.", model="sim",
 )  # fmt: skip
 def row_latency(context: Context) -> Measured:
     channel = _native.DramChannel(Design.load("default").native, refresh=False)

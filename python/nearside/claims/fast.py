@@ -1,4 +1,4 @@
-"""The fast engine: how near its mean latencies and bandwidths are to the RTL's. See `nearside correlate`."""
+"""The fast model: how near its mean latencies and bandwidths are to the RTL's. See `nearside correlate`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from nearside.correlate import run as comparison
 
 
 def compared(context: Context) -> dict[str, Any]:
-    """All rows on both engines; shared by these claims."""
+    """All rows on both models; shared by these claims."""
     count = comparison.QUICK_ROWS if context.quick else comparison.ROWS
     return context.once(("fast.rows",), lambda: comparison.run(count, context.seed, context.quick))
 
@@ -20,8 +20,8 @@ def _part(name: str, text: str, held_out: tuple[bool, ...]) -> None:
 
     @claim(
         f"fast.correlation.{name}.within", "%", at_least(95),
-        f"Rows, {text}, in which the fast engine's mean latency and bandwidth are within 10 % of the RTL's.",
-        engine="fast and rtl",
+        f"Rows, {text}, in which the fast model's mean latency and bandwidth are within 10 % of the RTL's.",
+        model="fast and rtl",
     )  # fmt: skip
     def share(context: Context) -> Measured:
         part, worst = comparison.summary(rows(context)), max(rows(context), key=lambda row: row["worst_percent"])
@@ -30,8 +30,8 @@ def _part(name: str, text: str, held_out: tuple[bool, ...]) -> None:
 
     @claim(
         f"fast.correlation.{name}.mean_error", "%", at_most(4),
-        f"By how much the fast engine's mean latency or bandwidth, whichever is worse, is off on average, {text}.",
-        engine="fast and rtl",
+        f"By how much the fast model's mean latency or bandwidth, whichever is worse, is off on average, {text}.",
+        model="fast and rtl",
     )  # fmt: skip
     def mean(context: Context) -> Measured:
         part = comparison.summary(rows(context))

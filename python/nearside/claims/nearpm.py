@@ -86,17 +86,17 @@ for (_size, _name), (_least, _least_cached, _most) in COPY_BOUNDS.items():
     claim(
         f"nearpm.copy.{_size}.{_name}", "x", at_least(_least),
         f"A copy of {_size} bytes by the CPU's faster way of two (non-temporal stores behind 12 loads, or through the "
-        f"cache with clwb) and by a command, {_design}.", _stated, clocks=_clocks, engine="fast",
+        f"cache with clwb) and by a command, {_design}.", _stated, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("streamed", "cached")))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.cached", "x", at_least(_least_cached),
         f"A copy of {_size} bytes by the CPU through the cache with clwb, which is its slower way, and by a command, "
-        f"{_design}.", _stated, clocks=_clocks, engine="fast",
+        f"{_design}.", _stated, clocks=_clocks, model="fast",
     )(_copy(_size, _design, ("cached",)))  # fmt: skip
     claim(
         f"nearpm.copy.{_size}.{_name}.accepted", "ns", at_most(_most),
         f"What a program waits for until the device has the command of a copy of {_size} bytes, which a loss of power "
-        f"does not take back then; the copy itself ends later. Design {_design}.", engine="fast",
+        f"does not take back then; the copy itself ends later. Design {_design}.", model="fast",
     )(_accepted(_size, _design))  # fmt: skip
 
 
@@ -179,7 +179,7 @@ for _of, _what_bounds, _clocks, _text in (
             claim(
                 f"nearpm.{_of}.{_mechanism}.{_what}", "x", _limit,
                 f"{_text}, by the CPU and offloaded; {_mechanism}, {nearpm_fig15.TEXTS[_what]}, design nearpm-paper.",
-                _stated, clocks=f"{_clocks}.", engine="fast", quick_bound=QUICK.get((_of, _mechanism, _what)),
+                _stated, clocks=f"{_clocks}.", model="fast", quick_bound=QUICK.get((_of, _mechanism, _what)),
             )(_region(_mechanism, "nearpm-paper", _what, _of))  # fmt: skip
 
 PROGRAMS = {
@@ -193,7 +193,7 @@ for _what, _least_of in PROGRAMS.items():
             "Insertions with computation that makes the part of crash consistency what the paper's figure 1 states, by "
             f"the CPU and offloaded; {_mechanism}, {nearpm_fig15.TEXTS[_what]}, design nearpm-paper.",
             paper(_stated, "8.2.4, one device", nearpm.PROGRAM_DIFFERS), clocks=f"{nearpm.WHOLE_CLOCKS}.",
-            engine="fast",
+            model="fast",
         )(_program(_mechanism, _what))  # fmt: skip
 
 # A CPU that copies badly would make any engine look good. Ours waits for loads of 436 ns instead, in its fences.
@@ -204,7 +204,7 @@ for _mechanism, _part in nearpm.PAPER_COPIES.items():
         f"What copies take of the CPU's time for crash consistency in insertions into a B-tree; {_mechanism}, design "
         "nearpm-paper.",
         Published(f"{100 * _part:.1f} %", "NearPM, section 2.1, figure 1", "programs with PMDK; less is no better"),
-        clocks="parts of the CPU's time within the library's code for crash consistency.", engine="fast",
+        clocks="parts of the CPU's time within the library's code for crash consistency.", model="fast",
     )(_copied(_mechanism))  # fmt: skip
 
 
@@ -235,7 +235,7 @@ for _mechanism, _configurations in DEVICES.items():
             "the CPU, over as many devices or fewer, which reads back at each fence, and offloaded, durable; "
             f"{_mechanism}, devices: "
             f"{nearpm_fig16_devices.NAMES[_name]}.",
-            paper(_stated, "8.2.4, figure 16", nearpm.PROGRAM_DIFFERS), clocks=f"{nearpm.WHOLE_CLOCKS}.", engine="fast",
+            paper(_stated, "8.2.4, figure 16", nearpm.PROGRAM_DIFFERS), clocks=f"{nearpm.WHOLE_CLOCKS}.", model="fast",
         )(_over(_mechanism, _name))  # fmt: skip
 
 
@@ -269,7 +269,7 @@ for _mechanism, _configurations in MEANS.items():
             f"devices: {nearpm_programs.NAMES[_name]}.",
             paper(_stated, "8.2.4, figure 16", nearpm.PROGRAM_DIFFERS),
             clocks="on both sides from the begin of the first transaction to the return of the last one's commit.",
-            engine="fast", quick=False,
+            model="fast", quick=False,
         )(_programs(_mechanism, _name))  # fmt: skip
 
 
@@ -294,7 +294,7 @@ for _mechanism, _least in UNITS.items():
         Published(
             "more with each of 1, 2 and 4 units", "NearPM, section 8.3.2, figure 19", "programs that compute, too", 1.0
         ),
-        clocks=f"{nearpm.WHOLE_CLOCKS}.", engine="fast",
+        clocks=f"{nearpm.WHOLE_CLOCKS}.", model="fast",
     )(_units(_mechanism))  # fmt: skip
 
 
@@ -335,7 +335,7 @@ for _who, _of_threads, _how in (
                     "memcached and Redis, which compute, too", 1.0,
                 ),
                 clocks="on both sides from the common begin of all threads to the end of the last one.",
-                engine="fast", quick=_count == 4,
+                model="fast", quick=_count == 4,
             )(_threads(_mechanism, _count, _who))  # fmt: skip
 
 
@@ -362,17 +362,17 @@ for _mechanism, _stated in nearpm_fig18.PAPER.items():
             _stated, "8.2.2, figure 18", "the paper's is the part that is parallelizable, and it does not say how that "
             "was found; a CPU of ours that waits for a load which a command delays counts as working", "%",
         ),
-        clocks="parts of the time from the begin of the first transaction to the end of the last one.", engine="fast",
+        clocks="parts of the time from the begin of the first transaction to the end of the last one.", model="fast",
     )(_parallel(_mechanism))  # fmt: skip
 
 
-def _beside(kind: str, key: str, engine: str) -> Callable[[Context], Measured]:
+def _beside(kind: str, key: str, model: str) -> Callable[[Context], Measured]:
     def measure(context: Context) -> Measured:
         def run() -> dict[str, Any]:
             of = nearpm.design(_run(context), "nearpm")
-            return beside.measure(of, kind, seed=context.seed, quick=context.quick, engine=engine)
+            return beside.measure(of, kind, seed=context.seed, quick=context.quick, model=model)
 
-        row = context.once(("nearpm.beside", kind, engine), run)
+        row = context.once(("nearpm.beside", kind, model), run)
         text = f"{row['beside_gb_s']:.2f} of {row['alone_gb_s']:.2f} GB/s"
         if row["alone_p99_ns"] is not None:
             text += f", p99 {row['beside_p99_ns']:.0f} and {row['alone_p99_ns']:.0f} ns"

@@ -65,19 +65,19 @@ def _differences(got: bytes, want: bytes | bytearray) -> int:
     return sum(a != b for a, b in zip(got, want, strict=True))
 
 
-def chosen(context: Context, profile: str, engine: str = "rtl") -> Any:
+def chosen(context: Context, profile: str, model: str = "rtl") -> Any:
     """The device with this profile. That it may be too fast for the DRAM is seen here by what it measures."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
-        # That of the other claims, and not one more, if it is on the same engine.
-        return context.device(profile, **({} if engine == "rtl" else {"engine": engine}))
+        # That of the other claims, and not one more, if it is on the same model.
+        return context.device(profile, **({} if model == "rtl" else {"model": model}))
 
 
-def loads(context: Context, profile: str, engine: str = "rtl", **stream: Any) -> dict[str, Any]:
+def loads(context: Context, profile: str, model: str = "rtl", **stream: Any) -> dict[str, Any]:
     """Loads under a profile, with what nvm_delay says of them; shared by the claims about them."""
 
     def measure() -> dict[str, Any]:
-        device = chosen(context, profile, engine)
+        device = chosen(context, profile, model)
         device.delay_counters(clear=True)
         found = device.pm_stream("load", seed=context.seed, **stream)
         sides = [channel["read"] for channel in device.delay_counters()]
@@ -90,19 +90,19 @@ def loads(context: Context, profile: str, engine: str = "rtl", **stream: Any) ->
             raise NearsideError(f"{expected} loads, but nvm_delay has seen {count} reads")
         return found
 
-    return context.once(("pm.loads", profile, engine, *stream.items()), measure)
+    return context.once(("pm.loads", profile, model, *stream.items()), measure)
 
 
-def single(context: Context, profile: str, size: int = LINE, engine: str = "rtl") -> dict[str, Any]:
+def single(context: Context, profile: str, size: int = LINE, model: str = "rtl") -> dict[str, Any]:
     # One of NAND takes as much to simulate as a hundred of the others.
     count = 400 if profile != "nand" else 60
-    return loads(context, profile, engine, bytes=size, in_flight=1, pause_ns=1000, count=context.commands(count))
+    return loads(context, profile, model, bytes=size, in_flight=1, pause_ns=1000, count=context.commands(count))
 
 
-def chain(context: Context, profile: str, engine: str = "rtl") -> dict[str, Any]:
+def chain(context: Context, profile: str, model: str = "rtl") -> dict[str, Any]:
     """Each load's address comes from the data of the one before."""
     count = 400 if profile != "nand" else 60
-    return loads(context, profile, engine, bytes=LINE, in_flight=1, pattern="chain", count=context.commands(count))
+    return loads(context, profile, model, bytes=LINE, in_flight=1, pattern="chain", count=context.commands(count))
 
 
 def link_ns(context: Context) -> float:
@@ -114,9 +114,9 @@ def link_ns(context: Context) -> float:
     return 2 * way + (REQUEST + LINE + COMPLETION) / rate
 
 
-def path_ns(context: Context, engine: str = "rtl") -> float:
+def path_ns(context: Context, model: str = "rtl") -> float:
     """What the device takes beside the time of its nvm_delay, under a profile that the DRAM is never too slow for."""
-    found = single(context, PLAIN, engine=engine)
+    found = single(context, PLAIN, model=model)
     return found["latency"]["mean_ns"] - link_ns(context) - found["delay_ns"]
 
 
@@ -142,9 +142,9 @@ def off_profile(context: Context, profile: str, found: dict[str, Any]) -> Measur
     return Measured(abs(mean - link - target), detail)
 
 
-def off_parts(context: Context, profile: str, engine: str, found: dict[str, Any]) -> Measured:
+def off_parts(context: Context, profile: str, model: str, found: dict[str, Any]) -> Measured:
     """By how much the mean is off the sum of its parts: the link, the device, the DRAM as nvm_delay has counted it."""
-    mean, link, own, dram = found["latency"]["mean_ns"], link_ns(context), path_ns(context, engine), found["delay_ns"]
+    mean, link, own, dram = found["latency"]["mean_ns"], link_ns(context), path_ns(context, model), found["delay_ns"]
     share = found["late"] / found["latency"]["count"]
     late = context.device("dram").design.late_reads(profile)
     if late and share < 0.9:
@@ -159,8 +159,8 @@ TOO_FAST, NO_TARGET = ("reram", "stt-mram"), "dram"
 SLOW = {"reram": 61, "stt-mram": 51}
 
 
-def _seen(profile: str, engine: str) -> None:
-    suffix = "" if engine == "rtl" else f".{engine}"
+def _seen(profile: str, model: str) -> None:
+    suffix = "" if model == "rtl" else f".{model}"
     kinds = {
         "load": (single, f"A single 64-byte load through BAR2 under {profile}"),
         "chain": (chain, f"A load of a chain of dependent ones through BAR2 under {profile}"),
@@ -172,25 +172,25 @@ def _seen(profile: str, engine: str) -> None:
 
             @claim(
                 f"pm.{kind}.{profile}{suffix}", "ns", at_most(most),
-                f"{what} as the host sees it: by how much the mean is off profile and link{slow}.", engine=engine,
+                f"{what} as the host sees it: by how much the mean is off profile and link{slow}.", model=model,
             )  # fmt: skip
             def profiled(context: Context, found: Any = found) -> Measured:
-                return off_profile(context, profile, found(context, profile, engine=engine))
+                return off_profile(context, profile, found(context, profile, model=model))
 
         if profile == NO_TARGET or profile in TOO_FAST:
 
             @claim(
                 f"pm.parts.{kind}.{profile}{suffix}", "ns", at_most(EXACT),
                 f"{what} as the host sees it: by how much the mean is off the sum of link, device, and what the DRAM "
-                "was counted to take. This says where the time goes, and not that it is the profile's.", engine=engine,
+                "was counted to take. This says where the time goes, and not that it is the profile's.", model=model,
             )  # fmt: skip
             def summed(context: Context, found: Any = found) -> Measured:
-                return off_parts(context, profile, engine, found(context, profile, engine=engine))
+                return off_parts(context, profile, model, found(context, profile, model=model))
 
 
-for _engine in ("rtl", "fast"):
+for _model in ("rtl", "fast"):
     for _profile in PROFILES:
-        _seen(_profile, _engine)
+        _seen(_profile, _model)
 
 
 def _long(profile: str, limit: float, before: int) -> None:

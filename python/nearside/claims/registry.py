@@ -126,7 +126,7 @@ class Claim:
     paper: Published | None = None
     clocks: str = ""
     time: str = "simulated"
-    engine: str = "rtl"
+    model: str = "rtl"
     quick: bool = True
     quick_bound: Bound | None = None
 

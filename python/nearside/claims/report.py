@@ -22,8 +22,8 @@ TITLES = {
     "qos": "Quality of service between the host and engines",
     "nearpm": "The engine for crash consistency",
     "sort": "The engines that sort tables",
-    "fast": "The fast engine beside the RTL",
-    "rtl": "The RTL engine",
+    "fast": "The fast model beside the RTL",
+    "rtl": "The RTL model",
 }
 
 
@@ -144,7 +144,7 @@ def markdown(*docs: dict[str, Any]) -> str:
         lines += ["", f"## {TITLES.get(group, group)}", ""]
         lines += ["<details>", f"<summary>{held} of {len(listed)} hold</summary>", ""]
         lines += [
-            "| claim | value | bound | holds | published figure | engine, time | took |",
+            "| claim | value | bound | holds | published figure | model, time | took |",
             "|---|---|---|---|---|---|---|",
         ]
         notes = []

@@ -1,4 +1,4 @@
-"""The speed of the RTL engine on this machine."""
+"""The speed of the RTL model on this machine."""
 
 from __future__ import annotations
 

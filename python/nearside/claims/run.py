@@ -14,22 +14,22 @@ from typing import Any
 from nearside import results
 from nearside._native import NearsideError
 from nearside.claims.registry import Claim, Context, Measured
-from nearside.device import ENGINE
+from nearside.device import MODEL
 
 
 @contextmanager
-def default_engine(claim: Claim) -> Iterator[None]:
-    """Devices that are asked for no engine are of the claim's, or of the RTL, whatever the environment says."""
-    name = "fast" if claim.engine == "fast" else "rtl"
-    before = os.environ.get(ENGINE)
-    os.environ[ENGINE] = name
+def default_model(claim: Claim) -> Iterator[None]:
+    """Devices that are asked for no model are of the claim's, or of the RTL, whatever the environment says."""
+    name = "fast" if claim.model == "fast" else "rtl"
+    before = os.environ.get(MODEL)
+    os.environ[MODEL] = name
     try:
         yield
     finally:
         if before is None:
-            del os.environ[ENGINE]
+            del os.environ[MODEL]
         else:
-            os.environ[ENGINE] = before
+            os.environ[MODEL] = before
 
 
 def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
@@ -37,7 +37,7 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
     start = time.perf_counter()
     error = None
     try:
-        with default_engine(claim):
+        with default_model(claim):
             measured = claim.measure(context)
         if not isinstance(measured, Measured):
             measured = Measured(float(measured))
@@ -58,7 +58,7 @@ def run_claim(claim: Claim, context: Context) -> dict[str, Any]:
         "differs": claim.paper.differs if claim.paper else None,
         "reaches": None if math.isnan(measured.value) else claim.reaches(measured.value),
         "clocks": claim.clocks,
-        "engine": claim.engine,
+        "engine": claim.model,
         "seed": context.seed,
         "time": claim.time,
         "detail": measured.detail,

@@ -20,32 +20,32 @@ FILL_MS = 0.066
 SHUFFLES = ("shuffle0", "shuffle1", "shuffle2")
 
 
-def opened(context: Context, design: str, engine: str) -> Device:
+def opened(context: Context, design: str, model: str) -> Device:
     """A device of a design with the timing of its design, shared."""
 
     def start() -> Device:
-        device = Device(Design.load(design), engine=engine)
+        device = Device(Design.load(design), model=model)
         if design == "smartssd":
             kernels.unlimited(device, ("sorter0", "decode0", *SHUFFLES))
         return device
 
-    return context.once(("device", design, engine), start)
+    return context.once(("device", design, model), start)
 
 
-def sorted_(context: Context, design: str, engine: str, count: int) -> tuple[kernels.Sorted, list[float]]:
+def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kernels.Sorted, list[float]]:
     """What a sort of random keys of 32 bits took, and its bounds."""
 
     def run() -> tuple[kernels.Sorted, list[float]]:
-        device = opened(context, design, engine)
+        device = opened(context, design, model)
         memory, channels = MEMORY[design]
         at = kernels.base(device, memory)
         took = kernels.sort(device, kernels.random_keys(count, 32, context.seed), at, at + 64 * MIB)
         return took, kernels.sort_bounds(device.design, count, 4, channels)
 
-    return context.once(("sort", design, engine, count), run)
+    return context.once(("sort", design, model, count), run)
 
 
-def _sort(design: str, engine: str, count: int, ms: float, quick: int, where: str) -> None:
+def _sort(design: str, model: str, count: int, ms: float, quick: int, where: str) -> None:
     name = f"{count // KI}k" if count < MIB else f"{count // MIB}m"
     less, bound = "", ms
     if quick not in (0, count):
@@ -53,45 +53,45 @@ def _sort(design: str, engine: str, count: int, ms: float, quick: int, where: st
         less = f"; a quick run sorts {quick // KI} Ki, bound in proportion and {FILL_MS} ms for the first chunk's way"
 
     @claim(
-        f"sort.{design}.{name}.{engine}", "ms", at_most(ms),
+        f"sort.{design}.{name}.{model}", "ms", at_most(ms),
         f"{count // KI} Ki random keys of 32 bits and their indexes sorted {where}{less}.",
-        quick_bound=at_most(bound), engine=engine, quick=bool(quick),
+        quick_bound=at_most(bound), model=model, quick=bool(quick),
     )  # fmt: skip
     def measure(context: Context) -> Measured:
         keys = (quick or count) if context.quick else count
-        took, bounds = sorted_(context, design, engine, keys)
+        took, bounds = sorted_(context, design, model, keys)
         passes = ", ".join(f"{ns / 1e6:.3f}" for ns in took.passes)
         return Measured(took.ns / 1e6, f"{keys // KI} Ki keys; passes {passes} ms; bound {sum(bounds) / 1e6:.3f} ms")
 
 
 DEFAULT = "in two DDR4-2400 channels (design sort)"
 LOCAL = "in one DDR4-2400 channel (design smartssd)"
-for _engine in ("rtl", "fast"):
-    _sort("sort", _engine, 128 * KI, 0.23, 128 * KI, DEFAULT)
-    _sort("sort", _engine, 8 * MIB, 9.5, MIB, DEFAULT)
+for _model in ("rtl", "fast"):
+    _sort("sort", _model, 128 * KI, 0.23, 128 * KI, DEFAULT)
+    _sort("sort", _model, 8 * MIB, 9.5, MIB, DEFAULT)
     # The RTL of smartssd takes minutes to compile: in full runs only, here and below.
-    _sort("smartssd", _engine, 8 * MIB, 18.7, MIB if _engine == "fast" else 0, LOCAL)
+    _sort("smartssd", _model, 8 * MIB, 18.7, MIB if _model == "fast" else 0, LOCAL)
 
 
-def _passes(design: str, where: str, engine: str) -> None:
+def _passes(design: str, where: str, model: str) -> None:
     @claim(
-        f"sort.{design}.passes.{engine}", "% of ideal masters", at_least(90),
+        f"sort.{design}.passes.{model}", "% of ideal masters", at_least(90),
         f"Each pass of a sort of 8 Mi keys of 32 bits {where}, the slower one: against what the DDR4 model gives for "
         f"that pattern to {ideal.MASTERS}, at most 8 records a cycle. Of a quick run's 1 Mi both passes together, in "
         "which the first chunk's way through the sorter counts for eight times as much.",
-        quick_bound=at_least(85), engine=engine, quick=engine == "fast",
+        quick_bound=at_least(85), model=model, quick=model == "fast",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
-        took, bounds = sorted_(context, design, engine, MIB if context.quick else 8 * MIB)
+        took, bounds = sorted_(context, design, model, MIB if context.quick else 8 * MIB)
         shares = [100 * bound / ns for bound, ns in zip(bounds, took.passes, strict=True)]
         whole = 100 * sum(bounds) / took.ns
         detail = f"passes {', '.join(f'{share:.1f} %' for share in shares)}; together {whole:.1f} %"
         return Measured(whole if context.quick else min(shares), detail)
 
 
-for _engine in ("rtl", "fast"):
-    _passes("sort", DEFAULT, _engine)
-    _passes("smartssd", LOCAL, _engine)
+for _model in ("rtl", "fast"):
+    _passes("sort", DEFAULT, _model)
+    _passes("smartssd", LOCAL, _model)
 
 
 @claim(
@@ -112,10 +112,10 @@ def adversarial(context: Context) -> Measured:
 
 
 def gathered(
-    context: Context, row: int, source: str, engines: tuple[str, ...], engine: str, size: int
+    context: Context, row: int, source: str, engines: tuple[str, ...], model: str, size: int
 ) -> tuple[float, int]:
     """GB/s of rows copied in random order from a memory of smartssd to its local one, and the rows."""
-    device = opened(context, "smartssd", engine)
+    device = opened(context, "smartssd", model)
     rows = size // row
     rng = np.random.default_rng(context.seed)
     at = kernels.base(device, "local")
@@ -126,23 +126,23 @@ def gathered(
 
 def _gather(row: int) -> None:
     size = f"{row // KI} KiB" if row >= KI else f"{row} bytes"
-    for engine in ("rtl", "fast"):
+    for model in ("rtl", "fast"):
 
         @claim(
-            f"sort.shuffle.memory.{row}.{engine}", "% of ideal masters", at_least(90),
-            f"Rows of {size} of a table of 16 MiB (32 MiB on the fast engine) in random order within one DDR4-2400 "
+            f"sort.shuffle.memory.{row}.{model}", "% of ideal masters", at_least(90),
+            f"Rows of {size} of a table of 16 MiB (32 MiB on the fast model) in random order within one DDR4-2400 "
             "channel (design smartssd), one engine: against what the DDR4 model gives for that pattern to "
-            f"{ideal.MASTERS}.", engine=engine, quick=engine == "fast",
+            f"{ideal.MASTERS}.", model=model, quick=model == "fast",
         )  # fmt: skip
-        def memory(context: Context, engine: str = engine) -> Measured:
-            rate, rows = gathered(context, row, "local", SHUFFLES[:1], engine, (16 if engine == "rtl" else 32) * MIB)
+        def memory(context: Context, model: str = model) -> Measured:
+            rate, rows = gathered(context, row, "local", SHUFFLES[:1], model, (16 if model == "rtl" else 32) * MIB)
             bound = kernels.gather_bound(Design.load("smartssd"), rows, row, 1, context.seed)
             return Measured(100 * rate / bound, f"{rate:.2f} GB/s of {bound:.2f}")
 
     @claim(
         f"sort.shuffle.link.{row}", "% of the link", at_least(90),
         f"Rows of {size} in random order from storage behind a link of 3 GB/s to the local memory (design smartssd), "
-        "three engines.", engine="fast",
+        "three engines.", model="fast",
     )  # fmt: skip
     def link(context: Context) -> Measured:
         rate, _ = gathered(context, row, "storage", SHUFFLES, "fast", context.commands(32) * MIB)
@@ -153,7 +153,7 @@ for _row in (256, 1024, 4096, 65536):
     _gather(_row)
 
 
-def _decode(bits: int, value: int, bound: Bound, paper: float, engine: str) -> None:
+def _decode(bits: int, value: int, bound: Bound, paper: float, model: str) -> None:
     @claim(
         f"sort.decode.smartssd.{bits}_{value}", "GB/s", bound,
         f"Keys of {bits} bits from storage behind a link of 3 GB/s decoded to {value} bits in the local memory (design "
@@ -163,11 +163,11 @@ def _decode(bits: int, value: int, bound: Bound, paper: float, engine: str) -> N
             "from there, ours are decoded as they come", paper,
         ),
         clocks="from the host's start of the engine to the host's seeing its end, the values being in memory.",
-        engine=engine, quick=engine == "fast",
+        model=model, quick=model == "fast",
     )  # fmt: skip
     def measure(context: Context) -> Measured:
-        device = opened(context, "smartssd", engine)
-        keys = (context.commands(16) if engine == "fast" else 2) * MIB // (bits // 8)
+        device = opened(context, "smartssd", model)
+        keys = (context.commands(16) if model == "fast" else 2) * MIB // (bits // 8)
         target = kernels.base(device, "local") + 512 * MIB
         took = kernels.decode(device, bits, value // 8, keys, 0, target, context.seed)
         read = took["key_bytes"] + took["dictionary_bytes"]
@@ -232,7 +232,7 @@ OVERLAPPED = (
 def _system(name: str, table: str, bounds: dict[str, float], paper: Published, quick: bool) -> None:
     """The strongest of what 12 devices are compared with stand first."""
     what = f"12 devices with {table} each"
-    options = {"engine": "fast", "quick": quick}
+    options = {"model": "fast", "quick": quick}
 
     @claim(
         f"sort.system.{name}.card_overlapped", "x", at_least(bounds["card_overlapped"]),

@@ -1,1 +1,1 @@
-"""How well the engine `fast` tells what the RTL does: the same rows on both, compared."""
+"""How well the fast model predicts what the RTL does: the same rows on both, compared."""

@@ -31,10 +31,10 @@ def correlate(
     worst: Annotated[bool, typer.Option("--worst", help="Worst rows first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
 ) -> None:
-    """How well the engine `fast` tells what the RTL does: mean latency and bandwidth of the same rows on both.
+    """How well the fast model predicts what the RTL does: mean latency and bandwidth of the same rows on both.
 
     Rows are drawn by seed, with corners by name; a part of them is held out from tuning. What the RTL says is kept, so
-    a second run needs the fast engine only. Ctrl-C leaves the rows that there are, marked as partial. p99 is shown, not
+    a second run needs the fast model only. Ctrl-C leaves the rows that there are, marked as partial. p99 is shown, not
     judged.
     """
     from nearside.correlate import measure

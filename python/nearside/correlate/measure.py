@@ -1,4 +1,4 @@
-"""One row on one engine, and the references that the RTL has given before."""
+"""One row on one model, and the references that the RTL has given before."""
 
 from __future__ import annotations
 
@@ -15,30 +15,32 @@ from nearside import files, results
 from nearside._native import NearsideError
 from nearside.correlate.rows import ENGINES, PEER, READ_PERCENT, WINDOW, Row
 from nearside.device import BuildProgress, Device, LateReadsWarning, root
+from nearside.renamed import renamed
 
 REFERENCES = "correlate.rtl.json"
 MIB = 1 << 20
 # What the host and the link do is part of a reference, too.
 HOST_CRATES = ("sim", "driver", "rtl", "design")
-# What only the fast engine takes of them.
+# What only the fast model takes of them.
 FAST_ONLY = ("bursts.rs",)
 
 Outcome = dict[str, float | None]
 
 
 class Unable(Exception):
-    """The engine can't do this row; its text says why."""
+    """The model can't do this row; its text says why."""
 
 
-def run(row: Row, engine: str, progress: BuildProgress | None = None) -> Outcome:
+@renamed(engine="model")
+def run(row: Row, model: str, progress: BuildProgress | None = None) -> Outcome:
     """Measures a row on a device of its own, so that no row depends on those before it."""
-    if row.kind in ENGINES and engine == "fast" and not _fast_has_engines():
-        raise Unable("the fast engine has no engines yet")
+    if row.kind in ENGINES and model == "fast" and not _fast_has_engines():
+        raise Unable("the fast model has no engines yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
         design = row.load()
-        peers = [(design, engine)] if row.kind in PEER else []
-        with Device(design, progress, engine=engine, peers=peers) as device:
+        peers = [(design, model)] if row.kind in PEER else []
+        with Device(design, progress, model=model, peers=peers) as device:
             for each in (device, *device.peers):
                 each.delay_set(row.profile)
             start = time.perf_counter()
@@ -68,11 +70,11 @@ def _measure(device: Device, row: Row) -> Outcome:
 
 @cache
 def _fast_has_engines() -> bool:
-    """Whether the fast engine carries out what is written to registers of engines: a copy of one line ends."""
+    """Whether the fast model carries out what is written to registers of engines: a copy of one line ends."""
     from nearside.device import Design
 
     try:
-        with Device(Design.load("engines"), engine="fast") as device:
+        with Device(Design.load("engines"), model="fast") as device:
             device.engine("copy0").launch(timeout_us=100, src=0, dst=MIB, bytes=64)
     except NearsideError:
         return False

@@ -1,4 +1,4 @@
-"""Both engines on all rows: the document of a comparison, and what is said of it."""
+"""Both models on all rows: the document of a comparison, and what is said of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = {
 
 
 def errors(rtl: dict[str, Any], fast: dict[str, Any]) -> dict[str, float | None]:
-    """By how much the fast engine is off, in percent of what the RTL says."""
+    """By how much the fast model is off, in percent of what the RTL says."""
     out: dict[str, float | None] = {}
     for key in (*JUDGED, "p99_ns"):
         there = rtl[key] and fast[key] is not None
@@ -36,7 +36,7 @@ def errors(rtl: dict[str, Any], fast: dict[str, Any]) -> dict[str, float | None]
 
 
 def compare(row: Row, references: References, progress: BuildProgress | None) -> dict[str, Any]:
-    """One row on both engines. `worst_percent` is the larger error of what is judged, None where there is none."""
+    """One row on both models. `worst_percent` is the larger error of what is judged, None where there is none."""
     entry: dict[str, Any] = row.values | {"skipped": None, "errors": None, "worst_percent": None}
     try:
         fast = measure(row, "fast")
@@ -143,7 +143,7 @@ def _percent(value: float | None) -> str:
 def print_document(doc: dict[str, Any], worst_first: bool = False) -> None:
     """For people."""
     table = show.table(
-        "fast beside rtl, simulated time: errors of the fast engine",
+        "fast beside rtl, simulated time: errors of the fast model",
         "row: kind, bytes, queues x depth, profile, link", "commands", "rtl mean", "mean", "rtl GB/s", "GB/s", "p99",
     )  # fmt: skip
     table.columns[0].no_wrap = True

@@ -12,11 +12,12 @@ from rich.text import Text
 
 from nearside import files, results, show
 from nearside._native import NearsideError
+from nearside.commands import App
 from nearside.device import MAX_U64
-from nearside.experiments import document, engines
+from nearside.experiments import document, models
 from nearside.experiments.registry import Experiment, all_experiments, find
 
-app = typer.Typer(
+app = App(
     help="The figures and tables of the papers, measured here: list them, run them. `nearside report` makes a page.",
     no_args_is_help=True,
     rich_markup_mode=None,
@@ -30,42 +31,43 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON documen
 
 @app.command("list", epilog="Example: nearside experiment list --json | jq '.[].name'")
 def list_experiments(as_json: JsonOption = False) -> None:
-    """Show every experiment: its name, where the figure is in the paper, and the engines that can run it."""
+    """Show every experiment: its name, where the figure is in the paper, and the models that can run it."""
     experiments = all_experiments().values()
     if as_json:
-        keys = ("name", "title", "source", "engines", "design", "time", "quick", "full")
-        print(json.dumps([{key: getattr(e, key) for key in keys} for e in experiments], indent=1))
+        keys = ("name", "title", "source", "models", "design", "time", "quick", "full")
+        written = {"models": "engines"}  # the key of documents since the first
+        print(json.dumps([{written.get(key, key): getattr(e, key) for key in keys} for e in experiments], indent=1))
         return
-    table = show.table(f"{len(experiments)} experiments", "name", "what", "the paper's", "engines")
+    table = show.table(f"{len(experiments)} experiments", "name", "what", "the paper's", "models")
     for column in table.columns[1:]:
         column.justify = "left"
     # A name is what people copy: never cut.
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(e.name) for e in experiments)
     for e in experiments:
-        table.add_row(e.name, e.title, e.source, ", ".join(e.engines))
+        table.add_row(e.name, e.title, e.source, ", ".join(e.models))
     show.out.print(table)
     show.out.print("Run one: nearside experiment run NAME --quick; all: nearside experiment run all", soft_wrap=True)
 
 
-def chosen(name: str, engine: str | None) -> tuple[list[tuple[Experiment, str]], list[Experiment]]:
-    """The experiments to run, each with its engine, and those left out as that engine can't do them."""
-    if engine is not None:
-        engines.check(engine)
+def chosen(name: str, model: str | None) -> tuple[list[tuple[Experiment, str]], list[Experiment]]:
+    """The experiments to run, each with its model, and those left out as that model can't do them."""
+    if model is not None:
+        models.check(model)
     if name != ALL:
         one = find(name)
-        one.check(engine or one.engines[0])
-        return [(one, engine or one.engines[0])], []
+        one.check(model or one.models[0])
+        return [(one, model or one.models[0])], []
     every = list(all_experiments().values())
-    able = [e for e in every if engine is None or engine in e.engines]
-    return [(e, engine or e.engines[0]) for e in able], [e for e in every if e not in able]
+    able = [e for e in every if model is None or model in e.models]
+    return [(e, model or e.models[0]) for e in able], [e for e in every if e not in able]
 
 
 @app.command(epilog="Examples: nearside experiment run all --quick · nearside experiment run openexpress_fig4 --json")
 def run(
     name: Annotated[str, typer.Argument(help="The name of an experiment, or all.")],
     quick: Annotated[bool, typer.Option("--quick", help="Fewer cases and commands: under a minute each.")] = False,
-    engine: Annotated[
+    model: Annotated[
         str | None,
         typer.Option(metavar="rtl|fast", help="What simulates the device; without it, the first that can."),
     ] = None,
@@ -78,7 +80,7 @@ def run(
     """Measure a figure of a paper. Rows are saved as they come; Ctrl-C leaves them, marked as partial."""
     from nearside.experiments.run import run as measure
 
-    several, left_out = chosen(name, engine)
+    several, left_out = chosen(name, model)
     docs = []
     for experiment, on in several:
         other = design if name != ALL or experiment.design else None
@@ -94,8 +96,8 @@ def run(
         print(json.dumps(docs[0] if name != ALL else docs, indent=1))
         return
     if left_out:
-        names = ", ".join(f"{e.name} ({e.engines_text})" for e in left_out)
-        show.out.print(f"left out, the engine {engine} can't do them: {names}", soft_wrap=True)
+        names = ", ".join(f"{e.name} ({e.models_text})" for e in left_out)
+        show.out.print(f"left out, the model {model} can't do them: {names}", soft_wrap=True)
     show.out.print("Next: nearside report", soft_wrap=True)
 
 

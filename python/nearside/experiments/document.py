@@ -37,9 +37,9 @@ MOST_PLOTS, MOST_CATEGORIES, MOST_SERIES = 50, 400, 16
 SERIES: dict[str, tuple[type, ...]] = {"name": TEXT, "of": TEXT, "y": (list,)}
 
 
-def file_name(name: str, engine: str) -> str:
+def file_name(name: str, model: str) -> str:
     """Within the results folder."""
-    return f"{FOLDER}/{name}.{engine}.json"
+    return f"{FOLDER}/{name}.{model}.json"
 
 
 def folder() -> Path:

@@ -93,7 +93,7 @@ EXPERIMENT = Experiment(
         f"{nascent.DEVICE_TEXT} With 60 us, as in nand, the 64 KiB that an engine has under way give 1 GB/s: the last "
         "row.",
         "The paper writes the keys to the device's memory first; ours are decoded as they come.",
-        "The fast engine takes 10 percent longer for 8 to 64 bits than the RTL does (2.0 and 2.2 GB/s).",
+        "The fast model takes 10 percent longer for 8 to 64 bits than the RTL does (2.0 and 2.2 GB/s).",
         "The CPU decodes from its memory, with one thread and the faster of numpy and pyarrow, and is shown at 3 GB/s "
         "at most, the link's rate: where it has that it is no slower than an engine. Beside it six cores, as many as "
         "the paper's CPU has, if they shared the work evenly.",
@@ -104,6 +104,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast", "rtl"),
+    models=("fast", "rtl"),
     design="smartssd",
 )  # fmt: skip

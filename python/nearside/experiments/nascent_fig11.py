@@ -81,6 +81,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast", "rtl"),
+    models=("fast", "rtl"),
     design="smartssd",
 )

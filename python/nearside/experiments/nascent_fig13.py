@@ -42,14 +42,14 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     def once() -> dict[str, Any]:
         """What does not depend on the number of devices: the card with one SSD, the CPU with one table."""
         parts = tables(run.seed, name, scale)
-        card = platforms.sort_tables(platforms.card(), parts, engine=run.engine, build=run.build)
+        card = platforms.sort_tables(platforms.card(), parts, model=run.model, build=run.build)
         gather = sum(nascent.cpu_gather_ns(len(p.keys), p.row_bytes, run.seed) for p in parts)
         sorts = nascent.cpu_sorts(run, len(parts[0].keys))
         cpu = {key: ns * len(parts) + gather for key, ns in baselines.core_ns(sorts).items()}
         return {"parts": parts, "card": card, "cpu": cpu, "stored": platforms.stored(parts)}
 
     made = run.once((name, scale), once)
-    stages = platforms.sort_tables(run.design, made["parts"], count, run.engine, run.build)
+    stages = platforms.sort_tables(run.design, made["parts"], count, run.model, run.build)
     stored = made["stored"]
     best = nascent.fastest(made["cpu"])
     return {
@@ -178,6 +178,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast",),
+    models=("fast",),
     design="smartssd",
 )

@@ -118,6 +118,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast", "rtl"),
+    models=("fast", "rtl"),
     design="smartssd",
 )

@@ -70,7 +70,7 @@ def design(run: Run, name: str = "", media: str = "dram", host: str = "nearpm", 
 
 def copies(run: Run, of: Design, way: str, size: int, count: int) -> dict[str, Any]:
     """Copies of one size in one way."""
-    return json.loads(_native.pm_copies(of.native, way, size, count, run.seed, run.engine, run.build))
+    return json.loads(_native.pm_copies(of.native, way, size, count, run.seed, run.model, run.build))
 
 
 def transactions(
@@ -86,7 +86,7 @@ def transactions(
 ) -> dict[str, Any]:
     """Insertions into a B-tree, each a transaction. `devices`: how many there are, and who synchronises them."""
     text = _native.pm_transactions(
-        of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.engine, run.build, **devices
+        of.native, mechanism, offloaded, fence, inserts, work_ns, threads, run.seed, run.model, run.build, **devices
     )
     return json.loads(text)
 

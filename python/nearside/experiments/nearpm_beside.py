@@ -32,7 +32,7 @@ def cases(run: Run) -> list[tuple[str, int]]:
 
 def measure(run: Run, case: tuple[str, int]) -> Row:
     kind, credits = case
-    return beside.measure(nearpm.design(run), kind, credits, run.seed, run.quick, run.engine, run.build)
+    return beside.measure(nearpm.design(run), kind, credits, run.seed, run.quick, run.model, run.build)
 
 
 def figures(rows: list[Row]) -> list[dict[str, Any]]:
@@ -82,6 +82,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("rtl", "fast"),
+    models=("rtl", "fast"),
     design="nearpm",
 )  # fmt: skip

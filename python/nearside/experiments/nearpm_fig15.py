@@ -93,6 +93,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast", "rtl"),
+    models=("fast", "rtl"),
     design="nearpm-paper",
 )  # fmt: skip

@@ -132,6 +132,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast",),
+    models=("fast",),
     design="nearpm-paper",
 )  # fmt: skip

@@ -131,6 +131,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast",),
+    models=("fast",),
     design="nearpm-paper",
 )  # fmt: skip

@@ -91,6 +91,6 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("fast",),
+    models=("fast",),
     design="nearpm",
 )  # fmt: skip

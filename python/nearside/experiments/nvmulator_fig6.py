@@ -17,7 +17,7 @@ PORTS, DEVICE = "ports", "device"
 
 
 def cases(run: Run) -> list[dict[str, Any]]:
-    places = (PORTS, DEVICE) if run.engine == "rtl" else (DEVICE,)
+    places = (PORTS, DEVICE) if run.model == "rtl" else (DEVICE,)
     samples = run.parameters["samples"]
     return [{"at": place, "kind": kind, "samples": samples} for place in places for kind in TARGET_NS]
 

@@ -88,7 +88,7 @@ EXPERIMENT = Experiment(
     measure=measure,
     figures=figures,
     plots=plots,
-    engines=("yosys",),
+    models=("yosys",),
     design=None,
     time="none",
 )

@@ -13,24 +13,26 @@ from typing import Any
 
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Device
-from nearside.experiments import engines
+from nearside.experiments import models
+from nearside.renamed import former, renamed
 
 Row = dict[str, Any]
 
 
+@renamed(engine="model")
 class Run:
-    """What the measurements of one run get: engine, seed, parameters, design, and devices that they share."""
+    """What the measurements of one run get: model, seed, parameters, design, and devices that they share."""
 
     def __init__(
         self,
-        engine: str = "rtl",
+        model: str = "rtl",
         quick: bool = False,
         seed: int = 1,
         parameters: dict[str, Any] | None = None,
         design: Design | None = None,
         build: BuildProgress | None = None,
     ) -> None:
-        self.engine = engine
+        self.model = model
         self.quick = quick
         self.seed = seed
         self.parameters = parameters or {}
@@ -38,6 +40,8 @@ class Run:
         self.build = build
         self._kept: dict[Any, Any] = {}
         self._devices = ExitStack()
+
+    engine = former("engine", "model")
 
     def __enter__(self) -> Run:
         return self
@@ -58,7 +62,7 @@ class Run:
         def start() -> Device:
             if self.design is None:
                 raise NearsideError("this experiment names no design, so it has no device")
-            device = engines.open_device(self.design.with_values(values), self.engine, self.build)
+            device = models.open_device(self.design.with_values(values), self.model, self.build)
             return self._devices.enter_context(device)
 
         device = self.once(("device", values), start)
@@ -66,11 +70,12 @@ class Run:
         return device
 
 
+@renamed(engines="models")
 @dataclass(frozen=True)
 class Experiment:
     """A figure or a table of a paper, measured here.
 
-    `cases` lists what a run measures, by its parameters and engine; `measure` makes a row of each. `figures` and
+    `cases` lists what a run measures, by its parameters and model; `measure` makes a row of each. `figures` and
     `plots` make what the report shows of the rows that there are, which may be some only: a run that was interrupted is
     partial. With `runs` among its parameters each case is measured so often, each time with another seed: see `repeat`.
     """
@@ -85,22 +90,22 @@ class Experiment:
     measure: Callable[[Run, Any], Row] = field(repr=False)
     figures: Callable[[list[Row]], list[dict[str, Any]]] = field(repr=False)
     plots: Callable[[list[Row]], list[dict[str, Any]]] = field(repr=False)
-    engines: tuple[str, ...] = ("rtl", "fast")
+    models: tuple[str, ...] = ("rtl", "fast")
     design: str | None = "default"
     time: str = "simulated"
 
     def parameters(self, quick: bool) -> dict[str, Any]:
         return self.quick if quick else self.full
 
-    def check(self, engine: str) -> None:
-        """Refuses an engine that can't do this experiment."""
-        engines.check(engine)
-        if engine not in self.engines:
-            raise NearsideError(f"{self.name}: can't be done with the engine {engine}, only with {self.engines_text}")
+    def check(self, model: str) -> None:
+        """Refuses a model that can't do this experiment."""
+        models.check(model)
+        if model not in self.models:
+            raise NearsideError(f"{self.name}: can't be done with the model {model}, only with {self.models_text}")
 
     @property
-    def engines_text(self) -> str:
-        return " or ".join(self.engines)
+    def models_text(self) -> str:
+        return " or ".join(self.models)
 
 
 def figure(

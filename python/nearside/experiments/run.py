@@ -22,9 +22,9 @@ INTERRUPTED = "interrupted"
 UNDER_WAY = "still under way, or ended by force"
 
 
-def command(experiment: Experiment, engine: str, quick: bool, seed: int, design: str | None) -> str:
+def command(experiment: Experiment, model: str, quick: bool, seed: int, design: str | None) -> str:
     """What a person types to have the same again."""
-    words = ["nearside", "experiment", "run", experiment.name, "--engine", engine]
+    words = ["nearside", "experiment", "run", experiment.name, "--model", model]
     words += ["--quick"] if quick else []
     words += ["--seed", str(seed)] if seed != 1 else []
     words += ["--design", shlex.quote(design)] if design and design != experiment.design else []
@@ -33,7 +33,7 @@ def command(experiment: Experiment, engine: str, quick: bool, seed: int, design:
 
 def run(
     experiment: Experiment,
-    engine: str,
+    model: str,
     quick: bool = False,
     seed: int = 1,
     design: str | None = None,
@@ -44,23 +44,23 @@ def run(
 
     What ends it early, Ctrl-C too, leaves a document that is marked as partial and says why; then it goes on up.
     """
-    experiment.check(engine)
+    experiment.check(model)
     if design is not None and experiment.design is None:
         raise NearsideError(f"{experiment.name}: takes no design")
     name = experiment.design if design is None else design
     loaded = None if name is None else Design.load(name)
     document.folder()
-    results.ready([document.file_name(experiment.name, engine)], inputs=loaded.files if loaded else ())
+    results.ready([document.file_name(experiment.name, model)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)
     # Each seed has devices of its own.
-    contexts = [Run(engine, quick, one, parameters, loaded, build) for one in repeat.seeds(seed, parameters)]
+    contexts = [Run(model, quick, one, parameters, loaded, build) for one in repeat.seeds(seed, parameters)]
     cases = [(context, case) for case in experiment.cases(contexts[0]) for context in contexts]
     repeated = repeat.RUNS in parameters
     doc = results.document(
         document.WHAT, loaded, seed, name=experiment.name, title=experiment.title, source=experiment.source,
-        text=list(experiment.text), engine=engine, time=experiment.time, quick=quick, parameters=parameters,
+        text=list(experiment.text), model=model, time=experiment.time, quick=quick, parameters=parameters,
         status="partial", reason=UNDER_WAY, cases=len(cases), rows=[], figures=[], plots=[],
-        command=command(experiment, engine, quick, seed, design), duration_s=0.0,
+        command=command(experiment, model, quick, seed, design), duration_s=0.0,
     )  # fmt: skip
     doc["format"] = document.FORMAT
     start = saved = time.monotonic()

@@ -70,4 +70,4 @@ def _rows(entries: list[dict[str, Any]], runs: bool) -> str:
         holds = h.Raw('<span class="yes">yes</span>' if e["holds"] else '<span class="no">no</span>')
         kind = f"{e['engine']}, {e['time']}" + (f", run {e['run']}" if runs else "")
         rows.append((h.Raw(text), _value(e), e["bound"], holds, theirs, kind, f"{e['duration_s']:.1f} s"))
-    return h.table(("claim", "value", "bound", "holds", "published", "engine, time", "took"), rows, "cards")
+    return h.table(("claim", "value", "bound", "holds", "published", "model, time", "took"), rows, "cards")

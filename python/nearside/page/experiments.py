@@ -64,7 +64,7 @@ def _overview(docs: list[dict[str, Any]]) -> str:
         stated = sum(f["source"] is not None for f in doc["figures"])
         count = f"{stated} beside the paper's, {len(doc['figures'])} in all"
         rows.append((link, doc["source"], doc["engine"], _variant(doc), _state(doc), count))
-    columns = ("figure", "where it is", "engine", "run", "state", "values")
+    columns = ("figure", "where it is", "model", "run", "state", "values")
     return h.table(columns, rows, "cards left")
 
 
@@ -107,16 +107,16 @@ def _figures(doc: dict[str, Any], figures: list[dict[str, Any]]) -> str:
         ours = h.Raw(f"<b>{h.text(with_unit(f['value'], f))}</b>")
         if off := deviation(f):
             ours = h.Raw(f'{ours}<br><span class="soft">{h.text(off)}, {h.text(f.get("runs"))} runs</span>')
-        engine = f"{doc['engine']}, {f['time']}" if f["time"] != "none" else doc["engine"]
-        rows.append((what, ours, theirs, number(f["ratio"]), limit, of_limit, engine))
-    columns = ("what was measured", "ours", "the paper's", "ours / theirs", "limit", "ours / limit", "engine, time")
+        model = f"{doc['engine']}, {f['time']}" if f["time"] != "none" else doc["engine"]
+        rows.append((what, ours, theirs, number(f["ratio"]), limit, of_limit, model))
+    columns = ("what was measured", "ours", "the paper's", "ours / theirs", "limit", "ours / limit", "model, time")
     return h.table(columns, rows, "cards")
 
 
 def _how(doc: dict[str, Any]) -> str:
     design = doc["design"]
     rows = [
-        ("engine", f"{doc['engine']}; {TIMES.get(doc['time'], doc['time'])}"),
+        ("model", f"{doc['engine']}; {TIMES.get(doc['time'], doc['time'])}"),
         ("design", f"{design['name']}, hash of its values {design['hash'][:16]}" if design else "none"),
         ("seed", doc["seed"]),
         ("parameters", ", ".join(f"{key} = {value}" for key, value in doc["parameters"].items())),

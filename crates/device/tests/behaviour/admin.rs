@@ -1,5 +1,5 @@
-//! What admin commands return and keep, beside the structs that the fast engine is made of: each status, each dword 0, each byte of
-//! the data, each event.
+//! What admin commands return and keep, beside the structs that the fast model is made of: each
+//! status, each dword 0, each byte of the data, each event.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ const SOON: Time = Time::us(10);
 /// A completion as far as a model can know it: identifier, status, dword 0.
 type Completed = (u16, Status, u32);
 
-/// The device of a design, and the structs of the fast engine.
+/// The device of a design, and the structs of the fast model.
 struct Twins {
     host: SimHost,
     admin: Queue,

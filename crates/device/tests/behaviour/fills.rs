@@ -1,13 +1,13 @@
 //! What the memories zero by themselves: exact to the block, and in the time that writing takes.
 
-use device::Engine;
+use device::Model;
 use driver::workload::{run_job, Job};
 use driver::{Controller, Erase, Host, Range, SimHost};
 use sim::Time;
 use spec::nvme::{status, Sqe};
 
 use crate::common::cuts::whole_when_cut_off;
-use crate::common::{self, engine};
+use crate::common::{self, model};
 
 const MEDIA: u64 = 1 << 30;
 
@@ -58,7 +58,7 @@ fn ranges_of_any_size_at_any_place() {
             want[at..at + 4096].copy_from_slice(&data);
         }
     }
-    if engine() == Engine::Rtl {
+    if model() == Model::Rtl {
         assert!(counter(&c, "axi.ddr.fill_beats") > 10_000.0);
     }
     c.shutdown().unwrap();
@@ -93,9 +93,9 @@ fn all_of_it() {
     c.write((MEDIA >> 9) - 8, &[7; 4096]).unwrap();
     let from = now(&c);
     // What it costs to simulate.
-    let work = match engine() {
-        Engine::Rtl => "cycles.evaluated",
-        Engine::Fast => "events",
+    let work = match model() {
+        Model::Rtl => "cycles.evaluated",
+        Model::Fast => "events",
     };
     let before = counter(&c, work);
     let all = Range {

@@ -3,14 +3,14 @@
 use std::path::PathBuf;
 
 use design::Profile;
-use device::Engine;
+use device::Model;
 use driver::control::Delay;
 use sim::controller::Memory;
 use sim::{Bar, Media, Random, Time};
 use spec::bar4;
 use spec::regs::nvm_delay;
 
-use crate::common::{self, design, engine, Bench};
+use crate::common::{self, design, model, Bench};
 
 const MEDIA: u64 = 1 << 30;
 const NVM_DELAY: u64 = 0x1_0000;
@@ -219,10 +219,10 @@ fn long_loads_are_answered_as_their_beats_come() {
             assert_eq!((part.1, at % 256), ("part", 0));
             let lines = next.3.len().div_ceil(64) as u64;
             let apart = next.0 - part.0;
-            match engine() {
-                Engine::Rtl => assert_eq!(apart, Time::ns(48 * lines), "{len} at {offset}"),
+            match model() {
+                Model::Rtl => assert_eq!(apart, Time::ns(48 * lines), "{len} at {offset}"),
                 // It hears of eight beats at a time, counted from the load's first one.
-                Engine::Fast => assert!(apart <= Time::ns(48 * 8), "{len} at {offset}: {apart}"),
+                Model::Fast => assert!(apart <= Time::ns(48 * 8), "{len} at {offset}: {apart}"),
             }
         }
         assert_eq!(parts.last().unwrap().1, "answer");

@@ -1,7 +1,7 @@
 //! The power fails, and again before the device has come up: what was answered is there in the third life. Nothing of it depends on
 //! what registers hold when the power comes.
 
-use device::{Contents, Engine, Registers, RtlOptions};
+use device::{Contents, Model, Registers, RtlOptions};
 use driver::Controller;
 use sim::Random;
 
@@ -55,7 +55,7 @@ fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
 
 /// How long after power-on the engine marks what was kept as restored: from then on only registers have it.
 fn marked_after(kit: &mut Kit) -> Time {
-    if common::engine() == Engine::Fast {
+    if common::model() == Model::Fast {
         // It has that at once.
         return cycles(100);
     }
@@ -113,9 +113,9 @@ fn seen(contents: Contents) -> Vec<String> {
     let mut seen = Vec::new();
     let mut note = |kit: &Kit, what: String| {
         let counters = ["axi.handshakes", "axi.ddr.writes", "cycles.evaluated"];
-        let counters = counters.map(|name| match common::engine() {
-            Engine::Rtl => common::counter(&kit.host, name),
-            Engine::Fast => 0.0,
+        let counters = counters.map(|name| match common::model() {
+            Model::Rtl => common::counter(&kit.host, name),
+            Model::Fast => 0.0,
         });
         seen.push(format!("{}: {counters:?} {what}", kit.host.now()));
     };

@@ -1,11 +1,12 @@
-//! How long what the host sees takes. Both engines are deterministic: their times are these, to the nanosecond, so that nobody
-//! changes one without knowing, and without looking at the other one. What changes times alone is noticed by nothing else.
+//! How long what the host sees takes. Both models are deterministic: their times are these, to the
+//! nanosecond, so that nobody changes one without knowing, and without looking at the other one.
+//! What changes times alone is noticed by nothing else.
 
-use device::Engine;
+use device::Model;
 
 use super::*;
 
-/// Until a load that comes behind it has been answered, in ns: on the fast engine, and on the RTL.
+/// Until a load that comes behind it has been answered, in ns: on the fast model, and on the RTL.
 const TIMES: [(&str, u64, u64); 24] = [
     ("nothing", 928, 940),
     ("undo of 8 bytes", 1500, 1652),
@@ -32,7 +33,8 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("coming back", 26528, 37024),
     ("coming back with a copy", 29560, 40272),
 ];
-/// How far the fast engine is from the RTL at most, in %. Not behind a loss of power, where it saves and reads nothing.
+/// How far the fast model is from the RTL at most, in %. Not behind a loss of power, where it saves
+/// and reads nothing.
 const APART: u64 = 13;
 const POWER: &str = "coming back";
 
@@ -143,16 +145,16 @@ fn measured() -> Vec<(&'static str, u64)> {
 #[test]
 fn times_are_those_that_are_known() {
     let all = measured();
-    let known = TIMES.map(|(what, fast, rtl)| match common::engine() {
-        Engine::Fast => (what, fast),
-        Engine::Rtl => (what, rtl),
+    let known = TIMES.map(|(what, fast, rtl)| match common::model() {
+        Model::Fast => (what, fast),
+        Model::Rtl => (what, rtl),
     });
     let found: String = all.iter().map(|time| format!("    {time:?},\n")).collect();
     assert!(all == known, "other times than known, in ns:\n{found}");
 }
 
 #[test]
-fn engines_are_as_near_as_is_said() {
+fn models_are_as_near_as_is_said() {
     for (what, fast, rtl) in TIMES.iter().filter(|(what, ..)| !what.starts_with(POWER)) {
         assert!(fast.abs_diff(*rtl) * 100 <= rtl * APART, "{what}");
     }

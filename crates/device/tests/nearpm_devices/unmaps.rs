@@ -1,5 +1,5 @@
 //! Random batches in which a pool is unmapped, and its number given to another process, while commits of its former one are under
-//! way. Where either order is right it is one of both; all else has one end, on either engine.
+//! way. Where either order is right it is one of both; all else has one end, on either model.
 
 use super::*;
 

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use device::{Contents, Engine, Registers, RtlOptions};
+use device::{Contents, Model, Registers, RtlOptions};
 use sim::{Media, Random};
 use spec::regs::nearpm::{LINES, LINES_STRIDE};
 
@@ -206,11 +206,11 @@ impl Waits {
     }
 }
 
-/// What registers hold when the power comes; the fast engine has none.
+/// What registers hold when the power comes; the fast model has none.
 fn each() -> &'static [Contents] {
-    match common::engine() {
-        Engine::Fast => &[Contents::Zeros],
-        Engine::Rtl => &[Contents::Zeros, Contents::Ones, Contents::Random(5)],
+    match common::model() {
+        Model::Fast => &[Contents::Zeros],
+        Model::Rtl => &[Contents::Zeros, Contents::Ones, Contents::Random(5)],
     }
 }
 

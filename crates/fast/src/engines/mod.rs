@@ -164,7 +164,7 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
     match config.engines.iter().find(unknown) {
         None => Ok(()),
         Some(plugged) => Err(format!(
-            "engine {} ({}): the fast engine does not have it, only the rtl engine can run it",
+            "engine {} ({}): the fast model does not have it, only the rtl model can run it",
             plugged.engine.name, plugged.engine.engine
         )),
     }

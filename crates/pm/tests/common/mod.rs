@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use design::{Design, HostProfile};
-use device::Engine as Engines;
+use device::Model;
 use device::{Factory, RtlOptions};
 use double::{Double, Image, Journal};
 use host::{Machine, Shared};
@@ -61,34 +61,29 @@ impl Bench {
         Bench::new(vec![0xA5; bytes as usize])
     }
 
-    /// The same host with the default device on the fast engine, with media of so many bytes.
+    /// The same host with the default device on the fast model, with media of so many bytes.
     pub fn fast(bytes: u64) -> Bench {
-        Bench::of(
-            "default",
-            &format!("media.bytes = {bytes}"),
-            Engines::Fast,
-            1,
-        )
+        Bench::of("default", &format!("media.bytes = {bytes}"), Model::Fast, 1)
     }
 
     /// The same with one channel, in which posted stores have only one way.
     pub fn single() -> Bench {
-        Bench::of("nearpm-paper", "", Engines::Fast, 1)
+        Bench::of("nearpm-paper", "", Model::Fast, 1)
     }
 
-    /// The same host with devices that have the crash-consistency engine, on the engine that `NEARSIDE_ENGINE` names, else the fast one.
+    /// The same host with devices that have the crash-consistency engine, on the model that
+    /// `NEARSIDE_MODEL` names, else the fast one.
     pub fn near(devices: usize) -> Bench {
-        let name = std::env::var("NEARSIDE_ENGINE");
-        let engine = name.map_or(Engines::Fast, |name| name.parse().unwrap());
-        Bench::of("nearpm", "", engine, devices)
+        let model = Model::named(Model::Fast).unwrap();
+        Bench::of("nearpm", "", model, devices)
     }
 
-    fn of(design: &str, values: &str, engine: Engines, devices: usize) -> Bench {
+    fn of(design: &str, values: &str, model: Model, devices: usize) -> Bench {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = Design::find(&root, design).unwrap();
         let text = format!("{values}\n[cpu]\nprofile = \"nearpm\"\n");
         let design = design.with_values(&text).unwrap();
-        let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut |_| true).unwrap();
+        let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
         let (host, link) = design.attached().unwrap();
         let mut system = System::new(&host).unwrap();
         let windows = [

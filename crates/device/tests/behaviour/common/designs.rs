@@ -61,7 +61,7 @@ pub fn mailboxes() -> Design {
     two_memories_and(&all.concat())
 }
 
-/// That design with its copy alone, for any engine.
+/// That design with its copy alone, for either model.
 pub fn copy_alone() -> Design {
     two_memories_and(&engine("copy0", "copy"))
 }

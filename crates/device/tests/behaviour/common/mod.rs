@@ -1,4 +1,5 @@
-//! What the tests share: devices on the engine that `NEARSIDE_ENGINE` names, without it the fast one, and their hosts.
+//! What the tests share: devices on the model that `NEARSIDE_MODEL` names, without it the fast one,
+//! and their hosts.
 
 pub mod bench;
 pub mod cuts;
@@ -11,7 +12,7 @@ use std::ops::{Deref, DerefMut};
 use std::os::unix::fs::FileExt;
 
 use design::{Cpu, Design, HostCosts};
-use device::{Engine, Factory, RtlOptions};
+use device::{Factory, Model, RtlOptions};
 use driver::{Config, Controller, SimHost};
 use rtl::bitstream::stderr_progress;
 use sim::controller::Memory;
@@ -20,15 +21,16 @@ use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
 pub use designs::{design, root};
 
 /// What simulates the devices of these tests.
-pub fn engine() -> Engine {
-    Engine::named(Engine::Fast).unwrap()
+pub fn model() -> Model {
+    Model::named(Model::Fast).unwrap()
 }
 
-/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast engine has done at more moments.
+/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast model
+/// has done at more moments.
 pub fn rounds(fast: u64, rtl: u64) -> u64 {
-    match engine() {
-        Engine::Fast => fast,
-        Engine::Rtl => rtl,
+    match model() {
+        Model::Fast => fast,
+        Model::Rtl => rtl,
     }
 }
 
@@ -57,7 +59,7 @@ pub fn made_with(design: &Design, options: RtlOptions) -> Factory {
         ..options
     };
     let mut progress = stderr_progress(&design.name);
-    Factory::new(design, engine(), &options, &mut progress).unwrap()
+    Factory::new(design, model(), &options, &mut progress).unwrap()
 }
 
 /// The same with another memory behind each channel of the storage.
@@ -151,9 +153,9 @@ impl Bench {
 
 /// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other tests, so that all have one bitstream.
 pub fn two_memories() -> Design {
-    match engine() {
-        Engine::Rtl => designs::mailboxes(),
-        Engine::Fast => designs::copy_alone(),
+    match model() {
+        Model::Rtl => designs::mailboxes(),
+        Model::Fast => designs::copy_alone(),
     }
 }
 

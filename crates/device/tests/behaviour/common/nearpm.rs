@@ -2,18 +2,18 @@
 
 use design::media::Turns;
 use design::Design;
-use device::Engine;
+use device::Model;
 use driver::control::Delay;
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nearpm::{Command, Descriptor, Header, Operation, Refusal};
 
-use super::{design, engine, root};
+use super::{design, model, root};
 
-/// The engine under test has it.
+/// The model under test has it.
 pub fn is_there() -> bool {
-    engine() == Engine::Fast || is_there_on_rtl()
+    model() == Model::Fast || is_there_on_rtl()
 }
 
 /// The RTL has it.

@@ -761,22 +761,22 @@ fn what_was_taken_goes_on_in_another_device_with_the_same_media() {
         return;
     }
     // The other one is asked only where this is about the RTL, which has to be built.
-    let own = crate::common::engine();
+    let own = crate::common::model();
     moves(own, own);
-    if own == device::Engine::Rtl {
-        moves(device::Engine::Rtl, device::Engine::Fast);
-        moves(device::Engine::Fast, device::Engine::Rtl);
+    if own == device::Model::Rtl {
+        moves(device::Model::Rtl, device::Model::Fast);
+        moves(device::Model::Fast, device::Model::Rtl);
     }
 
     use crate::common::design;
     use sim::Media;
 
-    fn moves(first: device::Engine, second: device::Engine) {
+    fn moves(first: device::Model, second: device::Model) {
         let design = design("nearpm");
-        let kit_on = |engine, media: Media| {
+        let kit_on = |model, media: Media| {
             let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
             let options = device::RtlOptions::default();
-            let factory = device::Factory::new(&design, engine, &options, &mut progress).unwrap();
+            let factory = device::Factory::new(&design, model, &options, &mut progress).unwrap();
             let device = factory.device(media).unwrap();
             Kit::before(device, &design)
         };
@@ -897,7 +897,7 @@ fn what_cannot_be_read_is_neither_restored_nor_lost() {
     }
     use std::os::unix::fs::FileExt;
 
-    use crate::common::{design, engine, rest, root};
+    use crate::common::{design, model, rest, root};
     use driver::Host;
     use sim::{Bar, Media, Time};
     use spec::regs::nearpm::{domain, DOMAIN};
@@ -906,7 +906,7 @@ fn what_cannot_be_read_is_neither_restored_nor_lost() {
     let bytes = design.media.bytes.0;
     let mut progress = ::rtl::bitstream::stderr_progress("nearpm");
     let options = ::device::RtlOptions::default();
-    let factory = ::device::Factory::new(&design, engine(), &options, &mut progress).unwrap();
+    let factory = ::device::Factory::new(&design, model(), &options, &mut progress).unwrap();
     let media = Media::file(&path, bytes).unwrap();
     let mut kit = Kit::before(factory.device(media).unwrap(), &design);
     let at = design.engines(&root()).unwrap()[0].offset + DOMAIN;

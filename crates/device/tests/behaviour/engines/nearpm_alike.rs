@@ -5,7 +5,7 @@ use std::fs::File;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
-use ::device::{Engine, Factory, RtlOptions};
+use ::device::{Factory, Model, RtlOptions};
 use driver::Host;
 use rtl::bitstream::stderr_progress;
 use sim::{Bad, Bar, Media, Random, Time};
@@ -13,7 +13,7 @@ use spec::nearpm::{register, Command, Operation, RESERVED_BYTES};
 use spec::regs::nearpm::{CONTROL, DOMAIN, FORGET, LINES, REFUSED, STORES, TAKEN, UNDER_WAY};
 
 use crate::common::nearpm::{Kit, Pool};
-use crate::common::{design, engine, rest, root};
+use crate::common::{design, model, rest, root};
 
 const SIZE: u64 = 1 << 16;
 /// Bytes of objects that overlap often.
@@ -49,10 +49,10 @@ struct Two {
 }
 
 impl One {
-    fn new(engine: Engine) -> One {
+    fn new(model: Model) -> One {
         let design = design("nearpm");
         let mut progress = stderr_progress("nearpm");
-        let factory = Factory::new(&design, engine, &RtlOptions::default(), &mut progress);
+        let factory = Factory::new(&design, model, &RtlOptions::default(), &mut progress);
         let media = Media::shared(design.media.bytes.0).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned();
         One {
@@ -105,7 +105,7 @@ impl Two {
             ..Pool::new(number, 7, (1 << 20) + u64::from(number) * SIZE)
         };
         Two {
-            ones: [Engine::Fast, Engine::Rtl].map(One::new),
+            ones: [Model::Fast, Model::Rtl].map(One::new),
             pools: [pool(0), pool(1)],
             registers: design.engines(&root()).unwrap()[0].offset,
             reserved: design.media.bytes.0 - RESERVED_BYTES,
@@ -329,8 +329,8 @@ mod sampled {
     /// More of them, and other ones: `SEEDS=60 SEED=1000`.
     #[test]
     #[ignore = "takes seconds, and the RTL"]
-    fn both_engines_tell_the_same_of_what_is_drawn() {
-        if engine() != Engine::Rtl {
+    fn both_models_tell_the_same_of_what_is_drawn() {
+        if model() != Model::Rtl {
             return;
         }
         let first = from_env("SEED", 1);

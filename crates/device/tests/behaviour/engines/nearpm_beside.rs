@@ -1,6 +1,6 @@
 //! What goes on beside the crash-consistency engine: other engines, which do not pass through the access hook, and what waits behind a full queue.
 
-use ::device::Engine;
+use ::device::Model;
 use driver::page::CommandPage;
 use driver::Host;
 use sim::{Bar, Time};
@@ -8,12 +8,12 @@ use spec::nearpm::{Operation, QUEUE_LINES};
 use spec::regs::nearpm::LINES;
 
 use crate::common::nearpm::{Kit, Pool};
-use crate::common::{design, engine, rest, root};
+use crate::common::{design, model, rest, root};
 
 /// A device with the engine `copy` beside it: its page, and the other one's registers.
 fn kit() -> Option<(Kit, Pool, CommandPage, u64)> {
     // The RTL has no such design: what it does there is the same, since engines' masters go around the hook.
-    if engine() != Engine::Fast {
+    if model() != Model::Fast {
         return None;
     }
     let both = "[[engine]]\nname = \"nearpm0\"\nengine = \"nearpm\"\n[[engine]]\nname = \"copy0\"\nengine = \"copy\"\n";

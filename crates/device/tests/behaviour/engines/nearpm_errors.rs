@@ -1,4 +1,4 @@
-//! What the engine `nearpm` says of errors, and who asks it early: the same on both engines.
+//! What the engine `nearpm` says of errors, and who asks it early: the same on both models.
 
 use driver::Host;
 use sim::{Bar, Media, Time};
@@ -7,7 +7,7 @@ use spec::regs::nearpm::{domain, DOMAIN, FORGET, REFUSED, TAKEN, UNDER_WAY};
 
 use super::nearpm_faults::{mask, pool_at_the_end, Bench, BAD, GOOD};
 use crate::common::nearpm::{is_there, Kit, Pool};
-use crate::common::{design, engine, factory, rest, root};
+use crate::common::{design, factory, model, rest, root};
 
 const LEN: u64 = 65_536;
 /// In the saved range: of logs.
@@ -212,7 +212,7 @@ fn nothing_older_closes_a_log_that_has_been_opened() {
 /// A device ends, and nothing can be written by then: its journal has what it would have written.
 #[test]
 fn a_device_that_ends_before_a_full_disk_loses_nothing() {
-    if engine() != ::device::Engine::Fast {
+    if model() != ::device::Model::Fast {
         return;
     }
     let values = "media.bytes = \"32 MiB\"\nnvme.namespaces = [\"4 MiB\"]";

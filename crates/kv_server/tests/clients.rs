@@ -1,0 +1,294 @@
+//! Raw bytes at both protocols: what they answer, hostile clients, losses of power.
+//! Real clients: `tests/test_kv_server.py`.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+
+use common::*;
+use kv_server::{Access, Limits, Place, Protocol, Server};
+use pm::Mechanism;
+use sim::Random;
+
+fn server(
+    protocol: Protocol,
+    mechanism: Mechanism,
+    offload: bool,
+    cut_after: Option<u64>,
+) -> Server {
+    let store = store(mechanism, offload, cut_after);
+    serve(store, protocol, &Access::loopback(0), Limits::default()).0
+}
+
+#[test]
+fn a_server_removes_its_own_socket_and_no_other() {
+    let path = std::path::PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("front.sock");
+    let _ = std::fs::remove_file(&path);
+    let start = || {
+        let access = Access {
+            place: Place::Socket(path.clone()),
+            ..Access::loopback(0)
+        };
+        let store = store(Mechanism::Undo, true, None);
+        serve(store, Protocol::Redis, &access, Limits::default()).0
+    };
+    let first = start();
+    std::fs::remove_file(&path).unwrap();
+    let second = start();
+    drop(first);
+    assert!(path.exists());
+    std::os::unix::net::UnixStream::connect(&path).unwrap();
+    drop(second);
+    assert!(!path.exists());
+}
+
+#[test]
+fn redis_transactions_are_answered_in_pieces_and_in_pipelines() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let request =
+        b"*3\r\n$3\r\nSET\r\n$3\r\na\0\n\r\n$2\r\n\r\n\r\n*2\r\n$3\r\nGET\r\n$3\r\na\0\n\r\n";
+    for byte in &request[..] {
+        one.write_all(&[*byte]).unwrap();
+    }
+    says(&mut one, b"", b"+OK\r\n$2\r\n\r\n\r\n");
+    let queue = b"MULTI\r\nSET n 41\r\nINCR n\r\nGET n\r\nEXEC\r\nDBSIZE\r\n";
+    says(
+        &mut one,
+        queue,
+        b"+OK\r\n+QUEUED\r\n+QUEUED\r\n+QUEUED\r\n*3\r\n+OK\r\n:42\r\n$2\r\n42\r\n:2\r\n",
+    );
+    says(
+        &mut one,
+        b"MULTI\r\nSET n 1 EX 5\r\nEXEC\r\n",
+        b"+OK\r\n-ERR syntax error",
+    );
+    let mut two = connect(&server);
+    says(
+        &mut two,
+        b"GET n\r\nFLUSHALL\r\nDBSIZE\r\n",
+        b"$2\r\n42\r\n+OK\r\n:0\r\n",
+    );
+}
+
+/// As Redis does: what is written in another way is no number, and nothing of it is changed.
+#[test]
+fn redis_counts_with_whole_numbers_only() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let wrong = "-ERR value is not an integer or out of range\r\n";
+    for text in ["007", "-0", "00", "-07", "1x", "9223372036854775808"] {
+        says(
+            &mut one,
+            format!("SET n {text}\r\nINCR n\r\nSET m 5\r\nINCRBY m {text}\r\nGET m\r\n").as_bytes(),
+            format!("+OK\r\n{wrong}+OK\r\n{wrong}$1\r\n5\r\n").as_bytes(),
+        );
+    }
+    says(
+        &mut one,
+        b"SET n -1\r\nDECRBY n -9223372036854775808\r\nINCRBY n -9223372036854775807\r\nDECR n\r\nSET n 0\r\nINCR n\r\n",
+        b"+OK\r\n-ERR decrement would overflow\r\n:-9223372036854775808\r\n-ERR increment or decrement would overflow\r\n+OK\r\n:1\r\n",
+    );
+}
+
+#[test]
+fn memcached_requests_are_answered() {
+    let server = server(Protocol::Memcached, Mechanism::Redo, true, None);
+    let mut one = connect(&server);
+    says(
+        &mut one,
+        b"set k 7 0 2\r\n99\r\nget k\r\n",
+        b"STORED\r\nVALUE k 7 2\r\n99\r\nEND\r\n",
+    );
+    says(
+        &mut one,
+        b"add k 0 0 1\r\n1\r\nincr k 1\r\ndecr k 200\r\n",
+        b"NOT_STORED\r\n100\r\n0\r\n",
+    );
+    says(
+        &mut one,
+        b"cas k 0 0 1 999\r\n1\r\nset q 0 0 1 noreply\r\n1\r\nget q\r\n",
+        b"EXISTS\r\nVALUE q 0 1\r\n1\r\nEND\r\n",
+    );
+    // No byte of a value that is refused is a request.
+    let mut large = b"set big 0 0 300000\r\n".to_vec();
+    large.extend(b"flush_all\r\n".repeat(40000).into_iter().take(300_000));
+    large.extend(b"\r\nget k\r\n");
+    says(
+        &mut one,
+        &large,
+        b"SERVER_ERROR object too large for cache\r\nVALUE k 7 1\r\n0\r\nEND\r\n",
+    );
+    says(
+        &mut one,
+        b"set k 0 9 1\r\n1\r\nflush_all\r\nget k\r\n",
+        b"CLIENT_ERROR times to live are not kept: allowed is 0\r\nOK\r\nEND\r\n",
+    );
+}
+
+#[test]
+fn redis_queues_all_behind_multi() {
+    let server = server(Protocol::Redis, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    says(
+        &mut one,
+        b"MULTI\r\nPING\r\nPING a\r\nECHO b\r\nSELECT 0\r\nSELECT 1\r\nCLIENT SETNAME x\r\nCONFIG GET x\r\nSET k 1\r\nFLUSHALL\r\nDBSIZE\r\nFLUSHDB\r\nSET k 2\r\nEXEC\r\n",
+        &[
+            b"+OK\r\n",
+            &b"+QUEUED\r\n".repeat(12)[..],
+            b"*12\r\n+PONG\r\n$1\r\na\r\n$1\r\nb\r\n+OK\r\n-ERR DB index is out of range: allowed is 0\r\n",
+            b"+OK\r\n*0\r\n+OK\r\n+OK\r\n:0\r\n+OK\r\n+OK\r\n",
+        ]
+        .concat(),
+    );
+    says(
+        &mut one,
+        b"GET k\r\nMULTI\r\nINFO\r\nFLUSHALL\r\nDISCARD\r\nGET k\r\nDISCARD\r\nEXEC\r\nPING\r\n",
+        b"$1\r\n2\r\n+OK\r\n+QUEUED\r\n+QUEUED\r\n+OK\r\n$1\r\n2\r\n-ERR DISCARD without MULTI\r\n-ERR EXEC without MULTI\r\n+PONG\r\n",
+    );
+    let aborted = "-EXECABORT Transaction discarded because of previous errors.\r\n";
+    for (wrong, told) in [
+        ("ECHO", "wrong number of arguments for 'ECHO' command"),
+        ("PING a b", "wrong number of arguments for 'PING' command"),
+        ("EXEC a", "wrong number of arguments for 'exec' command"),
+        ("NOTHING", "unknown command 'NOTHING'"),
+        ("DEBUG POWERCUT", "unknown command 'DEBUG'"),
+    ] {
+        says(
+            &mut one,
+            format!("MULTI\r\nSET k 3\r\n{wrong}\r\nEXEC\r\nGET k\r\n").as_bytes(),
+            format!("+OK\r\n+QUEUED\r\n-ERR {told}\r\n{aborted}$1\r\n2\r\n").as_bytes(),
+        );
+    }
+}
+
+#[test]
+fn memcached_is_silent_where_no_reply_is_wanted() {
+    let server = server(Protocol::Memcached, Mechanism::Undo, true, None);
+    let mut one = connect(&server);
+    let mut large = b"set big 0 0 300000 noreply\r\n".to_vec();
+    large.extend([b'x'; 300_000]);
+    for quiet in [
+        &large[..],
+        b"set k 0 9 1 noreply\r\n1",
+        b"set k x 0 1 noreply\r\n1",
+        b"add k 0 0 1 noreply\r\na\r\nincr k 1 noreply",
+        b"append none 0 0 1 noreply\r\n1",
+        b"cas k 0 0 1 999 noreply\r\n1",
+        b"cas k 0 0 1 x noreply\r\n1",
+        b"incr k x noreply",
+        b"incr none 1 noreply",
+        b"delete none noreply",
+        b"delete k 0 noreply",
+        b"touch k 0 noreply",
+        b"flush_all 10 noreply",
+        b"verbosity 1 noreply",
+    ] {
+        says(&mut one, &[quiet, b"\r\nget k2\r\n"].concat(), b"END\r\n");
+    }
+    // It is a key, too.
+    says(
+        &mut one,
+        b"get k\r\nset noreply 0 0 1\r\n1\r\ndelete noreply\r\ndelete noreply noreply\r\ndelete noreply\r\n",
+        b"VALUE k 0 1\r\na\r\nEND\r\nSTORED\r\nDELETED\r\nNOT_FOUND\r\n",
+    );
+    one.write_all(b"set k 0 0 1 noreply\r\nabc\r\n").unwrap();
+    assert_eq!(rest(one), "");
+}
+
+#[test]
+fn hostile_clients_get_an_error_and_block_nobody() {
+    for protocol in [Protocol::Redis, Protocol::Memcached] {
+        let server = server(protocol, Mechanism::Undo, false, None);
+        // Half a request, and nothing more.
+        let mut half = connect(&server);
+        half.write_all(b"*2\r\n$3\r\nGE").unwrap();
+        let redis: [&[u8]; 5] = [
+            b"*99999999999999999999\r\n",
+            b"*1\r\n$4294967296\r\n",
+            b"*1\r\n$-1\r\n",
+            b"*1\r\n:1\r\n",
+            b"*1\r\n$1\r\nabc\r\n",
+        ];
+        let memcached: [&[u8]; 3] = [
+            b"set a 0 0 99999999999999999999999\r\n",
+            b"set a 0 0 -1\r\n",
+            b"set a 0 0 1\r\nabc\r\n",
+        ];
+        let bad: &[&[u8]] = if protocol == Protocol::Redis {
+            &redis
+        } else {
+            &memcached
+        };
+        for bytes in bad {
+            let mut one = connect(&server);
+            one.write_all(bytes).unwrap();
+            let got = rest(one);
+            assert!(got.contains("ERR"), "{bytes:?}: {got:?}");
+        }
+        let mut random = Random::new(1);
+        for _ in 0..20 {
+            let mut one = connect(&server);
+            let bytes: Vec<u8> = (0..4000).map(|_| random.below(256) as u8).collect();
+            // The server may have ended it by now.
+            let _ = one.write_all(&bytes);
+        }
+        let mut one = connect(&server);
+        let _ = one.write_all(&vec![b'a'; 2 << 20]);
+        assert!(rest(one).contains("ERR"));
+        let (ask, reply): (&[u8], &[u8]) = match protocol {
+            Protocol::Redis => (b"SET a b\r\nGET a\r\n", b"+OK\r\n$1\r\nb\r\n"),
+            Protocol::Memcached => (b"set a 0 0 1\r\nb\r\n", b"STORED\r\n"),
+        };
+        says(&mut connect(&server), ask, reply);
+    }
+}
+
+#[test]
+fn acknowledged_writes_are_there_behind_a_loss_of_power() {
+    for mechanism in Mechanism::ALL {
+        for offload in [false, true] {
+            let server = server(Protocol::Redis, mechanism, offload, Some(40));
+            let mut random = Random::new(7);
+            let mut known: BTreeMap<u64, String> = BTreeMap::new();
+            let mut one = connect(&server);
+            // The write that the loss strikes, which nobody has acknowledged.
+            let cut = loop {
+                let (key, value) = (random.below(12), random.next().to_string().repeat(9));
+                one.write_all(format!("SET k{key} {value}\r\n").as_bytes())
+                    .unwrap();
+                let mut reply = [0; 5];
+                match one.read_exact(&mut reply) {
+                    Ok(()) => {
+                        assert_eq!(&reply, b"+OK\r\n");
+                        known.insert(key, value);
+                    }
+                    Err(_) => break (key, value),
+                }
+            };
+            let mut two = connect(&server);
+            for (key, value) in &known {
+                two.write_all(format!("GET k{key}\r\n").as_bytes()).unwrap();
+                let mut got = vec![0; 4096];
+                let bytes = two.read(&mut got).unwrap();
+                let reply = |value: &str| format!("${}\r\n{value}\r\n", value.len());
+                let text = String::from_utf8_lossy(&got[..bytes]).into_owned();
+                let may = [
+                    reply(value),
+                    reply(if *key == cut.0 { &cut.1 } else { value }),
+                ];
+                assert!(
+                    may.contains(&text),
+                    "{mechanism:?}, {offload}: k{key} is {text:?}"
+                );
+            }
+            assert_eq!(
+                server.report()["power_losses"],
+                1,
+                "{mechanism:?}, {offload}"
+            );
+            says(&mut two, b"SET new 1\r\n", b"+OK\r\n");
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Runs RTL and model side by side: `diff COMMANDS SEED [REPLAY]`. `LEFT=fast` takes the model twice, `DESIGN` another design than `fuzz`; `VALUES` are read over the design;
+//! `SECONDS` ends it earlier.
+
+use device::{Factory, Model, RtlOptions};
+use lockstep::{Campaign, Conditions, Shape};
+use sim::controller::Memory;
+use sim::Media;
+
+fn main() -> Result<(), String> {
+    let args: Vec<String> = std::env::args().collect();
+    let arg = |n: usize, default: &str| args.get(n).cloned().unwrap_or(default.into());
+    let root = rtl::bitstream::repo_root().map_err(|e| e.to_string())?;
+    let name = std::env::var("DESIGN").unwrap_or("fuzz".into());
+    let design = design::Design::find(&root, &name).map_err(|e| e.to_string())?;
+    let values = std::env::var("VALUES").unwrap_or_default();
+    let design = design.with_values(&values).map_err(|e| e.to_string())?;
+    let left: Model = std::env::var("LEFT")
+        .unwrap_or("rtl".into())
+        .parse()
+        .map_err(|e: device::Error| e.to_string())?;
+    let replay = args.get(3).map(|r| r.parse()).transpose()?;
+    let number = |name: &str, default: u64| {
+        std::env::var(name)
+            .ok()
+            .and_then(|v| v.parse().ok())
+            .unwrap_or(default)
+    };
+    let campaign = Campaign {
+        seed: arg(2, "1").parse().map_err(|_| "seed")?,
+        commands: arg(1, "1000").parse().map_err(|_| "commands")?,
+        per_episode: number("PER_EPISODE", 2000),
+        first_episode: number("FIRST", 0) as u32,
+        shrinks: number("SHRINKS", 60) as u32,
+        replay,
+    };
+    let options = RtlOptions {
+        hang_cycles: Some(200_000),
+        // Hosts owe answers for ever, now and then.
+        link_patience: Some(sim::Time::MAX),
+        ..RtlOptions::default()
+    };
+    let own = design.dram.clone();
+    let mut factories = Vec::new();
+    for model in [left, Model::Fast] {
+        let made = Factory::new(&design, model, &options, &mut |_| true);
+        factories.push(made.map_err(|e| e.to_string())?);
+    }
+    let mut make = |conditions: &Conditions| -> Result<lockstep::Pair, String> {
+        let mut one = |n: usize| {
+            let factory = &mut factories[n];
+            factory.set_memory(match conditions.late_memory {
+                Some(most) => Memory::Late {
+                    most,
+                    seed: conditions.seed,
+                },
+                None => Memory::Ddr4(own.clone()),
+            });
+            let media = Media::memory(design.media.bytes.0).map_err(|e| e.to_string())?;
+            let device = factory.device(media).map_err(|e| e.to_string())?;
+            Ok::<_, String>((factory.model().name(), device))
+        };
+        Ok([one(0)?, one(1)?])
+    };
+    let start = std::time::Instant::now();
+    let shape = Shape::of(&design, &root)?;
+    let limit = std::time::Duration::from_secs(number("SECONDS", u64::MAX));
+    let mut going = |_, _| start.elapsed() < limit;
+    let report = lockstep::run(&mut make, &shape, &campaign, &mut going)?;
+    if std::env::var("KINDS").is_ok() {
+        report
+            .kinds
+            .iter()
+            .chain(&report.outcomes)
+            .for_each(|(kind, count)| println!("  {kind}: {count}"));
+        for (kind, latency) in &report.latencies {
+            let [a, b] = latency.ns.map(|ns| ns / latency.count as f64);
+            println!("  {kind}: {} took {a:.1} and {b:.1} ns", latency.count);
+        }
+    }
+    println!(
+        "{} commands, {} steps, {} episodes, {} bytes of media in {:?}",
+        report.commands,
+        report.steps,
+        report.episodes,
+        report.compared_bytes,
+        start.elapsed()
+    );
+    if let Some(failure) = report.failure {
+        let lines = number("HISTORY", 12) as usize;
+        failure
+            .history
+            .iter()
+            .rev()
+            .take(lines)
+            .rev()
+            .for_each(|line| println!("{line}"));
+        println!(
+            "{}\n{} ({} of {} steps)",
+            failure.what, failure.replay, failure.steps, failure.of_steps
+        );
+        std::process::exit(1);
+    }
+    Ok(())
+}

@@ -1,0 +1,65 @@
+//! A load takes what NearPM's paper states.
+
+use std::path::Path;
+
+use design::Design;
+use device::{Factory, Model, RtlOptions};
+use host::{Kind, Mapping};
+use pm_bench::Platform;
+use sim::Random;
+
+/// Section 7: "the access latency to the emulated PM is 436 ns".
+const PAPER_NS: f64 = 436.0;
+const LOADS: u64 = 400;
+
+/// Mean of loads whose addresses come from the data of the ones before, ns.
+fn dependent_ns(model: Model) -> f64 {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let design = Design::find(&root, "nearpm-paper").unwrap();
+    let factory = Factory::new(&design, model, &RtlOptions::default(), &mut |_| true).unwrap();
+    let platform = Platform::new(&design, factory, &root).unwrap();
+    let bench = platform.bench().unwrap();
+    let cpu = bench.shared.cpu(0);
+    let pm = Mapping::pm(0, Kind::WriteBack);
+    // A ring of lines in random order.
+    let mut lines: Vec<u64> = (0..LOADS).map(|n| n * 64 * 33).collect();
+    let mut random = Random::new(1);
+    for n in (1..lines.len()).rev() {
+        lines.swap(n, random.below(n as u64 + 1) as usize);
+    }
+    for (n, line) in lines.iter().enumerate() {
+        let next = lines[(n + 1) % lines.len()];
+        cpu.ntstore(&pm, *line, &next.to_le_bytes()).unwrap();
+    }
+    cpu.fence(host::Fence::ReadBack).unwrap();
+    let begin = cpu.now();
+    let mut at = lines[0];
+    for _ in 0..LOADS {
+        let mut next = [0; 8];
+        cpu.load(&pm, at, &mut next).unwrap();
+        at = u64::from_le_bytes(next);
+    }
+    assert_eq!(at, lines[0]);
+    (cpu.now() - begin).as_ns() / LOADS as f64
+}
+
+fn as_the_paper_states(model: Model) {
+    let found = dependent_ns(model);
+    println!("{model}: {found:.1} ns");
+    assert!((found / PAPER_NS - 1.0).abs() <= 0.01, "{found} ns");
+}
+
+#[test]
+fn a_dependent_load_takes_what_the_paper_states() {
+    as_the_paper_states(Model::Fast);
+}
+
+mod long {
+    use super::*;
+
+    #[test]
+    #[ignore = "compiles a device of its own"]
+    fn a_dependent_load_takes_what_the_paper_states_on_the_rtl() {
+        as_the_paper_states(Model::Rtl);
+    }
+}

@@ -1,0 +1,164 @@
+//! Many threads share an engine's command page: no command is lost, whatever they find there.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use design::Design;
+use device::{Factory, Model, RtlOptions};
+use host::{Cpu, Program};
+use pm_bench::{Platform, Transactions};
+use spec::nearpm::{Command, Operation};
+
+fn small(design: &str) -> (Design, PathBuf) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let design = Design::find(&root, design).unwrap();
+    (design.with_values(values).unwrap(), root)
+}
+
+fn platform<'a>(design: &'a Design, root: &Path) -> Platform<'a> {
+    let options = RtlOptions::default();
+    let factory = Factory::new(design, Model::Fast, &options, &mut |_| true).unwrap();
+    Platform::new(design, factory, root).unwrap()
+}
+
+fn run(mechanism: &str, inserts: u64, devices: usize, seed: u64) {
+    let (design, root) = small("nearpm");
+    let platform = platform(&design, &root);
+    let transactions = Transactions {
+        inserts,
+        threads: 16,
+        devices,
+        seed,
+        ..Transactions::named(mechanism, true, "read_back").unwrap()
+    };
+    let ran = transactions.measure(&platform, &mut |_, _| true);
+    let ran = ran.unwrap_or_else(|e| panic!("{mechanism}, seed {seed}: {e}"));
+    println!(
+        "{mechanism}, {devices} devices: {:.2} a microsecond",
+        ran.per_us
+    );
+}
+
+/// A line that is taken for free too early drops a command, which the library tells.
+#[test]
+#[ignore = "takes seconds"]
+fn sixteen_threads_lose_no_command() {
+    for mechanism in ["undo", "redo", "checkpoint", "shadow"] {
+        for (devices, seed) in [(1, 1), (2, 3)] {
+            let few = matches!(mechanism, "checkpoint" | "shadow");
+            run(mechanism, if few { 30 } else { 120 }, devices, seed);
+        }
+    }
+}
+
+/// Threads draw from seeds that follow each other, whichever one is the first.
+#[test]
+fn any_seed_will_do() {
+    let (design, root) = small("nearpm");
+    let transactions = Transactions {
+        inserts: 2,
+        threads: 2,
+        seed: u64::MAX,
+        ..Transactions::named("undo", true, "read_back").unwrap()
+    };
+    let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+    assert!(ran.unwrap().per_us > 0.0);
+}
+
+/// Posted stores have an order on one channel of one device, and engines keep that of their commands.
+#[test]
+fn an_order_that_nobody_keeps_is_refused() {
+    let order = |design: &str, offloaded: bool, devices: usize| {
+        let (design, root) = small(design);
+        let transactions = Transactions {
+            inserts: 2,
+            devices,
+            ..Transactions::named("undo", offloaded, "ordered").unwrap()
+        };
+        let ran = transactions.measure(&platform(&design, &root), &mut |_, _| true);
+        ran.map_err(|error| error.to_string())
+    };
+    assert!(order("nearpm-paper", false, 1).is_ok());
+    for (design, offloaded, devices) in [
+        ("nearpm", false, 1),
+        ("nearpm-paper", true, 1),
+        ("nearpm-paper", false, 2),
+    ] {
+        let error = order(design, offloaded, devices).unwrap_err();
+        assert!(
+            error.contains("one device, and a design of one channel"),
+            "{error}"
+        );
+    }
+}
+
+/// One thread waits for the ends of its commands, and others write as many as there are lines. What the former reads is its own command's end,
+/// whoever has seen that first.
+#[test]
+fn each_reads_the_end_of_its_own_command() {
+    let (design, root) = small("nearpm");
+    let platform = platform(&design, &root);
+    let bench = platform.bench().unwrap();
+    let engine = &bench.engine;
+    let base = 1 << 44;
+    let own = |operation| Command::new(operation, 7, 3, 0);
+    let map = Command {
+        address: base,
+        bytes: 4 << 20,
+        transaction: 2 << 20,
+        value: 1 << 16,
+        extra: 16,
+        ..own(Operation::PoolMap)
+    };
+    let undo = Command {
+        address: base,
+        bytes: 64,
+        ..own(Operation::Undo)
+    };
+    let well = |cpu: &Cpu, command: Command| {
+        let (results, value) = engine.launch(cpu, &command).unwrap();
+        assert!(results.is_ok(), "{command:?}: {results:?}");
+        value
+    };
+    well(&bench.shared.cpu(0), map);
+    for thread in 0..16 {
+        let open = Command {
+            thread,
+            value: 1,
+            ..own(Operation::LogOpen)
+        };
+        well(&bench.shared.cpu(0), open);
+    }
+    let waits = AtomicBool::new(true);
+    let programs = (0..16).map(|n| {
+        let waits = &waits;
+        let program: Program<'_, ()> = Box::new(move |cpu: &Cpu| {
+            let own = |operation| Command {
+                operation,
+                thread: n as u8,
+                ..undo
+            };
+            if n == 0 {
+                // A header and a line each, behind the log's descriptor.
+                let wrong = (0..300).find_map(|turn| {
+                    let ended = engine.launch(cpu, &own(Operation::Undo)).unwrap();
+                    let wanted = 64 + 128 * turn;
+                    (!ended.0.is_ok() || ended.1 != wanted).then_some((turn, ended))
+                });
+                waits.store(false, Ordering::Relaxed);
+                assert_eq!(wrong, None, "a turn, and how it ended");
+            }
+            let sync = Command {
+                address: 0,
+                bytes: 0,
+                ..own(Operation::Sync)
+            };
+            while waits.load(Ordering::Relaxed) {
+                engine.submit(cpu, &sync).unwrap();
+            }
+        });
+        (n, program)
+    });
+    bench.shared.run(programs.collect()).unwrap();
+}

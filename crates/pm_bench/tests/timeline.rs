@@ -1,0 +1,38 @@
+//! Whatever shape of transactions is allowed is drawn.
+
+use std::path::Path;
+
+use design::Design;
+use device::{Factory, Model, RtlOptions};
+use pm::{Mechanism, Synchronise};
+use pm_bench::{Platform, Timeline};
+
+#[test]
+#[ignore = "takes seconds"]
+fn the_largest_transactions_have_room_in_their_logs() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let values = "[media]\nbytes = \"256 MiB\"\nprofile = \"dram\"\n[nvme]\nnamespaces = [\"1 MiB\"]\n[cpu]\nprofile = \"nearpm\"\n";
+    let design = Design::find(&root, "nearpm-paper").unwrap();
+    let design = design.with_values(values).unwrap();
+    let options = RtlOptions::default();
+    let factory = Factory::new(&design, Model::Fast, &options, &mut |_| true).unwrap();
+    let platform = Platform::new(&design, factory, &root).unwrap();
+    for mechanism in Mechanism::ALL {
+        for (offloaded, devices) in [(false, 1), (true, 1), (true, 2), (true, 4)] {
+            for bytes in [8, 16 << 10] {
+                let timeline = Timeline {
+                    mechanism,
+                    offloaded,
+                    devices,
+                    synchronise: Synchronise::Devices,
+                    objects: 8,
+                    bytes,
+                    transactions: 8,
+                };
+                let drawn = timeline.measure(&platform);
+                let drawn = drawn.unwrap_or_else(|error| panic!("{timeline:?}: {error}"));
+                assert!(drawn.took_ns > 0., "{timeline:?}");
+            }
+        }
+    }
+}

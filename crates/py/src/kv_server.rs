@@ -1,0 +1,97 @@
+//! Redis's and memcached's protocols in front of persistent memory.
+
+use std::io::Write;
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use kv_server::{Access, Config, Limits, Place, Store};
+use pyo3::prelude::*;
+use sim::Time;
+
+use crate::build::Design;
+use crate::error::raise;
+use crate::process::Owned;
+
+/// A store that is being served, by threads of its own, until `stop`.
+#[pyclass(frozen, module = "nearside._native")]
+pub struct Front {
+    running: Owned<Mutex<Option<kv_server::Server>>>,
+}
+
+#[pymethods]
+impl Front {
+    /// Makes an empty store, or takes that of the design's media file, and serves it at a port (0: any) of an address of this machine,
+    /// or at a Unix socket.
+    #[new]
+    #[allow(clippy::too_many_arguments)] // the command's options
+    fn new(
+        py: Python<'_>,
+        protocol: &str,
+        design: &Design,
+        model: &str,
+        mechanism: &str,
+        by: &str,
+        bytes: u64,
+        host: &str,
+        port: u16,
+        socket: Option<PathBuf>,
+        password: Option<String>,
+        protected: bool,
+        cut_after: Option<u64>,
+        cut_at_ps: Option<u64>,
+    ) -> PyResult<Front> {
+        let protocol = protocol.parse().map_err(raise)?;
+        let model = model.parse().map_err(raise)?;
+        let offload = match by {
+            "cpu" => false,
+            "device" => true,
+            _ => return Err(raise(format!("by = {by:?}: allowed are cpu, device"))),
+        };
+        let config = Config {
+            mechanism: mechanism.parse().map_err(raise)?,
+            offload,
+            bytes,
+            cut_after,
+            cut_at: cut_at_ps.map(Time),
+        };
+        let host: IpAddr = host.parse().map_err(|_| {
+            raise(format!(
+                "host = {host:?}: allowed are IP addresses of this machine, as 127.0.0.1 or ::1"
+            ))
+        })?;
+        let access = Access {
+            place: socket.map_or(Place::Port(host, port), Place::Socket),
+            password,
+            protected,
+        };
+        access.check(protocol).map_err(raise)?;
+        let server = py.detach(|| {
+            let store = Store::create(&design.inner, model, config);
+            let store = store.map_err(|e| e.to_string())?;
+            // Nobody may be reading it any more; the store goes on.
+            let tell = |line: &str| drop(writeln!(std::io::stderr(), "nearside pm serve: {line}"));
+            let bad = |e| format!("{}: {e}", access.place);
+            kv_server::Server::start(store, protocol, &access, Limits::default(), tell).map_err(bad)
+        });
+        let running = Owned::new(Mutex::new(Some(server.map_err(raise)?)));
+        Ok(Front { running })
+    }
+
+    /// The port that it has got; None with a Unix socket.
+    #[getter]
+    fn port(&self) -> PyResult<Option<u16>> {
+        self.running.check()?;
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(running.as_ref().and_then(kv_server::Server::port))
+    }
+
+    /// Ends all connections; returns what the store has done, as JSON. A second time returns nothing.
+    fn stop(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        self.running.check()?;
+        Ok(py.detach(|| {
+            let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+            running.take().map(|server| server.report().to_string())
+        }))
+    }
+}

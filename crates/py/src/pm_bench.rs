@@ -1,0 +1,170 @@
+//! What crash consistency costs: copies and transactions of persistent memory.
+
+use device::RtlOptions;
+use pm_bench::{Benchmark, Copies, Platform, Progress, Timeline, Transactions};
+use pyo3::prelude::*;
+use serde_json::Value;
+
+use crate::build::{factory, model_of, purpose, root, Design};
+use crate::error::raise;
+use crate::progress::Teller;
+
+/// Measures on the platform of a design.
+pub(crate) fn measured<R: Send>(
+    py: Python<'_>,
+    design: &design::Design,
+    model: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+    measure: impl FnOnce(&Platform<'_>, Progress<'_>) -> pm_bench::Result<R> + Send,
+) -> PyResult<R> {
+    let (model, root) = (model_of(model)?, root()?);
+    let options = RtlOptions {
+        purpose: purpose(),
+        ..RtlOptions::default()
+    };
+    let factory = factory(py, design, model, &options, build)?;
+    let mut teller = Teller::new(progress);
+    let ran = py.detach(|| {
+        let platform = Platform::new(design, factory, &root)?;
+        measure(&platform, &mut |done, total| teller.tell(done, total))
+    });
+    teller.settle(ran)
+}
+
+pub(crate) fn text(value: serde_json::Result<Value>) -> PyResult<String> {
+    Ok(value.map_err(raise)?.to_string())
+}
+
+/// Copies of persistent data, one after the other: "streamed" or "cached" by the CPU, by the engine until they are "accepted" or have
+/// "ended". As JSON.
+#[pyfunction]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+#[pyo3(signature = (design, way, bytes, count, seed=1, model=None, build=None, progress=None))]
+pub fn pm_copies(
+    py: Python<'_>,
+    design: &Design,
+    way: &str,
+    bytes: u64,
+    count: u64,
+    seed: u64,
+    model: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let way = way.parse().map_err(raise)?;
+    let copies = Copies {
+        way,
+        bytes,
+        count,
+        seed,
+    };
+    copies.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| copies.measure(p, tell);
+    let took = measured(py, &design.inner, model, build, progress, measure)?;
+    text(serde_json::to_value(took))
+}
+
+/// Insertions into a B-tree of persistent memory, one transaction each. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, mechanism, offloaded, fence, inserts, work_ns, threads, seed, model=None, build=None, progress=None, devices=1, synchronise="devices"))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_transactions(
+    py: Python<'_>,
+    design: &Design,
+    mechanism: &str,
+    offloaded: bool,
+    fence: &str,
+    inserts: u64,
+    work_ns: f64,
+    threads: u64,
+    seed: u64,
+    model: Option<&str>,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+    devices: usize,
+    synchronise: &str,
+) -> PyResult<String> {
+    let transactions = Transactions {
+        inserts,
+        work_ns,
+        threads,
+        seed,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
+        ..Transactions::named(mechanism, offloaded, fence).map_err(raise)?
+    };
+    transactions.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| transactions.measure(p, tell);
+    let ran = measured(py, &design.inner, model, build, progress, measure)?;
+    text(serde_json::to_value(ran))
+}
+
+/// Transactions of a benchmark, and the time in which CPU and units work at once. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, workload, mechanism, offloaded, fence, transactions, work_ns, seed, build=None, progress=None, devices=1, synchronise="devices"))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_benchmark(
+    py: Python<'_>,
+    design: &Design,
+    workload: &str,
+    mechanism: &str,
+    offloaded: bool,
+    fence: &str,
+    transactions: u64,
+    work_ns: f64,
+    seed: u64,
+    build: Option<Py<PyAny>>,
+    progress: Option<Py<PyAny>>,
+    devices: usize,
+    synchronise: &str,
+) -> PyResult<String> {
+    let (fence, ordered) = ::pm_bench::waits(fence).map_err(raise)?;
+    let benchmark = Benchmark {
+        workload: workload.to_string(),
+        mechanism: mechanism.parse().map_err(raise)?,
+        offloaded,
+        fence,
+        ordered,
+        transactions,
+        work_ns,
+        seed,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
+    };
+    benchmark.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, tell: Progress<'_>| benchmark.measure(p, tell);
+    let performed = measured(py, &design.inner, Some("fast"), build, progress, measure)?;
+    text(serde_json::to_value(performed))
+}
+
+/// What CPU and units do during transactions that change some objects each, and when. As JSON.
+#[pyfunction]
+#[pyo3(signature = (design, mechanism, offloaded, objects, bytes, transactions, devices=1, synchronise="devices", build=None))]
+#[allow(clippy::too_many_arguments)] // keyword arguments in Python
+pub fn pm_timeline(
+    py: Python<'_>,
+    design: &Design,
+    mechanism: &str,
+    offloaded: bool,
+    objects: u64,
+    bytes: u64,
+    transactions: u64,
+    devices: usize,
+    synchronise: &str,
+    build: Option<Py<PyAny>>,
+) -> PyResult<String> {
+    let timeline = Timeline {
+        mechanism: mechanism.parse().map_err(raise)?,
+        offloaded,
+        devices,
+        synchronise: synchronise.parse().map_err(raise)?,
+        objects,
+        bytes,
+        transactions,
+    };
+    timeline.check().map_err(raise)?;
+    let measure = |p: &Platform<'_>, _: Progress<'_>| timeline.measure(p);
+    let drawn = measured(py, &design.inner, Some("fast"), build, None, measure)?;
+    text(serde_json::to_value(drawn))
+}

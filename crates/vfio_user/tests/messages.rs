@@ -1,0 +1,59 @@
+//! Messages of all kinds, whole and broken, against a model of the protocol: `tests/common/session.rs`.
+//!
+//! Each session is drawn from a seed. `SESSIONS=20000 cargo test --release -p nearside-vfio-user
+//! --test messages` draws more of them, `SEED=n SESSIONS=1` draws one again.
+
+mod common;
+
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+use common::session::{steps, Bench, Step};
+use sim::Random;
+
+/// Sessions of a usual run.
+const SESSIONS: u64 = 150;
+
+fn number(name: &str, otherwise: u64) -> u64 {
+    let text = std::env::var(name);
+    text.map_or(otherwise, |text| text.parse().expect(name))
+}
+
+fn draw(seed: u64) -> Vec<Step> {
+    let mut random = Random::new(seed);
+    let len = 50 + random.below(600);
+    let bytes: Vec<u8> = (0..len).map(|_| random.next() as u8).collect();
+    steps(&bytes)
+}
+
+fn fails(steps: &[Step]) -> bool {
+    let mut bench = Bench::new();
+    catch_unwind(AssertUnwindSafe(|| bench.run(steps))).is_err()
+}
+
+/// Leaves out what the failure does not need, as long as that is not much work.
+fn shortened(mut steps: Vec<Step>) -> Vec<Step> {
+    let mut at = steps.len();
+    while at > 0 {
+        at -= 1;
+        let mut fewer = steps.clone();
+        fewer.remove(at);
+        if fails(&fewer) {
+            steps = fewer;
+        }
+    }
+    steps
+}
+
+#[test]
+#[ignore = "takes seconds"]
+fn every_message_is_answered_as_the_protocol_has_it() {
+    let mut bench = Bench::new();
+    let first = number("SEED", 1);
+    for seed in first..first + number("SESSIONS", SESSIONS) {
+        let steps = draw(seed);
+        if catch_unwind(AssertUnwindSafe(|| bench.run(&steps))).is_err() {
+            panic!("seed {seed}; it takes {:#?}", shortened(steps));
+        }
+    }
+    bench.end();
+}

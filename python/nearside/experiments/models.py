@@ -1,0 +1,29 @@
+"""The models that an experiment may ask for: the one place where a device is opened with one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nearside._native import NearsideError
+from nearside.device import BuildProgress, Design, Device
+from nearside.renamed import renamed
+
+MODELS = {
+    "rtl": "the SystemVerilog, cycle by cycle",
+    "fast": "the transaction-level model",
+    "yosys": "synthesis of the SystemVerilog, no simulation",
+}
+SIMULATORS = ("rtl", "fast")
+
+
+def check(model: str) -> None:
+    """Refuses a model that there is none of, before anything long begins."""
+    if model not in MODELS:
+        raise NearsideError(f"no model is called {model!r}: allowed are {', '.join(MODELS)}")
+
+
+@renamed(engine="model")
+def open_device(design: Design, model: str, build: BuildProgress | None = None, **options: Any) -> Device:
+    """A device of the design on a model; one that can't do the design says so in one line."""
+    check(model)
+    return Device(design, build, model=model, **options)

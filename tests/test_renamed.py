@@ -1,0 +1,112 @@
+"""Former names of options: they work for one more release, and warn."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import guest
+import pytest
+from nearside import Design, Device, NearsideError, tables
+from nearside.experiments.registry import Run
+from nearside.renamed import renamed
+
+ROOT = Path(__file__).resolve().parent.parent
+OPTION = "nearside: warning: --engine is deprecated: it is --model now"
+VARIABLE = "nearside: warning: NEARSIDE_ENGINE is deprecated: it is NEARSIDE_MODEL now"
+
+
+@renamed(engine="model")
+def called(model="rtl"):
+    return model
+
+
+def nearside(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "nearside.cli", *words]
+    others = {key: value for key, value in os.environ.items() if key not in ("NEARSIDE_MODEL", "NEARSIDE_ENGINE")}
+    environment = others | {"NEARSIDE_ROOT": str(ROOT)} | environment
+    return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def test_former_keyword_warns():
+    with pytest.warns(DeprecationWarning, match="called: engine is model now"):
+        assert called(engine="fast") == "fast"
+    with pytest.warns(DeprecationWarning, match="engine is model now"):
+        assert called(engine="fast", model="fast") == "fast"
+    with (
+        pytest.warns(DeprecationWarning, match="engine is model now"),
+        pytest.raises(NearsideError, match="model = 'rtl', engine = 'fast': engine is model now"),
+    ):
+        called(engine="fast", model="rtl")
+
+
+def test_present_keyword_does_not_warn(recwarn):
+    assert (called("fast"), called(model="fast"), called()) == ("fast", "fast", "rtl")
+    assert not recwarn.list
+
+
+def test_former_keyword_of_public_functions():
+    with pytest.warns(DeprecationWarning, match="Device: engine is model now") as warned:
+        device = Device(Design.load("default"), engine="fast")
+    assert warned[0].filename == __file__
+    with device:
+        assert device.model == "fast"
+    with pytest.warns(DeprecationWarning, match="standing: engine"), pytest.raises(NearsideError, match="model = 'x'"):
+        tables.standing([], engine="x")
+    with pytest.warns(DeprecationWarning, match=r"Run\.engine is model now"):
+        assert Run("fast").engine == "fast"
+    assert "model" in inspect.signature(Device).parameters
+
+
+def test_former_option_of_commands():
+    done = nearside("info", "--json", "--engine", "fast")
+    assert (done.returncode, done.stderr.splitlines()) == (0, [OPTION])
+    present = nearside("info", "--json", "--model", "fast")
+    assert (present.returncode, present.stderr) == (0, "")
+    assert json.loads(done.stdout) == json.loads(present.stdout)
+    assert json.loads(done.stdout)["engine"] == "fast"
+    assert nearside("info", "--json", "--engine=fast", "--model=fast").returncode == 0
+
+
+def test_former_and_present_option_that_differ():
+    for command in (["info"], ["experiment", "run", "all"], ["table", "list", "--media", "x"]):
+        done = nearside(*command, "--engine", "fast", "--model", "rtl")
+        error = done.stderr.splitlines()
+        assert (done.returncode, done.stdout, error[0]) == (2, "", OPTION)
+        assert "--model rtl, --engine fast" in error[-1]
+
+
+def test_help_has_the_present_option_only():
+    for command in (["info"], ["experiment", "run"], ["pm", "serve"]):
+        text = nearside(*command, "--help").stdout
+        assert "--model" in text
+        assert "--engine" not in text
+
+
+def test_former_variable():
+    done = nearside("info", "--json", NEARSIDE_ENGINE="fast")
+    assert (done.returncode, done.stderr.splitlines()) == (0, [VARIABLE])
+    assert json.loads(done.stdout)["engine"] == "fast"
+    done = nearside("info", "--json", NEARSIDE_ENGINE="none", NEARSIDE_MODEL="fast")
+    assert (done.returncode, done.stderr) == (0, "")
+    done = nearside("info", NEARSIDE_ENGINE="none")
+    assert done.returncode != 0
+    assert 'NEARSIDE_ENGINE: model = "none"' in done.stderr
+
+
+def test_former_option_of_the_guest(monkeypatch, capsys):
+    given = []
+    monkeypatch.setattr(guest, "test", lambda seed, model, tasks: given.append(model) or 0)
+    for words in ([], ["--model", "rtl"], ["--engine", "rtl"]):
+        monkeypatch.setattr(sys, "argv", ["guest.py", "test", *words])
+        assert guest.main() == 0
+    assert given == ["fast", "rtl", "rtl"]
+    assert capsys.readouterr().err == "guest: --engine is deprecated: it is --model now\n"
+    monkeypatch.setattr(sys, "argv", ["guest.py", "test", "--engine", "rtl", "--model", "fast"])
+    with pytest.raises(SystemExit):
+        guest.main()
+    assert "--model fast, --engine rtl" in capsys.readouterr().err

@@ -1,0 +1,156 @@
+"""`nearside serve` as a process: what it prints, whom it lets in, and how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+COMMAND = [sys.executable, "-m", "nearside.cli", "serve"]
+FAST = os.environ["NEARSIDE_MODEL"] == "fast"
+ENVIRONMENT = os.environ | {"NEARSIDE_ROOT": str(ROOT)}
+
+
+def start(*arguments: str | Path, sockets: list[Path]) -> subprocess.Popen[str]:
+    command = [*COMMAND, *map(str, arguments), *(word for path in sockets for word in ("--socket", str(path)))]
+    process = subprocess.Popen(
+        command, cwd=sockets[0].parent, env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    deadline = time.monotonic() + 900  # the design may have to be compiled
+    while not all(path.is_socket() for path in sockets):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    return process
+
+
+def ask(client: socket.socket, command: int, body: bytes) -> bytes:
+    client.sendall(struct.pack("<HHIII", 1, command, 16 + len(body), 0, 0) + body)
+    _, _, size, flags, error = struct.unpack("<HHIII", client.recv(16, socket.MSG_WAITALL))
+    assert (flags, error) == (1, 0)
+    return client.recv(size - 16, socket.MSG_WAITALL) if size > 16 else b""
+
+
+def attach(path: Path) -> socket.socket:
+    client = socket.socket(socket.AF_UNIX)
+    client.settimeout(600)
+    client.connect(str(path))
+    ask(client, 1, struct.pack("<HH", 0, 1) + b"{}\0")
+    return client
+
+
+def read32(client: socket.socket, region: int, offset: int) -> int:
+    return struct.unpack("<I", ask(client, 9, struct.pack("<QII", offset, region, 4))[16:])[0]
+
+
+@pytest.mark.slow
+@pytest.mark.both
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_two_devices_until_a_signal(tmp_path, number):
+    sockets = [tmp_path / "a.sock", tmp_path / "b.sock"]
+    media = [tmp_path / "a.img", tmp_path / "b.img"]
+    process = start("--json", "--media", media[0], "--media", media[1], sockets=sockets)
+    try:
+        clients = [attach(path) for path in sockets]
+        for client in clients:
+            assert read32(client, 7, 8) >> 8 == 0x010802  # an NVMe controller
+            assert read32(client, 0, 8) == 0x0001_0400  # NVMe 1.4
+            assert read32(client, 4, 0) == 0x4E53_4456  # the status block
+        # A store into the PM window, and its load.
+        ask(clients[0], 10, struct.pack("<QII", 4096, 2, 8) + b"survives")
+        assert ask(clients[0], 9, struct.pack("<QII", 4096, 2, 8))[16:] == b"survives"
+    finally:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=600)
+    assert (process.returncode, err) == (0, "")
+    assert [device["counters"]["connections"] for device in json.loads(out)] == [1, 1]
+    assert [device["build"] for device in json.loads(out)] == ["fast" if FAST else "checked"] * 2
+    assert not any(path.exists() for path in sockets)
+    assert [path.read_bytes()[4096:4104] for path in media] == [b"survives", bytes(8)]
+
+
+def test_devices_with_one_serial_number_are_refused(tmp_path):
+    design = tmp_path / "named.toml"
+    text = (ROOT / "designs/default.toml").read_text()
+    design.write_text(text.replace("[nvme]", '[nvme]\nserial = "bench-1"'))
+    sockets = ["--socket", tmp_path / "a.sock", "--socket", tmp_path / "b.sock"]
+    command = [*COMMAND, str(design), *map(str, sockets)]
+    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, timeout=900)
+    assert done.returncode != 0
+    assert "bench-1" in done.stderr
+    assert "nvme.serial" in done.stderr
+    assert not (tmp_path / "a.sock").exists()
+
+
+def test_it_says_how_to_attach(tmp_path):
+    path = tmp_path / "a.sock"
+    process = start(sockets=[path])
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=600)
+    assert process.returncode == 0
+    limit = 60 if FAST else 300
+    for part in (
+        f'"path":"{path}"',
+        "vfio-user-pci",
+        "share=on",
+        f"io_timeout={limit} nvme_core.admin_timeout={limit}",
+    ):
+        assert part in out
+    assert "Wall-clock" in out
+
+
+@pytest.mark.slow
+def test_bad_arguments(tmp_path):
+    (tmp_path / "file").touch()
+    for arguments, text in [
+        (("--socket", "a", "--socket", "b", "--media", "m"), "2 sockets and 1 media files"),
+        (("--socket", "a", "default", "dram"), "1 sockets and 2 designs"),
+        (("--socket", "a", "--socket", "a"), "two devices can't share a socket"),
+        (("--socket", "a", "--socket", "b", "--media", "m", "--media", "m"), "two devices can't share a media file"),
+        (("--socket", "a", "--trace", "t.json", "--trace", "u.json"), "1 sockets and 2 traces: give one file for each"),
+        (("--socket", "a", "--socket", "b", "--trace", "t.json"), "2 sockets and 1 traces"),
+        (("--socket", "a", "--trace", "t.txt"), "ends in .jsonl"),
+        (("--socket", "file"), "file exists and is in use"),
+        (("--socket", "none/a"), "none/a: its directory doesn't exist"),
+        (("--socket", "a", "none"), "none"),
+        ((), "--socket"),
+    ]:
+        done = subprocess.run(
+            [*COMMAND, "--json", *arguments], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True, timeout=900
+        )
+        assert done.returncode != 0, arguments
+        assert text in done.stderr, (arguments, done.stderr)
+        assert len(done.stderr.splitlines()) == 1
+    assert (tmp_path / "file").is_file()
+
+
+def test_memory_that_the_device_cannot_reach_is_told(tmp_path):
+    path = tmp_path / "a.sock"
+    process = start("--json", sockets=[path])
+    try:
+        with attach(path) as client:
+            # QEMU without a shared memory backend sends no file with its memory.
+            ask(client, 2, struct.pack("<IIQQQ", 32, 3, 0, 0, 1 << 20))
+            refused = struct.pack("<IIQQQ", 32, 3, 0, 0x800, 1 << 20)
+            client.sendall(struct.pack("<HHIII", 2, 2, 16 + len(refused), 0, 0) + refused)
+            assert struct.unpack("<HHIII", client.recv(16, socket.MSG_WAITALL))[3:] == (0x21, 22)
+            # What a machine's end unmaps that was never mapped.
+            ask(client, 3, struct.pack("<IIQQ", 24, 0, 1 << 40, 4096))
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=600)
+    assert process.returncode == 0
+    assert "the client's memory is not shared" in err
+    assert "share=on" in err
+    assert "DMA_MAP of 0x100000 bytes at 0x800 was refused: address, length and offset" in err
+    counters = json.loads(out)[0]["counters"]
+    assert (counters["refused_maps"], counters["refused_messages"]) == (1, 1)
