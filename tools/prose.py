@@ -2,10 +2,12 @@
 
 usage: prose.py [--count] [PATH ...]
 
-Reported are the words of `WORDS`, anywhere, in names and messages too; sentences over 30 words; comment lines, and lines
-of Rust, over 100 columns. Code spans and code blocks are no sentences. Generated files are left out; nothing else is.
+Reported are the words of `WORDS`, anywhere, in names and messages too; sentences over 30 words; comment lines, and
+lines of Rust, over 100 columns. Code spans and code blocks are no sentences. Generated files are left out; nothing else
+is.
 """
 
+import ast
 import re
 import subprocess
 import sys
@@ -22,41 +24,51 @@ WORDS = {
 BANNED = re.compile("|".join(rf"(?<![a-z])({word})(?![a-z])" for word in WORDS), re.IGNORECASE)
 SENTENCE, COLUMNS = 30, 100
 # How a line of prose begins in a file of each kind.
-MARKS = {"//": (".rs", ".sv", ".svh", ".c", ".h", ".cpp", ".rdl", ".vlt", ".js"), "#": (".py", ".toml", ".sby", ".sh", ".f", ".txt")}
+MARKS = {
+    "//": (".rs", ".sv", ".svh", ".c", ".h", ".cpp", ".rdl", ".vlt", ".js"),
+    "#": (".py", ".toml", ".sby", ".sh", ".f", ".txt"),
+}
 MARK = {suffix: mark for mark, suffixes in MARKS.items() for suffix in suffixes} | {".md": ""}
 GENERATED = re.compile(r"/gen/|docs/validation\.md|\.lock$|tools/\w+\.txt$|hw/.*\.h$")
 
 
-def paragraphs(text: str, mark: str) -> Iterator[tuple[int, str]]:
+def lines_of_prose(text: str, mark: str, suffix: str) -> Iterator[tuple[int, str | None, bool]]:
+    """Of each line its number, the prose on it if there is any, and whether that is all of the line."""
+    docstrings: set[int] = set()
+    if suffix == ".py":
+        for node in ast.walk(ast.parse(text)):
+            value = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                docstrings.update(range(value.lineno, (value.end_lineno or value.lineno) + 1))
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        stripped = line.strip()
+        if number in docstrings:
+            yield number, stripped.strip('r"'), True
+        elif not mark:
+            yield number, None if re.match(r" {4,}[^ *-]", line) else stripped, True
+        elif match := re.match(rf"(?:.*\s)?{mark}[/!#<]*(?:\s(.*))?$", f" {stripped}"):
+            code = re.match(r" {4,}", match[1] or "")
+            yield number, None if code else (match[1] or "").strip(), stripped.startswith(mark)
+        else:
+            yield number, None, False
+
+
+def paragraphs(text: str, mark: str, suffix: str) -> Iterator[tuple[int, str]]:
     """Paragraphs of comments and docstrings, or of a page: the number of the first line, the text."""
     found: list[str] = []
-    first, code, docstring = 0, False, False
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        stripped, prose = line.strip(), None
-        if not mark or docstring:
-            prose = stripped
-        elif match := re.match(rf"(?:.*\s)?{mark}[/!#<]*(?:\s+(.*))?$", stripped if stripped.startswith(mark) else f" {stripped}"):
-            prose = match[1] or ""
-        if mark == "#" and stripped.count('"""') % 2:
-            docstring, prose = not docstring, stripped.strip('r"')
-        elif mark == "#" and stripped.startswith('"""'):
-            prose = stripped.strip('"')
-        if not mark and re.match(r" {4,}[^ *-]", line):
-            prose = None
+    first, code = 0, False
+    for number, prose, whole in lines_of_prose(text, mark, suffix):
         if prose is not None and prose.startswith("```"):
-            code, prose = not code, ""
-        whole = stripped.startswith(mark) or docstring
-        begins = prose is None or not prose or code or not whole or re.match(r"[-*|#>]|\d+\. |\w+:$|@", prose)
-        if begins and found:
+            code, prose = not code, None
+        if found and (not prose or code or not whole or re.match(r"[-*|#>]|\d+\. |\w+:$|@", prose)):
             yield first, " ".join(found)
             found = []
         if prose and not code:
-            for cell in prose.strip("|").split(" | ") if prose.startswith("|") else [prose]:
-                if prose.startswith("|") or not whole:
-                    yield number, cell
-                else:
-                    first = first if found else number
-                    found.append(cell)
+            if prose.startswith("|") or not whole:
+                yield from ((number, cell) for cell in prose.strip("|").split(" | "))
+            else:
+                first = first if found else number
+                found.append(prose)
 
 
 def findings(path: Path) -> Iterator[tuple[int, str]]:
@@ -68,7 +80,7 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
         comment = mark and re.match(rf"\s*{mark}", line)
         if len(line) > COLUMNS and (path.suffix == ".rs" or comment) and "http" not in line:
             yield number, f"columns: {len(line)}, at most {COLUMNS}"
-    for number, paragraph in paragraphs(text, mark):
+    for number, paragraph in paragraphs(text, mark, path.suffix):
         plain = re.sub(r"`[^`]*`", "X", paragraph)
         for sentence in re.split(r"(?<=[.!?])[\])*\"']*\s+(?=[A-Z`*\"'(\[0-9])", plain):
             words = len(re.findall(r"\w[^\s]*", sentence))
@@ -78,8 +90,9 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
 
 def main() -> int:
     names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    listed = subprocess.run(["git", "ls-files", "--", *names], capture_output=True, text=True, check=True).stdout.split("\n")
-    files = [Path(f) for f in listed if Path(f).suffix in MARK and not GENERATED.search(f)]
+    command = ["git", "ls-files", "--", *names]
+    listed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    files = [Path(f) for f in listed.splitlines() if Path(f).suffix in MARK and not GENERATED.search(f)]
     found = [(f, n, what) for f in files if f.exists() for n, what in sorted(findings(f))]
     if "--count" in sys.argv:
         print(*Counter((what.split(":")[0], "/".join(f.parts[:3])) for f, _, what in found).most_common(), sep="\n")

@@ -9,10 +9,21 @@ from contextlib import suppress
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
 # The base class of all complaints about the command line. Which module it is in depends on the version of typer.
 UsageError = typer.BadParameter.__mro__[1]
+
+
+# The groups of `nearside --help`, in its order.
+GROUPS = TRY, MEASURE, TABLES, PERSISTENT, ATTACH, DEVELOP = (
+    "Try",
+    "Measure",
+    "Tables",
+    "Persistent memory",
+    "Attach",
+    "Develop",
+)
 
 
 class Command(TyperCommand):
@@ -38,8 +49,31 @@ class Command(TyperCommand):
         return rest
 
 
-class App(typer.Typer):
-    """Commands, each of them a `Command`."""
+class Group(TyperGroup):
+    """Commands whose help lists them under the headings of their groups, those of `GROUPS` in this order."""
 
-    def command(self, name: str | None = None, **options: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-        return super().command(name, **{"cls": Command} | options)
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        groups: dict[str, list[Any]] = {heading: [] for heading in GROUPS}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if not command.hidden:
+                groups.setdefault(getattr(command, "rich_help_panel", None) or "Commands", []).append((name, command))
+        width = max(len(name) for commands in groups.values() for name, _ in commands)
+        for heading, commands in groups.items():
+            if not commands:
+                continue
+            with formatter.section(heading):
+                limit = formatter.width - 6 - width
+                formatter.write_dl([(f"{name:{width}}", one.get_short_help_str(limit)) for name, one in commands])
+
+
+class App(typer.Typer):
+    """Commands, each of them a `Command`; `group` is the heading under which the help lists one."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(cls=Group, **options)
+
+    def command(
+        self, name: str | None = None, *, group: str | None = None, **options: Any
+    ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+        return super().command(name, **{"cls": Command, "rich_help_panel": group} | options)

@@ -125,6 +125,12 @@ def model_of(name: str | None) -> str:
     return _native.model(name)
 
 
+def engine_of(name: str | None) -> str:
+    """The former name of `model_of`."""
+    warnings.warn("engine_of is model_of now", DeprecationWarning, stacklevel=2)
+    return model_of(name)
+
+
 def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Design, str | None]]:
     """As the native module takes them."""
     allowed = "allowed are pairs of a Design and the name of a model, or None"

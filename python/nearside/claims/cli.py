@@ -18,7 +18,7 @@ from nearside.commands import App
 from nearside.device import MAX_U64
 
 app = App(
-    help="The figures that this project states, each with its bound: list them, rerun them.",
+    help="List and rerun the figures that this project states.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

@@ -22,7 +22,7 @@ def correlate(
     quick: Annotated[bool, typer.Option("--quick", help="Few and short rows on one design.")] = False,
     only: Annotated[
         str | None,
-        typer.Option(metavar="tuned|held-out", help="Only the rows that the model is tuned for, or the others."),
+        typer.Option(metavar="tuned|held-out", help="Only the rows that the fast model is tuned for, or the others."),
     ] = None,
     plot: Annotated[Path | None, typer.Option(help="Draw fast over rtl here (*.png).")] = None,
     reuse: Annotated[
@@ -31,11 +31,13 @@ def correlate(
     worst: Annotated[bool, typer.Option("--worst", help="Worst rows first.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of text.")] = False,
 ) -> None:
-    """How well the fast model predicts what the RTL does: mean latency and bandwidth of the same rows on both.
+    """Compare the fast model with the RTL model.
 
-    Rows are drawn by seed, with corners by name; a part of them is held out from tuning. What the RTL says is kept, so
-    a second run needs the fast model only. Ctrl-C leaves the rows that there are, marked as partial. p99 is shown, not
-    judged.
+    Mean latency and bandwidth of the same workloads ("rows") on both.
+
+    Rows are drawn by seed, with corner cases by name. A part of them is held out from tuning. Results of the RTL are
+    kept, so a second run needs the fast model only. Ctrl-C leaves the rows that there are, marked as partial. p99 is
+    shown without a bound.
     """
     from nearside.correlate import measure
     from nearside.correlate import run as comparison

@@ -18,7 +18,7 @@ from nearside.experiments import document, models
 from nearside.experiments.registry import Experiment, all_experiments, find
 
 app = App(
-    help="The figures and tables of the papers, measured here: list them, run them. `nearside report` makes a page.",
+    help="List and run the papers' figures and tables.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

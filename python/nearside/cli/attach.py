@@ -1,0 +1,48 @@
+"""Commands that attach a device to something else: serve."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nearside import show
+from nearside.cli.app import app
+from nearside.cli.options import JsonOption, ModelOption, print_json
+from nearside.commands import ATTACH
+
+
+@app.command(group=ATTACH, epilog="Example: nearside serve default --socket device.sock --media disk.img")
+def serve(
+    socket: Annotated[list[Path], typer.Option("--socket", "-s", help="Where clients connect; once for each device.")],
+    design: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[DESIGN]...", help="Names or files: one for all devices, or one for each. [default]"),
+    ] = None,
+    media: Annotated[
+        list[Path] | None, typer.Option("--media", "-m", help="A file that keeps the data; once for each device.")
+    ] = None,
+    trace: Annotated[
+        list[Path] | None,
+        typer.Option("--trace", help="A trace of all commands: *.jsonl, or *.json for Perfetto; once for each device."),
+    ] = None,
+    model: ModelOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Serve devices to virtual machines (vfio-user).
+
+    Runs until Ctrl-C or SIGTERM. The device is simulated while the guest waits, so the latency and
+    bandwidth that a guest sees are the simulator's speed in wall-clock time, not the device's.
+    """
+    from nearside import serve as serving
+
+    devices = serving.pair(design or ["default"], socket, media or [], trace or [])
+    doc = serving.run(devices, quiet=as_json, traces=trace or [], model=model)
+    if as_json:
+        print_json(doc)
+        return
+    table = show.table("served", "", *(str(device["socket"]) for device in doc))
+    for key in doc[0]["counters"]:
+        table.add_row(key.replace("_", " "), *(str(device["counters"][key]) for device in doc))
+    show.out.print(table)
