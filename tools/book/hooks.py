@@ -33,7 +33,8 @@ PUBLISHED = {
 }
 LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 
-# Pages whose paths and names of sources are compared with the repository: `path`, or `path` (`name`, `name`).
+# Pages whose paths and names of sources are compared with the repository, written as
+# `path` or as `path` (`name`, `name`).
 CHECKED = re.compile(r"(index\.md|(start|concepts|guides|develop|results)/)(?!.*(contributing|changelog))")
 SOURCE = re.compile(r"`((?:crates|hw|python|tools|tests|designs|media|hosts|examples|bench|docs)/[\w./-]+)`")
 NAMES = re.compile(r"\s+\(((?:`[^`]+`(?:, )?)+)\)")
