@@ -19,15 +19,17 @@ an error, 2 for wrong usage, and 130 after Ctrl-C.
 def page() -> str:
     """The page in Markdown."""
     import typer
+    from nearside import commands as common
     from nearside.cli import app
 
     root = typer.main.get_command(app)
     lines = [HEAD, *_parameters(root)]
-    panels: dict[str, list[Any]] = {}
+    # In the order of `nearside --help`.
+    panels: dict[str, list[Any]] = {heading: [] for heading in getattr(common, "GROUPS", ())}
     for command in _visible(root):
         panel = getattr(command, "rich_help_panel", None)
         panels.setdefault(panel if isinstance(panel, str) else "Commands", []).append(command)
-    for panel, commands in panels.items():
+    for panel, commands in ((panel, commands) for panel, commands in panels.items() if commands):
         lines += [f"## {panel}", "", "| command | what it does |", "|---|---|"]
         names = [(f"nearside {command.name}", command) for command in commands]
         lines += [f"| [`{name}`](#{_anchor(name)}) | {_cell(_first(command))} |" for name, command in names]
