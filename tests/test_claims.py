@@ -13,7 +13,7 @@ import typer
 from nearside._native import NearsideError
 from nearside.claims import cli, registry, report, run
 from nearside.claims.registry import Claim, Context, Measured, Published, at_least, at_most
-from nearside.device import engine_of, root
+from nearside.device import model_of, root
 
 
 def claim(name, value, bound, **options):
@@ -139,12 +139,12 @@ def test_a_claim_is_measured_on_the_engine_that_it_names(asked, monkeypatch):
         found = []
 
         def measure(_context, found=found):
-            found.append(engine_of(None))
+            found.append(model_of(None))
             return 0.0
 
         run.run_claim(Claim("x", "%", at_most(1), "a test", measure, model=named), Context())
         assert found == [used]
-    assert engine_of(None) == asked
+    assert model_of(None) == asked
 
 
 def test_claims_of_one_run_share_it():

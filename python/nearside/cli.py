@@ -749,7 +749,7 @@ def _crashtest_program(
         with show.bar(f"{program[0]}, logs by the {side}", not as_json) as progress, _ended_by_sigterm():
             docs.append(crashing.run(program, check, side, cuts, progress=progress, **options))
     if as_json:
-        print_json({"engine": options["engine"], "campaigns": docs})
+        print_json({"engine": options["model"], "campaigns": docs})
     else:
         crashing.print_reports(docs)
     wrong = [doc for doc in docs if crashing.failed(doc)]
