@@ -61,7 +61,7 @@ def soak(
             "calm": True,
             "first_episode": total.get("episodes", 0) % EPISODES,
             "per_episode": SOAK_EPISODE,
-            "engine": model,
+            "model": model,
         }
         doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
         total = key | _sum(total, doc)
