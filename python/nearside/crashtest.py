@@ -1,4 +1,4 @@
-"""Crash campaigns: dictionaries of what cuts of power leave behind, and their table."""
+"""Crash campaigns: power cuts and their violations, and the report."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from nearside.device import Design, Progress, as_text
 from nearside.renamed import renamed
 
 WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
-# What does the work decides which device there is.
+# The design by executor.
 DESIGNS = {"cpu": "default", "device": "nearpm"}
 PROFILE = '[cpu]\nprofile = "nearpm"\n'
 COUNTS = ("cuts", "violated", "more", "recoveries_cut", "evicted")
 
 
 def load(by: str, name: str | None = None) -> Design:
-    """The design that a campaign runs on, on the host of the paper that the engine is after."""
+    """The design of a campaign, with the host profile of the NearPM paper."""
     return Design.load(name or DESIGNS.get(by, "nearpm")).with_values(PROFILE)
 
 
 def jobs() -> int:
-    """Copies at a time: one for each CPU that this process may use."""
+    """The number of concurrent copies: one for each CPU that this process may use."""
     return max(1, len(os.sched_getaffinity(0)))
 
 
@@ -46,7 +46,7 @@ def run(
     devices: int = 1,
     synchronise: str = "devices",
 ) -> dict[str, Any]:
-    """One campaign; a violation comes with the command that shows it again."""
+    """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
     options = {"without": without, "jobs": at_once or jobs(), "model": model, "progress": progress}
@@ -66,12 +66,12 @@ def run(
 
 
 def failed(doc: dict[str, Any]) -> bool:
-    """Whether a campaign has found what it should not: a violation, or none where something was left out on purpose."""
+    """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
 
 
 def print_reports(docs: Iterable[dict[str, Any]]) -> None:
-    """A row for each campaign, and what happened before the first violation of each."""
+    """Prints a row for each campaign, and the events before its first violation."""
     docs = list(docs)
     models = " and ".join(sorted({doc["engine"] for doc in docs}))
     columns = ["cuts", "violations", "n + 1", "cut again", "evicted", "simulated"]

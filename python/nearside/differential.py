@@ -1,4 +1,4 @@
-"""Differential runs: the RTL of a design and its fast model, side by side."""
+"""Differential testing: the RTL model of a design and its fast model in lockstep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nearside.renamed import renamed
 
 
 def load(name: str) -> Design:
-    """A design, whose engines may be those of hw/engine, if they reach all of its media."""
+    """Loads a design, also with engines of hw/engine if they reach all of its media."""
     return Design.load(name)
 
 

@@ -1,4 +1,4 @@
-"""The fuzzer: campaigns and soaks as dictionaries, and their table."""
+"""Campaigns and soaks of the fuzzer, and their report."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from nearside.device import MAX_U64, Design, Progress, as_text, model_of
 from nearside.renamed import renamed
 
 SOAK_EPISODE = 64 << 20
-# A seed has so many; after the last one the first comes again.
+# The number of episodes of a seed; after the last one the first follows.
 EPISODES = 1 << 32
 
-# What a result holds beside counts.
+# Keys of a result that are not counts.
 KEY = ("seed", "design", "hardware", "engine")
 TABLES = ("kinds", "outcomes")
 NO_COUNTS = (*KEY, *TABLES, "time", "failure", "simulated_ns")
-# Which counts it can't do without.
+# Counts that every result has.
 COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 @renamed(engine="model")
 def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
-    """Runs a campaign (`replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
+    """Runs a campaign (options `replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
     model = model_of(options.pop("model", None))
@@ -42,10 +42,11 @@ def soak(
     progress: Progress | None = None,
     model: str | None = None,
 ) -> dict[str, Any]:
-    """Moves so many bytes of right commands, and checks every one. Each episode begins with an empty device.
+    """Moves `amount` bytes with valid commands and verifies each. Each episode starts on an empty
+    device.
 
-    With `result` the sum is kept in that file after each episode; one of the same seed, design, RTL and model is gone
-    on with.
+    With `result` the sum is saved in that file after each episode. A file of the same seed, design,
+    RTL and model is continued.
     """
     model = model_of(model)
     key = {"seed": seed, "design": design.hash, "hardware": design.hardware, "engine": model}
@@ -72,7 +73,7 @@ def soak(
 
 @renamed(engine="model")
 def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any]:
-    """What a soak of this seed, design, RTL and model has left in a file; nothing where there is no file."""
+    """The saved result of a soak of this seed, design, RTL and model; empty if there is no file."""
     try:
         if not result.exists():
             if not result.parent.is_dir():
@@ -91,7 +92,7 @@ def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any
 
 
 def _is_total(value: Any) -> bool:
-    """Whether it has what is gone on with and printed, each of its kind."""
+    """Whether a saved result has all keys that are needed, with the right types."""
     if not isinstance(value, dict) or {*NO_COUNTS, *COUNTS} - value.keys():
         return False
     if not all(isinstance(value[table], dict) for table in TABLES):
@@ -121,7 +122,7 @@ def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
 
 
 def print_report(doc: dict[str, Any]) -> None:
-    """What was done and drawn, and what each command answered how often."""
+    """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
         if key not in NO_COUNTS:

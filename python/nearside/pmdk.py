@@ -1,4 +1,4 @@
-"""`nearside pmdk`: unmodified programs with libpmemobj, whose transactions' logs a device keeps."""
+"""`nearside pmdk`: unmodified programs with libpmemobj, whose transaction logs a device keeps."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from nearside.device import Design, as_text
 from nearside.renamed import renamed
 from nearside.serve import Server
 
-# The program maps the PM window, so nothing may delay what it does there.
+# The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
 CONTROLS = ("snapshots", "fences")
 REPORT = "NEARSIDE_PMDK_REPORT"
 
 
 def shim(folder: Path) -> Path:
-    """Puts the library that is preloaded into a folder."""
+    """Writes the preloaded library to a folder."""
     path = folder / "libnearside_pmdk.so"
     path.write_bytes(_native.pmdk_shim())
     return path
@@ -43,16 +43,22 @@ def environment(
     moments: Path | None = None,
     code: Path | None = None,
 ) -> Mapping[str, str]:
-    """A program's environment: this process's, and that its pools are on the device behind the socket, or no device's.
+    """The environment of a program: this process's, with the preloaded library and a device's
+    socket, or none.
 
-    `kill`: it is killed (SIGKILL) at this moment, as the report counts them. `crash`: the power fails then; a seed
-    says what leaves the cache before, 0 that nothing does. `torn`: of a line words may, of 8 bytes. `moments`: a
-    file to which all are written. `code`: the socket of `pmdk_code.served`, which has instructions of its own followed.
+    - `kill`: the program is killed (SIGKILL) at this moment, as the report counts them.
+    - `crash`: the power fails at that moment. It is the seed of the lines that have left the cache;
+    0 is none.
+    - `torn`: of a line, single words of 8 bytes may have left the cache.
+    - `moments`: a file to which all moments are written.
+    - `code`: the socket of `pmdk_code.served`, which makes the shim follow the program's flush
+    instructions.
     """
     if without is not None and without not in CONTROLS:
         raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
     preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
-    # A pool's file says what its memory is, and this one's memory is elsewhere: libpmem has to be told.
+    # libpmem decides by the file whether memory is persistent; this memory is elsewhere, so it is
+    # forced.
     variables = {"LD_PRELOAD": " ".join(preloaded), "PMEM_IS_PMEM_FORCE": "1"}
     if socket is not None:
         variables["NEARSIDE_PMDK"] = str(socket)
@@ -77,7 +83,7 @@ def environment(
 
 @renamed(engine="model")
 def served(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
-    """A device for such programs; it has what they keep until it ends."""
+    """A device for such programs, with their data until it ends."""
     loaded = Design.load(design).with_values(MAPPABLE)
     with show.building(loaded.name, not quiet) as progress:
         return Server([(loaded, socket)], progress, model=model)
@@ -96,7 +102,7 @@ def _device(socket: Path | None, folder: Path, design: str, model: str | None, q
 
 
 def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> int:
-    """Runs a program to its end; its exit status as a shell has it. Quiet: its output goes to standard error."""
+    """Runs a program to its end; its exit status as in a shell. `quiet`: its output goes to standard error."""
     try:
         done = subprocess.run(program, env=variables, stdout=sys.stderr if quiet else None)
     except OSError as error:
@@ -107,7 +113,7 @@ def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> 
 
 
 def read_report(path: Path) -> dict[str, Any] | None:
-    """What the shim has reported, or None: the file of a process that was killed is empty."""
+    """The shim's report, or None: the file of a killed process is empty."""
     text = path.read_text() if path.exists() else ""
     return json.loads(text) if text else None
 
@@ -122,7 +128,7 @@ def run(
     model: str | None = None,
     quiet: bool = True,
 ) -> tuple[int, dict[str, Any]]:
-    """Runs a program to its end; its exit status, and what the device has done for it."""
+    """Runs a program to its end; its exit status, and the device's counts."""
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         report = folder / "report.json"
@@ -142,13 +148,15 @@ def gain(
     model: str | None = None,
     quiet: bool = True,
 ) -> dict[str, Any]:
-    """What a program's crash consistency takes by itself and offloaded, on a host profile, in simulated time.
+    """Measures a program's crash consistency by the CPU and offloaded, on a host profile, in
+    simulated time.
 
-    It runs twice, its pools in another empty folder each time: `{}` in its arguments. What both runs have flushed,
-    fenced, copied and commanded is done again on the simulated host and device; what else the program computes is not.
+    The program runs twice, each time with its pools in another empty folder: `{}` in its arguments.
+    The flushes, fences, copies and commands of both runs are repeated on the simulated host and
+    device. The program's computation is not included.
     """
     if not any("{}" in word for word in program):
-        raise NearsideError("the program's arguments lack {}: a folder for its pools, another one for each of two runs")
+        raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one for each of two runs")
     loaded = Design.load(design).with_values(f"[cpu]\nprofile = {json.dumps(as_text('profile', profile))}")
     doc: dict[str, Any] = {"program": list(program), "profile": profile, "fence": fence, "time": "simulated"}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:

@@ -1,4 +1,4 @@
-"""Where programs have instructions that flush, fence and store past the cache, for the library that is preloaded."""
+"""Finds the flush, fence and non-temporal store instructions of programs, for the preloaded library."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ANSWER_S = 60
 
 
 class Code:
-    """Answers whichever process asks what a file has; each file is disassembled once."""
+    """Answers requests of processes for the instructions of a file; each file is disassembled once."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,7 +36,7 @@ class Code:
         self._thread.start()
 
     def modules(self) -> list[dict[str, Any]]:
-        """The files that have such instructions, how many of each kind, and how many are left alone in each."""
+        """The files with such instructions, counts by kind, and the number of those left alone."""
         return [{"file": name, **self._found[name]} for name in sorted(self._found)]
 
     def close(self) -> None:
@@ -51,7 +51,7 @@ class Code:
                 connection, _ = self._listener.accept()
             except OSError:  # closed
                 return
-            # Who is killed while it asks has no answer.
+            # A process that was killed during its request gets no answer.
             with connection, suppress(OSError):
                 connection.settimeout(ANSWER_S)
                 self._answer(connection)

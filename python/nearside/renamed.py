@@ -1,4 +1,4 @@
-"""Former names of keywords, which work for one more release, with a warning."""
+"""Former names, which work for one more release with a deprecation warning."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Called = TypeVar("Called", bound=Callable[..., Any])
 
 
 def renamed(**names: str) -> Callable[[Called], Called]:
-    """Makes a function, or a class, take keywords by their former names, too: `renamed(engine="model")`."""
+    """Makes a function or class accept former keywords, too: `renamed(engine="model")`."""
 
     def decorate(called: Called) -> Called:
         function = called.__init__ if isinstance(called, type) else called
@@ -39,7 +39,7 @@ def renamed(**names: str) -> Callable[[Called], Called]:
 
 
 def former(attribute: str, name: str) -> property:
-    """An attribute by its former name: `engine = former("engine", "model")`."""
+    """An attribute under its former name: `engine = former("engine", "model")`."""
 
     def read(self: Any) -> Any:
         kind = type(self).__qualname__

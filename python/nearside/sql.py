@@ -1,4 +1,4 @@
-"""ORDER BY of DataFusion's Python package on devices: a rule for its sessions, and tables that stand on devices.
+"""ORDER BY of DataFusion's Python package on devices: an optimizer rule, and resident tables.
 
     ctx = datafusion.SessionContext()
     sort = nearside.sql.rule(devices=2, model="fast")
@@ -9,8 +9,8 @@
     lines = nearside.sql.table("lineitem", ["d0.img", "d1.img"], model="fast")  # after `nearside table put`
     ctx.register_table("lineitem", lines)
 
-`EXPLAIN` shows `NearsideSortExec` where rows go to devices to be sorted, `NearsideScanExec: sorted in place` where they
-stand there, and `NearsideDeclined` with the reason where the CPU sorts.
+`EXPLAIN` shows `NearsideSortExec` where rows go to devices to be sorted, and `NearsideScanExec: sorted in
+place` for resident tables. Where the CPU sorts it shows `NearsideDeclined` with the reason.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _extension() -> Any:
 
 
 class _Devices:
-    """What the extension asks: tables come and go as Arrow IPC streams."""
+    """The interface of the extension for sorts; tables cross it as Arrow IPC streams."""
 
     def __init__(self, design: Design, devices: int, model: str | None, build: BuildProgress | None) -> None:
         import pyarrow as pa  # DataFusion has it
@@ -52,7 +52,7 @@ class _Devices:
         self.design, self.devices, self.model, self.build = design, devices, model, build
         self.reports: list[dict[str, Any]] = []
         nothing = pa.table({"key": pa.array([], pa.int32())})
-        self._sort(tables.to_stream(nothing), "key", None)  # refuses what no table can be sorted with
+        self._sort(tables.to_stream(nothing), "key", None)  # raises an error for invalid options
 
     def _sort(self, table: bytes, by: str, going: Callable[[int, int], None] | None) -> tuple[str, bytes]:
         return _native.sort_table(
@@ -68,7 +68,7 @@ class _Devices:
         )
 
     def declines(self, schema: bytes, by: str) -> str | None:
-        """Why no table of this schema can be sorted so: what a table without rows is told."""
+        """Why no table of this schema can be sorted on devices, tested with a table without rows."""
         try:
             self._sort(schema, by, None)
         except NearsideError as error:
@@ -76,7 +76,7 @@ class _Devices:
         return None
 
     def sort(self, table: bytes, by: str, going: Callable[[int, int], None]) -> bytes | str:
-        """The sorted table, or why the CPU has to sort it."""
+        """The sorted table, or the reason why the CPU has to sort it."""
         try:
             report, table = self._sort(table, by, going)
         except NearsideError as error:
@@ -87,11 +87,11 @@ class _Devices:
 
 
 class Rule:
-    """For `SessionContext.add_physical_optimizer_rule`."""
+    """An argument of `SessionContext.add_physical_optimizer_rule`."""
 
     def __init__(self, devices: _Devices) -> None:
         self._rule = _extension().Rule(devices)
-        #: Of each sort the report that `nearside.sort_table` gives; `{"declined": reason}` where the CPU had to.
+        #: The report of each sort, as of `nearside.sort_table`; `{"declined": reason}` if the CPU sorted.
         self.reports = devices.reports
 
     def __datafusion_physical_optimizer_rule__(self, *session: Any) -> Any:
@@ -102,10 +102,12 @@ class Rule:
 def rule(
     devices: int = 1, model: str | None = None, design: Design | None = None, build: BuildProgress | None = None
 ) -> Rule:
-    """Has a session of DataFusion sort on simulated devices, whatever it sorts; arguments as of `nearside.sort_table`.
+    """Makes a DataFusion session sort on simulated devices; for arguments see
+    `nearside.sort_table`.
 
-    Rows of a partition that is sorted are in memory. A key is a column or any expression of columns. What the devices
-    can't take (a table that is too large, a key without an order) the CPU sorts, which `EXPLAIN` and `reports` tell.
+    Rows of a partition that is being sorted are in memory. A key is a column or an expression of
+    columns. The CPU sorts what devices can't: tables that are too large, keys without an order.
+    `EXPLAIN` and `reports` show that.
     """
     return Rule(_Devices(design or Design.load(tables.DESIGN), devices, model, build))
 
@@ -116,9 +118,9 @@ _LOCKS_LOCK = threading.Lock()
 
 @contextmanager
 def _reading(media: Sequence[Path], going: Callable[[int, int], None] = lambda _done, _total: None) -> Iterator[None]:
-    """Holds media files: a plan may read tables of the same ones at once, and only one simulation can have them.
+    """Locks media files: a plan may read several tables of them, but one simulation can open them.
 
-    `going` is called while it waits, and ends that with an exception.
+    `progress` is called while it waits, and may end the wait by an exception.
     """
     with ExitStack() as stack:
         for path in sorted({path.resolve() for path in media}):
@@ -131,7 +133,7 @@ def _reading(media: Sequence[Path], going: Callable[[int, int], None] = lambda _
 
 
 class _Standing:
-    """What the extension asks of a table that stands on devices."""
+    """The interface of the extension for a resident table."""
 
     def __init__(
         self, name: str, media: Sequence[Path], model: str | None, design: Design, build: BuildProgress | None
@@ -148,13 +150,13 @@ class _Standing:
         self.reports: list[dict[str, Any]] = []
 
     def declines(self, _schema: bytes, by: str) -> str | None:
-        """Why it isn't sorted where it stands; `by` is as the extension writes it."""
+        """Why it can't be sorted in place; `by` is in the extension's syntax."""
         first = re.match(r'"((?:[^"]|"")*)"', by)
         key = first[1].replace('""', '"') if first else by
         return None if key in self.keys else f"the table has no key {key!r} there, but {', '.join(self.keys) or 'none'}"
 
     def read(self, columns: list[str], by: str | None, going: Callable[[int, int], None]) -> bytes | str:
-        """Columns of it, in an order if one is asked for."""
+        """Columns of the table, sorted if `by` is given."""
         with _reading(self._media, going):
             tables.check_there(self._media)
             report, data = _native.table_get(*self._where, by=by, target="stream", progress=going, **self._how)
@@ -169,11 +171,11 @@ class _Standing:
 
 
 class Table:
-    """For `SessionContext.register_table`."""
+    """An argument of `SessionContext.register_table`."""
 
     def __init__(self, standing: _Standing) -> None:
         self._provider = _extension().Provider(standing, standing.schema)
-        #: Of each reading the report that `nearside.tables.get` gives.
+        #: The report of each read, as of `nearside.tables.get`.
         self.reports = standing.reports
 
     def __datafusion_table_provider__(self, session: Any) -> Any:
@@ -188,10 +190,11 @@ def table(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> Table:
-    """A table that `nearside table put` has written to devices with these media files, for queries.
+    """A resident table, written by `nearside table put`, for queries.
 
-    In a session that has the `rule`, ORDER BY whose first key is one that it was put with is done where it stands: its
-    rows don't go to the devices again. A query reads the whole table, whichever columns it wants.
+    In a session with the `rule`, ORDER BY with one of the table's keys first is sorted in place:
+    the rows are not written to devices again. Every query reads the whole table, whichever columns
+    it selects.
     """
     design = design or Design.load(tables.DESIGN)
     return Table(_Standing(as_text("name", name), [Path(path) for path in media], model, design, build))

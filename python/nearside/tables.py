@@ -1,4 +1,4 @@
-"""Tables that are sorted on devices: of files, and of pyarrow."""
+"""Sorting of tables, from files and from pyarrow, on simulated devices."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pyarrow
 
 DESIGN = "sort"
-# What a file is by the end of its name. One that is written is Parquet, if it has another one.
+# File formats by suffix. Output with any other suffix is Parquet.
 FORMATS = {
     ".parquet": "parquet",
     ".arrow": "arrow",
@@ -27,17 +27,17 @@ FORMATS = {
 }
 
 
-# By how the file begins.
+# The format is recognised by the first bytes of the file.
 BY_CONTENT = "content"
 
 
 def format_of(path: Path, given: str | None = None) -> str:
-    """How a table is written to a file: as is said, else by the end of its name."""
+    """The format of an output file: the given one, else that of the suffix, else Parquet."""
     return given or FORMATS.get(path.suffix.lower(), "parquet")
 
 
 def format_of_source(path: Path, given: str | None = None) -> str:
-    """How a table stands in a file: as is said, else by the end of its name, else by how it begins."""
+    """The format of an input file: the given one, else that of the suffix, else by content."""
     return given or FORMATS.get(path.suffix.lower(), BY_CONTENT)
 
 
@@ -58,10 +58,11 @@ def sort_file(
     trace: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Sorts the table of a file into another one, whole or not at all; returns what it took.
+    """Sorts the table of a file into another file, completely or not at all; returns the report.
 
-    `trace` is a file for Perfetto: stages of each device, and what passed its memories' channels; `plot` a picture of
-    that. The looks at the channels' counters take some time of the host.
+    `trace` is a file for Perfetto with the stages of each device and the traffic of its memory
+    channels; `plot` is a picture of the same. Sampling the channels' counters costs some wall-clock
+    time.
     """
     design = design or Design.load(DESIGN)
     (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
@@ -91,7 +92,7 @@ def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: 
 def explain(
     source: str | Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
 ) -> dict[str, Any]:
-    """What `sort_file` would do: which device gets how many rows in which partitions, and the bound of each stage."""
+    """The plan of `sort_file`: rows and partitions of each device, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "devices": devices}
@@ -107,7 +108,7 @@ def explain_standing(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
-    """The same of a sort of a table that stands on devices."""
+    """The plan for a resident table, see `explain`."""
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
     names = (as_text("name", name), as_text("by", by))
@@ -120,14 +121,14 @@ def _planned(design: Design, told: str) -> dict[str, Any]:
 
 
 def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
-    """A report with the bound of each stage, and how much of it was reached; its trace goes to files."""
+    """Adds the bound of each stage and the share that was reached; writes trace and plot."""
     doc = json.loads(report)
     events = doc.pop("trace", None)
     if trace is not None:
         files.write_bytes(trace, json.dumps(events).encode())
     if plot is not None:
         plots.sort(events, plot)
-    # A table that is read back as it is has no plan.
+    # A table that is read back without a sort has no plan.
     planned = bounds.of_plan(design, doc["plan"]) if doc["plan"] else []
     known = {bound["stage"]: bound for bound in planned}
     for stage in doc["stages"]:
@@ -150,8 +151,10 @@ def put(
     *,
     source_format: str | None = None,
 ) -> dict[str, Any]:
-    """Writes the table of a file to devices with these media files, each a part of its rows; `keys` are the
-    columns that it can be sorted by there: `"a, b"`."""
+    """Writes the table of a file to the devices of these media files, a shard to each.
+
+    `keys` are the columns by which it can be sorted there: `"a, b"`.
+    """
     design = design or Design.load(DESIGN)
     source, media = Path(source), _all(media)
     files.check_apart(media, [source, *design.files])
@@ -168,9 +171,9 @@ def standing(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> list[dict[str, Any]]:
-    """The tables on devices with these media files.
+    """The resident tables on the devices of these media files.
 
-    Of each its name and its id, which stands for the name where tables of one name are on media files of their own.
+    Where several tables have the same name on different media files, the id identifies one.
     """
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
@@ -193,9 +196,10 @@ def get(
     trace: str | Path | None = None,
     plot: str | Path | None = None,
 ) -> dict[str, Any]:
-    """Reads the table with this name or id back into a file, whole or not at all.
+    """Reads the resident table of this name or id into a file, completely or not at all.
 
-    With `by` it is sorted where it stands. Returns what it took. `trace` and `plot` as of `sort_file`.
+    With `by` the devices sort it in place first. Returns the report. For `trace` and `plot` see
+    `sort_file`.
     """
     design = design or Design.load(DESIGN)
     media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
@@ -218,7 +222,7 @@ def drop(
     design: Design | None = None,
     build: BuildProgress | None = None,
 ) -> None:
-    """Forgets the table with this name or id on devices with these media files, or what is left of it."""
+    """Deletes the resident table of this name or id, or what is left of it."""
     design, media = design or Design.load(DESIGN), _all(media)
     check_there(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), model=model, build=build)
@@ -229,7 +233,7 @@ def _path(path: str | Path | None) -> Path | None:
 
 
 def _all(paths: Sequence[str | Path]) -> list[Path]:
-    """Paths, also where they are told as text; one alone is one."""
+    """The paths as a list; a single path is accepted, too."""
     return [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
 
 
@@ -238,7 +242,7 @@ def _paths(media: Sequence[Path]) -> list[str]:
 
 
 def check_there(media: Sequence[Path]) -> None:
-    """A media file that isn't there holds no table, and isn't made for that."""
+    """Raises an error for missing media files, which are not created in this case."""
     for path in media:
         files.check_regular(path)
 
@@ -253,9 +257,11 @@ def sort_table(
     build: BuildProgress | None = None,
     progress: Progress | None = None,
 ) -> tuple[pyarrow.Table, dict[str, Any]]:
-    """Sorts a table of pyarrow, or of a file, on simulated devices: the sorted table, and what it took.
+    """Sorts a table of pyarrow, or of a file, on simulated devices; returns the table and the
+    report.
 
-    `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last, and first where the greatest is.
+    `by` names columns: `"a, b desc nulls last"`. The sort is stable. Nulls are last in ascending
+    and first in descending order.
     """
     design = design or Design.load(DESIGN)
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
@@ -275,7 +281,7 @@ def sort_table(
 
 
 def check_table(table: pyarrow.Table, other: str = "") -> None:
-    """A TypeError if it is none; `other` is what it might have been, too."""
+    """Raises a TypeError unless it is a table; `other` names a further allowed kind."""
     if not isinstance(table, _pyarrow().Table):
         raise TypeError(f"table must be a pyarrow.Table{other}, not {type(table).__name__}")
 
@@ -304,12 +310,12 @@ def _pyarrow() -> Any:
 
 
 def _text(path: str | Path) -> str:
-    """A name as errors tell it."""
+    """A file name as error messages show it."""
     return str(path).encode(errors="backslashreplace").decode()
 
 
 def print_report(doc: dict[str, Any]) -> None:
-    """As a table for people."""
+    """Prints the report of a sort as a table."""
     count, parts = len(doc["devices"]), doc["partitions"]
     devices = f"{count} device{'s' if count > 1 else ''}"
     if parts > count:
@@ -342,7 +348,7 @@ def print_report(doc: dict[str, Any]) -> None:
 
 
 def print_plan(doc: dict[str, Any]) -> None:
-    """What would be done, as a table for people."""
+    """Prints the plan of a sort as a table."""
     plan = doc["plan"]
     show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
     for number, partitions in enumerate(plan["devices"]):
@@ -366,7 +372,7 @@ def print_plan(doc: dict[str, Any]) -> None:
 
 
 def print_standing(tables: list[dict[str, Any]]) -> None:
-    """Tables on devices, for people."""
+    """Prints resident tables as a table."""
     table = show.table("tables", "name", "id", "rows", "bytes of a row", "keys", "size", "parts", "devices")
     for entry in tables:
         parts = f"{entry['parts']} of {entry['of_parts']}"

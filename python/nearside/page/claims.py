@@ -1,4 +1,4 @@
-"""The page of claims: tables and plots first, every claim behind them."""
+"""The page of claims: tables and plots first, then every claim."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TITLE = "Nearside: validation"
 
 
 def html(*docs: dict[str, Any]) -> str:
-    """The page of one run of claims, or of several: of a claim in several the last counts."""
+    """The page of one run of claims, or of several; for repeated claims the last run counts."""
     entries = combined(docs)
     failing = [e for e in entries if not e["holds"]]
     missing = sorted(set(all_claims()) - {e["name"] for e in entries})
