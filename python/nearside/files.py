@@ -18,9 +18,9 @@ from pathlib import Path
 from nearside._native import NearsideError
 
 # The limit of Linux.
-MOST_LINKS = 40
+MAX_LINKS = 40
 # Bytes that are copied at a time.
-PIECE = 1 << 20
+CHUNK = 1 << 20
 # Set by a command; called when data have gone to standard output, which then carries no messages.
 on_stdout: Callable[[], None] | None = None
 
@@ -115,8 +115,8 @@ def write_bytes(path: Path, data: bytes) -> None:
     An open descriptor of this process (/dev/stdout, /dev/fd/N, a symlink to one) is written to, of
     any kind.
     """
-    if _stays(path):
-        _put_in(path, [data])
+    if _is_written_in_place(path):
+        _write_existing(path, [data])
         return
     with replaced(path) as part:
         part.write_bytes(data)
@@ -125,15 +125,15 @@ def write_bytes(path: Path, data: bytes) -> None:
 @contextmanager
 def replaced(path: Path) -> Iterator[Path]:
     """A temporary file to write, whose content then replaces the target as with `write_bytes`."""
-    stays, target = _stays(path), Path(os.path.realpath(path))
+    in_place, target = _is_written_in_place(path), Path(os.path.realpath(path))
     try:
         # A separate folder in the target's: any name that the target may have is allowed there.
-        with _temporary(None if stays else target.parent) as folder:
-            part = Path(folder, "part" if stays else target.name)
+        with _temporary(None if in_place else target.parent) as folder:
+            part = Path(folder, "part" if in_place else target.name)
             yield part
-            if stays:
+            if in_place:
                 with part.open("rb") as content:
-                    _put_in(path, iter(lambda: content.read(PIECE), b""))
+                    _write_existing(path, iter(lambda: content.read(CHUNK), b""))
                 return
             if target.exists():
                 part.chmod(stat.S_IMODE(target.stat().st_mode))
@@ -145,26 +145,26 @@ def replaced(path: Path) -> Iterator[Path]:
 @contextmanager
 def _temporary(beside: Path | None) -> Iterator[Path]:
     """A temporary folder that is removed at the end, also when a signal ends the process."""
-    ends, folder = _Ends(), None
+    gate, folder = _SignalGate(), None
     try:
         try:
             folder = tempfile.mkdtemp(prefix=".nearside-", dir=beside)
-            ends.let_in()
+            gate.enable()
             yield Path(folder)
         finally:
-            ends.keep_out()
+            gate.disable()
     finally:
-        ends.keep_out()
+        gate.disable()
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
-        ends.restore()
+        gate.restore()
 
 
 class _Ended(BaseException):
     """Raised for a signal that ends the process."""
 
 
-class _Ends:
+class _SignalGate:
     """Signals that end the process by default, raised as exceptions while they are enabled.
 
     While disabled they are recorded. `restore` sends a recorded signal again with its original
@@ -172,40 +172,40 @@ class _Ends:
     """
 
     def __init__(self) -> None:
-        self.out, self.told, self.came = True, False, []
+        self.enabled, self.raised, self.received = False, False, []
         own = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
         # Only the main thread may handle signals; elsewhere they end the process as usual.
         main = threading.current_thread() is threading.main_thread()
-        self.before = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
-        for number in self.before:
-            signal.signal(number, self._hear)
+        self.handlers = {number: how for number, how in own.items() if main and signal.getsignal(number) is how}
+        for number in self.handlers:
+            signal.signal(number, self._receive)
 
-    def _hear(self, number: int, _frame: object) -> None:
-        self.came.append(number)
-        if not self.out:
-            self._tell()
+    def _receive(self, number: int, _frame: object) -> None:
+        self.received.append(number)
+        if self.enabled:
+            self._raise()
 
-    def _tell(self) -> None:
-        self.told = True
-        raise KeyboardInterrupt if self.came[0] == signal.SIGINT else _Ended
+    def _raise(self) -> None:
+        self.raised = True
+        raise KeyboardInterrupt if self.received[0] == signal.SIGINT else _Ended
 
-    def let_in(self) -> None:
-        self.out = False
-        if self.came:
-            self._tell()
+    def enable(self) -> None:
+        self.enabled = True
+        if self.received:
+            self._raise()
 
-    def keep_out(self) -> None:
-        self.out = True
+    def disable(self) -> None:
+        self.enabled = False
 
     def restore(self) -> None:
-        for number, how in self.before.items():
+        for number, how in self.handlers.items():
             signal.signal(number, how)
         # An interruption that was raised is still propagating.
-        if self.came and not (self.told and self.came[0] == signal.SIGINT):
-            os.kill(os.getpid(), self.came[0])
+        if self.received and not (self.raised and self.received[0] == signal.SIGINT):
+            os.kill(os.getpid(), self.received[0])
 
 
-def _stays(path: Path) -> bool:
+def _is_written_in_place(path: Path) -> bool:
     """Whether data are written to the existing object: a descriptor, a device or a pipe."""
     try:
         return _descriptor(path) is not None or (path.exists() and not path.is_file())
@@ -213,13 +213,13 @@ def _stays(path: Path) -> bool:
         raise NearsideError(f"{path}: {_reason(error)}") from None
 
 
-def _put_in(path: Path, pieces: Iterable[bytes]) -> None:
+def _write_existing(path: Path, chunks: Iterable[bytes]) -> None:
     descriptor = _descriptor(path)
     try:
         if descriptor is not None:
-            _write_to(descriptor, pieces)
+            _write_to(descriptor, chunks)
         else:
-            _write_in_place(path, pieces)
+            _write_device(path, chunks)
     except OSError as error:
         raise NearsideError(f"{path}: {_reason(error)}") from None
 
@@ -233,7 +233,7 @@ def _reason(error: OSError) -> str:
 def _descriptor(path: Path) -> int | None:
     """The descriptor of this process that a path leads to; the target of that one is not followed."""
     own = {f"/proc/{os.getpid()}/fd", f"/proc/{os.getpid()}/task/{threading.get_native_id()}/fd"}
-    for _ in range(MOST_LINKS):
+    for _ in range(MAX_LINKS):
         folder = os.path.realpath(path.parent)
         if folder in own and path.name.isdecimal():
             return int(path.name)
@@ -244,7 +244,7 @@ def _descriptor(path: Path) -> int | None:
     return None
 
 
-def _write_to(descriptor: int, pieces: Iterable[bytes]) -> None:
+def _write_to(descriptor: int, chunks: Iterable[bytes]) -> None:
     # Printed output comes before the data.
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
@@ -252,7 +252,7 @@ def _write_to(descriptor: int, pieces: Iterable[bytes]) -> None:
     # A duplicate, which can be closed; both share the file position.
     with open(os.dup(descriptor), "wb") as file:
         _check_stdout(descriptor)
-        file.writelines(pieces)
+        file.writelines(chunks)
 
 
 def _check_stdout(descriptor: int) -> None:
@@ -262,10 +262,10 @@ def _check_stdout(descriptor: int) -> None:
             on_stdout()
 
 
-def _write_in_place(path: Path, pieces: Iterable[bytes]) -> None:
+def _write_device(path: Path, chunks: Iterable[bytes]) -> None:
     # A pipe without a reader raises an error instead of blocking for ever.
     descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
     os.set_blocking(descriptor, True)
     with open(descriptor, "wb") as file:
         _check_stdout(descriptor)
-        file.writelines(pieces)
+        file.writelines(chunks)

@@ -156,7 +156,7 @@ def gain(
     device. The program's computation is not included.
     """
     if not any("{}" in word for word in program):
-        raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one for each of two runs")
+        raise NearsideError("the program's arguments lack {}: a folder for its pools, a different one in each run")
     loaded = Design.load(design).with_values(f"[cpu]\nprofile = {json.dumps(as_text('profile', profile))}")
     doc: dict[str, Any] = {"program": list(program), "profile": profile, "fence": fence, "time": "simulated"}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:

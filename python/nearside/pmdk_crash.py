@@ -65,7 +65,7 @@ class Campaign:
         self.code, self.limit_s = code, limit_s
         self.pools = folder / "pools"
         self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
-        self.report, self.trace, self.told = folder / "report.json", folder / "trace", folder / "moments"
+        self.report, self.trace, self.moments_file = folder / "report.json", folder / "trace", folder / "moments"
         self.longest_s = 0.0
 
     def _run(self, words: Sequence[str], **options: Any) -> Ended:
@@ -80,12 +80,12 @@ class Campaign:
             mark,
             with_children=words is self.program,
             # All processes end with the power.
-            over=(lambda: self._reported() is not None) if cut else lambda: False,
+            over=(lambda: self._read_report() is not None) if cut else lambda: False,
         )
         self.longest_s = max(self.longest_s, ended.seconds)
         return ended
 
-    def _reported(self) -> dict[str, Any] | None:
+    def _read_report(self) -> dict[str, Any] | None:
         """The shim's report, if it is complete."""
         try:
             return pmdk.read_report(self.report)
@@ -95,7 +95,7 @@ class Campaign:
     def _empty(self) -> None:
         shutil.rmtree(self.pools, ignore_errors=True)
         self.pools.mkdir()
-        for file in (self.report, self.trace, self.told):
+        for file in (self.report, self.trace, self.moments_file):
             file.unlink(missing_ok=True)
 
     def moments(self, without: str | None) -> tuple[list[Moment], int]:
@@ -108,14 +108,14 @@ class Campaign:
         if wrong.status != 0:
             raise NearsideError(f"the check fails without a loss of power: {self._end(wrong)}")
         self._empty()
-        self._run(self.program, without=without, moments=self.told)
-        counts = self._reported()
+        self._run(self.program, without=without, moments=self.moments_file)
+        counts = self._read_report()
         if counts is None:
             why = "it has persisted nothing, was killed or called _exit, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
         first = max(1, counts["first_moment"])
         self.limit_s = self.limit_s or max(LEAST_LIMIT_S, TIMES_AS_LONG * self.longest_s)
-        return pmdk_moments.read(self.told, first), first - 1
+        return pmdk_moments.read(self.moments_file, first), first - 1
 
     def lose_power(self, moment: int, evict: int, **options: Any) -> tuple[Cut, dict[str, int] | None]:
         """Cuts the power. Returns whether the moment was reached and what is wrong, and the lines lost and left."""
@@ -123,7 +123,7 @@ class Campaign:
         done = self._run(self.program, kill=moment, crash=evict, **options)
         # Only the shim reports a power cut: a script may end with any status, a program may kill
         # itself.
-        lines = self._reported()
+        lines = self._read_report()
         if lines is not None or done.status == 0:
             return Cut(lines is not None), lines
         if done.status is None:
@@ -152,15 +152,15 @@ class Campaign:
         """The last events of the program and the device before a power cut."""
         _, lines = self.lose_power(moment, evict, trace=self.trace, **options)
         events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
-        told = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
-        told += events[-TIMELINE:]
+        history = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
+        history += events[-TIMELINE:]
         if lines:
             torn = f", {lines['lines_torn']} in part" if options.get("torn") else ""
-            told.append(
+            history.append(
                 f"the power fails: {lines['lines_lost']} lines are lost, {lines['lines_left']} left the cache "
                 f"before{torn}"
             )
-        return told
+        return history
 
     def _end(self, done: Ended) -> str:
         """Describes the end of a process, with its last line of output."""
@@ -318,8 +318,8 @@ def print_reports(docs: Sequence[dict[str, Any]]) -> None:
     _print_instructions(docs)
     for doc in docs:
         if doc["left_out"]:
-            told = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
-            show.out.print(f"{told}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
+            text = f"logs by the {doc['by']}: left out are {doc['left_out']:,} moments before the first transaction"
+            show.out.print(f"{text}, 1 to {doc['left_out']:,}; at:MOMENT/SEED has them", soft_wrap=True)
     for doc in docs:
         violation = doc["violation"]
         if violation and doc["without"] is None:
@@ -347,10 +347,10 @@ def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
     modules = {module["file"]: module for doc in docs for module in doc["instructions"]}
     for name, module in modules.items():
         if "error" in module:
-            told = f"not followed: {module['error']}"
+            text = f"not followed: {module['error']}"
         else:
             counts = [f"{module[kind]:,} {kind.replace('_', ' ')}" for kind in pmdk_code.KINDS if module[kind]]
-            told = f"instructions of its own: {', '.join(counts) or 'none'}"
+            text = f"flush instructions: {', '.join(counts) or 'none'}"
             if module["left_alone"]:
-                told += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
-        show.out.print(f"{name}: {told}", soft_wrap=True)
+                text += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
+        show.out.print(f"{name}: {text}", soft_wrap=True)

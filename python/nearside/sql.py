@@ -91,7 +91,8 @@ class Rule:
 
     def __init__(self, devices: _Devices) -> None:
         self._rule = _extension().Rule(devices)
-        #: The report of each sort, as of `nearside.sort_table`; `{"declined": reason}` if the CPU sorted.
+        #: The report of each sort, as of `nearside.sort_table`; `{"declined": reason}` if the CPU
+        #: sorted.
         self.reports = devices.reports
 
     def __datafusion_physical_optimizer_rule__(self, *session: Any) -> Any:

@@ -115,8 +115,8 @@ def explain_standing(
     return _planned(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
-def _planned(design: Design, told: str) -> dict[str, Any]:
-    plan = json.loads(told)
+def _planned(design: Design, text: str) -> dict[str, Any]:
+    plan = json.loads(text)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 

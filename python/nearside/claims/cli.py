@@ -41,7 +41,7 @@ def list_claims(as_json: JsonOption = False) -> None:
         return
     table = show.table(f"{len(claims)} claims", "claim", "bound", "paper", "what")
     table.columns[3].justify = table.columns[2].justify = "left"
-    # A name is what people copy: never cut.
+    # Users copy names: they are never cut.
     table.columns[0].no_wrap = True
     table.columns[0].min_width = max(len(name) for name in all_claims())
     for c in claims:

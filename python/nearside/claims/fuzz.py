@@ -1,4 +1,4 @@
-"""The controller under fire: random and malformed commands against a reference model."""
+"""Robustness of the controller: random and malformed commands against a reference model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The speed of the RTL model on this machine."""
+"""The simulation speed of the RTL model on this machine."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from typing import Any
 from nearside.claims.registry import Context, Measured, at_least, at_most, claim
 from nearside.device import Design, compile_design
 
-WINDOWS = 5  # one speed varies by half where others share the caches of the machine: the median of so many is stated
+# Other programs share the caches, which halves single speeds: the median of several windows counts.
+WINDOWS = 5
 
 
 def busy(context: Context) -> dict[str, Any]:
-    """All queues and channels at work, on a trained bitstream: 16 queues of depth 8, 4 KiB, half reads, half writes.
+    """All queues and channels busy, on a trained bitstream: 16 queues of depth 8, 4 KiB, half
+    reads, half writes.
 
-    Gives the counters and CPU seconds of the window with the median speed, and the speeds of all.
+    Returns the counters and CPU seconds of the window with the median speed, and the speeds of all.
     """
 
     def measure() -> dict[str, Any]:
