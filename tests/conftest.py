@@ -47,5 +47,5 @@ def compiled(kit, tmp_path_factory) -> Callable[[str], Path]:
 def place(structures, tmp_path_factory) -> Iterator[Place]:
     # Pools' files are sparse.
     place = Place(tmp_path_factory.mktemp("device"), structures)
-    with pmdk.served("nearpm", place.socket, model=os.environ["NEARSIDE_MODEL"]):
+    with pmdk.serve_device("nearpm", place.socket, model=os.environ["NEARSIDE_MODEL"]):
         yield place

@@ -13,9 +13,9 @@ MARK = f"NEARSIDE_TEST_MARK={os.getpid()}"
 FOREVER = f"1{os.getpid():07}"
 
 
-def run(script: str, limit_s: float = 60, **options) -> bounded.Ended:
+def run(script: str, limit_s: float = 60, **options) -> bounded.CommandResult:
     name, _, value = MARK.partition("=")
-    return bounded.run(["/bin/sh", "-c", script], os.environ | {name: value}, limit_s, MARK, **options)
+    return bounded.run_command(["/bin/sh", "-c", script], os.environ | {name: value}, limit_s, MARK, **options)
 
 
 def left() -> list[str]:
@@ -83,4 +83,4 @@ def test_the_end_of_its_output():
 def test_what_is_no_command():
     for word, text in (("/no/program", "No such file"), ("a\0b", "null byte")):
         with pytest.raises(NearsideError, match=text):
-            bounded.run([word], {}, 1, MARK)
+            bounded.run_command([word], {}, 1, MARK)

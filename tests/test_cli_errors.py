@@ -520,7 +520,7 @@ def test_a_trace_of_a_living_server_is_no_other_device_s(tmp_path):
     "name", ["\U0001f600.img", "del\x7f.img", 'quote".img', "back\\slash.img", "\x01.img", "ä\n.img"]
 )
 def test_media_files_of_any_name(tmp_path, name):
-    ((design, _),) = serve.pair(["fuzz"], [tmp_path / "s"], [tmp_path / name])
+    ((design, _),) = serve.assign_sockets(["fuzz"], [tmp_path / "s"], [tmp_path / name])
     assert design.values["media"]["file"] == str(tmp_path / name)
 
 

@@ -7,7 +7,7 @@ from nearside import Design, fuzzing
 
 
 def fuzz(model: str, commands: int) -> None:
-    doc = fuzzing.run(Design.load("fuzz-sort"), commands, 1, model=model)
+    doc = fuzzing.run_campaign(Design.load("fuzz-sort"), commands, 1, model=model)
     assert doc["failure"] is None
     assert doc["mismatches"] == 0
     # Of each engine, what is right, what is wrong in itself, and what lies beyond the namespace.

@@ -17,7 +17,7 @@ import guest
 import pytest
 import redis_tools as redis_kit
 from nearside import NearsideError
-from nearside.front import Front
+from nearside.kv_server import KvServer
 
 redis = pytest.importorskip("redis", reason="the client `redis` is not installed: make peers")
 memcache = pytest.importorskip("pymemcache", reason="the client `pymemcache` is not installed: make peers")
@@ -31,7 +31,7 @@ class Redis:
 
     gone = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 
-    def __init__(self, front: Front, protocol: int = 3) -> None:
+    def __init__(self, front: KvServer, protocol: int = 3) -> None:
         never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
         self.client = redis.Redis(port=front.port, protocol=protocol, retry=never, socket_timeout=600)
 
@@ -53,7 +53,7 @@ class Memcached:
 
     gone = (memcache.exceptions.MemcacheUnexpectedCloseError, ConnectionError, TimeoutError)
 
-    def __init__(self, front: Front) -> None:
+    def __init__(self, front: KvServer) -> None:
         self.client = memcache.Client(("127.0.0.1", front.port), timeout=600, default_noreply=False)
 
     def get(self, key: bytes) -> bytes | None:
@@ -77,7 +77,7 @@ CLIENTS = {"redis": Redis, "memcached": Memcached}
 def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, mechanism: str, by: str) -> None:
     draw = random.Random(f"{protocol} {mechanism} {by}")
     known: dict[bytes, bytes | None] = {}
-    with Front(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
+    with KvServer(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
         for _ in range(3):
             client = CLIENTS[protocol](front)
             client.cut(draw.randrange(20_000, 80_000))
@@ -109,7 +109,7 @@ def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, me
 
 
 def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> None:
-    with Front("redis", length=LENGTH) as front:
+    with KvServer("redis", length=LENGTH) as front:
         clients = [Redis(front).client for _ in range(4)]
 
         def work(client: redis.Redis) -> None:
@@ -134,7 +134,7 @@ def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> Non
 @pytest.mark.parametrize("version", [2, 3, None])
 def test_redis_client_gets_each_reply_in_its_type(version: int | None) -> None:
     """As it is made without options, too: it begins with HELLO 3, and sets its name and version."""
-    with Front("redis", length=LENGTH) as front:
+    with KvServer("redis", length=LENGTH) as front:
         chosen = {} if version is None else {"protocol": version}
         client = redis.Redis(port=front.port, decode_responses=True, client_name="me", **chosen)
         assert client.ping() is True
@@ -177,7 +177,7 @@ def has_ipv6() -> bool:
 
 def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
     never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
-    with Front("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
+    with KvServer("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
         with pytest.raises(redis.exceptions.AuthenticationError):
             redis.Redis(port=front.port, retry=never).ping()
         with pytest.raises(redis.exceptions.AuthenticationError):
@@ -185,20 +185,20 @@ def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
         for version in (2, 3):
             assert redis.Redis(port=front.port, password="secret", protocol=version).ping()
     if has_ipv6():
-        with Front("memcached", host="::1", length=LENGTH) as front:
+        with KvServer("memcached", host="::1", length=LENGTH) as front:
             assert front.port
     for protocol in ("redis", "memcached"):
         for host in ("0.0.0.0", "::", "192.0.2.1"):
             with pytest.raises(NearsideError, match="allowed are addresses of the loopback interface"):
-                Front(protocol, host=host)
-    with Front("redis", host="0.0.0.0", protected=False, length=LENGTH) as front:
+                KvServer(protocol, host=host)
+    with KvServer("redis", host="0.0.0.0", protected=False, length=LENGTH) as front:
         assert redis.Redis(port=front.port, retry=never).ping()
 
 
 def test_a_web_page_does_not_reach_a_store(capfd) -> None:
     """A browser's request, whose body is commands, leaves the store as it is, and whoever serves is told."""
     for protocol in CLIENTS:
-        with Front(protocol, length=LENGTH) as front:
+        with KvServer(protocol, length=LENGTH) as front:
             client = CLIENTS[protocol](front)
             client.set(b"keep", b"1")
             body = "FLUSHALL\r\nflush_all\r\n"
@@ -213,7 +213,7 @@ def test_a_web_page_does_not_reach_a_store(capfd) -> None:
 
 
 def test_memcached_client_uses_all_commands() -> None:
-    with Front("memcached", length=LENGTH) as front:
+    with KvServer("memcached", length=LENGTH) as front:
         client = Memcached(front).client
         assert client.add("n", "41")
         assert not client.add("n", "1")
@@ -245,7 +245,7 @@ def run_tool(kit: Path, name: str, port: int, *words: str, **options: Any) -> st
 
 
 def test_redis_benchmark_runs(redis_tools) -> None:
-    with Front("redis", length=LENGTH) as front:
+    with KvServer("redis", length=LENGTH) as front:
         words = ["-n", "200", "-c", "4", "-P", "4", "-t", "ping,set,get,incr,mset", "-q"]
         told = run_tool(redis_tools, "redis-benchmark", front.port, *words)
         assert "Error" not in told
@@ -254,7 +254,7 @@ def test_redis_benchmark_runs(redis_tools) -> None:
 
 
 def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) -> None:
-    with Front("redis", length=LENGTH) as front:
+    with KvServer("redis", length=LENGTH) as front:
 
         def cli(*words: str, **options: Any) -> str:
             return run_tool(redis_tools, "redis-cli", front.port, *words, **options).strip()
@@ -307,4 +307,4 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
 )
 def test_what_cannot_be_served_is_told(protocol: str, options: dict, text: str) -> None:
     with pytest.raises(NearsideError, match=text):
-        Front(protocol, **options)
+        KvServer(protocol, **options)

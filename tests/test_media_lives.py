@@ -20,7 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from nearside import Design, Device, NearsideError, pm, tables
-from nearside.front import Front
+from nearside.kv_server import KvServer
 from pyarrow import feather
 
 BYTES = 8 << 20
@@ -291,7 +291,7 @@ def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
     """Another program's pool, and anything else: the file stays as it is."""
     values = VALUES.format(tmp_path / "media")
     design = Design.load("nearpm").with_values(values)
-    serve = lambda **options: Front("redis", design=design, length=BYTES, **options)  # noqa: E731
+    serve = lambda **options: KvServer("redis", design=design, length=BYTES, **options)  # noqa: E731
     with pm.System(design) as system:
         pool = system.create(0, BYTES, "mine", offload=True)
         pool.close()
@@ -310,7 +310,7 @@ def test_a_store_is_not_made_over_what_is_anothers(tmp_path: Path) -> None:
     serve().close()
     for other in ({"mechanism": "redo"}, {"length": 2 * BYTES}):
         with pytest.raises(NearsideError, match="allowed are its own, or another file"):
-            Front("redis", design=design, **{"length": BYTES, **other})
+            KvServer("redis", design=design, **{"length": BYTES, **other})
     serve().close()
 
 

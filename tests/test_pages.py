@@ -4,7 +4,7 @@ import random
 
 import pytest
 from nearside import NearsideError
-from nearside.device import Design, Device, Submitted
+from nearside.device import Design, Device, SubmittedCommand
 
 LINES = 64
 
@@ -99,4 +99,4 @@ def test_what_is_missing_is_named(device):
     with pytest.raises(NearsideError, match="scan0: kind: its arguments are src, bytes, low, high, kind, dst"):
         device.engine("scan0").submit(src=0, bytes=8, low=0, high=1)
     with pytest.raises(NearsideError, match="no command 7 is in line 99"):
-        device.engine("scan0").finish(Submitted(99, 7, device.engine("scan0")))
+        device.engine("scan0").finish(SubmittedCommand(99, 7, device.engine("scan0")))

@@ -136,7 +136,7 @@ def test_reserved_objects_are_not_written_once_they_are_anothers(place, compiled
 
 def test_what_crash_consistency_takes(structures):
     program = [str(structures), "run", "2", "60", "1", "btree:{}/pool"]
-    docs = {fence: pmdk.gain(program, fence=fence, model="fast") for fence in ("read_back", "posted")}
+    docs = {fence: pmdk.measure_gain(program, fence=fence, model="fast") for fence in ("read_back", "posted")}
     for doc in docs.values():
         alone, offloaded = doc["alone"], doc["offloaded"]
         assert alone["transactions"] == offloaded["transactions"] == 61
@@ -154,22 +154,22 @@ def test_what_crash_consistency_takes(structures):
         (["/no/program", "{}"], "No such file"),
     ]:
         with pytest.raises(NearsideError, match=re.escape(text)):
-            pmdk.gain(words, model="fast")
+            pmdk.measure_gain(words, model="fast")
 
 
 def test_a_device_that_is_not_there_is_named(tmp_path):
     for path in (tmp_path / "none", tmp_path):
         with pytest.raises(NearsideError, match=f"^{re.escape(str(path))}: no device is served there"):
-            pmdk.run(["true"], socket=path)
+            pmdk.run_on_device(["true"], socket=path)
 
 
 def test_processes_that_a_program_starts_cost_nothing(compiled):
     program = [str(compiled("ways")), "run", "{}/pool", "obj_persist"]
-    without = pmdk.gain([*program, "obj_persist"], model="fast")
-    doc = pmdk.gain([*program, "obj_persist_with_processes"], model="fast")
+    without = pmdk.measure_gain([*program, "obj_persist"], model="fast")
+    doc = pmdk.measure_gain([*program, "obj_persist_with_processes"], model="fast")
     assert {**doc, "program": None} == {**without, "program": None}
     # Nor does a script that starts it.
-    doc = pmdk.gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], model="fast")
+    doc = pmdk.measure_gain(["/bin/sh", "-c", f"true; {shlex.join([*program, 'obj_persist'])}; true"], model="fast")
     assert {**doc, "program": None} == {**without, "program": None}
 
 

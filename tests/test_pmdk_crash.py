@@ -23,16 +23,16 @@ CALM, ABORTING = 2, 3
 def crash(structures: Path, kind: str, by: str, cuts: str, seed: int = CALM, threads: int = 1, **options) -> dict:
     pool = f"{kind}:{{}}/pool"
     program = [str(structures), "run", str(seed), "30", str(threads), pool]
-    return pmdk_crash.run(program, f"{structures} check {seed} {pool}", by, cuts, model="fast", **options)
+    return pmdk_crash.run_campaign(program, f"{structures} check {seed} {pool}", by, cuts, model="fast", **options)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("by", pmdk_crash.EXECUTORS)
 def test_losses_of_power(structures, by):
     doc = crash(structures, "btree", by, "sampled:8", seed=ABORTING)
     assert (doc["cuts"], doc["ended"], doc["violated"], doc["violation"]) == (8, 0, 0, None)
     assert doc["moments"] > 300
-    assert not pmdk_crash.failed(doc)
+    assert not pmdk_crash.campaign_failed(doc)
 
 
 @pytest.mark.slow
@@ -42,7 +42,7 @@ def test_losses_of_power(structures, by):
 def test_losses_of_power_find_what_is_left_out(structures, by, without, cuts):
     doc = crash(structures, "hashmap", by, cuts, without=without)
     assert doc["violated"] > 0
-    assert not pmdk_crash.failed(doc)
+    assert not pmdk_crash.campaign_failed(doc)
     again = crash(structures, "hashmap", by, f"at:{doc['violation']['cut']}", without=without)
     assert again["violated"] == 1
     assert again["violation"]["what"].split(": ", 1)[1] == doc["violation"]["what"].split(": ", 1)[1]
@@ -53,7 +53,7 @@ def test_threads_that_abort_do_not_wait_for_each_other(compiled):
 
     def run(cuts: str) -> dict:
         words = [str(program), "run", "{}/f"]
-        return pmdk_crash.run(words, f"{program} check {{}}/f", "device", cuts, limit_s=30, model="fast")
+        return pmdk_crash.run_campaign(words, f"{program} check {{}}/f", "device", cuts, limit_s=30, model="fast")
 
     doc = run("at:900/7,1800/7")
     assert (doc["cuts"], doc["ended"], doc["violation"]) == (2, 0, None)
@@ -63,12 +63,12 @@ def test_threads_that_abort_do_not_wait_for_each_other(compiled):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("by", pmdk_crash.EXECUTORS)
 def test_losses_of_power_of_pools_that_are_opened_again(compiled, by):
     """What follows the program's memory has no lock on it."""
     steps = "create a set a 1 close a open a set a 2 close a"
     program = [str(compiled("pools")), "{}", *steps.split()]
-    doc = pmdk_crash.run(program, f"{program[0]} {{}} open a get a", by, "sampled:12", model="fast")
+    doc = pmdk_crash.run_campaign(program, f"{program[0]} {{}} open a get a", by, "sampled:12", model="fast")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
@@ -79,7 +79,7 @@ def lost_by(program: Path, ways: Sequence[str], moments: Callable[[range], Itera
     """What is wrong where a program makes numbers persistent in these ways, and counts each."""
 
     def run(cuts: str) -> dict:
-        return pmdk_crash.run([str(program), "run", "{}/f", *ways], f"{program} check {{}}/f", "cpu", cuts)
+        return pmdk_crash.run_campaign([str(program), "run", "{}/f", *ways], f"{program} check {{}}/f", "cpu", cuts)
 
     doc = run("at:1")
     first = doc["left_out"] + 1
@@ -112,7 +112,7 @@ def test_a_script_that_starts_the_program(compiled, tmp_path):
     script.write_text(f'#!/bin/sh\n{ways} run "$1/f" "$2" persist || cp "$0" "$1/later"\n')
     script.chmod(0o700)
     check = f"/bin/sh -c '! test -e {{}}/later && {ways} check {{}}/f'"
-    docs = [pmdk_crash.run([str(script), "{}", way], check, "cpu", "all") for way in ("persist", "nothing")]
+    docs = [pmdk_crash.run_campaign([str(script), "{}", way], check, "cpu", "all") for way in ("persist", "nothing")]
     assert (docs[0]["moments"], docs[0]["ended"], docs[0]["violation"]) == (9, 0, None)
     assert docs[1]["violation"]["what"] == "number 1 of 1 is not there"
     assert docs[1]["violation"]["timeline"][-1].startswith("the power fails: ")
@@ -126,7 +126,7 @@ def test_a_program_that_does_nothing_any_more(compiled, tmp_path, cuts):
     script.write_text(f'#!/bin/sh\necho >> {runs}\ntest $(wc -l < {runs}) -gt 2 || {ways} run "$1/f" nothing\n')
     script.chmod(0o700)
     with pytest.raises(NearsideError, match=r"the power has failed in none of \d+ runs"):
-        pmdk_crash.run([str(script), "{}"], f"{ways} check {{}}/f", "cpu", cuts)
+        pmdk_crash.run_campaign([str(script), "{}"], f"{ways} check {{}}/f", "cpu", cuts)
 
 
 def test_output_that_is_no_text(compiled, tmp_path):
@@ -135,20 +135,22 @@ def test_output_that_is_no_text(compiled, tmp_path):
     script.write_text(f"#!/bin/sh\n{bytes_}; {ways} check $1/f 2>/dev/null || {{ {bytes_} >&2; exit 1; }}\n")
     script.chmod(0o700)
     program = ["/bin/sh", "-c", f"{bytes_} >&2; {ways} run {{}}/f nothing"]
-    doc = pmdk_crash.run(program, f"{script} {{}}", "cpu", "all")
+    doc = pmdk_crash.run_campaign(program, f"{script} {{}}", "cpu", "all")
     assert doc["violation"]["what"] == r"a \xff\xfe name"
 
 
 def test_a_program_that_kills_itself(compiled):
     script = f'if test "$NEARSIDE_PMDK_KILL" = 3; then kill -9 $$; fi; {compiled("ways")} run {{}}/f persist'
-    doc = pmdk_crash.run(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,3")
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", script], f"{compiled('ways')} check {{}}/f", "cpu", "at:2,3")
     assert (doc["cuts"], doc["violated"]) == (2, 1)
     assert doc["violation"]["what"] == "the program ends before the power fails: signal 9, Killed"
 
 
 def told(compiled, how: str, way: str) -> dict:
     program = str(compiled("telling"))
-    return pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f {how} {way}", "cpu", "all")
+    return pmdk_crash.run_campaign(
+        [program, "run", "{}/f", how, way], f"{program} check {{}}/f {how} {way}", "cpu", "all"
+    )
 
 
 @pytest.mark.slow
@@ -166,7 +168,7 @@ def test_what_has_to_be_told_before(compiled):
     cuts = "at:" + ",".join(f"1/{seed}" for seed in range(1, 30))
     for how, what in (("careless", "there, and not told"), ("careful", None)):
         words = [program, "run", "{}/f", how, "early"]
-        doc = pmdk_crash.run(words, f"{program} check {{}}/f {how} early", "cpu", cuts)
+        doc = pmdk_crash.run_campaign(words, f"{program} check {{}}/f {how} early", "cpu", cuts)
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
 
@@ -178,7 +180,7 @@ def test_memory_that_moves(compiled, way):
     """By `mremap`, and what has lost a part: at an address that a file had may be something else."""
     program = str(compiled("moving"))
     for how, what in (("careless", "counted, and not there"), ("careful", None)):
-        doc = pmdk_crash.run([program, "run", "{}/f", how, way], f"{program} check {{}}/f", "cpu", "all")
+        doc = pmdk_crash.run_campaign([program, "run", "{}/f", how, way], f"{program} check {{}}/f", "cpu", "all")
         assert doc["ended"] == 0
         assert (doc["violation"] and doc["violation"]["what"]) == what
 
@@ -187,7 +189,7 @@ def test_memory_that_moves(compiled, way):
 def test_many_mappings(compiled, capfd, way):
     """All are followed, and what is left of one that loses its middle."""
     program = str(compiled("many"))
-    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f", "cpu", "all")
+    doc = pmdk_crash.run_campaign([program, "run", "{}/f", way], f"{program} check {{}}/f", "cpu", "all")
     wrong = "counted, and not there" if way.startswith("not_") else None
     assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
     assert "not followed" not in capfd.readouterr().err
@@ -198,9 +200,9 @@ def test_many_files(compiled, capfd, how):
     """More than it has file descriptors, one after the other."""
     program, count = str(compiled("files")), 100
     words = [program, "run", "{}", how, str(count)]
-    moments = pmdk_crash.run(words, "/bin/true", "cpu", "at:1")["moments"]
+    moments = pmdk_crash.run_campaign(words, "/bin/true", "cpu", "at:1")["moments"]
     cuts = "at:" + ",".join(str(moments - n) for n in range(1, 12))
-    doc = pmdk_crash.run(words, f"{program} check {{}} {how} {count}", "cpu", cuts)
+    doc = pmdk_crash.run_campaign(words, f"{program} check {{}} {how} {count}", "cpu", cuts)
     wrong = f"counted in {count - 1}, and not there" if how == "careless" else None
     assert (doc["ended"], doc["violation"] and doc["violation"]["what"]) == (0, wrong)
     assert "not followed" not in capfd.readouterr().err
@@ -210,14 +212,14 @@ def test_many_files(compiled, capfd, how):
 def test_what_a_file_was_before_is_gone(compiled, way):
     """It is emptied where nobody has it mapped; or it is mapped anew, with a write-back of before under way."""
     program = str(compiled("truncated"))
-    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", "all")
+    doc = pmdk_crash.run_campaign([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", "all")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
 def test_a_line_and_newer_words_of_it(compiled):
     """Asked for by one thread, and streamed by another one that waits first."""
     program = str(compiled("stale"))
-    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
+    doc = pmdk_crash.run_campaign([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "all")
     assert (doc["ended"], doc["violation"]) == (0, None)
 
 
@@ -225,7 +227,7 @@ def test_fdatasync_in_the_handler_of_a_signal(compiled):
     """As POSIX allows: also where it has interrupted what the shim does."""
     # Of a file in memory, whose handler does not wait.
     with tempfile.NamedTemporaryFile(dir="/dev/shm") as file, tempfile.TemporaryDirectory() as folder:
-        shim = pmdk.shim(Path(folder))
+        shim = pmdk.write_shim(Path(folder))
         environment = pmdk.environment(shim, None)
         done = subprocess.run([compiled("signals"), file.name], env=environment, timeout=600)
     assert done.returncode == 0
@@ -250,7 +252,7 @@ def test_words_that_have_to_be_stored_at_once(compiled, cuts):
 
     def wrong(way: str, torn: bool) -> str | None:
         words = [program, "run", "{}/f", way]
-        doc = pmdk_crash.run(words, f"{program} check {{}}/f {way}", "cpu", cuts, torn=torn)
+        doc = pmdk_crash.run_campaign(words, f"{program} check {{}}/f {way}", "cpu", cuts, torn=torn)
         assert ("--torn" in (doc["violation"] or {"replay": ""})["replay"]) == (torn and doc["violation"] is not None)
         return doc["violation"] and doc["violation"]["what"]
 
@@ -261,7 +263,9 @@ def test_words_that_have_to_be_stored_at_once(compiled, cuts):
 def test_a_torn_line_is_shown_again(compiled):
     program = str(compiled("words"))
     check = f"{program} check {{}}/f alike"
-    violation = pmdk_crash.run([program, "run", "{}/f", "alike"], check, "cpu", "sampled:30", torn=True)["violation"]
+    violation = pmdk_crash.run_campaign([program, "run", "{}/f", "alike"], check, "cpu", "sampled:30", torn=True)[
+        "violation"
+    ]
     assert re.search(r"left the cache before, [1-9]\d* in part$", violation["timeline"][-1])
     command = [sys.executable, "-m", "nearside.cli", *shlex.split(violation["replay"])[1:]]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
@@ -287,7 +291,7 @@ def test_options_of_workloads_are_none_of_a_program(option):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("by", pmdk_crash.EXECUTORS)
 def test_libpmemobj_does_not_rely_on_the_order_of_stores_to_a_line(structures, by):
     assert crash(structures, "btree", by, "sampled:20", seed=ABORTING, torn=True)["violation"] is None
 
@@ -296,7 +300,7 @@ def test_libpmemobj_does_not_rely_on_the_order_of_stores_to_a_line(structures, b
 def test_moments_that_do_not_come(compiled, moment):
     program = [str(compiled("ways")), "run", "{}/f", "persist"]
     with pytest.raises(NearsideError, match=rf"^cuts = at:2,{moment}: .* before moment {moment:,}: it has \d+$"):
-        pmdk_crash.run(program, "/bin/true", "cpu", f"at:2,{moment}")
+        pmdk_crash.run_campaign(program, "/bin/true", "cpu", f"at:2,{moment}")
 
 
 @pytest.mark.slow
@@ -305,7 +309,7 @@ def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
     for name, cuts in (("careless", "all"), ("careful", "sampled:20")):
         program = tmp_path / name
         kits.compile_program(kit, ROOT / "crates/pmdk/tests/careless.c", program)
-        docs[name] = pmdk_crash.run([str(program), "run", "{}/f"], f"{program} check {{}}/f", "cpu", cuts)
+        docs[name] = pmdk_crash.run_campaign([str(program), "run", "{}/f"], f"{program} check {{}}/f", "cpu", cuts)
     assert docs["careful"]["violated"] == 0
     violation = docs["careless"]["violation"]
     assert re.fullmatch(r"in step \d+ the old number is \d+", violation["what"])
@@ -319,14 +323,14 @@ def test_a_fence_too_few_is_told_with_what_happened(kit, tmp_path):
 
 def test_moments_that_are_left_out_are_told(compiled, capsys):
     command = [str(compiled("aborting")), "run", "{}/f"]
-    doc = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "sampled:1")
+    doc = pmdk_crash.run_campaign(command, f"{command[0]} check {{}}/f", "cpu", "sampled:1")
     assert doc["left_out"] > 10
     pmdk_crash.print_reports([doc])
     assert f"left out are {doc['left_out']:,} moments before the first transaction" in capsys.readouterr().out
     # They can be asked for.
-    early = pmdk_crash.run(command, f"{command[0]} check {{}}/f", "cpu", "at:3")
+    early = pmdk_crash.run_campaign(command, f"{command[0]} check {{}}/f", "cpu", "at:3")
     assert (early["cuts"], early["ended"]) == (1, 0)
-    doc = pmdk_crash.run([str(compiled("ways")), "run", "{}/f", "persist"], "/bin/true", "cpu", "sampled:1")
+    doc = pmdk_crash.run_campaign([str(compiled("ways")), "run", "{}/f", "persist"], "/bin/true", "cpu", "sampled:1")
     assert doc["left_out"] == 0
     pmdk_crash.print_reports([doc])
     assert "left out" not in capsys.readouterr().out
@@ -339,7 +343,7 @@ def test_ends_that_tell_of_what_is_lost(compiled, way):
 
     def run(how: str) -> dict:
         check = f"{program} check {{}}/f {how} {way}"
-        return pmdk_crash.run([program, "run", "{}/f", how, way], check, "cpu", "all")
+        return pmdk_crash.run_campaign([program, "run", "{}/f", how, way], check, "cpu", "all")
 
     assert (run("careful")["ended"], run("careful")["violation"]) == (0, None)
     assert run("careless")["violation"]["what"] == "told, and lost"
@@ -351,7 +355,7 @@ def test_what_has_to_be_told_first(compiled, way):
     """A line may leave the cache before it is flushed, so before what tells of it."""
     program = str(compiled("early"))
     cuts = "at:" + ",".join(f"{moment}/{seed}" for moment in (1, 2) for seed in range(1, 12))
-    doc = pmdk_crash.run([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts)
+    doc = pmdk_crash.run_campaign([program, "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts)
     assert doc["violation"]["what"] == "there, and not told"
 
 
@@ -369,18 +373,18 @@ def test_bad_campaigns_of_programs(structures):
         ({"without": "snapshots"}, "allowed for programs by the cpu is fences"),
     ]:
         with pytest.raises(NearsideError, match=re.escape(text)):
-            pmdk_crash.run(**good | bad)
+            pmdk_crash.run_campaign(**good | bad)
     moments = [pmdk_moments.Moment(number, "behind a fence", (0, 0)) for number in range(1, 9)]
     for cuts in ("x", "sampled:", "sampled:0", "at:", "at:x", "at:1/x", "at:0", "sampled:9999999"):
         with pytest.raises(NearsideError, match=r"^cuts = "):
-            list(pmdk_crash.cuts_of(cuts, moments, 1))
-    assert list(pmdk_crash.cuts_of("at:5/7,6", moments, 1)) == [(5, 7), (6, 0)]
-    assert len(list(pmdk_crash.cuts_of("all", moments, 1))) == 16
-    assert len(list(pmdk_crash.cuts_of("all", moments, 1, torn=True))) == 32
+            list(pmdk_crash.parse_cuts(cuts, moments, 1))
+    assert list(pmdk_crash.parse_cuts("at:5/7,6", moments, 1)) == [(5, 7), (6, 0)]
+    assert len(list(pmdk_crash.parse_cuts("all", moments, 1))) == 16
+    assert len(list(pmdk_crash.parse_cuts("all", moments, 1, torn=True))) == 32
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("by", pmdk_crash.SIDES)
+@pytest.mark.parametrize("by", pmdk_crash.EXECUTORS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_many_losses_of_power(structures, kind, by):
     assert crash(structures, kind, by, "sampled:150", seed=ABORTING, threads=2)["violation"] is None

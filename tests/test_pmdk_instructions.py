@@ -31,7 +31,9 @@ def own(tmp_path_factory) -> Callable[[str], Path]:
 
 def crash(program: Path, way: str, cuts: str, **options) -> dict:
     """Of a program that is cut while it runs, and looks at what is left itself."""
-    return pmdk_crash.run([str(program), "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts, **options)
+    return pmdk_crash.run_campaign(
+        [str(program), "run", "{}/f", way], f"{program} check {{}}/f {way}", "cpu", cuts, **options
+    )
 
 
 def kinds(doc: dict) -> dict[str, int]:
@@ -136,11 +138,13 @@ def test_instructions_in_corners(own, way):
     library = str(own("library", "-shared", "-fPIC"))
     check = f"{program} check {{}}/f {way}"
     cuts = "sampled:6" if way == "threads" else "all"
-    doc = pmdk_crash.run([*words, "kept", library], check, "cpu", cuts)
+    doc = pmdk_crash.run_campaign([*words, "kept", library], check, "cpu", cuts)
     assert (doc["ended"], doc["violation"]) == (0, None)
     # In a program of several threads it is the last moment that has all of it.
     last = doc["left_out"] + doc["moments"]
-    doc = pmdk_crash.run([*words, "lost", library], check, "cpu", f"at:{last - 3}" if way == "threads" else "all")
+    doc = pmdk_crash.run_campaign(
+        [*words, "lost", library], check, "cpu", f"at:{last - 3}" if way == "threads" else "all"
+    )
     assert doc["violation"]["what"] == "exit status 1: done, and not there"
     assert {Path(module["file"]).name for module in doc["instructions"]} >= {"corners"}
     assert ("library" in {Path(module["file"]).name for module in doc["instructions"]}) == (way == "library")
@@ -168,7 +172,7 @@ def test_libpmem_inside_of_a_program(kit, tmp_path):
 
 def test_a_program_without_any_of_it(own):
     with pytest.raises(NearsideError, match="it has persisted nothing"):
-        pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all")
+        pmdk_crash.run_campaign(["/bin/true", "{}"], None, "cpu", "all")
 
 
 def test_a_folder_with_a_name_too_long(tmp_path):

@@ -39,7 +39,9 @@ def test_a_check_that_does_not_end_is_a_violation(compiled, tmp_path):
     ways, seen = compiled("ways"), tmp_path / "seen"
     text = f'{ways} check "$1/f" 2> /dev/null && exit; sleep 1000000 & echo $! >> {seen}; echo I walk; wait'
     command = [str(ways), "run", "{}/f", "nothing"]
-    doc = pmdk_crash.run(command, f"{script(tmp_path, 'check', text)} {{}}", "cpu", "at:1/0,2/0,3/0", limit_s=LIMIT_S)
+    doc = pmdk_crash.run_campaign(
+        command, f"{script(tmp_path, 'check', text)} {{}}", "cpu", "at:1/0,2/0,3/0", limit_s=LIMIT_S
+    )
     assert (doc["cuts"], doc["ended"], doc["violated"], doc["not_ended"]) == (3, 0, 2, 2)
     assert doc["violation"]["what"] == f"the check has not ended within {LIMIT_S} s"
     assert doc["violation"]["output"] == ["I walk"]
@@ -55,7 +57,7 @@ def test_a_program_that_does_not_end_is_a_violation(compiled):
     ways = compiled("ways")
     text = f'if test "$NEARSIDE_PMDK_KILL" = 3; then sleep 1000000; fi; {ways} run {{}}/f persist'
     check = f"{ways} check {{}}/f"
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], check, "cpu", "at:2,3,4", limit_s=LIMIT_S)
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], check, "cpu", "at:2,3,4", limit_s=LIMIT_S)
     assert (doc["cuts"], doc["violated"], doc["not_ended"]) == (3, 1, 1)
     what = f"the program has not ended within {LIMIT_S} s, and the power has not failed by then"
     assert doc["violation"]["what"] == what
@@ -65,7 +67,7 @@ def test_what_goes_on_without_power_is_not_waited_for(compiled):
     """A part of the program that waits for the one that has lost its power."""
     ways = compiled("ways")
     text = f'{ways} run {{}}/f persist; if test -n "$NEARSIDE_PMDK_CRASH"; then sleep 1000000; fi'
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], f"{ways} check {{}}/f", "cpu", "at:2/0,3/0")
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], f"{ways} check {{}}/f", "cpu", "at:2/0,3/0")
     assert (doc["cuts"], doc["ended"], doc["violated"]) == (2, 0, 0)
 
 
@@ -76,10 +78,10 @@ def test_what_does_not_end_with_power_either(compiled, who):
     if who == "the check":
         program, check = [str(ways), "run", "{}/f", "persist"], "/bin/sleep 1000000"
         with pytest.raises(NearsideError, match=r"the check fails without .*within 1 s \(--limit sets another one\)$"):
-            pmdk_crash.run(program, check, "cpu", "all", limit_s=1)
+            pmdk_crash.run_campaign(program, check, "cpu", "all", limit_s=1)
         return
     with pytest.raises(NearsideError, match=r"^/bin/sh: it has not ended within 0.5 s \(--limit sets another one\)$"):
-        pmdk_crash.run(program, check, "cpu", "all", limit_s=0.5)
+        pmdk_crash.run_campaign(program, check, "cpu", "all", limit_s=0.5)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,7 @@ def test_what_does_not_end_with_power_either(compiled, who):
 def test_what_a_check_says(compiled, tmp_path, capsys, says, what, output):
     ways = compiled("ways")
     check = script(tmp_path, "check", f'{ways} check "$1/f" 2> /dev/null || {{ {says}; exit 1; }}')
-    doc = pmdk_crash.run([str(ways), "run", "{}/f", "nothing"], f"{check} {{}}", "cpu", "all")
+    doc = pmdk_crash.run_campaign([str(ways), "run", "{}/f", "nothing"], f"{check} {{}}", "cpu", "all")
     assert (doc["violation"]["what"], doc["violation"]["output"]) == (what, output)
     pmdk_crash.print_reports([doc])
     shown = capsys.readouterr().out
@@ -109,7 +111,7 @@ def test_what_a_check_says(compiled, tmp_path, capsys, says, what, output):
 
 def test_what_a_program_says_that_ends_too_early(compiled):
     text = f'if test "$NEARSIDE_PMDK_KILL" = 3; then echo no room; exit 7; fi; {compiled("ways")} run {{}}/f persist'
-    doc = pmdk_crash.run(["/bin/sh", "-c", text], f"{compiled('ways')} check {{}}/f", "cpu", "at:3")
+    doc = pmdk_crash.run_campaign(["/bin/sh", "-c", text], f"{compiled('ways')} check {{}}/f", "cpu", "at:3")
     assert doc["violation"]["what"] == "the program ends before the power fails: exit status 7: no room"
     assert sum(row["moments_cut"] for row in doc["coverage"]) == 0
 
@@ -117,7 +119,7 @@ def test_what_a_program_says_that_ends_too_early(compiled):
 def test_limits():
     for limit in (0, -1, float("nan"), 1e6):
         with pytest.raises(NearsideError, match=r"^limit = .*: allowed are more than 0 and up to 86400 seconds$"):
-            pmdk_crash.run(["/bin/true", "{}"], None, "cpu", "all", limit_s=limit)
+            pmdk_crash.run_campaign(["/bin/true", "{}"], None, "cpu", "all", limit_s=limit)
     command = [sys.executable, "-m", "nearside.cli", *shlex.split("crashtest btree --limit 3")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=600)
     assert (done.returncode, "--limit is for programs" in done.stderr) == (1, True)

@@ -140,7 +140,7 @@ def test_a_pool_that_is_opened_twice_at_the_same_time(place, compiled, tmp_path)
 def test_a_device_that_is_stopped(structures, tmp_path):
     """Who waits for its answer gives up: it will not come, however long that takes."""
     path = tmp_path / "d.sock"
-    variables = pmdk.environment(pmdk.shim(tmp_path), path) | {"NEARSIDE_PMDK_PATIENCE": "1"}
+    variables = pmdk.environment(pmdk.write_shim(tmp_path), path) | {"NEARSIDE_PMDK_PATIENCE": "1"}
     command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
     with socket_that_is_silent(path):
         done = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=600)
@@ -155,7 +155,7 @@ SERVED = """
 import sys
 from pathlib import Path
 from nearside import pmdk
-with pmdk.served("nearpm", Path(sys.argv[1]), "fast"):
+with pmdk.serve_device("nearpm", Path(sys.argv[1]), "fast"):
     print("serves", flush=True)
     sys.stdin.read()
 """
@@ -313,7 +313,7 @@ def test_the_device_has_room_for_sixteen_pools(place):
 )
 def test_devices_that_will_not_do(structures, tmp_path, design, text):
     socket = tmp_path / "d.sock"
-    environment = pmdk.environment(pmdk.shim(tmp_path), socket)
+    environment = pmdk.environment(pmdk.write_shim(tmp_path), socket)
     command = [structures, "run", "1", "1", "1", f"btree:{tmp_path}/pool"]
 
     def told() -> str:

@@ -57,7 +57,9 @@ def test_a_seed_says_which():
     moments = pmdk_moments.parse(run_of(40, 7)[0], 1)
     assert pmdk_moments.sample(moments, 60, 5) == pmdk_moments.sample(moments, 60, 5)
     assert pmdk_moments.sample(moments, 60, 5) != pmdk_moments.sample(moments, 60, 6)
-    assert list(pmdk_crash.cuts_of("sampled:60", moments, 5)) == list(pmdk_crash.cuts_of("sampled:60", moments, 5))
+    assert list(pmdk_crash.parse_cuts("sampled:60", moments, 5)) == list(
+        pmdk_crash.parse_cuts("sampled:60", moments, 5)
+    )
 
 
 def test_each_moment_comes_once_before_one_comes_again():
@@ -66,7 +68,7 @@ def test_each_moment_comes_once_before_one_comes_again():
     assert sorted(chosen[: len(moments)]) == [moment.number for moment in moments]
     assert sorted(chosen[len(moments) : 2 * len(moments)]) == [moment.number for moment in moments]
     # What is lost when nothing leaves the cache is the same each time.
-    cuts = list(pmdk_crash.cuts_of(f"sampled:{6 * len(moments)}", moments, 1))
+    cuts = list(pmdk_crash.parse_cuts(f"sampled:{6 * len(moments)}", moments, 1))
     bare = [number for number, evict in cuts if evict == 0]
     assert len(bare) == len(set(bare)) > len(moments) // 2
 
@@ -113,7 +115,7 @@ def test_names_are_those_of_the_shim():
 def test_a_bug_that_an_even_choice_misses(compiled, capsys):
     """16 of some 3,300 moments are wrong, of which 60 have one in four cases."""
     program = str(compiled("seldom"))
-    doc = pmdk_crash.run([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "sampled:60", seed=3)
+    doc = pmdk_crash.run_campaign([program, "run", "{}/f"], f"{program} check {{}}/f", "cpu", "sampled:60", seed=3)
     assert doc["moments"] > 3300
     assert doc["violation"]["what"] == "exit status 1: an entry is wrong"
     rows = {row["class"]: row for row in doc["coverage"]}
@@ -130,7 +132,7 @@ def test_a_bug_that_an_even_choice_misses(compiled, capsys):
 def test_moments_of_a_program_with_transactions(structures):
     pool = "btree:{}/pool"
     program = [str(structures), "run", "3", "30", "1", pool]
-    docs = [pmdk_crash.run(program, f"{structures} check 3 {pool}", "cpu", "sampled:2") for _ in range(2)]
+    docs = [pmdk_crash.run_campaign(program, f"{structures} check 3 {pool}", "cpu", "sampled:2") for _ in range(2)]
     assert docs[0]["coverage"] == docs[1]["coverage"]
     kinds = {row["class"] for row in docs[0]["coverage"]}
     for phase in ("in a transaction", "in a commit", "at the end of a commit", "in an abort", "behind a transaction"):

@@ -55,8 +55,8 @@ def test_former_keyword_of_public_functions():
     assert warned[0].filename == __file__
     with device:
         assert device.model == "fast"
-    with pytest.warns(DeprecationWarning, match="standing: engine"), pytest.raises(NearsideError, match='model = "x"'):
-        tables.standing([], engine="x")
+    with pytest.warns(DeprecationWarning, match="resident: engine"), pytest.raises(NearsideError, match='model = "x"'):
+        tables.resident([], engine="x")
     with pytest.warns(DeprecationWarning, match=r"Run\.engine is model now"):
         assert Run("fast").engine == "fast"
     assert "model" in inspect.signature(Device).parameters

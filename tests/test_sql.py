@@ -138,7 +138,7 @@ def test_the_cpu_sorts_what_devices_cant(tmp_path):
 def test_a_reason_in_the_plan(monkeypatch):
     """Whatever the devices have against a table of such columns."""
     rule = sql.rule(model="fast")
-    monkeypatch.setattr(sql._Devices, "declines", lambda *_: "a reason")
+    monkeypatch.setattr(sql._SortProvider, "declines", lambda *_: "a reason")
     for query in ("select * from t order by b", "select * from t order by b limit 3"):
         plan = same(rule, query, t=table())
         assert "NearsideDeclined: the CPU sorts: a reason" in plan

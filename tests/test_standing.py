@@ -67,7 +67,7 @@ class Stand:
         return tables.put(self.source, self.media, name, keys, self.model, self.design)
 
     def names(self) -> list[str]:
-        return [entry["name"] for entry in tables.standing(self.media, "fast", self.design)]
+        return [entry["name"] for entry in tables.resident(self.media, "fast", self.design)]
 
     def get(self, order: str | None = None, name: str = "t", media: list[Path] | None = None) -> tuple[pa.Table, dict]:
         report = tables.get(name, media or self.media, self.out, order, self.model, self.design)
@@ -92,7 +92,7 @@ def test_it_comes_back_as_it_was(stand):
     found, report = stand.get()
     assert found.equals(stand.data, check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["get"]
-    (entry,) = tables.standing(stand.media, "fast", stand.design)
+    (entry,) = tables.resident(stand.media, "fast", stand.design)
     assert (entry["name"], entry["rows"], entry["keys"]) == ("t", ROWS, ["whole", "maybe", "word"])
     assert (entry["parts"], entry["of_parts"], entry["devices"]) == (2, 2, [0, 1])
     assert re.fullmatch("[0-9a-f]{16}", entry["id"])
@@ -107,7 +107,7 @@ def test_it_is_sorted_where_it_stands(stand, column, nulls, order):
     found, report = stand.get(spelt)
     assert found.equals(by(stand.data, (column, order, nulls)), check_metadata=True)
     assert [stage["stage"] for stage in report["stages"]] == ["sort", "shuffle", "get"]
-    assert tables.explain_standing("t", stand.media, spelt, "fast", stand.design)["plan"] == report["plan"]
+    assert tables.explain_resident("t", stand.media, spelt, "fast", stand.design)["plan"] == report["plan"]
     assert all(bound["reached_percent"] > 0 for bound in report["bounds"])
 
 
@@ -330,7 +330,7 @@ def rows_of(name: str, media: list[Path], folder: Path, design: Design, by: str 
 
 
 def ids_of(media: list[Path], design: Design) -> list[str]:
-    return [entry["id"] for entry in tables.standing(media, "fast", design)]
+    return [entry["id"] for entry in tables.resident(media, "fast", design)]
 
 
 def errors_of(name: str, media: list[Path], folder: Path, design: Design) -> set[str]:
@@ -341,7 +341,7 @@ def errors_of(name: str, media: list[Path], folder: Path, design: Design) -> set
     for refused in (
         lambda: tables.get(name, media, folder / "none", None, "fast", design),
         lambda: tables.get(name, media, folder / "none", "k", "fast", design),
-        lambda: tables.explain_standing(name, media, "k", "fast", design),
+        lambda: tables.explain_resident(name, media, "k", "fast", design),
         lambda: tables.drop(name, media, "fast", design),
     ):
         with pytest.raises(NearsideError) as error:
@@ -385,12 +385,12 @@ def test_a_name_of_two_tables_is_no_table(same_names, tmp_path, design, chosen):
         told |= errors_of("t", paths, tmp_path, design)
     (error,) = told
     assert error.startswith('2 tables are called "t": ')
-    for name, found in zip(ids, tables.standing(paths, "fast", design), strict=True):
+    for name, found in zip(ids, tables.resident(paths, "fast", design), strict=True):
         assert f"{name} ({found['parts']} of {found['of_parts']} parts" in error
     assert all(str(tmp_path / name) in error for name in chosen)
     # Each has its id, and what is not whole is not taken for a table by that either.
     by_owner = {ids_of(paths, design)[0]: owner for owner, paths in media.items()}
-    for found in tables.standing(paths, "fast", design):
+    for found in tables.resident(paths, "fast", design):
         owner, name = by_owner[found["id"]], found["id"]
         if found["parts"] == found["of_parts"]:
             assert rows_of(name, paths, tmp_path, design).equals(rows[owner])
@@ -426,7 +426,7 @@ def test_what_is_left_of_a_table_is_told_and_dropped(tmp_path, design):
     assert "has 3 parts, of which these media files have 2 (on " in stand.told(media=left)
     assert "and part 0 is missing: name all of them once, or drop what is left" in stand.told(media=left)
     tables.drop("t", left, "fast", design)
-    assert [tables.standing([path], "fast", design) == [] for path in stand.media] == [False, True, True]
+    assert [tables.resident([path], "fast", design) == [] for path in stand.media] == [False, True, True]
 
 
 @pytest.mark.slow
@@ -451,7 +451,7 @@ def test_a_directory_of_which_one_copy_is_damaged_is_whole(tmp_path, design):
     whole = media[0].read_bytes()
     for place in (40, 65536 + 40):
         media[0].write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
-        assert [found["name"] for found in tables.standing(media, "fast", design)] == ["t", "u"]
+        assert [found["name"] for found in tables.resident(media, "fast", design)] == ["t", "u"]
 
 
 def test_no_columns(tmp_path, design):

@@ -447,9 +447,9 @@ def test_paths_as_text(tmp_path):
     assert read(Path(target)).equals(table.sort_by([("row", "descending")]))
     assert tables.explain(source, "row")["plan"]["rows"] == len(table)
     tables.put(source, media, "t", "row", model="fast")
-    assert [entry["name"] for entry in tables.standing(media, model="fast")] == ["t"]
-    assert tables.explain_standing("t", [media], "row", model="fast")["plan"]["rows"] == len(table)
+    assert [entry["name"] for entry in tables.resident(media, model="fast")] == ["t"]
+    assert tables.explain_resident("t", [media], "row", model="fast")["plan"]["rows"] == len(table)
     tables.get("t", media, target, model="fast")
     assert read(Path(target)).equals(table)
     tables.drop("t", media, model="fast")
-    assert tables.standing([media], model="fast") == []
+    assert tables.resident([media], model="fast") == []

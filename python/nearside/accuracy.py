@@ -21,7 +21,7 @@ DEMO_TARGETS = [
 ]
 
 
-class Bench:
+class DelayBench:
     """`nvm_delay` alone, between a master and the DDR4 model."""
 
     def __init__(self, design: Design, progress: BuildProgress | None = None) -> None:
@@ -48,11 +48,11 @@ class Bench:
         return row
 
 
-def run(
+def measure_targets(
     design: Design, targets: list[tuple[str, float]], samples: int, seed: int, progress: BuildProgress | None = None
 ) -> list[dict[str, Any]]:
     """Measures each target; returns a row for each. `progress` may raise an exception between two of them."""
-    bench = Bench(design, progress)
+    bench = DelayBench(design, progress)
     rows = []
     for done, (kind, target) in enumerate(targets):
         if progress:

@@ -20,7 +20,7 @@ KILL_S = 10
 
 
 @dataclass(frozen=True)
-class Ended:
+class CommandResult:
     """The end of a command: its status (negative for a signal), or None if it exceeded its limit."""
 
     status: int | None
@@ -45,20 +45,20 @@ def _lines(text: str) -> list[str]:
     return ["".join(c if c.isprintable() else ascii(c)[1:-1] for c in line) for line in text.strip().splitlines()]
 
 
-def run(
+def run_command(
     words: Sequence[str],
     variables: Mapping[str, str],
     limit_s: float,
     mark: str,
     *,
     with_children: bool = False,
-    over: Callable[[], bool] = lambda: False,
-) -> Ended:
+    stop: Callable[[], bool] = lambda: False,
+) -> CommandResult:
     """Runs a command to its end or its limit, in wall-clock seconds; then kills what is left of it.
 
     That is: the processes of its session, and those with the variable `mark` (NAME=VALUE) in their
     environment, such as daemons. With `with_children` the command ends when all processes that have
-    its output open have ended. `over` is polled, and ends the command by returning True.
+    its output open have ended. `stop` is polled, and ends the command by returning True.
     """
     started = time.monotonic()
     try:
@@ -70,7 +70,7 @@ def run(
         raise NearsideError(f"{words[0]!r}: {error}") from None
     tails = {process.stdout: bytearray(), process.stderr: bytearray()}
     try:
-        in_time = _follow(process, tails, started + limit_s, with_children, over)
+        in_time = _read_until_end(process, tails, started + limit_s, with_children, stop)
     finally:
         # The process is waited for after that: until then no other session can have its number.
         _kill(process.pid, mark.encode())
@@ -80,15 +80,15 @@ def run(
                 _read(stream, tail)
                 stream.close()
     out, err = (bytes(tail).decode(errors="backslashreplace") for tail in tails.values())
-    return Ended(process.returncode if in_time else None, out, err, time.monotonic() - started)
+    return CommandResult(process.returncode if in_time else None, out, err, time.monotonic() - started)
 
 
-def _follow(
+def _read_until_end(
     process: subprocess.Popen[bytes],
     tails: Mapping,
     deadline: float,
     with_children: bool,
-    over: Callable[[], bool],
+    stop: Callable[[], bool],
 ) -> bool:
     """Reads the output of a command until it ends; False if the deadline comes first."""
     ended = os.pidfd_open(process.pid)
@@ -109,7 +109,7 @@ def _follow(
                         selector.unregister(ended)
                     elif not _read(key.fileobj, tails[key.fileobj], once=True):
                         selector.unregister(key.fileobj)
-                if over():
+                if stop():
                     return True
         return True
     finally:
@@ -133,7 +133,7 @@ def _read(stream, tail: bytearray, once: bool = False) -> bool:
 def _kill(session: int, mark: bytes) -> None:
     """Kills all processes of a session, and those with a mark; repeats until none is found."""
     for _ in range(KILL_S * 1000):
-        found = [pid for pid in _since(session) if _belongs(pid, session, mark)]
+        found = [pid for pid in _processes_since(session) if _belongs(pid, session, mark)]
         if not found:
             return
         for pid in found:
@@ -145,7 +145,7 @@ def _kill(session: int, mark: bytes) -> None:
     raise NearsideError(f"processes of a command can't be killed: {', '.join(map(str, found))}")
 
 
-def _since(first: int) -> list[int]:
+def _processes_since(first: int) -> list[int]:
     """The processes with numbers from `first` on. Numbers ascend, and wrap around at the end."""
     pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     last = int(Path("/proc/loadavg").read_text().split()[-1])

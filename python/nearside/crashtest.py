@@ -10,16 +10,16 @@ from typing import Any
 
 from nearside import _native, show
 from nearside.device import Design, Progress, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
-WORKLOADS, MECHANISMS, SIDES, CONTROLS = _native.crash_names()
+WORKLOADS, MECHANISMS, EXECUTORS, FAULT_INJECTIONS = _native.crash_names()
 # The design by executor.
 DESIGNS = {"cpu": "default", "device": "nearpm"}
 PROFILE = '[cpu]\nprofile = "nearpm"\n'
 COUNTS = ("cuts", "violated", "more", "recoveries_cut", "evicted")
 
 
-def load(by: str, name: str | None = None) -> Design:
+def load_design(by: str, name: str | None = None) -> Design:
     """The design of a campaign, with the host profile of the NearPM paper."""
     return Design.load(name or DESIGNS.get(by, "nearpm")).with_values(PROFILE)
 
@@ -30,7 +30,7 @@ def jobs() -> int:
 
 
 @renamed(engine="model")
-def run(
+def run_campaign(
     design: Design,
     workload: str,
     mechanism: str,
@@ -65,7 +65,7 @@ def run(
     return doc
 
 
-def failed(doc: dict[str, Any]) -> bool:
+def campaign_failed(doc: dict[str, Any]) -> bool:
     """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
 
@@ -93,3 +93,6 @@ def print_reports(docs: Iterable[dict[str, Any]]) -> None:
             for line in violation["timeline"]:
                 show.out.print(f"  {line}", soft_wrap=True)
             show.out.print(f"again: {violation['replay']}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign", load="load_design", failed="campaign_failed")

@@ -51,7 +51,7 @@ def read_input(path: Path | None, design: Design) -> tuple[str, bytes]:
     return path.name, data
 
 
-def trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, Any]:
+def round_trip(device: Device, profile: str, data: bytes, quiet: bool) -> dict[str, Any]:
     """Writes the data, reads it back and measures single reads, under one media profile."""
     device.delay_set(profile)
     with show.bar(f"{profile}: writing", not quiet) as progress:
@@ -73,12 +73,16 @@ def delay_bench(design: Design, wanted: bool) -> Iterator[Future[list[dict[str, 
     """Measures the accuracy of nvm_delay in parallel with the block: a simulation uses only one core."""
     stop = threading.Event()
 
-    def go_on(*_: object) -> None:
+    def check_stop(*_: object) -> None:
         if stop.is_set():
             raise KeyboardInterrupt
 
     def measure() -> list[dict[str, Any]]:
-        return accuracy.run(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=go_on) if wanted else []
+        return (
+            accuracy.measure_targets(design, accuracy.DEMO_TARGETS, samples=2000, seed=SEED, progress=check_stop)
+            if wanted
+            else []
+        )
 
     with ThreadPoolExecutor(1) as pool:
         try:
@@ -114,7 +118,7 @@ def run(
 ) -> dict[str, Any]:
     """Runs the whole demonstration; returns the saved document. Accuracy is measured on the RTL only."""
     name, data = read_input(path, design)
-    results.ready(["demo.json", "demo.png"], [trace], [path, *design.files])
+    results.check_outputs(["demo.json", "demo.png"], [trace], [path, *design.files])
     optane = design.values["media"]["profile"]
     if optane == "dram":
         optane = "optane-dcpmm"
@@ -123,7 +127,7 @@ def run(
     with delay_bench(design, device.model == "rtl") as bench:
         with device:
             digest = hashlib.sha256(data).hexdigest()
-            trips = [trip(device, profile, data, quiet) for profile in ("dram", optane)]
+            trips = [round_trip(device, profile, data, quiet) for profile in ("dram", optane)]
         device.trace_stop()
         with show.bar("nvm_delay: single accesses", not quiet):
             targets = bench.result()

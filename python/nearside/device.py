@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from nearside import _native
 from nearside._native import NearsideError
-from nearside.renamed import renamed
+from nearside.renamed import former_method, former_names, renamed
 
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
@@ -152,7 +152,7 @@ def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Des
     return [(peer.native, name) for peer, name in peers]
 
 
-def _named(engines: list[dict[str, Any]], name: str, whose: str) -> dict[str, Any]:
+def _find_engine(engines: list[dict[str, Any]], name: str, whose: str) -> dict[str, Any]:
     """The engine with this name."""
     name = as_text("the name of an engine", name)
     found = {engine["name"]: engine for engine in engines}
@@ -176,7 +176,7 @@ class Peer:
     def engine(self, name: str) -> PeerEngine:
         """An engine of the peer, by name."""
         engines = json.loads(self._native.peer_engines(self.number))
-        return PeerEngine(self, self.device, _named(engines, name, f"the design of peer {self.number}"))
+        return PeerEngine(self, self.device, _find_engine(engines, name, f"the design of peer {self.number}"))
 
     def set_qos(
         self,
@@ -229,9 +229,9 @@ class Device:
         """The model that simulates the device: "rtl" or "fast"."""
         self.late_reads: dict[str, Any] | None = None
         """Describes late reads under the present timing of the storage; see `Design.late_reads`."""
-        self._chosen(None)
+        self._report_late_reads(None)
         for memory in design.values.get("memory", []):
-            self._chosen(None, memory["name"])
+            self._report_late_reads(None, memory["name"])
 
     def __enter__(self) -> Device:
         return self
@@ -298,7 +298,7 @@ class Device:
         self.native.delay_set(
             as_text("the name of a media profile", profile), channel, as_text("the name of a memory", memory)
         )
-        self._chosen(profile, memory)
+        self._report_late_reads(profile, memory)
 
     def delay_set_latency(
         self, read_ns: float, write_ns: float, channel: int | None = None, memory: str = "storage"
@@ -307,9 +307,9 @@ class Device:
         self.native.delay_set_latency(read_ns, write_ns, channel, as_text("the name of a memory", memory))
         name = f"name = '{read_ns:g} ns'\ndescription = ''\n"
         profile = f"{name}[read]\nbase_ns = {float(read_ns)}\n[write]\nbase_ns = {float(write_ns)}\n"
-        self._chosen(profile, memory)
+        self._report_late_reads(profile, memory)
 
-    def _chosen(self, profile: str | None, memory: str = "storage") -> None:
+    def _report_late_reads(self, profile: str | None, memory: str = "storage") -> None:
         late = self.design.late_reads(profile, memory)
         if memory == "storage":
             self.late_reads = late
@@ -384,7 +384,7 @@ class Device:
 
     def engine(self, name: str) -> Engine:
         """An engine of the device, by its name in the design."""
-        return Engine(self, _named(self.engines(), name, f"the design {self.design.name}"))
+        return Engine(self, _find_engine(self.engines(), name, f"the design {self.design.name}"))
 
     def qos(self) -> dict[str, dict[str, int]]:
         """Flow-control limits, in each memory channel, of "pm", "nvme" and every engine.
@@ -411,9 +411,11 @@ class Device:
         """Sends an NVMe Flush and waits for it."""
         self.native.flush()
 
-    def rest(self, ns: int) -> None:
+    def advance_time(self, ns: int) -> None:
         """Lets simulated time pass without host activity."""
         self.native.rest(ns)
+
+    rest = former_method("rest", "advance_time")
 
     def counters(self) -> dict[str, float]:
         """Counters of the model, by name."""
@@ -428,7 +430,7 @@ class Device:
         self.native.shutdown()
 
 
-class Submitted(NamedTuple):
+class SubmittedCommand(NamedTuple):
     """A command that was submitted through an engine's command page."""
 
     line: int
@@ -436,7 +438,7 @@ class Submitted(NamedTuple):
     engine: Engine
 
 
-class Launched(ABC):
+class RegisterEngine(ABC):
     """An engine that is launched through its registers, of a device or of a peer."""
 
     def __init__(self, device: Device, values: dict[str, Any]) -> None:
@@ -444,7 +446,7 @@ class Launched(ABC):
         self.values = values
         self.name: str = values["name"]
 
-    def _in_order(self, arguments: dict[str, int]) -> list[int]:
+    def _ordered_arguments(self, arguments: dict[str, int]) -> list[int]:
         """The values of all arguments, in the order of the engine's registers."""
         expected = self.values["arguments"]
         given = dict.fromkeys(self.values["optional"], 0) | arguments
@@ -459,7 +461,7 @@ class Launched(ABC):
                 raise NearsideError(f"{self.name}: {name} = {given[name]!r}: allowed are integers from 0 to {MAX_U64}")
         return [given[name] for name in expected]
 
-    def _wrong(self, result: int) -> list[str]:
+    def _error_names(self, result: int) -> list[str]:
         """The names of the error bits that are set in a return value."""
         names = dict(enumerate(self.values["results"]))
         return [names.get(bit, f"bit {bit}") for bit in range(32) if result >> bit & 1]
@@ -474,14 +476,14 @@ class Launched(ABC):
 
     def start(self, **arguments: int) -> None:
         """Starts the engine through its registers; each argument by name."""
-        self._start(self._in_order(arguments))
+        self._start(self._ordered_arguments(arguments))
 
     def wait(self, timeout_us: int = 1_000_000) -> list[str]:
         """Waits in simulated time for the end of the job; returns the names of errors."""
         value = self._wait(timeout_us)
         if value is None:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
-        return self._wrong(value)
+        return self._error_names(value)
 
     def launch(self, timeout_us: int = 1_000_000, **arguments: int) -> float:
         """Starts the engine and waits for its end; returns the simulated ns that passed on the host."""
@@ -493,7 +495,7 @@ class Launched(ABC):
         return self.device.now_ns - begin
 
 
-class PeerEngine(Launched):
+class PeerEngine(RegisterEngine):
     """An engine of a peer."""
 
     def __init__(self, peer: Peer, device: Device, values: dict[str, Any]) -> None:
@@ -507,7 +509,7 @@ class PeerEngine(Launched):
         return self.device.native.peer_engine_wait(self.peer.number, self.name, timeout_us)
 
 
-class Engine(Launched):
+class Engine(RegisterEngine):
     """An engine of a device: launched by registers, by its command page, or by NVMe I/O commands."""
 
     def _start(self, arguments: list[int]) -> None:
@@ -520,21 +522,21 @@ class Engine(Launched):
         """Requests an early end of the job."""
         self.device.native.engine_stop(self.name)
 
-    def submit(self, **arguments: int) -> Submitted:
+    def submit(self, **arguments: int) -> SubmittedCommand:
         """Writes a command to the engine's command page, by one 64-byte store; each argument by
         name.
 
         Up to 64 commands may be in flight. The engine executes them in order, after all earlier
         stores to the PM window. Pass the returned value to `finish`.
         """
-        return Submitted(*self.device.native.engine_submit(self.name, self._in_order(arguments)), self)
+        return SubmittedCommand(*self.device.native.engine_submit(self.name, self._ordered_arguments(arguments)), self)
 
-    def finish(self, command: Submitted, timeout_us: int = 1_000_000) -> dict[str, int]:
+    def finish(self, command: SubmittedCommand, timeout_us: int = 1_000_000) -> dict[str, int]:
         """Waits in simulated time for the end of a submitted command; returns its outputs by name.
 
         Raises an error if the command has failed, or if a later command has reused its line.
         """
-        if not isinstance(command, Submitted):
+        if not isinstance(command, SubmittedCommand):
             raise TypeError(f"a command is what submit returns, not {type(command).__name__}")
         engine = command.engine
         if (engine.device, engine.name) != (self.device, self.name):
@@ -543,7 +545,7 @@ class Engine(Launched):
         if end is None:
             raise NearsideError(f"{self.name} has not ended in {timeout_us} us")
         result, value = end
-        if wrong := self._wrong(result):
+        if wrong := self._error_names(result):
             raise NearsideError(f"{self.name}: {', '.join(wrong)}")
         return dict.fromkeys(self.values["outputs"], value)
 
@@ -566,3 +568,6 @@ class Engine(Launched):
             raise NearsideError(f"{', '.join(wrong)}: allowed are {', '.join(numbers)}")
         values = [(numbers[key], value) for key, value in dwords.items()]
         return self.device.native.io_command(opcodes[name], nsid, values)
+
+
+__getattr__ = former_names(__name__, Submitted="SubmittedCommand", Launched="RegisterEngine")

@@ -9,22 +9,22 @@ from typing import Any
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
 SOAK_EPISODE = 64 << 20
 # The number of episodes of a seed; after the last one the first follows.
 EPISODES = 1 << 32
 
 # Keys of a result that are not counts.
-KEY = ("seed", "design", "hardware", "engine")
-TABLES = ("kinds", "outcomes")
-NO_COUNTS = (*KEY, *TABLES, "time", "failure", "simulated_ns")
+RESULT_KEY = ("seed", "design", "hardware", "engine")
+COUNT_TABLES = ("kinds", "outcomes")
+NOT_COUNTS = (*RESULT_KEY, *COUNT_TABLES, "time", "failure", "simulated_ns")
 # Counts that every result has.
 COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 @renamed(engine="model")
-def run(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
+def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
     """Runs a campaign (options `replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
@@ -54,7 +54,7 @@ def soak(
     while total.get("moved_bytes", 0) < amount and not total.get("mismatches"):
         done = total.get("moved_bytes", 0)
 
-        def tell(now: int, _all: int, done: int = done) -> None:
+        def report_progress(now: int, _all: int, done: int = done) -> None:
             if progress:
                 progress(min(done + now, amount), amount)
 
@@ -64,8 +64,8 @@ def soak(
             "per_episode": SOAK_EPISODE,
             "model": model,
         }
-        doc = run(design, min(SOAK_EPISODE, amount - done), seed, progress=tell, **options)
-        total = key | _sum(total, doc)
+        doc = run_campaign(design, min(SOAK_EPISODE, amount - done), seed, progress=report_progress, **options)
+        total = key | _add_counts(total, doc)
         if result is not None:
             files.write_text(result, json.dumps(total, indent=1))
     return total
@@ -86,19 +86,19 @@ def resume(result: Path, design: Design, seed: int, model: str) -> dict[str, Any
         total = None
     if not _is_total(total):
         raise NearsideError(f"{result}: no result of `nearside soak`, or a damaged one; remove it or name another")
-    if [total[name] for name in KEY] != [seed, design.hash, design.hardware, model]:
+    if [total[name] for name in RESULT_KEY] != [seed, design.hash, design.hardware, model]:
         raise NearsideError(f"{result} is of another seed, design, RTL or model; remove it or name another")
     return total
 
 
 def _is_total(value: Any) -> bool:
     """Whether a saved result has all keys that are needed, with the right types."""
-    if not isinstance(value, dict) or {*NO_COUNTS, *COUNTS} - value.keys():
+    if not isinstance(value, dict) or {*NOT_COUNTS, *COUNTS} - value.keys():
         return False
-    if not all(isinstance(value[table], dict) for table in TABLES):
+    if not all(isinstance(value[table], dict) for table in COUNT_TABLES):
         return False
-    counts = [count for name, count in value.items() if name not in NO_COUNTS]
-    counts += [count for table in TABLES for count in value[table].values()]
+    counts = [count for name, count in value.items() if name not in NOT_COUNTS]
+    counts += [count for table in COUNT_TABLES for count in value[table].values()]
     if not all(type(count) is int and 0 <= count <= MAX_U64 for count in counts) or value["episodes"] >= EPISODES:
         return False
     ns, failure = value["simulated_ns"], value["failure"]
@@ -111,9 +111,9 @@ def _is_total(value: Any) -> bool:
     return isinstance(failure["what"], str) and isinstance(failure["history"], list)
 
 
-def _sum(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
+def _add_counts(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     merged = doc | {name: total.get(name, 0) + value for name, value in doc.items() if isinstance(value, int | float)}
-    for table in TABLES:
+    for table in COUNT_TABLES:
         merged[table] = dict(total.get(table, {}))
         for name, count in doc[table].items():
             merged[table][name] = merged[table].get(name, 0) + count
@@ -125,7 +125,7 @@ def print_report(doc: dict[str, Any]) -> None:
     """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():
-        if key not in NO_COUNTS:
+        if key not in NOT_COUNTS:
             table.add_row(key.replace("_", " "), f"{value:,}")
     table.add_row("simulated time", show.nanoseconds(doc["simulated_ns"]))
     show.out.print(table)
@@ -142,3 +142,6 @@ def print_report(doc: dict[str, Any]) -> None:
         show.out.print(f"{failure['steps']} of {failure['of_steps']} steps are needed. What happened last:")
         for line in failure["history"]:
             show.out.print(f"  {line}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign")

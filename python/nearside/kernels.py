@@ -20,23 +20,23 @@ CHECKED = MIB
 TIMEOUT_US = 1_000_000_000
 
 
-def up(size: int, step: int = 4096) -> int:
+def round_up(size: int, step: int = 4096) -> int:
     """Rounds up to a multiple."""
     return -(-size // step) * step
 
 
-def base(device: Device, memory: str) -> int:
+def memory_base(device: Device, memory: str) -> int:
     """The base address of a memory in the PM window."""
     return {m["name"]: m["base"] for m in device.info()["device"]["memories"]}[memory]
 
 
-def put(place: Device | Peer, at: int, data: bytes) -> None:
+def store(place: Device | Peer, at: int, data: bytes) -> None:
     """Stores data and waits until they have arrived: stores are posted."""
     place.pm_write(at, data)
     place.pm_read(at, ideal.LINE)
 
 
-def unlimited(place: Device | Peer, engines: Sequence[str]) -> None:
+def remove_limits(place: Device | Peer, engines: Sequence[str]) -> None:
     """Removes engines' credit limits: flash needs more lines in flight than the 32 after reset."""
     for name in engines:
         place.set_qos(name, reads=0, writes=0, beside=0)
@@ -77,7 +77,7 @@ def total_order(keys: np.ndarray) -> np.ndarray:
 
 
 @dataclass(frozen=True)
-class Sorted:
+class SortTimes:
     """Simulated nanoseconds of a sort, in all and of each pass."""
 
     ns: float
@@ -93,30 +93,30 @@ def sort(
     indexes: bool = False,
     pairs: bool = False,
     seed: int = 1,
-    there: bool = False,
-) -> Sorted:
+    stored: bool = False,
+) -> SortTimes:
     """Sorts keys at `source` into `room` and the scratch space that follows it; checks a part of
     the result.
 
-    The keys are stored first unless they are `there`. With `pairs` all passes but the first merge
+    The keys are stored first unless they are `stored`. With `pairs` all passes but the first merge
     two runs at a time; their time is one number.
     """
     count, size = len(keys), keys.itemsize
     record = {4: 8, 8: 16}[size]
-    if not there:
-        put(device, source, keys.tobytes())
+    if not stored:
+        store(device, source, keys.tobytes())
     kind = {4: 0, 8: 1}[size] | (2 << 2 if keys.dtype.kind == "f" else 0) | indexes << 5 | pairs << 6
-    scratch = room + up(count * record)
+    scratch = room + round_up(count * record)
     engine = device.engine("sorter0")
     written = _written(device)  # before the start, since reading counters takes time
     begin = device.now_ns
     engine.start(src=source, dst=room, tmp=scratch, count=count, kind=kind)
-    passes = [_look(device, engine.name, written + count * record)] if count > CHUNK else []
+    passes = [_time_of_bytes(device, engine.name, written + count * record)] if count > CHUNK else []
     if wrong := engine.wait(TIMEOUT_US):
         raise NearsideError(f"sorter0: {', '.join(wrong)}")
     ends = [begin, *passes, device.now_ns]
     _check_sorted(device, keys, room, 4 if indexes else record, 0 if indexes else size, seed)
-    return Sorted(ends[-1] - begin, [b - a for a, b in pairwise(ends)])
+    return SortTimes(ends[-1] - begin, [b - a for a, b in pairwise(ends)])
 
 
 def _written(device: Device) -> int:
@@ -124,7 +124,7 @@ def _written(device: Device) -> int:
     return sum(channel["write"]["beats"] for channel in device.delay_counters()) * ideal.LINE
 
 
-def _look(device: Device, engine: str, goal: int) -> float:
+def _time_of_bytes(device: Device, engine: str, goal: int) -> float:
     """The time at which `goal` bytes had been written, interpolated between samples of the counters."""
     before = (device.now_ns, _written(device))
     while device.native.engine_wait(engine, 20) is None:
@@ -163,7 +163,7 @@ def sort_bounds(
         lines = min(count * taken // ideal.LINE // channels, sample)
         reads: Sequence[int] = ideal.stream(0, lines)
         if number:
-            run = max(up(count * record // LEAVES // channels), 4096)
+            run = max(round_up(count * record // LEAVES // channels), 4096)
             reads = ideal.in_turns(0, LEAVES, run, lines)
         writes = ideal.stream(far, max(lines * given // taken, 1))
         memory = ideal.busy_ns(design, reads, writes) * count * taken / (lines * ideal.LINE * channels)
@@ -184,8 +184,8 @@ def gather_rows(
 ) -> float:
     """Copies rows in a given order by several engines, a part each; simulated ns. Checks a row."""
     if data is not None:
-        put(device, source, data)
-    put(device, index, order.astype(np.uint32).tobytes())
+        store(device, source, data)
+    store(device, index, order.astype(np.uint32).tobytes())
     jobs = gather_jobs(len(order), len(engines), row, source, target, index)
     begin = device.now_ns
     for name, job in zip(engines, jobs, strict=False):
@@ -206,7 +206,7 @@ def gather_jobs(
     rows: int, parts: int, row: int, source: int, target: int, index: int, kind: int = 0
 ) -> list[dict[str, int]]:
     """The arguments of several engines, each for a part of the list."""
-    step = up(-(-rows // parts), 64)
+    step = round_up(-(-rows // parts), 64)
     entry = 4 << kind if kind else 4
     return [
         {
@@ -239,9 +239,9 @@ def decode(
     rng = np.random.default_rng(seed)
     dictionary = rng.integers(0, 1 << 8 * value_bytes, 1 << bits, dtype=f"u{value_bytes}")
     keys = rng.integers(0, 1 << bits, count, dtype=f"u{bits // 8}")
-    at = source + up(dictionary.nbytes)
-    put(device, source, dictionary.tobytes())
-    put(device, at, keys.tobytes())
+    at = source + round_up(dictionary.nbytes)
+    store(device, source, dictionary.tobytes())
+    store(device, at, keys.tobytes())
     kind = bits | value_bytes.bit_length() - 1 << 8 | 1 << 17
     ns = device.engine("decode0").launch(
         TIMEOUT_US, dict=source, entries=1 << bits, src=at, bytes=keys.nbytes, dst=target, count=count, kind=kind

@@ -146,7 +146,7 @@ def run(
     design: Design, profiles: list[str], commands: int, seed: int, quiet: bool, model: str | None = None
 ) -> dict[str, Any]:
     """Measures reads and writes under each profile; returns the saved document, with its plot."""
-    results.ready(["latency.json", "latency.png"], inputs=design.files)
+    results.check_outputs(["latency.json", "latency.png"], inputs=design.files)
     with show.building(design.name, not quiet) as progress:
         device = Device(design, progress, model)
     rows = []

@@ -15,7 +15,7 @@ import numpy as np
 
 from nearside import kernels, wire
 from nearside._native import NearsideError
-from nearside.device import BuildProgress, Design, Device, Launched, Peer
+from nearside.device import BuildProgress, Design, Device, Peer, RegisterEngine
 from nearside.renamed import renamed
 
 MIB = 1 << 20
@@ -53,7 +53,7 @@ channels = 4
 write_slots = 128
 """
 # The most SSDs: the host's slots, NASCENT, 4.3.
-MOST = 12
+MAX_SSDS = 12
 
 SHUFFLES = ("shuffle0", "shuffle1", "shuffle2")
 ENGINES = ("sorter0", "decode0", *SHUFFLES)
@@ -128,19 +128,19 @@ class TableSort:
     def __init__(self, device: Device, tables: Sequence[Table], count: int) -> None:
         self.device, self.tables = device, tables
         self.places: list[Device | Peer] = [device, *device.peers][:count]
-        self.memory = kernels.base(device, "local")
-        self.keys_step = kernels.up(max(table.keys.nbytes for table in tables))
-        self.rows_step = kernels.up(max(len(table.rows) for table in tables))
+        self.memory = kernels.memory_base(device, "local")
+        self.keys_step = kernels.round_up(max(table.keys.nbytes for table in tables))
+        self.rows_step = kernels.round_up(max(len(table.rows) for table in tables))
 
     def put(self) -> None:
         """Stores the tables on all devices; not a part of the measured time."""
         for place in self.places:
-            kernels.unlimited(place, ENGINES)
+            kernels.remove_limits(place, ENGINES)
             for n, table in enumerate(self.tables):
                 if n == 0 and table.dictionary is not None:
-                    kernels.put(place, 0, table.dictionary.tobytes())
-                kernels.put(place, self.KEYS + n * self.keys_step, table.keys.tobytes())
-                kernels.put(place, self.ROWS + n * self.rows_step, table.rows)
+                    kernels.store(place, 0, table.dictionary.tobytes())
+                kernels.store(place, self.KEYS + n * self.keys_step, table.keys.tobytes())
+                kernels.store(place, self.ROWS + n * self.rows_step, table.rows)
 
     def run(self) -> dict[str, float]:
         """Sorts the tables; simulated nanoseconds of each stage, and in all."""
@@ -168,7 +168,7 @@ class TableSort:
             jobs = {"sorter0": {"src": source, "dst": index, "tmp": at + self.SCRATCH, "count": rows, "kind": 1 << 5}}
             name, place = "sort", self.ROWS + n * self.rows_step
             if table.row_bytes < BLOCK:
-                size = kernels.up(len(table.rows), 64)
+                size = kernels.round_up(len(table.rows), 64)
                 loaded = at + self.LOADED + n % 2 * self.rows_step
                 load = {"dict": 0, "entries": 0, "src": place, "bytes": size, "dst": loaded, "count": size // 8}
                 jobs["decode0"] = load | {"kind": 3 << 8 | 1 << 16}
@@ -181,7 +181,7 @@ class TableSort:
 
     def _stage(self, jobs: dict[str, dict[str, int]]) -> float:
         begin = self.device.now_ns
-        started: list[Launched] = []
+        started: list[RegisterEngine] = []
         for place in self.places:
             for name, job in jobs.items():
                 engine = place.engine(name)

@@ -42,21 +42,21 @@ FENCES = ("read_back", "posted", "completion")
 SYNCHRONISE = ("devices", "host")
 DEVICES = (1, 2, 4)
 THREADS = range(1, 17)
-NUMBERS = range(16)
+POOL_NUMBERS = range(16)
 CPUS = range(64)
 # One call of the native module moves at most this much: signals are handled between two calls.
-PIECE = 1 << 20
+CHUNK = 1 << 20
 
 Buffer = bytes | bytearray | memoryview
 
 
-def _shown(number: float) -> str:
+def _format_number(number: float) -> str:
     # Python refuses to format very long integers.
     bits = number.bit_length() if isinstance(number, int) else 0
     return str(number) if bits <= 128 else f"a number of {bits} bits"
 
 
-def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 << 64)) -> int:
+def _checked_number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 << 64)) -> int:
     """The value as an integer, if it is one of those allowed."""
     number = operator.index(value)
     if number in allowed:
@@ -65,10 +65,10 @@ def _number(what: str, value: int, allowed: range | tuple[int, ...] = range(1 <<
         words = f"{allowed.start} to {allowed.stop - 1}"
     else:
         words = f"{', '.join(map(str, allowed[:-1]))} and {allowed[-1]}"
-    raise NearsideError(f"{what} = {_shown(number)}: allowed are {words}")
+    raise NearsideError(f"{what} = {_format_number(number)}: allowed are {words}")
 
 
-def _who() -> tuple[threading.Thread, object]:
+def _current_owner() -> tuple[threading.Thread, object]:
     """The present Python thread and asyncio task. Objects identify them, since numbers are reused."""
     try:
         return threading.current_thread(), asyncio.current_task()
@@ -108,10 +108,10 @@ class System:
         if host is not None:
             design = design.with_values(f"cpu.profile = {json.dumps(as_text('host', host))}")
         self.design = design
-        count = _number("devices", devices, DEVICES)
+        count = _checked_number("devices", devices, DEVICES)
         made_of = (as_text("model", model), count, as_text("synchronise", synchronise))
         self.native = _native.PmSystem(design.native, *made_of)
-        self._parts: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
+        self._children: weakref.WeakSet[Pool | Thread] = weakref.WeakSet()
 
     def __enter__(self) -> Self:
         return self
@@ -122,7 +122,7 @@ class System:
     def close(self) -> None:
         """Closes the system with its pools and threads; closing twice is allowed."""
         try:
-            for part in sorted(self._parts, key=lambda part: isinstance(part, Pool)):
+            for part in sorted(self._children, key=lambda part: isinstance(part, Pool)):
                 try:
                     part.close()
                 except NearsideError:
@@ -159,7 +159,7 @@ class System:
     def power_cut_after(self, ns: float) -> None:
         """Schedules a power cut in `ns` simulated ns. The call in progress at that time raises an error."""
         if not 0 <= ns <= 1e15:
-            raise NearsideError(f"ns = {_shown(ns)}: allowed are 0 to 1e15")
+            raise NearsideError(f"ns = {_format_number(ns)}: allowed are 0 to 1e15")
         self.native.power_cut_after(round(ns * 1000))
 
     def power_on(self) -> None:
@@ -176,9 +176,9 @@ class System:
 
     def load(self, offset: int, length: int) -> bytes:
         """Loads from the first device's window, bypassing the CPU's cache; for data outside pools."""
-        offset, length = self._within(offset, length)
-        starts = range(0, length, PIECE)
-        return b"".join(self.native.load(offset + at, min(PIECE, length - at)) for at in starts)
+        offset, length = self._checked_range(offset, length)
+        starts = range(0, length, CHUNK)
+        return b"".join(self.native.load(offset + at, min(CHUNK, length - at)) for at in starts)
 
     def store(self, offset: int, data: Buffer) -> None:
         """Stores to the first device's window until persistent; for data outside pools.
@@ -186,13 +186,13 @@ class System:
         Nothing is stored if the data does not fit. After a power cut some of it may be stored.
         """
         data = _bytes(data)
-        offset, _ = self._within(offset, len(data))
-        for at in range(0, len(data), PIECE):
-            self.native.store(offset + at, data[at : at + PIECE])
+        offset, _ = self._checked_range(offset, len(data))
+        for at in range(0, len(data), CHUNK):
+            self.native.store(offset + at, data[at : at + CHUNK])
 
-    def _within(self, offset: int, length: int) -> tuple[int, int]:
+    def _checked_range(self, offset: int, length: int) -> tuple[int, int]:
         """Checks that a range is within the window."""
-        offset, length = _number("offset", offset), _number("length", length)
+        offset, length = _checked_number("offset", offset), _checked_number("length", length)
         if offset + length > self.window_bytes:
             window = f"the window of {self.window_bytes} bytes"
             raise NearsideError(f"{length} bytes at {offset:#x}: allowed are those within {window}")
@@ -224,10 +224,15 @@ class System:
         `spare_pages` of 4 KiB hold the copies of "shadow": as many as a transaction may change. The
         other arguments are those of `open`.
         """
-        sizes = (_number("log_bytes", log_bytes), _number("spare_pages", spare_pages))
-        made_of = (as_text("name", name), as_text("mechanism", mechanism), _number("threads", threads, THREADS), *sizes)
-        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
-        span = (_number("place", place), _number("length", length))
+        sizes = (_checked_number("log_bytes", log_bytes), _checked_number("spare_pages", spare_pages))
+        made_of = (
+            as_text("name", name),
+            as_text("mechanism", mechanism),
+            _checked_number("threads", threads, THREADS),
+            *sizes,
+        )
+        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
+        span = (_checked_number("place", place), _checked_number("length", length))
         return Pool(self, self.native.pool_create(*span, *made_of, *usage))
 
     def open(
@@ -252,8 +257,8 @@ class System:
 
         With `engine_recovers` the engines recover their logs, otherwise the CPU does.
         """
-        usage = (offload, as_text("fence", fence), _number("number", number, NUMBERS), engine_recovers)
-        return Pool(self, self.native.pool_open(_number("place", place), as_text("name", name), *usage))
+        usage = (offload, as_text("fence", fence), _checked_number("number", number, POOL_NUMBERS), engine_recovers)
+        return Pool(self, self.native.pool_open(_checked_number("place", place), as_text("name", name), *usage))
 
 
 class Pool:
@@ -262,7 +267,7 @@ class Pool:
     def __init__(self, system: System, native: _native.PmPool) -> None:
         self.system = system
         self.native = native
-        system._parts.add(self)
+        system._children.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -285,14 +290,14 @@ class Pool:
 
     def resize(self, length: int) -> None:
         """Grows the pool to `length` bytes, a multiple of 4096. Close all threads first; not for "shadow"."""
-        self.native.resize(_number("length", length))
+        self.native.resize(_checked_number("length", length))
 
     def thread(self, cpu: int = 0) -> Thread:
         """A thread with a separate log, on a CPU of the host, 0 to 63."""
-        return Thread(self, self.native.thread(_number("cpu", cpu, CPUS)))
+        return Thread(self, self.native.thread(_checked_number("cpu", cpu, CPUS)))
 
 
-class _Level:
+class _TransactionScope:
     """A transaction, outermost or nested, for the duration of its `with` block."""
 
 
@@ -303,9 +308,9 @@ class Thread:
         self.pool = pool
         self.native = native
         # Open transactions from the outermost to the innermost, and their owner.
-        self._open: list[weakref.ref[_Level]] = []
+        self._open: list[weakref.ref[_TransactionScope]] = []
         self._owner: tuple[threading.Thread, object] | None = None
-        pool.system._parts.add(self)
+        pool.system._children.add(self)
 
     def __enter__(self) -> Self:
         return self
@@ -333,12 +338,12 @@ class Thread:
         Other Python threads and asyncio tasks are refused meanwhile: each needs a separate
         `Thread`.
         """
-        level = _Level()
+        level = _TransactionScope()
         outermost = False
         try:
-            self._mine()
+            self._check_owner()
             if outermost := not self._open:
-                self._owner = _who()
+                self._owner = _current_owner()
             self._open.append(weakref.ref(level))
             if outermost:
                 # A signal may have interrupted the end of an earlier transaction.
@@ -353,25 +358,25 @@ class Thread:
             if outermost:
                 self.native.commit()
         except BaseException:
-            self._give_up(level, outermost)
+            self._abort(level, outermost)
             raise
         finally:
             # Including nested ones that are still referenced, for instance by a generator.
             if weakref.ref(level) in self._open:
                 del self._open[self._open.index(weakref.ref(level)) :]
 
-    def _mine(self) -> None:
+    def _check_owner(self) -> None:
         """Raises an error unless the thread and task that began the transaction are calling."""
         # A scope whose end was interrupted by a signal is gone, and those nested in it, too.
         gone = [n for n, level in enumerate(self._open) if level() is None]
         del self._open[min(gone, default=len(self._open)) :]
-        if self._open and self._owner != _who():
+        if self._open and self._owner != _current_owner():
             raise NearsideError(
                 "a transaction of this pool thread is in progress in another Python thread or asyncio task: "
                 "open a separate one for each, with `pool.thread()`"
             )
 
-    def _give_up(self, level: _Level, outermost: bool) -> None:
+    def _abort(self, level: _TransactionScope, outermost: bool) -> None:
         """Aborts the outermost transaction, or marks it for an abort."""
         try:
             if weakref.ref(level) not in self._open:
@@ -394,38 +399,38 @@ class Thread:
 
     def alloc(self, length: int) -> int:
         """Allocates up to 4,128,768 bytes, in a transaction; returns the offset. Not initialised."""
-        self._mine()
-        return self.native.alloc(_number("length", length))
+        self._check_owner()
+        return self.native.alloc(_checked_number("length", length))
 
     def free(self, offset: int) -> None:
         """Frees an object when the transaction commits."""
-        self._mine()
-        self.native.free(_number("offset", offset))
+        self._check_owner()
+        self.native.free(_checked_number("offset", offset))
 
     def read(self, offset: int, length: int) -> bytes:
         """Reads bytes of an object, including changes of the open transaction."""
-        self._mine()
-        return self.native.read(_number("offset", offset), _number("length", length))
+        self._check_owner()
+        return self.native.read(_checked_number("offset", offset), _checked_number("length", length))
 
     def write(self, offset: int, data: Buffer) -> None:
         """Writes bytes of an object, in a transaction."""
-        self._mine()
-        self.native.write(_number("offset", offset), _bytes(data))
+        self._check_owner()
+        self.native.write(_checked_number("offset", offset), _bytes(data))
 
     def add_range(self, offset: int, length: int) -> None:
         """Announces changes within a range, which is then logged as a whole instead of in pieces."""
-        self._mine()
-        self.native.add_range(_number("offset", offset), _number("length", length))
+        self._check_owner()
+        self.native.add_range(_checked_number("offset", offset), _checked_number("length", length))
 
     def root(self) -> int:
         """The offset of the pool's root object, or 0 if none is set."""
-        self._mine()
+        self._check_owner()
         return self.native.root()
 
     def set_root(self, offset: int) -> None:
         """Makes an object the pool's root object, in a transaction."""
-        self._mine()
-        self.native.set_root(_number("offset", offset))
+        self._check_owner()
+        self.native.set_root(_checked_number("offset", offset))
 
     def finish(self) -> None:
         """Waits until the engine has completed all its commands; raises an error if one was refused."""

@@ -15,16 +15,16 @@ from typing import Any
 from nearside import _native, show
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 from nearside.serve import Server
 
 # The program maps the PM window, so the profile must not delay accesses.
 MAPPABLE = '[media]\nprofile = "dram"'
-CONTROLS = ("snapshots", "fences")
+FAULT_INJECTIONS = ("snapshots", "fences")
 REPORT = "NEARSIDE_PMDK_REPORT"
 
 
-def shim(folder: Path) -> Path:
+def write_shim(folder: Path) -> Path:
     """Writes the preloaded library to a folder."""
     path = folder / "libnearside_pmdk.so"
     path.write_bytes(_native.pmdk_shim())
@@ -54,8 +54,8 @@ def environment(
     - `code`: the socket of `pmdk_code.served`, which makes the shim follow the program's flush
     instructions.
     """
-    if without is not None and without not in CONTROLS:
-        raise NearsideError(f"without = {without}: allowed is {', '.join(CONTROLS)}")
+    if without is not None and without not in FAULT_INJECTIONS:
+        raise NearsideError(f"without = {without}: allowed is {', '.join(FAULT_INJECTIONS)}")
     preloaded = [str(library), *os.environ.get("LD_PRELOAD", "").split()]
     # libpmem decides by the file whether memory is persistent; this memory is elsewhere, so it is
     # forced.
@@ -82,7 +82,7 @@ def environment(
 
 
 @renamed(engine="model")
-def served(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
+def serve_device(design: str, socket: Path, model: str | None = None, quiet: bool = True) -> Server:
     """A device for such programs, with their data until it ends."""
     loaded = Design.load(design).with_values(MAPPABLE)
     with show.building(loaded.name, not quiet) as progress:
@@ -90,18 +90,18 @@ def served(design: str, socket: Path, model: str | None = None, quiet: bool = Tr
 
 
 @contextmanager
-def _device(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
+def _device_socket(socket: Path | None, folder: Path, design: str, model: str | None, quiet: bool) -> Iterator[Path]:
     if socket is not None:
         if not socket.is_socket():
             raise NearsideError(f"{socket}: no device is served there; nearside serve {design} --socket {socket} does")
         yield socket
         return
     path = folder / "device.sock"
-    with served(design, path, model, quiet):
+    with serve_device(design, path, model, quiet):
         yield path
 
 
-def start(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> int:
+def run_program(program: Sequence[str], variables: Mapping[str, str], quiet: bool) -> int:
     """Runs a program to its end; its exit status as in a shell. `quiet`: its output goes to standard error."""
     try:
         done = subprocess.run(program, env=variables, stdout=sys.stderr if quiet else None)
@@ -119,7 +119,7 @@ def read_report(path: Path) -> dict[str, Any] | None:
 
 
 @renamed(engine="model")
-def run(
+def run_on_device(
     program: Sequence[str],
     *,
     socket: Path | None = None,
@@ -132,14 +132,14 @@ def run(
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
         report = folder / "report.json"
-        with _device(socket, folder, design, model, quiet) as path:
-            status = start(program, environment(shim(folder), path.absolute(), report, without), quiet)
+        with _device_socket(socket, folder, design, model, quiet) as path:
+            status = run_program(program, environment(write_shim(folder), path.absolute(), report, without), quiet)
         counts = read_report(report)
     return status, {"program": list(program), "status": status, "without": without, "done": counts}
 
 
 @renamed(engine="model")
-def gain(
+def measure_gain(
     program: Sequence[str],
     *,
     profile: str = "nearpm",
@@ -161,13 +161,13 @@ def gain(
     doc: dict[str, Any] = {"program": list(program), "profile": profile, "fence": fence, "time": "simulated"}
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         folder = Path(scratch)
-        library = shim(folder)
+        library = write_shim(folder)
         for way in ("alone", "offloaded"):
             pools, trace = folder / way, folder / f"{way}.trace"
             pools.mkdir()
             words = [word.replace("{}", str(pools)) for word in program]
-            with _device(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
-                status = start(words, environment(library, path, trace=trace), quiet)
+            with _device_socket(None, folder, design, model, quiet) if way == "offloaded" else nullcontext() as path:
+                status = run_program(words, environment(library, path, trace=trace), quiet)
             if status != 0:
                 raise NearsideError(f"{words[0]}: exit status {status}")
             events = trace.read_bytes() if trace.exists() else b""
@@ -212,3 +212,8 @@ def print_gain(doc: Mapping[str, Any]) -> None:
         table.add_row(label, *(f"{doc[way][key] / doc[way]['transactions']:.1f}" for way in ("alone", "offloaded")))
     show.out.print(table)
     show.out.print(f"{doc['ratio']:.2f} times as fast, but for what the program computes")
+
+
+__getattr__ = former_names(
+    __name__, start="run_program", shim="write_shim", served="serve_device", run="run_on_device", gain="measure_gain"
+)

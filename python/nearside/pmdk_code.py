@@ -18,7 +18,7 @@ KINDS = ("flushes", "ordered_flushes", "fences", "locked", "streams")
 ANSWER_S = 60
 
 
-class Code:
+class InstructionServer:
     """Answers requests of processes for the instructions of a file; each file is disassembled once."""
 
     def __init__(self, path: Path) -> None:
@@ -60,12 +60,12 @@ class Code:
         name, files, _, _ = socket.recv_fds(connection, 4096, 1)
         try:
             if files:
-                connection.sendall(self._look(os.fsdecode(name), files[0]))
+                connection.sendall(self._instructions_of(os.fsdecode(name), files[0]))
         finally:
             for file in files:
                 os.close(file)
 
-    def _look(self, name: str, file: int) -> bytes:
+    def _instructions_of(self, name: str, file: int) -> bytes:
         about = os.fstat(file)
         key = (about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns)
         if key not in self._answers:
@@ -84,9 +84,9 @@ class Code:
 
 
 @contextmanager
-def served(path: Path) -> Iterator[Code]:
+def served(path: Path) -> Iterator[InstructionServer]:
     """Answers at a socket until the context ends."""
-    code = Code(path)
+    code = InstructionServer(path)
     try:
         yield code
     finally:

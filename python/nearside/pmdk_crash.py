@@ -16,27 +16,27 @@ from typing import Any
 
 from nearside import _native, bounded, pmdk, pmdk_code, pmdk_moments, show
 from nearside._native import NearsideError
-from nearside.bounded import Ended
+from nearside.bounded import CommandResult
 from nearside.device import Progress
 from nearside.pmdk_moments import Moment
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
-SIDES = ("cpu", "device")
+EXECUTORS = ("cpu", "device")
 # Fault injections, and the side that each is for.
-CONTROLS = {"snapshots": "device", "fences": "cpu"}
+FAULT_INJECTIONS = {"snapshots": "device", "fences": "cpu"}
 # Without a given limit: seconds for the runs without a power cut, then a multiple of their time,
 # and the least limit.
-FIRST_LIMIT_S, TIMES_AS_LONG, LEAST_LIMIT_S = 600, 10, 60
-MOST_LIMIT_S = 86400
+FIRST_LIMIT_S, LIMIT_FACTOR, MIN_LIMIT_S = 600, 10, 60
+MAX_LIMIT_S = 86400
 TIMELINE = 12
 OUTPUT = 20
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutResult:
     """The result of one power cut: whether the program reached it, and what is wrong afterwards."""
 
-    came: bool
+    reached: bool
     wrong: str = ""
     # The last lines of the check's output.
     output: Sequence[str] = ()
@@ -61,26 +61,26 @@ class Campaign:
     ) -> None:
         if not any("{}" in word for word in program):
             raise NearsideError("the program's arguments lack {}: a folder for its pools, an empty one for each cut")
-        self.folder, self.socket, self.library = folder, socket, pmdk.shim(folder)
+        self.folder, self.socket, self.library = folder, socket, pmdk.write_shim(folder)
         self.code, self.limit_s = code, limit_s
         self.pools = folder / "pools"
         self.program, self.check = ([w.replace("{}", str(self.pools)) for w in words] for words in (program, check))
         self.report, self.trace, self.moments_file = folder / "report.json", folder / "trace", folder / "moments"
         self.longest_s = 0.0
 
-    def _run(self, words: Sequence[str], **options: Any) -> Ended:
+    def _run(self, words: Sequence[str], **options: Any) -> CommandResult:
         """Runs the program or the check, including all child processes; kills what is left of it."""
         variables = pmdk.environment(self.library, self.socket, self.report, code=self.code, **options)
         mark = f"{pmdk.REPORT}={self.report}"
         cut = options.get("crash") is not None
-        ended = bounded.run(
+        ended = bounded.run_command(
             words,
             variables,
             self.limit_s or FIRST_LIMIT_S,
             mark,
             with_children=words is self.program,
             # All processes end with the power.
-            over=(lambda: self._read_report() is not None) if cut else lambda: False,
+            stop=(lambda: self._read_report() is not None) if cut else lambda: False,
         )
         self.longest_s = max(self.longest_s, ended.seconds)
         return ended
@@ -92,7 +92,7 @@ class Campaign:
         except ValueError:
             return None
 
-    def _empty(self) -> None:
+    def _clear_folder(self) -> None:
         shutil.rmtree(self.pools, ignore_errors=True)
         self.pools.mkdir()
         for file in (self.report, self.trace, self.moments_file):
@@ -100,57 +100,57 @@ class Campaign:
 
     def moments(self, without: str | None) -> tuple[list[Moment], int]:
         """The moments of a whole run, from its first transaction or flush on, and the number before."""
-        self._empty()
+        self._clear_folder()
         done = self._run(self.program)
         if done.status != 0:
-            raise NearsideError(f"{self.program[0]}: {self._end(done)}")
+            raise NearsideError(f"{self.program[0]}: {self._describe_end(done)}")
         wrong = self._run(self.check)
         if wrong.status != 0:
-            raise NearsideError(f"the check fails without a loss of power: {self._end(wrong)}")
-        self._empty()
+            raise NearsideError(f"the check fails without a loss of power: {self._describe_end(wrong)}")
+        self._clear_folder()
         self._run(self.program, without=without, moments=self.moments_file)
         counts = self._read_report()
         if counts is None:
             why = "it has persisted nothing, was killed or called _exit, or is linked statically"
             raise NearsideError(f"{self.program[0]}: {why}")
         first = max(1, counts["first_moment"])
-        self.limit_s = self.limit_s or max(LEAST_LIMIT_S, TIMES_AS_LONG * self.longest_s)
+        self.limit_s = self.limit_s or max(MIN_LIMIT_S, LIMIT_FACTOR * self.longest_s)
         return pmdk_moments.read(self.moments_file, first), first - 1
 
-    def lose_power(self, moment: int, evict: int, **options: Any) -> tuple[Cut, dict[str, int] | None]:
+    def cut_power(self, moment: int, evict: int, **options: Any) -> tuple[CutResult, dict[str, int] | None]:
         """Cuts the power. Returns whether the moment was reached and what is wrong, and the lines lost and left."""
-        self._empty()
+        self._clear_folder()
         done = self._run(self.program, kill=moment, crash=evict, **options)
         # Only the shim reports a power cut: a script may end with any status, a program may kill
         # itself.
         lines = self._read_report()
         if lines is not None or done.status == 0:
-            return Cut(lines is not None), lines
+            return CutResult(lines is not None), lines
         if done.status is None:
             wrong = f"the program has not ended within {self.limit_s:g} s, and the power has not failed by then"
         else:
-            wrong = f"the program ends before the power fails: {self._end(done)}"
-        return Cut(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else "", False), None
+            wrong = f"the program ends before the power fails: {self._describe_end(done)}"
+        return CutResult(True, wrong, done.lines[-OUTPUT:], "program" if done.status is None else "", False), None
 
-    def look(self) -> Cut:
+    def run_check(self) -> CutResult:
         """Runs the check on what is left; returns what it finds wrong."""
         checked = self._run(self.check)
         if checked.status == 0:
-            return Cut(True)
+            return CutResult(True)
         output = checked.lines[-OUTPUT:]
         if checked.status is None:
-            return Cut(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
+            return CutResult(True, f"the check has not ended within {self.limit_s:g} s", output, "check")
         # Its message on standard error is passed on unchanged.
-        return Cut(True, checked.last_line if checked.stderr.strip() else self._end(checked), output)
+        return CutResult(True, checked.last_line if checked.stderr.strip() else self._describe_end(checked), output)
 
-    def cut(self, moment: int, evict: int, **options: Any) -> Cut:
+    def cut_and_check(self, moment: int, evict: int, **options: Any) -> CutResult:
         """Cuts the power, and runs the check on what is left."""
-        cut, lines = self.lose_power(moment, evict, **options)
-        return cut if lines is None else self.look()
+        cut, lines = self.cut_power(moment, evict, **options)
+        return cut if lines is None else self.run_check()
 
     def timeline(self, moment: int, evict: int, **options: Any) -> list[str]:
         """The last events of the program and the device before a power cut."""
-        _, lines = self.lose_power(moment, evict, trace=self.trace, **options)
+        _, lines = self.cut_power(moment, evict, trace=self.trace, **options)
         events = json.loads(_native.pmdk_events(self.trace.read_bytes() if self.trace.exists() else b""))
         history = [f"... {len(events) - TIMELINE} events before"] if len(events) > TIMELINE else []
         history += events[-TIMELINE:]
@@ -162,7 +162,7 @@ class Campaign:
             )
         return history
 
-    def _end(self, done: Ended) -> str:
+    def _describe_end(self, done: CommandResult) -> str:
         """Describes the end of a process, with its last line of output."""
         status = done.status
         if status is None:
@@ -172,7 +172,7 @@ class Campaign:
         return f"{how}: {done.last_line}" if done.last_line else how
 
 
-def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
+def parse_cuts(text: str, moments: Sequence[Moment], seed: int, torn: bool = False) -> Iterator[tuple[int, int]]:
     """Moments to cut at, with seeds for the lines that leave the cache; 0 is none.
 
     A sample has seed 0 in one of three cuts, and only once for each moment. With "all" each moment
@@ -204,7 +204,7 @@ def cuts_of(text: str, moments: Sequence[Moment], seed: int, torn: bool = False)
 
 
 @renamed(engine="model")
-def run(
+def run_campaign(
     program: Sequence[str],
     check: str | None,
     by: str,
@@ -227,13 +227,13 @@ def run(
     children; after a power cut that is a violation. By default it is 10 times the time of the runs
     without a power cut, and at least 60.
     """
-    if by not in SIDES:
-        raise NearsideError(f"by = {by}: allowed is {', '.join(SIDES)}")
-    if without is not None and CONTROLS.get(without) != by:
-        allowed = [name for name, side in CONTROLS.items() if side == by]
+    if by not in EXECUTORS:
+        raise NearsideError(f"by = {by}: allowed is {', '.join(EXECUTORS)}")
+    if without is not None and FAULT_INJECTIONS.get(without) != by:
+        allowed = [name for name, side in FAULT_INJECTIONS.items() if side == by]
         raise NearsideError(f"without = {without}: allowed for programs by the {by} is {', '.join(allowed)}")
-    if limit_s is not None and not 0 < limit_s <= MOST_LIMIT_S:
-        raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MOST_LIMIT_S} seconds")
+    if limit_s is not None and not 0 < limit_s <= MAX_LIMIT_S:
+        raise NearsideError(f"limit = {limit_s}: allowed are more than 0 and up to {MAX_LIMIT_S} seconds")
     try:
         words = shlex.split(check) if check is not None else list(program)
     except ValueError as error:
@@ -246,25 +246,25 @@ def run(
         folder = Path(open_.enter_context(tempfile.TemporaryDirectory(prefix="nearside-")))
         socket = folder / "device.sock" if by == "device" else None
         if socket is not None:
-            open_.enter_context(pmdk.served(design, socket, model))
+            open_.enter_context(pmdk.serve_device(design, socket, model))
         code = open_.enter_context(pmdk_code.served(folder / "code.sock"))
         campaign = Campaign(program, words, folder, socket, code.path, limit_s)
         moments, left_out = campaign.moments(without)
-        chosen = list(cuts_of(cuts, moments, seed, torn))
+        chosen = list(parse_cuts(cuts, moments, seed, torn))
         options = {"without": without, "torn": torn}
         late, tried = None, []
         for moment, evict in chosen:
-            cut = campaign.cut(moment, evict, **options)
-            if cut.came and cut.failed:
+            cut = campaign.cut_and_check(moment, evict, **options)
+            if cut.reached and cut.failed:
                 tried.append(moment)
-            late = late or (None if cut.came else moment)
+            late = late or (None if cut.reached else moment)
             counts["cuts"] += 1
-            counts["ended"] += not cut.came
+            counts["ended"] += not cut.reached
             counts["violated"] += bool(cut.wrong)
             counts["not_ended"] += bool(cut.hung)
             if cut.wrong and violation is None:
                 # A simpler cut, if it is a violation, too: no line leaves the cache.
-                simpler = campaign.cut(moment, 0, **options) if evict else cut
+                simpler = campaign.cut_and_check(moment, 0, **options) if evict else cut
                 evict, cut = (0, simpler) if simpler.wrong else (evict, cut)
                 violation = {"cut": f"{moment}/{evict}", "what": cut.wrong, "output": list(cut.output)}
                 # A program that hangs has not reached its moment, and would not in a repetition.
@@ -301,7 +301,7 @@ def run(
     return doc | counts | {"violation": violation}
 
 
-def failed(doc: dict[str, Any]) -> bool:
+def campaign_failed(doc: dict[str, Any]) -> bool:
     """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"]) == (doc["without"] is None)
 
@@ -354,3 +354,6 @@ def _print_instructions(docs: Sequence[dict[str, Any]]) -> None:
             if module["left_alone"]:
                 text += f"; {module['left_alone']:,} that may be some are not known to be code, and not followed"
         show.out.print(f"{name}: {text}", soft_wrap=True)
+
+
+__getattr__ = former_names(__name__, run="run_campaign", failed="campaign_failed")

@@ -57,15 +57,18 @@ def parse(records: bytes, first: int) -> list[Moment]:
             phases[thread], runs[thread] = phase, []
             whole.append((phase, runs[thread]))
         runs[thread].append((index, phase))
-    said = {}
+    contexts = {}
     for phase, run in whole:
         # The last eighth, and at least two: at its end a commit clears its logs, one after another.
         late = len(run) - max(2, len(run) // 8)
         for at, (index, _) in enumerate(run):
-            said[index] = (END_OF_COMMIT if phase == COMMIT and at >= late else PHASES[phase], len(run).bit_length())
+            contexts[index] = (
+                END_OF_COMMIT if phase == COMMIT and at >= late else PHASES[phase],
+                len(run).bit_length(),
+            )
     moments = []
     for index, (number, place, _, phase, event) in enumerate(rows):
-        when, size = said[index]
+        when, size = contexts[index]
         kind = f"{EVENTS[event]}, {when}" if when else EVENTS[event]
         if number >= first:
             moments.append(Moment(number, kind, (place, size if phase else 0)))
@@ -80,7 +83,7 @@ def classes(moments: Iterable[Moment]) -> dict[str, dict[tuple[int, int], list[i
     return found
 
 
-class _Kind:
+class _MomentClass:
     """The moments of one class that are not chosen yet."""
 
     def __init__(self, kind: str, places: dict[tuple[int, int], list[int]], draw: random.Random) -> None:
@@ -91,15 +94,15 @@ class _Kind:
         # logs are cleared.
         self.turns = 2 if kind.endswith(END_OF_COMMIT) else 1
 
-    def take(self) -> list[int]:
+    def next_turn(self) -> list[int]:
         """The moments of the next turn, each of another place."""
-        taken = []
+        chosen = []
         for _ in range(min(self.turns, len(self.left))):
             place = self.left.pop(0)
-            taken.append(place.pop())
+            chosen.append(place.pop())
             if place:
                 self.left.append(place)
-        return taken
+        return chosen
 
 
 def sample(moments: Sequence[Moment], count: int, seed: int) -> list[int]:
@@ -108,9 +111,9 @@ def sample(moments: Sequence[Moment], count: int, seed: int) -> list[int]:
     chosen: list[int] = []
     while len(chosen) < count:
         by_kind = classes(moments)
-        kinds = [_Kind(kind, by_kind[kind], draw) for kind in draw.sample(sorted(by_kind), len(by_kind))]
+        kinds = [_MomentClass(kind, by_kind[kind], draw) for kind in draw.sample(sorted(by_kind), len(by_kind))]
         while kinds and len(chosen) < count:
-            chosen += [number for kind in kinds for number in kind.take()]
+            chosen += [number for kind in kinds for number in kind.next_turn()]
             kinds = [kind for kind in kinds if kind.left]
     return chosen[:count]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -36,6 +37,30 @@ def renamed(**names: str) -> Callable[[Called], Called]:
         return wrapper  # type: ignore[return-value]
 
     return decorate
+
+
+def former_names(module: str, **names: str) -> Callable[[str], Any]:
+    """A module's `__getattr__` for former names: `former_names(__name__, standing="resident")`."""
+
+    def lookup(name: str) -> Any:
+        if name not in names:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        warnings.warn(f"{module}.{name} is {names[name]} now", DeprecationWarning, stacklevel=2)
+        return getattr(sys.modules[module], names[name])
+
+    return lookup
+
+
+def former_method(name: str, present: str) -> Callable[..., Any]:
+    """A method under its former name: `rest = former_method("rest", "advance_time")`."""
+
+    def call(self: Any, *args: Any, **given: Any) -> Any:
+        kind = type(self).__qualname__
+        warnings.warn(f"{kind}.{name} is {present} now", DeprecationWarning, stacklevel=2)
+        return getattr(self, present)(*args, **given)
+
+    call.__doc__ = f"The former name of `{present}`."
+    return call
 
 
 def former(attribute: str, name: str) -> property:

@@ -51,14 +51,14 @@ def figure(
     return {"name": name, "value": value, "unit": unit, "time": time, "paper": paper}
 
 
-def place() -> Path:
+def folder_path() -> Path:
     """`results` in the working directory, or `$NEARSIDE_RESULTS`; it may not exist yet."""
     return Path(os.environ.get("NEARSIDE_RESULTS", "results"))
 
 
 def folder() -> Path:
     """The results folder, created if it does not exist."""
-    path = place()
+    path = folder_path()
     try:
         path.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
@@ -68,7 +68,9 @@ def folder() -> Path:
     return path
 
 
-def ready(names: Iterable[str], outputs: Iterable[Path | None] = (), inputs: Iterable[Path | None] = ()) -> None:
+def check_outputs(
+    names: Iterable[str], outputs: Iterable[Path | None] = (), inputs: Iterable[Path | None] = ()
+) -> None:
     """Checks that results of these names can be saved, before the long measurement.
 
     Neither they nor the other outputs may overwrite an input or each other.

@@ -14,7 +14,7 @@ from typing import Any
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
 # The time limit of clients for a register access; afterwards they give the device up.
 MESSAGE_TIMEOUT_MS = 60_000
@@ -23,7 +23,7 @@ MESSAGE_TIMEOUT_MS = 60_000
 COMMAND_TIMEOUT_S = {"fast": 60, "rtl": 300}
 
 
-def pair(
+def assign_sockets(
     designs: Sequence[str], sockets: Sequence[Path], media: Sequence[Path], traces: Sequence[Path] = ()
 ) -> list[tuple[Design, Path]]:
     """Assigns a design, a media file and a trace to each socket; a single design serves all of them."""
@@ -123,7 +123,7 @@ class Server:
 
 
 @renamed(engine="model")
-def run(
+def serve_until_signal(
     devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), model: str | None = None
 ) -> list[dict[str, Any]]:
     """Serves until SIGINT or SIGTERM; returns the counters of each device. `traces` has a file for each, or none."""
@@ -168,3 +168,6 @@ def _announce(devices: Sequence[tuple[Design, Path]], builds: Sequence[str]) -> 
     limit = max(COMMAND_TIMEOUT_S["fast" if build == "fast" else "rtl"] for build in builds)
     print(f"and in its kernel's command line: nvme_core.io_timeout={limit} nvme_core.admin_timeout={limit}")
     print("Wall-clock: a guest sees the speed of this simulation, not the device's. End with Ctrl-C.", flush=True)
+
+
+__getattr__ = former_names(__name__, run="serve_until_signal", pair="assign_sockets")

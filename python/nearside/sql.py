@@ -42,7 +42,7 @@ def _extension() -> Any:
     return nearside_datafusion
 
 
-class _Devices:
+class _SortProvider:
     """The interface of the extension for sorts; tables cross it as Arrow IPC streams."""
 
     def __init__(self, design: Design, devices: int, model: str | None, build: BuildProgress | None) -> None:
@@ -54,7 +54,7 @@ class _Devices:
         nothing = pa.table({"key": pa.array([], pa.int32())})
         self._sort(tables.to_stream(nothing), "key", None)  # raises an error for invalid options
 
-    def _sort(self, table: bytes, by: str, going: Callable[[int, int], None] | None) -> tuple[str, bytes]:
+    def _sort(self, table: bytes, by: str, progress: Callable[[int, int], None] | None) -> tuple[str, bytes]:
         return _native.sort_table(
             self.design.native,
             table,
@@ -64,7 +64,7 @@ class _Devices:
             devices=self.devices,
             model=self.model,
             build=self.build,
-            progress=going,
+            progress=progress,
         )
 
     def declines(self, schema: bytes, by: str) -> str | None:
@@ -75,10 +75,10 @@ class _Devices:
             return str(error)
         return None
 
-    def sort(self, table: bytes, by: str, going: Callable[[int, int], None]) -> bytes | str:
+    def sort(self, table: bytes, by: str, progress: Callable[[int, int], None]) -> bytes | str:
         """The sorted table, or the reason why the CPU has to sort it."""
         try:
-            report, table = self._sort(table, by, going)
+            report, table = self._sort(table, by, progress)
         except NearsideError as error:
             self.reports.append({"declined": str(error)})
             return str(error)
@@ -89,7 +89,7 @@ class _Devices:
 class Rule:
     """An argument of `SessionContext.add_physical_optimizer_rule`."""
 
-    def __init__(self, devices: _Devices) -> None:
+    def __init__(self, devices: _SortProvider) -> None:
         self._rule = _extension().Rule(devices)
         #: The report of each sort, as of `nearside.sort_table`; `{"declined": reason}` if the CPU
         #: sorted.
@@ -110,7 +110,7 @@ def rule(
     columns. The CPU sorts what devices can't: tables that are too large, keys without an order.
     `EXPLAIN` and `reports` show that.
     """
-    return Rule(_Devices(design or Design.load(tables.DESIGN), devices, model, build))
+    return Rule(_SortProvider(design or Design.load(tables.DESIGN), devices, model, build))
 
 
 _LOCKS: dict[Path, threading.Lock] = {}
@@ -118,7 +118,9 @@ _LOCKS_LOCK = threading.Lock()
 
 
 @contextmanager
-def _reading(media: Sequence[Path], going: Callable[[int, int], None] = lambda _done, _total: None) -> Iterator[None]:
+def _locked_media(
+    media: Sequence[Path], progress: Callable[[int, int], None] = lambda _done, _total: None
+) -> Iterator[None]:
     """Locks media files: a plan may read several tables of them, but one simulation can open them.
 
     `progress` is called while it waits, and may end the wait by an exception.
@@ -128,12 +130,12 @@ def _reading(media: Sequence[Path], going: Callable[[int, int], None] = lambda _
             with _LOCKS_LOCK:
                 lock = _LOCKS.setdefault(path, threading.Lock())
             while not lock.acquire(timeout=0.05):
-                going(0, 1)
+                progress(0, 1)
             stack.callback(lock.release)
         yield
 
 
-class _Standing:
+class _ResidentTable:
     """The interface of the extension for a resident table."""
 
     def __init__(
@@ -142,11 +144,11 @@ class _Standing:
         self._where = (design.native, [str(path) for path in media], name)
         self._how = {"model": model, "build": build}
         self._media = media
-        with _reading(media):
-            standing = tables.standing(media, model, design, build)
+        with _locked_media(media):
+            resident = tables.resident(media, model, design, build)
             self.schema = _native.table_schema(*self._where, **self._how)
         self._columns = tables.of_stream(self.schema).schema
-        self.keys = next((table["keys"] for table in standing if name in (table["name"], table["id"])), [])
+        self.keys = next((table["keys"] for table in resident if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
         self.reports: list[dict[str, Any]] = []
 
@@ -156,11 +158,11 @@ class _Standing:
         key = first[1].replace('""', '"') if first else by
         return None if key in self.keys else f"the table has no key {key!r} there, but {', '.join(self.keys) or 'none'}"
 
-    def read(self, columns: list[str], by: str | None, going: Callable[[int, int], None]) -> bytes | str:
+    def read(self, columns: list[str], by: str | None, progress: Callable[[int, int], None]) -> bytes | str:
         """Columns of the table, sorted if `by` is given."""
-        with _reading(self._media, going):
-            tables.check_there(self._media)
-            report, data = _native.table_get(*self._where, by=by, target="stream", progress=going, **self._how)
+        with _locked_media(self._media, progress):
+            tables.check_media_exist(self._media)
+            report, data = _native.table_get(*self._where, by=by, target="stream", progress=progress, **self._how)
         table = tables.of_stream(data)
         if not table.schema.equals(self._columns):
             name = self._where[2]
@@ -174,10 +176,10 @@ class _Standing:
 class Table:
     """An argument of `SessionContext.register_table`."""
 
-    def __init__(self, standing: _Standing) -> None:
-        self._provider = _extension().Provider(standing, standing.schema)
+    def __init__(self, resident: _ResidentTable) -> None:
+        self._provider = _extension().Provider(resident, resident.schema)
         #: The report of each read, as of `nearside.tables.get`.
-        self.reports = standing.reports
+        self.reports = resident.reports
 
     def __datafusion_table_provider__(self, session: Any) -> Any:
         return self._provider.__datafusion_table_provider__(session)
@@ -198,4 +200,4 @@ def table(
     it selects.
     """
     design = design or Design.load(tables.DESIGN)
-    return Table(_Standing(as_text("name", name), [Path(path) for path in media], model, design, build))
+    return Table(_ResidentTable(as_text("name", name), [Path(path) for path in media], model, design, build))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
-from nearside.renamed import renamed
+from nearside.renamed import former_names, renamed
 
 if TYPE_CHECKING:
     import pyarrow
@@ -65,17 +65,18 @@ def sort_file(
     time.
     """
     design = design or Design.load(DESIGN)
-    (source, target), trace, plot = _all([source, target]), _path(trace), _path(plot)
+    (source, target), trace, plot = _as_paths([source, target]), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [source, *design.files])
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     formats = {"source": format_of_source(source, source_format), "target": format_of(target, target_format)}
     files.check_regular(source)
     with files.replaced(target) as part:
         report, _ = _native.sort_table(
-            design.native, source, as_text("by", by), _text(source), compression=compression, trace=bool(trace or plot),
-            output=(part, _text(target)), **formats, **shape,
+            design.native, source, as_text("by", by), _printable_name(source), compression=compression,
+            trace=bool(trace or plot),
+            output=(part, _printable_name(target)), **formats, **shape,
         )  # fmt: skip
-    return _bounded(design, report, trace, plot)
+    return _with_bounds(design, report, trace, plot)
 
 
 def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: Sequence[Path]) -> None:
@@ -96,11 +97,13 @@ def explain(
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "devices": devices}
-    return _planned(design, _native.explain_sort(design.native, source, as_text("by", by), _text(source), **shape))
+    return _plan_document(
+        design, _native.explain_sort(design.native, source, as_text("by", by), _printable_name(source), **shape)
+    )
 
 
 @renamed(engine="model")
-def explain_standing(
+def explain_resident(
     name: str,
     media: Sequence[str | Path],
     by: str,
@@ -109,18 +112,18 @@ def explain_standing(
     build: BuildProgress | None = None,
 ) -> dict[str, Any]:
     """The plan for a resident table, see `explain`."""
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     names = (as_text("name", name), as_text("by", by))
-    return _planned(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
+    return _plan_document(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
-def _planned(design: Design, text: str) -> dict[str, Any]:
+def _plan_document(design: Design, text: str) -> dict[str, Any]:
     plan = json.loads(text)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _bounded(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
+def _with_bounds(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
     """Adds the bound of each stage and the share that was reached; writes trace and plot."""
     doc = json.loads(report)
     events = doc.pop("trace", None)
@@ -156,16 +159,16 @@ def put(
     `keys` are the columns by which it can be sorted there: `"a, b"`.
     """
     design = design or Design.load(DESIGN)
-    source, media = Path(source), _all(media)
+    source, media = Path(source), _as_paths(media)
     files.check_apart(media, [source, *design.files])
     files.check_regular(source)
     shape = {"source": format_of_source(source, source_format), "model": model, "build": build, "progress": progress}
     names = (as_text("name", name), as_text("keys", keys))
-    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _text(source), **shape))
+    return json.loads(_native.table_put(design.native, _paths(media), source, *names, _printable_name(source), **shape))
 
 
 @renamed(engine="model")
-def standing(
+def resident(
     media: Sequence[str | Path],
     model: str | None = None,
     design: Design | None = None,
@@ -175,8 +178,8 @@ def standing(
 
     Where several tables have the same name on different media files, the id identifies one.
     """
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     return json.loads(_native.table_list(design.native, _paths(media), model=model, build=build))
 
 
@@ -202,16 +205,16 @@ def get(
     `sort_file`.
     """
     design = design or Design.load(DESIGN)
-    media, target, trace, plot = _all(media), Path(target), _path(trace), _path(plot)
+    media, target, trace, plot = _as_paths(media), Path(target), _optional_path(trace), _optional_path(plot)
     _check_outputs(target, trace, plot, [*media, *design.files])
-    check_there(media)
+    check_media_exist(media)
     shape = {"target": format_of(target, target_format), "compression": compression, "model": model}
     shape |= {"build": build, "progress": progress, "by": by if by is None else as_text("by", by)}
     shape |= {"trace": bool(trace or plot)}
     with files.replaced(target) as part:
-        to = {"output": (part, _text(target))}
+        to = {"output": (part, _printable_name(target))}
         report, _ = _native.table_get(design.native, _paths(media), as_text("name", name), **shape, **to)
-    return _bounded(design, report, trace, plot)
+    return _with_bounds(design, report, trace, plot)
 
 
 @renamed(engine="model")
@@ -223,16 +226,16 @@ def drop(
     build: BuildProgress | None = None,
 ) -> None:
     """Deletes the resident table of this name or id, or what is left of it."""
-    design, media = design or Design.load(DESIGN), _all(media)
-    check_there(media)
+    design, media = design or Design.load(DESIGN), _as_paths(media)
+    check_media_exist(media)
     _native.table_drop(design.native, _paths(media), as_text("name", name), model=model, build=build)
 
 
-def _path(path: str | Path | None) -> Path | None:
+def _optional_path(path: str | Path | None) -> Path | None:
     return None if path is None else Path(path)
 
 
-def _all(paths: Sequence[str | Path]) -> list[Path]:
+def _as_paths(paths: Sequence[str | Path]) -> list[Path]:
     """The paths as a list; a single path is accepted, too."""
     return [Path(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
 
@@ -241,7 +244,7 @@ def _paths(media: Sequence[Path]) -> list[str]:
     return [as_text("the name of a media file", str(path)) for path in media]
 
 
-def check_there(media: Sequence[Path]) -> None:
+def check_media_exist(media: Sequence[Path]) -> None:
     """Raises an error for missing media files, which are not created in this case."""
     for path in media:
         files.check_regular(path)
@@ -267,7 +270,7 @@ def sort_table(
     shape = {"devices": devices, "model": model, "build": build, "progress": progress}
     if isinstance(table, str | Path):
         files.check_regular(Path(table))
-        data, name, source = Path(table), _text(table), format_of_source(Path(table))
+        data, name, source = Path(table), _printable_name(table), format_of_source(Path(table))
     else:
         check_table(table, " or the path of a file")
         data, name, source = to_stream(dictionaries.widened(table)), "table", "stream"
@@ -277,7 +280,7 @@ def sort_table(
     found = of_stream(data)
     if not isinstance(table, str | Path):
         found = dictionaries.narrowed(found, table.schema)
-    return found, _bounded(design, report)
+    return found, _with_bounds(design, report)
 
 
 def check_table(table: pyarrow.Table, other: str = "") -> None:
@@ -309,7 +312,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
-def _text(path: str | Path) -> str:
+def _printable_name(path: str | Path) -> str:
     """A file name as error messages show it."""
     return str(path).encode(errors="backslashreplace").decode()
 
@@ -371,7 +374,7 @@ def print_plan(doc: dict[str, Any]) -> None:
     show.out.print(table)
 
 
-def print_standing(tables: list[dict[str, Any]]) -> None:
+def print_resident(tables: list[dict[str, Any]]) -> None:
     """Prints resident tables as a table."""
     table = show.table("tables", "name", "id", "rows", "bytes of a row", "keys", "size", "parts", "devices")
     for entry in tables:
@@ -379,3 +382,8 @@ def print_standing(tables: list[dict[str, Any]]) -> None:
         row = (str(entry["rows"]), str(entry["row_bytes"]), ", ".join(entry["keys"]), show.size(entry["bytes"]), parts)
         table.add_row(entry["name"], entry["id"], *row, " ".join(map(str, entry["devices"])))
     show.out.print(table)
+
+
+__getattr__ = former_names(
+    __name__, standing="resident", explain_standing="explain_resident", print_standing="print_resident"
+)

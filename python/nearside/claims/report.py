@@ -85,7 +85,7 @@ def published(entry: dict[str, Any]) -> list[str]:
     return [entry["paper"], *reaches, *([entry["differs"]] if entry.get("differs") else [])]
 
 
-def beside(entries: Sequence[dict[str, Any]]) -> list[str]:
+def comparison_summary(entries: Sequence[dict[str, Any]]) -> list[str]:
     """Summarises the claims beside a paper's figure: how many reach it, and which don't."""
     reached = [e["name"] for e in entries if e.get("reaches") is True]
     missed = [e["name"] for e in entries if e.get("reaches") is False]
@@ -127,7 +127,7 @@ def markdown(*docs: dict[str, Any]) -> str:
         f"- {held} of {len(entries)} claims hold.",
         *([f"- Do not hold: {', '.join(failing)}."] if failing else []),
         *([f"- Not measured: {', '.join(f'`{name}`' for name in missing)}."] if missing else []),
-        *(f"- {line}" for line in beside(entries)),
+        *(f"- {line}" for line in comparison_summary(entries)),
         *(
             "- " + describe_run(number, doc, [e for e in entries if e["run"] == number])
             for number, doc in enumerate(docs, 1)

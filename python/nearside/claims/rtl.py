@@ -70,7 +70,7 @@ def share_outside(context: Context) -> Measured:
 def speed_idle(context: Context) -> Measured:
     device = context.device("dram", skip_idle=False)
     before, cpu = device.counters(), time.process_time()
-    device.rest(4_000_000)
+    device.advance_time(4_000_000)
     seconds = max(time.process_time() - cpu, 1e-6)
     after = device.counters()
     cycles = after["cycles.evaluated"] - before["cycles.evaluated"]
@@ -82,7 +82,7 @@ def speed_idle(context: Context) -> Measured:
 def skipped(context: Context) -> Measured:
     device = context.device("dram")
     before = device.counters()
-    device.rest(1_000_000_000)
+    device.advance_time(1_000_000_000)
     moved = {name: value - before[name] for name, value in device.counters().items()}
     cycles = moved["cycles.skipped"] + moved["cycles.evaluated"]
     return Measured(

@@ -80,7 +80,7 @@ def run_claims(
     claims: list[Claim],
     quick: bool,
     seed: int,
-    tell: Callable[[dict[str, Any]], None] | None = None,
+    report_claim: Callable[[dict[str, Any]], None] | None = None,
     save: Callable[[dict[str, Any]], None] | None = None,
 ) -> dict[str, Any]:
     """Measures claims one by one; returns the result document. `save` receives the document after each."""
@@ -95,6 +95,6 @@ def run_claims(
         doc["holds"] = doc["holds"] and entry["holds"]
         if save:
             save(doc)
-        if tell:
-            tell(entry)
+        if report_claim:
+            report_claim(entry)
     return doc

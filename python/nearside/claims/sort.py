@@ -26,19 +26,19 @@ def opened(context: Context, design: str, model: str) -> Device:
     def start() -> Device:
         device = Device(Design.load(design), model=model)
         if design == "smartssd":
-            kernels.unlimited(device, ("sorter0", "decode0", *SHUFFLES))
+            kernels.remove_limits(device, ("sorter0", "decode0", *SHUFFLES))
         return device
 
     return context.once(("device", design, model), start)
 
 
-def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kernels.Sorted, list[float]]:
+def sorted_(context: Context, design: str, model: str, count: int) -> tuple[kernels.SortTimes, list[float]]:
     """The time of a sort of random 32-bit keys, and its bounds."""
 
-    def run() -> tuple[kernels.Sorted, list[float]]:
+    def run() -> tuple[kernels.SortTimes, list[float]]:
         device = opened(context, design, model)
         memory, channels = MEMORY[design]
-        at = kernels.base(device, memory)
+        at = kernels.memory_base(device, memory)
         took = kernels.sort(device, kernels.random_keys(count, 32, context.seed), at, at + 64 * MIB)
         return took, kernels.sort_bounds(device.design, count, 4, channels)
 
@@ -118,8 +118,8 @@ def gathered(
     device = opened(context, "smartssd", model)
     rows = size // row
     rng = np.random.default_rng(context.seed)
-    at = kernels.base(device, "local")
-    places = {"source": kernels.base(device, source) + 64 * MIB, "target": at + 512 * MIB, "index": at}
+    at = kernels.memory_base(device, "local")
+    places = {"source": kernels.memory_base(device, source) + 64 * MIB, "target": at + 512 * MIB, "index": at}
     ns = kernels.gather_rows(device, engines, rng.permutation(rows), row, data=rng.bytes(size), **places)
     return size / ns, rows
 
@@ -168,7 +168,7 @@ def _decode(bits: int, value: int, bound: Bound, paper: float, model: str) -> No
     def measure(context: Context) -> Measured:
         device = opened(context, "smartssd", model)
         keys = (context.commands(16) if model == "fast" else 2) * MIB // (bits // 8)
-        target = kernels.base(device, "local") + 512 * MIB
+        target = kernels.memory_base(device, "local") + 512 * MIB
         took = kernels.decode(device, bits, value // 8, keys, 0, target, context.seed)
         read = took["key_bytes"] + took["dictionary_bytes"]
         written = took["key_bytes"] * value / bits

@@ -24,18 +24,18 @@ HOST_CRATES = ("sim", "driver", "rtl", "design")
 # Files of these that only the fast model uses.
 FAST_ONLY = ("bursts.rs",)
 
-Outcome = dict[str, float | None]
+RowResult = dict[str, float | None]
 
 
-class Unable(Exception):
+class UnsupportedRow(Exception):
     """The model can't run this row; the text says why."""
 
 
 @renamed(engine="model")
-def run(row: Row, model: str, progress: BuildProgress | None = None) -> Outcome:
+def run(row: Row, model: str, progress: BuildProgress | None = None) -> RowResult:
     """Measures a row on a separate device, so that rows are independent of each other."""
     if row.kind in ENGINES and model == "fast" and not _fast_has_engines():
-        raise Unable("the fast model has no engines yet")
+        raise UnsupportedRow("the fast model has no engines yet")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LateReadsWarning)
         design = row.load()
@@ -48,7 +48,7 @@ def run(row: Row, model: str, progress: BuildProgress | None = None) -> Outcome:
             return outcome | {"wall_s": round(time.perf_counter() - start, 3)}
 
 
-def _measure(device: Device, row: Row) -> Outcome:
+def _measure(device: Device, row: Row) -> RowResult:
     if row.kind in ENGINES:
         arguments = {"src": 0, "bytes": row.bytes}
         arguments |= {"dst": 256 * MIB} if row.kind == "copy" else {"low": 0, "high": 1 << 30, "kind": 0}
@@ -117,7 +117,7 @@ class References:
         files.check_output(self.path)
         self._known = self._read()
 
-    def _read(self) -> dict[str, Outcome]:
+    def _read(self) -> dict[str, RowResult]:
         if not self.path.exists():
             return {}
         again = "remove it, and rows are measured again, or name another file"
@@ -135,7 +135,7 @@ class References:
         parts = [design.hardware, design.hash, profile, _host(), json.dumps(row.job, sort_keys=True)]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
 
-    def of(self, row: Row, measure: Callable[[], Outcome]) -> tuple[Outcome, bool]:
+    def of(self, row: Row, measure: Callable[[], RowResult]) -> tuple[RowResult, bool]:
         """The reference of a row, measured if it is unknown; and whether it was known."""
         key = self.key(row)
         known = key in self._known

@@ -9,7 +9,7 @@ from typing import Any
 
 from nearside import results, show
 from nearside._native import NearsideError
-from nearside.correlate.measure import References, Unable
+from nearside.correlate.measure import References, UnsupportedRow
 from nearside.correlate.measure import run as measure
 from nearside.correlate.rows import ENGINES, WINDOW, Row, draw
 from nearside.device import BuildProgress, Design
@@ -18,7 +18,7 @@ from nearside.experiments.run import INTERRUPTED, SAVE_EVERY_S, UNDER_WAY, Inter
 ROWS, QUICK_ROWS = 108, 12
 WITHIN_PERCENT = 10.0
 # The compared values; p99 is only shown.
-JUDGED = ("mean_ns", "gb_s")
+COMPARED = ("mean_ns", "gb_s")
 GROUPS = {"tuned": False, "held out": True}
 KINDS = {
     "reads": ("read",), "writes": ("write",), "half of each": ("mix",), "reads into a peer": ("peer-read",),
@@ -29,7 +29,7 @@ KINDS = {
 def errors(rtl: dict[str, Any], fast: dict[str, Any]) -> dict[str, float | None]:
     """The errors of the fast model, in percent of the RTL's values."""
     out: dict[str, float | None] = {}
-    for key in (*JUDGED, "p99_ns"):
+    for key in (*COMPARED, "p99_ns"):
         there = rtl[key] and fast[key] is not None
         out[key] = 100 * (fast[key] / rtl[key] - 1) if there else None
     return out
@@ -40,11 +40,11 @@ def compare(row: Row, references: References, progress: BuildProgress | None) ->
     entry: dict[str, Any] = row.values | {"skipped": None, "errors": None, "worst_percent": None}
     try:
         fast = measure(row, "fast")
-    except Unable as reason:
+    except UnsupportedRow as reason:
         return entry | {"rtl": None, "fast": None, "skipped": str(reason)}
     rtl, _ = references.of(row, lambda: measure(row, "rtl", progress))
     found = errors(rtl, fast)
-    judged = [abs(value) for key in JUDGED if (value := found[key]) is not None]
+    judged = [abs(value) for key in COMPARED if (value := found[key]) is not None]
     return entry | {"rtl": rtl, "fast": fast, "errors": found, "worst_percent": max(judged)}
 
 
@@ -62,7 +62,7 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def chosen(count: int, seed: int, quick: bool, only: str | None) -> list[Row]:
+def choose_rows(count: int, seed: int, quick: bool, only: str | None) -> list[Row]:
     """The rows of a run, at least one."""
 
     def of(count: int) -> list[Row]:
@@ -90,7 +90,7 @@ def run(
     `save` receives the document periodically and at the end. After an early end, also by Ctrl-C,
     the document is marked as partial with the reason. The exception then propagates.
     """
-    rows = chosen(count, seed, quick, only)
+    rows = choose_rows(count, seed, quick, only)
     references = References(reuse)
     doc = results.document(
         "correlate", Design.load("default"), seed, "fast and rtl", time="simulated", quick=quick,
@@ -104,7 +104,7 @@ def run(
                 progress(done, len(rows))
             doc["rows"].append(compare(row, references, build))
             if save and time.monotonic() - saved >= SAVE_EVERY_S:
-                save(summed(doc))
+                save(with_summary(doc))
                 saved = time.monotonic()
     except BaseException as error:  # a panic of the native module is not an Exception
         stopped = isinstance(error, KeyboardInterrupt)
@@ -113,17 +113,17 @@ def run(
             raise
         kept = " before its first row; nothing was saved"
         if doc["rows"]:
-            kept = f"; {len(doc['rows'])} of {len(rows)} rows are in {save(summed(doc))}, marked as partial"
+            kept = f"; {len(doc['rows'])} of {len(rows)} rows are in {save(with_summary(doc))}, marked as partial"
         if stopped:
             raise Interrupted(f"correlate: interrupted{kept}") from None
         raise
     doc["status"], doc["reason"] = "complete", None
     if save:
-        save(summed(doc))
-    return summed(doc)
+        save(with_summary(doc))
+    return with_summary(doc)
 
 
-def summed(doc: dict[str, Any]) -> dict[str, Any]:
+def with_summary(doc: dict[str, Any]) -> dict[str, Any]:
     """The document, with the values that follow from its rows."""
     rows = doc["rows"]
     doc["all"] = summary(rows)

@@ -140,13 +140,13 @@ def report(
     """
     from nearside.page import experiments as page
 
-    source = results.place() / document.FOLDER
+    source = results.folder_path() / document.FOLDER
     docs, left_out = document.load_all(source)
     for one in left_out:
         print(f"{one}: left out, no result is saved by this name; rename or remove it", file=sys.stderr)
     if not docs:
         raise NearsideError(f"{source}: no results yet; run `nearside experiment run all --quick` first")
-    path = output or results.place() / "report.html"
+    path = output or results.folder_path() / "report.html"
     if not path.parent.is_dir():
         raise NearsideError(f"{path}: its folder doesn't exist; make it, or name another file with -o")
     files.check_apart([path], source.glob("*.json"))

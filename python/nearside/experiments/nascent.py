@@ -29,8 +29,8 @@ CPU_TEXT = (
 def device(run: Run) -> tuple[Device, int]:
     """A device of the run, and the base address of its local memory."""
     there = run.device(FLASH)
-    run.once("credits", lambda: kernels.unlimited(there, platforms.ENGINES))
-    return there, kernels.base(there, "local")
+    run.once("credits", lambda: kernels.remove_limits(there, platforms.ENGINES))
+    return there, kernels.memory_base(there, "local")
 
 
 def cpu_sorts(run: Run, count: int, bits: int = 32) -> dict[str, float]:

@@ -20,7 +20,7 @@ PAPER_CPU = (147.2, 131.4)
 # Energies are the paper's watts times seconds: simulated ones, or those of this machine's CPU.
 MIXED = {False: "simulated seconds, no power is measured", True: "this machine's seconds, no power is measured"}
 SOURCE = {WIDE: "figure 13, section 4.3", LINES: "figure 14, section 4.3"}
-TWELVE = platforms.MOST
+TWELVE = platforms.MAX_SSDS
 
 
 def cases(run: Run) -> list[dict[str, Any]]:

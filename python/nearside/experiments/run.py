@@ -52,7 +52,7 @@ def run(
     name = experiment.design if design is None else design
     loaded = None if name is None else Design.load(name)
     document.folder()
-    results.ready([document.file_name(experiment.name, model)], inputs=loaded.files if loaded else ())
+    results.check_outputs([document.file_name(experiment.name, model)], inputs=loaded.files if loaded else ())
     parameters = experiment.parameters(quick)
     # Each seed has separate devices.
     contexts = [Run(model, quick, one, parameters, loaded, build) for one in repeat.seeds(seed, parameters)]
