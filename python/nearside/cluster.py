@@ -10,12 +10,13 @@ equals that of a single machine.
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from nearside import _native, dictionaries, tables
 from nearside._native import NearsideError
 from nearside.device import Design, as_text, model_of
 from nearside.renamed import renamed
+from nearside.types import SortReport
 
 if TYPE_CHECKING:
     import pyarrow
@@ -31,7 +32,7 @@ def sort_table(
     devices: int = 1,
     model: str | None = None,
     design: str = tables.DESIGN,
-) -> tuple[pyarrow.Table, list[dict[str, Any]]]:
+) -> tuple[pyarrow.Table, list[SortReport]]:
     """Sorts a table of pyarrow on a Ray cluster that the caller has joined (`ray.init`).
 
     Returns the sorted table, and each worker's report as of `nearside.sort_table`.
@@ -76,7 +77,7 @@ def sort_table(
     return dictionaries.narrowed(tables.of_stream(merged), schema), [report for _, report in done]
 
 
-def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, dict[str, Any]]:
+def _part(stream: bytes, by: str, devices: int, model: str, design: str) -> tuple[bytes, SortReport]:
     """The task of a worker."""
     table, report = tables.sort_table(
         tables.of_stream(stream), by, devices=devices, model=model, design=Design.load(design)

@@ -6,11 +6,11 @@ import json
 import os
 import shlex
 from collections.abc import Iterable
-from typing import Any
 
 from nearside import _native, show
 from nearside.device import Design, Progress, as_text
 from nearside.renamed import former_names, renamed
+from nearside.types import CrashReport
 
 WORKLOADS, MECHANISMS, EXECUTORS, FAULT_INJECTIONS = _native.crash_names()
 # The design by executor.
@@ -45,7 +45,7 @@ def run_campaign(
     progress: Progress | None = None,
     devices: int = 1,
     synchronise: str = "devices",
-) -> dict[str, Any]:
+) -> CrashReport:
     """Runs a campaign; a violation includes the command that reproduces it."""
     for what, text in (("workload", workload), ("mechanism", mechanism), ("by", by), ("cuts", cuts)):
         as_text(what, text)
@@ -65,12 +65,12 @@ def run_campaign(
     return doc
 
 
-def campaign_failed(doc: dict[str, Any]) -> bool:
+def campaign_failed(doc: CrashReport) -> bool:
     """Whether a campaign failed: a violation, or none in a negative control."""
     return bool(doc["violated"] or doc["stopped"]) == (doc["without"] is None)
 
 
-def print_reports(docs: Iterable[dict[str, Any]]) -> None:
+def print_reports(docs: Iterable[CrashReport]) -> None:
     """Prints a row for each campaign, and the events before its first violation."""
     docs = list(docs)
     models = " and ".join(sorted({doc["engine"] for doc in docs}))

@@ -14,6 +14,20 @@ from typing import Any, NamedTuple
 from nearside import _native
 from nearside._native import NearsideError
 from nearside.renamed import former_method, former_names, renamed
+from nearside.types import (
+    ChannelCounters,
+    ChannelTiming,
+    DesignValues,
+    EngineInfo,
+    EventList,
+    Info,
+    LateReads,
+    MasterLimits,
+    MediaProfile,
+    StreamReport,
+    TransferReport,
+    WorkloadReport,
+)
 
 Progress = Callable[[int, int], None]
 BuildProgress = Callable[[str, int, int], None]
@@ -48,7 +62,7 @@ def root() -> Path:
     return Path(_native.root())
 
 
-def media_profile(name: str) -> dict[str, Any]:
+def media_profile(name: str) -> MediaProfile:
     """A media profile by name or path."""
     return json.loads(_native.profile(as_text("the name of a media profile", name)))
 
@@ -93,7 +107,7 @@ class Design:
         """Identifies the hardware: a hash of the RTL, its parameters, and the compiler's options."""
         return self.native.hardware
 
-    def late_reads(self, profile: str | None = None, memory: str = "storage") -> dict[str, Any] | None:
+    def late_reads(self, profile: str | None = None, memory: str = "storage") -> LateReads | None:
         """Describes a media profile with reads that the DRAM is too slow for; `None` if there are
         none.
 
@@ -104,7 +118,7 @@ class Design:
         return None if late is None else json.loads(late)
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> DesignValues:
         """All values of the design, with defaults filled in."""
         return json.loads(self.native.json())
 
@@ -152,7 +166,7 @@ def _peers(peers: Sequence[tuple[Design, str | None]]) -> list[tuple[_native.Des
     return [(peer.native, name) for peer, name in peers]
 
 
-def _find_engine(engines: list[dict[str, Any]], name: str, whose: str) -> dict[str, Any]:
+def _find_engine(engines: list[EngineInfo], name: str, whose: str) -> EngineInfo:
     """The engine with this name."""
     name = as_text("the name of an engine", name)
     found = {engine["name"]: engine for engine in engines}
@@ -227,7 +241,7 @@ class Device:
         """The other devices of the same host."""
         self.model = self.native.model
         """The model that simulates the device: "rtl" or "fast"."""
-        self.late_reads: dict[str, Any] | None = None
+        self.late_reads: LateReads | None = None
         """Describes late reads under the present timing of the storage; see `Design.late_reads`."""
         self._report_late_reads(None)
         for memory in design.values.get("memory", []):
@@ -262,20 +276,20 @@ class Device:
         """Bytes of a logical block."""
         return self.native.block_bytes
 
-    def info(self) -> dict[str, Any]:
+    def info(self) -> Info:
         """Controller, capabilities, queues, namespaces, memories and blocks, as the device reports them."""
         return json.loads(self.native.info())
 
-    def write(self, data: bytes, offset: int = 0, **shape: Any) -> dict[str, Any]:
+    def write(self, data: bytes, offset: int = 0, **shape: Any) -> TransferReport:
         """Writes data through several queues (options `queues`, `depth`, `chunk`, `progress`)."""
         return json.loads(self.native.write(data, offset, **shape))
 
-    def read(self, length: int, offset: int = 0, **shape: Any) -> tuple[bytes, dict[str, Any]]:
+    def read(self, length: int, offset: int = 0, **shape: Any) -> tuple[bytes, TransferReport]:
         """Reads data through several queues (options `queues`, `depth`, `chunk`, `progress`)."""
         data, report = self.native.read(length, offset, **shape)
         return data, json.loads(report)
 
-    def workload(self, **job: Any) -> dict[str, Any]:
+    def workload(self, **job: Any) -> WorkloadReport:
         """Runs a job with fio-like parameters; see `help(nearside._native.Device.workload)`."""
         return json.loads(self.native.workload(**job))
 
@@ -286,7 +300,7 @@ class Device:
         """
         self.native.set_priority(queue, priority)
 
-    def delay_get(self) -> list[dict[str, Any]]:
+    def delay_get(self) -> list[ChannelTiming]:
         """The timing of each channel."""
         return json.loads(self.native.delay_get())
 
@@ -316,7 +330,7 @@ class Device:
         if late:
             warnings.warn(late["message"], LateReadsWarning, stacklevel=3)
 
-    def delay_counters(self, clear: bool = False) -> list[dict[str, Any]]:
+    def delay_counters(self, clear: bool = False) -> list[ChannelCounters]:
         """Counters of each channel's `nvm_delay`; `clear` resets them."""
         return json.loads(self.native.delay_counters(clear))
 
@@ -328,7 +342,7 @@ class Device:
         """Stores to the PM window."""
         self.native.pm_write(offset, data)
 
-    def pm_stream(self, kind: str, **stream: Any) -> dict[str, Any]:
+    def pm_stream(self, kind: str, **stream: Any) -> StreamReport:
         """Runs a stream of loads ("load") or posted stores ("store") of the PM window.
 
         See `help(nearside._native.Device.pm_stream)`.
@@ -374,11 +388,11 @@ class Device:
         """Ends the trace; returns the number of commands in it. Allowed after the shutdown, too."""
         return self.native.trace_stop()
 
-    def single(self, **job: Any) -> list[list[list[Any]]]:
+    def single(self, **job: Any) -> list[EventList]:
         """Runs commands one at a time with all their events; see `help(nearside._native.Device.single)`."""
         return json.loads(self.native.single(**job))
 
-    def engines(self) -> list[dict[str, Any]]:
+    def engines(self) -> list[EngineInfo]:
         """The engines of the design: kind, arguments, outputs, error names, register offset in BAR4."""
         return json.loads(self.native.engines)
 
@@ -386,7 +400,7 @@ class Device:
         """An engine of the device, by its name in the design."""
         return Engine(self, _find_engine(self.engines(), name, f"the design {self.design.name}"))
 
-    def qos(self) -> dict[str, dict[str, int]]:
+    def qos(self) -> dict[str, MasterLimits]:
         """Flow-control limits, in each memory channel, of "pm", "nvme" and every engine.
 
         `reads` and `writes` limit the lines of 64 bytes in flight; 0 is no limit. `beside` is such
@@ -441,7 +455,7 @@ class SubmittedCommand(NamedTuple):
 class RegisterEngine(ABC):
     """An engine that is launched through its registers, of a device or of a peer."""
 
-    def __init__(self, device: Device, values: dict[str, Any]) -> None:
+    def __init__(self, device: Device, values: EngineInfo) -> None:
         self.device = device
         self.values = values
         self.name: str = values["name"]
@@ -498,7 +512,7 @@ class RegisterEngine(ABC):
 class PeerEngine(RegisterEngine):
     """An engine of a peer."""
 
-    def __init__(self, peer: Peer, device: Device, values: dict[str, Any]) -> None:
+    def __init__(self, peer: Peer, device: Device, values: EngineInfo) -> None:
         super().__init__(device, values)
         self.peer = peer
 

@@ -8,6 +8,7 @@ from typing import Any
 from nearside import _native
 from nearside.device import Design, as_text
 from nearside.renamed import former_names, renamed
+from nearside.types import FuzzReport
 
 
 def load_design(name: str) -> Design:
@@ -16,7 +17,7 @@ def load_design(name: str) -> Design:
 
 
 @renamed(engines="models")
-def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
+def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> FuzzReport:
     """Runs a campaign (`replay`, `first_episode`, `shrinks`, `per_episode`, `models`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])

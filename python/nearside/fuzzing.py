@@ -10,6 +10,7 @@ from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import MAX_U64, Design, Progress, as_text, model_of
 from nearside.renamed import former_names, renamed
+from nearside.types import FuzzReport
 
 SOAK_EPISODE = 64 << 20
 # The number of episodes of a seed; after the last one the first follows.
@@ -24,7 +25,7 @@ COUNTS = ("moved_bytes", "episodes", "mismatches")
 
 
 @renamed(engine="model")
-def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> dict[str, Any]:
+def run_campaign(design: Design, commands: int, seed: int, **options: Any) -> FuzzReport:
     """Runs a campaign (options `replay`, `shrinks`, `per_episode`, `torn_blocks`, `model`, `progress`)."""
     if options.get("replay") is not None:
         as_text("what to replay", options["replay"])
@@ -41,7 +42,7 @@ def soak(
     result: Path | None = None,
     progress: Progress | None = None,
     model: str | None = None,
-) -> dict[str, Any]:
+) -> FuzzReport:
     """Moves `amount` bytes with valid commands and verifies each. Each episode starts on an empty
     device.
 
@@ -121,7 +122,7 @@ def _add_counts(total: dict[str, Any], doc: dict[str, Any]) -> dict[str, Any]:
     return merged
 
 
-def print_report(doc: dict[str, Any]) -> None:
+def print_report(doc: FuzzReport) -> None:
     """Prints the counts of a campaign, of what was generated, and of completions by status."""
     table = show.table(f"seed {doc['seed']}, {doc['engine']}", "", "count")
     for key, value in doc.items():

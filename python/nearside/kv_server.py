@@ -12,6 +12,7 @@ from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import renamed
 from nearside.serve import ended_by_signals
+from nearside.types import KvReport
 
 PROTOCOLS = ("redis", "memcached")
 # A pool of this size has room for a store beside logs and spare pages, with any mechanism.
@@ -79,13 +80,13 @@ class KvServer:
         """The TCP port; None with a Unix socket."""
         return self.native.port
 
-    def close(self) -> dict[str, Any] | None:
+    def close(self) -> KvReport | None:
         """Ends all connections; the first call returns the simulated times of requests, others None."""
         report = self.native.stop()
         return None if report is None else json.loads(report)
 
 
-def serve_until_signal(protocol: str, quiet: bool, **options: Any) -> dict[str, Any]:
+def serve_until_signal(protocol: str, quiet: bool, **options: Any) -> KvReport:
     """Serves until SIGINT or SIGTERM; returns the simulated times of requests."""
     with ended_by_signals() as ended, KvServer(protocol, **options) as server:
         if not quiet:
@@ -94,4 +95,6 @@ def serve_until_signal(protocol: str, quiet: bool, **options: Any) -> dict[str, 
             print(f"serving {protocol}'s protocol at {where}; end with Ctrl-C", flush=True)
         while not ended:
             time.sleep(0.05)
-        return server.close() or {}
+        report = server.close()
+    assert report is not None  # only later calls return None
+    return report

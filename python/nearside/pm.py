@@ -30,12 +30,13 @@ import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Self
+from typing import Self
 
 from nearside import _native
 from nearside._native import NearsideError
 from nearside.device import Design, as_text
 from nearside.renamed import renamed
+from nearside.types import PoolCheck, ThreadCounts
 
 MECHANISMS = ("undo", "redo", "checkpoint", "shadow")
 FENCES = ("read_back", "posted", "completion")
@@ -284,7 +285,7 @@ class Pool:
         """Bytes of the pool."""
         return self.native.bytes()
 
-    def check(self) -> dict[str, Any]:
+    def check(self) -> PoolCheck:
         """Checks the consistency of the pool's metadata; no transaction may be in progress."""
         return json.loads(self.native.check())
 
@@ -437,6 +438,6 @@ class Thread:
         self.native.finish()
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> ThreadCounts:
         """Counts since the thread was opened."""
         return json.loads(self.native.counts())

@@ -9,12 +9,12 @@ import warnings
 from collections.abc import Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 from nearside import _native, files, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, LateReadsWarning, as_text
 from nearside.renamed import former_names, renamed
+from nearside.types import ServedDevice, ServerCounters
 
 # The time limit of clients for a register access; afterwards they give the device up.
 MESSAGE_TIMEOUT_MS = 60_000
@@ -117,7 +117,7 @@ class Server:
         """Serves for a wall-clock time."""
         self.native.wait(seconds)
 
-    def counters(self) -> list[dict[str, int]]:
+    def counters(self) -> list[ServerCounters]:
         """Counters of each device since the start."""
         return json.loads(self.native.counters())
 
@@ -125,7 +125,7 @@ class Server:
 @renamed(engine="model")
 def serve_until_signal(
     devices: Sequence[tuple[Design, Path]], quiet: bool, traces: Sequence[Path] = (), model: str | None = None
-) -> list[dict[str, Any]]:
+) -> list[ServedDevice]:
     """Serves until SIGINT or SIGTERM; returns the counters of each device. `traces` has a file for each, or none."""
     late = [design.late_reads() for design, _ in devices]
     for message in dict.fromkeys(reads["message"] for reads in late if reads):

@@ -26,6 +26,7 @@ from nearside import _native, tables
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, as_text, model_of
 from nearside.renamed import renamed
+from nearside.types import DeclinedSort, PutReport
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -50,7 +51,7 @@ class _SortProvider:
 
         self.label = f"devices={devices}, design={design.name}, model={model_of(model)}"
         self.design, self.devices, self.model, self.build = design, devices, model, build
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[PutReport | DeclinedSort] = []
         nothing = pa.table({"key": pa.array([], pa.int32())})
         self._sort(tables.to_stream(nothing), "key", None)  # raises an error for invalid options
 
@@ -150,7 +151,7 @@ class _ResidentTable:
         self._columns = tables.of_stream(self.schema).schema
         self.keys = next((table["keys"] for table in resident if name in (table["name"], table["id"])), [])
         self.label = f"table={name}, devices={len(media)}, design={design.name}, model={model_of(model)}"
-        self.reports: list[dict[str, Any]] = []
+        self.reports: list[PutReport] = []
 
     def declines(self, _schema: bytes, by: str) -> str | None:
         """Why it can't be sorted in place; `by` is in the extension's syntax."""

@@ -11,6 +11,7 @@ from nearside import _native, bounds, dictionaries, files, plots, show
 from nearside._native import NearsideError
 from nearside.device import BuildProgress, Design, Progress, as_text
 from nearside.renamed import former_names, renamed
+from nearside.types import PlanDocument, PutReport, ResidentTable, SortReport
 
 if TYPE_CHECKING:
     import pyarrow
@@ -57,7 +58,7 @@ def sort_file(
     compression: str = "snappy",
     trace: str | Path | None = None,
     plot: str | Path | None = None,
-) -> dict[str, Any]:
+) -> SortReport:
     """Sorts the table of a file into another file, completely or not at all; returns the report.
 
     `trace` is a file for Perfetto with the stages of each device and the traffic of its memory
@@ -92,7 +93,7 @@ def _check_outputs(target: Path, trace: Path | None, plot: Path | None, inputs: 
 
 def explain(
     source: str | Path, by: str, devices: int = 1, design: Design | None = None, *, source_format: str | None = None
-) -> dict[str, Any]:
+) -> PlanDocument:
     """The plan of `sort_file`: rows and partitions of each device, and the bound of each stage."""
     design, source = design or Design.load(DESIGN), Path(source)
     files.check_regular(source)
@@ -110,7 +111,7 @@ def explain_resident(
     model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
+) -> PlanDocument:
     """The plan for a resident table, see `explain`."""
     design, media = design or Design.load(DESIGN), _as_paths(media)
     check_media_exist(media)
@@ -118,12 +119,12 @@ def explain_resident(
     return _plan_document(design, _native.table_explain(design.native, _paths(media), *names, model=model, build=build))
 
 
-def _plan_document(design: Design, text: str) -> dict[str, Any]:
+def _plan_document(design: Design, text: str) -> PlanDocument:
     plan = json.loads(text)
     return {"design": design.name, "plan": plan, "bounds": bounds.of_plan(design, plan)}
 
 
-def _with_bounds(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> dict[str, Any]:
+def _with_bounds(design: Design, report: str, trace: Path | None = None, plot: Path | None = None) -> SortReport:
     """Adds the bound of each stage and the share that was reached; writes trace and plot."""
     doc = json.loads(report)
     events = doc.pop("trace", None)
@@ -153,7 +154,7 @@ def put(
     progress: Progress | None = None,
     *,
     source_format: str | None = None,
-) -> dict[str, Any]:
+) -> PutReport:
     """Writes the table of a file to the devices of these media files, a shard to each.
 
     `keys` are the columns by which it can be sorted there: `"a, b"`.
@@ -173,7 +174,7 @@ def resident(
     model: str | None = None,
     design: Design | None = None,
     build: BuildProgress | None = None,
-) -> list[dict[str, Any]]:
+) -> list[ResidentTable]:
     """The resident tables on the devices of these media files.
 
     Where several tables have the same name on different media files, the id identifies one.
@@ -198,7 +199,7 @@ def get(
     compression: str = "snappy",
     trace: str | Path | None = None,
     plot: str | Path | None = None,
-) -> dict[str, Any]:
+) -> SortReport:
     """Reads the resident table of this name or id into a file, completely or not at all.
 
     With `by` the devices sort it in place first. Returns the report. For `trace` and `plot` see
@@ -259,7 +260,7 @@ def sort_table(
     design: Design | None = None,
     build: BuildProgress | None = None,
     progress: Progress | None = None,
-) -> tuple[pyarrow.Table, dict[str, Any]]:
+) -> tuple[pyarrow.Table, SortReport]:
     """Sorts a table of pyarrow, or of a file, on simulated devices; returns the table and the
     report.
 
@@ -317,7 +318,7 @@ def _printable_name(path: str | Path) -> str:
     return str(path).encode(errors="backslashreplace").decode()
 
 
-def print_report(doc: dict[str, Any]) -> None:
+def print_report(doc: PutReport | SortReport) -> None:
     """Prints the report of a sort as a table."""
     count, parts = len(doc["devices"]), doc["partitions"]
     devices = f"{count} device{'s' if count > 1 else ''}"
@@ -350,7 +351,7 @@ def print_report(doc: dict[str, Any]) -> None:
             show.out.print(f"device {number} failed, and others did its part: {device['failed']}")
 
 
-def print_plan(doc: dict[str, Any]) -> None:
+def print_plan(doc: PlanDocument) -> None:
     """Prints the plan of a sort as a table."""
     plan = doc["plan"]
     show.out.print(f"{plan['rows']} rows of {plan['row_bytes']} bytes, key: {plan['key']}")
@@ -374,7 +375,7 @@ def print_plan(doc: dict[str, Any]) -> None:
     show.out.print(table)
 
 
-def print_resident(tables: list[dict[str, Any]]) -> None:
+def print_resident(tables: list[ResidentTable]) -> None:
     """Prints resident tables as a table."""
     table = show.table("tables", "name", "id", "rows", "bytes of a row", "keys", "size", "parts", "devices")
     for entry in tables:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nearside import _native, show
 from nearside.device import BuildProgress, Design
+from nearside.types import TimelineDocument, TimelineRow
 
 # Small media, for a quick start; the host profile has the latencies of the paper.
 VALUES = """
@@ -40,7 +41,7 @@ def measure(
     size: int = 4096,
     transactions: int = 2,
     build: BuildProgress | None = None,
-) -> dict[str, Any]:
+) -> TimelineDocument:
     """Runs the same transactions by each executor; times are simulated ns from the begin of the first one.
 
     `size`: bytes of each object, a multiple of 8 up to 16 KiB; 1 to 8 objects and transactions.
@@ -62,13 +63,13 @@ def measure(
     }
 
 
-def busy_ns(row: dict[str, Any], who: str, what: str | None = None) -> float:
+def busy_ns(row: TimelineRow, who: str, what: str | None = None) -> float:
     """The busy time of a CPU or unit, or its time in one activity, until the end of the last transaction."""
     spans = (s for s in row["spans"] if s["who"].startswith(who) and what in (None, s["what"]))
     return sum(max(0.0, min(s["end_ns"], row["took_ns"]) - max(s["begin_ns"], 0.0)) for s in spans)
 
 
-def print_table(doc: dict[str, Any]) -> None:
+def print_table(doc: TimelineDocument) -> None:
     columns = ("", "transactions took", *(f"CPU: {what}" for what in CPU_COLOURS), "units, sum")
     title = f"{doc['transactions']} transactions, {doc['mechanism']}, {doc['objects']} objects of {doc['bytes']} B each"
     table = show.table(f"{title}: ns, simulated", *columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from nearside._native import NearsideError
-from nearside.accuracy import Bench
+from nearside.accuracy import DelayBench
 from nearside.claims.registry import Context, Measured, Published, at_most, claim
 from nearside.device import Design, media_profile
 
@@ -31,8 +31,8 @@ DIFFERS = (
 BURSTS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
-def bench(context: Context) -> Bench:
-    return context.once("nvm_delay.bench", lambda: Bench(Design.load("default")))
+def bench(context: Context) -> DelayBench:
+    return context.once("nvm_delay.bench", lambda: DelayBench(Design.load("default")))
 
 
 def row(context: Context, kind: str, target: float, **burst: Any) -> dict[str, Any]:

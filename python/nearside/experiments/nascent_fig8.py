@@ -33,7 +33,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
     took = kernels.sort(device, keys, source, local + 64 * MIB, seed=run.seed)
     # Keys that fit on the chip are not merged.
     pairs = took if count <= kernels.CHUNK else kernels.sort(
-        device, keys, source, local + 64 * MIB, pairs=True, there=True, seed=run.seed
+        device, keys, source, local + 64 * MIB, pairs=True, stored=True, seed=run.seed
     )  # fmt: skip
     bounds = kernels.sort_bounds(device.design, count, 4, 1)
     load = keys.nbytes / platforms.SSD_GB_S if case["place"] == "flash" else 0.0

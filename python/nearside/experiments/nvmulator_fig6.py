@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nearside.accuracy import Bench
+from nearside.accuracy import DelayBench
 from nearside.experiments.registry import Experiment, Row, Run, figure, plot
 
 # Section 4.1: the latencies of Optane that figure 6 compares with (its reference 11), and
@@ -34,7 +34,7 @@ def measure(run: Run, case: dict[str, Any]) -> Row:
 
 def at_ports(run: Run, kind: str, target: float, samples: int) -> Row:
     """Single accesses, timed at the ports of the block."""
-    bench = run.once("bench", lambda: Bench(run.design, run.build))
+    bench = run.once("bench", lambda: DelayBench(run.design, run.build))
     row = bench.measure(kind, target, samples, run.seed)
     return {key: row[key] for key in ("mean_ns", "min_ns", "max_ns", "late")}
 
