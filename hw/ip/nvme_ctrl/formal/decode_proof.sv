@@ -1,4 +1,4 @@
-// nvme_decode: each fetched entry becomes one data command, completion, admin command or hand-over to nvme_fused, with its
+// nvme_decode: each fetched entry becomes one data command, completion, admin command or hand-over to nvme_fused_pairing, with its
 // slot; none is lost or doubled, and none waits when its way is free. A data command is the one that its entry asks for, and
 // lies within its namespace; a completion has the first status that applies. An engine gets its entry as it is.
 //
@@ -199,7 +199,7 @@ module decode_proof
     else if (with_lba && 66'(slba) + 66'(nlb) + 66'd1 > 66'(blocks)) sc = ScLbaOutOfRange;
   end
 
-  // A data command, or the one that nvme_fused may make, is what the entry asks for, and within its namespace.
+  // A data command, or the one that nvme_fused_pairing may make, is what the entry asks for, and within its namespace.
   logic data_right;
   logic [64:0] data_end;
   assign data_end = 65'(data.mem_addr) + 65'(data.bytes);

@@ -1,0 +1,229 @@
+// Aligner: turns the read beats of a job into write beats, whatever the two dword offsets within a 64-byte beat are.
+//
+// Beats are rotated by `(dst - src) mod 16` dwords on their way in (registered), then merged with the rotated beat before
+// them. A job takes as many cycles as the larger of its read and write beats; in one case one more: if it ends
+// with a beat made of left-overs only and the next job doesn't start with a beat that yields no output.
+// Assumes that the output can always be taken (the mover reserves the room before it reads) and that the attributes of
+// a job are offered before its first beat. Leaves out strobes: bytes outside the job are arbitrary.
+//
+// With `Merge`, jobs of a group continue each other at the target: a beat in which one ends is kept until the next ones have
+// filled it. The bursts in which the group is going to be written are told as they become complete.
+`include "ns_assert.svh"
+
+module nvme_aligner
+  import ns_axi_pkg::*;
+#(
+  /// Jobs of a group are merged.
+  parameter bit          Merge      = 1'b0,
+  /// With `Merge`: largest burst in bytes. They end at multiples of it.
+  parameter int unsigned BurstBytes = 1024
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+
+  /// Attributes of the job whose beats come next.
+  input  logic                 job_valid_i,
+  /// Rotation in dwords.
+  input  logic [3:0]           job_rotate_i,
+  /// The source's offset is the larger one: the first beat yields no output.
+  input  logic                 job_skip_i,
+  /// A last output beat of left-overs follows the last input beat.
+  input  logic                 job_flush_i,
+  /// Another job of its group follows. Counts with `Merge`, as do the following two.
+  input  logic                 job_more_i,
+  /// Dword of the target at which it begins, within 4 KiB.
+  input  logic [9:0]           job_at_i,
+  /// It ends within a beat of the target.
+  input  logic                 job_mid_i,
+  /// Its read beats, less 1. What the bus says of the last one does not count: it may have been given up.
+  input  logic [5:0]           job_beats_i,
+  /// The last beat of the job is being taken.
+  output logic                 job_ready_o,
+
+  /// Read beats.
+  input  r_t                   r_i,
+  input  logic                 r_valid_i,
+  output logic                 r_ready_o,
+
+  /// Write beat.
+  output logic [DataWidth-1:0] out_data_o,
+  /// A part of it came with a read error.
+  output logic                 out_error_o,
+  /// Valid; must be taken at once.
+  output logic                 out_valid_o,
+  /// With `Merge`: it is the last one of its burst.
+  output logic                 burst_valid_o,
+  /// A part of the burst came with a read error.
+  output logic                 burst_error_o
+);
+
+  // Moves every dword up by n places, those at the top to the bottom: two levels of four-way choices.
+  function automatic logic [DataWidth-1:0] rotate(logic [DataWidth-1:0] x, logic [3:0] n);
+    logic [DataWidth-1:0] y;
+    unique case (n[3:2])
+      2'd0: y = x;
+      2'd1: y = {x[383:0], x[511:384]};
+      2'd2: y = {x[255:0], x[511:256]};
+      default: y = {x[127:0], x[511:128]};
+    endcase
+    unique case (n[1:0])
+      2'd0: return y;
+      2'd1: return {y[479:0], y[511:480]};
+      2'd2: return {y[447:0], y[511:448]};
+      default: return {y[415:0], y[511:416]};
+    endcase
+  endfunction
+
+  // The newest beat and the one before it, both rotated.
+  logic [DataWidth-1:0] new_q, old_q;
+  logic new_error_q, old_error_q;
+  logic valid_q;        // new_q holds a beat that has just arrived
+  logic emit_q;         // it yields an output
+  logic merge_q;        // which needs the beat before it
+  logic flush_next_q;   // it is the last one, and its left-overs make another output
+  logic flush_q;        // now: out of old_q
+  logic first_q;        // the next beat is the first of its job
+  logic [3:0] rotate_q; // of the beat in new_q
+  logic [5:0] beats_q;  // of the job that have come
+  logic r_fire, r_last;
+
+  assign r_last = beats_q == job_beats_i;
+
+  // The cycle after next belongs to the left-overs: no beat may arrive then, except one that yields no output.
+  assign r_ready_o = job_valid_i && (!flush_next_q || job_skip_i);
+  assign r_fire = r_valid_i && r_ready_o;
+  assign job_ready_o = r_fire && r_last;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      valid_q <= 1'b0;
+      emit_q <= 1'b0;
+      flush_next_q <= 1'b0;
+      flush_q <= 1'b0;
+      first_q <= 1'b1;
+      beats_q <= '0;
+    end else begin
+      valid_q <= r_fire;
+      emit_q <= r_fire && !(first_q && job_skip_i);
+      flush_next_q <= r_fire && r_last && job_flush_i;
+      flush_q <= flush_next_q;
+      if (r_fire) begin
+        first_q <= r_last;
+        beats_q <= r_last ? '0 : beats_q + 1'b1;
+      end
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (r_fire) begin
+      new_q <= rotate(r_i.data, job_rotate_i);
+      new_error_q <= r_i.resp[1];
+      merge_q <= !first_q && job_rotate_i != '0;
+      rotate_q <= job_rotate_i;
+    end
+    if (valid_q) begin
+      old_q <= new_q;
+      old_error_q <= new_error_q;
+    end
+  end
+
+  logic out;
+  logic [DataWidth-1:0] data;
+  logic error;
+  assign out = emit_q || flush_q;
+
+  always_comb begin
+    data = new_q;
+    error = new_error_q;
+    if (flush_q) begin
+      data = old_q;
+      error = old_error_q;
+    end else if (merge_q) begin
+      for (int unsigned i = 0; i < 16; i++) begin
+        if (i < 32'(rotate_q)) data[i*32+:32] = old_q[i*32+:32];
+      end
+      error = new_error_q || old_error_q;
+    end
+  end
+
+  if (Merge) begin : gen_merge
+    localparam int unsigned IdxBits = unsigned'($clog2(BurstBytes / 64));
+
+    // Of the beat in new_q, and of the one before it, whose left-overs may follow.
+    typedef struct packed {
+      logic       last;   // the job's last output
+      logic       more;
+      logic       mid;
+      logic [9:0] at;
+    } attr_t;
+
+    attr_t new_attr_q, old_attr_q, attr;
+    logic start_q;                // the next output is the first of its job
+    logic inside_q;               // it continues a group
+    logic [DataWidth-1:0] part_q; // a beat that is not complete
+    logic part_error_q;
+    logic [IdxBits-1:0] idx_q, idx;
+    logic bad_q, keep, join_part, burst_last;
+
+    assign attr = flush_q ? old_attr_q : new_attr_q;
+    assign join_part = start_q && inside_q && attr.at[3:0] != '0;
+    assign keep = attr.last && attr.more && attr.mid;
+    assign idx = (start_q && !inside_q) ? attr.at[4+:IdxBits] : idx_q;
+    assign burst_last = idx == '1 || (attr.last && !attr.more);
+
+    always_comb begin
+      out_data_o = data;
+      out_error_o = error || (join_part && part_error_q);
+      for (int unsigned i = 0; i < 16; i++) begin
+        if (join_part && i < 32'(attr.at[3:0])) out_data_o[i*32+:32] = part_q[i*32+:32];
+      end
+    end
+    assign out_valid_o = out && !keep;
+    assign burst_valid_o = out_valid_o && burst_last;
+    assign burst_error_o = out_error_o || bad_q;
+
+    always_ff @(posedge clk_i or negedge rst_ni) begin
+      if (!rst_ni) begin
+        start_q <= 1'b1;
+        inside_q <= 1'b0;
+        bad_q <= 1'b0;
+      end else if (out) begin
+        start_q <= attr.last;
+        if (attr.last) inside_q <= attr.more;
+        if (!keep) bad_q <= burst_error_o && !burst_last;
+      end
+    end
+
+    always_ff @(posedge clk_i) begin
+      if (r_fire) begin
+        new_attr_q <= '{
+            last: r_last && !job_flush_i,
+            more: job_more_i,
+            mid: job_mid_i,
+            at: job_at_i
+        };
+      end
+      if (valid_q) begin
+        old_attr_q <= new_attr_q;
+        old_attr_q.last <= 1'b1;
+      end
+      if (out) idx_q <= idx + IdxBits'(!keep);
+      if (out && keep) begin
+        part_q <= out_data_o;
+        part_error_q <= out_error_o;
+      end
+    end
+  end else begin : gen_no_merge
+    assign out_data_o = data;
+    assign out_error_o = error;
+    assign out_valid_o = out;
+    assign burst_valid_o = 1'b0;
+    assign burst_error_o = 1'b0;
+    logic unused;
+    assign unused = ^{job_more_i, job_at_i, job_mid_i};
+  end
+
+  `NS_ASSERT(one_output_at_a_time, !(emit_q && flush_q))
+  `NS_ASSERT(beats_belong_to_a_job, !r_valid_i || job_valid_i)
+
+endmodule

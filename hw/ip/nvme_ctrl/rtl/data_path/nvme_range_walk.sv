@@ -1,0 +1,180 @@
+// Sweep: turns ranges of the media into segments that need no host memory, to be zeroed or read and dropped.
+//
+// One segment a cycle, each within 4 KiB of the media. What is to be zeroed and has FillBlocks or more goes to the memories
+// themselves instead (nvme_fill), in pieces that end at multiples of RegionBlocks; what is left behind the last one is
+// segments again, if it is little. A command's ranges come one after the other; with the last one the
+// slot tracker is told how many jobs there were. Assumes that ranges lie within the namespace.
+// When the controller is being stopped, or a command aborted, a range ends after the present segment, or within the present
+// piece; nvme_ranges then gives no other one of this command but the last, which says so.
+`include "ns_assert.svh"
+
+module nvme_range_walk
+  import nvme_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// 0: the memories zero nothing by themselves.
+  parameter bit           Fills        = 1'b1,
+  /// Blocks from which on they do: at least 8, a power of two.
+  parameter int unsigned  FillBlocks   = 128,
+  /// See nvme_fill.
+  parameter int unsigned  RegionBlocks = 4096,
+  localparam int unsigned RegionBits   = unsigned'($clog2(RegionBlocks)),
+  localparam int unsigned CountWidth   = unsigned'($clog2(RegionBlocks + 1))
+) (
+  input  logic   clk_i,
+  input  logic   rst_ni,
+  /// From registers: a range is inside.
+  output logic   busy_o,
+  /// End what takes long.
+  input  logic   stop_i,
+
+  /// End the present range, if it is of this slot.
+  input  logic                 cut_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] cut_slot_i,
+  /// Status of its command.
+  input  data_status_e         cut_status_i,
+  /// There is one.
+  output logic                 cut_found_o,
+
+  /// Range.
+  input  range_t range_i,
+  input  logic   range_valid_i,
+  output logic   range_ready_o,
+
+  /// Segment.
+  output seg_t   seg_o,
+  output logic   seg_valid_o,
+  input  logic   seg_ready_i,
+
+  /// Blocks for nvme_fill: the first.
+  output logic [54:0]           fill_lba_o,
+  /// Their number.
+  output logic [CountWidth-1:0] fill_blocks_o,
+  /// Valid, until it has ended.
+  output logic                  fill_valid_o,
+  /// It has ended.
+  input  logic                  fill_done_i,
+  /// A block could not be written.
+  input  logic                  fill_error_i,
+  /// End it early.
+  output logic                  fill_stop_o,
+
+  /// End of a command's ranges.
+  output event_t event_o,
+  output logic   event_valid_o,
+  input  logic   event_ready_i
+);
+
+  typedef enum logic [1:0] {
+    StIdle,
+    StSegment,  // a segment is offered, if it is none for nvme_fill
+    StFill,     // nvme_fill is at work
+    StEvent     // the end is told
+  } state_e;
+
+  state_e state_q;
+  logic [SlotWidth-1:0] slot_q;
+  kind_e kind_q;
+  logic last_q;
+  data_status_e status_q, cut_status_q;
+  logic cut_q, fault_q;
+  logic [54:0] lba_q;
+  logic [31:0] left_q;
+  logic [JobsWidth-1:0] jobs_q;
+
+  // Blocks to the next multiple of 4 KiB, or to the end.
+  logic [3:0] room, cut;
+  logic ends;
+  assign room = 4'd8 - 4'(lba_q[2:0]);
+  assign ends = left_q <= 32'(room);
+  assign cut = ends ? left_q[3:0] : room;
+
+  // Blocks to the next multiple of RegionBlocks, or to the end.
+  logic fill;
+  logic [CountWidth-1:0] fill_room, piece;
+  logic fill_ends;
+  assign fill = Fills && kind_q == KindZero && left_q >= 32'(FillBlocks);
+  assign fill_room = CountWidth'(RegionBlocks) - CountWidth'(lba_q[RegionBits-1:0]);
+  assign fill_ends = left_q <= 32'(fill_room);
+  assign piece = fill_ends ? left_q[CountWidth-1:0] : fill_room;
+
+  assign busy_o = state_q != StIdle;
+  assign cut_found_o = (state_q == StSegment || state_q == StFill) && slot_q == cut_slot_i;
+  assign range_ready_o = state_q == StIdle;
+  assign seg_o = '{slot: slot_q, kind: kind_q, more: 1'b0, total: {cut, 9'd0}, len: {cut, 9'd0}, mem: {lba_q, 9'd0}, host: '0};
+  assign seg_valid_o = state_q == StSegment && !fill;
+  assign fill_valid_o = state_q == StFill;
+  assign fill_lba_o = lba_q;
+  assign fill_blocks_o = piece;
+  assign fill_stop_o = stop_i || cut_q;
+  assign event_valid_o = state_q == StEvent;
+  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: jobs_q, status: fault_q ? DataWriteFault : status_q};
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      jobs_q <= '0;
+      cut_q <= 1'b0;
+      fault_q <= 1'b0;
+    end else begin
+      if (state_q == StIdle) cut_q <= 1'b0;
+      else if (cut_i && cut_found_o) cut_q <= 1'b1;
+      unique case (state_q)
+        StIdle: begin
+          if (range_valid_i && range_i.blocks != '0) state_q <= StSegment;
+          else if (range_valid_i && range_i.last) state_q <= StEvent;
+        end
+        StSegment: begin
+          if (fill) begin
+            state_q <= StFill;
+          end else if (seg_ready_i) begin
+            jobs_q <= jobs_q + 1'b1;
+            if (ends || stop_i || cut_q) state_q <= last_q ? StEvent : StIdle;
+          end
+        end
+        StFill: begin
+          if (fill_done_i) begin
+            if (fill_error_i) fault_q <= 1'b1;
+            if (fill_ends || stop_i || cut_q) state_q <= last_q ? StEvent : StIdle;
+            else state_q <= StSegment;
+          end
+        end
+        default: begin
+          if (event_ready_i) begin
+            state_q <= StIdle;
+            jobs_q <= '0;
+            fault_q <= 1'b0;
+          end
+        end
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (cut_i) cut_status_q <= cut_status_i;
+    if (state_q == StIdle) begin
+      if (range_valid_i) begin
+        slot_q <= range_i.slot;
+        kind_q <= range_i.kind;
+        last_q <= range_i.last;
+        status_q <= range_i.status;
+        lba_q <= range_i.lba;
+        left_q <= range_i.blocks;
+      end
+    end else if (seg_valid_o && seg_ready_i) begin
+      lba_q <= lba_q + 55'(cut);
+      left_q <= left_q - 32'(cut);
+      if ((stop_i || cut_q) && !ends) status_q <= cut_q ? cut_status_q : DataInterrupted;
+    end else if (state_q == StFill && fill_done_i) begin
+      lba_q <= lba_q + 55'(piece);
+      left_q <= left_q - 32'(piece);
+      // A piece that was told to end early may lack its end.
+      if (stop_i || cut_q) status_q <= cut_q ? cut_status_q : DataInterrupted;
+    end
+  end
+
+  `NS_ASSERT(segment_has_blocks, !seg_valid_o || (cut != '0 && cut <= 4'd8))
+  `NS_ASSERT(no_status_before_the_end, !range_valid_i || range_i.last || range_i.status == DataOk)
+
+endmodule

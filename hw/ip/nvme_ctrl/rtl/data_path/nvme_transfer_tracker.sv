@@ -1,0 +1,142 @@
+// Slot tracker: finds out when a command's transfer has ended.
+//
+// Movers report each job, walkers the number of jobs at the end of a walk, in any order. A transfer ends when the walk
+// has and as many jobs as it made. The first error reported is the command's. Every event is accepted soon, whatever
+// happens to `done_*`: the queue behind it has a place for each slot.
+`include "ns_assert.svh"
+
+module nvme_transfer_tracker
+  import nvme_pkg::*;
+  import nvme_data_pkg::*;
+#(
+  /// Sources of events.
+  parameter int unsigned NumSources = 10,
+  /// Slots 0 to NumSlots-1.
+  parameter int unsigned NumSlots   = 64
+) (
+  input logic clk_i,
+  input logic rst_ni,
+  /// From registers: an event or the end of a command is inside.
+  output logic busy_o,
+
+  /// Events.
+  input  event_t [NumSources-1:0] event_i,
+  input  logic   [NumSources-1:0] event_valid_i,
+  output logic   [NumSources-1:0] event_ready_o,
+
+  /// End of a command.
+  output data_done_t done_o,
+  output logic       done_valid_o,
+  input  logic       done_ready_i
+);
+
+  localparam int unsigned SlotBits = ns_axi_pkg::idx_width(NumSlots);
+
+  typedef struct packed {
+    logic                 walked;
+    data_status_e         status;
+    logic [JobsWidth-1:0] jobs;    // made and not ended; below zero before the walk has ended
+  } state_t;
+
+  // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it. It is
+  // taken in the next one.
+  logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx;
+  logic [NumSources-1:0] gnt;
+  logic [NumSources-1:0] take_q;  // one-hot
+  logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx_q;
+  logic any, taking, chosen_q, change_q;
+  event_t event_q;
+
+  assign taking = take_q != '0;
+  assign event_ready_o = take_q;
+
+  ns_rr_arbiter #(
+    .N(NumSources)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (event_valid_i),
+    .next_i (!taking),
+    .gnt_o  (gnt),
+    .idx_o  (idx),
+    .valid_o(any)
+  );
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      take_q <= '0;
+      chosen_q <= 1'b0;
+      change_q <= 1'b0;
+    end else begin
+      take_q <= taking ? '0 : gnt;
+      chosen_q <= taking;
+      change_q <= chosen_q;
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (any && !taking) idx_q <= idx;
+    if (taking) event_q <= event_i[idx_q];
+  end
+
+  // Second step: read the slot's state.
+  (* ram_style = "distributed" *) state_t states_q[NumSlots];
+  logic [NumSlots-1:0] open_q;  // its entry in states_q counts
+  state_t old_q, state;
+  logic [SlotBits-1:0] slot;
+  logic done, done_ready;
+
+  assign busy_o = taking || chosen_q || change_q || done_valid_o;
+  assign slot = event_q.slot[SlotBits-1:0];
+
+  always_ff @(posedge clk_i) begin
+    if (chosen_q) begin
+      old_q <= open_q[slot] ? states_q[slot] : '{walked: 1'b0, status: DataOk, jobs: '0};
+    end
+  end
+
+  // Third step: change it.
+  assign done = change_q && state.walked && state.jobs == '0;
+
+  always_comb begin
+    state = old_q;
+    if (state.status == DataOk) state.status = event_q.status;
+    if (event_q.walk) begin
+      state.walked = 1'b1;
+      state.jobs += event_q.jobs;
+    end else begin
+      state.jobs -= 1'b1;
+    end
+  end
+
+  always_ff @(posedge clk_i) if (change_q) states_q[slot] <= state;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) open_q <= '0;
+    else if (change_q) open_q[slot] <= !done;
+  end
+
+  ns_fifo #(
+    .Width($bits(data_done_t)),
+    .Depth(NumSlots)
+  ) u_done (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (done),
+    .in_ready_o (done_ready),
+    .in_data_i  ({event_q.slot, state.status}),
+    .out_valid_o(done_valid_o),
+    .out_ready_i(done_ready_i),
+    .out_data_o (done_o),
+    .count_o    ()
+  );
+
+  if (NumSlots < 1 || NumSlots > 2 ** SlotWidth) begin : gen_bad_slots
+    $error("nvme_transfer_tracker: NumSlots must be 1 to 256");
+  end
+
+  `NS_ASSERT(event_stays, (take_q & ~event_valid_i) == '0)
+  `NS_ASSERT(done_has_room, !done || done_ready)
+  `NS_ASSERT(slot_in_range, !chosen_q || 32'(event_q.slot) < NumSlots)
+
+endmodule

@@ -1,0 +1,301 @@
+// I/O commands that engines carry out: keeps them until their engine takes them, and makes completions of its answers.
+//
+// Commands stay in a memory by their slots, so there is always room, and none waits behind another. One slot is looked at in a
+// cycle. A command that is to end (Abort, deletion of its queue, a controller that is being stopped) ends at once if its engine has not
+// taken it; else the engine is asked, once, and the command ends with its answer, which is waited for as long as that takes.
+// What an engine answers for a slot that it has not got is dropped.
+`include "ns_assert.svh"
+
+module nvme_engines
+  import ns_axi_pkg::*;
+  import nvme_pkg::*;
+  import nvme_ns_pkg::*;
+#(
+  /// Command slots.
+  parameter int unsigned     NumSlots      = 128,
+  /// See nvme_namespace.
+  parameter int unsigned     NumNamespaces = 1,
+  /// See nvme_namespace.
+  parameter ns_blocks_t      NsBlocks      = '0,
+  /// See nvme_namespace.
+  parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
+  /// Engines, 1 to 2**EngineWidth.
+  parameter int unsigned     NumEngines    = 1
+) (
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  /// From registers: a command or its end is on its way here, as opposed to one that an engine works on.
+  output logic                     busy_o,
+
+  /// Command: its submission queue entry.
+  input  logic [511:0]             cmd_sqe_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0]     cmd_slot_i,
+  /// Where it goes.
+  input  engine_route_t            cmd_route_i,
+  /// Its namespace's index.
+  input  logic [NsWidth-1:0]       cmd_ns_i,
+  /// A command is there, and is taken.
+  input  logic                     cmd_valid_i,
+
+  /// All commands are to end: the controller is being stopped.
+  input  logic                     stop_i,
+  /// The host takes Command Interrupted (ACRE).
+  input  logic                     acre_i,
+  /// Is the command in this slot here? Then it is to end.
+  input  logic                     abort_valid_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0]     abort_slot_i,
+  /// It is that of the command that is meant.
+  input  logic                     abort_same_i,
+  /// Its queue is being deleted; else an Abort.
+  input  logic                     abort_deleted_i,
+  /// It is; in the same cycle.
+  output logic                     abort_found_o,
+
+  /// Command that is over.
+  output cpl_t                     cpl_o,
+  output logic                     cpl_valid_o,
+  input  logic                     cpl_ready_i,
+  /// Namespaces that have commands here.
+  output logic [MaxNamespaces-1:0] flying_o,
+
+  /// The engines.
+  nvme_engine_if.controller m_engine[NumEngines]
+);
+
+  localparam int unsigned SlotBits = idx_width(NumSlots);
+  localparam int unsigned Own = NumEngines;  // among the answers: those of commands that no engine has taken
+  localparam int unsigned SourceBits = idx_width(NumEngines + 1);
+  typedef logic [SlotBits-1:0] slot_t;
+  typedef logic [NumSlots-1:0] slots_t;
+
+  // A command that is kept.
+  typedef struct packed {
+    logic [EngineWidth-1:0]        engine;
+    logic [EngineCommandWidth-1:0] command;
+    logic [511:0]                  sqe;
+  } kept_t;
+
+  // Slots: at most one of the first two is 1.
+  slots_t waits_q;    // no engine has taken it
+  slots_t runs_q;     // one has
+  slots_t ends_q;     // it is to end
+  slots_t deleted_q;  // since its queue is being deleted
+  slots_t asked_q;    // its engine has been asked to end it
+
+  (* ram_style = "distributed" *) kept_t kept_mem[NumSlots];
+  (* ram_style = "distributed" *) logic [EngineWidth-1:0] engine_mem[NumSlots];  // the same once more, for the answers
+
+  // ---------------------------------------------------------------- one slot a cycle
+
+  slot_t cmd_slot, abort_slot, scan_q, stop_slot_q, own_slot_q;
+  logic [NumEngines-1:0] valid_q, ready, engine_stop_q;
+  logic [2**EngineWidth-1:0] has_room;
+  kept_t kept;
+  namespace_t ns;
+  engine_cmd_t cmd_q;
+  logic ends, offered, give, drop, ask, own_valid_q, own_ready;
+
+  nvme_namespace #(
+    .NumNamespaces(NumNamespaces),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes)
+  ) u_namespace (
+    .nsid_i(kept.sqe[63:32]),
+    .ns_o  (ns)
+  );
+
+  assign cmd_slot = slot_t'(cmd_slot_i);
+  assign abort_slot = slot_t'(abort_slot_i);
+  assign abort_found_o = abort_valid_i && abort_same_i && (waits_q[abort_slot] || runs_q[abort_slot]);
+
+  assign has_room = (2 ** EngineWidth)'(ready);
+  assign kept = kept_mem[scan_q];
+  assign ends = ends_q[scan_q] || stop_i;
+  // What is offered is taken in the next cycle, as its engine has said that there is room.
+  assign offered = valid_q != '0;
+  assign give = waits_q[scan_q] && !ends && !offered && has_room[kept.engine];
+  assign drop = waits_q[scan_q] && ends && !own_valid_q;
+  assign ask = runs_q[scan_q] && ends && !asked_q[scan_q] && !offered;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      scan_q <= '0;
+      valid_q <= '0;
+      engine_stop_q <= '0;
+      own_valid_q <= 1'b0;
+    end else begin
+      if (cmd_valid_i && !busy_o) scan_q <= cmd_slot;
+      else if (busy_o) scan_q <= (scan_q == slot_t'(NumSlots - 1)) ? '0 : scan_q + 1'b1;
+      valid_q <= give ? NumEngines'(1) << kept.engine : valid_q & ~ready;
+      engine_stop_q <= ask ? NumEngines'(1) << kept.engine : '0;
+      own_valid_q <= drop || (own_valid_q && !own_ready);
+    end
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (cmd_valid_i) begin
+      kept_mem[cmd_slot] <= '{
+          engine: cmd_route_i.engine,
+          command: cmd_route_i.command,
+          sqe: cmd_sqe_i
+      };
+      engine_mem[cmd_slot] <= cmd_route_i.engine;
+    end
+    if (give)
+      cmd_q <= '{
+          slot: SlotWidth'(scan_q),
+          command: kept.command,
+          ns_base: 64'(ns.base),
+          ns_blocks: 64'(ns.blocks),
+          sqe: kept.sqe
+      };
+    if (ask) stop_slot_q <= scan_q;
+    if (drop) own_slot_q <= scan_q;
+  end
+
+  // ---------------------------------------------------------------- answers
+
+  engine_done_t [NumEngines:0] done;
+  logic [NumEngines:0] done_valid, done_gnt;
+  logic [SourceBits-1:0] done_idx;
+  logic done_any, done_take;
+
+  for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
+    assign m_engine[e].cmd_valid = valid_q[e];
+    assign m_engine[e].cmd = cmd_q;
+    assign ready[e] = m_engine[e].cmd_ready;
+    assign m_engine[e].stop_valid = engine_stop_q[e];
+    assign m_engine[e].stop_slot = SlotWidth'(stop_slot_q);
+    assign done[e] = m_engine[e].done;
+    assign done_valid[e] = m_engine[e].done_valid;
+    assign m_engine[e].done_ready = done_gnt[e] && done_take;
+  end
+
+  assign done[Own] = '{slot: SlotWidth'(own_slot_q), stopped: 1'b1, status: '0, dw0: '0};
+  assign done_valid[Own] = own_valid_q;
+  assign own_ready = done_gnt[Own] && done_take;
+
+  ns_rr_arbiter #(
+    .N(NumEngines + 1)
+  ) u_arbiter (
+    .clk_i,
+    .rst_ni,
+    .req_i  (done_valid),
+    .next_i (done_take),
+    .gnt_o  (done_gnt),
+    .idx_o  (done_idx),
+    .valid_o(done_any)
+  );
+
+  // One at a time: is it the answer to a command?
+  engine_done_t answer_q;
+  logic [SourceBits-1:0] source_q;
+  logic answer_valid_q, own, known, ended, cpl_ready;
+  slot_t answer_slot;
+  status_t status;
+
+  assign done_take = !answer_valid_q;
+  assign answer_slot = slot_t'(answer_q.slot);
+  assign own = source_q == SourceBits'(Own);
+  assign known = own || (32'(answer_q.slot) < NumSlots && runs_q[answer_slot] && 32'(engine_mem[answer_slot]) == 32'(source_q));
+  assign ended = answer_valid_q && known && cpl_ready;
+
+  always_comb begin
+    status = answer_q.status;
+    if (answer_q.stopped) begin
+      if (ends_q[answer_slot] && deleted_q[answer_slot]) status = retry_status(ScSqDeletion);
+      else if (ends_q[answer_slot]) status = abort_status();
+      else if (stop_i) status = interrupted_status(acre_i);
+      else status = retry_status(ScInternalError);
+    end
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) answer_valid_q <= 1'b0;
+    else answer_valid_q <= done_take ? done_any : !cpl_ready && known;
+  end
+
+  always_ff @(posedge clk_i) begin
+    if (done_take) begin
+      answer_q <= done[done_idx];
+      source_q <= done_idx;
+    end
+  end
+
+  ns_skid #(
+    .Width($bits(cpl_t))
+  ) u_cpl (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (answer_valid_q && known),
+    .in_ready_o (cpl_ready),
+    .in_data_i  ({1'b0, answer_q.slot, status, answer_q.dw0}),
+    .out_valid_o(cpl_valid_o),
+    .out_ready_i(cpl_ready_i),
+    .out_data_o (cpl_o)
+  );
+
+  // ---------------------------------------------------------------- slots
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      waits_q <= '0;
+      runs_q <= '0;
+      ends_q <= '0;
+      deleted_q <= '0;
+      asked_q <= '0;
+    end else begin
+      if (give || drop) waits_q[scan_q] <= 1'b0;
+      if (give) runs_q[scan_q] <= 1'b1;
+      if (ask) asked_q[scan_q] <= 1'b1;
+      if (abort_found_o) begin
+        ends_q[abort_slot] <= 1'b1;
+        deleted_q[abort_slot] <= abort_deleted_i;
+      end
+      if (ended) runs_q[answer_slot] <= 1'b0;
+      if (cmd_valid_i) begin
+        waits_q[cmd_slot] <= 1'b1;
+        ends_q[cmd_slot] <= 1'b0;
+        deleted_q[cmd_slot] <= 1'b0;
+        asked_q[cmd_slot] <= 1'b0;
+      end
+    end
+  end
+
+  logic flight_busy;
+  nvme_ns_in_flight #(
+    .NumSlots     (NumSlots),
+    .NumNamespaces(NumNamespaces)
+  ) u_ns_flight (
+    .clk_i,
+    .rst_ni,
+    .busy_o      (flight_busy),
+    .start_i     (cmd_valid_i),
+    .start_slot_i(cmd_slot_i),
+    .start_ns_i  (cmd_ns_i),
+    .end_i       (ended),
+    .end_slot_i  (answer_q.slot),
+    .flying_o
+  );
+
+  assign busy_o = waits_q != '0 || (runs_q & ~asked_q & (ends_q | {NumSlots{stop_i}})) != '0 || offered || own_valid_q ||
+      answer_valid_q || cpl_valid_o || flight_busy;
+
+  logic unused;
+  assign unused = ^{cmd_route_i, ns, cmd_slot_i, abort_slot_i};
+
+  if (NumEngines < 1 || NumEngines > 2 ** EngineWidth) begin : gen_bad_engines
+    $error("nvme_engines: NumEngines must be 1 to 8");
+  end
+
+  `NS_ASSERT(slot_is_free, !cmd_valid_i || !(waits_q[cmd_slot] || runs_q[cmd_slot]))
+  `NS_ASSERT(one_place, (waits_q & runs_q) == '0)
+  `NS_ASSERT(no_other_engine, !cmd_valid_i || 32'(cmd_route_i.engine) < NumEngines)
+  `NS_ASSERT(engine_has_room, (valid_q & ~ready) == '0)
+  `NS_ASSERT(answers_a_command, !answer_valid_q || known)
+  `NS_ASSERT(stopped_when_asked,
+             !answer_valid_q || own || !answer_q.stopped || asked_q[answer_slot])
+
+endmodule

@@ -1,0 +1,397 @@
+// Makes fused pairs atomic: stands between the decoders and the data path.
+//
+// Without a pair, data commands pass straight through. A pair (its two commands, one right after the other) waits until each data
+// command under way that overlaps it has ended; then its Compare goes to the data path and, if that ended well, its
+// Write. From then until the pair's end, other commands that overlap it are held; all others pass, a few cycles later than
+// usual. So nobody waits for a pair but who is in its way, and a pair waits for nobody but who is in its way.
+//
+// What is held, and further pairs, go on in the order in which they came, when the pair has ended. A Dataset Management
+// with ranges to deallocate, which are not known here, overlaps all of its namespace.
+// A pair whose Compare has failed ends with Command Aborted due to Failed Fused Command (09h) for its Write.
+//
+// What a pair waits for can take minutes. So when a queue is deleted, its commands that wait behind such a pair, or are that pair,
+// end (`cut_i`): all that is inside goes round once, in order, without them. Nothing comes in meanwhile; what is apart from the
+// pair passes. A Write goes with its Compare. Where the oldest pair does not wait, nothing inside waits for long, and all goes on.
+// Assumes that a command stays until it is taken, that a pair's Write is the next one after its Compare, of the same
+// namespace and range, that what ends has begun, and that the slots of commands inside do not come again.
+`include "ns_assert.svh"
+
+module nvme_fused_arbiter
+  import nvme_pkg::*;
+#(
+  /// Command slots.
+  parameter int unsigned     NumSlots   = 128,
+  /// See nvme_namespace.
+  parameter longint unsigned MediaBytes = 64'h1_0000_0000
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  /// From registers: there is a pair, or something that was held.
+  output logic                 busy_o,
+
+  /// Data command of an I/O queue.
+  input  data_cmd_t            cmd_i,
+  /// It is the Compare of a pair.
+  input  logic                 cmd_first_i,
+  /// It is the Write of the pair whose Compare was the last command.
+  input  logic                 cmd_second_i,
+  input  logic                 cmd_valid_i,
+  output logic                 cmd_ready_o,
+
+  /// Data command. Once shown, it stays.
+  output data_cmd_t            data_o,
+  output logic                 data_valid_o,
+  input  logic                 data_ready_i,
+  /// A data command has ended.
+  input  logic                 end_i,
+  /// Its slot.
+  input  logic [SlotWidth-1:0] end_slot_i,
+  /// It has failed.
+  input  logic                 end_error_i,
+
+  /// End the command in this slot if it is inside and has to wait for long: its queue is being deleted. With a pair's Compare goes
+  /// its Write.
+  input  logic                 cut_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] cut_slot_i,
+
+  /// Write of a pair whose Compare has failed, or a command of a queue that is being deleted.
+  output cpl_t                 cpl_o,
+  output logic                 cpl_valid_o,
+  input  logic                 cpl_ready_i,
+  /// A cycle without end_i in which that command counts as ended.
+  output logic                 drop_o,
+  /// Its slot.
+  output logic [SlotWidth-1:0] drop_slot_o
+);
+
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumSlots);
+  localparam int unsigned AddrBits = unsigned'($clog2(
+      MediaBytes
+  )) - 9 + 1;  // a block's number, or one more
+  localparam int unsigned LenBits = BytesWidth - 9;
+  typedef logic [AddrBits-1:0] addr_t;
+  typedef logic [Bits-1:0] idx_t;
+
+  /// What a command is about.
+  typedef struct packed {
+    logic               all;    // of the namespace
+    logic [NsWidth-1:0] ns;
+    addr_t              first;
+    logic [LenBits-1:0] blocks;
+  } span_t;
+
+  typedef struct packed {
+    logic      first;
+    logic      second;
+    data_cmd_t cmd;
+  } held_t;
+
+  // What comes in.
+  typedef enum logic [1:0] {
+    InIdle,
+    InCompare,  // does it overlap the pair?
+    InShow,     // no
+    InHold
+  } in_e;
+
+  // The oldest of what is inside.
+  typedef enum logic [4:0] {
+    StIdle,
+    StRelease,    // it is no pair: it goes on
+    StLoad,       // it is a pair
+    StScan,       // is this slot's command under way?
+    StLook,       // what is it about?
+    StJudge,      // does it overlap the pair?
+    StBlocked,    // yes: until it has ended
+    StCompare,    // the first one goes to the data path
+    StWait,       // until it has ended
+    StWrite,      // the second one goes there
+    StWaitWrite,
+    StFail,       // the second one ends without having been done
+    StDrop,
+    StRound,      // the pair waits, and a queue is being deleted: how much is inside?
+    StNamed,      // is the oldest one to end?
+    StTurn,       // does it, or what belongs to it?
+    StStay,       // no: it goes behind the others
+    StCut,        // yes
+    StSlot        // which slot has the next one?
+  } state_e;
+
+  typedef enum logic [1:0] {
+    ShowNone,
+    ShowIn,     // what comes in
+    ShowInside
+  } show_e;
+
+  logic engaged_q;  // there is something inside
+  logic active_q;   // a pair, from before its look around to its end; with pair_q and pair_end_q
+  in_e in_q;
+  state_e state_q;
+  show_e show_q;
+  span_t pair_q;
+  addr_t pair_end_q;
+  logic [SlotWidth-1:0] slot_q;  // of the pair's command under way, or the one that fails
+  idx_t scan_q;
+  logic last;
+
+  // Commands inside, in order.
+  held_t held;
+  logic held_valid, held_pop, push, push_ready, empty;
+  logic [$clog2(NumSlots+1)-1:0] count;
+  logic turns, goes, stays;
+
+  ns_fifo #(
+    .Width($bits(held_t)),
+    .Depth(NumSlots),  // the command that a pair waits for is not inside: there is room for one to turn
+    .Style("lutram")
+  ) u_held (
+    .clk_i,
+    .rst_ni,
+    .in_valid_i (push || stays),
+    .in_ready_o (push_ready),
+    .in_data_i  (stays ? held : {cmd_first_i, cmd_second_i, cmd_i}),
+    .out_valid_o(held_valid),
+    .out_ready_i(held_pop),
+    .out_data_o (held),
+    .count_o    (count)
+  );
+
+  // What is under way, by slot.
+  logic [NumSlots-1:0] flying_q;
+  logic [SlotWidth-1:0] moving_q;
+  (* ram_style = "distributed" *) span_t span_mem[NumSlots];
+  span_t span_q, start_span, in_span, held_span;
+  logic start;
+  assign start = data_valid_o && data_ready_i;
+  assign start_span = '{all: data_o.op == OpDeallocate, ns: data_o.ns, first: data_o.mem_addr[9+:AddrBits], blocks: data_o.bytes[BytesWidth-1:9]};
+  assign in_span = '{all: cmd_i.op == OpDeallocate, ns: cmd_i.ns, first: cmd_i.mem_addr[9+:AddrBits], blocks: cmd_i.bytes[BytesWidth-1:9]};
+  assign held_span = '{all: held.cmd.op == OpDeallocate, ns: held.cmd.ns, first: held.cmd.mem_addr[9+:AddrBits], blocks: held.cmd.bytes[BytesWidth-1:9]};
+
+  always_ff @(posedge clk_i) begin
+    if (start) span_mem[idx_t'(data_o.slot)] <= start_span;
+    if (state_q == StScan) span_q <= span_mem[scan_q];
+  end
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      flying_q <= '0;
+      moving_q <= '0;
+    end else begin
+      if (end_i) flying_q[idx_t'(end_slot_i)] <= 1'b0;
+      if (start) flying_q[idx_t'(data_o.slot)] <= 1'b1;
+      if (start && !end_i) moving_q <= moving_q + 1'b1;
+      if (end_i && !start) moving_q <= moving_q - 1'b1;
+    end
+  end
+
+  // What is inside but for Writes of pairs, by slot, and which of it is to end.
+  logic [NumSlots-1:0] inside_q, cut_q;
+  logic half_q;  // the last one that came inside was a Compare, whose Write follows
+  logic any_cut_q;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      inside_q <= '0;
+      cut_q <= '0;
+      half_q <= 1'b0;
+      any_cut_q <= 1'b0;
+    end else begin
+      // Slot by slot, which is shorter than to choose one of them first.
+      cut_q <= cut_q | (inside_q & (NumSlots'(cut_i) << idx_t'(cut_slot_i)));
+      if (held_pop && !stays) begin
+        inside_q[idx_t'(held.cmd.slot)] <= 1'b0;
+        cut_q[idx_t'(held.cmd.slot)] <= 1'b0;
+      end
+      if (push) begin
+        inside_q[idx_t'(cmd_i.slot)] <= !cmd_second_i;
+        half_q <= cmd_first_i;
+      end
+      any_cut_q <= cut_q != '0;
+    end
+  end
+
+  // Going round.
+  logic [$clog2(NumSlots+1)-1:0] round_q;  // how many have not been looked at
+  logic turning_q;
+  logic oldest_q;                          // the next one is the oldest one
+  logic lost_q;                            // that one has gone
+  logic partner_q;                         // the one before has gone, and was a Compare
+  idx_t oldest_slot_q;                     // of the next one, a cycle later
+  logic named_q;                           // it is to end
+
+  // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
+  addr_t in_end_q, span_end_q;
+  logic in_apart, apart;
+
+  function automatic logic meet(addr_t a, addr_t a_end, addr_t b, addr_t b_end);
+    return a < b_end && b < a_end;
+  endfunction
+
+  assign in_apart = in_span.ns != pair_q.ns || !(in_span.all || meet(in_span.first, in_end_q, pair_q.first, pair_end_q));
+  assign apart = span_q.ns != pair_q.ns || !(span_q.all || meet(span_q.first, span_end_q, pair_q.first, pair_end_q));
+
+  always_ff @(posedge clk_i) begin
+    in_end_q   <= in_span.first + AddrBits'(in_span.blocks);
+    span_end_q <= span_q.first + AddrBits'(span_q.blocks);
+    if (state_q == StIdle) pair_q <= held_span;
+    pair_end_q <= pair_q.first + AddrBits'(pair_q.blocks);
+  end
+
+  logic plain, quits, judge;
+  assign plain = !cmd_first_i && !cmd_second_i;
+  assign empty = count == '0;
+  assign quits = empty && state_q == StIdle && in_q == InIdle && (plain || !cmd_valid_i);
+  assign judge = plain && active_q;
+
+  // While there is no pair whose look around has begun, what comes in goes behind what is inside. What was found apart from a
+  // pair passes before the next one looks around.
+  logic in_wants, inside_wants, in_rests;
+  assign in_wants = in_q == InShow && show_q != ShowIn;
+  assign inside_wants = (state_q == StRelease || state_q == StCompare || state_q == StWrite && held_valid) && show_q != ShowInside;
+  assign in_rests = in_q == InIdle || in_q == InHold;
+  assign last = scan_q == idx_t'(NumSlots - 1);
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      engaged_q <= 1'b0;
+      active_q <= 1'b0;
+      in_q <= InIdle;
+      state_q <= StIdle;
+      show_q <= ShowNone;
+      scan_q <= '0;
+    end else begin
+      if (!engaged_q) engaged_q <= cmd_valid_i && !plain;
+      else engaged_q <= !quits;
+
+      unique case (in_q)
+        InIdle:    if (engaged_q && !quits && cmd_valid_i) in_q <= judge ? InCompare : InHold;
+        InCompare: in_q <= in_apart ? InShow : InHold;
+        InShow:    if (show_q == ShowIn && data_ready_i) in_q <= InIdle;
+        default:   if (push) in_q <= InIdle;
+      endcase
+
+      unique case (show_q)
+        ShowNone: if (inside_wants) show_q <= ShowInside; else if (in_wants) show_q <= ShowIn;
+        default:  if (data_ready_i) show_q <= ShowNone;
+      endcase
+
+      unique case (state_q)
+        StIdle:
+        if (held_valid && in_rests) begin
+          state_q <= held.first ? StLoad : StRelease;
+        end
+        StRelease: if (show_q == ShowInside && data_ready_i) state_q <= StIdle;
+        StLoad: begin
+          state_q <= StScan;
+          active_q <= 1'b1;
+          scan_q <= '0;
+        end
+        StScan: begin
+          if (moving_q == '0) state_q <= StCompare;
+          else if (flying_q[scan_q]) state_q <= StLook;
+          else if (last) state_q <= StCompare;
+          else scan_q <= scan_q + 1'b1;
+        end
+        StLook: state_q <= StJudge;
+        StJudge: begin
+          if (!apart) state_q <= StBlocked;
+          else if (last) state_q <= StCompare;
+          else begin
+            state_q <= StScan;
+            scan_q  <= scan_q + 1'b1;
+          end
+        end
+        StBlocked: begin
+          if (!flying_q[scan_q]) state_q <= StScan;
+          else if (any_cut_q) state_q <= StRound;
+        end
+        StRound: state_q <= half_q ? StBlocked : StNamed;
+        StNamed: state_q <= StTurn;
+        StTurn: begin
+          if (turns) state_q <= goes ? StCut : StStay;
+          else if (round_q == '0) begin
+            // What it waited for may have ended meanwhile, and its slot have come again.
+            state_q  <= lost_q ? StIdle : StScan;
+            active_q <= !lost_q;
+          end
+        end
+        StStay: state_q <= StSlot;
+        StSlot: state_q <= StNamed;
+        StCut: if (cpl_ready_i) state_q <= StDrop;
+        StCompare: if (show_q == ShowInside && data_ready_i) state_q <= StWait;
+        StWait:
+        if (end_i && end_slot_i == slot_q) state_q <= end_error_i ? StFail : StWrite;
+        StWrite: if (show_q == ShowInside && data_ready_i) state_q <= StWaitWrite;
+        StWaitWrite:
+        if (end_i && end_slot_i == slot_q) begin
+          state_q  <= StIdle;
+          active_q <= 1'b0;
+        end
+        StFail: if (held_valid && cpl_ready_i) state_q <= StDrop;
+        default:
+        if (!end_i) begin
+          state_q  <= turning_q ? StNamed : StIdle;
+          active_q <= turning_q;
+        end
+      endcase
+    end
+  end
+
+  always_ff @(posedge clk_i) if (held_pop) slot_q <= held.cmd.slot;
+
+  // Going round. A Write goes if its Compare has gone; it is right behind it.
+  assign turns = state_q == StTurn && round_q != '0 && held_valid;
+  assign goes = turns && (held.second ? partner_q : named_q);
+  assign stays = state_q == StStay;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) turning_q <= 1'b0;
+    else if (state_q == StRound) turning_q <= !half_q;
+    else if (state_q == StTurn && round_q == '0) turning_q <= 1'b0;
+  end
+
+  always_ff @(posedge clk_i) begin
+    oldest_slot_q <= idx_t'(held.cmd.slot);
+    if (state_q == StNamed) named_q <= cut_q[oldest_slot_q];
+    if (state_q == StRound) begin
+      round_q <= count;
+      oldest_q <= 1'b1;
+      lost_q <= 1'b0;
+    end else if (turns) begin
+      round_q <= round_q - 1'b1;
+      oldest_q <= 1'b0;
+      partner_q <= goes && held.first;
+      if (goes && oldest_q) lost_q <= 1'b1;
+    end
+  end
+
+  assign push = in_q == InHold && !turning_q && state_q != StRound;
+  assign held_pop = (show_q == ShowInside && data_ready_i) || ((state_q == StFail || state_q == StCut) && cpl_ready_i) || stays;
+
+  assign data_o = (show_q == ShowInside) ? held.cmd : cmd_i;
+  assign data_valid_o = engaged_q ? show_q != ShowNone : cmd_valid_i && plain;
+  assign cmd_ready_o = engaged_q ? push || (show_q == ShowIn && data_ready_i) : plain && data_ready_i;
+  assign busy_o = engaged_q;
+
+  assign cpl_o = '{
+          silent: 1'b0,
+          slot: held.cmd.slot,
+          status: (state_q == StCut) ? data_status(DataDeleted, 1'b0) : generic_status(ScFailedFused),
+          dw0: '0
+      };
+  assign cpl_valid_o = (state_q == StFail && held_valid) || state_q == StCut;
+  assign drop_o = state_q == StDrop && !end_i;
+  assign drop_slot_o = slot_q;
+
+  logic unused;
+  assign unused = ^{held.second, pair_q.all, cut_slot_i};
+
+  `NS_ASSERT(has_room, !(push || stays) || (push_ready && (stays || cmd_valid_i)))
+  `NS_ASSERT(second_after_first, !(state_q inside {StWrite, StFail} && held_valid) || held.second)
+  `NS_ASSERT(first_or_plain, !(state_q == StIdle && held_valid) || !held.second)
+  `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || moving_q != '0)
+  `NS_ASSERT(inside_is_engaged,
+             engaged_q || (empty && state_q == StIdle && in_q == InIdle && show_q == ShowNone))
+
+endmodule

@@ -1,0 +1,282 @@
+// Fused operations: Compare and Write (NVM Express 1.4, 4.12, FUSE in figure 105).
+//
+// It stands beside nvme_decode and gets, one at a time, every I/O command that has to do with a fused operation; the
+// decoder waits those few cycles. The first command of a pair is kept, queue by queue, until the next one of its queue comes;
+// other queues go on. A pair that is right goes to nvme_fused_arbiter, one after the other, which makes it atomic. Commands that find no
+// partner end as Command Aborted due to Missing Fused Command (0Ah), those whose partner is wrong as Command Aborted due to
+// Failed Fused Command (09h).
+//
+// A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
+// one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
+// it ends as interrupted (see nvme_pkg), as its partner may find no room in the completion queue. Commands of other queues do not
+// hold that up. An Abort ends it, too; it is answered no while a command waits for the data path.
+// Accesses to the PM window are not ordered with respect to a pair.
+`include "ns_assert.svh"
+
+module nvme_fused_pairing
+  import nvme_pkg::*;
+#(
+  /// Queues, the admin queue included.
+  parameter int unsigned NumQueues = 17,
+  /// Cycles that a first command waits for its partner, or up to twice as many.
+  parameter int unsigned Cycles    = 6_250_000
+) (
+  input  logic                 clk_i,
+  input  logic                 rst_ni,
+  /// Cycles since the last clock edge, 1 or, if a simulation has left out some, more.
+  input  logic [31:0]          step_i,
+  /// From registers: first commands that are kept, all of which there is nothing to do for, a cycle ago.
+  output logic [SlotWidth-1:0] kept_o,
+  /// With kept_o: until so many cycles have passed, up to three fewer.
+  output logic [31:0]          left_o,
+  /// Commands are fetched.
+  input  logic                 enable_i,
+  /// The host takes Command Interrupted (ACRE).
+  input  logic                 acre_i,
+  /// Submission queues that exist.
+  input  logic [NumQueues-1:0] sq_valid_i,
+  /// Queues whose first command is kept: their next one has to come here.
+  output logic [NumQueues-1:0] pending_o,
+
+  /// Command: its queue.
+  input  logic [QidWidth-1:0]  cmd_qid_i,
+  /// FUSE.
+  input  logic [1:0]           cmd_fuse_i,
+  /// When it was fetched there was another one behind it.
+  input  logic                 cmd_more_i,
+  /// What nvme_decode has found wrong.
+  input  logic [7:0]           cmd_sc_i,
+  /// It has something for the data path to do.
+  input  logic                 cmd_moves_i,
+  /// It is one for an engine.
+  input  logic                 cmd_engine_i,
+  /// As for the data path.
+  input  data_cmd_t            cmd_i,
+  input  logic                 cmd_valid_i,
+  output logic                 cmd_ready_o,
+
+  /// Has it got the first command in this slot, and ends it? Stays until the answer, as do the following.
+  input  logic                 abort_valid_i,
+  /// Its queue.
+  input  logic [QidWidth-1:0]  abort_qid_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] abort_slot_i,
+  /// It is still that of the command that is meant.
+  input  logic                 abort_same_i,
+  /// Answer.
+  output logic                 abort_ready_o,
+  /// With the answer: yes.
+  output logic                 abort_found_o,
+
+  /// The command goes on to its engine, and is taken.
+  output logic                 engine_valid_o,
+  /// Data command.
+  output data_cmd_t            data_o,
+  /// It is the first one of a pair.
+  output logic                 data_first_o,
+  /// It is the second one of the pair whose first one was the last data command.
+  output logic                 data_second_o,
+  output logic                 data_valid_o,
+  input  logic                 data_ready_i,
+  /// Command that is over without the data path.
+  output cpl_t                 cpl_o,
+  output logic                 cpl_valid_o,
+  input  logic                 cpl_ready_i
+);
+
+  localparam logic [1:0] FuseFirst = 2'b01;
+  localparam logic [1:0] FuseSecond = 2'b10;
+  localparam int unsigned Bits = ns_axi_pkg::idx_width(NumQueues);
+  localparam int unsigned TimerBits = unsigned'($clog2(Cycles + 1));
+  typedef logic [Bits-1:0] idx_t;
+
+  typedef struct packed {
+    logic [7:0] sc;
+    data_cmd_t  cmd;
+  } first_t;
+
+  typedef enum logic [3:0] {
+    StIdle,
+    StLook,      // at the command and at what is kept of its queue
+    StKeep,      // it is a first one
+    StPair,      // both are here
+    StFirst,     // both go on to nvme_fused_arbiter
+    StSecond,
+    StEndFirst,  // the first one ends without having been done
+    StEnd,       // the command ends without having been done
+    StPass,      // it is none of a pair
+    StFind,      // what is kept of a queue
+    StAbort      // is it this one?
+  } state_e;
+
+  state_e state_q;
+  idx_t idx_q, scan_q;
+  logic give_up_q;               // the first command of idx_q is given up; there is no other
+  logic paired_q;                // the command ends after the first one
+  logic [NumQueues-1:0] pending_q, aged_q, late_q;
+  logic [TimerBits-1:0] timer_q;
+  status_t first_status_q, status_q;
+  logic kept, same_q, tick;
+
+  (* ram_style = "distributed" *) first_t first_mem[NumQueues];
+  first_t first, first_q;
+
+  assign pending_o = pending_q;
+  assign kept = pending_q[idx_q];
+  assign first = first_mem[idx_q];
+  assign tick = timer_q >= TimerBits'(Cycles);
+
+  // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
+  logic finds, due;
+  assign finds = abort_valid_i && pending_q[idx_t'(abort_qid_i)];
+  assign due = pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q])
+      && !(cmd_valid_i && idx_t'(cmd_qid_i) == scan_q);
+
+  // One with an error ends with that error, and is not aborted.
+  always_comb begin
+    unique case (state_q)
+      StIdle:  abort_ready_o = abort_valid_i && !finds;
+      StFirst, StSecond, StPass, StAbort: abort_ready_o = abort_valid_i;
+      default: abort_ready_o = 1'b0;
+    endcase
+  end
+  assign abort_found_o = state_q == StAbort && abort_same_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
+
+  // What stands against the first one of a pair.
+  logic [7:0] first_sc;
+  assign first_sc = (first_q.sc == ScSuccess && first_q.cmd.op != OpCompare) ? ScInvalidField : first_q.sc;
+
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) begin
+      state_q <= StIdle;
+      pending_q <= '0;
+      aged_q <= '0;
+      late_q <= '0;
+      timer_q <= '0;
+      scan_q <= '0;
+    end else begin
+      unique case (state_q)
+        StIdle: begin
+          if (finds) state_q <= StFind;
+          else if (due || cmd_valid_i) state_q <= StLook;
+          if (!finds && !due && pending_q != '0)
+            scan_q <= (scan_q == idx_t'(NumQueues - 1)) ? '0 : scan_q + 1'b1;
+        end
+        StLook: begin
+          if (give_up_q || (kept && cmd_fuse_i != FuseSecond)) state_q <= StEndFirst;
+          else if (kept) state_q <= StPair;
+          else if (cmd_fuse_i == FuseFirst) state_q <= cmd_more_i ? StKeep : StEnd;
+          else state_q <= (cmd_fuse_i == FuseSecond) ? StEnd : StPass;
+        end
+        StKeep: begin
+          pending_q[idx_q] <= 1'b1;
+          state_q <= StIdle;
+        end
+        StPair: begin
+          pending_q[idx_q] <= 1'b0;
+          state_q <= StFirst;
+          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same_q)
+            state_q <= StEndFirst;
+        end
+        StFirst: if (data_ready_i) state_q <= StSecond;
+        StEndFirst: begin
+          pending_q[idx_q] <= 1'b0;
+          if (cpl_ready_i) state_q <= paired_q ? StEnd : StIdle;
+        end
+        StFind:  state_q <= StAbort;
+        StAbort: state_q <= abort_found_o ? StEndFirst : StIdle;
+        default: if (cmd_ready_o) state_q <= StIdle;
+      endcase
+
+      // What was kept when the timer ran out, and still is when it does so again, has waited long enough.
+      if (pending_q != '0 || aged_q != '0) begin
+        timer_q <= tick ? '0 : timer_q + TimerBits'(step_i);
+        aged_q <= (tick ? '1 : aged_q) & pending_q;
+        late_q <= (tick ? aged_q : late_q) & pending_q;
+      end
+    end
+  end
+
+  // For a simulation: what is kept only waits for its time.
+  logic at_rest;
+  logic [SlotWidth-1:0] kept_d;
+  assign at_rest = state_q == StIdle && enable_i && (late_q | (pending_q & ~sq_valid_i)) == '0 && !tick;
+  always_comb begin
+    kept_d = '0;
+    for (int unsigned i = 0; i < NumQueues; i++) kept_d += SlotWidth'(pending_q[i]);
+  end
+  always_ff @(posedge clk_i or negedge rst_ni) begin
+    if (!rst_ni) kept_o <= '0;
+    else kept_o <= at_rest ? kept_d : '0;
+  end
+  always_ff @(posedge clk_i) left_o <= 32'(Cycles) - 32'(timer_q);
+
+  // How the two end, where they do so without the data path. A command's own errors come first, with a partner or without.
+  always_ff @(posedge clk_i) begin
+    unique case (state_q)
+      StIdle: begin
+        idx_q <= finds ? idx_t'(abort_qid_i) : due ? scan_q : idx_t'(cmd_qid_i);
+        give_up_q <= finds || due;
+        paired_q <= 1'b0;
+      end
+      StLook: begin
+        first_q <= first;
+        same_q <= first.cmd.mem_addr == cmd_i.mem_addr && first.cmd.bytes == cmd_i.bytes;
+        first_status_q <= generic_status(ScMissingFused);
+        if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status(acre_i);
+        status_q <= generic_status(
+            (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) ? cmd_sc_i : ScMissingFused
+        );
+      end
+      StFind: begin
+        first_q <= first;
+        first_status_q <= abort_status();
+      end
+      StPair: begin
+        paired_q <= 1'b1;
+        first_status_q <= generic_status(
+            (first_sc != ScSuccess) ? first_sc :
+            (cmd_sc_i != ScSuccess || cmd_i.op != OpWrite) ? ScFailedFused : ScInvalidField);
+        status_q <= generic_status(
+            (cmd_sc_i != ScSuccess) ? cmd_sc_i : (cmd_i.op != OpWrite) ? ScInvalidField :
+            (first_sc == ScSuccess && !same_q) ? ScInvalidField : ScFailedFused);
+      end
+      default: ;
+    endcase
+    if (state_q == StKeep) first_mem[idx_q] <= '{sc: cmd_sc_i, cmd: cmd_i};
+  end
+
+  assign data_o = (state_q == StFirst) ? first_q.cmd : cmd_i;
+  assign data_first_o = state_q == StFirst;
+  assign data_second_o = state_q == StSecond;
+  assign data_valid_o = state_q == StFirst || state_q == StSecond || (state_q == StPass && cmd_moves_i);
+  assign cpl_o = '{
+      silent: 1'b0,
+      slot: (state_q == StEndFirst) ? first_q.cmd.slot : cmd_i.slot,
+      status: (state_q != StEndFirst) ? status_q :
+          (first_q.sc != ScSuccess) ? generic_status(first_q.sc) : first_status_q,
+      dw0: '0
+  };
+  assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i && !cmd_engine_i);
+  assign engine_valid_o = state_q == StPass && cmd_engine_i;
+
+  always_comb begin
+    unique case (state_q)
+      StKeep:   cmd_ready_o = 1'b1;
+      StSecond: cmd_ready_o = data_ready_i;
+      StEnd:    cmd_ready_o = cpl_ready_i;
+      StPass:   cmd_ready_o = cmd_engine_i ? 1'b1 : cmd_moves_i ? data_ready_i : cpl_ready_i;
+      default:  cmd_ready_o = 1'b0;
+    endcase
+  end
+
+  logic unused;
+  assign unused = ^{cmd_qid_i, abort_qid_i, step_i};
+
+  `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
+  `NS_ASSERT(
+      same_is_known,
+      state_q != StPair || same_q == (first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes))
+  `NS_ASSERT(for_one, !cmd_valid_i || !(cmd_moves_i && cmd_engine_i))
+
+endmodule
