@@ -207,7 +207,7 @@ class Interruption:
             self.active = True
             dut.abort_valid_i.value = 1
             dut.abort_slot_i.value = self.target.slot
-            dut.abort_same_i.value = 1
+            dut.abort_current_i.value = 1
 
     async def end(self) -> None:
         """All commands have ended; one that is asked for gets its answer."""

@@ -284,7 +284,7 @@ class Aborter:
             self.target = rng.choice(flying)
             dut.abort_valid_i.value = 1
             dut.abort_slot_i.value = self.target.slot
-            dut.abort_same_i.value = int(self.once or rng.random() < 0.9)
+            dut.abort_current_i.value = int(self.once or rng.random() < 0.9)
             dut.abort_deleted_i.value = int(self.deleted)
 
 
@@ -319,7 +319,7 @@ async def aborts(dut):
             await RisingEdge(dut.clk_i)
             aborter.cycle()
         dut.abort_valid_i.value = 0
-        dut.abort_same_i.value = 0
+        dut.abort_current_i.value = 0
         found = {id(c) for c, hit, _ in aborter.asked if hit}
         want = DELETED if deleted else ABORTED
         for command in everything:
@@ -369,7 +369,7 @@ async def aborts_at_every_moment(dut):
             if found and target.ended - found[0] > 2000:  # a piece that is under way
                 late.append((number, delay, target.ended - found[0]))
             assert target.status in ((OK, ABORTED) if found else (OK,))
-    dut.abort_same_i.value = 0
+    dut.abort_current_i.value = 0
     assert not late, late
 
 

@@ -89,7 +89,7 @@ module nvme_ctrl_tb
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
-  logic fill_stop, waits;
+  logic fill_stop, waiting;
 
   logic ctrl_busy, host_busy;
   to_msix_t to_msix;
@@ -171,7 +171,7 @@ module nvme_ctrl_tb
     .wait_o,
     .alarm_o          (),
     .alarm_cycles_o   (),
-    .waits_o          (waits),
+    .waiting_o        (waiting),
     .cycles_i         (cycles_q),
     .temperature_i    (temperature_q),
     .ns_changed_i     (ns_changed_q),

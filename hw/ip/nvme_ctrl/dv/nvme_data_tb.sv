@@ -33,11 +33,11 @@ module nvme_data_tb
   output logic                          busy_o,
   input  logic                          quiesce_i,
   output logic                          media_busy_o,
-  output logic                          waits_o,
+  output logic                          waiting_o,
   input  logic                          stop_i,
   input  logic                          abort_valid_i,
   input  logic [SlotWidth-1:0]          abort_slot_i,
-  input  logic                          abort_same_i,
+  input  logic                          abort_current_i,
   input  logic                          abort_deleted_i,
   output logic                          abort_ready_o,
   output logic                          abort_found_o,
@@ -171,9 +171,9 @@ module nvme_data_tb
     .MediaBytes (MediaBytes),
     .MaxEmpty   (MaxEmpty),
     .MediaReadBeats (MediaReadBeats),
-    .MediaReads     (MediaReads),
+    .MediaReads (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
-    .MediaWrites    (MediaWrites)
+    .MediaWrites(MediaWrites)
   ) u_data (
     .m_host        (host),
     .m_mem         (data),
@@ -185,10 +185,10 @@ module nvme_data_tb
     .fill_stop_o   (fill_stop),
     .fill_done_i   (fill_done),
     .fill_error_i  (fill_error),
-    .trace_job_o (),
-    .trace_read_o(),
-    .trace_data_o(),
-    .trace_beat_o(),
+    .trace_job_o   (),
+    .trace_read_o  (),
+    .trace_data_o  (),
+    .trace_beat_o  (),
     .*
   );
 

@@ -137,13 +137,13 @@ module completion_proof
   logic [1:0] base_q;
   // Entries that are reserved, or on their way to the queue.
   logic [1:0][2:0] reserved_q, reserved_d;
-  logic [1:0] accept;
+  logic [1:0] cpl_fire;
 
   function automatic logic [2:0] filled(logic [1:0] from, logic [1:0] to, logic [1:0] size);
     return 3'(to) - 3'(from) + ((to >= from) ? 3'd0 : 3'(size) + 3'd1);
   endfunction
 
-  assign accept = cpl_valid_i & cpl_ready;
+  assign cpl_fire = cpl_valid_i & cpl_ready;
 
   always_comb begin
     reserved_d = reserved_q;
@@ -187,7 +187,7 @@ module completion_proof
   // Completions that have been taken: what is owed for them.
   logic owed_entry_q, owed_retire_q, owed_qid_q;
   logic [SlotWidth-1:0] owed_slot_q;
-  logic [1:0] offered;  // completions on offer that need an entry, by queue
+  logic [1:0] cpl_shown;  // completions on offer that need an entry, by queue
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -196,11 +196,11 @@ module completion_proof
     end else begin
       if (posted_valid) owed_entry_q <= 1'b0;
       if (retire) owed_retire_q <= 1'b0;
-      if (accept != '0) begin
-        owed_entry_q <= !cpl_silent_i[accept[1]];
+      if (cpl_fire != '0) begin
+        owed_entry_q <= !cpl_silent_i[cpl_fire[1]];
         owed_retire_q <= 1'b1;
-        owed_slot_q <= cpl[accept[1]].slot;
-        owed_qid_q <= cpl_qid_i[accept[1]];
+        owed_slot_q <= cpl[cpl_fire[1]].slot;
+        owed_qid_q <= cpl_qid_i[cpl_fire[1]];
       end
     end
   end
@@ -239,7 +239,7 @@ module completion_proof
 
   // The neighbours.
   for (genvar q = 0; q < 2; q++) begin : gen_assumed
-    assign offered[q] = (cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) ||
+    assign cpl_shown[q] = (cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) ||
         (cpl_valid_i[1] && !cpl_silent_i[1] && cpl_qid_i[1] == 1'(q));
     // Entries of the queue that completions on offer and the one being handled need.
     logic [2:0] needed;
@@ -272,7 +272,7 @@ module completion_proof
   `NS_ASSERT(retired_after_entry,
              !retire || (owed_retire_q && !owed_entry_q && slot == owed_slot_q))
   `NS_ASSERT(one_at_a_time,
-             accept == '0 || (!owed_entry_q && (!owed_retire_q || retire) && accept != 2'b11))
+             cpl_fire == '0 || (!owed_entry_q && (!owed_retire_q || retire) && cpl_fire != 2'b11))
   `NS_ASSERT(interrupt_after_entry, !irq || retire)
   `NS_ASSERT(never_onto_unconsumed, !watched_post || !full_q)
   `NS_ASSERT(phase_is_new, !watched_post || posted.phase != seen_q)
@@ -296,6 +296,6 @@ module completion_proof
             ) == 3'd1 && size_q[0] == 2'd2)
 
   logic unused;
-  assign unused = ^offered;
+  assign unused = ^cpl_shown;
 
 endmodule

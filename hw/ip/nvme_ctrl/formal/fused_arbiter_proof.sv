@@ -32,8 +32,8 @@ module fused_arbiter_proof
   input logic [1:0] end_slot_i,
   input logic       end_error_i,
   input logic       cpl_ready_i,
-  input logic       cut_i,
-  input logic [1:0] cut_slot_i
+  input logic       abort_waiting_i,
+  input logic [1:0] abort_waiting_slot_i
 );
 
   logic reset_q = 1'b0;  // has been reset
@@ -42,7 +42,7 @@ module fused_arbiter_proof
 
   // A namespace's blocks are eight of the media's; so nothing wraps. `sgl` stands for all that is only passed on.
   data_cmd_t cmd, data;
-  logic tagged_first, tagged_second, cmd_ready, data_valid, cpl_valid, drop;
+  logic tagged_first, tagged_second, cmd_ready, data_valid, cpl_valid, drop_valid;
   cpl_t cpl;
   logic [SlotWidth-1:0] drop_slot;
   assign tagged_first = tag_i == 2'd1;
@@ -61,7 +61,7 @@ module fused_arbiter_proof
   nvme_fused_arbiter #(
     .NumSlots  (4),
     .MediaBytes(8192)
-  ) u_pairs (
+  ) u_fused_arbiter (
     .clk_i,
     .rst_ni,
     .busy_o      (),
@@ -76,12 +76,12 @@ module fused_arbiter_proof
     .end_i,
     .end_slot_i  ({6'd0, end_slot_i}),
     .end_error_i,
-    .cut_i,
-    .cut_slot_i  ({6'd0, cut_slot_i}),
+    .abort_waiting_i,
+    .abort_waiting_slot_i  ({6'd0, abort_waiting_slot_i}),
     .cpl_o       (cpl),
     .cpl_valid_o (cpl_valid),
     .cpl_ready_i,
-    .drop_o      (drop),
+    .drop_valid_o      (drop_valid),
     .drop_slot_o (drop_slot)
   );
 
@@ -93,32 +93,32 @@ module fused_arbiter_proof
     logic       all;
     logic       sgl;
     logic [1:0] tag;
-  } what_t;
-  what_t what, what_q[4];
-  logic [3:0] inside_q, flying_q;
+  } span_t;
+  span_t span, span_q[4];
+  logic [3:0] inside_q, in_flight_q;
   logic cmd_fire, start, cpl_fire;
   assign cmd_fire = cmd_valid_i && cmd_ready;
   assign start = data_valid && data_ready_i;
   assign cpl_fire = cpl_valid && cpl_ready_i;
-  assign what = '{ns: ns_i, first: first_i, two: two_i, all: cmd.op == OpDeallocate, sgl: sgl_i, tag: tag_i};
+  assign span = '{ns: ns_i, first: first_i, two: two_i, all: cmd.op == OpDeallocate, sgl: sgl_i, tag: tag_i};
 
   // A pair between the start of its Compare and its end: slots, and whether each is under way.
   logic open_q, failed_q, good_q, writing_q, dropping_q;
-  what_t pair_q;
+  span_t pair_q;
   logic [1:0] pair_slot_q;
   logic follows_q;  // the next one is a second one
-  what_t last_q;
+  span_t last_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {inside_q, flying_q} <= '0;
+      {inside_q, in_flight_q} <= '0;
       {open_q, failed_q, good_q, writing_q, dropping_q, follows_q} <= '0;
     end else begin
       if (cmd_fire) inside_q[slot_i] <= 1'b1;
       if (start) inside_q[data.slot[1:0]] <= 1'b0;
       if (cpl_fire) inside_q[cpl.slot[1:0]] <= 1'b0;
-      if (end_i) flying_q[end_slot_i] <= 1'b0;
-      if (start) flying_q[data.slot[1:0]] <= 1'b1;
+      if (end_i) in_flight_q[end_slot_i] <= 1'b0;
+      if (start) in_flight_q[data.slot[1:0]] <= 1'b1;
       if (cmd_fire) follows_q <= tagged_first;
       if (start && data.op == OpCompare) begin
         open_q <= 1'b1;
@@ -133,18 +133,18 @@ module fused_arbiter_proof
         open_q <= 1'b0;
         dropping_q <= 1'b1;
       end
-      if (drop) dropping_q <= 1'b0;
+      if (drop_valid) dropping_q <= 1'b0;
     end
   end
 
-  what_t started;
+  span_t started;
   logic direct;  // straight through
   assign direct = cmd_fire && start && data.slot[1:0] == slot_i;
-  assign started = direct ? what : what_q[data.slot[1:0]];
+  assign started = direct ? span : span_q[data.slot[1:0]];
   always_ff @(posedge clk_i) begin
     if (cmd_fire) begin
-      what_q[slot_i] <= what;
-      last_q <= what;
+      span_q[slot_i] <= span;
+      last_q <= span;
     end
     if (start && data.op inside {OpCompare, OpWrite}) begin
       pair_q <= started;
@@ -162,23 +162,25 @@ module fused_arbiter_proof
       named_q  <= '0;
       orphan_q <= 1'b0;
     end else begin
-      if (cut_i) named_q[cut_slot_i] <= 1'b1;
+      if (abort_waiting_i) named_q[abort_waiting_slot_i] <= 1'b1;
       if (cmd_fire) named_q[slot_i] <= 1'b0;
-      if (cpl_fire) orphan_q <= deleted && what_q[cpl.slot[1:0]].tag == 2'd1;
+      if (cpl_fire) orphan_q <= deleted && span_q[cpl.slot[1:0]].tag == 2'd1;
     end
   end
 
   // The neighbours.
-  logic waits_q;
-  what_t wait_q;
-  logic [1:0] wait_slot_q;
+  logic cmd_stalled_q;
+  span_t stalled_span_q;
+  logic [1:0] stalled_slot_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) waits_q <= 1'b0;
-    else waits_q <= cmd_valid_i && !cmd_ready;
+    if (!rst_ni) cmd_stalled_q <= 1'b0;
+    else cmd_stalled_q <= cmd_valid_i && !cmd_ready;
   end
-  always_ff @(posedge clk_i) {wait_q, wait_slot_q} <= {what, slot_i};
-  `NS_ASSUME(cmd_stays, !waits_q || (cmd_valid_i && what == wait_q && slot_i == wait_slot_q))
-  `NS_ASSUME(slot_is_free, !cmd_valid_i || !(inside_q[slot_i] || flying_q[slot_i]) || waits_q)
+  always_ff @(posedge clk_i) {stalled_span_q, stalled_slot_q} <= {span, slot_i};
+  `NS_ASSUME(cmd_stays,
+             !cmd_stalled_q || (cmd_valid_i && span == stalled_span_q && slot_i == stalled_slot_q))
+  `NS_ASSUME(slot_is_free,
+             !cmd_valid_i || !(inside_q[slot_i] || in_flight_q[slot_i]) || cmd_stalled_q)
   `NS_ASSUME(slot_is_free_after_drop, !(cmd_valid_i && dropping_q) || slot_i != pair_slot_q)
   `NS_ASSUME(second_follows, !cmd_valid_i || tagged_second == follows_q)
   `NS_ASSUME(
@@ -186,51 +188,51 @@ module fused_arbiter_proof
       !(cmd_valid_i && tagged_second) || (ns_i == last_q.ns && first_i == last_q.first && two_i == last_q.two))
   `NS_ASSUME(not_alone, !(follows_q && !cmd_valid_i))
   `NS_ASSUME(in_range, !cmd_valid_i || !(two_i && first_i == 2'd3))
-  `NS_ASSUME(ends_what_flies, !end_i || flying_q[end_slot_i])
+  `NS_ASSUME(end_of_in_flight, !end_i || in_flight_q[end_slot_i])
 
 `ifdef DELETION
   // Nearer to a deletion: the first commands are a Dataset Management of a namespace and a pair of it, which waits.
   logic [4:0] cycle_q = '0;
-  logic [1:0] came_q;
+  logic [1:0] arrivals_q;
   always_ff @(posedge clk_i) if (reset_q && cycle_q != '1) cycle_q <= cycle_q + 1'b1;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) came_q <= '0;
-    else if (cmd_fire && came_q != 2'd3) came_q <= came_q + 1'b1;
+    if (!rst_ni) arrivals_q <= '0;
+    else if (cmd_fire && arrivals_q != 2'd3) arrivals_q <= arrivals_q + 1'b1;
   end
   `NS_ASSUME(
-      three_come,
-      came_q == 2'd3 || (cmd_valid_i && slot_i == came_q && tag_i == came_q && !ns_i && dealloc_i && data_ready_i))
-  `NS_ASSUME(waits_long, !(flying_q[0] && end_i && end_slot_i == '0) || cycle_q > 5'd15)
+      three_arrive,
+      arrivals_q == 2'd3 || (cmd_valid_i && slot_i == arrivals_q && tag_i == arrivals_q && !ns_i && dealloc_i && data_ready_i))
+  `NS_ASSUME(blocker_stays, !(in_flight_q[0] && end_i && end_slot_i == '0) || cycle_q > 5'd15)
 `endif
 
-  function automatic logic meets(what_t a, what_t b);
+  function automatic logic overlaps(span_t a, span_t b);
     return a.ns == b.ns && (a.all || ({1'b0, a.first} <= {1'b0, b.first} + 3'(b.two) && {1'b0, b.first} <= {1'b0, a.first} + 3'(a.two)));
   endfunction
 
   // How long what comes in waits, while the data path takes what it gets; how long a pair could have begun.
-  logic [3:0] in_waits_q;
+  logic [3:0] in_wait_cycles_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) in_waits_q <= '0;
-    else if (!cmd_valid_i || cmd_ready || u_pairs.turning_q || (data_valid && !data_ready_i))
-      in_waits_q <= '0;
-    else in_waits_q <= in_waits_q + 1'b1;
+    if (!rst_ni) in_wait_cycles_q <= '0;
+    else if (!cmd_valid_i || cmd_ready || u_fused_arbiter.round_active_q || (data_valid && !data_ready_i))
+      in_wait_cycles_q <= '0;
+    else in_wait_cycles_q <= in_wait_cycles_q + 1'b1;
   end
-  logic [4:0] still_q;  // something is inside, and nothing is under way or moves
+  logic [4:0] idle_cycles_q;  // something is inside, and nothing is under way or moves
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) still_q <= '0;
-    else if (inside_q == '0 || flying_q != '0 || start || cpl_valid || u_pairs.turning_q || (data_valid && !data_ready_i))
-      still_q <= '0;
-    else still_q <= still_q + 1'b1;
+    if (!rst_ni) idle_cycles_q <= '0;
+    else if (inside_q == '0 || in_flight_q != '0 || start || cpl_valid || u_fused_arbiter.round_active_q || (data_valid && !data_ready_i))
+      idle_cycles_q <= '0;
+    else idle_cycles_q <= idle_cycles_q + 1'b1;
   end
 
   logic blocked;
-  assign blocked = u_pairs.state_q == 5'd6;
+  assign blocked = u_fused_arbiter.state_q == 5'd6;
 
   // What is proven.
   for (genvar s = 0; s < 4; s++) begin : gen_atomic
     `NS_ASSERT(atomic,
-               !(open_q && flying_q[s] && !(pair_slot_q == 2'(s) && (writing_q || !(good_q || failed_q)))) || !meets(
-               what_q[s], pair_q))
+               !(open_q && in_flight_q[s] && !(pair_slot_q == 2'(s) && (writing_q || !(good_q || failed_q)))) || !overlaps(
+               span_q[s], pair_q))
   end
   `NS_ASSERT(one_pair, !(start && data.op == OpCompare) || !open_q)
   `NS_ASSERT(write_after_compare,
@@ -240,24 +242,24 @@ module fused_arbiter_proof
       !(data_valid && data.op == OpWrite) || (started.ns == pair_q.ns && started.first == pair_q.first && started.two == pair_q.two))
   `NS_ASSERT(
       failed_once,
-      !cpl_valid || deleted || (open_q && failed_q && inside_q[cpl.slot[1:0]] && what_q[cpl.slot[1:0]].tag == 2'd2 && cpl.slot[7:2] == '0 && !cpl.silent && cpl.status == generic_status(
+      !cpl_valid || deleted || (open_q && failed_q && inside_q[cpl.slot[1:0]] && span_q[cpl.slot[1:0]].tag == 2'd2 && cpl.slot[7:2] == '0 && !cpl.silent && cpl.status == generic_status(
       ScFailedFused)))
   `NS_ASSERT(deleted_was_inside,
              !deleted || (inside_q[cpl.slot[1:0]] && cpl.slot[7:2] == '0 && !cpl.silent))
   `NS_ASSERT(deleted_was_named,
-             !deleted || (what_q[cpl.slot[1:0]].tag == 2'd2 ? orphan_q : named_q[cpl.slot[1:0]]))
-  `NS_ASSERT(write_goes_too,
-             !(orphan_q && cpl_valid) || (deleted && what_q[cpl.slot[1:0]].tag == 2'd2))
+             !deleted || (span_q[cpl.slot[1:0]].tag == 2'd2 ? orphan_q : named_q[cpl.slot[1:0]]))
+  `NS_ASSERT(write_aborted_too,
+             !(orphan_q && cpl_valid) || (deleted && span_q[cpl.slot[1:0]].tag == 2'd2))
   `NS_ASSERT(no_write_alone, !(orphan_q && start) || data.op != OpWrite)
-  `NS_ASSERT(drop_follows, !dropping_q || end_i || drop)
-  `NS_ASSERT(dropped, !drop || (dropping_q && !end_i && drop_slot == {6'd0, pair_slot_q}))
+  `NS_ASSERT(drop_follows, !dropping_q || end_i || drop_valid)
+  `NS_ASSERT(dropped, !drop_valid || (dropping_q && !end_i && drop_slot == {6'd0, pair_slot_q}))
   `NS_ASSERT(
       data_is_right,
       !start || (data.slot[7:2] == '0 && (direct || inside_q[data.slot[1:0]]) && data.sgl == started.sgl && data.ns == {3'd0, started.ns} && data.bytes == (started.two ? BytesWidth'(1024) : BytesWidth'(512)) && data.mem_addr == {51'd0, started.ns, 1'b0, started.first, 9'd0} && data.op == (started.tag == 2'd1 ? OpCompare : started.tag == 2'd2 ? OpWrite : started.all ? OpDeallocate : OpRead)))
-  `NS_ASSERT(waits_for_what_meets, !(blocked && flying_q[u_pairs.scan_q]) || meets(
-             what_q[u_pairs.scan_q], what_q[u_pairs.held.cmd.slot[1:0]]))
-  `NS_ASSERT(in_soon, in_waits_q < 4'd12)
-  `NS_ASSERT(goes_on, still_q < 5'd12)
+  `NS_ASSERT(blocked_by_overlap, !(blocked && in_flight_q[u_fused_arbiter.scan_q]) || overlaps(
+             span_q[u_fused_arbiter.scan_q], span_q[u_fused_arbiter.held.cmd.slot[1:0]]))
+  `NS_ASSERT(in_soon, in_wait_cycles_q < 4'd12)
+  `NS_ASSERT(progress_bounded, idle_cycles_q < 5'd12)
 
 `ifdef DELETION
   // All of it happens in one run: as an assertion that fails, of which SAT solvers find that in a fifth of the time that SMT solvers take.
@@ -265,10 +267,10 @@ module fused_arbiter_proof
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) reached_q <= '0;
     else begin
-      if (deleted && what_q[cpl.slot[1:0]].tag == 2'd0) reached_q[0] <= 1'b1;
-      if (deleted && what_q[cpl.slot[1:0]].tag == 2'd2) reached_q[1] <= 1'b1;
+      if (deleted && span_q[cpl.slot[1:0]].tag == 2'd0) reached_q[0] <= 1'b1;
+      if (deleted && span_q[cpl.slot[1:0]].tag == 2'd2) reached_q[1] <= 1'b1;
       // What waited behind the pair goes on, though what the pair waited for is under way.
-      if (start && !direct && started.tag == 2'd0 && started.ns == '0 && flying_q[0] && named_q[1])
+      if (start && !direct && started.tag == 2'd0 && started.ns == '0 && in_flight_q[0] && named_q[1])
         reached_q[2] <= 1'b1;
     end
   end
@@ -278,9 +280,9 @@ module fused_arbiter_proof
 `endif
 `else
   `NS_COVER(pair_done, end_i && open_q && writing_q)
-  `NS_COVER(pair_failed, drop)
+  `NS_COVER(pair_failed, drop_valid)
   `NS_COVER(beside, start && open_q && started.tag == 2'd0 && started.ns == pair_q.ns)
-  `NS_COVER(held, inside_q == 4'b0111 && what_q[2].tag == 2'd0)
+  `NS_COVER(held, inside_q == 4'b0111 && span_q[2].tag == 2'd0)
   `NS_COVER(pair_blocked, blocked)
 `endif
 

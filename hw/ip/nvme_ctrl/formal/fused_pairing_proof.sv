@@ -22,7 +22,7 @@ module fused_pairing_proof
   input logic [1:0] cmd_fuse_i,
   input logic       cmd_more_i,
   input logic [7:0] cmd_sc_i,
-  input logic       cmd_moves_i,
+  input logic       cmd_data_op_i,
   input logic       cmd_engine_i,
   input logic [2:0] cmd_slot_i,
   input data_op_e   cmd_op_i,
@@ -74,12 +74,12 @@ module fused_pairing_proof
   nvme_fused_pairing #(
     .NumQueues(3),
     .Cycles   (Cycles)
-  ) u_fused (
+  ) u_fused_pairing (
     .clk_i,
     .rst_ni,
-    .step_i      (32'd1),
-    .kept_o      (),
-    .left_o      (),
+    .elapsed_i      (32'd1),
+    .kept_count_o      (),
+    .remaining_o      (),
     .enable_i,
     .acre_i      (acre_q),
     .sq_valid_i,
@@ -88,7 +88,7 @@ module fused_pairing_proof
     .cmd_fuse_i,
     .cmd_more_i,
     .cmd_sc_i,
-    .cmd_moves_i,
+    .cmd_data_op_i,
     .cmd_engine_i,
     .cmd_i       (cmd),
     .cmd_valid_i,
@@ -116,14 +116,14 @@ module fused_pairing_proof
     data_cmd_t  cmd;
   } first_t;
   first_t [2:0] first_q;
-  first_t mate_q;  // the first one of the pair whose second one is here
-  logic [2:0] kept_q, gone_q;
+  first_t partner_q;  // the first one of the pair whose second one is here
+  logic [2:0] kept_q, orphaned_q;
   logic [2:0][3:0] age_q;
   logic pair_q;   // the first one of a pair has left as a data command, and the second one comes next
-  logic mated_q;  // the command that is here has had a partner
+  logic had_partner_q;  // the command that is here has had a partner
 
-  logic data_fire, cpl_fire, cmd_fire, keep, out_data, out_cpl, out;
-  logic [2:0] out_first, data_first, cpl_first;
+  logic data_fire, cpl_fire, cmd_fire, keep_fire, cmd_as_data, cmd_as_cpl, cmd_leaves;
+  logic [2:0] first_leaves, data_first, cpl_first;
   assign data_fire = data_valid && data_ready_i;
   assign cpl_fire = cpl_valid && cpl_ready_i;
   assign cmd_fire = cmd_valid_i && cmd_ready;
@@ -131,52 +131,52 @@ module fused_pairing_proof
     assign data_first[q] = kept_q[q] && data_valid && data.slot == first_q[q].cmd.slot;
     assign cpl_first[q] = kept_q[q] && cpl_valid && cpl.slot == first_q[q].cmd.slot;
   end
-  assign out_data = cmd_valid_i && data_valid && data.slot == cmd.slot;
-  assign out_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
-  assign out = (out_data && data_ready_i) || (out_cpl && cpl_ready_i) || engine_valid;
-  assign out_first = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
-  assign keep = cmd_fire && !out;  // it was taken and is not out
+  assign cmd_as_data = cmd_valid_i && data_valid && data.slot == cmd.slot;
+  assign cmd_as_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
+  assign cmd_leaves = (cmd_as_data && data_ready_i) || (cmd_as_cpl && cpl_ready_i) || engine_valid;
+  assign first_leaves = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
+  assign keep_fire = cmd_fire && !cmd_leaves;  // it was taken and is not out
 
-  logic mates;  // a first one leaves as the partner of the command that is here
-  assign mates = cmd_valid_i && out_first[cmd_qid_i] && cmd_fuse_i == FuseSecond && (data_fire || !u_fused.give_up_q);
+  logic pair_leaves;  // a first one leaves as the partner of the command that is here
+  assign pair_leaves = cmd_valid_i && first_leaves[cmd_qid_i] && cmd_fuse_i == FuseSecond && (data_fire || !u_fused_pairing.give_up_first_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       kept_q <= '0;
-      mated_q <= 1'b0;
+      had_partner_q <= 1'b0;
       pair_q <= 1'b0;
     end else begin
-      kept_q <= kept_q & ~out_first;
-      if (keep) kept_q[cmd_qid_i] <= 1'b1;
-      mated_q <= (mated_q || mates) && !cmd_fire;
+      kept_q <= kept_q & ~first_leaves;
+      if (keep_fire) kept_q[cmd_qid_i] <= 1'b1;
+      had_partner_q <= (had_partner_q || pair_leaves) && !cmd_fire;
       if (data_fire) pair_q <= data_first != '0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (keep) first_q[cmd_qid_i] <= '{sc: cmd_sc_i, cmd: cmd};
-    if (mates) mate_q <= first_q[cmd_qid_i];
+    if (keep_fire) first_q[cmd_qid_i] <= '{sc: cmd_sc_i, cmd: cmd};
+    if (pair_leaves) partner_q <= first_q[cmd_qid_i];
     for (int q = 0; q < 3; q++) begin
       if (!kept_q[q]) age_q[q] <= '0;
       else if (age_q[q] != '1) age_q[q] <= age_q[q] + 1'b1;
-      gone_q[q] <= kept_q[q] && (gone_q[q] || !enable_i || !sq_valid_i[q]);
+      orphaned_q[q] <= kept_q[q] && (orphaned_q[q] || !enable_i || !sq_valid_i[q]);
     end
   end
 
   // Abort: the kept one that ends has been named by one.
-  logic abort_waits_q, abort_done_q, aborted_q;
+  logic abort_stalled_q, abort_done_q, aborted_q;
   logic [4:0] abort_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {abort_waits_q, abort_done_q, aborted_q} <= '0;
+    if (!rst_ni) {abort_stalled_q, abort_done_q, aborted_q} <= '0;
     else begin
-      abort_waits_q <= abort_valid_i && !abort_ready;
+      abort_stalled_q <= abort_valid_i && !abort_ready;
       abort_done_q <= abort_valid_i && abort_ready;
       aborted_q <= (abort_valid_i && abort_ready && abort_found) || (aborted_q && cpl_valid && !cpl_ready_i);
     end
   end
   always_ff @(posedge clk_i) abort_q <= {abort_qid_i, abort_slot_i};
   `NS_ASSUME(abort_stays,
-             !abort_waits_q || (abort_valid_i && {abort_qid_i, abort_slot_i} == abort_q))
+             !abort_stalled_q || (abort_valid_i && {abort_qid_i, abort_slot_i} == abort_q))
   `NS_ASSUME(abort_pauses, !abort_done_q || !abort_valid_i)
   `NS_ASSUME(abort_of_io_queue, !abort_valid_i || abort_qid_i inside {2'd1, 2'd2})
 
@@ -191,30 +191,30 @@ module fused_pairing_proof
     data_cmd_t  cmd;
   } port_t;
   port_t port, port_q;
-  logic waits_q;
+  logic cmd_stalled_q;
   assign port = '{
           qid: cmd_qid_i,
           fuse: cmd_fuse_i,
           more: cmd_more_i,
           sc: cmd_sc_i,
-          moves: cmd_moves_i,
+          moves: cmd_data_op_i,
           engine: cmd_engine_i,
           cmd: cmd
       };
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) waits_q <= 1'b0;
-    else waits_q <= cmd_valid_i && !cmd_ready;
+    if (!rst_ni) cmd_stalled_q <= 1'b0;
+    else cmd_stalled_q <= cmd_valid_i && !cmd_ready;
   end
   always_ff @(posedge clk_i) port_q <= port;
 
-  `NS_ASSUME(cmd_stays, !waits_q || (cmd_valid_i && port == port_q))
+  `NS_ASSUME(cmd_stays, !cmd_stalled_q || (cmd_valid_i && port == port_q))
   `NS_ASSUME(of_io_queues, !cmd_valid_i || cmd_qid_i inside {2'd1, 2'd2})
   `NS_ASSUME(
       decoded,
-      !cmd_valid_i || (cmd_moves_i ? cmd_sc_i == ScSuccess : (cmd_sc_i != ScSuccess || cmd.op == OpDeallocate)))
+      !cmd_valid_i || (cmd_data_op_i ? cmd_sc_i == ScSuccess : (cmd_sc_i != ScSuccess || cmd.op == OpDeallocate)))
   `NS_ASSUME(
       decoded_for_engine,
-      !(cmd_valid_i && cmd_engine_i) || (!cmd_moves_i && cmd_sc_i == ScSuccess && cmd.op == OpDeallocate))
+      !(cmd_valid_i && cmd_engine_i) || (!cmd_data_op_i && cmd_sc_i == ScSuccess && cmd.op == OpDeallocate))
   `NS_ASSUME(fuse_checked, !(cmd_valid_i && cmd_fuse_i == 2'b11) || cmd_sc_i != ScSuccess)
   for (genvar q = 0; q < 3; q++) begin : gen_slot_is_free
     `NS_ASSUME(slot_is_free, !(cmd_valid_i && kept_q[q]) || cmd.slot != first_q[q].cmd.slot)
@@ -222,12 +222,12 @@ module fused_pairing_proof
 
   // How the kept command of this queue has to end without the data path, and the one that is here.
   first_t kept_first;
-  logic is_second, same, good;
+  logic is_second, same, pair_valid;
   status_t first_status, cmd_status;
   assign kept_first = first_q[cmd_qid_i];
   assign is_second = cmd_fuse_i == FuseSecond;
   assign same = kept_first.cmd.mem_addr == cmd.mem_addr && kept_first.cmd.bytes == cmd.bytes;
-  assign good = kept_first.sc == ScSuccess && kept_first.cmd.op == OpCompare && cmd_sc_i == ScSuccess && cmd.op == OpWrite && same;
+  assign pair_valid = kept_first.sc == ScSuccess && kept_first.cmd.op == OpCompare && cmd_sc_i == ScSuccess && cmd.op == OpWrite && same;
   always_comb begin
     if (kept_first.sc != ScSuccess) first_status = generic_status(kept_first.sc);
     else if (!is_second) first_status = generic_status(ScMissingFused);
@@ -238,62 +238,65 @@ module fused_pairing_proof
   end
   always_comb begin
     if (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) cmd_status = generic_status(cmd_sc_i);
-    else if (!mated_q) cmd_status = generic_status(ScMissingFused);
+    else if (!had_partner_q) cmd_status = generic_status(ScMissingFused);
     else if (cmd.op != OpWrite) cmd_status = generic_status(ScInvalidField);
-    else if (mate_q.sc != ScSuccess || mate_q.cmd.op != OpCompare)
+    else if (partner_q.sc != ScSuccess || partner_q.cmd.op != OpCompare)
       cmd_status = generic_status(ScFailedFused);
     else cmd_status = generic_status(ScInvalidField);
   end
 
   // What has been shown stays.
-  logic data_waits_q, cpl_waits_q;
+  logic data_stalled_q, cpl_stalled_q;
   data_cmd_t data_q;
   cpl_t cpl_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {data_waits_q, cpl_waits_q} <= '0;
-    else {data_waits_q, cpl_waits_q} <= {data_valid && !data_ready_i, cpl_valid && !cpl_ready_i};
+    if (!rst_ni) {data_stalled_q, cpl_stalled_q} <= '0;
+    else
+      {data_stalled_q, cpl_stalled_q} <= {data_valid && !data_ready_i, cpl_valid && !cpl_ready_i};
   end
   always_ff @(posedge clk_i) {data_q, cpl_q} <= {data, cpl};
 
   // How long the command waits, and the watched kept one when its time is over, while nobody else is to blame.
-  logic blocked, over;
-  logic [3:0] cmd_waits_q, over_waits_q, over_cmds_q, abort_waiting_q;
+  logic blocked, overdue;
+  logic [3:0] cmd_wait_cycles_q, over_wait_cycles_q, over_cmds_q, abort_wait_cycles_q;
   assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i);
-  assign over = kept_q[watched_q] && (!enable_i || !sq_valid_i[watched_q] || age_q[watched_q] >= 4'(2 * (Cycles + 1)));
+  assign overdue = kept_q[watched_q] && (!enable_i || !sq_valid_i[watched_q] || age_q[watched_q] >= 4'(2 * (Cycles + 1)));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      cmd_waits_q <= '0;
-      over_waits_q <= '0;
+      cmd_wait_cycles_q <= '0;
+      over_wait_cycles_q <= '0;
       over_cmds_q <= '0;
-      abort_waiting_q <= '0;
+      abort_wait_cycles_q <= '0;
     end else begin
-      if (!cmd_valid_i || cmd_ready || blocked) cmd_waits_q <= '0;
-      else cmd_waits_q <= cmd_waits_q + 1'b1;
-      if (!over || cmd_valid_i || abort_valid_i || (cpl_valid && !cpl_ready_i)) over_waits_q <= '0;
-      else over_waits_q <= over_waits_q + 1'b1;
-      if (!over) over_cmds_q <= '0;
+      if (!cmd_valid_i || cmd_ready || blocked) cmd_wait_cycles_q <= '0;
+      else cmd_wait_cycles_q <= cmd_wait_cycles_q + 1'b1;
+      if (!overdue || cmd_valid_i || abort_valid_i || (cpl_valid && !cpl_ready_i))
+        over_wait_cycles_q <= '0;
+      else over_wait_cycles_q <= over_wait_cycles_q + 1'b1;
+      if (!overdue) over_cmds_q <= '0;
       else if (cmd_fire) over_cmds_q <= over_cmds_q + 1'b1;
-      if (!abort_valid_i || abort_ready || (cpl_valid && !cpl_ready_i)) abort_waiting_q <= '0;
-      else abort_waiting_q <= abort_waiting_q + 1'b1;
+      if (!abort_valid_i || abort_ready || (cpl_valid && !cpl_ready_i)) abort_wait_cycles_q <= '0;
+      else abort_wait_cycles_q <= abort_wait_cycles_q + 1'b1;
     end
   end
 
   // What is proven. Each leaves once.
-  `NS_ASSERT(data_of_one, !data_valid || 2'(out_data) + 2'($countones(data_first)) == 2'd1)
-  `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(out_cpl) + 2'($countones(cpl_first)) == 2'd1)
-  `NS_ASSERT(not_both, !(out_data && out_cpl))
+  `NS_ASSERT(data_of_one, !data_valid || 2'(cmd_as_data) + 2'($countones(data_first)) == 2'd1)
+  `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(cmd_as_cpl) + 2'($countones(cpl_first)) == 2'd1)
+  `NS_ASSERT(not_both, !(cmd_as_data && cmd_as_cpl))
   `NS_ASSERT(
       engine_right,
       !engine_valid || (cmd_fire && cmd_engine_i && cmd_fuse_i == '0 && !kept_q[cmd_qid_i] && !pair_q && !data_valid && !cpl_valid))
   `NS_ASSERT(ready_means_taken, !cmd_ready || cmd_valid_i)
-  `NS_ASSERT(kept_is_first, !keep || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
-  `NS_ASSERT(alone_is_not_kept, !(out_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
-  `NS_ASSERT(after_the_first, !(out_data || out_cpl) || !kept_q[cmd_qid_i])
-  `NS_ASSERT(data_stays, !data_waits_q || (data_valid && data == data_q))
-  `NS_ASSERT(cpl_stays, !cpl_waits_q || (cpl_valid && cpl == cpl_q))
-  `NS_ASSERT(cmd_soon, cmd_waits_q < 4'd15)
-  `NS_ASSERT(over_soon, over_waits_q < 4'd9 && over_cmds_q < 4'd4)
-  `NS_ASSERT(abort_soon, abort_waiting_q < 4'd7)
+  `NS_ASSERT(kept_is_first,
+             !keep_fire || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
+  `NS_ASSERT(alone_is_not_kept, !(cmd_as_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
+  `NS_ASSERT(after_the_first, !(cmd_as_data || cmd_as_cpl) || !kept_q[cmd_qid_i])
+  `NS_ASSERT(data_stays, !data_stalled_q || (data_valid && data == data_q))
+  `NS_ASSERT(cpl_stays, !cpl_stalled_q || (cpl_valid && cpl == cpl_q))
+  `NS_ASSERT(cmd_soon, cmd_wait_cycles_q < 4'd15)
+  `NS_ASSERT(over_soon, over_wait_cycles_q < 4'd9 && over_cmds_q < 4'd4)
+  `NS_ASSERT(abort_soon, abort_wait_cycles_q < 4'd7)
   `NS_ASSERT(
       abort_right,
       !(abort_valid_i && abort_ready && abort_found) || (abort_same_i && kept_q[abort_qid_i] && first_q[abort_qid_i].cmd.slot == {5'd0, abort_slot_i} && first_q[abort_qid_i].sc == ScSuccess))
@@ -301,15 +304,15 @@ module fused_pairing_proof
   // How a kept one leaves.
   for (genvar q = 0; q < 3; q++) begin : gen_kept
     `NS_ASSERT(compare_right,
-               !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && good && !pair_q && data_first_o))
+               !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && pair_valid && !pair_q && data_first_o))
     `NS_ASSERT(first_status_right,
-               !(cpl_first[q] && !u_fused.give_up_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && good)))
+               !(cpl_first[q] && !u_fused_pairing.give_up_first_q) || (cmd_valid_i && cmd_qid_i == 2'(q) && cpl.status == first_status && !(is_second && pair_valid)))
     `NS_ASSERT(given_up_right,
-               !(cpl_first[q] && u_fused.give_up_q) || (aborted_q ? cpl.status == abort_status() : (first_q[q].sc == ScSuccess) ?
+               !(cpl_first[q] && u_fused_pairing.give_up_first_q) || (aborted_q ? cpl.status == abort_status() : (first_q[q].sc == ScSuccess) ?
         (cpl.status == interrupted_status(
                acre_q) && age_q[q] >= 4'(Cycles)) || (cpl.status == generic_status(ScMissingFused
-               ) && gone_q[q]) : cpl.status == generic_status(first_q[q].sc
-               ) && (gone_q[q] || age_q[q] >= 4'(Cycles))))
+               ) && orphaned_q[q]) : cpl.status == generic_status(first_q[q].sc
+               ) && (orphaned_q[q] || age_q[q] >= 4'(Cycles))))
     // Until then the queue's next command has to come here.
     `NS_ASSERT(
         pending_is_kept,
@@ -319,35 +322,35 @@ module fused_pairing_proof
   // How the one that is here leaves.
   `NS_ASSERT(
       data_right,
-      !out_data || (data == cmd && cmd_moves_i && data_second_o == pair_q && (pair_q ? mated_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0)))
+      !cmd_as_data || (data == cmd && cmd_data_op_i && data_second_o == pair_q && (pair_q ? had_partner_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0)))
   `NS_ASSERT(
       cmd_status_right,
-      !out_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && (cmd_moves_i || cmd_engine_i)) && !pair_q))
+      !cmd_as_cpl || (cpl.status == cmd_status && !(cmd_fuse_i == '0 && (cmd_data_op_i || cmd_engine_i)) && !pair_q))
   `NS_ASSERT(cpl_plain, !cpl_valid || (!cpl.silent && cpl.dw0 == '0))
 
   // Nothing comes between, and only a pair is marked.
   `NS_ASSERT(
       together,
-      !data_valid || !pair_q || (out_data && data.bytes == mate_q.cmd.bytes && data.mem_addr == mate_q.cmd.mem_addr))
+      !data_valid || !pair_q || (cmd_as_data && data.bytes == partner_q.cmd.bytes && data.mem_addr == partner_q.cmd.mem_addr))
   `NS_ASSERT(marked, !data_valid || (data_first_o == (data_first != '0) && data_second_o == pair_q))
   `NS_ASSERT(no_completion_between, !(cpl_valid && pair_q))
 
   // Why that holds. The states are those of nvme_fused_pairing.
   typedef enum logic [3:0] {
     StIdle,
-    StLook,
+    StLookup,
     StKeep,
     StPair,
     StFirst,
     StSecond,
-    StEndFirst,
-    StEnd,
-    StPass,
-    StFind,
+    StCompleteFirst,
+    StComplete,
+    StForward,
+    StAbortLookup,
     StAbort
   } state_e;
   state_e state;
-  assign state = state_e'(u_fused.state_q);
+  assign state = state_e'(u_fused_pairing.state_q);
   status_t second_status;  // how the second one ends if the first one does not begin
   always_comb begin
     if (cmd_sc_i != ScSuccess) second_status = generic_status(cmd_sc_i);
@@ -362,60 +365,64 @@ module fused_pairing_proof
       mem_addr: 'h200,
       default: '0
   };
-  logic working, looked;  // at the command that is here; first_q holds what is kept
-  assign working = state != StIdle && !u_fused.give_up_q;
-  assign looked = state inside {StPair, StFirst, StEndFirst, StAbort};
-  `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused.idx_q == cmd_qid_i))
+  logic working, looked_up;  // at the command that is here; first_q holds what is kept
+  assign working = state != StIdle && !u_fused_pairing.give_up_first_q;
+  assign looked_up = state inside {StPair, StFirst, StCompleteFirst, StAbort};
+  `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused_pairing.idx_q == cmd_qid_i))
   `NS_ASSERT(
       gives_up_one,
-      !(state != StIdle && u_fused.give_up_q) || (state inside {StLook, StEndFirst, StFind, StAbort} && kept_q[u_fused.idx_q] && !u_fused.paired_q && (state == StEndFirst || (pending[u_fused.idx_q] && (state != StLook || gone_q[u_fused.idx_q] || u_fused.late_q[u_fused.idx_q])))))
+      !(state != StIdle && u_fused_pairing.give_up_first_q) || (state inside {StLookup, StCompleteFirst, StAbortLookup, StAbort} && kept_q[u_fused_pairing.idx_q] && !u_fused_pairing.paired_q && (state == StCompleteFirst || (pending[u_fused_pairing.idx_q] && (state != StLookup || orphaned_q[u_fused_pairing.idx_q] || u_fused_pairing.expired_q[u_fused_pairing.idx_q])))))
   `NS_ASSERT(
       at_abort,
-      !(state inside {StFind, StAbort}) || (u_fused.give_up_q && abort_valid_i && u_fused.idx_q == abort_qid_i && (state == StFind || u_fused.first_status_q == abort_status())))
+      !(state inside {StAbortLookup, StAbort}) || (u_fused_pairing.give_up_first_q && abort_valid_i && u_fused_pairing.idx_q == abort_qid_i && (state == StAbortLookup || u_fused_pairing.first_status_q == abort_status())))
   `NS_ASSERT(
       aborts_one,
-      !aborted_q || (state == StEndFirst && u_fused.give_up_q && u_fused.first_q.sc == ScSuccess))
-  `NS_ASSERT(indices, u_fused.scan_q != 2'd3 && (state == StIdle || u_fused.idx_q != 2'd3))
-  `NS_ASSERT(looked_at,
-             !looked || (kept_q[u_fused.idx_q] && u_fused.first_q == first_q[u_fused.idx_q]))
+      !aborted_q || (state == StCompleteFirst && u_fused_pairing.give_up_first_q && u_fused_pairing.first_q.sc == ScSuccess))
+  `NS_ASSERT(indices,
+             u_fused_pairing.scan_q != 2'd3 && (state == StIdle || u_fused_pairing.idx_q != 2'd3))
+  `NS_ASSERT(
+      looked_at,
+      !looked_up || (kept_q[u_fused_pairing.idx_q] && u_fused_pairing.first_q == first_q[u_fused_pairing.idx_q]))
   `NS_ASSERT(phase, pair_q == (state == StSecond))
   logic
-      pairs,
+      pairable,
       free;  // the kept one and the one that is here make a pair; nothing is kept of its queue
-  assign pairs = working && is_second && kept_q[cmd_qid_i] && !mated_q;
+  assign pairable = working && is_second && kept_q[cmd_qid_i] && !had_partner_q;
   assign free = working && !kept_q[cmd_qid_i];
   `NS_ASSERT(
       at_look,
-      !(working && state == StLook) || (!u_fused.paired_q && !mated_q && pending[cmd_qid_i] == kept_q[cmd_qid_i] && (kept_q[cmd_qid_i] || !u_fused.aged_q[cmd_qid_i])))
+      !(working && state == StLookup) || (!u_fused_pairing.paired_q && !had_partner_q && pending[cmd_qid_i] == kept_q[cmd_qid_i] && (kept_q[cmd_qid_i] || !u_fused_pairing.aged_q[cmd_qid_i])))
   `NS_ASSERT(
       at_keep,
-      state != StKeep || (free && cmd_fuse_i == FuseFirst && cmd_more_i && !mated_q && !u_fused.aged_q[cmd_qid_i]))
-  `NS_ASSERT(at_pair, state != StPair || (pairs && pending[cmd_qid_i]))
-  `NS_ASSERT(at_first, state != StFirst || (pairs && !pending[cmd_qid_i] && good && cmd_moves_i))
+      state != StKeep || (free && cmd_fuse_i == FuseFirst && cmd_more_i && !had_partner_q && !u_fused_pairing.aged_q[cmd_qid_i]))
+  `NS_ASSERT(at_pair, state != StPair || (pairable && pending[cmd_qid_i]))
+  `NS_ASSERT(at_first,
+             state != StFirst || (pairable && !pending[cmd_qid_i] && pair_valid && cmd_data_op_i))
   `NS_ASSERT(
       at_second,
-      state != StSecond || (free && mated_q && is_second && cmd_moves_i && cmd.op == OpWrite && mate_q.sc == ScSuccess && mate_q.cmd.op == OpCompare && mate_q.cmd.bytes == cmd.bytes && mate_q.cmd.mem_addr == cmd.mem_addr))
+      state != StSecond || (free && had_partner_q && is_second && cmd_data_op_i && cmd.op == OpWrite && partner_q.sc == ScSuccess && partner_q.cmd.op == OpCompare && partner_q.cmd.bytes == cmd.bytes && partner_q.cmd.mem_addr == cmd.mem_addr))
   `NS_ASSERT(
       at_end_first,
-      !(state == StEndFirst && working) || (!mated_q && (u_fused.paired_q ? pairs && !good && u_fused.status_q == second_status : !is_second)))
+      !(state == StCompleteFirst && working) || (!had_partner_q && (u_fused_pairing.paired_q ? pairable && !pair_valid && u_fused_pairing.status_q == second_status : !is_second)))
   `NS_ASSERT(
       at_end,
-      state != StEnd || (free && cmd_fuse_i != '0 && (mated_q || cmd_fuse_i == FuseSecond || !cmd_more_i) && (!mated_q || is_second)))
-  `NS_ASSERT(at_pass, state != StPass || (free && cmd_fuse_i inside {2'b00, 2'b11} && !mated_q))
-  `NS_ASSERT(at_idle, !(state == StIdle || !working) || !mated_q)
-  `NS_ASSERT(states, u_fused.state_q <= StAbort)
-  `NS_ASSERT(late_is_aged, (u_fused.late_q & ~u_fused.aged_q) == '0)
+      state != StComplete || (free && cmd_fuse_i != '0 && (had_partner_q || cmd_fuse_i == FuseSecond || !cmd_more_i) && (!had_partner_q || is_second)))
+  `NS_ASSERT(at_pass,
+             state != StForward || (free && cmd_fuse_i inside {2'b00, 2'b11} && !had_partner_q))
+  `NS_ASSERT(at_idle, !(state == StIdle || !working) || !had_partner_q)
+  `NS_ASSERT(states, u_fused_pairing.state_q <= StAbort)
+  `NS_ASSERT(late_is_aged, (u_fused_pairing.expired_q & ~u_fused_pairing.aged_q) == '0)
   for (genvar q = 0; q < 3; q++) begin : gen_why
     `NS_ASSERT(mem_kept,
-               !kept_q[q] || (u_fused.first_mem[q] == first_q[q] && (first_q[q].cmd & ~Free) == '0))
+               !kept_q[q] || (u_fused_pairing.first_mem[q] == first_q[q] && (first_q[q].cmd & ~Free) == '0))
     `NS_ASSERT(pending_kept,
-               pending[q] ? kept_q[q] : (!kept_q[q] || (looked && !(state inside {StPair, StAbort}) && u_fused.idx_q == 2'(q))))
+               pending[q] ? kept_q[q] : (!kept_q[q] || (looked_up && !(state inside {StPair, StAbort}) && u_fused_pairing.idx_q == 2'(q))))
     `NS_ASSERT(slots_differ,
                !(kept_q[q] && kept_q[(q+1)%3]) || first_q[q].cmd.slot != first_q[(q+1)%3].cmd.slot)
     `NS_ASSERT(aged,
-               !pending[q] || (u_fused.late_q[q] ? age_q[q] > 4'(Cycles) :
-        u_fused.aged_q[q] ? age_q[q] > 4'(u_fused.timer_q) && age_q[q] <= 4'(u_fused.timer_q) + 4'(Cycles + 1) :
-        age_q[q] <= 4'(u_fused.timer_q)))
+               !pending[q] || (u_fused_pairing.expired_q[q] ? age_q[q] > 4'(Cycles) :
+        u_fused_pairing.aged_q[q] ? age_q[q] > 4'(u_fused_pairing.timer_q) && age_q[q] <= 4'(u_fused_pairing.timer_q) + 4'(Cycles + 1) :
+        age_q[q] <= 4'(u_fused_pairing.timer_q)))
   end
 
   // The longest that the command can have waited when it is here. Before it is looked at, each kept one can be given up in 3
@@ -430,73 +437,74 @@ module fused_pairing_proof
     base = (number == 2'd2) ? 4'd0 : (number == 2'd1) ? 4'd6 : 4'd12;
     unique case (state)
       StIdle:      waited = (number != '0 && abort_done_q) ? base + 4'd3 : base;
-      StFind:      waited = base + 4'd1;
+      StAbortLookup:      waited = base + 4'd1;
       StAbort:     waited = base + 4'd2;
-      StLook:      waited = (number != '0) ? base + 4'd4 : base + 4'd1;
+      StLookup:      waited = (number != '0) ? base + 4'd4 : base + 4'd1;
       StPair:      waited = base + 4'd5;
       StFirst:     waited = base;
       StSecond:    waited = base + 4'd1;
       // When it is not pending any more, the cycle before has not counted.
-      StEndFirst:  waited = u_fused.paired_q ? base : pending[u_fused.idx_q] ? base + 4'd5 : 4'd0;
+      StCompleteFirst:  waited = u_fused_pairing.paired_q ? base : pending[u_fused_pairing.idx_q] ? base + 4'd5 : 4'd0;
       default:     waited = (number != '0) ? base + 4'd5 : base + 4'd2;
     endcase
     if (!cmd_valid_i) waited = '0;
   end
   always_comb begin
     unique case (state)
-      StLook:     abort_waited = 4'd0;
+      StLookup:     abort_waited = 4'd0;
       StKeep:     abort_waited = 4'd1;
       StPair:     abort_waited = 4'd1;
-      StEndFirst: abort_waited = 4'd2;
-      StEnd:      abort_waited = 4'd3;
+      StCompleteFirst: abort_waited = 4'd2;
+      StComplete:      abort_waited = 4'd3;
       StIdle:     abort_waited = 4'd4;
-      StFind:     abort_waited = 4'd5;
+      StAbortLookup:     abort_waited = 4'd5;
       default:    abort_waited = 4'd6;
     endcase
   end
-  assign ahead = (watched_q >= u_fused.scan_q) ? watched_q - u_fused.scan_q : watched_q + 2'd3 - u_fused.scan_q;
+  assign ahead = (watched_q >= u_fused_pairing.scan_q) ? watched_q - u_fused_pairing.scan_q : watched_q + 2'd3 - u_fused_pairing.scan_q;
   always_comb begin
     scan_left = 4'd2;
     for (int i = 0; i < 2; i++) begin
-      at = 3'(u_fused.scan_q) + 3'(i);
+      at = 3'(u_fused_pairing.scan_q) + 3'(i);
       if (at > 3'd2) at = at - 3'd3;
       if (2'(at) == watched_q) break;
-      scan_left += (pending[2'(at)] && !(state != StIdle && 2'(at) == u_fused.idx_q)) ? 4'd4 : 4'd1;
+      scan_left += (pending[2'(at)] && !(state != StIdle && 2'(at) == u_fused_pairing.idx_q)) ? 4'd4 : 4'd1;
     end
     unique case (state)
       StIdle:  left = scan_left;
-      StLook:  left = (u_fused.idx_q == watched_q) ? 4'd1 : scan_left + 4'd2;
-      default: left = (u_fused.idx_q == watched_q) ? 4'd0 : scan_left + 4'd1;
+      StLookup:  left = (u_fused_pairing.idx_q == watched_q) ? 4'd1 : scan_left + 4'd2;
+      default: left = (u_fused_pairing.idx_q == watched_q) ? 4'd0 : scan_left + 4'd1;
     endcase
   end
-  `NS_ASSERT(cmd_waited, cmd_waits_q <= waited)
+  `NS_ASSERT(cmd_waited, cmd_wait_cycles_q <= waited)
   `NS_ASSERT(
       over_waited,
-      (over && !cmd_valid_i && !abort_valid_i) ? over_waits_q + left <= 4'd7 : over_waits_q <= 4'd8)
+      (overdue && !cmd_valid_i && !abort_valid_i) ? over_wait_cycles_q + left <= 4'd7 : over_wait_cycles_q <= 4'd8)
   `NS_ASSERT(
       over_passed,
-      !over || (working && u_fused.idx_q == watched_q) || over_cmds_q + 4'(ahead) <= (working ? 4'd2 : 4'd3))
-  `NS_ASSERT(abort_waited_for, abort_waiting_q <= abort_waited)
-  `NS_ASSERT(abort_here, abort_waits_q || abort_waiting_q == '0)
+      !overdue || (working && u_fused_pairing.idx_q == watched_q) || over_cmds_q + 4'(ahead) <= (working ? 4'd2 : 4'd3))
+  `NS_ASSERT(abort_waited_for, abort_wait_cycles_q <= abort_waited)
+  `NS_ASSERT(abort_here, abort_stalled_q || abort_wait_cycles_q == '0)
   `NS_ASSERT(io_queues_only, !pending[0] && !kept_q[0] && watched_q != 2'd3)
   `NS_ASSERT(
       scans,
-      !(state inside {StLook, StEndFirst} && u_fused.give_up_q && !aborted_q) || u_fused.idx_q == u_fused.scan_q)
-  `NS_ASSERT(waits_here, waits_q || cmd_waits_q == '0)
+      !(state inside {StLookup, StCompleteFirst} && u_fused_pairing.give_up_first_q && !aborted_q) || u_fused_pairing.idx_q == u_fused_pairing.scan_q)
+  `NS_ASSERT(waiting_here, cmd_stalled_q || cmd_wait_cycles_q == '0)
 
   `NS_COVER(pair_done, cmd_fire && pair_q)
   `NS_COVER(
       other_range,
       cpl_fire && cpl_first[1] && is_second && cpl.status.sc == ScInvalidField && kept_first.sc == '0)
-  `NS_COVER(no_partner, cpl_fire && cpl_first[1] && cmd_fuse_i == FuseFirst && keep == '0)
+  `NS_COVER(no_partner, cpl_fire && cpl_first[1] && cmd_fuse_i == FuseFirst && keep_fire == '0)
   `NS_COVER(interrupted, cpl_fire && cpl_first[2] && cpl.status == interrupted_status(acre_q))
   `NS_COVER(
       deleted,
-      cpl_fire && cpl_first[2] && cpl.status.sc == ScMissingFused && enable_i && u_fused.give_up_q)
-  `NS_COVER(two_kept, kept_q == 3'b110 && data_fire && mates)
+      cpl_fire && cpl_first[2] && cpl.status.sc == ScMissingFused && enable_i && u_fused_pairing.give_up_first_q)
+  `NS_COVER(two_kept, kept_q == 3'b110 && data_fire && pair_leaves)
   `NS_COVER(aborted, cpl_fire && cpl_first[1] && aborted_q && cmd_valid_i)
-  `NS_COVER(given_up_before,
-            cpl_fire && cpl_first[2] && u_fused.give_up_q && !aborted_q && cmd_valid_i)
-  `NS_COVER(passes, cmd_fire && cmd_fuse_i == '0 && cpl_fire && cpl.status.sc == '0)
+  `NS_COVER(
+      given_up_before,
+      cpl_fire && cpl_first[2] && u_fused_pairing.give_up_first_q && !aborted_q && cmd_valid_i)
+  `NS_COVER(forwarded, cmd_fire && cmd_fuse_i == '0 && cpl_fire && cpl.status.sc == '0)
 
 endmodule

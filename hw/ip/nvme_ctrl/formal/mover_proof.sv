@@ -12,12 +12,12 @@ module mover_proof
 (
   input logic        clk_i,
   input logic        rst_ni,
-  input logic        job_valid_i,
-  input logic        job_more_i,
-  input logic [12:0] job_len_i,
-  input logic [12:0] job_total_i,
-  input logic [11:0] job_src_i,
-  input logic [11:0] job_dst_i,
+  input logic        desc_valid_i,
+  input logic        desc_more_i,
+  input logic [12:0] desc_len_i,
+  input logic [12:0] desc_total_i,
+  input logic [11:0] desc_src_i,
+  input logic [11:0] desc_dst_i,
   input logic        ar_ready_i,
   input logic        r_valid_i,
   input logic        r_error_i,
@@ -34,21 +34,22 @@ module mover_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  job_t job;
-  logic job_ready, ar_valid, r_ready, aw_valid, w_valid, b_ready, read_begin, read_end, write_begin;
+  desc_t desc;
+  logic
+      desc_ready, ar_valid, r_ready, aw_valid, w_valid, b_ready, read_begin, read_end, write_begin;
   ax_t ar, aw;
   w_t w;
-  event_t job_event;
-  logic job_event_valid;
+  transfer_event_t desc_event;
+  logic desc_event_valid;
 
-  assign job = '{
+  assign desc = '{
           slot: '0,
           kind: KindCopy,
-          more: job_more_i,
-          total: job_total_i,
-          len: job_len_i,
-          src: {'0, job_src_i},
-          dst: {'0, job_dst_i}
+          more: desc_more_i,
+          total: desc_total_i,
+          len: desc_len_i,
+          src: {'0, desc_src_i},
+          dst: {'0, desc_dst_i}
       };
 
   ns_axi_if source ();
@@ -72,8 +73,8 @@ module mover_proof
 
   nvme_mover #(
     .FifoBeats (64),
-    .MaxJobs   (4),
-    .QueueJobs (2),
+    .MaxDescs  (4),
+    .QueueDescs(2),
     .BurstBytes(128),
     .MaxBursts (2),
     .Merge     (1'b1)
@@ -81,11 +82,11 @@ module mover_proof
     .clk_i,
     .rst_ni,
     .busy_o       (),
-    .job_i        (job),
-    .job_valid_i,
-    .job_ready_o  (job_ready),
-    .event_o      (job_event),
-    .event_valid_o(job_event_valid),
+    .desc_i        (desc),
+    .desc_valid_i,
+    .desc_ready_o  (desc_ready),
+    .event_o      (desc_event),
+    .event_valid_o(desc_event_valid),
     .event_ready_i,
     .peer_data_i  ('0),
     .peer_error_i (1'b0),
@@ -95,13 +96,13 @@ module mover_proof
     .cmp_valid_o  (),
     .read_hold_i,
     .read_open_i,
-    .read_want_o  (),
+    .read_req_o   (),
     .read_addr_o  (),
     .read_begin_o (read_begin),
     .read_end_o   (read_end),
     .read_busy_o  (),
     .write_open_i,
-    .write_want_o (),
+    .write_req_o  (),
     .write_addr_o (),
     .write_begin_o(write_begin),
     .write_end_o  (),
@@ -110,75 +111,77 @@ module mover_proof
   );
 
   // A group: where its next piece begins, what is left of it.
-  logic inside_q, job_fire;
+  logic group_open_q, desc_fire;
   logic [11:0] next_q;
   logic [12:0] left_q, total;
-  assign job_fire = job_valid_i && job_ready;
-  assign total = inside_q ? left_q : job_total_i;
+  assign desc_fire = desc_valid_i && desc_ready;
+  assign total = group_open_q ? left_q : desc_total_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) inside_q <= 1'b0;
-    else if (job_fire) inside_q <= job_more_i;
+    if (!rst_ni) group_open_q <= 1'b0;
+    else if (desc_fire) group_open_q <= desc_more_i;
   end
   always_ff @(posedge clk_i) begin
-    if (job_fire) begin
-      next_q <= job_dst_i + job_len_i[11:0];
-      left_q <= total - job_len_i;
+    if (desc_fire) begin
+      next_q <= desc_dst_i + desc_len_i[11:0];
+      left_q <= total - desc_len_i;
     end
   end
 
   // Beats that have been asked for.
-  logic [6:0] asked_q;
+  logic [6:0] requested_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) asked_q <= '0;
+    if (!rst_ni) requested_q <= '0;
     else
-      asked_q <= asked_q + ((ar_valid && ar_ready_i) ? 7'(ar.len) + 7'd1 : '0) - 7'(r_valid_i && r_ready);
+      requested_q <= requested_q + ((ar_valid && ar_ready_i) ? 7'(ar.len) + 7'd1 : '0) - 7'(r_valid_i && r_ready);
   end
 
   // Groups that are being read. An address is shown a cycle after it was decided upon.
   logic [3:0] groups_q;
-  logic ar_shown_q, held_q;
+  logic ar_shown_q, read_held_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       groups_q <= '0;
       ar_shown_q <= 1'b0;
-      held_q <= 1'b1;
+      read_held_q <= 1'b1;
     end else begin
       groups_q <= groups_q + 4'(read_begin) - 4'(read_end);
       ar_shown_q <= ar_valid && !ar_ready_i;
-      held_q <= read_hold_i;
+      read_held_q <= read_hold_i;
     end
   end
 
   // Beats in the FIFO, and those that bursts which have begun, or are dropped, have still to take out of it.
-  logic [6:0] here_q, due_q;
+  logic [6:0] fifo_beats_q, owed_beats_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      here_q <= '0;
-      due_q <= '0;
+      fifo_beats_q <= '0;
+      owed_beats_q <= '0;
     end else begin
-      here_q <= here_q + 7'(u_mover.align_out) - 7'(u_mover.beat_left);
-      due_q <= due_q + (u_mover.u_write.issue ? u_mover.u_write.beats_q : '0) - 7'(u_mover.beat_left);
+      fifo_beats_q <= fifo_beats_q + 7'(u_mover.align_out) - 7'(u_mover.beat_out_valid);
+      owed_beats_q <= owed_beats_q + (u_mover.u_write.issue_valid ? u_mover.u_write.beats_q : '0) - 7'(u_mover.beat_out_valid);
     end
   end
 
-  `NS_ASSUME(dwords, {job_len_i[1:0], job_total_i[1:0], job_src_i[1:0], job_dst_i[1:0]} == '0)
-  `NS_ASSUME(has_bytes, job_len_i != '0 && job_len_i <= 13'd96)
-  `NS_ASSUME(source_in_page, 32'(job_src_i) + 32'(job_len_i) <= 4096)
-  `NS_ASSUME(target_in_page, 32'(job_dst_i) + 32'(total) <= 4096)
-  `NS_ASSUME(group_adds_up, job_more_i ? job_len_i < total : job_len_i == total)
-  `NS_ASSUME(few_bytes, job_total_i <= 13'd160 && {job_src_i[11:7], job_dst_i[11:8]} == '0)
-  `NS_ASSUME(pieces_follow, !inside_q || job_dst_i == next_q)
-  `NS_ASSUME(data_asked_for, !r_valid_i || asked_q != '0)
+  `NS_ASSUME(dwords, {desc_len_i[1:0], desc_total_i[1:0], desc_src_i[1:0], desc_dst_i[1:0]} == '0)
+  `NS_ASSUME(has_bytes, desc_len_i != '0 && desc_len_i <= 13'd96)
+  `NS_ASSUME(source_in_page, 32'(desc_src_i) + 32'(desc_len_i) <= 4096)
+  `NS_ASSUME(target_in_page, 32'(desc_dst_i) + 32'(total) <= 4096)
+  `NS_ASSUME(group_adds_up, desc_more_i ? desc_len_i < total : desc_len_i == total)
+  `NS_ASSUME(few_bytes, desc_total_i <= 13'd160 && {desc_src_i[11:7], desc_dst_i[11:8]} == '0)
+  `NS_ASSUME(pieces_follow, !group_open_q || desc_dst_i == next_q)
+  `NS_ASSUME(data_asked_for, !r_valid_i || requested_q != '0)
 
   `NS_ASSERT(reads_open, !read_begin || (read_open_i && !read_hold_i))
-  `NS_ASSERT(reads_not_held, !ar_valid || ar_shown_q || !held_q)
-  `NS_ASSERT(reads_in_groups,
-             groups_q != '0 || (!ar_valid && asked_q == '0 && !read_end && u_mover.u_read.first_q))
+  `NS_ASSERT(reads_not_held, !ar_valid || ar_shown_q || !read_held_q)
+  `NS_ASSERT(
+      reads_in_groups,
+      groups_q != '0 || (!ar_valid && requested_q == '0 && !read_end && u_mover.u_read.first_q))
   `NS_ASSERT(begins_open, !write_begin || write_open_i)
-  `NS_ASSERT(begins_complete, !write_begin || here_q - due_q >= u_mover.u_write.beats_q)
+  `NS_ASSERT(begins_complete,
+             !write_begin || fifo_beats_q - owed_beats_q >= u_mover.u_write.beats_q)
   `NS_ASSERT(data_without_error, !w_valid || !u_mover.beat_error)
-  `NS_ASSERT(data_is_there, !w_valid || here_q != '0)
+  `NS_ASSERT(data_is_there, !w_valid || fifo_beats_q != '0)
 
   logic unused;
   assign unused = ^{aw_valid, aw, w, b_ready, rst_ni};

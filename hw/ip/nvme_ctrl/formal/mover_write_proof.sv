@@ -16,12 +16,12 @@ module mover_write_proof
 (
   input logic                clk_i,
   input logic                rst_ni,
-  input logic                job_valid_i,
-  input logic                job_slot_i,
-  input kind_e               job_kind_i,
-  input logic [LenWidth-1:0] job_len_i,
-  input logic [11:0]         job_dst_i,
-  input logic                beat_came_i,
+  input logic                desc_valid_i,
+  input logic                desc_slot_i,
+  input transfer_kind_e               desc_kind_i,
+  input logic [LenWidth-1:0] desc_len_i,
+  input logic [11:0]         desc_dst_i,
+  input logic                beat_arrived_i,
   input logic                beat_valid_i,
   input logic                beat_error_i,
   input logic                peer_valid_i,
@@ -45,10 +45,10 @@ module mover_write_proof
   always_comb assume (rst_ni == reset_q);
 
   // The design. Nothing in it depends on the slot: number 0 marks the job that is watched, any one.
-  target_t job;
-  event_t job_event;
+  write_desc_t desc;
+  transfer_event_t desc_event;
   logic
-      job_ready,
+      desc_ready,
       beat_ready,
       compares,
       write_begin,
@@ -56,14 +56,14 @@ module mover_write_proof
       aw_valid,
       w_valid,
       b_ready,
-      job_event_valid;
+      desc_event_valid;
   w_t w;
 
-  assign job = '{
-          slot: {'0, job_slot_i},
-          kind: job_kind_i,
-          len: job_len_i,
-          dst: {'0, job_dst_i}
+  assign desc = '{
+          slot: {'0, desc_slot_i},
+          kind: desc_kind_i,
+          len: desc_len_i,
+          dst: {'0, desc_dst_i}
       };
 
   nvme_mover_write #(
@@ -73,11 +73,11 @@ module mover_write_proof
   ) u_write (
     .clk_i,
     .rst_ni,
-    .job_i        (job),
-    .job_valid_i,
-    .job_ready_o  (job_ready),
-    .beat_came_i,
-    .burst_came_i (1'b0),
+    .desc_i        (desc),
+    .desc_valid_i,
+    .desc_ready_o  (desc_ready),
+    .beat_arrived_i,
+    .burst_arrived_i (1'b0),
     .burst_error_i(1'b0),
     .beat_data_i  ('0),
     .beat_error_i,
@@ -88,11 +88,11 @@ module mover_write_proof
     .peer_valid_i,
     .cmp_valid_o  (compares),
     .write_open_i,
-    .want_o       (),
-    .want_addr_o  (),
+    .req_o        (),
+    .req_addr_o   (),
     .write_begin_o(write_begin),
     .write_end_o  (write_end),
-    .compared_o   (),
+    .compare_done_o   (),
     .aw_o         (),
     .aw_valid_o   (aw_valid),
     .aw_ready_i,
@@ -102,12 +102,12 @@ module mover_write_proof
     .b_i          ('{id: '0, resp: b_resp_i}),
     .b_valid_i,
     .b_ready_o    (b_ready),
-    .event_o      (job_event),
-    .event_valid_o(job_event_valid),
+    .event_o      (desc_event),
+    .event_valid_o(desc_event_valid),
     .event_ready_i
   );
 
-  function automatic logic has_target(kind_e kind);
+  function automatic logic has_target(transfer_kind_e kind);
     return kind == KindCopy || kind == KindZero;
   endfunction
 
@@ -115,52 +115,53 @@ module mover_write_proof
     return count_t'((32'(dst) % BurstBytes + 32'(len) + BurstBytes - 1) / BurstBytes);
   endfunction
 
-  function automatic count_t beats_of(logic [11:0] dst, logic [LenWidth-1:0] len, kind_e kind);
+  function automatic count_t beats_of(logic [11:0] dst, logic [LenWidth-1:0] len,
+                                      transfer_kind_e kind);
     return (kind == KindZero) ? '0 : count_t'((32'(dst) % 64 + 32'(len) + 63) / 64);
   endfunction
 
-  logic accept, watch, beat_left, address, last_beat, response, ended;
-  count_t job_bursts, job_owes, job_beats;
-  assign accept = job_valid_i && job_ready;
-  assign watch = accept && !job_slot_i;
-  assign beat_left = beat_valid_i && beat_ready;
+  logic accept_fire, watch, beat_out, address, last_beat, response, event_fire;
+  count_t desc_bursts, desc_owes, desc_beats;
+  assign accept_fire = desc_valid_i && desc_ready;
+  assign watch = accept_fire && !desc_slot_i;
+  assign beat_out = beat_valid_i && beat_ready;
   assign address = aw_valid && aw_ready_i;
   assign last_beat = w_valid && w_ready_i && w.last;
   assign response = b_valid_i && b_ready;
-  assign ended = job_event_valid && event_ready_i;
-  assign job_bursts = bursts_of(job_dst_i, job_len_i);
-  assign job_owes = has_target(job_kind_i) ? job_bursts : '0;
-  assign job_beats = beats_of(job_dst_i, job_len_i, job_kind_i);
+  assign event_fire = desc_event_valid && event_ready_i;
+  assign desc_bursts = bursts_of(desc_dst_i, desc_len_i);
+  assign desc_owes = has_target(desc_kind_i) ? desc_bursts : '0;
+  assign desc_beats = beats_of(desc_dst_i, desc_len_i, desc_kind_i);
 
   // What is due for all jobs so far: addresses, last beats, responses, events, beats out of the FIFO.
-  count_t addresses_q, lasts_q, responses_q, jobs_q, beats_q;
-  logic [2:0] here_q;  // beats in the FIFO
-  logic fresh_q;       // one came in the cycle before
+  count_t addresses_q, lasts_q, responses_q, descs_q, beats_q;
+  logic [2:0] fifo_beats_q;  // beats in the FIFO
+  logic new_beat_q;       // one came in the cycle before
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       addresses_q <= '0;
       lasts_q <= '0;
       responses_q <= '0;
-      jobs_q <= '0;
+      descs_q <= '0;
       beats_q <= '0;
-      here_q <= '0;
-      fresh_q <= 1'b0;
+      fifo_beats_q <= '0;
+      new_beat_q <= 1'b0;
     end else begin
-      addresses_q <= addresses_q + (accept ? job_owes : '0) - count_t'(address);
-      lasts_q <= lasts_q + (accept ? job_owes : '0) - count_t'(last_beat);
-      responses_q <= responses_q + (accept ? job_owes : '0) - count_t'(response);
-      jobs_q <= jobs_q + count_t'(accept) - count_t'(ended);
-      beats_q <= beats_q + (accept ? job_beats : '0) - count_t'(beat_left);
-      here_q <= here_q + 3'(beat_came_i) - 3'(beat_left);
-      fresh_q <= beat_came_i;
+      addresses_q <= addresses_q + (accept_fire ? desc_owes : '0) - count_t'(address);
+      lasts_q <= lasts_q + (accept_fire ? desc_owes : '0) - count_t'(last_beat);
+      responses_q <= responses_q + (accept_fire ? desc_owes : '0) - count_t'(response);
+      descs_q <= descs_q + count_t'(accept_fire) - count_t'(event_fire);
+      beats_q <= beats_q + (accept_fire ? desc_beats : '0) - count_t'(beat_out);
+      fifo_beats_q <= fifo_beats_q + 3'(beat_arrived_i) - 3'(beat_out);
+      new_beat_q <= beat_arrived_i;
     end
   end
 
   // The watched job: what is due in front of it, and for itself.
   logic active_q;
-  kind_e kind_q;
-  count_t jobs_front_q, responses_front_q, responses_own_q, beats_front_q, beats_own_q;
+  transfer_kind_e kind_q;
+  count_t descs_front_q, responses_front_q, responses_own_q, beats_front_q, beats_own_q;
   // Where its next beat is to go, in beats from the start of its first burst; which of its responses is next.
   logic [3:0] to_q;
   logic [2:0] response_q;
@@ -169,23 +170,23 @@ module mover_write_proof
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) active_q <= 1'b0;
     else if (watch) active_q <= 1'b1;
-    else if (ended && job_event.slot == '0) active_q <= 1'b0;
+    else if (event_fire && desc_event.slot == '0) active_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
     if (watch) begin
-      kind_q <= job_kind_i;
-      jobs_front_q <= jobs_q - count_t'(ended);
+      kind_q <= desc_kind_i;
+      descs_front_q <= descs_q - count_t'(event_fire);
       responses_front_q <= responses_q - count_t'(response);
-      responses_own_q <= job_owes;
-      beats_front_q <= beats_q - count_t'(beat_left);
-      beats_own_q <= job_beats;
-      to_q <= 4'((32'(job_dst_i) % BurstBytes) / 64);
+      responses_own_q <= desc_owes;
+      beats_front_q <= beats_q - count_t'(beat_out);
+      beats_own_q <= desc_beats;
+      to_q <= 4'((32'(desc_dst_i) % BurstBytes) / 64);
       response_q <= '0;
       read_error_q <= '0;
       write_error_q <= '0;
     end else begin
-      if (ended && jobs_front_q != '0) jobs_front_q <= jobs_front_q - 1'b1;
+      if (event_fire && descs_front_q != '0) descs_front_q <= descs_front_q - 1'b1;
       if (response && responses_front_q != '0) begin
         responses_front_q <= responses_front_q - 1'b1;
       end else if (response && responses_own_q != '0) begin
@@ -193,9 +194,9 @@ module mover_write_proof
         response_q <= response_q + 1'b1;
         if (b_resp_i[1]) write_error_q[response_q[1:0]] <= 1'b1;
       end
-      if (beat_left && beats_front_q != '0) begin
+      if (beat_out && beats_front_q != '0) begin
         beats_front_q <= beats_front_q - 1'b1;
-      end else if (beat_left && beats_own_q != '0) begin
+      end else if (beat_out && beats_own_q != '0) begin
         beats_own_q <= beats_own_q - 1'b1;
         to_q <= to_q + 1'b1;
         if (beat_error_i) read_error_q[to_q[2:1]] <= 1'b1;
@@ -218,53 +219,53 @@ module mover_write_proof
   endfunction
 
   // The neighbours.
-  `NS_ASSUME(job_has_bytes, !job_valid_i || job_len_i != '0)
-  `NS_ASSUME(dword_aligned, {job_len_i[1:0], job_dst_i[1:0]} == '0)
-  `NS_ASSUME(target_in_page, 32'(job_dst_i) + 32'(job_len_i) <= 4096)
-  `NS_ASSUME(one_is_watched, !job_valid_i || job_slot_i || !active_q)
-  `NS_ASSUME(few_bursts, 32'(job_dst_i) % BurstBytes + 32'(job_len_i) <= Own * BurstBytes)
-  `NS_ASSUME(room_for_beat, !beat_came_i || here_q != 3'(FifoBeats))
-  `NS_ASSUME(beat_shown, beat_valid_i ? here_q != '0 : here_q <= 3'(fresh_q))
+  `NS_ASSUME(desc_has_bytes, !desc_valid_i || desc_len_i != '0)
+  `NS_ASSUME(dword_aligned, {desc_len_i[1:0], desc_dst_i[1:0]} == '0)
+  `NS_ASSUME(target_in_page, 32'(desc_dst_i) + 32'(desc_len_i) <= 4096)
+  `NS_ASSUME(one_is_watched, !desc_valid_i || desc_slot_i || !active_q)
+  `NS_ASSUME(few_bursts, 32'(desc_dst_i) % BurstBytes + 32'(desc_len_i) <= Own * BurstBytes)
+  `NS_ASSUME(room_for_beat, !beat_arrived_i || fifo_beats_q != 3'(FifoBeats))
+  `NS_ASSUME(beat_shown, beat_valid_i ? fifo_beats_q != '0 : fifo_beats_q <= 3'(new_beat_q))
 
   // What is proven.
   logic mine;
-  logic wait_q;
-  event_t news_q;
-  assign mine = job_event_valid && job_event.slot == '0;
+  logic event_stalled_q;
+  transfer_event_t event_q;
+  assign mine = desc_event_valid && desc_event.slot == '0;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wait_q <= 1'b0;
-    else wait_q <= job_event_valid && !event_ready_i;
+    if (!rst_ni) event_stalled_q <= 1'b0;
+    else event_stalled_q <= desc_event_valid && !event_ready_i;
   end
-  always_ff @(posedge clk_i) news_q <= job_event;
+  always_ff @(posedge clk_i) event_q <= desc_event;
 
   `NS_ASSERT(after_responses,
              !mine || (active_q && responses_front_q == '0 && responses_own_q == '0))
   `NS_ASSERT(after_beats, !mine || (beats_front_q == '0 && beats_own_q == '0))
-  `NS_ASSERT(in_order, !(job_event_valid && active_q) || mine == (jobs_front_q == '0))
-  `NS_ASSERT(one_event, !job_event_valid || jobs_q != '0)
-  `NS_ASSERT(first_error_told, !mine || job_event.status == first_error(3'(Own), read_error_q,
-                                                                        write_error_q))
-  `NS_ASSERT(event_stays, !wait_q || (job_event_valid && job_event == news_q))
+  `NS_ASSERT(in_order, !(desc_event_valid && active_q) || mine == (descs_front_q == '0))
+  `NS_ASSERT(one_event, !desc_event_valid || descs_q != '0)
+  `NS_ASSERT(first_error_reported, !mine || desc_event.status == first_error(3'(Own), read_error_q,
+                                                                             write_error_q))
+  `NS_ASSERT(event_stays, !event_stalled_q || (desc_event_valid && desc_event == event_q))
   `NS_ASSERT(address_of_burst, !aw_valid || addresses_q != '0)
   `NS_ASSERT(data_of_burst, !w_valid || lasts_q != '0)
-  `NS_ASSERT(beat_of_job, !beat_ready || beats_q != '0)
+  `NS_ASSERT(beat_of_desc, !beat_ready || beats_q != '0)
   `NS_ASSERT(begins_open, !write_begin || write_open_i)
   `NS_ASSERT(ends_with_response, write_end == response)
   `NS_ASSERT(response_after_data, !b_ready || responses_q > lasts_q)
   `NS_ASSERT(
       nothing_left,
-      jobs_q != '0 || (addresses_q == count_t'(aw_valid) && {lasts_q, responses_q, beats_q} == '0))
+      descs_q != '0 || (addresses_q == count_t'(aw_valid) && {lasts_q, responses_q, beats_q} == '0))
 
   // Every move takes a burst on, so that none rests for ever.
-  logic moves, waits;
-  assign moves = address || u_write.w_fire || u_write.end_valid_q || u_write.resp_fire || ended
-      || u_write.issue || (u_write.job_valid_q && u_write.cut_ready)
-      || (u_write.next_valid && u_write.next_take);
-  assign waits = (aw_valid && !aw_ready_i) || (w_valid && !w_ready_i) || (compares && !peer_valid_i)
-      || (b_ready && !b_valid_i) || (job_event_valid && !event_ready_i)
+  logic progress, stalled;
+  assign progress = address || u_write.w_fire || u_write.end_valid_q || u_write.resp_fire || event_fire
+      || u_write.issue_valid || (u_write.desc_valid_q && u_write.cut_ready)
+      || (u_write.next_valid && u_write.next_load);
+  assign stalled = (aw_valid && !aw_ready_i) || (w_valid && !w_ready_i) || (compares && !peer_valid_i)
+      || (b_ready && !b_valid_i) || (desc_event_valid && !event_ready_i)
       || (u_write.burst_valid_q && 7'(u_write.arrived_q) < u_write.beats_q)
       || (u_write.burst_valid_q && has_target(u_write.burst_q.kind) && !write_open_i);
-  `NS_ASSERT(never_stuck, jobs_q == '0 || moves || waits)
+  `NS_ASSERT(never_stuck, descs_q == '0 || progress || stalled)
 
   // Why that holds: bursts in the order of the pipeline, the oldest first. Responses that are due, the burst that
   // ended, the one at work, those whose data is complete, the one that waits for it, what has not been cut.
@@ -272,13 +273,13 @@ module mover_write_proof
   localparam int unsigned WorkPlace = EndPlace + 1;
   localparam int unsigned QueuePlace = WorkPlace + 1;
   localparam int unsigned BurstPlace = QueuePlace + MaxBursts;
-  localparam int unsigned JobPlace = BurstPlace + 1;
-  localparam int unsigned Places = JobPlace + 1;
+  localparam int unsigned DescPlace = BurstPlace + 1;
+  localparam int unsigned Places = DescPlace + 1;
 
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;
-    logic                 job_last;
+    transfer_kind_e                kind;
+    logic                 desc_last;
     logic [5:0]           len;
     logic [15:0]          first;
     logic [3:0]           to;
@@ -286,7 +287,7 @@ module mover_write_proof
 
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    logic                 job_last;
+    logic                 desc_last;
     logic                 at_once;
     logic                 error;
     logic                 differ;
@@ -298,7 +299,7 @@ module mover_write_proof
     logic   last;
     logic   target;
     logic   error;
-    kind_e  kind;
+    transfer_kind_e  kind;
     count_t bursts;
     count_t beats;
     logic   fits;  // the burst has few beats
@@ -309,7 +310,7 @@ module mover_write_proof
     place = '{
         valid: valid,
         mine: valid && burst.slot == '0,
-        last: burst.job_last,
+        last: burst.desc_last,
         target: has_target(burst.kind),
         error: 1'b0,
         kind: burst.kind,
@@ -325,7 +326,7 @@ module mover_write_proof
     place = '{
         valid: valid,
         mine: valid && resp.slot == '0,
-        last: resp.job_last,
+        last: resp.desc_last,
         target: !resp.at_once,
         error: resp.error,
         kind: KindCopy,
@@ -352,7 +353,7 @@ module mover_write_proof
   assign at[WorkPlace] = '{
       valid: u_write.burst_valid,
       mine: u_write.burst_valid && u_write.slot_q == '0,
-      last: u_write.job_last_q,
+      last: u_write.desc_last_q,
       target: has_target(u_write.kind_q),
       error: u_write.w_error_q,
       kind: u_write.kind_q,
@@ -366,15 +367,15 @@ module mover_write_proof
     );
   end
   assign at[BurstPlace] = burst_place(u_write.burst_valid_q, u_write.burst_q);
-  assign at[JobPlace] = '{
-      valid: u_write.job_valid_q,
-      mine: u_write.job_valid_q && u_write.job_slot_q == '0,
+  assign at[DescPlace] = '{
+      valid: u_write.desc_valid_q,
+      mine: u_write.desc_valid_q && u_write.desc_slot_q == '0,
       last: 1'b1,
-      target: has_target(u_write.job_kind_q),
+      target: has_target(u_write.desc_kind_q),
       error: 1'b0,
-      kind: u_write.job_kind_q,
-      bursts: bursts_of(u_write.job_addr_q[11:0], u_write.job_len_q),
-      beats: beats_of(u_write.job_addr_q[11:0], u_write.job_len_q, u_write.job_kind_q),
+      kind: u_write.desc_kind_q,
+      bursts: bursts_of(u_write.desc_addr_q[11:0], u_write.desc_len_q),
+      beats: beats_of(u_write.desc_addr_q[11:0], u_write.desc_len_q, u_write.desc_kind_q),
       fits: 1'b1
   };
 
@@ -383,7 +384,7 @@ module mover_write_proof
   logic within_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) within_q <= 1'b0;
-    else if (u_write.resp_fire) within_q <= !u_write.resp.job_last;
+    else if (u_write.resp_fire) within_q <= !u_write.resp.desc_last;
   end
   always_ff @(posedge clk_i) begin
     if (watch) left_q <= '0;
@@ -391,8 +392,8 @@ module mover_write_proof
   end
 
   // What the places say.
-  count_t all_addresses, all_lasts, all_responses, all_jobs, all_beats, issued, to_compare;
-  count_t front_jobs, front_responses, own_responses, front_beats, own_beats, to;
+  count_t all_addresses, all_lasts, all_responses, all_descs, all_beats, issued, to_compare;
+  count_t front_descs, front_responses, own_responses, front_beats, own_beats, to;
   logic found, open, open_mine, joined, known, placed;
   logic [2:0] idx;  // of the watched job's next burst
 
@@ -400,11 +401,11 @@ module mover_write_proof
     all_addresses = count_t'(u_write.aw_valid_o);
     all_lasts = '0;
     all_responses = '0;
-    all_jobs = count_t'(job_event_valid);
+    all_descs = count_t'(desc_event_valid);
     all_beats = '0;
     issued = '0;
     to_compare = '0;
-    front_jobs = count_t'(job_event_valid && !mine);
+    front_descs = count_t'(desc_event_valid && !mine);
     front_responses = '0;
     own_responses = '0;
     front_beats = '0;
@@ -425,7 +426,7 @@ module mover_write_proof
           if (i >= WorkPlace) all_lasts += at[i].bursts;
           all_responses += at[i].bursts;
         end
-        all_jobs += count_t'(at[i].last);
+        all_descs += count_t'(at[i].last);
         all_beats += at[i].beats;
         if (i < BurstPlace) issued += 5'd1;
         if (i >= WorkPlace && i < BurstPlace && at[i].kind == KindCompare) to_compare += 5'd1;
@@ -436,7 +437,7 @@ module mover_write_proof
         open_mine = at[i].mine;
         // In front of the watched job.
         if (!at[i].mine && !found) begin
-          front_jobs += count_t'(at[i].last);
+          front_descs += count_t'(at[i].last);
           front_beats += at[i].beats;
           if (at[i].target) front_responses += at[i].bursts;
         end
@@ -447,11 +448,11 @@ module mover_write_proof
           if (at[i].target != has_target(kind_q)) known = 1'b0;
           if (i >= WorkPlace && at[i].kind != kind_q) known = 1'b0;
           if (count_t'(idx) + at[i].bursts > count_t'(Own)) known = 1'b0;
-          else if (i == JobPlace) known &= (read_error_q >> idx) == '0;
+          else if (i == DescPlace) known &= (read_error_q >> idx) == '0;
           else if (read_error_q[idx[1:0]] != at[i].error) known = 1'b0;
           if (i >= WorkPlace && kind_q != KindZero) begin
             if (to[3:1] != idx) placed = 1'b0;
-            if (i == JobPlace) placed &= to[0] == u_write.job_addr_q[6];
+            if (i == DescPlace) placed &= to[0] == u_write.desc_addr_q[6];
             else if (at[i].last) placed &= count_t'(to[0]) + at[i].beats <= 5'd2;
             else placed &= count_t'(to[0]) + at[i].beats == 5'd2;
             to += at[i].beats;
@@ -468,35 +469,36 @@ module mover_write_proof
   `NS_ASSERT(addresses_due, addresses_q == all_addresses)
   `NS_ASSERT(lasts_due, lasts_q == all_lasts)
   `NS_ASSERT(responses_due, responses_q == all_responses)
-  `NS_ASSERT(jobs_due, jobs_q == all_jobs)
+  `NS_ASSERT(descs_due, descs_q == all_descs)
   `NS_ASSERT(beats_due, beats_q == all_beats)
   `NS_ASSERT(watched_inside, active_q == found)
-  `NS_ASSERT(jobs_in_front, !active_q || jobs_front_q == front_jobs)
+  `NS_ASSERT(descs_in_front, !active_q || descs_front_q == front_descs)
   `NS_ASSERT(responses_in_front, !active_q || responses_front_q == front_responses)
   `NS_ASSERT(responses_own, !active_q || responses_own_q == own_responses)
   `NS_ASSERT(beats_in_front, !active_q || beats_front_q == front_beats)
   `NS_ASSERT(beats_own, !active_q || beats_own_q == own_beats)
-  `NS_ASSERT(jobs_together, joined)
+  `NS_ASSERT(descs_together, joined)
   `NS_ASSERT(read_errors_known, known)
   `NS_ASSERT(beats_placed, placed)
   `NS_ASSERT(bursts_left, !active_q || (left_q <= 3'(Own) && response_q == (has_target(kind_q
              ) ? left_q : 3'd0)))
   `NS_ASSERT(write_errors_known, !active_q || (write_error_q >> response_q) == '0)
-  `NS_ASSERT(status_of_job, within_q || u_write.status_q == DataOk)
+  `NS_ASSERT(status_of_desc, within_q || u_write.status_q == DataOk)
   `NS_ASSERT(status_known,
              !active_q || mine || left_q == '0 || (within_q && u_write.status_q == first_error(
              left_q, read_error_q, write_error_q)))
   `NS_ASSERT(bursts_counted, count_t'(u_write.bursts_q) == issued && issued <= count_t'(MaxBursts))
-  `NS_ASSERT(compares_counted, count_t'(u_write.compares_q) == to_compare)
+  `NS_ASSERT(compares_counted, count_t'(u_write.compares_ahead_q) == to_compare)
   `NS_ASSERT(no_compare_behind_address, !aw_valid || to_compare == '0)
   `NS_ASSERT(
-      job_bounded,
-      !u_write.job_valid_q || 32'(u_write.job_addr_q[11:0]) % BurstBytes + 32'(u_write.job_len_q) <= Own * BurstBytes)
+      desc_bounded,
+      !u_write.desc_valid_q || 32'(u_write.desc_addr_q[11:0]) % BurstBytes + 32'(u_write.desc_len_q) <= Own * BurstBytes)
   `NS_ASSERT(
-      job_sane,
-      !u_write.job_valid_q || (u_write.job_len_q != '0 && {u_write.job_len_q[1:0], u_write.job_addr_q[1:0]} == '0))
-  `NS_ASSERT(job_in_page,
-             !u_write.job_valid_q || 32'(u_write.job_addr_q[11:0]) + 32'(u_write.job_len_q) <= 4096)
+      desc_sane,
+      !u_write.desc_valid_q || (u_write.desc_len_q != '0 && {u_write.desc_len_q[1:0], u_write.desc_addr_q[1:0]} == '0))
+  `NS_ASSERT(
+      desc_in_page,
+      !u_write.desc_valid_q || 32'(u_write.desc_addr_q[11:0]) + 32'(u_write.desc_len_q) <= 4096)
   `NS_ASSERT(beats_of_burst, !u_write.burst_valid_q || u_write.beats_q == 7'(at[BurstPlace].beats))
   `NS_ASSERT(last_known, !u_write.burst_valid || u_write.last_q == (u_write.w_left_q == '0))
   `NS_ASSERT(
@@ -516,15 +518,16 @@ module mover_write_proof
     complete = count_t'(u_write.arrived_q);
     for (int unsigned i = WorkPlace; i < BurstPlace; i++) if (at[i].valid) complete += at[i].beats;
   end
-  `NS_ASSERT(beats_complete, complete == count_t'(here_q) && here_q <= 3'(FifoBeats))
-  `NS_ASSERT(shown_in_time, !fresh_q || u_write.arrived_q != '0)
+  `NS_ASSERT(beats_complete, complete == count_t'(fifo_beats_q) && fifo_beats_q <= 3'(FifoBeats))
+  `NS_ASSERT(shown_in_time, !new_beat_q || u_write.arrived_q != '0)
 
-  `NS_COVER(four_bursts, ended && mine && kind_q == KindCopy && left_q == 3'd4 && jobs_q > 5'd1)
-  `NS_COVER(write_error, ended && mine && write_error_q == 4'b0010 && read_error_q == 4'b0100)
-  `NS_COVER(read_error, ended && mine && write_error_q == 4'b0010 && read_error_q == 4'b0010)
-  `NS_COVER(zeros, ended && mine && kind_q == KindZero && left_q == 3'd3 && wait_q)
-  `NS_COVER(dropped, ended && mine && kind_q == KindDrop && read_error_q == 4'b0010)
-  `NS_COVER(compared, ended && mine && kind_q == KindCompare && left_q == 3'd2)
-  `NS_COVER(full, active_q && u_write.bursts_q == 2'(MaxBursts) && jobs_q > 5'd4)
+  `NS_COVER(four_bursts,
+            event_fire && mine && kind_q == KindCopy && left_q == 3'd4 && descs_q > 5'd1)
+  `NS_COVER(write_error, event_fire && mine && write_error_q == 4'b0010 && read_error_q == 4'b0100)
+  `NS_COVER(read_error, event_fire && mine && write_error_q == 4'b0010 && read_error_q == 4'b0010)
+  `NS_COVER(zeros, event_fire && mine && kind_q == KindZero && left_q == 3'd3 && event_stalled_q)
+  `NS_COVER(dropped, event_fire && mine && kind_q == KindDrop && read_error_q == 4'b0010)
+  `NS_COVER(compared, event_fire && mine && kind_q == KindCompare && left_q == 3'd2)
+  `NS_COVER(full, active_q && u_write.bursts_q == 2'(MaxBursts) && descs_q > 5'd4)
 
 endmodule

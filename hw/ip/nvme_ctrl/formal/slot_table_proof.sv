@@ -9,9 +9,9 @@ module slot_table_proof
 ) (
   input logic                 clk_i,
   input logic                 rst_ni,
-  input logic                 take_i,
-  input logic                 give_i,
-  input logic [SlotWidth-1:0] give_slot_i
+  input logic                 alloc_i,
+  input logic                 release_i,
+  input logic [SlotWidth-1:0] release_slot_i
 );
 
   logic reset_q = 1'b0;  // has been reset
@@ -23,14 +23,14 @@ module slot_table_proof
 
   nvme_slot_table #(
     .NumSlots(NumSlots)
-  ) u_slots (
+  ) u_slot_table (
     .clk_i,
     .rst_ni,
     .free_o      (free),
     .free_valid_o(free_valid),
-    .take_i,
-    .give_i,
-    .give_slot_i,
+    .alloc_i,
+    .release_i,
+    .release_slot_i,
     .used_o      (used),
     .we_i        (1'b0),
     .wslot_i     ('0),
@@ -49,8 +49,8 @@ module slot_table_proof
     if (!rst_ni) begin
       taken_q <= '0;
     end else begin
-      if (take_i) taken_q[free] <= 1'b1;
-      if (give_i) taken_q[give_slot_i] <= 1'b0;
+      if (alloc_i) taken_q[free] <= 1'b1;
+      if (release_i) taken_q[release_slot_i] <= 1'b0;
     end
   end
 
@@ -60,14 +60,15 @@ module slot_table_proof
     for (int i = 0; i < NumSlots; i++) count += SlotWidth'(taken_q[i]);
   end
 
-  `NS_ASSUME(takes_what_is_free, !take_i || free_valid)
-  `NS_ASSUME(gives_what_is_taken, !give_i || (32'(give_slot_i) < NumSlots && taken_q[give_slot_i]))
+  `NS_ASSUME(takes_what_is_free, !alloc_i || free_valid)
+  `NS_ASSUME(gives_what_is_taken,
+             !release_i || (32'(release_slot_i) < NumSlots && taken_q[release_slot_i]))
 
   `NS_ASSERT(in_range, !free_valid || 32'(free) < NumSlots)
   `NS_ASSERT(not_taken_twice, !free_valid || !taken_q[free])
   `NS_ASSERT(count_is_right, used == count)
   `NS_ASSERT(none_lost, free_valid || count == SlotWidth'(NumSlots))
 
-  `NS_COVER(second_use, take_i && count == SlotWidth'(NumSlots - 1) && give_slot_i == '0)
+  `NS_COVER(second_use, alloc_i && count == SlotWidth'(NumSlots - 1) && release_slot_i == '0)
 
 endmodule

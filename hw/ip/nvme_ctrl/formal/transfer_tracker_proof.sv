@@ -13,7 +13,7 @@ module transfer_tracker_proof
   input logic         rst_ni,
   input logic         start_i,
   input logic         start_slot_i,
-  input logic [1:0]   start_jobs_i,
+  input logic [1:0]   start_descs_i,
   input logic [2:0]   valid_i,
   input logic [2:0]   slot_i,
   input data_status_e status0_i,
@@ -33,28 +33,28 @@ module transfer_tracker_proof
 
   // What each command has: a transfer, so many jobs, how many have ended, whether the walk has, the first error.
   logic [1:0] open_q, walked_q;
-  logic [1:0][1:0] jobs_q, ended_q;
+  logic [1:0][1:0] descs_q, ended_q;
   data_status_e status_q[2];
 
-  event_t [2:0] news;
+  transfer_event_t [2:0] events;
   logic [2:0] ready, fire;
   data_done_t done;
   logic done_valid, done_fire, busy;
 
-  assign news[0] = '{slot: {'0, slot_i[0]}, walk: 1'b0, jobs: '0, status: status0_i};
-  assign news[1] = '{slot: {'0, slot_i[1]}, walk: 1'b0, jobs: '0, status: status1_i};
-  assign news[2] = '{slot: {'0, slot_i[2]}, walk: 1'b1, jobs: {'0, jobs_q[slot_i[2]]}, status: status2_i};
+  assign events[0] = '{slot: {'0, slot_i[0]}, walk: 1'b0, descs: '0, status: status0_i};
+  assign events[1] = '{slot: {'0, slot_i[1]}, walk: 1'b0, descs: '0, status: status1_i};
+  assign events[2] = '{slot: {'0, slot_i[2]}, walk: 1'b1, descs: {'0, descs_q[slot_i[2]]}, status: status2_i};
   assign fire = valid_i & ready;
   assign done_fire = done_valid && done_ready_i;
 
   nvme_transfer_tracker #(
     .NumSources(3),
     .NumSlots  (2)
-  ) u_slots (
+  ) u_transfer_tracker (
     .clk_i,
     .rst_ni,
     .busy_o       (busy),
-    .event_i      (news),
+    .event_i      (events),
     .event_valid_i(valid_i),
     .event_ready_o(ready),
     .done_o       (done),
@@ -83,7 +83,7 @@ module transfer_tracker_proof
     if (fire[2]) walked_q[fired_slot] <= 1'b1;
     if (fire != '0 && status_q[fired_slot] == DataOk) status_q[fired_slot] <= fired_status;
     if (start_i) begin
-      jobs_q[start_slot_i]   <= start_jobs_i;
+      descs_q[start_slot_i]   <= start_descs_i;
       ended_q[start_slot_i]  <= '0;
       walked_q[start_slot_i] <= 1'b0;
       status_q[start_slot_i] <= DataOk;
@@ -93,18 +93,18 @@ module transfer_tracker_proof
   // The neighbours.
   `NS_ASSUME(start_free, !start_i || !open_q[start_slot_i])
   for (genvar s = 0; s < 2; s++) begin : gen_slot
-    `NS_ASSUME(each_job_once,
+    `NS_ASSUME(each_desc_once,
                {1'b0, ended_q[s]} + 3'(valid_i[0] && slot_i[0] == 1'(s)) + 3'(valid_i[1] && slot_i[1] == 1'(s)) <=
-        {1'b0, jobs_q[s]} || !((valid_i[0] && slot_i[0] == 1'(s)) || (valid_i[1] && slot_i[1] == 1'(s))))
+        {1'b0, descs_q[s]} || !((valid_i[0] && slot_i[0] == 1'(s)) || (valid_i[1] && slot_i[1] == 1'(s))))
   end
   `NS_ASSUME(
       of_open_commands,
       !(valid_i[0] && !open_q[slot_i[0]]) && !(valid_i[1] && !open_q[slot_i[1]]) && !(valid_i[2] && (!open_q[slot_i[2]] || walked_q[slot_i[2]])))
-  logic [2:0] wait_q, wait_slot_q;
+  logic [2:0] event_stalled_q, wait_slot_q;
   data_status_e wait0_q, wait1_q, wait2_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) wait_q <= '0;
-    else wait_q <= valid_i & ~ready;
+    if (!rst_ni) event_stalled_q <= '0;
+    else event_stalled_q <= valid_i & ~ready;
   end
   always_ff @(posedge clk_i)
     {wait_slot_q, wait0_q, wait1_q, wait2_q} <= {
@@ -112,22 +112,22 @@ module transfer_tracker_proof
     };
   `NS_ASSUME(
       events_stay,
-      (wait_q & ~valid_i) == '0 && (wait_q & (slot_i ^ wait_slot_q)) == '0 && (!wait_q[0] || status0_i == wait0_q) && (!wait_q[1] || status1_i == wait1_q) && (!wait_q[2] || status2_i == wait2_q))
+      (event_stalled_q & ~valid_i) == '0 && (event_stalled_q & (slot_i ^ wait_slot_q)) == '0 && (!event_stalled_q[0] || status0_i == wait0_q) && (!event_stalled_q[1] || status1_i == wait1_q) && (!event_stalled_q[2] || status2_i == wait2_q))
 
   // How long the watched command, or an event, has waited.
-  logic over;
-  logic [3:0] waits_q;
-  logic [2:0][3:0] event_waits_q;
-  assign over = open_q[watched_q] && walked_q[watched_q] && ended_q[watched_q] == jobs_q[watched_q];
+  logic complete;
+  logic [3:0] wait_cycles_q;
+  logic [2:0][3:0] event_wait_cycles_q;
+  assign complete = open_q[watched_q] && walked_q[watched_q] && ended_q[watched_q] == descs_q[watched_q];
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      waits_q <= '0;
-      event_waits_q <= '0;
+      wait_cycles_q <= '0;
+      event_wait_cycles_q <= '0;
     end else begin
-      if (!over || !done_ready_i || done_fire) waits_q <= '0;
-      else waits_q <= waits_q + 1'b1;
+      if (!complete || !done_ready_i || done_fire) wait_cycles_q <= '0;
+      else wait_cycles_q <= wait_cycles_q + 1'b1;
       for (int i = 0; i < 3; i++)
-      event_waits_q[i] <= (valid_i[i] && !ready[i]) ? event_waits_q[i] + 1'b1 : '0;
+      event_wait_cycles_q[i] <= (valid_i[i] && !ready[i]) ? event_wait_cycles_q[i] + 1'b1 : '0;
     end
   end
 
@@ -135,89 +135,91 @@ module transfer_tracker_proof
   `NS_ASSERT(one_event, (fire & (fire - 1'b1)) == '0)
   `NS_ASSERT(only_open, !done_valid || (done.slot[SlotWidth-1:1] == '0 && open_q[done.slot[0]]))
   `NS_ASSERT(after_walk, !done_valid || walked_q[done.slot[0]])
-  `NS_ASSERT(after_all_jobs, !done_valid || ended_q[done.slot[0]] == jobs_q[done.slot[0]])
+  `NS_ASSERT(after_all_descs, !done_valid || ended_q[done.slot[0]] == descs_q[done.slot[0]])
   `NS_ASSERT(first_error, !done_valid || done.status == status_q[done.slot[0]])
-  `NS_ASSERT(soon, waits_q < 4'd8)
+  `NS_ASSERT(soon, wait_cycles_q < 4'd8)
   for (genvar i = 0; i < 3; i++) begin : gen_accepted
-    `NS_ASSERT(accepted_soon, event_waits_q[i] < 4'd6)
+    `NS_ASSERT(accepted_soon, event_wait_cycles_q[i] < 4'd6)
   end
-  `NS_ASSERT(busy_inside, busy || !over)
+  `NS_ASSERT(busy_inside, busy || !complete)
 
   // Why that holds: where what has been taken is.
   typedef struct packed {
     logic                 walked;
     data_status_e         status;
-    logic [JobsWidth-1:0] jobs;
-  } state_t;
-  event_t taken;  // an event that is changing its slot
+    logic [DescsWidth-1:0] descs;
+  } transfer_t;
+  transfer_event_t event_taken;  // an event that is changing its slot
   logic changing;
-  data_done_t [1:0] over_of;  // ends that wait in the FIFO
-  logic [1:0] over_valid;
+  data_done_t [1:0] complete_done;  // ends that wait in the FIFO
+  logic [1:0] complete_valid;
   logic [1:0] fifo_count;
-  assign taken = u_slots.event_q;
-  assign changing = u_slots.chosen_q || u_slots.change_q;
-  assign fifo_count = u_slots.u_done.count_q;
-  assign over_of[0] = u_slots.u_done.gen_reg.mem[u_slots.u_done.rptr_q];
-  assign over_of[1] = u_slots.u_done.gen_reg.mem[!u_slots.u_done.rptr_q];
-  assign over_valid = {fifo_count == 2'd2, fifo_count != '0};
+  assign event_taken = u_transfer_tracker.event_q;
+  assign changing = u_transfer_tracker.lookup_q || u_transfer_tracker.update_q;
+  assign fifo_count = u_transfer_tracker.u_done.count_q;
+  assign complete_done[0] = u_transfer_tracker.u_done.gen_reg.mem[u_transfer_tracker.u_done.rptr_q];
+  assign complete_done[1] = u_transfer_tracker.u_done.gen_reg.mem[!u_transfer_tracker.u_done.rptr_q];
+  assign complete_valid = {fifo_count == 2'd2, fifo_count != '0};
 
   for (genvar s = 0; s < 2; s++) begin : gen_kept
     logic of_this_slot;  // the event changes this slot
-    logic [1:0] mine;
+    logic [1:0] mine_in_fifo;
     logic [1:0] counted;
-    state_t state;
-    assign of_this_slot = changing && taken.slot == SlotWidth'(s);
+    transfer_t state;
+    assign of_this_slot = changing && event_taken.slot == SlotWidth'(s);
     for (genvar i = 0; i < 2; i++) begin : gen_mine
-      assign mine[i] = over_valid[i] && over_of[i].slot == SlotWidth'(s);
-      `NS_ASSERT(over_known, !mine[i] || over_of[i].status == status_q[s])
+      assign mine_in_fifo[i] = complete_valid[i] && complete_done[i].slot == SlotWidth'(s);
+      `NS_ASSERT(complete_known, !mine_in_fifo[i] || complete_done[i].status == status_q[s])
     end
-    assign state = u_slots.open_q[s] ? u_slots.states_q[s] : '{walked: 1'b0, status: DataOk, jobs: '0};
-    assign counted = ended_q[s] - 2'(of_this_slot && !taken.walk);
-    `NS_ASSERT(over_once, (mine & (mine - 1'b1)) == '0)
-    `NS_ASSERT(over_rests,
-               mine == '0 || (open_q[s] && !u_slots.open_q[s] && !of_this_slot && walked_q[s] && ended_q[s] == jobs_q[s]))
-    `NS_ASSERT(closed_rests, open_q[s] || (!u_slots.open_q[s] && !of_this_slot))
-    `NS_ASSERT(
-        ended_some,
-        !open_q[s] || (ended_q[s] <= jobs_q[s] && ended_q[s] >= 2'(of_this_slot && !taken.walk)))
-    `NS_ASSERT(
-        walk_kept,
-        !open_q[s] || mine != '0 || state.walked == (walked_q[s] && !(of_this_slot && taken.walk)))
-    `NS_ASSERT(
-        walk_here,
-        !(of_this_slot && taken.walk) || (walked_q[s] && taken.jobs == JobsWidth'(jobs_q[s])))
-    `NS_ASSERT(jobs_kept,
-               !open_q[s] || mine != '0 ||
-        state.jobs == (state.walked ? JobsWidth'(jobs_q[s]) : '0) - JobsWidth'(counted))
+    assign state = u_transfer_tracker.open_q[s] ? u_transfer_tracker.transfers_q[s] : '{walked: 1'b0, status: DataOk, descs: '0};
+    assign counted = ended_q[s] - 2'(of_this_slot && !event_taken.walk);
+    `NS_ASSERT(complete_once, (mine_in_fifo & (mine_in_fifo - 1'b1)) == '0)
+    `NS_ASSERT(complete_rests,
+               mine_in_fifo == '0 || (open_q[s] && !u_transfer_tracker.open_q[s] && !of_this_slot && walked_q[s] && ended_q[s] == descs_q[s]))
+    `NS_ASSERT(closed_rests, open_q[s] || (!u_transfer_tracker.open_q[s] && !of_this_slot))
+    `NS_ASSERT(ended_some,
+               !open_q[s] || (ended_q[s] <= descs_q[s] && ended_q[s] >= 2'(of_this_slot && !event_taken.walk)))
+    `NS_ASSERT(walk_kept,
+               !open_q[s] || mine_in_fifo != '0 || state.walked == (walked_q[s] && !(of_this_slot && event_taken.walk)))
+    `NS_ASSERT(walk_here,
+               !(of_this_slot && event_taken.walk) || (walked_q[s] && event_taken.descs == DescsWidth'(descs_q[s])))
+    `NS_ASSERT(descs_kept,
+               !open_q[s] || mine_in_fifo != '0 ||
+        state.descs == (state.walked ? DescsWidth'(descs_q[s]) : '0) - DescsWidth'(counted))
     `NS_ASSERT(status_kept,
-               !open_q[s] || mine != '0 ||
-        status_q[s] == ((state.status == DataOk && of_this_slot) ? taken.status : state.status))
+               !open_q[s] || mine_in_fifo != '0 ||
+        status_q[s] == ((state.status == DataOk && of_this_slot) ? event_taken.status : state.status))
+    `NS_ASSERT(not_complete_yet,
+               !open_q[s] || mine_in_fifo != '0 || of_this_slot || !(walked_q[s] && ended_q[s] == descs_q[s]))
     `NS_ASSERT(
-        not_over_yet,
-        !open_q[s] || mine != '0 || of_this_slot || !(walked_q[s] && ended_q[s] == jobs_q[s]))
-    `NS_ASSERT(old_kept, !(u_slots.change_q && of_this_slot) || u_slots.old_q == state)
+        old_kept,
+        !(u_transfer_tracker.update_q && of_this_slot) || u_transfer_tracker.transfer_q == state)
   end
   for (genvar i = 0; i < 2; i++) begin : gen_slots
-    `NS_ASSERT(over_slot, !over_valid[i] || over_of[i].slot < 2)
+    `NS_ASSERT(complete_slot, !complete_valid[i] || complete_done[i].slot < 2)
   end
-  `NS_ASSERT(taken_slot, !changing || taken.slot < 2)
-  `NS_ASSERT(fifo_pointers,
-             u_slots.u_done.wptr_q == (u_slots.u_done.rptr_q ^ fifo_count[0]) && fifo_count != 2'd3)
+  `NS_ASSERT(taken_slot, !changing || event_taken.slot < 2)
+  `NS_ASSERT(
+      fifo_pointers,
+      u_transfer_tracker.u_done.wptr_q == (u_transfer_tracker.u_done.rptr_q ^ fifo_count[0]) && fifo_count != 2'd3)
   `NS_ASSERT(
       one_step,
-      (u_slots.take_q & (u_slots.take_q - 1'b1)) == '0 && !(u_slots.chosen_q && u_slots.change_q) && !(u_slots.take_q != '0 && u_slots.chosen_q))
-  `NS_ASSERT(index_known, u_slots.take_q == '0 || u_slots.take_q == 3'd1 << u_slots.idx_q)
-  `NS_ASSERT(taken_waits, (u_slots.take_q & ~wait_q) == '0)
+      (u_transfer_tracker.event_fire_q & (u_transfer_tracker.event_fire_q - 1'b1)) == '0 && !(u_transfer_tracker.lookup_q && u_transfer_tracker.update_q) && !(u_transfer_tracker.event_fire_q != '0 && u_transfer_tracker.lookup_q))
+  `NS_ASSERT(
+      index_known,
+      u_transfer_tracker.event_fire_q == '0 || u_transfer_tracker.event_fire_q == 3'd1 << u_transfer_tracker.idx_q)
+  `NS_ASSERT(taken_waiting, (u_transfer_tracker.event_fire_q & ~event_stalled_q) == '0)
 
-  `NS_COVER(jobs_before_walk,
-            done_fire && jobs_q[done.slot[0]] == 2'd3 && done.status == DataWriteFault)
-  `NS_COVER(no_jobs, done_fire && jobs_q[done.slot[0]] == '0)
-  `NS_COVER(both_over, over && waits_q == '0 && done_fire && done.slot[0] != watched_q)
+  `NS_COVER(descs_before_walk,
+            done_fire && descs_q[done.slot[0]] == 2'd3 && done.status == DataWriteFault)
+  `NS_COVER(no_descs, done_fire && descs_q[done.slot[0]] == '0)
+  `NS_COVER(both_complete,
+            complete && wait_cycles_q == '0 && done_fire && done.slot[0] != watched_q)
   logic used_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) used_q <= 1'b0;
     else if (done_fire && done.slot[0]) used_q <= 1'b1;
   end
-  `NS_COVER(slot_again, used_q && done_fire && done.slot[0] && jobs_q[1] == 2'd1)
+  `NS_COVER(slot_again, used_q && done_fire && done.slot[0] && descs_q[1] == 2'd1)
 
 endmodule

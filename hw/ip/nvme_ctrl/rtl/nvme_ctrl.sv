@@ -75,7 +75,7 @@ module nvme_ctrl
   output logic [63:0] alarm_cycles_o,
   /// Nothing changes before a memory has zeroed what it was asked to, an engine has ended its command, or something comes from outside; true soon after that is
   /// so, or during a few cycles in which something is on its way from one part to the next.
-  output logic waits_o,
+  output logic waiting_o,
 
   /// Begin no further burst on the memory side, because reset follows, or power is failing. What has begun there ends without
   /// the host.
@@ -153,10 +153,10 @@ module nvme_ctrl
   // Between front end and data path.
   data_cmd_t data_cmd;
   data_done_t data_done;
-  logic data_stop, abort_valid, abort_same, abort_deleted, abort_ready, abort_found;
+  logic data_stop, abort_valid, abort_current, abort_deleted, abort_ready, abort_found;
   logic [SlotWidth-1:0] abort_slot;
   logic data_cmd_valid, data_cmd_ready, data_done_valid, data_done_ready;
-  logic front_busy, front_waits, data_busy, data_waits;
+  logic front_busy, front_waiting, data_busy, data_waiting;
   logic [31:0] front_wait;
 
   nvme_front #(
@@ -182,7 +182,7 @@ module nvme_ctrl
     .wait_o           (front_wait),
     .alarm_o,
     .alarm_cycles_o,
-    .waits_o          (front_waits),
+    .waiting_o          (front_waiting),
     .cycles_i,
     .temperature_i,
     .ns_changed_i,
@@ -192,8 +192,8 @@ module nvme_ctrl
     .m_host           (host[Front]),
     .data_stop_o      (data_stop),
     .data_abort_valid_o  (abort_valid),
-    .data_abort_slot_o   (abort_slot),
-    .data_abort_same_o   (abort_same),
+    .data_abort_slot_o(abort_slot),
+    .data_abort_current_o   (abort_current),
     .data_abort_deleted_o(abort_deleted),
     .data_abort_ready_i  (abort_ready),
     .data_abort_found_i  (abort_found),
@@ -218,9 +218,9 @@ module nvme_ctrl
     .NumWalkers (NumWalkers),
     .NumSglWalkers(NumSglWalkers),
     .MediaReadBeats(MediaReadBeats),
-    .MediaReads  (MediaReads),
+    .MediaReads (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
-    .MediaWrites (MediaWrites),
+    .MediaWrites(MediaWrites),
     .NumNamespaces(NumNamespaces),
     .NsBlocks   (NsBlocks),
     .MediaBytes (MediaBytes),
@@ -231,11 +231,11 @@ module nvme_ctrl
     .busy_o         (data_busy),
     .quiesce_i,
     .media_busy_o,
-    .waits_o        (data_waits),
+    .waiting_o      (data_waiting),
     .stop_i         (data_stop),
     .abort_valid_i  (abort_valid),
     .abort_slot_i   (abort_slot),
-    .abort_same_i   (abort_same),
+    .abort_current_i(abort_current),
     .abort_deleted_i(abort_deleted),
     .abort_ready_o  (abort_ready),
     .abort_found_o  (abort_found),
@@ -273,7 +273,7 @@ module nvme_ctrl
 
   assign busy_o = front_busy || data_busy;
   assign wait_o = data_busy ? '0 : front_wait;
-  assign waits_o = front_waits && (data_waits || !data_busy) && !data_done_valid;
+  assign waiting_o = front_waiting && (data_waiting || !data_busy) && !data_done_valid;
 
   if (NumChannels > 64) begin : gen_bad_channels
     $error("nvme_ctrl: NumChannels must be at most 64");

@@ -34,7 +34,7 @@ module nvme_admin
   /// From registers: a further clock edge could change the state without new input.
   output logic                 busy_o,
   /// What goes on waits for the data path, or for commands of engines.
-  output logic                 waits_o,
+  output logic                 waiting_o,
 
   /// Create the admin queues.
   input  logic                 init_i,
@@ -110,15 +110,15 @@ module nvme_admin
   /// Done.
   input  logic                 time_done_i,
   /// Read the data of a command from the host, from prp1 and prp2 of data_o.
-  output logic                 in_valid_o,
+  output logic                 data_in_valid_o,
   /// Done.
-  input  logic                 in_done_i,
+  input  logic                 data_in_done_i,
   /// How it went.
-  input  data_status_e         in_status_i,
+  input  data_status_e         data_in_status_i,
   /// They are 512 bytes, else eight.
-  output logic                 in_long_o,
+  output logic                 data_in_long_o,
   /// The first of them.
-  input  logic [7:0]           in_byte_i,
+  input  logic [7:0]           data_in_byte_i,
   /// The data read become the Timestamp.
   output logic                 timestamp_set_o,
   /// The host takes Command Interrupted (Host Behavior Support, ACRE).
@@ -140,7 +140,7 @@ module nvme_admin
   /// Commands are no longer fetched: end what takes long.
   input  logic                 stop_i,
   /// Namespaces with data commands in flight.
-  input  logic [MaxNamespaces-1:0] flying_i,
+  input  logic [MaxNamespaces-1:0] in_flight_i,
   /// Namespaces that are being formatted.
   output logic [MaxNamespaces-1:0] formatting_o,
 
@@ -175,30 +175,30 @@ module nvme_admin
     StInitCq,
     StInitSq,
     StInitDone,
-    StDefaults,   // set features back
+    StResetFeatures,  // set features back
     StIdle,
-    StLookup,     // its namespace and its queues
-    StCheck,      // what stands against it
-    StExecute,    // choose what to do
-    StFeature,    // Set or Get Features
-    StLog,        // Get Log Page
-    StTime,       // work out the time
-    StTakeData,   // get data from the host
-    StKeepAlive,  // round the Keep Alive Timeout
-    StAbort,      // is it a parked command?
-    StOther,      // is it one of an I/O queue?
-    StReserve,    // find room for the completion of a parked command
-    StUnpark,     // complete it
-    StConfigure,  // create or delete a queue
-    StQuiet,      // wait for the commands of a deleted submission queue
-    StClean,      // end those that take long
-    StSearch,     // does a submission queue use this completion queue?
-    StData,       // send a page
+    StLookup,         // its namespace and its queues
+    StCheck,          // what stands against it
+    StExecute,        // choose what to do
+    StFeature,        // Set or Get Features
+    StLog,            // Get Log Page
+    StTime,           // work out the time
+    StDataIn,         // get data from the host
+    StKeepAlive,      // round the Keep Alive Timeout
+    StAbortParked,    // is it a parked command?
+    StAbortIo,        // is it one of an I/O queue?
+    StReserve,        // find room for the completion of a parked command
+    StUnpark,         // complete it
+    StConfigure,      // create or delete a queue
+    StDrainSq,        // wait for the commands of a deleted submission queue
+    StAbortSq,        // end those that take long
+    StSearchSqs,      // does a submission queue use this completion queue?
+    StData,           // send a page
     StDataWait,
-    StFormat,     // Format NVM
+    StFormat,         // Format NVM
     StPark,
     StComplete,
-    StRelease,    // give back the slot of a parked command
+    StRelease,        // give back the slot of a parked command
     StFlushDone
   } state_e;
 
@@ -214,25 +214,25 @@ module nvme_admin
   logic [ParkIdx-1:0] chosen_q, chosen_d;  // parked command to complete
   logic [BytesWidth-1:0] bytes_q, bytes_d;
   logic [12:0] offset_q, offset_d;
-  logic aborting_q, no_room_q, moved_q, want_event;
+  logic abort_active_q, cq_full_q, cq_moved_q, event_wanted;
   logic
       in_use_q,
       searched_q;  // a completion queue that is to be deleted: by some submission queue; all have been looked at
 
   // Fields of the command.
-  logic [15:0] low, high;  // of CDW10
+  logic [15:0] cdw10_low, cdw10_high;  // of CDW10
   logic [7:0] fid, cns;
   logic pages_ok, qid_exists_range, sq_exists, cq_exists, cqid_range, cqid_exists;
   logic [Bits-1:0] qidx, cqidx;
 
-  assign low = cmd_q.cdw10[15:0];
-  assign high = cmd_q.cdw10[31:16];
+  assign cdw10_low = cmd_q.cdw10[15:0];
+  assign cdw10_high = cmd_q.cdw10[31:16];
   assign fid = cmd_q.cdw10[7:0];
   assign cns = cmd_q.cdw10[7:0];
   assign pages_ok = cmd_q.prp1[11:0] == '0 && cmd_q.prp2[11:0] == '0;
-  assign qidx = low[Bits-1:0];
+  assign qidx = cdw10_low[Bits-1:0];
   assign cqidx = cmd_q.cdw11[16+:Bits];
-  assign qid_exists_range = low != '0 && 32'(low) <= NumIoQueues;
+  assign qid_exists_range = cdw10_low != '0 && 32'(cdw10_low) <= NumIoQueues;
   assign sq_exists = qid_exists_range && sq_valid_i[qidx];
   assign cq_exists = qid_exists_range && cq_valid_i[qidx];
   assign cqid_range = cmd_q.cdw11[31:16] != '0 && 32'(cmd_q.cdw11[31:16]) <= NumIoQueues;
@@ -268,7 +268,7 @@ module nvme_admin
   assign unused = ^{ns_q.base, ns_q.blocks, setup_i.en, setup_i.shn, setup_i.cc_ok, setup_i.wrr};
 
   // What stands against each command; ScSuccess of the generic type if nothing.
-  localparam status_t Fine = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
+  localparam status_t NoError = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, value_status, feature_status;
   status_t
       value_status_q,  // of a feature, valid from StExecute on
@@ -278,10 +278,10 @@ module nvme_admin
       feature_status_q;  // valid from StFeature on; the others from StExecute on
   logic bad_size;
 
-  assign bad_size = high == '0 || 32'(high) >= QueueEntries;
+  assign bad_size = cdw10_high == '0 || 32'(cdw10_high) >= QueueEntries;
 
   always_comb begin
-    create_sq_status = Fine;
+    create_sq_status = NoError;
     if (!qid_exists_range_q || sq_exists_q) create_sq_status = command_status(ScInvalidQueueId);
     else if (!cqid_range_q) create_sq_status = command_status(ScInvalidQueueId);
     else if (!cqid_exists_q) create_sq_status = command_status(ScCompletionQueueInvalid);
@@ -289,7 +289,7 @@ module nvme_admin
     else if (!cmd_q.cdw11[0]) create_sq_status = generic_status(ScInvalidField);
     else if (cmd_q.prp1[11:0] != '0) create_sq_status = generic_status(ScPrpOffsetInvalid);
 
-    create_cq_status = Fine;
+    create_cq_status = NoError;
     if (!qid_exists_range_q || cq_exists_q) create_cq_status = command_status(ScInvalidQueueId);
     else if (bad_size || !setup_i.iocqes_ok) create_cq_status = command_status(ScInvalidQueueSize);
     else if (32'(cmd_q.cdw11[31:16]) > NumIoQueues)
@@ -298,7 +298,7 @@ module nvme_admin
     else if (cmd_q.prp1[11:0] != '0) create_cq_status = generic_status(ScPrpOffsetInvalid);
 
     // An inactive namespace has no descriptors; its other pages are zeros (figure 244).
-    identify_status = Fine;
+    identify_status = NoError;
     unique case (cns)
       8'h00, 8'h08: if (!ns_q.valid) identify_status = generic_status(ScInvalidNamespace);
       8'h03: begin
@@ -355,16 +355,16 @@ module nvme_admin
     logic current;  // Select; of Set Features, too
     logic set;      // Set Features
   } feature_t;
-  feature_t is_q;
+  feature_t feature_q;
   logic any_queue_q;  // there is an I/O queue
 
-  assign set = is_q.set;
+  assign set = feature_q.set;
 
   always_ff @(posedge clk_i) begin
     sel_q <= sel_now;
     any_queue_q <= sq_valid_i[NumIoQueues:1] != '0 || cq_valid_i[NumIoQueues:1] != '0;
     feature_idx_q <= (fid == FidTemperature && cmd_q.cdw11[20]) ? FeatureTemperatureUnder : fid[3:0];
-    is_q <= '{
+    feature_q <= '{
         vector: fid == FidVector,
         queues: fid == FidNumQueues,
         recovery: fid == FidErrorRecovery,
@@ -380,7 +380,7 @@ module nvme_admin
   assign set_now = cmd_q.opcode == AdminSetFeatures;
   assign sel_now = set_now ? 3'd0 : cmd_q.cdw10[10:8];
   assign vector = cmd_q.cdw11[Bits-1:0];
-  assign feature_idx = (state_q == StDefaults) ? count_q[3:0] : feature_idx_q;
+  assign feature_idx = (state_q == StResetFeatures) ? count_q[3:0] : feature_idx_q;
 
   always_comb begin
     unique case (feature_idx)
@@ -389,7 +389,7 @@ module nvme_admin
       default: feature_default = '0;
     endcase
 
-    value_status = Fine;
+    value_status = NoError;
     feature_mask = '0;
     unique case (fid)
       FidArbitration: feature_mask = 32'hFFFF_FF07;
@@ -444,14 +444,14 @@ module nvme_admin
     end
   end
 
-  assign feature_we = state_q == StDefaults
+  assign feature_we = state_q == StResetFeatures
                     || (state_q == StFeature && set && feature_status_q.sc == ScSuccess && feature_mask != '0);
-  assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && is_q.vector;
+  assign vector_we = state_q == StFeature && set && feature_status_q.sc == ScSuccess && feature_q.vector;
 
   assign feature_valid_o = feature_we;
   assign feature_o = '{
       idx: feature_idx,
-      value: (state_q == StDefaults) ? feature_default : cmd_q.cdw11 & feature_mask
+      value: (state_q == StResetFeatures) ? feature_default : cmd_q.cdw11 & feature_mask
   };
 
   always_ff @(posedge clk_i) begin
@@ -465,33 +465,33 @@ module nvme_admin
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) uncoalesced_q <= '0;
-    else if (state_q == StDefaults) uncoalesced_q <= '0;
+    else if (state_q == StResetFeatures) uncoalesced_q <= '0;
     else if (vector_we) uncoalesced_q[vector] <= cmd_q.cdw11[16];
   end
 
   assign uncoalesced_o = uncoalesced_q;
 
   // Host Behavior Support: ACRE. Other bytes are reserved, and of later revisions.
-  logic acre_q, behavior, took;
-  assign behavior = is_q.behavior;
-  assign took     = state_q == StTakeData && in_done_i && in_status_i == DataOk;
+  logic acre_q, is_behavior, data_in_ok;
+  assign is_behavior = feature_q.behavior;
+  assign data_in_ok     = state_q == StDataIn && data_in_done_i && data_in_status_i == DataOk;
   assign acre_o   = acre_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) acre_q <= 1'b0;
-    else if (state_q == StDefaults) acre_q <= 1'b0;
-    else if (took && behavior && in_byte_i <= 8'd1) acre_q <= in_byte_i[0];
+    else if (state_q == StResetFeatures) acre_q <= 1'b0;
+    else if (data_in_ok && is_behavior && data_in_byte_i <= 8'd1) acre_q <= data_in_byte_i[0];
   end
 
   // Error Recovery, of each namespace.
   logic [NumNamespaces-1:0][15:0] recovery_q;
   logic recovery_we;
-  assign recovery_we = feature_we && state_q == StFeature && is_q.recovery;
+  assign recovery_we = feature_we && state_q == StFeature && feature_q.recovery;
 
   for (genvar n = 0; n < NumNamespaces; n++) begin : gen_recovery
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) recovery_q[n] <= '0;
-      else if (state_q == StDefaults) recovery_q[n] <= '0;
+      else if (state_q == StResetFeatures) recovery_q[n] <= '0;
       else if (recovery_we && (cmd_q.nsid == '1 || cmd_q.nsid == 32'(n + 1)))
         recovery_q[n] <= cmd_q.cdw11[15:0];
     end
@@ -500,7 +500,7 @@ module nvme_admin
   // Format NVM.
   status_t format_status;
   data_cmd_t format_data;
-  logic format_done, format_data_valid, format_data_wait, format_waits;
+  logic format_done, format_data_valid, format_data_wait, format_waiting;
 
   nvme_format #(
     .NumNamespaces(NumNamespaces),
@@ -516,12 +516,12 @@ module nvme_admin
     .done_o       (format_done),
     .status_o     (format_status),
     .formatting_o,
-    .flying_i,
+    .in_flight_i,
     .data_o       (format_data),
     .data_valid_o (format_data_valid),
     .data_ready_i,
     .data_wait_o  (format_data_wait),
-    .waits_o      (format_waits),
+    .waiting_o      (format_waiting),
     .data_done_i,
     .data_status_i
   );
@@ -548,14 +548,14 @@ module nvme_admin
   always_ff @(posedge clk_i) begin
     abort_match_q <= 1'b0;
     for (int unsigned i = 0; i < NumEvents; i++) begin
-      if (i < 32'(parked_q) && low == '0 && parked_cid_q[i] == high) begin
+      if (i < 32'(parked_q) && cdw10_low == '0 && parked_cid_q[i] == cdw10_high) begin
         abort_match_q <= 1'b1;
         abort_idx_q   <= ParkIdx'(i);
       end
     end
   end
 
-  assign want_event = event_valid_i && parked_q != '0 && !no_room_q;
+  assign event_wanted = event_valid_i && parked_q != '0 && !cq_full_q;
 
   // The state machine.
   always_comb begin
@@ -570,7 +570,7 @@ module nvme_admin
     offset_d = offset_q;
 
     unique case (state_q)
-      StDefaults: begin
+      StResetFeatures: begin
         count_d = count_q + 1'b1;
         if (count_q[3:0] == 4'hF) begin
           count_d = '0;
@@ -580,7 +580,7 @@ module nvme_admin
 
       StIdle: begin
         count_d = QidWidth'(1);
-        status_d = Fine;
+        status_d = NoError;
         dw0_d = '0;
         bytes_d = BytesWidth'(4096);
         offset_d = '0;
@@ -589,8 +589,8 @@ module nvme_admin
         else if (flush_i && parked_q != '0) state_d = StRelease;
         else if (flush_i && used_i == '0) begin
           count_d = '0;
-          state_d = StDefaults;
-        end else if (want_event) state_d = StReserve;
+          state_d = StResetFeatures;
+        end else if (event_wanted) state_d = StReserve;
         else if (cmd_valid_i) state_d = StLookup;
       end
 
@@ -617,7 +617,7 @@ module nvme_admin
                 8'h12, 8'h13: begin
                   page_d = PageControllers;
                   // From CNTID on; an inactive namespace is attached to none. Beyond the page are zeros: no identifier.
-                  if (high > ControllerId || (cns == 8'h12 && !ns_q.active)) offset_d = 13'h1000;
+                  if (cdw10_high > ControllerId || (cns == 8'h12 && !ns_q.active)) offset_d = 13'h1000;
                 end
                 default: page_d = PageDescriptors;
               endcase
@@ -625,23 +625,23 @@ module nvme_admin
             end
             AdminCreateSq: begin
               status_d = create_sq_status_q;
-              if (create_sq_status_q == Fine) state_d = StConfigure;
+              if (create_sq_status_q == NoError) state_d = StConfigure;
             end
             AdminCreateCq: begin
               status_d = create_cq_status_q;
-              if (create_cq_status_q == Fine) state_d = StConfigure;
+              if (create_cq_status_q == NoError) state_d = StConfigure;
             end
             AdminDeleteSq: begin
               if (sq_exists_q) state_d = StConfigure;
               else status_d = command_status(ScInvalidQueueId);
             end
             AdminDeleteCq: begin
-              if (cq_exists_q) state_d = StSearch;
+              if (cq_exists_q) state_d = StSearchSqs;
               else status_d = command_status(ScInvalidQueueId);
             end
             AdminSetFeatures, AdminGetFeatures: state_d = StFeature;
             AdminGetLogPage: state_d = StLog;
-            AdminAbort: state_d = StAbort;
+            AdminAbort: state_d = StAbortParked;
             AdminKeepAlive: ;
             AdminDoorbellBufferConfig: if (!pages_ok_q) status_d = generic_status(ScInvalidField);
             AdminFormat: state_d = StFormat;
@@ -662,20 +662,21 @@ module nvme_admin
         state_d = StComplete;
         if (feature_status_q.sc == ScSuccess) begin
           // Changeable; Error Recovery a namespace's; saveable none.
-          if (sel_q == SelCapabilities) dw0_d = (is_q.recovery) ? 32'h6 : 32'h4;
-          else if (is_q.queues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
-          else if (is_q.vector && !set)
-            dw0_d = {15'b0, uncoalesced_q[vector] && is_q.current, cmd_q.cdw11[15:0]};
-          else if (is_q.timestamp || behavior) begin
-            page_d  = behavior ? PageBehavior : PageTimestamp;
-            bytes_d = behavior ? BytesWidth'(512) : BytesWidth'(8);
-            state_d = set ? StTakeData : behavior ? StData : StTime;
-            if (!is_q.current) offset_d = 13'h1000;  // beyond the page: zeros
-          end else if (is_q.keep_alive) begin
+          if (sel_q == SelCapabilities) dw0_d = (feature_q.recovery) ? 32'h6 : 32'h4;
+          else if (feature_q.queues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
+          else if (feature_q.vector && !set)
+            dw0_d = {15'b0, uncoalesced_q[vector] && feature_q.current, cmd_q.cdw11[15:0]};
+          else if (feature_q.timestamp || is_behavior) begin
+            page_d  = is_behavior ? PageBehavior : PageTimestamp;
+            bytes_d = is_behavior ? BytesWidth'(512) : BytesWidth'(8);
+            state_d = set ? StDataIn : is_behavior ? StData : StTime;
+            if (!feature_q.current) offset_d = 13'h1000;  // beyond the page: zeros
+          end else if (feature_q.keep_alive) begin
             if (set) state_d = StKeepAlive;
-            else dw0_d = (is_q.current) ? keep_alive_i.timeout : '0;
-          end else if (!set && is_q.current && is_q.recovery) dw0_d = 32'(recovery_q[ns_q.idx]);
-          else if (!set) dw0_d = (is_q.current) ? feature_mem[feature_idx] : feature_default;
+            else dw0_d = (feature_q.current) ? keep_alive_i.timeout : '0;
+          end else if (!set && feature_q.current && feature_q.recovery)
+            dw0_d = 32'(recovery_q[ns_q.idx]);
+          else if (!set) dw0_d = (feature_q.current) ? feature_mem[feature_idx] : feature_default;
         end
       end
 
@@ -690,10 +691,10 @@ module nvme_admin
 
       StTime: if (time_done_i) state_d = StData;
 
-      StTakeData:
-      if (in_done_i) begin
-        status_d = data_status(in_status_i, acre_q);
-        if (in_status_i == DataOk && behavior && in_byte_i > 8'd1)
+      StDataIn:
+      if (data_in_done_i) begin
+        status_d = data_status(data_in_status_i, acre_q);
+        if (data_in_status_i == DataOk && is_behavior && data_in_byte_i > 8'd1)
           status_d = generic_status(ScInvalidField);
         state_d = StComplete;
       end
@@ -704,13 +705,13 @@ module nvme_admin
         state_d = StComplete;
       end
 
-      StAbort: begin
+      StAbortParked: begin
         dw0_d = 32'd1;  // not aborted
         chosen_d = abort_idx_q;
-        state_d = abort_match_q ? StReserve : sq_exists_q ? StOther : StComplete;
+        state_d = abort_match_q ? StReserve : sq_exists_q ? StAbortIo : StComplete;
       end
 
-      StOther:
+      StAbortIo:
       if (abort_done_i) begin
         dw0_d   = 32'(!aborted_i);
         state_d = StComplete;
@@ -719,24 +720,24 @@ module nvme_admin
       StReserve:
       if (reserve_done_i) begin
         if (reserve_ok_i) state_d = StUnpark;
-        else state_d = aborting_q ? StComplete : StIdle;
+        else state_d = abort_active_q ? StComplete : StIdle;
       end
 
       StUnpark:
       if (cpl_ready_i) begin
         parked_d = parked_q - 1'b1;
         dw0_d = '0;
-        state_d = aborting_q ? StComplete : StIdle;
+        state_d = abort_active_q ? StComplete : StIdle;
       end
 
       StConfigure:
-      if (cfg_fire_i) state_d = (!configures_cq_q && !creates_q) ? StQuiet : StComplete;
+      if (cfg_fire_i) state_d = (!configures_cq_q && !creates_q) ? StDrainSq : StComplete;
 
       // Commands that have been fetched and not decoded show up later: look again.
-      StQuiet: state_d = sq_idle_i ? StComplete : StClean;
-      StClean: if (abort_done_i) state_d = StQuiet;
+      StDrainSq: state_d = sq_idle_i ? StComplete : StAbortSq;
+      StAbortSq: if (abort_done_i) state_d = StDrainSq;
 
-      StSearch: begin
+      StSearchSqs: begin
         count_d = count_q + 1'b1;
         if (in_use_q) begin
           status_d = command_status(ScInvalidQueueDeletion);
@@ -780,19 +781,19 @@ module nvme_admin
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StDefaults;
+      state_q <= StResetFeatures;
       parked_q <= '0;
       count_q <= '0;
-      aborting_q <= 1'b0;
-      no_room_q <= 1'b0;
-      moved_q <= 1'b0;
+      abort_active_q <= 1'b0;
+      cq_full_q <= 1'b0;
+      cq_moved_q <= 1'b0;
     end else begin
-      if (state_q == StIdle) aborting_q <= 1'b0;
-      if (state_q == StAbort) aborting_q <= 1'b1;
+      if (state_q == StIdle) abort_active_q <= 1'b0;
+      if (state_q == StAbortParked) abort_active_q <= 1'b1;
       // A head that has just moved may not have been seen: ask again.
-      moved_q <= cq_moved_i;
-      if (cq_moved_i || moved_q || init_i) no_room_q <= 1'b0;
-      else if (state_q == StReserve && reserve_done_i && !reserve_ok_i) no_room_q <= 1'b1;
+      cq_moved_q <= cq_moved_i;
+      if (cq_moved_i || cq_moved_q || init_i) cq_full_q <= 1'b0;
+      else if (state_q == StReserve && reserve_done_i && !reserve_ok_i) cq_full_q <= 1'b1;
       state_q <= state_d;
       parked_q <= parked_d;
       count_q <= count_d;
@@ -818,13 +819,13 @@ module nvme_admin
     end
   end
 
-  assign cmd_ready_o = state_q == StIdle && !init_i && !flush_i && !want_event;
+  assign cmd_ready_o = state_q == StIdle && !init_i && !flush_i && !event_wanted;
   assign done_o = (state_q == StComplete && cpl_ready_i) || (state_q == StPark && unreserve_ready_i);
   assign init_done_o = state_q == StInitDone;
   assign flush_done_o = state_q == StFlushDone;
   assign parked_o = SlotWidth'(parked_q);
-  assign busy_o = state_q != StIdle || want_event;
-  assign waits_o = state_q == StFormat && format_waits && !data_done_i && !want_event;
+  assign busy_o = state_q != StIdle || event_wanted;
+  assign waiting_o = state_q == StFormat && format_waiting && !data_done_i && !event_wanted;
 
   // Queues.
   assign cfg_valid_o = state_q == StInitCq || state_q == StInitSq || state_q == StConfigure;
@@ -838,7 +839,7 @@ module nvme_admin
         prio: sq_prio_e'(cmd_q.cdw11[2:1]),
         ien: cmd_q.cdw11[1],
         vector: QidWidth'(cqidx),  // the same bits as CQID
-        size: high,
+        size: cdw10_high,
         base: cmd_q.prp1[63:12]
     };
     if (state_q == StInitCq || state_q == StInitSq) begin
@@ -862,23 +863,23 @@ module nvme_admin
       in_use_q   <= 1'b0;
       searched_q <= 1'b0;
     end else begin
-      in_use_q <= state_q == StSearch && sq_valid_i[count_q[Bits-1:0]] && sq_cqid_i == QidWidth'(qidx);
-      searched_q <= state_q == StSearch && 32'(count_q) == NumIoQueues;
+      in_use_q <= state_q == StSearchSqs && sq_valid_i[count_q[Bits-1:0]] && sq_cqid_i == QidWidth'(qidx);
+      searched_q <= state_q == StSearchSqs && 32'(count_q) == NumIoQueues;
     end
   end
 
-  assign sq_qid_o = (state_q == StSearch) ? count_q : QidWidth'(qidx);
+  assign sq_qid_o = (state_q == StSearchSqs) ? count_q : QidWidth'(qidx);
   assign unreserve_valid_o = state_q == StPark;
   assign abort_o = '{
-          valid: state_q == StOther || state_q == StClean,
-          whole: state_q == StClean,
+          valid: state_q == StAbortIo || state_q == StAbortSq,
+          whole: state_q == StAbortSq,
           qid: QidWidth'(qidx),
-          cid: high
+          cid: cdw10_high
       };
 
   // Parked commands.
   assign reserve_valid_o = state_q == StReserve;
-  assign event_report_o = state_q == StUnpark && cpl_ready_i && !aborting_q;
+  assign event_report_o = state_q == StUnpark && cpl_ready_i && !abort_active_q;
 
   // Pages.
   logic log_clear_q;
@@ -893,15 +894,15 @@ module nvme_admin
   assign log_clear_o = log_clear_q;
   assign time_valid_o = state_q == StTime;
   assign time_hours_o = page_q == PageSmartLog;
-  assign in_valid_o = state_q == StTakeData;
+  assign data_in_valid_o = state_q == StDataIn;
   assign keep_alive_o = '{
           set: state_q == StKeepAlive,
-          restart: state_q == StComplete && cpl_ready_i && status_q == Fine &&
-          (cmd_q.opcode == AdminKeepAlive || (set && is_q.keep_alive)),
+          restart: state_q == StComplete && cpl_ready_i && status_q == NoError &&
+          (cmd_q.opcode == AdminKeepAlive || (set && feature_q.keep_alive)),
           value: cmd_q.cdw11
       };
-  assign in_long_o = behavior;
-  assign timestamp_set_o = took && !behavior;
+  assign data_in_long_o = is_behavior;
+  assign timestamp_set_o = data_in_ok && !is_behavior;
   assign shadow_set_o = state_q == StExecute && cmd_q.opcode == AdminDoorbellBufferConfig && pages_ok_q && !cmd_q.bad_flags;
   assign page_o = page_q;
   assign page_nsid_o = cmd_q.nsid;
@@ -926,8 +927,8 @@ module nvme_admin
   assign cpl_o = '{
       silent: state_q == StRelease,
       slot: (state_q == StRelease || unpark) ? parked_slot_q[chosen_q] : cmd_q.slot,
-      status: unpark ? (aborting_q ? abort_status() : Fine) : status_q,
-      dw0: unpark ? (aborting_q ? '0 : {8'b0, event_i.lid, event_i.info, 5'b0, event_i.kind}) : dw0_q
+      status: unpark ? (abort_active_q ? abort_status() : NoError) : status_q,
+      dw0: unpark ? (abort_active_q ? '0 : {8'b0, event_i.lid, event_i.info, 5'b0, event_i.kind}) : dw0_q
   };
 
   `NS_ASSERT(one_command_at_a_time, !cmd_valid_i || state_q inside {StIdle, StReserve, StUnpark})

@@ -50,14 +50,14 @@ module nvme_admin_data_in
   localparam logic [7:0] Long = 8'd128;
 
   state_e state_q;
-  logic second_q, crosses;
+  logic upper_dword_q, crosses;
   logic [63:2] addr_q, next;
-  logic [7:0] all, left_q, step;
+  logic [7:0] total, remaining_q, read_dwords;
 
-  assign all = long_i ? Long : Short;
-  assign crosses = 11'(prp1_i[11:2]) + 11'(all) > 11'd1024;
-  assign step = long_i ? 8'd16 - 8'(addr_q[5:2]) : 8'd1;
-  assign next = addr_q + 62'(step);
+  assign total = long_i ? Long : Short;
+  assign crosses = 11'(prp1_i[11:2]) + 11'(total) > 11'd1024;
+  assign read_dwords = long_i ? 8'd16 - 8'(addr_q[5:2]) : 8'd1;
+  assign next = addr_q + 62'(read_dwords);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -69,7 +69,7 @@ module nvme_admin_data_in
           state_q <= (prp1_i[1:0] != '0 || (crosses && prp2_i[11:0] != '0)) ? StDone : StAddress;
         StAddress: if (ar_ready_i) state_q <= StData;
         StData:
-        if (r_valid_i) state_q <= (left_q <= step || r_i.resp[1]) ? StDone : StAddress;
+        if (r_valid_i) state_q <= (remaining_q <= read_dwords || r_i.resp[1]) ? StDone : StAddress;
         default:   state_q <= StIdle;
       endcase
     end
@@ -78,15 +78,15 @@ module nvme_admin_data_in
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle) begin
       addr_q <= prp1_i[63:2];
-      left_q <= all;
-      second_q <= 1'b0;
+      remaining_q <= total;
+      upper_dword_q <= 1'b0;
       status_o <= DataBadPrp;
     end else if (state_q == StData && r_valid_i) begin
       addr_q <= (next[11:2] == '0) ? prp2_i[63:2] : next;
-      left_q <= left_q - step;
-      second_q <= 1'b1;
+      remaining_q <= remaining_q - read_dwords;
+      upper_dword_q <= 1'b1;
       status_o <= r_i.resp[1] ? DataHostError : DataOk;
-      data_o[32*second_q+:32] <= r_i.data[32*addr_q[5:2]+:32];
+      data_o[32*upper_dword_q+:32] <= r_i.data[32*addr_q[5:2]+:32];
     end
   end
 

@@ -90,12 +90,12 @@ module nvme_events
   assign warning_o = {6'b0, outside_q, 1'b0};
 
   // Types.
-  logic [2:0] happens, pending_q, masked_q, reported;
+  logic [2:0] raised, pending_q, masked_q, reported;
   logic bad_value_q;  // the pending error
 
-  assign happens[Error] = bad_register_i || bad_value_i;
-  assign happens[Smart] = alarm && !alarm_q;
-  assign happens[Notice] = ns_changed_i && notice_enabled_q;
+  assign raised[Error] = bad_register_i || bad_value_i;
+  assign raised[Smart] = alarm && !alarm_q;
+  assign raised[Notice] = ns_changed_i && notice_enabled_q;
 
   assign reported = report_i ? pending_q & ~(pending_q - 1'b1) : '0;  // the lowest
 
@@ -107,7 +107,7 @@ module nvme_events
       pending_q <= '0;
       masked_q  <= '0;
     end else begin
-      pending_q <= (pending_q & ~reported & ~clear_i) | (happens & ~pending_q & ~masked_q);
+      pending_q <= (pending_q & ~reported & ~clear_i) | (raised & ~pending_q & ~masked_q);
       masked_q  <= (masked_q | reported) & ~clear_i;
     end
   end
@@ -130,7 +130,7 @@ module nvme_events
 
   assign valid_o = pending_q != '0;
   assign busy_o = outside != outside_q || alarm != alarm_q
-                || (active_i && happens[Notice] && !pending_q[Notice] && !masked_q[Notice]);
+                || (active_i && raised[Notice] && !pending_q[Notice] && !masked_q[Notice]);
 
   logic unused;
   assign unused = ^{feature_i.value[31:9], feature_i.value[0]};

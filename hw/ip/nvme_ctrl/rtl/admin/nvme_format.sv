@@ -29,7 +29,7 @@ module nvme_format
   /// Commands are no longer fetched: come to an end.
   input  logic                     stop_i,
   /// It waits for commands in flight or for the data path.
-  output logic                     waits_o,
+  output logic                     waiting_o,
   /// The host takes Command Interrupted (ACRE).
   input  logic                     acre_i,
   /// Done.
@@ -40,7 +40,7 @@ module nvme_format
   /// Namespaces being formatted: they take no new commands.
   output logic [MaxNamespaces-1:0] formatting_o,
   /// Namespaces with commands in flight, of the data path or of engines; new ones appear at most one cycle late.
-  input  logic [MaxNamespaces-1:0] flying_i,
+  input  logic [MaxNamespaces-1:0] in_flight_i,
 
   /// Data command.
   output data_cmd_t                data_o,
@@ -61,12 +61,12 @@ module nvme_format
 
   typedef enum logic [3:0] {
     StIdle,
-    StCheck,  // what stands against it
-    StBlock,  // commands that have just been decoded become visible
-    StDrain,  // wait for those in flight
-    StPick,   // is this one to be erased?
-    StCut,    // some of its blocks
-    StAsk,
+    StCheck,   // what stands against it
+    StSettle,  // commands that have just been decoded become visible
+    StDrain,   // wait for those in flight
+    StSelect,  // is this one to be erased?
+    StChunk,   // some of its blocks
+    StIssue,
     StWait,
     StDone
   } state_e;
@@ -75,10 +75,10 @@ module nvme_format
   status_t status, status_q;
   logic [MaxNamespaces-1:0] mask_q;
   logic [NsWidth-1:0] idx_q;
-  logic [LbaWidth-1:0] lba_q, left_q;
+  logic [LbaWidth-1:0] lba_q, remaining_q;
   logic [ChunkWidth-1:0] chunk_q;
   logic more_q;  // blocks are left behind this chunk
-  logic all, last_ns;
+  logic all_namespaces, last_ns;
   namespace_t ns;
 
   nvme_namespace #(
@@ -97,12 +97,12 @@ module nvme_format
   assign lbaf = cmd_i.cdw10[3:0];
   assign pi   = cmd_i.cdw10[7:5];
   assign ses  = cmd_i.cdw10[11:9];
-  assign all  = cmd_i.nsid == '1;
+  assign all_namespaces  = cmd_i.nsid == '1;
 
   always_comb begin
     status = generic_status(ScSuccess);
-    if (!all && !ns.valid) status = generic_status(ScInvalidNamespace);
-    else if (!all && !ns.active) status = generic_status(ScInvalidField);
+    if (!all_namespaces && !ns.valid) status = generic_status(ScInvalidNamespace);
+    else if (!all_namespaces && !ns.active) status = generic_status(ScInvalidField);
     else if (lbaf != '0) status = command_status(ScInvalidFormat);
     else if (pi > 3'd3) status = generic_status(ScInvalidField);
     else if (pi != '0) status = command_status(ScInvalidFormat);
@@ -119,24 +119,24 @@ module nvme_format
       unique case (state_q)
         StIdle: if (req_i) state_q <= StCheck;
         StCheck: begin
-          state_q <= (status_q.sc == ScSuccess) ? StBlock : StDone;
+          state_q <= (status_q.sc == ScSuccess) ? StSettle : StDone;
           if (status_q.sc == ScSuccess)
-            mask_q <= all ? ns_active(Sizes) : MaxNamespaces'(1) << ns.idx;
+            mask_q <= all_namespaces ? ns_active(Sizes) : MaxNamespaces'(1) << ns.idx;
         end
-        StBlock: state_q <= StDrain;
-        StDrain: if ((flying_i & mask_q) == '0) state_q <= StPick;
-        StPick: begin
+        StSettle: state_q <= StDrain;
+        StDrain: if ((in_flight_i & mask_q) == '0) state_q <= StSelect;
+        StSelect: begin
           if (stop_i) state_q <= StDone;
-          else if (mask_q[idx_q]) state_q <= StCut;
+          else if (mask_q[idx_q]) state_q <= StChunk;
           else if (last_ns) state_q <= StDone;
         end
-        StCut:   state_q <= StAsk;
-        StAsk:   if (data_ready_i) state_q <= StWait;
+        StChunk:   state_q <= StIssue;
+        StIssue:   if (data_ready_i) state_q <= StWait;
         StWait:
         if (data_done_i) begin
           if (data_status_i != DataOk) state_q <= StDone;
-          else if (more_q) state_q <= stop_i ? StDone : StCut;
-          else state_q <= last_ns ? StDone : StPick;
+          else if (more_q) state_q <= stop_i ? StDone : StChunk;
+          else state_q <= last_ns ? StDone : StSelect;
         end
         default: begin
           state_q <= StIdle;
@@ -151,19 +151,19 @@ module nvme_format
       status_q <= status;
       idx_q <= '0;
     end
-    if (state_q == StPick) begin
+    if (state_q == StSelect) begin
       lba_q  <= Bases[idx_q][LbaWidth-1:0];
-      left_q <= Sizes[idx_q][LbaWidth-1:0];
+      remaining_q <= Sizes[idx_q][LbaWidth-1:0];
       if (stop_i) status_q <= interrupted_status(acre_i);
       if (!mask_q[idx_q]) idx_q <= idx_q + 1'b1;
     end
-    if (state_q == StCut) begin
-      chunk_q <= (left_q > MostBlocks) ? MostBlocks[ChunkWidth-1:0] : left_q[ChunkWidth-1:0];
-      more_q  <= left_q > MostBlocks;
+    if (state_q == StChunk) begin
+      chunk_q <= (remaining_q > MostBlocks) ? MostBlocks[ChunkWidth-1:0] : remaining_q[ChunkWidth-1:0];
+      more_q  <= remaining_q > MostBlocks;
     end
-    if (state_q == StAsk && data_ready_i) begin
+    if (state_q == StIssue && data_ready_i) begin
       lba_q  <= lba_q + LbaWidth'(chunk_q);
-      left_q <= left_q - LbaWidth'(chunk_q);
+      remaining_q <= remaining_q - LbaWidth'(chunk_q);
     end
     if (state_q == StWait && data_done_i) begin
       if (data_status_i != DataOk) status_q <= data_status(data_status_i, acre_i);
@@ -175,9 +175,9 @@ module nvme_format
   assign done_o = state_q == StDone;
   assign status_o = status_q;
   assign formatting_o = mask_q;
-  assign data_valid_o = state_q == StAsk;
+  assign data_valid_o = state_q == StIssue;
   assign data_wait_o = state_q == StWait;
-  assign waits_o = state_q == StWait || state_q == StDrain;
+  assign waiting_o = state_q == StWait || state_q == StDrain;
   assign data_o = '{
           slot: cmd_i.slot,
           op: OpZero,

@@ -20,7 +20,7 @@ module nvme_get_log
 
   logic [31:0] numd;  // 0-based
   logic [63:0] offset;
-  logic known, beyond;  // beyond: the offset is behind the end
+  logic log_known, offset_beyond_end;  // beyond: the offset is behind the end
   page_e page;
   status_t status;
 
@@ -28,33 +28,33 @@ module nvme_get_log
   assign offset = {cmd_i.cdw13, cmd_i.cdw12};
 
   always_comb begin
-    known  = 1'b1;
-    beyond = offset > 64'd4096;
+    log_known  = 1'b1;
+    offset_beyond_end = offset > 64'd4096;
     page   = PageErrorLog;
     unique case (cmd_i.cdw10[7:0])
       LidSupported: begin
         page   = PageLogs;
-        beyond = offset > 64'd1024;
+        offset_beyond_end = offset > 64'd1024;
       end
       LidError: ;
       LidSmart: begin
         page   = PageSmartLog;
-        beyond = offset > 64'd512;
+        offset_beyond_end = offset > 64'd512;
       end
       LidFirmware: begin
         page   = PageFirmwareLog;
-        beyond = offset > 64'd512;
+        offset_beyond_end = offset > 64'd512;
       end
       LidChangedNs: page = PageChangedNs;
       LidEffects:   page = PageEffectsLog;
-      default:      known = 1'b0;
+      default:      log_known = 1'b0;
     endcase
 
     status = generic_status(ScSuccess);
-    if (!known) status = command_status(ScInvalidLogPage);
+    if (!log_known) status = command_status(ScInvalidLogPage);
     else if (cmd_i.nsid != '0 && cmd_i.nsid != '1) status = generic_status(ScInvalidField);
     else if (numd[31:TransferWidth-3] != '0) status = generic_status(ScInvalidField);
-    else if (offset[1:0] != '0 || beyond) status = generic_status(ScInvalidField);
+    else if (offset[1:0] != '0 || offset_beyond_end) status = generic_status(ScInvalidField);
   end
 
   always_ff @(posedge clk_i) begin

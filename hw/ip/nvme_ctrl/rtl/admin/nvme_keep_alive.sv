@@ -51,16 +51,16 @@ module nvme_keep_alive
 
   state_e state_q;
   logic [4:0] step_q;
-  logic [31:0] work_q;  // goes round
-  logic [6:0] rest_q;
+  logic [31:0] rotate_q;  // goes round
+  logic [6:0] remainder_q;
   logic [7:0] shifted;
   logic [32:0] rounded;
   logic [31:0] timeout_q;
   logic [PeriodBits-1:0] period_q;  // of timeout_q; in StMultiply, of a part of it
   logic refused_q;
 
-  assign shifted = {rest_q, work_q[31]};
-  assign rounded = 33'(work_q) + ((rest_q == '0) ? '0 : 33'(Granularity - rest_q));
+  assign shifted = {remainder_q, rotate_q[31]};
+  assign rounded = 33'(rotate_q) + ((remainder_q == '0) ? '0 : 33'(Granularity - remainder_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -75,30 +75,30 @@ module nvme_keep_alive
         default:    state_q <= StIdle;
       endcase
       if (reset_i) timeout_q <= '0;
-      else if (state_q == StDone && !refused_q) timeout_q <= work_q;
+      else if (state_q == StDone && !refused_q) timeout_q <= rotate_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
-        work_q <= admin_i.value;
-        rest_q <= '0;
+        rotate_q <= admin_i.value;
+        remainder_q <= '0;
         step_q <= '0;
       end
       StDivide: begin
-        work_q <= {work_q[30:0], work_q[31]};
-        rest_q <= (shifted >= 8'(Granularity)) ? 7'(shifted - 8'(Granularity)) : shifted[6:0];
+        rotate_q <= {rotate_q[30:0], rotate_q[31]};
+        remainder_q <= (shifted >= 8'(Granularity)) ? 7'(shifted - 8'(Granularity)) : shifted[6:0];
         step_q <= step_q + 1'b1;
       end
       StRound: begin
-        work_q <= rounded[31:0];
+        rotate_q <= rounded[31:0];
         refused_q <= rounded[32];
         if (!rounded[32]) period_q <= '0;
       end
       StMultiply: begin
-        work_q   <= {work_q[30:0], work_q[31]};
-        period_q <= {period_q[PeriodBits-2:0], 1'b0} + (work_q[31] ? PeriodBits'(ClockKhz) : '0);
+        rotate_q   <= {rotate_q[30:0], rotate_q[31]};
+        period_q <= {period_q[PeriodBits-2:0], 1'b0} + (rotate_q[31] ? PeriodBits'(ClockKhz) : '0);
         step_q   <= step_q + 1'b1;
       end
       default: ;
@@ -108,10 +108,10 @@ module nvme_keep_alive
   assign admin_o = '{done: state_q == StDone, refused: refused_q, timeout: timeout_q};
 
   // The time.
-  logic armed_q, late_q, due;
+  logic armed_q, late_q, deadline_passed;
   logic [63:0] deadline_q;
 
-  assign due = armed_q && cycles_i >= deadline_q;
+  assign deadline_passed = armed_q && cycles_i >= deadline_q;
   assign expired_o = late_q && armed_q && active_i && !admin_i.restart;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -121,7 +121,7 @@ module nvme_keep_alive
     end else begin
       if (!active_i || expired_o) armed_q <= 1'b0;
       else if (admin_i.restart) armed_q <= timeout_q != '0;
-      late_q <= due && !admin_i.restart && !expired_o;
+      late_q <= deadline_passed && !admin_i.restart && !expired_o;
     end
   end
 
@@ -129,7 +129,7 @@ module nvme_keep_alive
 
   assign armed_o = armed_q;
   assign deadline_o = deadline_q;
-  assign busy_o = state_q != StIdle || due || late_q || (armed_q && !active_i);
+  assign busy_o = state_q != StIdle || deadline_passed || late_q || (armed_q && !active_i);
 
   if (ClockKhz < 1) begin : gen_bad_clock
     $error("nvme_keep_alive: ClockKhz must be at least 1");

@@ -29,7 +29,7 @@ module nvme_ns_in_flight
   input  logic [SlotWidth-1:0]     end_slot_i,
 
   /// Namespaces that have commands in flight.
-  output logic [MaxNamespaces-1:0] flying_o
+  output logic [MaxNamespaces-1:0] in_flight_o
 );
 
   localparam int unsigned Bits = ns_axi_pkg::idx_width(NumSlots);
@@ -57,20 +57,20 @@ module nvme_ns_in_flight
   for (genvar n = 0; n < MaxNamespaces; n++) begin : gen_namespace
     if (n < NumNamespaces) begin : gen_count
       logic [SlotWidth-1:0] count_q;
-      logic up, down;
-      assign up = start_i && 32'(start_ns_i) == n;
-      assign down = end_q && 32'(end_ns) == n;
+      logic start_here, end_here;
+      assign start_here = start_i && 32'(start_ns_i) == n;
+      assign end_here = end_q && 32'(end_ns) == n;
 
       always_ff @(posedge clk_i or negedge rst_ni) begin
         if (!rst_ni) count_q <= '0;
-        else if (up && !down) count_q <= count_q + 1'b1;
-        else if (down && !up) count_q <= count_q - 1'b1;
+        else if (start_here && !end_here) count_q <= count_q + 1'b1;
+        else if (end_here && !start_here) count_q <= count_q - 1'b1;
       end
 
-      assign flying_o[n] = count_q != '0;
-      `NS_ASSERT(no_end_without_start, !down || count_q != '0)
+      assign in_flight_o[n] = count_q != '0;
+      `NS_ASSERT(no_end_without_start, !end_here || count_q != '0)
     end else begin : gen_none
-      assign flying_o[n] = 1'b0;
+      assign in_flight_o[n] = 1'b0;
     end
   end
 

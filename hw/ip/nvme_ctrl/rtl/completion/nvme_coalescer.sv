@@ -2,7 +2,7 @@
 // posted for its vector, or the first one held has waited for the aggregation time.
 //
 // One clock for all vectors: when it runs out, all of them fire, a vector a cycle at most. So no entry waits longer than the time.
-// It is read off the count of cycles, so that a simulation can leave out the wait (`left_o`).
+// It is read off the count of cycles, so that a simulation can leave out the wait (`remaining_o`).
 // Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
 // Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
 // What is held of a vector goes when its cause is no more (`withdraw_i`), whether it is masked or not: nothing is on its way yet, and
@@ -24,7 +24,7 @@ module nvme_coalescer
   /// Cycles since power-on.
   input  logic [31:0]           cycles_i,
   /// From registers: there is nothing to do but to let so many cycles pass, up to three fewer; 0 if there is.
-  output logic [31:0]           left_o,
+  output logic [31:0]           remaining_o,
   /// Controller reset: drop what is held.
   input  logic                  reset_i,
   /// Commands are fetched.
@@ -83,19 +83,19 @@ module nvme_coalescer
   assign withdraw_vector_o = withdraw_vector_q;
 
   logic [7:0] threshold_q, time_q;
-  logic off_q;
+  logic disabled_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       threshold_q <= '0;
       time_q <= '0;
-      off_q <= 1'b1;
+      disabled_q <= 1'b1;
     end else begin
       if (feature_valid_i && feature_i.idx == FeatureCoalescing) begin
         threshold_q <= feature_i.value[7:0];
         time_q <= feature_i.value[15:8];
       end
-      off_q <= threshold_q == '0 || time_q == '0;
+      disabled_q <= threshold_q == '0 || time_q == '0;
     end
   end
 
@@ -104,36 +104,36 @@ module nvme_coalescer
   (* ram_style = "distributed" *) logic [7:0] count_mem[NumVectors];
   logic [7:0] count;
   idx_t vector, scan_q;
-  logic at_once, enough, hold, flush, expired;
+  logic immediate, threshold_reached, hold_valid, expiry_valid, expired;
 
   // An interrupt that is asked for in the cycle of a withdrawal is of a later entry: it stays, as the first one.
   idx_t withdrawn;
   assign withdrawn = idx_t'(withdraw_vector_q);
 
   assign vector = idx_t'(irq_vector_q);
-  assign at_once = irq_q && (off_q || !enable_i || irq_admin_q || disable_i[vector]);
+  assign immediate = irq_q && (disabled_q || !enable_i || irq_admin_q || disable_i[vector]);
   assign count = (held_q[vector] && !(withdraw_q && withdrawn == vector)) ? count_mem[vector] : '0;
-  assign enough = irq_q && !at_once && count >= threshold_q;
-  assign hold = irq_q && !at_once && count < threshold_q;
+  assign threshold_reached = irq_q && !immediate && count >= threshold_q;
+  assign hold_valid = irq_q && !immediate && count < threshold_q;
 
-  always_ff @(posedge clk_i) if (hold) count_mem[vector] <= count + 1'b1;
+  always_ff @(posedge clk_i) if (hold_valid) count_mem[vector] <= count + 1'b1;
 
   // The time.
-  logic [31:0] period_q, start_q, waited_q, left_q;
-  assign expired = waited_q >= period_q || off_q || !enable_i;
+  logic [31:0] period_q, start_q, waited_q, remaining_q;
+  assign expired = waited_q >= period_q || disabled_q || !enable_i;
 
   always_ff @(posedge clk_i) begin
     period_q <= 32'(time_q) * 32'(Unit);
     if (held_q == '0) start_q <= cycles_i;
     waited_q <= (held_q == '0) ? '0 : cycles_i - start_q;
-    left_q <= (held_q == '0 || expired) ? '0 : period_q - waited_q;
+    remaining_q <= (held_q == '0 || expired) ? '0 : period_q - waited_q;
   end
 
   // What fires later: enough entries, or the vector that is being looked at once the time is over.
   logic fire_q, fire;
   idx_t fire_vector_q;
   assign fire = fire_q && !(withdraw_q && withdrawn == fire_vector_q);
-  assign flush = expired && held_q[scan_q] && !(withdraw_q && withdrawn == scan_q) && !irq_q && !fire_q;
+  assign expiry_valid = expired && held_q[scan_q] && !(withdraw_q && withdrawn == scan_q) && !irq_q && !fire_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -143,19 +143,21 @@ module nvme_coalescer
     end else begin
       if (held_q != '0 && expired) scan_q <= (32'(scan_q) == NumVectors - 1) ? '0 : scan_q + 1'b1;
       if (withdraw_q) held_q[withdrawn] <= 1'b0;
-      if (at_once || enough) held_q[vector] <= 1'b0;
-      if (hold) held_q[vector] <= 1'b1;
-      if (flush) held_q[scan_q] <= 1'b0;
-      fire_q <= enough || flush || (fire && at_once);
+      if (immediate || threshold_reached) held_q[vector] <= 1'b0;
+      if (hold_valid) held_q[vector] <= 1'b1;
+      if (expiry_valid) held_q[scan_q] <= 1'b0;
+      fire_q <= threshold_reached || expiry_valid || (fire && immediate);
       if (reset_i) held_q <= '0;
     end
   end
 
-  always_ff @(posedge clk_i) if (enough || flush) fire_vector_q <= enough ? vector : scan_q;
+  always_ff @(posedge clk_i)
+    if (threshold_reached || expiry_valid)
+      fire_vector_q <= threshold_reached ? vector : scan_q;
 
-  assign left_o = (fire_q || irq_q || withdraw_q || expired) ? '0 : left_q;
-  assign irq_o = at_once || fire;
-  assign irq_vector_o = at_once ? irq_vector_q : QidWidth'(fire_vector_q);
+  assign remaining_o = (fire_q || irq_q || withdraw_q || expired) ? '0 : remaining_q;
+  assign irq_o = immediate || fire;
+  assign irq_vector_o = immediate ? irq_vector_q : QidWidth'(fire_vector_q);
   assign busy_o = irq_q || withdraw_q || fire_q || held_q != '0;
 
   logic unused;
@@ -165,7 +167,7 @@ module nvme_coalescer
     $error("nvme_coalescer: ClockKhz must be at least 10");
   end
 
-  `NS_ASSERT(one_at_a_time, !(flush && (irq_q || fire_q)))
+  `NS_ASSERT(one_at_a_time, !(expiry_valid && (irq_q || fire_q)))
   `NS_ASSERT(vector_exists, !irq_q || 32'(irq_vector_q) < NumVectors)
   `NS_ASSERT(withdrawn_exists, !withdraw_q || 32'(withdraw_vector_q) < NumVectors)
 

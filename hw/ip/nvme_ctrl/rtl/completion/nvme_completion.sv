@@ -116,7 +116,7 @@ module nvme_completion
 
   state_e state_q;
   logic retire_q;
-  logic wraps_q;  // with retire_q: the entry was the last one of its queue, so that the phase changes
+  logic phase_flip_q;  // with retire_q: the entry was the last one of its queue, so that the phase changes
 
   // State of each completion queue.
   logic [NumQueues-1:0] valid_q, phase_q, ien_q;
@@ -136,7 +136,7 @@ module nvme_completion
   head_e head_state_q;
   idx_t head_idx;
   logic head_valid_q, head_fire, head_ok;
-  logic counts_q;  // a queue with interrupts has been created or deleted
+  logic users_update_q;  // a queue with interrupts has been created or deleted
   logic [PtrWidth-1:0] head_q, tail_q, size_q, filled_q, freed_q;
 
   // Entries from `from` to `to` in a queue of size + 1.
@@ -146,7 +146,7 @@ module nvme_completion
   endfunction
 
   assign head_idx = idx_t'(head_qid_i);
-  assign head_fire = head_state_q == HeadDecide && !cfg_fire_i && !counts_q;
+  assign head_fire = head_state_q == HeadDecide && !cfg_fire_i && !users_update_q;
   assign head_ready_o = head_fire;
   assign head_ok = head_valid_q && head_i <= size_q && freed_q <= filled_q;
   assign head_bad_qid_o = head_fire && !head_valid_q;
@@ -189,27 +189,27 @@ module nvme_completion
   logic [NumQueues-1:0] used_q;  // else users_mem does not count
   (* ram_style = "distributed" *) logic [QidWidth-1:0] users_mem[NumQueues];
   logic [QidWidth-1:0] users, withdraw_vector;
-  logic create_q, alone, last_goes;
+  logic create_q, sole_user, last_user_removed;
   idx_t vector_q;
   assign users = used_q[vector_q] ? users_mem[vector_q] : '0;
-  assign alone = users_mem[idx_t'(withdraw_vector)] == QidWidth'(1);
-  assign last_goes = counts_q && !create_q && users == QidWidth'(1);
+  assign sole_user = users_mem[idx_t'(withdraw_vector)] == QidWidth'(1);
+  assign last_user_removed = users_update_q && !create_q && users == QidWidth'(1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      counts_q <= 1'b0;
+      users_update_q <= 1'b0;
       used_q   <= '0;
     end else begin
-      counts_q <= cfg_fire_i && cfg_i.cq && (create ? cfg_i.ien : ien_q[cfg_idx]);
+      users_update_q <= cfg_fire_i && cfg_i.cq && (create ? cfg_i.ien : ien_q[cfg_idx]);
       if (clear_i) used_q <= '0;
-      else if (counts_q) used_q[vector_q] <= 1'b1;
+      else if (users_update_q) used_q[vector_q] <= 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
     create_q <= create;
     vector_q <= create ? idx_t'(cfg_i.vector) : idx_t'(vector_mem[cfg_idx]);
-    if (counts_q) users_mem[vector_q] <= create_q ? users + 1'b1 : users - 1'b1;
+    if (users_update_q) users_mem[vector_q] <= create_q ? users + 1'b1 : users - 1'b1;
   end
 
   // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win. What a queue that
@@ -221,20 +221,21 @@ module nvme_completion
   assign withdraw_vector_o = withdraw_vector_q;
 
   // A queue that was deleted since its doorbell was looked at has nothing to say: who is alone on the vector now is another one.
-  logic empties;
-  assign empties = cq_moved_o && valid_q[head_idx] && head_i == tail_mem[head_idx] && ien_q[head_idx];
+  logic queue_emptied;
+  assign queue_emptied = cq_moved_o && valid_q[head_idx] && head_i == tail_mem[head_idx] && ien_q[head_idx];
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) withdraw_q <= 1'b0;
-    else withdraw_q <= last_goes || (empties && alone);
+    else withdraw_q <= last_user_removed || (queue_emptied && sole_user);
   end
 
-  always_ff @(posedge clk_i) withdraw_vector_q <= counts_q ? QidWidth'(vector_q) : withdraw_vector;
+  always_ff @(posedge clk_i)
+    withdraw_vector_q <= users_update_q ? QidWidth'(vector_q) : withdraw_vector;
 
   // Taking a completion.
   logic [NumSources-1:0] cpl_gnt;
   logic [idx_width(NumSources)-1:0] cpl_idx;
-  logic cpl_valid, take, msg;
+  logic cpl_valid, cpl_fire, msg_fire;
   cpl_t cpl_q;
 
   ns_rr_arbiter #(
@@ -243,7 +244,7 @@ module nvme_completion
     .clk_i,
     .rst_ni,
     .req_i  (cpl_valid_i),
-    .next_i (take),
+    .next_i (cpl_fire),
     .gnt_o  (cpl_gnt),
     .idx_o  (cpl_idx),
     .valid_o(cpl_valid)
@@ -251,9 +252,9 @@ module nvme_completion
 
   // No message with the end of a command: a trace shows one of them at a time.
   assign msg_ready_o = state_q == StIdle && write_room_i && !retire_q;
-  assign msg = msg_valid_i && msg_ready_o;
-  assign take = state_q == StIdle && write_room_i && !msg_valid_i && cpl_valid;
-  assign cpl_ready_o = cpl_gnt & {NumSources{take}};
+  assign msg_fire = msg_valid_i && msg_ready_o;
+  assign cpl_fire = state_q == StIdle && write_room_i && !msg_valid_i && cpl_valid;
+  assign cpl_ready_o = cpl_gnt & {NumSources{cpl_fire}};
 
   // Looking up.
   logic [QidWidth-1:0] qid_q;
@@ -269,19 +270,19 @@ module nvme_completion
     if (!rst_ni) begin
       state_q <= StIdle;
       retire_q <= 1'b0;
-      wraps_q <= 1'b0;
+      phase_flip_q <= 1'b0;
       valid_q <= '0;
       phase_q <= '0;
       ien_q <= '0;
     end else begin
       unique case (state_q)
-        StIdle:  if (take) state_q <= StSlot;
+        StIdle:  if (cpl_fire) state_q <= StSlot;
         StSlot:  state_q <= StQueue;
         StQueue: state_q <= cpl_q.silent ? StIdle : StEntry;
         default: state_q <= StIdle;
       endcase
-      wraps_q <= state_q == StEntry && tail_next == '0;
-      if (wraps_q) phase_q[cqid_q] <= !phase_q[cqid_q];
+      phase_flip_q <= state_q == StEntry && tail_next == '0;
+      if (phase_flip_q) phase_q[cqid_q] <= !phase_q[cqid_q];
       retire_q <= state_q == StEntry || (state_q == StQueue && cpl_q.silent);
 
       if (create) begin
@@ -305,7 +306,7 @@ module nvme_completion
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) cpl_q <= cpl_i[cpl_idx];
+    if (cpl_fire) cpl_q <= cpl_i[cpl_idx];
     if (state_q == StSlot) begin
       qid_q <= slot_qid_i;
       cid_q <= slot_cid_i;
@@ -333,7 +334,7 @@ module nvme_completion
     end
   end
 
-  assign write_valid_o = state_q == StEntry || msg;
+  assign write_valid_o = state_q == StEntry || msg_fire;
 
   // After the write: the slot comes back, and the interrupt follows.
   assign retire_o = retire_q;
@@ -350,13 +351,13 @@ module nvme_completion
       status: cpl_q.status
   };
 
-  assign busy_o = state_q != StIdle || retire_q || counts_q || withdraw_q || head_state_q != HeadRead;
+  assign busy_o = state_q != StIdle || retire_q || users_update_q || withdraw_q || head_state_q != HeadRead;
 
   logic unused;
   assign unused = ^{cfg_i.cqid, cfg_i.prio};
 
   `NS_ASSERT(no_overrun, !(state_q == StEntry) || tail_next != head_mem[cqid_q])
   `NS_ASSERT(queue_exists, !(state_q == StEntry) || valid_q[cqid_q])
-  `NS_ASSERT(write_has_room, !take || write_room_i)
+  `NS_ASSERT(write_has_room, !cpl_fire || write_room_i)
 
 endmodule

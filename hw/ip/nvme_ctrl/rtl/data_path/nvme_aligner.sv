@@ -22,23 +22,23 @@ module nvme_aligner
   input  logic                 rst_ni,
 
   /// Attributes of the job whose beats come next.
-  input  logic                 job_valid_i,
+  input  logic                 desc_valid_i,
   /// Rotation in dwords.
-  input  logic [3:0]           job_rotate_i,
+  input  logic [3:0]           desc_rotate_i,
   /// The source's offset is the larger one: the first beat yields no output.
-  input  logic                 job_skip_i,
+  input  logic                 desc_skip_i,
   /// A last output beat of left-overs follows the last input beat.
-  input  logic                 job_flush_i,
+  input  logic                 desc_flush_i,
   /// Another job of its group follows. Counts with `Merge`, as do the following two.
-  input  logic                 job_more_i,
+  input  logic                 desc_more_i,
   /// Dword of the target at which it begins, within 4 KiB.
-  input  logic [9:0]           job_at_i,
+  input  logic [9:0]           desc_at_i,
   /// It ends within a beat of the target.
-  input  logic                 job_mid_i,
+  input  logic                 desc_partial_end_i,
   /// Its read beats, less 1. What the bus says of the last one does not count: it may have been given up.
-  input  logic [5:0]           job_beats_i,
+  input  logic [5:0]           desc_beats_i,
   /// The last beat of the job is being taken.
-  output logic                 job_ready_o,
+  output logic                 desc_ready_o,
 
   /// Read beats.
   input  r_t                   r_i,
@@ -87,12 +87,12 @@ module nvme_aligner
   logic [5:0] beats_q;  // of the job that have come
   logic r_fire, r_last;
 
-  assign r_last = beats_q == job_beats_i;
+  assign r_last = beats_q == desc_beats_i;
 
   // The cycle after next belongs to the left-overs: no beat may arrive then, except one that yields no output.
-  assign r_ready_o = job_valid_i && (!flush_next_q || job_skip_i);
+  assign r_ready_o = desc_valid_i && (!flush_next_q || desc_skip_i);
   assign r_fire = r_valid_i && r_ready_o;
-  assign job_ready_o = r_fire && r_last;
+  assign desc_ready_o = r_fire && r_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -104,8 +104,8 @@ module nvme_aligner
       beats_q <= '0;
     end else begin
       valid_q <= r_fire;
-      emit_q <= r_fire && !(first_q && job_skip_i);
-      flush_next_q <= r_fire && r_last && job_flush_i;
+      emit_q <= r_fire && !(first_q && desc_skip_i);
+      flush_next_q <= r_fire && r_last && desc_flush_i;
       flush_q <= flush_next_q;
       if (r_fire) begin
         first_q <= r_last;
@@ -116,10 +116,10 @@ module nvme_aligner
 
   always_ff @(posedge clk_i) begin
     if (r_fire) begin
-      new_q <= rotate(r_i.data, job_rotate_i);
+      new_q <= rotate(r_i.data, desc_rotate_i);
       new_error_q <= r_i.resp[1];
-      merge_q <= !first_q && job_rotate_i != '0;
-      rotate_q <= job_rotate_i;
+      merge_q <= !first_q && desc_rotate_i != '0;
+      rotate_q <= desc_rotate_i;
     end
     if (valid_q) begin
       old_q <= new_q;
@@ -127,10 +127,10 @@ module nvme_aligner
     end
   end
 
-  logic out;
+  logic out_fire;
   logic [DataWidth-1:0] data;
   logic error;
-  assign out = emit_q || flush_q;
+  assign out_fire = emit_q || flush_q;
 
   always_comb begin
     data = new_q;
@@ -158,72 +158,72 @@ module nvme_aligner
     } attr_t;
 
     attr_t new_attr_q, old_attr_q, attr;
-    logic start_q;                // the next output is the first of its job
-    logic inside_q;               // it continues a group
-    logic [DataWidth-1:0] part_q; // a beat that is not complete
-    logic part_error_q;
+    logic desc_start_q;                // the next output is the first of its job
+    logic group_open_q;               // it continues a group
+    logic [DataWidth-1:0] partial_q; // a beat that is not complete
+    logic partial_error_q;
     logic [IdxBits-1:0] idx_q, idx;
-    logic bad_q, keep, join_part, burst_last;
+    logic burst_poisoned_q, hold_partial, join_partial, burst_last;
 
     assign attr = flush_q ? old_attr_q : new_attr_q;
-    assign join_part = start_q && inside_q && attr.at[3:0] != '0;
-    assign keep = attr.last && attr.more && attr.mid;
-    assign idx = (start_q && !inside_q) ? attr.at[4+:IdxBits] : idx_q;
+    assign join_partial = desc_start_q && group_open_q && attr.at[3:0] != '0;
+    assign hold_partial = attr.last && attr.more && attr.mid;
+    assign idx = (desc_start_q && !group_open_q) ? attr.at[4+:IdxBits] : idx_q;
     assign burst_last = idx == '1 || (attr.last && !attr.more);
 
     always_comb begin
       out_data_o = data;
-      out_error_o = error || (join_part && part_error_q);
+      out_error_o = error || (join_partial && partial_error_q);
       for (int unsigned i = 0; i < 16; i++) begin
-        if (join_part && i < 32'(attr.at[3:0])) out_data_o[i*32+:32] = part_q[i*32+:32];
+        if (join_partial && i < 32'(attr.at[3:0])) out_data_o[i*32+:32] = partial_q[i*32+:32];
       end
     end
-    assign out_valid_o = out && !keep;
+    assign out_valid_o = out_fire && !hold_partial;
     assign burst_valid_o = out_valid_o && burst_last;
-    assign burst_error_o = out_error_o || bad_q;
+    assign burst_error_o = out_error_o || burst_poisoned_q;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        start_q <= 1'b1;
-        inside_q <= 1'b0;
-        bad_q <= 1'b0;
-      end else if (out) begin
-        start_q <= attr.last;
-        if (attr.last) inside_q <= attr.more;
-        if (!keep) bad_q <= burst_error_o && !burst_last;
+        desc_start_q <= 1'b1;
+        group_open_q <= 1'b0;
+        burst_poisoned_q <= 1'b0;
+      end else if (out_fire) begin
+        desc_start_q <= attr.last;
+        if (attr.last) group_open_q <= attr.more;
+        if (!hold_partial) burst_poisoned_q <= burst_error_o && !burst_last;
       end
     end
 
     always_ff @(posedge clk_i) begin
       if (r_fire) begin
         new_attr_q <= '{
-            last: r_last && !job_flush_i,
-            more: job_more_i,
-            mid: job_mid_i,
-            at: job_at_i
+            last: r_last && !desc_flush_i,
+            more: desc_more_i,
+            mid: desc_partial_end_i,
+            at: desc_at_i
         };
       end
       if (valid_q) begin
         old_attr_q <= new_attr_q;
         old_attr_q.last <= 1'b1;
       end
-      if (out) idx_q <= idx + IdxBits'(!keep);
-      if (out && keep) begin
-        part_q <= out_data_o;
-        part_error_q <= out_error_o;
+      if (out_fire) idx_q <= idx + IdxBits'(!hold_partial);
+      if (out_fire && hold_partial) begin
+        partial_q <= out_data_o;
+        partial_error_q <= out_error_o;
       end
     end
   end else begin : gen_no_merge
     assign out_data_o = data;
     assign out_error_o = error;
-    assign out_valid_o = out;
+    assign out_valid_o = out_fire;
     assign burst_valid_o = 1'b0;
     assign burst_error_o = 1'b0;
     logic unused;
-    assign unused = ^{job_more_i, job_at_i, job_mid_i};
+    assign unused = ^{desc_more_i, desc_at_i, desc_partial_end_i};
   end
 
   `NS_ASSERT(one_output_at_a_time, !(emit_q && flush_q))
-  `NS_ASSERT(beats_belong_to_a_job, !r_valid_i || job_valid_i)
+  `NS_ASSERT(beats_belong_to_a_desc, !r_valid_i || desc_valid_i)
 
 endmodule

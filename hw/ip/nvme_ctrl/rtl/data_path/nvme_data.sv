@@ -65,7 +65,7 @@ module nvme_data
   /// From registers: a burst on the memory side has begun, or is to begin in the next cycle, and has not ended.
   output logic media_busy_o,
   /// All that goes on here is that the memories zero blocks, see fill_*: nothing changes before one of them answers.
-  output logic waits_o,
+  output logic waiting_o,
   /// The controller is being stopped: commands without data (zeroing, verifying), which can take long, end as soon as they
   /// can, with DataInterrupted if that was too soon. Stays until no command is inside.
   input  logic stop_i,
@@ -75,7 +75,7 @@ module nvme_data
   input  logic                 abort_valid_i,
   input  logic [SlotWidth-1:0] abort_slot_i,
   /// The slot is still that of the command that is meant: 0 from the cycle on in which it is shown at cmd_i for another one.
-  input  logic                 abort_same_i,
+  input  logic                 abort_current_i,
   /// Why: its queue is being deleted.
   input  logic                 abort_deleted_i,
   /// Answer, within as many cycles as commands are inside, and some.
@@ -142,57 +142,64 @@ module nvme_data
   localparam int unsigned TagBits = MediaBits > ChannelBits + 13 ? MediaBits - ChannelBits - 12 : 1;
 
   // Commands inside.
-  logic [CountBits-1:0] cmds_q;
-  logic cmd_in, cmd_out;
+  logic [CountBits-1:0] cmd_count_q;
+  logic cmd_fire, done_fire;
 
-  assign busy_o = cmds_q != '0;
-  assign cmd_in = cmd_valid_i && cmd_ready_o;
-  assign cmd_out = done_valid_o && done_ready_i;
+  assign busy_o = cmd_count_q != '0;
+  assign cmd_fire = cmd_valid_i && cmd_ready_o;
+  assign done_fire = done_valid_o && done_ready_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) cmds_q <= '0;
-    else if (cmd_in && !cmd_out) cmds_q <= cmds_q + 1'b1;
-    else if (!cmd_in && cmd_out) cmds_q <= cmds_q - 1'b1;
+    if (!rst_ni) cmd_count_q <= '0;
+    else if (cmd_fire && !done_fire) cmd_count_q <= cmd_count_q + 1'b1;
+    else if (!cmd_fire && done_fire) cmd_count_q <= cmd_count_q - 1'b1;
   end
 
   // What works on commands rather than on data rests between them, and a mover without jobs, too.
   logic [NumMovers-1:0] clk, busy;
-  logic clk_walk, prp_busy, ranges_busy, sweep_busy, route_busy, slots_busy;
+  logic clk_walkers, walkers_busy, ranges_busy, walk_busy, route_busy, slots_busy;
 
-  event_t [NumMovers+2:0] job_event;  // of the movers, the walkers, nvme_range_walk, nvme_ranges
-  logic [NumMovers+2:0] job_event_valid, job_event_ready;
-  logic [NumMovers-1:0] job_valid, job_ready;
+  transfer_event_t [NumMovers+2:0] desc_event;  // of the movers, the walkers, nvme_range_walk, nvme_ranges
+  logic [NumMovers+2:0] desc_event_valid, desc_event_ready;
+  logic [NumMovers-1:0] desc_valid, desc_ready;
 
   ns_clock_gate u_gate_walk (
     .clk_i,
-    .en_i (cmd_valid_i || abort_valid_i || prp_busy || ranges_busy || sweep_busy || route_busy || slots_busy || job_valid != '0
-        || job_event_valid[NumMovers-1:0] != '0),
-    .clk_o(clk_walk)
+    .en_i (cmd_valid_i || abort_valid_i || walkers_busy || ranges_busy || walk_busy || route_busy || slots_busy || desc_valid != '0
+        || desc_event_valid[NumMovers-1:0] != '0),
+    .clk_o(clk_walkers)
   );
 
   for (genvar m = 0; m < NumMovers; m++) begin : gen_gate
     ns_clock_gate u_gate (
       .clk_i,
-      .en_i (busy[m] || job_valid[m]),
+      .en_i (busy[m] || desc_valid[m]),
       .clk_o(clk[m])
     );
   end
 
   // Commands to segments.
-  seg_t [1:0] prp_seg;
-  seg_t sweep_seg;
-  logic [1:0] prp_seg_valid, prp_seg_ready;
-  logic sweep_seg_valid, sweep_seg_ready;
-  logic has_prps, prp_ready, ranges_ready;  // with data at the host, described by PRPs or an SGL
-  data_cmd_t find;
-  seg_t piece;
-  event_t list_end;
-  logic find_valid, find_ready, piece_valid, piece_ready, list_end_valid, list_end_ready;
+  seg_t [1:0] walker_seg;
+  seg_t walk_seg;
+  logic [1:0] walker_seg_valid, walker_seg_ready;
+  logic walk_seg_valid, walk_seg_ready;
+  logic
+      has_prps, walkers_ready, ranges_ready;  // with data at the host, described by PRPs or an SGL
+  data_cmd_t list_cmd;
+  seg_t list_seg;
+  transfer_event_t list_end;
+  logic
+      list_cmd_valid,
+      list_cmd_ready,
+      list_seg_valid,
+      list_seg_ready,
+      list_end_valid,
+      list_end_ready;
   ax_t prp_ar, ranges_ar;
   logic prp_ar_valid, prp_ar_ready, ranges_ar_valid, ranges_ar_ready, ranges_data;
 
   assign has_prps = cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare;
-  assign cmd_ready_o = has_prps ? prp_ready : ranges_ready;
+  assign cmd_ready_o = has_prps ? walkers_ready : ranges_ready;
 
   ns_axi_if lists ();
 
@@ -201,26 +208,26 @@ module nvme_data
     .NumWalkers   (NumWalkers),
     .NumSglWalkers(NumSglWalkers),
     .MaxEmpty     (MaxEmpty)
-  ) u_prp (
-    .clk_i(clk_walk),
+  ) u_walkers (
+    .clk_i(clk_walkers),
     .rst_ni,
-    .busy_o(prp_busy),
+    .busy_o(walkers_busy),
     .cmd_i,
     .cmd_valid_i  (cmd_valid_i && has_prps),
-    .cmd_ready_o  (prp_ready),
-    .seg_o        (prp_seg),
-    .seg_valid_o  (prp_seg_valid),
-    .seg_ready_i  (prp_seg_ready),
-    .event_o      (job_event[NumMovers]),
-    .event_valid_o(job_event_valid[NumMovers]),
-    .event_ready_i(job_event_ready[NumMovers]),
-    .list_cmd_i        (find),
-    .list_cmd_valid_i  (find_valid),
-    .list_cmd_ready_o  (find_ready),
-    .list_seg_o        (piece),
-    .list_seg_valid_o  (piece_valid),
-    .list_seg_ready_i  (piece_ready),
-    .list_event_o      (list_end),
+    .cmd_ready_o  (walkers_ready),
+    .seg_o        (walker_seg),
+    .seg_valid_o  (walker_seg_valid),
+    .seg_ready_i  (walker_seg_ready),
+    .event_o      (desc_event[NumMovers]),
+    .event_valid_o(desc_event_valid[NumMovers]),
+    .event_ready_i(desc_event_ready[NumMovers]),
+    .list_cmd_i   (list_cmd),
+    .list_cmd_valid_i  (list_cmd_valid),
+    .list_cmd_ready_o  (list_cmd_ready),
+    .list_seg_o   (list_seg),
+    .list_seg_valid_o  (list_seg_valid),
+    .list_seg_ready_i  (list_seg_ready),
+    .list_event_o (list_end),
     .list_event_valid_o(list_end_valid),
     .list_event_ready_i(list_end_ready),
     .ar_o         (prp_ar),
@@ -232,8 +239,8 @@ module nvme_data
   );
 
   range_t range;
-  logic range_valid, range_ready, ranges_waits, cut, cut_found;
-  data_status_e cut_status;
+  logic range_valid, range_ready, ranges_waiting, cancel, cancel_found;
+  data_status_e cancel_status;
 
   nvme_ranges #(
     .NumSlots     (NumSlots),
@@ -242,38 +249,38 @@ module nvme_data
     .MediaBytes   (MediaBytes),
     .Id           (RangesId)
   ) u_ranges (
-    .clk_i(clk_walk),
+    .clk_i(clk_walkers),
     .rst_ni,
     .busy_o       (ranges_busy),
-    .waits_o      (ranges_waits),
+    .waiting_o      (ranges_waiting),
     .stop_i,
     .abort_valid_i,
     .abort_slot_i,
-    .abort_same_i,
+    .abort_current_i,
     .abort_deleted_i,
     .abort_ready_o,
     .abort_found_o,
-    .cut_o        (cut),
-    .cut_status_o (cut_status),
-    .cut_found_i  (cut_found),
-    .event_o       (job_event[NumMovers+2]),
-    .event_valid_o (job_event_valid[NumMovers+2]),
-    .event_ready_i (job_event_ready[NumMovers+2]),
+    .cancel_o        (cancel),
+    .cancel_status_o (cancel_status),
+    .cancel_found_i  (cancel_found),
+    .event_o         (desc_event[NumMovers+2]),
+    .event_valid_o   (desc_event_valid[NumMovers+2]),
+    .event_ready_i   (desc_event_ready[NumMovers+2]),
     .cmd_i,
     .cmd_valid_i  (cmd_valid_i && !has_prps),
     .cmd_ready_o  (ranges_ready),
     .range_o      (range),
     .range_valid_o(range_valid),
     .range_ready_i(range_ready),
-    .find_o       (find),
-    .find_valid_o (find_valid),
-    .find_ready_i (find_ready),
-    .piece_i      (piece),
-    .piece_valid_i(piece_valid),
-    .piece_ready_o(piece_ready),
-    .end_i        (list_end),
-    .end_valid_i  (list_end_valid),
-    .end_ready_o  (list_end_ready),
+    .list_cmd_o   (list_cmd),
+    .list_cmd_valid_o (list_cmd_valid),
+    .list_cmd_ready_i (list_cmd_ready),
+    .list_seg_i   (list_seg),
+    .list_seg_valid_i(list_seg_valid),
+    .list_seg_ready_o(list_seg_ready),
+    .list_end_i   (list_end),
+    .list_end_valid_i  (list_end_valid),
+    .list_end_ready_o  (list_end_ready),
     .ar_o         (ranges_ar),
     .ar_valid_o   (ranges_ar_valid),
     .ar_ready_i   (ranges_ar_ready),
@@ -293,7 +300,7 @@ module nvme_data
       fill_error,
       fill_stop,
       fill_busy,
-      fill_waits,
+      fill_waiting,
       fill_drain,
       fill_hold,
       fill_quiet;
@@ -302,10 +309,10 @@ module nvme_data
     .NumChannels(NumChannels),
     .Granule    (Granule)
   ) u_fill (
-    .clk_i(clk_walk),
+    .clk_i(clk_walkers),
     .rst_ni,
     .busy_o  (fill_busy),
-    .waits_o (fill_waits),
+    .waiting_o (fill_waiting),
     .lba_i   (fill_lba),
     .blocks_i(fill_blocks),
     .valid_i (fill_valid),
@@ -325,37 +332,37 @@ module nvme_data
   );
 
   // The rest is at rest, but for commands that have to wait for nvme_range_walk.
-  assign waits_o = fill_waits && ranges_waits && !cmd_valid_i && !prp_busy && !route_busy && !slots_busy && busy == '0
-      && job_valid == '0 && job_event_valid == '0;
+  assign waiting_o = fill_waiting && ranges_waiting && !cmd_valid_i && !walkers_busy && !route_busy && !slots_busy && busy == '0
+      && desc_valid == '0 && desc_event_valid == '0;
 
   nvme_range_walk #(
     .Fills       (Fills),
     .FillBlocks  (FillBlocks),
     .RegionBlocks(RegionBlocks)
-  ) u_sweep (
-    .clk_i(clk_walk),
+  ) u_range_walk (
+    .clk_i(clk_walkers),
     .rst_ni,
-    .busy_o       (sweep_busy),
+    .busy_o       (walk_busy),
     .stop_i,
-    .cut_i        (cut),
-    .cut_slot_i   (abort_slot_i),
-    .cut_status_i (cut_status),
-    .cut_found_o  (cut_found),
+    .cancel_i     (cancel),
+    .cancel_slot_i(abort_slot_i),
+    .cancel_status_i (cancel_status),
+    .cancel_found_o  (cancel_found),
     .range_i      (range),
     .range_valid_i(range_valid),
     .range_ready_o(range_ready),
-    .seg_o        (sweep_seg),
-    .seg_valid_o  (sweep_seg_valid),
-    .seg_ready_i  (sweep_seg_ready),
+    .seg_o        (walk_seg),
+    .seg_valid_o  (walk_seg_valid),
+    .seg_ready_i  (walk_seg_ready),
     .fill_lba_o   (fill_lba),
     .fill_blocks_o(fill_blocks),
     .fill_valid_o (fill_valid),
     .fill_done_i  (fill_done),
     .fill_error_i (fill_error),
     .fill_stop_o  (fill_stop),
-    .event_o      (job_event[NumMovers+1]),
-    .event_valid_o(job_event_valid[NumMovers+1]),
-    .event_ready_i(job_event_ready[NumMovers+1])
+    .event_o      (desc_event[NumMovers+1]),
+    .event_valid_o(desc_event_valid[NumMovers+1]),
+    .event_ready_i(desc_event_ready[NumMovers+1])
   );
 
   // The lists' reads and the admin buffer's writes share a port.
@@ -382,37 +389,37 @@ module nvme_data
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready;
 
-  nvme_segment_router u_route (
-    .clk_i(clk_walk),
+  nvme_segment_router u_segment_router (
+    .clk_i(clk_walkers),
     .rst_ni,
     .busy_o       (route_busy),
-    .prp_i        (prp_seg),
-    .prp_valid_i  (prp_seg_valid),
-    .prp_ready_o  (prp_seg_ready),
-    .sweep_i      (sweep_seg),
-    .sweep_valid_i(sweep_seg_valid),
-    .sweep_ready_o(sweep_seg_ready),
+    .prp_i        (walker_seg),
+    .prp_valid_i  (walker_seg_valid),
+    .prp_ready_o  (walker_seg_ready),
+    .walk_i       (walk_seg),
+    .walk_valid_i (walk_seg_valid),
+    .walk_ready_o (walk_seg_ready),
     .seg_o        (seg),
     .seg_valid_o  (seg_valid),
     .seg_ready_i  (seg_ready)
   );
 
-  job_t job_to_host, job_to_media;
+  desc_t desc_to_host, desc_to_media;
 
   nvme_splitter #(
     .NumChannels(NumChannels),
     .Granule    (Granule),
     .Write      (1'b0),
     .Admin      (1'b1)
-  ) u_split_to_host (
-    .clk_i(clk_walk),
+  ) u_splitter_to_host (
+    .clk_i(clk_walkers),
     .rst_ni,
     .seg_i      (seg[0]),
     .seg_valid_i(seg_valid[0]),
     .seg_ready_o(seg_ready[0]),
-    .job_o      (job_to_host),
-    .job_valid_o(job_valid[0+:ToMedia]),
-    .job_ready_i(job_ready[0+:ToMedia])
+    .desc_o     (desc_to_host),
+    .desc_valid_o(desc_valid[0+:ToMedia]),
+    .desc_ready_i(desc_ready[0+:ToMedia])
   );
 
   nvme_splitter #(
@@ -420,15 +427,15 @@ module nvme_data
     .Granule    (Granule),
     .Write      (1'b1),
     .Admin      (1'b0)
-  ) u_split_to_media (
-    .clk_i(clk_walk),
+  ) u_splitter_to_media (
+    .clk_i(clk_walkers),
     .rst_ni,
     .seg_i      (seg[1]),
     .seg_valid_i(seg_valid[1]),
     .seg_ready_o(seg_ready[1]),
-    .job_o      (job_to_media),
-    .job_valid_o(job_valid[ToMedia+:NumChannels]),
-    .job_ready_i(job_ready[ToMedia+:NumChannels])
+    .desc_o     (desc_to_media),
+    .desc_valid_o(desc_valid[ToMedia+:NumChannels]),
+    .desc_ready_i(desc_ready[ToMedia+:NumChannels])
   );
 
   // Movers.
@@ -452,11 +459,11 @@ module nvme_data
 
   // A fill has its region for itself: no block is half zero for a reader, nor half of a write.
   localparam int unsigned RegionBytesBits = unsigned'($clog2(RegionBlocks)) + 9;
-  function automatic logic filled(logic [63:0] addr);
-    filled = fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits);
+  function automatic logic media_filling(logic [63:0] addr);
+    media_filling = fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits);
   endfunction
-  function automatic logic held(logic [63:0] addr);
-    held = fill_drain || filled(addr);
+  function automatic logic media_held(logic [63:0] addr);
+    media_held = fill_drain || media_filling(addr);
   endfunction
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
@@ -464,8 +471,8 @@ module nvme_data
     logic [DataWidth-1:0] media_data, host_data;
     logic media_error, media_valid, host_error, host_valid;
     logic [63:0] read_addr, write_addr;
-    logic read_open_channel, read_want, read_begin, read_end;
-    logic write_open_channel, write_want, write_begin, write_end;
+    logic read_open_channel, read_req, read_begin, read_end;
+    logic write_open_channel, write_req, write_begin, write_end;
     logic clk_hazard;
     ns_axi_if mem ();
     ns_axi_if host ();
@@ -482,13 +489,13 @@ module nvme_data
 
     ns_clock_gate u_gate (
       .clk_i,
-      .en_i (busy[c] || job_valid[c] || busy[ToMedia+c] || job_valid[ToMedia+c]),
+      .en_i (busy[c] || desc_valid[c] || busy[ToMedia+c] || desc_valid[ToMedia+c]),
       .clk_o(clk_hazard)
     );
 
     nvme_mover #(
       .FifoBeats  (MediaReadBeats),
-      .MaxJobs    (MoverBeats / 8),
+      .MaxDescs   (MoverBeats / 8),
       .BurstBytes (512),
       .ReadStatus (DataReadError),
       .WriteStatus(DataHostError)
@@ -496,12 +503,12 @@ module nvme_data
       .clk_i        (clk[c]),
       .rst_ni,
       .busy_o       (busy[c]),
-      .job_i        (job_to_host),
-      .job_valid_i  (job_valid[c]),
-      .job_ready_o  (job_ready[c]),
-      .event_o      (job_event[c]),
-      .event_valid_o(job_event_valid[c]),
-      .event_ready_i(job_event_ready[c]),
+      .desc_i       (desc_to_host),
+      .desc_valid_i (desc_valid[c]),
+      .desc_ready_o (desc_ready[c]),
+      .event_o      (desc_event[c]),
+      .event_valid_o(desc_event_valid[c]),
+      .event_ready_i(desc_event_ready[c]),
       .peer_data_i  (host_data),
       .peer_error_i (host_error),
       .peer_valid_i (host_valid),
@@ -510,13 +517,13 @@ module nvme_data
       .cmp_valid_o  (media_valid),
       .read_hold_i  (quiesce_i),
       .read_open_i  (read_open_channel),
-      .read_want_o  (read_want),
+      .read_req_o   (read_req),
       .read_addr_o  (read_addr),
       .read_begin_o (read_begin),
       .read_end_o   (read_end),
       .read_busy_o  (read_busy[c]),
       .write_open_i (1'b1),
-      .write_want_o (),
+      .write_req_o  (),
       .write_addr_o (),
       .write_begin_o(),
       .write_end_o  (),
@@ -526,7 +533,7 @@ module nvme_data
 
     nvme_mover #(
       .FifoBeats  (MoverBeats),
-      .MaxJobs    (MoverBeats / 8),
+      .MaxDescs   (MoverBeats / 8),
       .BurstBytes (MediaWriteBytes),
       .MaxBursts  (WriteBursts),
       .ReadStatus (DataHostError),
@@ -537,12 +544,12 @@ module nvme_data
       .clk_i        (clk[ToMedia+c]),
       .rst_ni,
       .busy_o       (busy[ToMedia+c]),
-      .job_i        (job_to_media),
-      .job_valid_i  (job_valid[ToMedia+c]),
-      .job_ready_o  (job_ready[ToMedia+c]),
-      .event_o      (job_event[ToMedia+c]),
-      .event_valid_o(job_event_valid[ToMedia+c]),
-      .event_ready_i(job_event_ready[ToMedia+c]),
+      .desc_i       (desc_to_media),
+      .desc_valid_i (desc_valid[ToMedia+c]),
+      .desc_ready_o (desc_ready[ToMedia+c]),
+      .event_o      (desc_event[ToMedia+c]),
+      .event_valid_o(desc_event_valid[ToMedia+c]),
+      .event_ready_i(desc_event_ready[ToMedia+c]),
       .peer_data_i  (media_data),
       .peer_error_i (media_error),
       .peer_valid_i (media_valid),
@@ -551,13 +558,13 @@ module nvme_data
       .cmp_valid_o  (host_valid),
       .read_hold_i  (1'b0),
       .read_open_i  (1'b1),
-      .read_want_o  (),
+      .read_req_o   (),
       .read_addr_o  (),
       .read_begin_o (),
       .read_end_o   (),
       .read_busy_o  (),
       .write_open_i (write_open_channel),
-      .write_want_o (write_want),
+      .write_req_o  (write_req),
       .write_addr_o (write_addr),
       .write_begin_o(write_begin),
       .write_end_o  (write_end),
@@ -589,15 +596,15 @@ module nvme_data
     ) u_hazard (
       .clk_i        (clk_hazard),
       .rst_ni,
-      .read_want_i  (read_want),
+      .read_req_i   (read_req),
       .read_tag_i   (tag_of(read_addr)),
-      .read_hold_i  (quiesce_i || held(read_addr)),
+      .read_hold_i  (quiesce_i || media_held(read_addr)),
       .read_open_o  (read_open_channel),
       .read_begin_i (read_begin),
       .read_end_i   (read_end),
-      .write_want_i (write_want),
+      .write_req_i  (write_req),
       .write_tag_i  (tag_of(write_addr)),
-      .write_hold_i (quiesce_i || held(write_addr)),
+      .write_hold_i (quiesce_i || media_held(write_addr)),
       .write_open_o (write_open_channel),
       .write_begin_i(write_begin),
       .write_end_i  (write_end),
@@ -605,8 +612,8 @@ module nvme_data
       .write_busy_o (write_busy[c])
     );
 
-    `NS_ASSERT(fill_alone, !(mem.ar_valid && filled(mem.ar.addr)) && !(mem.aw_valid && filled(
-               mem.aw.addr)))
+    `NS_ASSERT(fill_alone, !(mem.ar_valid && media_filling(mem.ar.addr
+               )) && !(mem.aw_valid && media_filling(mem.aw.addr)))
   end
 
   nvme_mover #(
@@ -618,12 +625,12 @@ module nvme_data
     .clk_i        (clk[Admin]),
     .rst_ni,
     .busy_o       (busy[Admin]),
-    .job_i        (job_to_host),
-    .job_valid_i  (job_valid[Admin]),
-    .job_ready_o  (job_ready[Admin]),
-    .event_o      (job_event[Admin]),
-    .event_valid_o(job_event_valid[Admin]),
-    .event_ready_i(job_event_ready[Admin]),
+    .desc_i       (desc_to_host),
+    .desc_valid_i (desc_valid[Admin]),
+    .desc_ready_o (desc_ready[Admin]),
+    .event_o      (desc_event[Admin]),
+    .event_valid_o(desc_event_valid[Admin]),
+    .event_ready_i(desc_event_ready[Admin]),
     .peer_data_i  ('0),
     .peer_error_i (1'b0),
     .peer_valid_i (1'b0),
@@ -632,13 +639,13 @@ module nvme_data
     .cmp_valid_o  (),
     .read_hold_i  (1'b0),
     .read_open_i  (1'b1),
-    .read_want_o  (),
+    .read_req_o   (),
     .read_addr_o  (),
     .read_begin_o (),
     .read_end_o   (),
     .read_busy_o  (),
     .write_open_i (1'b1),
-    .write_want_o (),
+    .write_req_o  (),
     .write_addr_o (),
     .write_begin_o(),
     .write_end_o  (),
@@ -653,7 +660,7 @@ module nvme_data
   ) u_read_limit (
     .clk_i,
     .rst_ni,
-    .ar_want_i (data_ar_valid),
+    .ar_req_i  (data_ar_valid),
     .ar_grant_o(data_ar_gnt),
     .ar_open_o (read_open),
     .ar_i      (data_ar),
@@ -664,13 +671,13 @@ module nvme_data
   nvme_transfer_tracker #(
     .NumSources(NumMovers + 3),
     .NumSlots  (NumSlots)
-  ) u_slots (
-    .clk_i(clk_walk),
+  ) u_transfer_tracker (
+    .clk_i(clk_walkers),
     .rst_ni,
     .busy_o(slots_busy),
-    .event_i      (job_event),
-    .event_valid_i(job_event_valid),
-    .event_ready_o(job_event_ready),
+    .event_i      (desc_event),
+    .event_valid_i(desc_event_valid),
+    .event_ready_o(desc_event_ready),
     .done_o,
     .done_valid_o,
     .done_ready_i
@@ -683,8 +690,8 @@ module nvme_data
   ) u_trace (
     .clk_i,
     .rst_ni,
-    .job_i (job_valid & job_ready),
-    .slot_i({job_to_media.slot, job_to_host.slot}),
+    .desc_i (desc_valid & desc_ready),
+    .slot_i({desc_to_media.slot, desc_to_host.slot}),
     .read_i({
       host_ar_fire,
       m_adm.ar_valid && m_adm.ar_ready,
@@ -696,16 +703,16 @@ module nvme_data
       mem_r_fire
     }),
     .last_i({host_last, m_adm.r.last, mem_last}),
-    .job_o (trace_job_o),
+    .desc_o(trace_job_o),
     .read_o(trace_read_o),
     .data_o(trace_data_o),
     .beat_o(trace_beat_o)
   );
 
   // A mover holds fewer jobs than this, beside one for each burst, and a comparison has jobs in both of a channel.
-  localparam int unsigned MoverJobs = MoverBeats / 8 + 128;
-  if (NumChannels * (2 * MoverJobs + 64 + WriteBursts) > 2 ** JobsWidth) begin : gen_bad_channels
-    $error("nvme_data: more jobs in NumChannels and MediaWrites than are counted");
+  localparam int unsigned MoverDescs = MoverBeats / 8 + 128;
+  if (NumChannels * (2 * MoverDescs + 64 + WriteBursts) > 2 ** DescsWidth) begin : gen_bad_channels
+    $error("nvme_data: more descs in NumChannels and MediaWrites than are counted");
   end
   if (MediaWriteBytes < 1024) begin : gen_bad_burst
     $error("nvme_data: MediaWriteBytes must be a power of two from 1024 to 4096");

@@ -13,7 +13,7 @@ package nvme_data_pkg;
     KindZero    = 2'd1,  // write zeros: there is no source
     KindDrop    = 2'd2,  // read and forget: there is no target
     KindCompare = 2'd3   // read both sides and compare: there is no target
-  } kind_e;
+  } transfer_kind_e;
 
   /// Part of a command within one host page. From a walker it may cross one 4 KiB boundary of the media, and `more` says that
   /// another segment of its command follows. From nvme_block_assembler on it is a piece of a group, which lies within 4 KiB of the
@@ -21,7 +21,7 @@ package nvme_data_pkg;
   /// comparisons.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;
+    transfer_kind_e                kind;
     logic                 more;
     logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
     logic [LenWidth-1:0]  len;
@@ -33,26 +33,26 @@ package nvme_data_pkg;
   /// media address, to whose place within a beat the data is brought.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;
+    transfer_kind_e                kind;
     logic                 more;   // of its group, another piece follows next
     logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
     logic [LenWidth-1:0]  len;
     logic [63:0]          src;
     logic [63:0]          dst;
-  } job_t;
+  } desc_t;
 
   /// What a job's write side needs.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;
+    transfer_kind_e                kind;
     logic [LenWidth-1:0]  len;
     logic [63:0]          dst;
-  } target_t;
+  } write_desc_t;
 
   /// A range of the media for nvme_range_walk; a command has one or more, and ends with the one that is `last`.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;    // KindZero or KindDrop
+    transfer_kind_e                kind;    // KindZero or KindDrop
     logic                 last;
     data_status_e         status;  // with last
     logic [54:0]          lba;
@@ -60,15 +60,15 @@ package nvme_data_pkg;
   } range_t;
 
   /// The slot tracker counts a command's jobs modulo 2**JobsWidth: more than there ever are in the movers at a time.
-  parameter int unsigned JobsWidth = 13;
+  parameter int unsigned DescsWidth = 13;
 
   /// News for the slot tracker. From a mover: one job has ended. From a walker: the command has `jobs` jobs in all.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic                 walk;    // from a walker
-    logic [JobsWidth-1:0] jobs;    // with walk
+    logic [DescsWidth-1:0] descs;    // with walk
     data_status_e         status;
-  } event_t;
+  } transfer_event_t;
 
   /// IDs of list reads: walkers of PRPs and SGLs in both directions, one for lists of ranges.
   function automatic int unsigned num_lists(int unsigned walkers, int unsigned sgl_walkers);

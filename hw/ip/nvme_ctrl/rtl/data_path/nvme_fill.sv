@@ -20,7 +20,7 @@ module nvme_fill #(
   /// From registers: a range is inside.
   output logic                  busy_o,
   /// From registers: nothing changes until a memory answers.
-  output logic                  waits_o,
+  output logic                  waiting_o,
 
   /// Range of the media: its first block.
   input  logic [54:0]           lba_i,
@@ -78,7 +78,7 @@ module nvme_fill #(
 
   typedef enum logic [2:0] {
     StIdle,
-    StCut,    // parts of the channels
+    StSplit,  // parts of the channels
     StDrain,  // what has begun on the media ends
     StFill,
     StDone
@@ -86,7 +86,7 @@ module nvme_fill #(
 
   state_e state_q;
   logic error_q, stop_q;
-  logic [NumChannels-1:0] asks_q, open_q;  // to be asked; asked
+  logic [NumChannels-1:0] request_q, outstanding_q;  // to be asked; asked
   local_t [NumChannels-1:0] first_q, count_q;
   logic [RegionBits:0] start, stop;
 
@@ -94,12 +94,12 @@ module nvme_fill #(
   assign stop  = start + (RegionBits + 1)'(blocks_i);
 
   assign busy_o = state_q != StIdle;
-  assign waits_o = state_q == StFill && asks_q == '0 && open_q != '0 && stop_q == stop_i;
+  assign waiting_o = state_q == StFill && request_q == '0 && outstanding_q != '0 && stop_q == stop_i;
   assign done_o = state_q == StDone;
   assign error_o = error_q;
-  assign fill_valid_o = (state_q == StFill) ? asks_q : '0;
+  assign fill_valid_o = (state_q == StFill) ? request_q : '0;
   assign fill_stop_o = stop_q;
-  assign drain_o = state_q == StCut || state_q == StDrain;
+  assign drain_o = state_q == StSplit || state_q == StDrain;
   assign hold_o = state_q == StFill;
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
@@ -110,22 +110,22 @@ module nvme_fill #(
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      asks_q <= '0;
-      open_q <= '0;
+      request_q <= '0;
+      outstanding_q <= '0;
       stop_q <= 1'b0;
     end else begin
       stop_q <= stop_i && state_q != StIdle;
       unique case (state_q)
-        StIdle: if (valid_i) state_q <= StCut;
-        StCut: begin
+        StIdle: if (valid_i) state_q <= StSplit;
+        StSplit: begin
           state_q <= StDrain;
-          for (int unsigned c = 0; c < NumChannels; c++) asks_q[c] <= local_of(stop, (RegionBits + 1)'(c)) != local_of(start, (RegionBits + 1)'(c));
+          for (int unsigned c = 0; c < NumChannels; c++) request_q[c] <= local_of(stop, (RegionBits + 1)'(c)) != local_of(start, (RegionBits + 1)'(c));
         end
         StDrain: if (quiet_i) state_q <= StFill;
         StFill: begin
-          asks_q <= asks_q & ~fill_ready_i;
-          open_q <= (open_q | (asks_q & fill_ready_i)) & ~fill_done_i;
-          if (asks_q == '0 && open_q == '0) state_q <= StDone;
+          request_q <= request_q & ~fill_ready_i;
+          outstanding_q <= (outstanding_q | (request_q & fill_ready_i)) & ~fill_done_i;
+          if (request_q == '0 && outstanding_q == '0) state_q <= StDone;
         end
         default: state_q <= StIdle;
       endcase
@@ -133,7 +133,7 @@ module nvme_fill #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StCut) begin
+    if (state_q == StSplit) begin
       error_q <= 1'b0;
       for (int unsigned c = 0; c < NumChannels; c++) begin
         first_q[c] <= local_of(start, (RegionBits + 1)'(c));
@@ -151,6 +151,6 @@ module nvme_fill #(
   `NS_ASSERT(stays, state_q == StIdle || valid_i)
   `NS_ASSERT(within_a_region,
              !valid_i || (blocks_i != '0 && stop <= (RegionBits + 1)'(RegionBlocks)))
-  `NS_ASSERT(answer_expected, (fill_done_i & ~open_q) == '0)
+  `NS_ASSERT(answer_expected, (fill_done_i & ~outstanding_q) == '0)
 
 endmodule

@@ -25,7 +25,7 @@ module nvme_hazard #(
   input logic rst_ni,
 
   /// A read wants to begin. Stays, with its granule, until it does.
-  input  logic               read_want_i,
+  input  logic               read_req_i,
   /// Its granule.
   input  logic [TagBits-1:0] read_tag_i,
   /// It is not to be opened now.
@@ -38,7 +38,7 @@ module nvme_hazard #(
   input  logic               read_end_i,
 
   /// A write wants to begin. Stays, with its granule, until it does.
-  input  logic               write_want_i,
+  input  logic               write_req_i,
   /// Its granule.
   input  logic [TagBits-1:0] write_tag_i,
   /// It is not to be opened now.
@@ -65,15 +65,17 @@ module nvme_hazard #(
   logic [Writes-1:0] write_valid_q, write_hit;
   logic [ReadBits-1:0] read_new_q, read_old_q;
   logic [WriteBits-1:0] write_new_q, write_old_q;
-  logic turn_q;  // a write's
-  logic decides;  // this cycle may open something
+  logic write_turn_q;  // a write's
+  logic decision_valid;  // this cycle may open something
   logic read_blocked, write_blocked;  // by the other side
   logic read_room, write_room;
-  logic read_stays, write_stays;  // it has been searched for
-  logic same;  // both want the same granule
-  logic read_looks, write_looks;  // it is its turn, and the other side does not keep the granule
-  logic read_opens, write_opens;
-  logic read_keeps_q, write_keeps_q;
+  logic read_searched, write_searched;  // it has been searched for
+  logic same_granule;  // both want the same granule
+  logic
+      read_eligible,
+      write_eligible;  // it is its turn, and the other side does not keep the granule
+  logic read_grant, write_grant;
+  logic read_reserved_q, write_reserved_q;
 
   for (genvar i = 0; i < Reads; i++) begin : gen_reads
     assign read_hit[i] = read_valid_q[i] && reads_q[i] == write_tag_i;
@@ -82,18 +84,18 @@ module nvme_hazard #(
     assign write_hit[i] = write_valid_q[i] && writes_q[i] == read_tag_i;
   end
 
-  assign same = read_tag_i == write_tag_i;
-  assign read_looks = decides && !turn_q && read_want_i && read_stays && !read_open_o && !(write_keeps_q && same);
-  assign write_looks = decides && turn_q && write_want_i && write_stays && !write_open_o && !(read_keeps_q && same);
-  assign read_opens = read_looks && !read_hold_i && read_room && !read_blocked;
-  assign write_opens = write_looks && !write_hold_i && write_room && !write_blocked;
+  assign same_granule = read_tag_i == write_tag_i;
+  assign read_eligible = decision_valid && !write_turn_q && read_req_i && read_searched && !read_open_o && !(write_reserved_q && same_granule);
+  assign write_eligible = decision_valid && write_turn_q && write_req_i && write_searched && !write_open_o && !(read_reserved_q && same_granule);
+  assign read_grant = read_eligible && !read_hold_i && read_room && !read_blocked;
+  assign write_grant = write_eligible && !write_hold_i && write_room && !write_blocked;
   assign read_busy_o = read_valid_q != '0;
   assign write_busy_o = write_valid_q != '0;
 
   if (Reads <= 32 && Writes <= 32) begin : gen_now
-    assign decides = 1'b1;
-    assign read_stays = 1'b1;
-    assign write_stays = 1'b1;
+    assign decision_valid = 1'b1;
+    assign read_searched = 1'b1;
+    assign write_searched = 1'b1;
     assign read_blocked = write_hit != '0;
     assign write_blocked = read_hit != '0;
     assign read_room = !read_valid_q[read_new_q];
@@ -106,13 +108,13 @@ module nvme_hazard #(
     logic [WriteGroups*Group-1:0] write_hits;
     logic [ReadGroups-1:0] read_hit_q;
     logic [WriteGroups-1:0] write_hit_q;
-    logic decides_q, read_stays_q, write_stays_q, read_room_q, write_room_q;
+    logic decision_valid_q, read_searched_q, write_searched_q, read_room_q, write_room_q;
 
     assign read_hits = (ReadGroups * Group)'(read_hit);
     assign write_hits = (WriteGroups * Group)'(write_hit);
-    assign decides = decides_q;
-    assign read_stays = read_stays_q;
-    assign write_stays = write_stays_q;
+    assign decision_valid = decision_valid_q;
+    assign read_searched = read_searched_q;
+    assign write_searched = write_searched_q;
     assign read_blocked = write_hit_q != '0;
     assign write_blocked = read_hit_q != '0;
     assign read_room = read_room_q;
@@ -120,13 +122,13 @@ module nvme_hazard #(
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        decides_q <= 1'b0;
-        read_stays_q <= 1'b0;
-        write_stays_q <= 1'b0;
+        decision_valid_q <= 1'b0;
+        read_searched_q <= 1'b0;
+        write_searched_q <= 1'b0;
       end else begin
-        decides_q <= !decides_q && (read_want_i || write_want_i);  // rests as turn_q does
-        read_stays_q <= read_want_i && !read_open_o;
-        write_stays_q <= write_want_i && !write_open_o;
+        decision_valid_q <= !decision_valid_q && (read_req_i || write_req_i);  // rests as write_turn_q does
+        read_searched_q <= read_req_i && !read_open_o;
+        write_searched_q <= write_req_i && !write_open_o;
       end
     end
 
@@ -142,34 +144,34 @@ module nvme_hazard #(
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      turn_q <= 1'b0;
+      write_turn_q <= 1'b0;
       read_valid_q <= '0;
       write_valid_q <= '0;
       read_new_q <= '0;
       read_old_q <= '0;
       write_new_q <= '0;
       write_old_q <= '0;
-      read_keeps_q <= 1'b0;
-      write_keeps_q <= 1'b0;
+      read_reserved_q <= 1'b0;
+      write_reserved_q <= 1'b0;
       read_open_o <= 1'b0;
       write_open_o <= 1'b0;
     end else begin
       // While nobody asks it rests, so that a stopped clock makes no difference.
-      if (!(read_want_i || write_want_i)) turn_q <= 1'b0;
-      else if (decides) turn_q <= !turn_q;
-      if (read_opens) read_open_o <= 1'b1;
+      if (!(read_req_i || write_req_i)) write_turn_q <= 1'b0;
+      else if (decision_valid) write_turn_q <= !write_turn_q;
+      if (read_grant) read_open_o <= 1'b1;
       else if (read_begin_i) read_open_o <= 1'b0;
-      if (write_opens) write_open_o <= 1'b1;
+      if (write_grant) write_open_o <= 1'b1;
       else if (write_begin_i) write_open_o <= 1'b0;
-      if (read_opens) read_keeps_q <= 1'b0;
-      else if (read_looks && read_blocked) read_keeps_q <= 1'b1;
-      if (write_opens) write_keeps_q <= 1'b0;
-      else if (write_looks && write_blocked) write_keeps_q <= 1'b1;
+      if (read_grant) read_reserved_q <= 1'b0;
+      else if (read_eligible && read_blocked) read_reserved_q <= 1'b1;
+      if (write_grant) write_reserved_q <= 1'b0;
+      else if (write_eligible && write_blocked) write_reserved_q <= 1'b1;
       if (read_end_i) begin
         read_valid_q[read_old_q] <= 1'b0;
         read_old_q <= read_old_q + 1'b1;
       end
-      if (read_opens) begin
+      if (read_grant) begin
         read_valid_q[read_new_q] <= 1'b1;
         read_new_q <= read_new_q + 1'b1;
       end
@@ -177,7 +179,7 @@ module nvme_hazard #(
         write_valid_q[write_old_q] <= 1'b0;
         write_old_q <= write_old_q + 1'b1;
       end
-      if (write_opens) begin
+      if (write_grant) begin
         write_valid_q[write_new_q] <= 1'b1;
         write_new_q <= write_new_q + 1'b1;
       end
@@ -185,8 +187,8 @@ module nvme_hazard #(
   end
 
   always_ff @(posedge clk_i) begin
-    if (read_opens) reads_q[read_new_q] <= read_tag_i;
-    if (write_opens) writes_q[write_new_q] <= write_tag_i;
+    if (read_grant) reads_q[read_new_q] <= read_tag_i;
+    if (write_grant) writes_q[write_new_q] <= write_tag_i;
   end
 
   if (Reads < 2 || (Reads & (Reads - 1)) != 0 || Writes < 2 || (Writes & (Writes - 1)) != 0) begin : gen_bad_depth
@@ -194,9 +196,9 @@ module nvme_hazard #(
   end
 
   `NS_ASSERT(begins_when_open, (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
-  `NS_ASSERT(opens_what_wants, (!read_open_o || read_want_i) && (!write_open_o || write_want_i))
-  `NS_ASSERT(keeper_wants, (!read_keeps_q || read_want_i) && (!write_keeps_q || write_want_i))
-  `NS_ASSERT(one_keeps, !(read_keeps_q && write_keeps_q && same))
+  `NS_ASSERT(opens_what_wants, (!read_open_o || read_req_i) && (!write_open_o || write_req_i))
+  `NS_ASSERT(keeper_wants, (!read_reserved_q || read_req_i) && (!write_reserved_q || write_req_i))
+  `NS_ASSERT(one_keeps, !(read_reserved_q && write_reserved_q && same_granule))
   `NS_ASSERT(
       ends_what_began,
       (!read_end_i || read_valid_q[read_old_q]) && (!write_end_i || write_valid_q[write_old_q]))

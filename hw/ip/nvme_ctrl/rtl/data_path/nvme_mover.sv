@@ -14,9 +14,9 @@ module nvme_mover
   /// Write beats held or under way, at least 64; 64 bytes each.
   parameter int unsigned  FifoBeats   = 512,
   /// Jobs being read.
-  parameter int unsigned  MaxJobs     = 64,
+  parameter int unsigned  MaxDescs     = 64,
   /// Jobs waiting to be read.
-  parameter int unsigned  QueueJobs   = 16,
+  parameter int unsigned  QueueDescs   = 16,
   /// Largest write burst in bytes.
   parameter int unsigned  BurstBytes  = 512,
   /// Write bursts whose response is outstanding.
@@ -37,11 +37,11 @@ module nvme_mover
   output logic   busy_o,
 
   /// Job.
-  input  job_t   job_i,
-  input  logic   job_valid_i,
-  output logic   job_ready_o,
+  input  desc_t   desc_i,
+  input  logic   desc_valid_i,
+  output logic   desc_ready_o,
   /// Job ended.
-  output event_t event_o,
+  output transfer_event_t event_o,
   output logic   event_valid_o,
   input  logic   event_ready_i,
 
@@ -61,7 +61,7 @@ module nvme_mover
   /// Reads of the source, group by group: the one at `read_addr_o` may begin.
   input  logic        read_open_i,
   /// It waits for that, or for `read_hold_i`, and for nothing else. Stays until it begins.
-  output logic        read_want_o,
+  output logic        read_req_o,
   /// Its address.
   output logic [63:0] read_addr_o,
   /// It begins.
@@ -73,7 +73,7 @@ module nvme_mover
   /// Bursts to the target: the one at `write_addr_o` may begin.
   input  logic        write_open_i,
   /// It waits for that and for nothing else. Stays until it begins.
-  output logic        write_want_o,
+  output logic        write_req_o,
   /// Its address.
   output logic [63:0] write_addr_o,
   /// It begins.
@@ -88,59 +88,59 @@ module nvme_mover
   ns_axi_if.write_master m_target
 );
 
-  localparam int unsigned CountBits = unsigned'($clog2(MaxJobs + QueueJobs + MaxBursts + 8));
+  localparam int unsigned CountBits = unsigned'($clog2(MaxDescs + QueueDescs + MaxBursts + 8));
 
-  logic [CountBits-1:0] jobs_q;  // inside
-  logic job_in, job_out, job_first_q;
+  logic [CountBits-1:0] descs_q;  // inside
+  logic desc_in, desc_out, desc_first_q;
 
-  assign busy_o = jobs_q != '0;
-  assign job_in = job_valid_i && job_ready_o && (job_first_q || !Merge);
-  assign job_out = event_valid_o && event_ready_i;
+  assign busy_o = descs_q != '0;
+  assign desc_in = desc_valid_i && desc_ready_o && (desc_first_q || !Merge);
+  assign desc_out = event_valid_o && event_ready_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) job_first_q <= 1'b1;
-    else if (job_valid_i && job_ready_o) job_first_q <= !job_i.more;
+    if (!rst_ni) desc_first_q <= 1'b1;
+    else if (desc_valid_i && desc_ready_o) desc_first_q <= !desc_i.more;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) jobs_q <= '0;
-    else if (job_in && !job_out) jobs_q <= jobs_q + 1'b1;
-    else if (!job_in && job_out) jobs_q <= jobs_q - 1'b1;
+    if (!rst_ni) descs_q <= '0;
+    else if (desc_in && !desc_out) descs_q <= descs_q + 1'b1;
+    else if (!desc_in && desc_out) descs_q <= descs_q - 1'b1;
   end
 
-  job_t queue_job;
+  desc_t queue_desc;
   logic queue_valid, queue_ready;
 
   ns_fifo #(
-    .Width($bits(job_t)),
-    .Depth(QueueJobs)
+    .Width($bits(desc_t)),
+    .Depth(QueueDescs)
   ) u_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i (job_valid_i),
-    .in_ready_o (job_ready_o),
-    .in_data_i  (job_i),
+    .in_valid_i (desc_valid_i),
+    .in_ready_o (desc_ready_o),
+    .in_data_i  (desc_i),
     .out_valid_o(queue_valid),
     .out_ready_i(queue_ready),
-    .out_data_o (queue_job),
+    .out_data_o (queue_desc),
     .count_o    ()
   );
 
-  target_t issue_job;
+  write_desc_t issue_desc;
   logic
       issue_read,
       issue_write,
       issue_skip,
       issue_flush,
       issue_more,
-      issue_mid,
+      issue_partial_end,
       align_queue_ready,
       write_queue_ready;
   logic [9:0] issue_at, align_at;
-  logic compared;
+  logic compare_done;
   logic [3:0] issue_rotate;
   logic [5:0] issue_beats, align_beats;
-  logic beat_left;
+  logic beat_out_valid;
 
   nvme_mover_read #(
     .FifoBeats(FifoBeats),
@@ -148,76 +148,76 @@ module nvme_mover
   ) u_read (
     .clk_i,
     .rst_ni,
-    .job_i         (queue_job),
-    .job_valid_i   (queue_valid),
-    .job_ready_o   (queue_ready),
-    .hold_i        (read_hold_i),
+    .desc_i         (queue_desc),
+    .desc_valid_i   (queue_valid),
+    .desc_ready_o   (queue_ready),
+    .hold_i         (read_hold_i),
     .read_open_i,
-    .want_o        (read_want_o),
-    .want_addr_o   (read_addr_o),
-    .begin_o       (read_begin_o),
-    .compared_i    (compared),
+    .req_o         (read_req_o),
+    .req_addr_o    (read_addr_o),
+    .read_begin_o  (read_begin_o),
+    .compare_done_i(compare_done),
     .ar_o(m_source.ar),
     .ar_valid_o(m_source.ar_valid),
     .ar_ready_i(m_source.ar_ready),
     .issue_read_o  (issue_read),
     .issue_write_o (issue_write),
     .issue_ready_i (align_queue_ready && write_queue_ready),
-    .issue_job_o   (issue_job),
+    .issue_desc_o  (issue_desc),
     .issue_rotate_o(issue_rotate),
     .issue_skip_o  (issue_skip),
     .issue_flush_o (issue_flush),
     .issue_beats_o (issue_beats),
     .issue_more_o  (issue_more),
     .issue_at_o    (issue_at),
-    .issue_mid_o   (issue_mid),
-    .beat_left_i   (beat_left)
+    .issue_partial_end_o   (issue_partial_end),
+    .beat_out_i    (beat_out_valid)
   );
 
-  logic align_valid, align_ready, align_skip, align_flush, align_more, align_mid;
+  logic align_valid, align_ready, align_skip, align_flush, align_more, align_partial_end;
   logic [3:0] align_rotate;
 
   ns_fifo #(
     .Width(24),
-    .Depth(MaxJobs),
+    .Depth(MaxDescs),
     .Style("lutram")
   ) u_align_queue (
     .clk_i,
     .rst_ni,
     .in_valid_i (issue_read),
     .in_ready_o (align_queue_ready),
-    .in_data_i  ({issue_more, issue_at, issue_mid, issue_beats, issue_rotate, issue_skip, issue_flush}),
+    .in_data_i  ({issue_more, issue_at, issue_partial_end, issue_beats, issue_rotate, issue_skip, issue_flush}),
     .out_valid_o(align_valid),
     .out_ready_i(align_ready),
-    .out_data_o ({align_more, align_at, align_mid, align_beats, align_rotate, align_skip, align_flush}),
+    .out_data_o ({align_more, align_at, align_partial_end, align_beats, align_rotate, align_skip, align_flush}),
     .count_o    ()
   );
 
   logic [DataWidth-1:0] align_data, beat_data;
-  logic align_error, align_out, beat_error, beat_valid, fifo_ready, burst_came, burst_error;
+  logic align_error, align_out, beat_error, beat_valid, fifo_ready, burst_arrived, burst_error;
 
   nvme_aligner #(
     .Merge     (Merge),
     .BurstBytes(BurstBytes)
-  ) u_align (
+  ) u_aligner (
     .clk_i,
     .rst_ni,
-    .job_valid_i (align_valid),
-    .job_rotate_i(align_rotate),
-    .job_skip_i  (align_skip),
-    .job_flush_i (align_flush),
-    .job_more_i  (align_more),
-    .job_at_i    (align_at),
-    .job_mid_i   (align_mid),
-    .job_beats_i (align_beats),
-    .job_ready_o (align_ready),
+    .desc_valid_i (align_valid),
+    .desc_rotate_i(align_rotate),
+    .desc_skip_i  (align_skip),
+    .desc_flush_i (align_flush),
+    .desc_more_i  (align_more),
+    .desc_at_i    (align_at),
+    .desc_partial_end_i   (align_partial_end),
+    .desc_beats_i (align_beats),
+    .desc_ready_o (align_ready),
     .r_i(m_source.r),
     .r_valid_i(m_source.r_valid),
     .r_ready_o(m_source.r_ready),
-    .out_data_o  (align_data),
-    .out_error_o (align_error),
-    .out_valid_o (align_out),
-    .burst_valid_o(burst_came),
+    .out_data_o   (align_data),
+    .out_error_o  (align_error),
+    .out_valid_o  (align_out),
+    .burst_valid_o(burst_arrived),
     .burst_error_o(burst_error)
   );
 
@@ -231,27 +231,27 @@ module nvme_mover
     .in_ready_o (fifo_ready),
     .in_data_i  ({align_error, align_data}),
     .out_valid_o(beat_valid),
-    .out_ready_i(beat_left),
+    .out_ready_i(beat_out_valid),
     .out_data_o ({beat_error, beat_data}),
     .count_o    ()
   );
 
-  target_t write_job;
+  write_desc_t write_desc;
   logic write_valid, write_ready;
 
   ns_fifo #(
-    .Width($bits(target_t)),
-    .Depth(MaxJobs),
+    .Width($bits(write_desc_t)),
+    .Depth(MaxDescs),
     .Style("lutram")
   ) u_write_queue (
     .clk_i,
     .rst_ni,
     .in_valid_i (issue_write),
     .in_ready_o (write_queue_ready),
-    .in_data_i  (issue_job),
+    .in_data_i  (issue_desc),
     .out_valid_o(write_valid),
     .out_ready_i(write_ready),
-    .out_data_o (write_job),
+    .out_data_o (write_desc),
     .count_o    ()
   );
 
@@ -266,26 +266,26 @@ module nvme_mover
   ) u_write (
     .clk_i,
     .rst_ni,
-    .job_i       (write_job),
-    .job_valid_i (write_valid),
-    .job_ready_o (write_ready),
-    .beat_came_i (align_out),
-    .burst_came_i(burst_came),
+    .desc_i       (write_desc),
+    .desc_valid_i (write_valid),
+    .desc_ready_o (write_ready),
+    .beat_arrived_i (align_out),
+    .burst_arrived_i(burst_arrived),
     .burst_error_i(burst_error),
-    .beat_data_i (beat_data),
-    .beat_error_i(beat_error),
-    .beat_valid_i(beat_valid),
-    .beat_ready_o(beat_left),
+    .beat_data_i  (beat_data),
+    .beat_error_i (beat_error),
+    .beat_valid_i (beat_valid),
+    .beat_ready_o (beat_out_valid),
     .peer_data_i,
     .peer_error_i,
     .peer_valid_i,
     .cmp_valid_o,
     .write_open_i,
-    .want_o      (write_want_o),
-    .want_addr_o (write_addr_o),
+    .req_o      (write_req_o),
+    .req_addr_o (write_addr_o),
     .write_begin_o,
     .write_end_o,
-    .compared_o  (compared),
+    .compare_done_o  (compare_done),
     .aw_o(m_target.aw),
     .aw_valid_o(m_target.aw_valid),
     .aw_ready_i(m_target.aw_ready),
@@ -307,7 +307,7 @@ module nvme_mover
 
   `NS_ASSERT(reserved_room, !align_out || fifo_ready)
   `NS_ASSERT(
-      quiet_without_jobs,
+      quiet_without_descs,
       busy_o || (!m_source.ar_valid && !m_target.aw_valid && !m_target.w_valid && !event_valid_o))
 
 endmodule

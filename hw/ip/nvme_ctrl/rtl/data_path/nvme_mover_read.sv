@@ -19,24 +19,24 @@ module nvme_mover_read
   input  logic       rst_ni,
 
   /// Job.
-  input  job_t       job_i,
-  input  logic       job_valid_i,
-  output logic       job_ready_o,
+  input  desc_t       desc_i,
+  input  logic       desc_valid_i,
+  output logic       desc_ready_o,
 
   /// No read may begin, not even that of a further piece of a group.
   input  logic       hold_i,
-  /// The read of the group that begins at `want_addr_o` may begin. Its further pieces follow whatever this says: who keeps
+  /// The read of the group that begins at `req_addr_o` may begin. Its further pieces follow whatever this says: who keeps
   /// others apart from a group waits for its end.
   input  logic       read_open_i,
   /// It waits for that, or for `hold_i`, and for nothing else. Stays until it begins.
-  output logic       want_o,
+  output logic       req_o,
   /// Its address.
-  output logic [63:0] want_addr_o,
+  output logic [63:0] req_addr_o,
 
   /// A group begins to be read.
-  output logic       begin_o,
+  output logic       read_begin_o,
   /// Job that is compared: all of its beats have left.
-  input  logic       compared_i,
+  input  logic       compare_done_i,
 
   /// Read address.
   output ax_t        ar_o,
@@ -50,7 +50,7 @@ module nvme_mover_read
   /// There is room in both queues.
   input  logic       issue_ready_i,
   /// What the write side needs of it.
-  output target_t       issue_job_o,
+  output write_desc_t       issue_desc_o,
   /// For the aligner: rotation in dwords.
   output logic [3:0] issue_rotate_o,
   /// For the aligner: the first read beat yields no write beat.
@@ -65,43 +65,43 @@ module nvme_mover_read
   /// For the aligner: dword of the write beats at which it begins.
   output logic [9:0] issue_at_o,
   /// For the aligner: it ends within a write beat.
-  output logic       issue_mid_o,
+  output logic       issue_partial_end_o,
 
   /// A beat has left the FIFO.
-  input  logic       beat_left_i
+  input  logic       beat_out_i
 );
 
   localparam int unsigned FreeBits = unsigned'($clog2(FifoBeats + 1));
 
-  logic issue;  // to the queues
+  logic issue_valid;  // to the queues
 
   // First step: what the job needs.
-  job_t job_q;
+  desc_t desc_q;
   logic valid_q;
   logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;
-  logic [6:0] room_q;  // places that it needs; 0 for zeros
-  logic mid, mid_q;
+  logic [6:0] needed_q;  // places that it needs; 0 for zeros
+  logic partial_end, partial_end_q;
   logic first_q;  // of its group
-  logic [6:0] compares_q;  // jobs in front, to be compared
+  logic [6:0] compares_ahead_q;  // jobs in front, to be compared
 
-  assign read_beats = 7'((32'(job_i.src[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
-  assign write_beats = 7'((32'(job_i.dst[5:0]) + 32'(job_i.len) + 32'd63) >> 6);
-  assign mid = (job_i.dst[5:2] + job_i.len[5:2]) != '0;
-  assign job_ready_o = !valid_q || issue;
+  assign read_beats = 7'((32'(desc_i.src[5:0]) + 32'(desc_i.len) + 32'd63) >> 6);
+  assign write_beats = 7'((32'(desc_i.dst[5:0]) + 32'(desc_i.len) + 32'd63) >> 6);
+  assign partial_end = (desc_i.dst[5:2] + desc_i.len[5:2]) != '0;
+  assign desc_ready_o = !valid_q || issue_valid;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
-    else if (job_ready_o) valid_q <= job_valid_i;
+    else if (desc_ready_o) valid_q <= desc_valid_i;
   end
 
   always_ff @(posedge clk_i) begin
-    if (job_ready_o && job_valid_i) begin
-      job_q <= job_i;
+    if (desc_ready_o && desc_valid_i) begin
+      desc_q <= desc_i;
       read_beats_q <= read_beats;
       write_beats_q <= write_beats;
-      mid_q <= mid;
+      partial_end_q <= partial_end;
       // A beat that the next job of the group completes is that one's.
-      room_q <= (job_i.kind == KindZero) ? '0 : write_beats - 7'(Merge && job_i.more && mid);
+      needed_q <= (desc_i.kind == KindZero) ? '0 : write_beats - 7'(Merge && desc_i.more && partial_end);
     end
   end
 
@@ -111,40 +111,40 @@ module nvme_mover_read
   // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
   // Once begun, a group must not have to wait for a comparison, because a write of the media may wait for it, and the
   // comparison for what stands behind that write.
-  logic ready;
-  assign ready = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(room_q));
-  assign want_o = ready && job_q.kind != KindZero && first_q && !(job_q.more && compares_q != '0);
-  assign issue = (want_o && read_open_i && !hold_i) || (ready && (job_q.kind == KindZero || (!first_q && !hold_i)));
-  assign want_addr_o = job_q.src;
-  assign begin_o = issue_read_o && first_q;
-  assign issue_write_o = issue && (first_q || !Merge);
-  assign issue_more_o = job_q.more;
-  assign issue_at_o = job_q.dst[11:2];
-  assign issue_mid_o = mid_q;
-  assign issue_read_o = issue && job_q.kind != KindZero;
-  assign issue_job_o = '{slot: job_q.slot, kind: job_q.kind, len: Merge ? job_q.total : job_q.len, dst: job_q.dst};
-  assign issue_rotate_o = job_q.dst[5:2] - job_q.src[5:2];
-  assign issue_skip_o = job_q.src[5:2] > job_q.dst[5:2];
+  logic issue_ready;
+  assign issue_ready = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(needed_q));
+  assign req_o = issue_ready && desc_q.kind != KindZero && first_q && !(desc_q.more && compares_ahead_q != '0);
+  assign issue_valid = (req_o && read_open_i && !hold_i) || (issue_ready && (desc_q.kind == KindZero || (!first_q && !hold_i)));
+  assign req_addr_o = desc_q.src;
+  assign read_begin_o = issue_read_o && first_q;
+  assign issue_write_o = issue_valid && (first_q || !Merge);
+  assign issue_more_o = desc_q.more;
+  assign issue_at_o = desc_q.dst[11:2];
+  assign issue_partial_end_o = partial_end_q;
+  assign issue_read_o = issue_valid && desc_q.kind != KindZero;
+  assign issue_desc_o = '{slot: desc_q.slot, kind: desc_q.kind, len: Merge ? desc_q.total : desc_q.len, dst: desc_q.dst};
+  assign issue_rotate_o = desc_q.dst[5:2] - desc_q.src[5:2];
+  assign issue_skip_o = desc_q.src[5:2] > desc_q.dst[5:2];
   assign issue_beats_o = 6'(read_beats_q - 7'd1);
   assign issue_flush_o = write_beats_q + 7'(issue_skip_o) > read_beats_q;
 
-  logic compare_in;
-  assign compare_in = issue_write_o && job_q.kind == KindCompare;
+  logic compare_start;
+  assign compare_start = issue_write_o && desc_q.kind == KindCompare;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_q <= 1'b1;
-      compares_q <= '0;
+      compares_ahead_q <= '0;
       ar_valid_o <= 1'b0;
       free_q <= FreeBits'(FifoBeats);
     end else begin
       if (issue_read_o) ar_valid_o <= 1'b1;
       else if (ar_ready_i) ar_valid_o <= 1'b0;
-      if (issue) first_q <= !job_q.more;
-      if (compare_in && !compared_i) compares_q <= compares_q + 1'b1;
-      if (!compare_in && compared_i) compares_q <= compares_q - 1'b1;
-      if (issue || beat_left_i) begin
-        free_q <= free_q + FreeBits'(beat_left_i) - (issue ? FreeBits'(room_q) : '0);
+      if (issue_valid) first_q <= !desc_q.more;
+      if (compare_start && !compare_done_i) compares_ahead_q <= compares_ahead_q + 1'b1;
+      if (!compare_start && compare_done_i) compares_ahead_q <= compares_ahead_q - 1'b1;
+      if (issue_valid || beat_out_i) begin
+        free_q <= free_q + FreeBits'(beat_out_i) - (issue_valid ? FreeBits'(needed_q) : '0);
       end
     end
   end
@@ -156,7 +156,7 @@ module nvme_mover_read
           len: 8'(read_beats_q - 7'd1),
           size: 3'd6,
           burst: BurstIncr,
-          addr: job_q.src
+          addr: desc_q.src
       };
     end
   end
@@ -165,10 +165,11 @@ module nvme_mover_read
     $error("nvme_mover_read: FifoBeats must be at least 64");
   end
 
-  `NS_ASSERT(job_has_bytes, !job_valid_i || (job_i.len != '0 && job_i.len <= 13'd4096))
-  `NS_ASSERT(dword_aligned, !job_valid_i || {job_i.len[1:0], job_i.src[1:0], job_i.dst[1:0]} == '0)
-  `NS_ASSERT(source_in_page, !job_valid_i || 32'(job_i.src[11:0]) + 32'(job_i.len) <= 4096)
-  `NS_ASSERT(target_in_page, !job_valid_i || 32'(job_i.dst[11:0]) + 32'(job_i.len) <= 4096)
+  `NS_ASSERT(desc_has_bytes, !desc_valid_i || (desc_i.len != '0 && desc_i.len <= 13'd4096))
+  `NS_ASSERT(dword_aligned,
+             !desc_valid_i || {desc_i.len[1:0], desc_i.src[1:0], desc_i.dst[1:0]} == '0)
+  `NS_ASSERT(source_in_page, !desc_valid_i || 32'(desc_i.src[11:0]) + 32'(desc_i.len) <= 4096)
+  `NS_ASSERT(target_in_page, !desc_valid_i || 32'(desc_i.dst[11:0]) + 32'(desc_i.len) <= 4096)
   `NS_ASSERT(reservation_in_range, 32'(free_q) <= FifoBeats)
 
 endmodule

@@ -35,14 +35,14 @@ module nvme_mover_write
   input  logic                 rst_ni,
 
   /// Job whose beats are going to arrive.
-  input  target_t                 job_i,
-  input  logic                 job_valid_i,
-  output logic                 job_ready_o,
+  input  write_desc_t                 desc_i,
+  input  logic                 desc_valid_i,
+  output logic                 desc_ready_o,
 
   /// A beat enters the FIFO.
-  input  logic                 beat_came_i,
+  input  logic                 beat_arrived_i,
   /// With `Whole`: it is the last one of its burst.
-  input  logic                 burst_came_i,
+  input  logic                 burst_arrived_i,
   /// With `Whole`: a part of that burst came with a read error.
   input  logic                 burst_error_i,
   /// Oldest beat in the FIFO.
@@ -61,18 +61,18 @@ module nvme_mover_write
   /// The oldest beat in the FIFO is to be compared.
   output logic                 cmp_valid_o,
 
-  /// The burst that stands at `want_addr_o` may begin.
+  /// The burst that stands at `req_addr_o` may begin.
   input  logic                 write_open_i,
   /// It waits for that and for nothing else. Stays until it begins.
-  output logic                 want_o,
+  output logic                 req_o,
   /// Its address.
-  output logic [63:0]          want_addr_o,
+  output logic [63:0]          req_addr_o,
   /// It begins.
   output logic                 write_begin_o,
   /// The oldest burst that has begun ends.
   output logic                 write_end_o,
   /// The last beat of a job that is compared leaves.
-  output logic                 compared_o,
+  output logic                 compare_done_o,
 
   /// Write address.
   output ax_t                  aw_o,
@@ -88,7 +88,7 @@ module nvme_mover_write
   output logic                 b_ready_o,
 
   /// Job ended.
-  output event_t               event_o,
+  output transfer_event_t               event_o,
   output logic                 event_valid_o,
   input  logic                 event_ready_i
 );
@@ -96,15 +96,15 @@ module nvme_mover_write
   localparam int unsigned BeatsBits = unsigned'($clog2(FifoBeats + 1));
   localparam int unsigned BurstsBits = unsigned'($clog2(MaxBursts + 1));
 
-  function automatic logic no_target(kind_e kind);
+  function automatic logic no_target(transfer_kind_e kind);
     return kind == KindDrop || kind == KindCompare;
   endfunction
 
   // What the data of a burst needs to know.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    kind_e                kind;
-    logic                 job_last;  // last burst of its job
+    transfer_kind_e                kind;
+    logic                 desc_last;  // last burst of its job
     logic [5:0]           len;       // beats - 1
     logic [15:0]          first;     // dwords of the first beat
     logic [3:0]           to;        // last dword of the last beat
@@ -113,40 +113,40 @@ module nvme_mover_write
   // What a response needs to know.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    logic                 job_last;
+    logic                 desc_last;
     logic                 at_once;   // there is no response to wait for
     logic                 error;
   } resp_t;
 
   // First step: cut the next burst from the job.
-  logic [63:0] job_addr_q;
-  logic [LenWidth-1:0] job_len_q;
-  logic [SlotWidth-1:0] job_slot_q;
-  kind_e job_kind_q;
-  logic job_valid_q;
-  logic [LenWidth-1:0] room, cut;
+  logic [63:0] desc_addr_q;
+  logic [LenWidth-1:0] desc_len_q;
+  logic [SlotWidth-1:0] desc_slot_q;
+  transfer_kind_e desc_kind_q;
+  logic desc_valid_q;
+  logic [LenWidth-1:0] room, cut_len;
   logic cut_last, cut_ready;
 
-  assign room = LenWidth'(BurstBytes) - LenWidth'(32'(job_addr_q[11:0]) % BurstBytes);
-  assign cut_last = job_len_q <= room;
-  assign cut = cut_last ? job_len_q : room;
-  assign job_ready_o = !job_valid_q || (cut_ready && cut_last);
+  assign room = LenWidth'(BurstBytes) - LenWidth'(32'(desc_addr_q[11:0]) % BurstBytes);
+  assign cut_last = desc_len_q <= room;
+  assign cut_len = cut_last ? desc_len_q : room;
+  assign desc_ready_o = !desc_valid_q || (cut_ready && cut_last);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) job_valid_q <= 1'b0;
-    else if (job_ready_o) job_valid_q <= job_valid_i;
+    if (!rst_ni) desc_valid_q <= 1'b0;
+    else if (desc_ready_o) desc_valid_q <= desc_valid_i;
   end
 
   always_ff @(posedge clk_i) begin
-    if (job_ready_o && job_valid_i) begin
-      job_addr_q <= job_i.dst;
-      job_len_q <= job_i.len;
-      job_slot_q <= job_i.slot;
-      job_kind_q <= job_i.kind;
-    end else if (job_valid_q && cut_ready) begin
+    if (desc_ready_o && desc_valid_i) begin
+      desc_addr_q <= desc_i.dst;
+      desc_len_q <= desc_i.len;
+      desc_slot_q <= desc_i.slot;
+      desc_kind_q <= desc_i.kind;
+    end else if (desc_valid_q && cut_ready) begin
       // A job ends within its page: no carry beyond.
-      job_addr_q[11:0] <= job_addr_q[11:0] + 12'(cut);
-      job_len_q <= job_len_q - cut;
+      desc_addr_q[11:0] <= desc_addr_q[11:0] + 12'(cut_len);
+      desc_len_q <= desc_len_q - cut_len;
     end
   end
 
@@ -154,19 +154,19 @@ module nvme_mover_write
   ax_t aw_q;
   burst_t burst_q;
   logic burst_valid_q;
-  logic issue, burst_queue_ready;
+  logic issue_valid, burst_queue_ready;
   logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO that belong to no burst sent so far
   logic [BurstsBits-1:0] bursts_q;  // bursts without response
-  logic [3:0] compares_q;  // bursts to be compared whose last beat has not gone
+  logic [3:0] compares_ahead_q;  // bursts to be compared whose last beat has not gone
   logic [6:0] beats_q;  // to come out of the FIFO
   logic resp_fire;
 
   // A copy that is not whole is dropped.
-  kind_e kind;
-  logic spoilt;
+  transfer_kind_e kind;
+  logic burst_poisoned;
 
   if (Whole) begin : gen_whole
-    logic whole_ready, bad, bad_valid;
+    logic whole_ready, poisoned, poisoned_valid;
 
     ns_fifo #(
       .Width(1),
@@ -175,35 +175,36 @@ module nvme_mover_write
     ) u_errors (
       .clk_i,
       .rst_ni,
-      .in_valid_i (burst_came_i),
+      .in_valid_i (burst_arrived_i),
       .in_ready_o (whole_ready),
       .in_data_i  (burst_error_i),
-      .out_valid_o(bad_valid),
-      .out_ready_i(issue && burst_q.kind != KindZero),
-      .out_data_o (bad),
+      .out_valid_o(poisoned_valid),
+      .out_ready_i(issue_valid && burst_q.kind != KindZero),
+      .out_data_o (poisoned),
       .count_o    ()
     );
-    assign spoilt = bad;
+    assign burst_poisoned = poisoned;
 
-    `NS_ASSERT(error_has_place, !burst_came_i || whole_ready)
-    `NS_ASSERT(burst_is_complete, !issue || burst_q.kind == KindZero || bad_valid)
-    `NS_ASSERT(only_whole_bursts, !write_begin_o || burst_q.kind == KindZero || (bad_valid && !bad))
+    `NS_ASSERT(error_has_place, !burst_arrived_i || whole_ready)
+    `NS_ASSERT(burst_is_complete, !issue_valid || burst_q.kind == KindZero || poisoned_valid)
+    `NS_ASSERT(only_whole_bursts,
+               !write_begin_o || burst_q.kind == KindZero || (poisoned_valid && !poisoned))
   end else begin : gen_parts
-    assign spoilt = 1'b0;
+    assign burst_poisoned = 1'b0;
     logic unused;
-    assign unused = ^{burst_came_i, burst_error_i};
+    assign unused = ^{burst_arrived_i, burst_error_i};
   end
-  assign kind = (spoilt && burst_q.kind == KindCopy) ? KindDrop : burst_q.kind;
+  assign kind = (burst_poisoned && burst_q.kind == KindCopy) ? KindDrop : burst_q.kind;
 
   // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
-  logic ready;
-  assign ready = burst_valid_q && burst_queue_ready && !aw_valid_o
+  logic issue_ready;
+  assign issue_ready = burst_valid_q && burst_queue_ready && !aw_valid_o
       && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
-  assign want_o = ready && compares_q == '0 && !no_target(kind);
-  assign issue = (want_o && write_open_i) || (ready && no_target(kind));
-  assign want_addr_o = aw_q.addr;
-  assign write_begin_o = issue && !no_target(kind);
-  assign cut_ready = !burst_valid_q || issue;
+  assign req_o = issue_ready && compares_ahead_q == '0 && !no_target(kind);
+  assign issue_valid = (req_o && write_open_i) || (issue_ready && no_target(kind));
+  assign req_addr_o = aw_q.addr;
+  assign write_begin_o = issue_valid && !no_target(kind);
+  assign cut_ready = !burst_valid_q || issue_valid;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -212,43 +213,43 @@ module nvme_mover_write
       arrived_q <= '0;
       bursts_q <= '0;
     end else begin
-      if (cut_ready) burst_valid_q <= job_valid_q;
+      if (cut_ready) burst_valid_q <= desc_valid_q;
       if (write_begin_o) aw_valid_o <= 1'b1;
       else if (aw_ready_i) aw_valid_o <= 1'b0;
-      if (issue || beat_came_i) begin
-        arrived_q <= arrived_q + BeatsBits'(beat_came_i) - (issue ? BeatsBits'(beats_q) : '0);
+      if (issue_valid || beat_arrived_i) begin
+        arrived_q <= arrived_q + BeatsBits'(beat_arrived_i) - (issue_valid ? BeatsBits'(beats_q) : '0);
       end
-      if (issue && !resp_fire) bursts_q <= bursts_q + 1'b1;
-      if (!issue && resp_fire) bursts_q <= bursts_q - 1'b1;
+      if (issue_valid && !resp_fire) bursts_q <= bursts_q + 1'b1;
+      if (!issue_valid && resp_fire) bursts_q <= bursts_q - 1'b1;
     end
   end
 
   logic [6:0] cut_beats;
-  assign cut_beats = 7'((32'(job_addr_q[5:0]) + 32'(cut) + 32'd63) >> 6);
+  assign cut_beats = 7'((32'(desc_addr_q[5:0]) + 32'(cut_len) + 32'd63) >> 6);
 
   always_ff @(posedge clk_i) begin
-    if (cut_ready && job_valid_q) begin
-      beats_q <= (job_kind_q == KindZero) ? '0 : cut_beats;
-      aw_q <= '{id: '0, len: 8'(cut_beats - 7'd1), size: 3'd6, burst: BurstIncr, addr: job_addr_q};
+    if (cut_ready && desc_valid_q) begin
+      beats_q <= (desc_kind_q == KindZero) ? '0 : cut_beats;
+      aw_q <= '{id: '0, len: 8'(cut_beats - 7'd1), size: 3'd6, burst: BurstIncr, addr: desc_addr_q};
       burst_q <= '{
-          slot: job_slot_q,
-          kind: job_kind_q,
-          job_last: cut_last,
+          slot: desc_slot_q,
+          kind: desc_kind_q,
+          desc_last: cut_last,
           len: 6'(cut_beats - 7'd1),
-          first: 16'hffff << job_addr_q[5:2],
-          to: 4'(32'(job_addr_q[5:2]) + 32'(cut[LenWidth-1:2]) - 32'd1)
+          first: 16'hffff << desc_addr_q[5:2],
+          to: 4'(32'(desc_addr_q[5:2]) + 32'(cut_len[LenWidth-1:2]) - 32'd1)
       };
     end
-    if (issue) aw_o <= aw_q;
+    if (issue_valid) aw_o <= aw_q;
   end
 
   // Data. All beats of a burst in the queue are in the FIFO. The burst at work is in registers, with the lanes of its next
   // beat.
   burst_t next_burst;
   logic [SlotWidth-1:0] slot_q;  // of the burst at work
-  kind_e kind_q;
-  logic job_last_q;
-  logic next_valid, next_take, next_single, burst_valid;
+  transfer_kind_e kind_q;
+  logic desc_last_q;
+  logic next_valid, next_load, next_single, burst_valid;
   logic first_q, last_q;  // which beat of its burst the next one is
   logic w_fire, w_error;
   logic [5:0] w_left_q;  // beats after the next one
@@ -273,29 +274,29 @@ module nvme_mover_write
   ) u_bursts (
     .clk_i,
     .rst_ni,
-    .in_valid_i (issue),
+    .in_valid_i (issue_valid),
     .in_ready_o (burst_queue_ready),
     .in_data_i  (burst_in),
     .out_valid_o(next_valid),
-    .out_ready_i(next_take),
+    .out_ready_i(next_load),
     .out_data_o (next_burst),
     .count_o    ()
   );
 
-  assign next_take = !burst_valid || (w_fire && last_q);
+  assign next_load = !burst_valid || (w_fire && last_q);
   assign next_single = next_burst.len == '0;
   assign to_mask = lanes_to(next_burst.to);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) burst_valid <= 1'b0;
-    else if (next_take) burst_valid <= next_valid;
+    else if (next_load) burst_valid <= next_valid;
   end
 
   always_ff @(posedge clk_i) begin
-    if (next_take && next_valid) begin
+    if (next_load && next_valid) begin
       slot_q <= next_burst.slot;
       kind_q <= next_burst.kind;
-      job_last_q <= next_burst.job_last;
+      desc_last_q <= next_burst.desc_last;
       first_q <= 1'b1;
       last_q <= next_single;
       w_left_q <= next_burst.len;
@@ -340,55 +341,55 @@ module nvme_mover_write
   always_ff @(posedge clk_i) begin
     end_q <= '{
         slot: slot_q,
-        job_last: job_last_q,
+        desc_last: desc_last_q,
         at_once: no_target(kind_q),
         error: w_error_q || w_error
     };
   end
 
   // Comparisons that stand before what is issued next.
-  logic compare_in, compare_out;
-  assign compare_in = issue && burst_q.kind == KindCompare;
-  assign compare_out = w_fire && last_q && kind_q == KindCompare;
-  assign compared_o = compare_out && job_last_q;
+  logic compare_start, compare_end;
+  assign compare_start = issue_valid && burst_q.kind == KindCompare;
+  assign compare_end = w_fire && last_q && kind_q == KindCompare;
+  assign compare_done_o = compare_end && desc_last_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) compares_q <= '0;
-    else if (compare_in && !compare_out) compares_q <= compares_q + 1'b1;
-    else if (!compare_in && compare_out) compares_q <= compares_q - 1'b1;
+    if (!rst_ni) compares_ahead_q <= '0;
+    else if (compare_start && !compare_end) compares_ahead_q <= compares_ahead_q + 1'b1;
+    else if (!compare_start && compare_end) compares_ahead_q <= compares_ahead_q - 1'b1;
   end
 
   // Comparison, a cycle later: dwords first, then all of them.
-  logic differ;  // somewhere in the burst that ends
+  logic mismatch;  // somewhere in the burst that ends
 
   if (Compare) begin : gen_compare
-    logic [15:0] differ_q;
-    logic seen_q;
+    logic [15:0] dword_mismatch_q;
+    logic mismatch_q;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        differ_q <= '0;
-        seen_q <= 1'b0;
+        dword_mismatch_q <= '0;
+        mismatch_q <= 1'b0;
       end else begin
-        differ_q <= '0;
+        dword_mismatch_q <= '0;
         if (cmp_valid_o && peer_valid_i && !peer_error_i && !beat_error_i) begin
           for (int unsigned i = 0; i < 16; i++) begin
-            differ_q[i] <= lanes_q[i] && beat_data_i[i*32+:32] != peer_data_i[i*32+:32];
+            dword_mismatch_q[i] <= lanes_q[i] && beat_data_i[i*32+:32] != peer_data_i[i*32+:32];
           end
         end
-        seen_q <= !end_valid_q && differ;
+        mismatch_q <= !end_valid_q && mismatch;
       end
     end
-    assign differ = seen_q || differ_q != '0;
+    assign mismatch = mismatch_q || dword_mismatch_q != '0;
   end else begin : gen_no_compare
-    assign differ = 1'b0;
+    assign mismatch = 1'b0;
     logic unused;
     assign unused = ^{peer_data_i, peer_error_i};
   end
 
   // Responses: a burst enters the queue a cycle after its last beat; its response waits until it is there.
   resp_t resp;
-  logic resp_valid, resp_differ, resp_queue_ready;
+  logic resp_valid, resp_mismatch, resp_queue_ready;
   data_status_e status_q, status;  // first error of the job
 
   ns_fifo #(
@@ -399,10 +400,10 @@ module nvme_mover_write
     .rst_ni,
     .in_valid_i (end_valid_q),
     .in_ready_o (resp_queue_ready),
-    .in_data_i  ({end_q, differ}),
+    .in_data_i  ({end_q, mismatch}),
     .out_valid_o(resp_valid),
     .out_ready_i(resp_fire),
-    .out_data_o ({resp, resp_differ}),
+    .out_data_o ({resp, resp_mismatch}),
     .count_o    ()
   );
 
@@ -416,7 +417,7 @@ module nvme_mover_write
     status = status_q;
     if (status_q == DataOk) begin
       if (resp.error) status = ReadStatus;
-      else if (resp_differ) status = DataMismatch;
+      else if (resp_mismatch) status = DataMismatch;
       else if (b_i.resp[1] && !resp.at_once) status = WriteStatus;
     end
   end
@@ -426,15 +427,15 @@ module nvme_mover_write
       status_q <= DataOk;
       event_valid_o <= 1'b0;
     end else begin
-      if (resp_fire) status_q <= resp.job_last ? DataOk : status;
-      if (resp_fire && resp.job_last) event_valid_o <= 1'b1;
+      if (resp_fire) status_q <= resp.desc_last ? DataOk : status;
+      if (resp_fire && resp.desc_last) event_valid_o <= 1'b1;
       else if (event_ready_i) event_valid_o <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (resp_fire && resp.job_last)
-      event_o <= '{slot: resp.slot, walk: 1'b0, jobs: '0, status: status};
+    if (resp_fire && resp.desc_last)
+      event_o <= '{slot: resp.slot, walk: 1'b0, descs: '0, status: status};
   end
 
   if (BurstBytes < 64 || BurstBytes > 4096 || (BurstBytes & (BurstBytes - 1)) != 0) begin : gen_bad_burst

@@ -37,7 +37,7 @@ module nvme_prp_walker
   input  logic                list_ready_i,
 
   /// A line arrives; it goes to line_write_o of the buffer.
-  input  logic                line_came_i,
+  input  logic                line_arrived_i,
   /// With an error.
   input  logic                line_error_i,
   /// Where it goes.
@@ -57,19 +57,19 @@ module nvme_prp_walker
   input  logic                entry_valid_i,
 
   /// End of the walk.
-  output event_t              event_o,
+  output transfer_event_t              event_o,
   output logic                event_valid_o,
   input  logic                event_ready_i
 );
 
   typedef enum logic [2:0] {
     StIdle,
-    StEmit,    // a segment is offered
-    StNext,    // after a segment: what comes next
-    StPage,    // a list page begins
-    StAsk,     // waiting for an entry to arrive in the buffer
-    StEntry,   // an entry is being read out of it
-    StEnd      // waiting for outstanding list reads, then for the event to be taken
+    StEmit,      // a segment is offered
+    StAdvance,   // after a segment: what comes next
+    StListPage,  // a list page begins
+    StWaitLine,  // waiting for an entry to arrive in the buffer
+    StEntry,     // an entry is being read out of it
+    StEnd        // waiting for outstanding list reads, then for the event to be taken
   } state_e;
 
   localparam int unsigned CountBits = LineBits + 1;
@@ -79,7 +79,7 @@ module nvme_prp_walker
   data_status_e status_q;
   logic compare_q;
   logic first_q;                    // no segment has been made from PRP2
-  logic [TransferWidth-1:0] left_q;    // bytes for which no segment was taken
+  logic [TransferWidth-1:0] remaining_q;    // bytes for which no segment was taken
   logic [63:0] host_q, mem_q;  // next segment
   logic [LenWidth-1:0] len_q;
   logic [63:0] next_q;              // PRP2, then the list pointer
@@ -94,7 +94,7 @@ module nvme_prp_walker
   logic [CountBits-1:0] free_q;     // lines of the buffer neither asked for nor full
   logic [CountBits-1:0] full_q;     // lines of the buffer that have arrived
   logic error_q;                    // a line came with an error
-  logic ask_q;                      // for lines
+  logic line_request_q;                      // for lines
 
   // First bytes of a transfer that end with the page.
   function automatic logic [LenWidth-1:0] to_page_end(logic [11:0] offset,
@@ -107,31 +107,31 @@ module nvme_prp_walker
   // Pages that the rest of the transfer needs, and entries that the list page can hold.
   logic [TransferWidth-12:0] pages;
   logic [9:0] room;
-  logic more;
+  logic more_than_page;
   logic [9:0] entries;
-  assign pages = (TransferWidth - 11)'((32'(left_q) + 32'd4095) >> 12);
+  assign pages = (TransferWidth - 11)'((32'(remaining_q) + 32'd4095) >> 12);
   assign room = 10'd512 - 10'(next_q[11:3]);
-  assign more = pages > (TransferWidth - 11)'(room);
-  assign entries = more ? room : 10'(pages);
+  assign more_than_page = pages > (TransferWidth - 11)'(room);
+  assign entries = more_than_page ? room : 10'(pages);
 
-  logic last_entry, line_done, want_two, list_fire;
+  logic last_entry, line_done, two_lines, list_fire;
   assign last_entry = entries_q == 10'd1;
   assign line_done = entry_valid_i && (last_entry || idx_q == 3'd7);
-  assign want_two = fetch_left_q > 7'd1;
+  assign two_lines = fetch_left_q > 7'd1;
   assign list_addr_o = {fetch_page_q, fetch_line_q, 6'd0};
-  assign list_two_o = want_two;
+  assign list_two_o = two_lines;
   // Two lines at once, even if one could be read earlier: half the requests on the link.
-  assign list_valid_o = ask_q;
-  assign list_fire = ask_q && list_ready_i;
+  assign list_valid_o = line_request_q;
+  assign list_fire = line_request_q && list_ready_i;
 
   assign cmd_ready_o = state_q == StIdle;
-  assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, more: left_q != TransferWidth'(len_q), total: len_q, len: len_q, mem: mem_q, host: host_q};
+  assign seg_o = '{slot: slot_q, kind: compare_q ? KindCompare : KindCopy, more: remaining_q != TransferWidth'(len_q), total: len_q, len: len_q, mem: mem_q, host: host_q};
   assign seg_valid_o = state_q == StEmit;
   assign line_write_o = write_q;
-  assign entry_req_o = state_q == StAsk && full_q != '0 && !error_q;
+  assign entry_req_o = state_q == StWaitLine && full_q != '0 && !error_q;
   assign entry_line_o = read_q;
   assign entry_idx_o = idx_q;
-  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: '0, status: status_q};
+  assign event_o = '{slot: slot_q, walk: 1'b1, descs: '0, status: status_q};
   assign event_valid_o = state_q == StEnd && fetch_left_q == '0 && 32'(free_q) + 32'(full_q) == Lines;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -143,7 +143,7 @@ module nvme_prp_walker
       full_q <= '0;
       fetch_left_q <= '0;
       error_q <= 1'b0;
-      ask_q <= 1'b0;
+      line_request_q <= 1'b0;
     end else begin
       unique case (state_q)
         StIdle: begin
@@ -154,44 +154,44 @@ module nvme_prp_walker
           error_q <= 1'b0;
           if (cmd_valid_i) state_q <= (cmd_i.prp1[1:0] != '0) ? StEnd : StEmit;
         end
-        StEmit:  if (seg_ready_i) state_q <= StNext;
-        StNext: begin
-          if (left_q == '0) state_q <= StEnd;
-          else if (!first_q) state_q <= StAsk;
-          else if (left_q <= TransferWidth'(4096)) state_q <= (next_q[11:0] != '0) ? StEnd : StEmit;
-          else state_q <= (next_q[2:0] != '0) ? StEnd : StPage;
+        StEmit:  if (seg_ready_i) state_q <= StAdvance;
+        StAdvance: begin
+          if (remaining_q == '0) state_q <= StEnd;
+          else if (!first_q) state_q <= StWaitLine;
+          else if (remaining_q <= TransferWidth'(4096)) state_q <= (next_q[11:0] != '0) ? StEnd : StEmit;
+          else state_q <= (next_q[2:0] != '0) ? StEnd : StListPage;
         end
-        StPage:  state_q <= StAsk;
-        StAsk: begin
+        StListPage:  state_q <= StWaitLine;
+        StWaitLine: begin
           if (error_q) state_q <= StEnd;
           else if (entry_gnt_i) state_q <= StEntry;
         end
         StEntry: begin
           if (entry_valid_i) begin
             if (entry_i[11:0] != '0) state_q <= StEnd;
-            else state_q <= (last_entry && chained_q) ? StPage : StEmit;
+            else state_q <= (last_entry && chained_q) ? StListPage : StEmit;
           end
         end
         StEnd:   if (event_valid_o && event_ready_i) state_q <= StIdle;
         default: state_q <= StIdle;
       endcase
 
-      if (state_q == StPage) fetch_left_q <= 7'((32'(next_q[5:3]) + 32'(entries) + 32'd7) >> 3);
+      if (state_q == StListPage) fetch_left_q <= 7'((32'(next_q[5:3]) + 32'(entries) + 32'd7) >> 3);
       else if (state_q == StEnd) fetch_left_q <= '0;
-      else if (list_fire) fetch_left_q <= fetch_left_q - (want_two ? 7'd2 : 7'd1);
+      else if (list_fire) fetch_left_q <= fetch_left_q - (two_lines ? 7'd2 : 7'd1);
 
       // One cycle ahead: the arbiter among the walkers comes behind it.
-      ask_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(want_two);
+      line_request_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(two_lines);
 
-      if (line_came_i) begin
+      if (line_arrived_i) begin
         write_q <= write_q + 1'b1;
         if (line_error_i) error_q <= 1'b1;
       end
       if (line_done) read_q <= read_q + 1'b1;
-      if (line_came_i || line_done)
-        full_q <= full_q + CountBits'(line_came_i) - CountBits'(line_done);
+      if (line_arrived_i || line_done)
+        full_q <= full_q + CountBits'(line_arrived_i) - CountBits'(line_done);
       if (list_fire || line_done) begin
-        free_q <= free_q + CountBits'(line_done) - (list_fire ? (want_two ? CountBits'(2) : CountBits'(1)) : '0);
+        free_q <= free_q + CountBits'(line_done) - (list_fire ? (two_lines ? CountBits'(2) : CountBits'(1)) : '0);
       end
     end
   end
@@ -204,7 +204,7 @@ module nvme_prp_walker
           compare_q <= cmd_i.op == OpCompare;
           status_q <= (cmd_i.prp1[1:0] != '0) ? DataBadPrp : DataOk;
           first_q <= 1'b1;
-          left_q <= TransferWidth'(cmd_i.bytes);
+          remaining_q <= TransferWidth'(cmd_i.bytes);
           host_q <= cmd_i.prp1;
           mem_q <= cmd_i.mem_addr;
           len_q <= to_page_end(cmd_i.prp1[11:0], TransferWidth'(cmd_i.bytes));
@@ -213,40 +213,40 @@ module nvme_prp_walker
       end
       StEmit: begin
         if (seg_ready_i) begin
-          left_q <= left_q - TransferWidth'(len_q);
+          remaining_q <= remaining_q - TransferWidth'(len_q);
           mem_q <= mem_q + 64'(len_q);
         end
       end
-      StNext: begin
-        if (first_q && left_q != '0) begin
+      StAdvance: begin
+        if (first_q && remaining_q != '0) begin
           first_q <= 1'b0;
           host_q <= next_q;
-          len_q <= LenWidth'(left_q);
-          if (left_q <= TransferWidth'(4096) ? next_q[11:0] != '0 : next_q[2:0] != '0)
+          len_q <= LenWidth'(remaining_q);
+          if (remaining_q <= TransferWidth'(4096) ? next_q[11:0] != '0 : next_q[2:0] != '0)
             status_q <= DataBadPrp;
         end
       end
-      StPage: begin
+      StListPage: begin
         entries_q <= entries;
-        chained_q <= more;
+        chained_q <= more_than_page;
         idx_q <= next_q[5:3];
         fetch_page_q <= next_q[63:12];
         fetch_line_q <= next_q[11:6];
       end
-      StAsk: if (error_q) status_q <= DataHostError;
+      StWaitLine: if (error_q) status_q <= DataHostError;
       StEntry: begin
         if (entry_valid_i) begin
           entries_q <= entries_q - 10'd1;
           idx_q <= idx_q + 3'd1;
           host_q <= entry_i;
           next_q <= entry_i;
-          len_q <= to_page_end('0, left_q);
+          len_q <= to_page_end('0, remaining_q);
           if (entry_i[11:0] != '0) status_q <= DataBadPrp;
         end
       end
       default: ;
     endcase
-    if (list_fire) fetch_line_q <= fetch_line_q + (want_two ? 6'd2 : 6'd1);
+    if (list_fire) fetch_line_q <= fetch_line_q + (two_lines ? 6'd2 : 6'd1);
   end
 
   if (Lines < 2 || (Lines & (Lines - 1)) != 0) begin : gen_bad_lines
@@ -255,8 +255,9 @@ module nvme_prp_walker
 
   `NS_ASSERT(bytes_given,
              !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0))
-  `NS_ASSERT(asked_lines_have_room, !ask_q || (fetch_left_q != '0 && free_q > CountBits'(want_two)))
+  `NS_ASSERT(asked_lines_have_room,
+             !line_request_q || (fetch_left_q != '0 && free_q > CountBits'(two_lines)))
   `NS_ASSERT(lines_in_range, 32'(free_q) + 32'(full_q) <= Lines)
-  `NS_ASSERT(lines_expected, !line_came_i || 32'(free_q) + 32'(full_q) < Lines)
+  `NS_ASSERT(lines_expected, !line_arrived_i || 32'(free_q) + 32'(full_q) < Lines)
 
 endmodule

@@ -29,13 +29,13 @@ module nvme_range_walk
   input  logic   stop_i,
 
   /// End the present range, if it is of this slot.
-  input  logic                 cut_i,
+  input  logic                 cancel_i,
   /// The slot.
-  input  logic [SlotWidth-1:0] cut_slot_i,
+  input  logic [SlotWidth-1:0] cancel_slot_i,
   /// Status of its command.
-  input  data_status_e         cut_status_i,
+  input  data_status_e         cancel_status_i,
   /// There is one.
-  output logic                 cut_found_o,
+  output logic                 cancel_found_o,
 
   /// Range.
   input  range_t range_i,
@@ -61,7 +61,7 @@ module nvme_range_walk
   output logic                  fill_stop_o,
 
   /// End of a command's ranges.
-  output event_t event_o,
+  output transfer_event_t event_o,
   output logic   event_valid_o,
   input  logic   event_ready_i
 );
@@ -75,76 +75,76 @@ module nvme_range_walk
 
   state_e state_q;
   logic [SlotWidth-1:0] slot_q;
-  kind_e kind_q;
+  transfer_kind_e kind_q;
   logic last_q;
-  data_status_e status_q, cut_status_q;
-  logic cut_q, fault_q;
+  data_status_e status_q, cancel_status_q;
+  logic cancelled_q, fill_fault_q;
   logic [54:0] lba_q;
-  logic [31:0] left_q;
-  logic [JobsWidth-1:0] jobs_q;
+  logic [31:0] remaining_q;
+  logic [DescsWidth-1:0] descs_q;
 
   // Blocks to the next multiple of 4 KiB, or to the end.
-  logic [3:0] room, cut;
-  logic ends;
-  assign room = 4'd8 - 4'(lba_q[2:0]);
-  assign ends = left_q <= 32'(room);
-  assign cut = ends ? left_q[3:0] : room;
+  logic [3:0] page_room, seg_blocks;
+  logic seg_last;
+  assign page_room = 4'd8 - 4'(lba_q[2:0]);
+  assign seg_last = remaining_q <= 32'(page_room);
+  assign seg_blocks = seg_last ? remaining_q[3:0] : page_room;
 
   // Blocks to the next multiple of RegionBlocks, or to the end.
-  logic fill;
-  logic [CountWidth-1:0] fill_room, piece;
-  logic fill_ends;
-  assign fill = Fills && kind_q == KindZero && left_q >= 32'(FillBlocks);
+  logic fill_wanted;
+  logic [CountWidth-1:0] fill_room, fill_count;
+  logic fill_last;
+  assign fill_wanted = Fills && kind_q == KindZero && remaining_q >= 32'(FillBlocks);
   assign fill_room = CountWidth'(RegionBlocks) - CountWidth'(lba_q[RegionBits-1:0]);
-  assign fill_ends = left_q <= 32'(fill_room);
-  assign piece = fill_ends ? left_q[CountWidth-1:0] : fill_room;
+  assign fill_last = remaining_q <= 32'(fill_room);
+  assign fill_count = fill_last ? remaining_q[CountWidth-1:0] : fill_room;
 
   assign busy_o = state_q != StIdle;
-  assign cut_found_o = (state_q == StSegment || state_q == StFill) && slot_q == cut_slot_i;
+  assign cancel_found_o = (state_q == StSegment || state_q == StFill) && slot_q == cancel_slot_i;
   assign range_ready_o = state_q == StIdle;
-  assign seg_o = '{slot: slot_q, kind: kind_q, more: 1'b0, total: {cut, 9'd0}, len: {cut, 9'd0}, mem: {lba_q, 9'd0}, host: '0};
-  assign seg_valid_o = state_q == StSegment && !fill;
+  assign seg_o = '{slot: slot_q, kind: kind_q, more: 1'b0, total: {seg_blocks, 9'd0}, len: {seg_blocks, 9'd0}, mem: {lba_q, 9'd0}, host: '0};
+  assign seg_valid_o = state_q == StSegment && !fill_wanted;
   assign fill_valid_o = state_q == StFill;
   assign fill_lba_o = lba_q;
-  assign fill_blocks_o = piece;
-  assign fill_stop_o = stop_i || cut_q;
+  assign fill_blocks_o = fill_count;
+  assign fill_stop_o = stop_i || cancelled_q;
   assign event_valid_o = state_q == StEvent;
-  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: jobs_q, status: fault_q ? DataWriteFault : status_q};
+  assign event_o = '{slot: slot_q, walk: 1'b1, descs: descs_q, status: fill_fault_q ? DataWriteFault : status_q};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      jobs_q <= '0;
-      cut_q <= 1'b0;
-      fault_q <= 1'b0;
+      descs_q <= '0;
+      cancelled_q <= 1'b0;
+      fill_fault_q <= 1'b0;
     end else begin
-      if (state_q == StIdle) cut_q <= 1'b0;
-      else if (cut_i && cut_found_o) cut_q <= 1'b1;
+      if (state_q == StIdle) cancelled_q <= 1'b0;
+      else if (cancel_i && cancel_found_o) cancelled_q <= 1'b1;
       unique case (state_q)
         StIdle: begin
           if (range_valid_i && range_i.blocks != '0) state_q <= StSegment;
           else if (range_valid_i && range_i.last) state_q <= StEvent;
         end
         StSegment: begin
-          if (fill) begin
+          if (fill_wanted) begin
             state_q <= StFill;
           end else if (seg_ready_i) begin
-            jobs_q <= jobs_q + 1'b1;
-            if (ends || stop_i || cut_q) state_q <= last_q ? StEvent : StIdle;
+            descs_q <= descs_q + 1'b1;
+            if (seg_last || stop_i || cancelled_q) state_q <= last_q ? StEvent : StIdle;
           end
         end
         StFill: begin
           if (fill_done_i) begin
-            if (fill_error_i) fault_q <= 1'b1;
-            if (fill_ends || stop_i || cut_q) state_q <= last_q ? StEvent : StIdle;
+            if (fill_error_i) fill_fault_q <= 1'b1;
+            if (fill_last || stop_i || cancelled_q) state_q <= last_q ? StEvent : StIdle;
             else state_q <= StSegment;
           end
         end
         default: begin
           if (event_ready_i) begin
             state_q <= StIdle;
-            jobs_q <= '0;
-            fault_q <= 1'b0;
+            descs_q <= '0;
+            fill_fault_q <= 1'b0;
           end
         end
       endcase
@@ -152,7 +152,7 @@ module nvme_range_walk
   end
 
   always_ff @(posedge clk_i) begin
-    if (cut_i) cut_status_q <= cut_status_i;
+    if (cancel_i) cancel_status_q <= cancel_status_i;
     if (state_q == StIdle) begin
       if (range_valid_i) begin
         slot_q <= range_i.slot;
@@ -160,21 +160,22 @@ module nvme_range_walk
         last_q <= range_i.last;
         status_q <= range_i.status;
         lba_q <= range_i.lba;
-        left_q <= range_i.blocks;
+        remaining_q <= range_i.blocks;
       end
     end else if (seg_valid_o && seg_ready_i) begin
-      lba_q <= lba_q + 55'(cut);
-      left_q <= left_q - 32'(cut);
-      if ((stop_i || cut_q) && !ends) status_q <= cut_q ? cut_status_q : DataInterrupted;
+      lba_q <= lba_q + 55'(seg_blocks);
+      remaining_q <= remaining_q - 32'(seg_blocks);
+      if ((stop_i || cancelled_q) && !seg_last)
+        status_q <= cancelled_q ? cancel_status_q : DataInterrupted;
     end else if (state_q == StFill && fill_done_i) begin
-      lba_q <= lba_q + 55'(piece);
-      left_q <= left_q - 32'(piece);
+      lba_q <= lba_q + 55'(fill_count);
+      remaining_q <= remaining_q - 32'(fill_count);
       // A piece that was told to end early may lack its end.
-      if (stop_i || cut_q) status_q <= cut_q ? cut_status_q : DataInterrupted;
+      if (stop_i || cancelled_q) status_q <= cancelled_q ? cancel_status_q : DataInterrupted;
     end
   end
 
-  `NS_ASSERT(segment_has_blocks, !seg_valid_o || (cut != '0 && cut <= 4'd8))
+  `NS_ASSERT(segment_has_blocks, !seg_valid_o || (seg_blocks != '0 && seg_blocks <= 4'd8))
   `NS_ASSERT(no_status_before_the_end, !range_valid_i || range_i.last || range_i.status == DataOk)
 
 endmodule

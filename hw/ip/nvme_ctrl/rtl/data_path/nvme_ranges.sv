@@ -38,7 +38,7 @@ module nvme_ranges
   /// From registers: there are commands inside.
   output logic      busy_o,
   /// Nothing changes until nvme_range_walk takes the present range, if there is one. From registers, but for range_ready_i.
-  output logic      waits_o,
+  output logic      waiting_o,
   /// End what takes long. Stays until there are no commands inside.
   input  logic      stop_i,
 
@@ -47,7 +47,7 @@ module nvme_ranges
   /// Its slot.
   input  logic [SlotWidth-1:0] abort_slot_i,
   /// The slot is still that of the command that is meant.
-  input  logic                 abort_same_i,
+  input  logic                 abort_current_i,
   /// Why: the queue is being deleted, else an Abort.
   input  logic                 abort_deleted_i,
   /// Answer.
@@ -55,12 +55,12 @@ module nvme_ranges
   /// With the answer: it is inside, and ends soon.
   output logic                 abort_found_o,
   /// Look at the range that nvme_range_walk works on: end it, if it is of this slot.
-  output logic                 cut_o,
-  output data_status_e         cut_status_o,
+  output logic                 cancel_o,
+  output data_status_e         cancel_status_o,
   /// It is.
-  input  logic                 cut_found_i,
+  input  logic                 cancel_found_i,
   /// End of a command that has waited.
-  output event_t               event_o,
+  output transfer_event_t               event_o,
   output logic                 event_valid_o,
   input  logic                 event_ready_i,
 
@@ -75,17 +75,17 @@ module nvme_ranges
   input  logic      range_ready_i,
 
   /// A list with an SGL is to be found.
-  output data_cmd_t find_o,
-  output logic      find_valid_o,
-  input  logic      find_ready_i,
+  output data_cmd_t list_cmd_o,
+  output logic      list_cmd_valid_o,
+  input  logic      list_cmd_ready_i,
   /// Piece of it: address and length count.
-  input  seg_t      piece_i,
-  input  logic      piece_valid_i,
-  output logic      piece_ready_o,
+  input  seg_t      list_seg_i,
+  input  logic      list_seg_valid_i,
+  output logic      list_seg_ready_o,
   /// End of the pieces.
-  input  event_t    end_i,
-  input  logic      end_valid_i,
-  output logic      end_ready_o,
+  input  transfer_event_t    list_end_i,
+  input  logic      list_end_valid_i,
+  output logic      list_end_ready_o,
 
   /// List read address.
   output ax_t       ar_o,
@@ -102,41 +102,49 @@ module nvme_ranges
 
   typedef enum logic [3:0] {
     StIdle,
-    StWhole,  // the range that the command itself gives
-    StStart,  // a list: looking at its PRPs
-    StPiece,  // its next piece
-    StAsk,    // its next line
-    StWait,
-    StTake,   // a dword a cycle
-    StCheck,  // waiting for the last check
-    StFetch,  // next range out of the buffer
+    StSingle,       // the range that the command itself gives
+    StStart,        // a list: looking at its PRPs
+    StListSegment,  // its next piece
+    StReadLine,     // its next line
+    StWaitLine,
+    StDword,        // a dword a cycle
+    StCheck,        // waiting for the last check
+    StFetch,        // next range out of the buffer
     StRange,
-    StDrain,  // dropping the other pieces
+    StDrain,        // dropping the other pieces
     StFail
   } state_e;
 
   state_e state_q;
-  data_cmd_t cmd, first;  // the present one; the next one
-  logic first_valid, begins, in_ready;
+  data_cmd_t cmd, queue_head;  // the present one; the next one
+  logic queue_valid, cmd_start, in_ready;
   logic [CountBits-1:0] count;
 
   // Abort.
   typedef enum logic [2:0] {
     AbIdle,
-    AbLook,    // at what is under way
-    AbRound,   // at what waits
+    AbCurrent,  // at what is under way
+    AbQueue,    // at what waits
     AbEvent,    // it has waited: it ends here
     AbAnswer
   } abort_e;
 
   abort_e abort_q;
-  logic found_q, quit_q, turns, stays, same_first, same_cmd, hands_on, ends;
+  logic
+      found_q,
+      cancelled_q,
+      queue_visit,
+      queue_requeue,
+      queue_match,
+      current_match,
+      range_fire,
+      ending;
   logic [CountBits-1:0] round_q;
-  data_status_e why;
+  data_status_e cancel_status;
 
-  assign turns = abort_q == AbRound && round_q != '0 && first_valid;
-  assign same_first = first.slot == abort_slot_i;
-  assign stays = turns && !same_first;
+  assign queue_visit = abort_q == AbQueue && round_q != '0 && queue_valid;
+  assign queue_match = queue_head.slot == abort_slot_i;
+  assign queue_requeue = queue_visit && !queue_match;
 
   // One place more than commands, so that they can turn.
   ns_fifo #(
@@ -146,94 +154,94 @@ module nvme_ranges
   ) u_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i ((cmd_valid_i && cmd_ready_o) || stays),
+    .in_valid_i ((cmd_valid_i && cmd_ready_o) || queue_requeue),
     .in_ready_o (in_ready),
-    .in_data_i  (stays ? first : cmd_i),
-    .out_valid_o(first_valid),
-    .out_ready_i(begins || turns),
-    .out_data_o (first),
+    .in_data_i  (queue_requeue ? queue_head : cmd_i),
+    .out_valid_o(queue_valid),
+    .out_ready_i(cmd_start || queue_visit),
+    .out_data_o (queue_head),
     .count_o    (count)
   );
 
-  assign cmd_ready_o = in_ready && abort_q != AbLook && abort_q != AbRound;
-  assign begins = state_q == StIdle && first_valid && abort_q != AbLook && abort_q != AbRound;
-  always_ff @(posedge clk_i) if (begins) cmd <= first;
+  assign cmd_ready_o = in_ready && abort_q != AbCurrent && abort_q != AbQueue;
+  assign cmd_start = state_q == StIdle && queue_valid && abort_q != AbCurrent && abort_q != AbQueue;
+  always_ff @(posedge clk_i) if (cmd_start) cmd <= queue_head;
 
   assign busy_o = count != '0 || state_q != StIdle || abort_q != AbIdle;
-  assign waits_o = abort_q == AbIdle && !abort_valid_i
-      && ((range_valid_o && !range_ready_i && (!ends || state_q == StFail)) || (state_q == StIdle && count == '0));
+  assign waiting_o = abort_q == AbIdle && !abort_valid_i
+      && ((range_valid_o && !range_ready_i && (!ending || state_q == StFail)) || (state_q == StIdle && count == '0));
 
   // A range that is being handed on is looked at a cycle later.
-  assign hands_on = range_valid_o && range_ready_i;
-  assign same_cmd = state_q != StIdle && cmd.slot == abort_slot_i;
-  assign cut_o = abort_q == AbLook && abort_same_i && !hands_on;
-  assign cut_status_o = why;
+  assign range_fire = range_valid_o && range_ready_i;
+  assign current_match = state_q != StIdle && cmd.slot == abort_slot_i;
+  assign cancel_o = abort_q == AbCurrent && abort_current_i && !range_fire;
+  assign cancel_status_o = cancel_status;
   assign abort_ready_o = abort_q == AbAnswer;
   assign abort_found_o = found_q;
-  assign event_o = '{slot: abort_slot_i, walk: 1'b1, jobs: '0, status: why};
+  assign event_o = '{slot: abort_slot_i, walk: 1'b1, descs: '0, status: cancel_status};
   assign event_valid_o = abort_q == AbEvent;
-  assign why = abort_deleted_i ? DataDeleted : DataAborted;
-  assign ends = stop_i || quit_q;
+  assign cancel_status = abort_deleted_i ? DataDeleted : DataAborted;
+  assign ending = stop_i || cancelled_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       abort_q <= AbIdle;
-      quit_q <= 1'b0;
+      cancelled_q <= 1'b0;
       found_q <= 1'b0;
       round_q <= '0;
     end else begin
       unique case (abort_q)
         AbIdle: begin
           found_q <= 1'b0;
-          if (abort_valid_i) abort_q <= AbLook;
+          if (abort_valid_i) abort_q <= AbCurrent;
         end
-        AbLook: begin
+        AbCurrent: begin
           round_q <= count;
-          if (!abort_same_i) abort_q <= AbAnswer;
-          else if (!hands_on) begin
-            found_q <= same_cmd || cut_found_i;
-            abort_q <= (same_cmd || cut_found_i) ? AbAnswer : AbRound;
+          if (!abort_current_i) abort_q <= AbAnswer;
+          else if (!range_fire) begin
+            found_q <= current_match || cancel_found_i;
+            abort_q <= (current_match || cancel_found_i) ? AbAnswer : AbQueue;
           end
         end
-        AbRound: begin
-          if (turns) begin
+        AbQueue: begin
+          if (queue_visit) begin
             round_q <= round_q - 1'b1;
-            if (same_first) found_q <= 1'b1;
+            if (queue_match) found_q <= 1'b1;
           end
           if (round_q == '0) abort_q <= found_q ? AbEvent : AbAnswer;
         end
         AbEvent:  if (event_ready_i) abort_q <= AbAnswer;
         default: abort_q <= AbIdle;
       endcase
-      if (state_q == StIdle) quit_q <= 1'b0;
-      else if (cut_o && same_cmd) quit_q <= 1'b1;
+      if (state_q == StIdle) cancelled_q <= 1'b0;
+      else if (cancel_o && current_match) cancelled_q <= 1'b1;
     end
   end
 
   // The list, dword by dword.
-  logic [63:2] at_q;
+  logic [63:2] addr_q;
   logic [10:0] dwords_q;  // left
-  logic [10:0] piece_q;   // left of the piece
-  logic [1:0] part_q;     // dword of the range
+  logic [10:0] seg_dwords_q;   // left of the piece
+  logic [1:0] field_q;     // dword of the range
   logic [DataWidth-1:0] line_q;
   logic [31:0] dword, blocks_q;
   logic [63:0] lba_q;
-  logic whole_q;          // lba_q and blocks_q hold a range
-  logic summed_q, bad_q;  // end_q is the end of one; one was out of range
-  logic [64:0] end_q;
+  logic range_valid_q;          // lba_q and blocks_q hold a range
+  logic range_end_valid_q, out_of_range_q;  // range_end_q is the end of one; one was out of range
+  logic [64:0] range_end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
-  data_status_e status_q, why_q;
-  logic crosses, prp_bad, take, last_dword, piece_ends, line_ends, list_end;
+  data_status_e status_q, cancel_status_q;
+  logic crosses_page, prp_bad, dword_valid, last_dword, seg_last, line_last, list_end_fire;
   namespace_t ns, ns_q;  // the command's
 
-  assign crosses = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
-  assign prp_bad = cmd.prp1[1:0] != '0 || (crosses && cmd.prp2[11:0] != '0);
-  assign take = state_q == StTake;
-  assign dword = line_q[at_q[5:2]*32+:32];
+  assign crosses_page = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
+  assign prp_bad = cmd.prp1[1:0] != '0 || (crosses_page && cmd.prp2[11:0] != '0);
+  assign dword_valid = state_q == StDword;
+  assign dword = line_q[addr_q[5:2]*32+:32];
   assign last_dword = dwords_q == 11'd1;
-  assign piece_ends = piece_q == 11'd1;
-  assign line_ends = at_q[5:2] == 4'd15;
-  assign list_end = end_valid_i && end_ready_o;
+  assign seg_last = seg_dwords_q == 11'd1;
+  assign line_last = addr_q[5:2] == 4'd15;
+  assign list_end_fire = list_end_valid_i && list_end_ready_o;
 
   nvme_namespace #(
     .NumNamespaces(NumNamespaces),
@@ -244,109 +252,109 @@ module nvme_ranges
     .ns_o  (ns)
   );
 
-  logic [54:0] play_lba;
-  logic [31:0] play_blocks;
+  logic [54:0] range_lba;
+  logic [31:0] range_blocks;
 
   ns_ram_1r1w #(
     .Width(87),
     .Depth(MaxRanges)
   ) u_list (
     .clk_i,
-    .we_i   (whole_q),
+    .we_i   (range_valid_q),
     .waddr_i(in_q),
     .wdata_i({lba_q[54:0] + ns_q.base, blocks_q}),
     .re_i   (state_q == StFetch),
     .raddr_i(out_q),
-    .rdata_o({play_lba, play_blocks})
+    .rdata_o({range_lba, range_blocks})
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      whole_q <= 1'b0;
-      summed_q <= 1'b0;
+      range_valid_q <= 1'b0;
+      range_end_valid_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (begins) state_q <= stop_i ? StFail : (first.op == OpDeallocate) ? StStart : StWhole;
-        StWhole: begin
-          if (range_ready_i && !quit_q) state_q <= StIdle;
-          else if (ends) state_q <= StFail;
+        StIdle:  if (cmd_start) state_q <= stop_i ? StFail : (queue_head.op == OpDeallocate) ? StStart : StSingle;
+        StSingle: begin
+          if (range_ready_i && !cancelled_q) state_q <= StIdle;
+          else if (ending) state_q <= StFail;
         end
         StStart: begin
-          if (!cmd.sgl) state_q <= prp_bad ? StFail : StAsk;
-          else if (find_ready_i) state_q <= StPiece;
+          if (!cmd.sgl) state_q <= prp_bad ? StFail : StReadLine;
+          else if (list_cmd_ready_i) state_q <= StListSegment;
         end
-        StPiece: begin
-          if (!cmd.sgl || piece_valid_i) state_q <= (cmd.sgl && ends) ? StDrain : StAsk;
-          else if (list_end) state_q <= StFail;
+        StListSegment: begin
+          if (!cmd.sgl || list_seg_valid_i) state_q <= (cmd.sgl && ending) ? StDrain : StReadLine;
+          else if (list_end_fire) state_q <= StFail;
         end
-        StAsk:   if (ar_ready_i) state_q <= StWait;
-        StWait:  if (r_valid_i) state_q <= !r_i.resp[1] ? StTake : cmd.sgl ? StDrain : StFail;
-        StTake: begin
-          if (ends) state_q <= cmd.sgl ? StDrain : StFail;
+        StReadLine:   if (ar_ready_i) state_q <= StWaitLine;
+        StWaitLine:  if (r_valid_i) state_q <= !r_i.resp[1] ? StDword : cmd.sgl ? StDrain : StFail;
+        StDword: begin
+          if (ending) state_q <= cmd.sgl ? StDrain : StFail;
           else if (last_dword) state_q <= StCheck;
-          else if (piece_ends) state_q <= StPiece;
-          else if (line_ends) state_q <= StAsk;
+          else if (seg_last) state_q <= StListSegment;
+          else if (line_last) state_q <= StReadLine;
         end
-        StCheck: if (!whole_q && !summed_q && (!cmd.sgl || list_end)) state_q <= bad_q ? StFail : StFetch;
-        StFetch: state_q <= ends ? StFail : StRange;
+        StCheck: if (!range_valid_q && !range_end_valid_q && (!cmd.sgl || list_end_fire)) state_q <= out_of_range_q ? StFail : StFetch;
+        StFetch: state_q <= ending ? StFail : StRange;
         StRange: begin
-          if (range_ready_i && !quit_q) state_q <= range_o.last ? StIdle : StFetch;
-          else if (ends) state_q <= StFail;
+          if (range_ready_i && !cancelled_q) state_q <= range_o.last ? StIdle : StFetch;
+          else if (ending) state_q <= StFail;
         end
-        StDrain: if (list_end) state_q <= StFail;
+        StDrain: if (list_end_fire) state_q <= StFail;
         default: if (range_ready_i) state_q <= StIdle;
       endcase
-      whole_q <= take && part_q == 2'd3;
-      summed_q <= whole_q;
+      range_valid_q <= dword_valid && field_q == 2'd3;
+      range_end_valid_q <= range_valid_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (state_q == StStart) begin
       ns_q <= ns;
-      at_q <= cmd.prp1[63:2];
+      addr_q <= cmd.prp1[63:2];
       dwords_q <= cmd.bytes[12:2];
-      piece_q <= crosses ? 11'd1024 - 11'(cmd.prp1[11:2]) : cmd.bytes[12:2];
-      part_q <= '0;
-      bad_q <= 1'b0;
+      seg_dwords_q <= crosses_page ? 11'd1024 - 11'(cmd.prp1[11:2]) : cmd.bytes[12:2];
+      field_q <= '0;
+      out_of_range_q <= 1'b0;
       in_q <= '0;
       out_q <= '0;
       final_q <= IdxBits'(cmd.bytes[12:4] - 9'd1);
       status_q <= DataBadPrp;
     end
-    if (state_q == StPiece) begin
+    if (state_q == StListSegment) begin
       // With PRPs, the second page: it goes no further.
-      at_q <= cmd.sgl ? piece_i.host[63:2] : {cmd.prp2[63:12], 10'd0};
-      piece_q <= cmd.sgl ? piece_i.len[LenWidth-1:2] : dwords_q;
-      if (end_valid_i) status_q <= end_i.status;
+      addr_q <= cmd.sgl ? list_seg_i.host[63:2] : {cmd.prp2[63:12], 10'd0};
+      seg_dwords_q <= cmd.sgl ? list_seg_i.len[LenWidth-1:2] : dwords_q;
+      if (list_end_valid_i) status_q <= list_end_i.status;
     end
-    if (state_q == StWait) begin
+    if (state_q == StWaitLine) begin
       if (r_valid_i) line_q <= r_i.data;
       status_q <= DataHostError;
     end
-    if (take) begin
-      at_q[11:2] <= at_q[11:2] + 10'd1;
+    if (dword_valid) begin
+      addr_q[11:2] <= addr_q[11:2] + 10'd1;
       dwords_q <= dwords_q - 11'd1;
-      piece_q <= piece_q - 11'd1;
-      part_q <= part_q + 2'd1;
-      unique case (part_q)
+      seg_dwords_q <= seg_dwords_q - 11'd1;
+      field_q <= field_q + 2'd1;
+      unique case (field_q)
         2'd1: blocks_q <= dword;
         2'd2: lba_q[31:0] <= dword;
         2'd3: lba_q[63:32] <= dword;
         default: ;
       endcase
     end
-    if (whole_q) begin
+    if (range_valid_q) begin
       in_q <= in_q + 1'b1;
-      end_q <= {1'b0, lba_q} + 65'(blocks_q);
+      range_end_q <= {1'b0, lba_q} + 65'(blocks_q);
     end
-    if (summed_q && end_q > 65'(ns_q.blocks)) bad_q <= 1'b1;
+    if (range_end_valid_q && range_end_q > 65'(ns_q.blocks)) out_of_range_q <= 1'b1;
     if (state_q == StCheck) status_q <= DataOutOfRange;
     if (state_q == StRange && range_ready_i) out_q <= out_q + 1'b1;
-    if (ends && state_q inside {StIdle, StWhole, StPiece, StTake, StFetch, StRange})
-      status_q <= (quit_q && state_q != StIdle) ? why_q : DataInterrupted;
-    if (cut_o) why_q <= why;
+    if (ending && state_q inside {StIdle, StSingle, StListSegment, StDword, StFetch, StRange})
+      status_q <= (cancelled_q && state_q != StIdle) ? cancel_status_q : DataInterrupted;
+    if (cancel_o) cancel_status_q <= cancel_status;
   end
 
   always_comb begin
@@ -360,8 +368,8 @@ module nvme_ranges
     };
     if (state_q == StRange) begin
       range_o.last = out_q == final_q;
-      range_o.lba = play_lba;
-      range_o.blocks = play_blocks;
+      range_o.lba = range_lba;
+      range_o.blocks = range_blocks;
     end
     if (state_q == StFail) begin
       range_o.status = status_q;
@@ -370,20 +378,20 @@ module nvme_ranges
   end
 
   // Who has been told that it ends hands nothing on any more.
-  assign range_valid_o = ((state_q == StWhole || state_q == StRange) && !quit_q) || state_q == StFail;
+  assign range_valid_o = ((state_q == StSingle || state_q == StRange) && !cancelled_q) || state_q == StFail;
 
-  assign find_o = cmd;
-  assign find_valid_o = state_q == StStart && cmd.sgl;
-  assign piece_ready_o = state_q == StPiece || state_q == StDrain;
-  assign end_ready_o = (state_q == StPiece && !piece_valid_i) || state_q == StDrain
-      || (state_q == StCheck && !whole_q && !summed_q);
+  assign list_cmd_o = cmd;
+  assign list_cmd_valid_o = state_q == StStart && cmd.sgl;
+  assign list_seg_ready_o = state_q == StListSegment || state_q == StDrain;
+  assign list_end_ready_o = (state_q == StListSegment && !list_seg_valid_i) || state_q == StDrain
+      || (state_q == StCheck && !range_valid_q && !range_end_valid_q);
 
-  assign ar_o = '{id: Id, len: 8'd0, size: 3'd6, burst: BurstIncr, addr: {at_q[63:6], 6'd0}};
-  assign ar_valid_o = state_q == StAsk;
+  assign ar_o = '{id: Id, len: 8'd0, size: 3'd6, burst: BurstIncr, addr: {addr_q[63:6], 6'd0}};
+  assign ar_valid_o = state_q == StReadLine;
 
   logic unused;
-  assign unused = ^{ns_q.valid, ns_q.active, ns_q.idx, cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], piece_i.slot, piece_i.kind, piece_i.mem,
-                    piece_i.host[1:0], piece_i.len[1:0], piece_i.more, piece_i.total, end_i.slot, end_i.walk, end_i.jobs};
+  assign unused = ^{ns_q.valid, ns_q.active, ns_q.idx, cmd.mem_addr[8:0], r_i.id, r_i.last, r_i.resp[0], list_seg_i.slot, list_seg_i.kind, list_seg_i.mem,
+                    list_seg_i.host[1:0], list_seg_i.len[1:0], list_seg_i.more, list_seg_i.total, list_end_i.slot, list_end_i.walk, list_end_i.descs};
 
   `NS_ASSERT(has_no_transfer,
              !cmd_valid_i || cmd_i.op == OpZero || cmd_i.op == OpVerify || cmd_i.op == OpDeallocate)
@@ -391,9 +399,9 @@ module nvme_ranges
       list_of_ranges,
       !(cmd_valid_i && cmd_i.op == OpDeallocate) || (cmd_i.bytes[3:0] == '0 && cmd_i.bytes != '0 && 32'(cmd_i.bytes) <= 16 * MaxRanges))
   `NS_ASSERT(pieces_in_list,
-             !(state_q == StCheck && cmd.sgl && end_valid_i) || end_i.status == DataOk)
-  `NS_ASSERT(room_to_turn, !stays || in_ready)
+             !(state_q == StCheck && cmd.sgl && list_end_valid_i) || list_end_i.status == DataOk)
+  `NS_ASSERT(room_to_turn, !queue_requeue || in_ready)
   `NS_ASSERT(abort_stays, abort_q == AbIdle || abort_valid_i)
-  `NS_ASSERT(line_expected, !r_valid_i || state_q == StWait)
+  `NS_ASSERT(line_expected, !r_valid_i || state_q == StWaitLine)
 
 endmodule

@@ -17,7 +17,7 @@ module nvme_read_limit
   input logic rst_ni,
 
   /// Ports with a read address.
-  input  logic [NumPorts-1:0] ar_want_i,
+  input  logic [NumPorts-1:0] ar_req_i,
   /// The one whose turn it is.
   output logic [NumPorts-1:0] ar_grant_o,
   /// It may go out.
@@ -35,7 +35,7 @@ module nvme_read_limit
   localparam int unsigned IdxBits = idx_width(NumPorts);
 
   logic [IdxBits-1:0] idx;
-  logic any;
+  logic any_request;
   logic [CountBits-1:0] beats_q;
   logic fired_q;                   // the burst accepted in the cycle before is not yet in beats_q
   logic [7:0] len_q;
@@ -46,11 +46,11 @@ module nvme_read_limit
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (ar_want_i),
+    .req_i  (ar_req_i),
     .next_i (ar_fire_i != '0),
     .gnt_o  (ar_grant_o),
     .idx_o  (idx),
-    .valid_o(any)
+    .valid_o(any_request)
   );
 
   assign ar_open_o = beats_q < CountBits'(Beats) && !fired_q;
@@ -78,6 +78,6 @@ module nvme_read_limit
 
   `NS_ASSERT(one_address, (ar_fire_i & ~ar_grant_o) == '0)
   `NS_ASSERT(data_was_asked_for, arrived_q == '0 || beats_q != '0)
-  `NS_ASSERT(grant_only_if_any, any || ar_grant_o == '0)
+  `NS_ASSERT(grant_only_if_any, any_request || ar_grant_o == '0)
 
 endmodule

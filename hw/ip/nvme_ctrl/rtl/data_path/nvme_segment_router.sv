@@ -19,9 +19,9 @@ module nvme_segment_router
   input  logic [1:0] prp_valid_i,
   output logic [1:0] prp_ready_o,
   /// Segment to be zeroed or dropped.
-  input  seg_t       sweep_i,
-  input  logic       sweep_valid_i,
-  output logic       sweep_ready_o,
+  input  seg_t       walk_i,
+  input  logic       walk_valid_i,
+  output logic       walk_ready_o,
 
   /// Segments for the splitters: 0 media to host, 1 host to media.
   output seg_t [1:0] seg_o,
@@ -32,18 +32,18 @@ module nvme_segment_router
   // Towards the media: the PRP engine and zeros.
   seg_t to_media;
   logic [1:0] media_gnt;
-  logic media_any, media_ready, media_valid, media_take, media_idx;
-  logic zero;
-  logic [1:0] inside_q;  // a group of the PRP engine, of each direction, has more pieces
+  logic media_any, media_ready, media_valid, media_fire, media_idx;
+  logic walk_zeroes;
+  logic [1:0] group_open_q;  // a group of the PRP engine, of each direction, has more pieces
 
-  assign zero = sweep_i.kind == KindZero;
+  assign walk_zeroes = walk_i.kind == KindZero;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      inside_q <= '0;
+      group_open_q <= '0;
     end else begin
       for (int unsigned d = 0; d < 2; d++)
-      if (prp_valid_i[d] && prp_ready_o[d]) inside_q[d] <= prp_i[d].more;
+      if (prp_valid_i[d] && prp_ready_o[d]) group_open_q[d] <= prp_i[d].more;
     end
   end
 
@@ -52,7 +52,7 @@ module nvme_segment_router
   ) u_media (
     .clk_i,
     .rst_ni,
-    .req_i  ({sweep_valid_i && zero && !inside_q[1], prp_valid_i[1]}),
+    .req_i  ({walk_valid_i && walk_zeroes && !group_open_q[1], prp_valid_i[1]}),
     .next_i (media_ready),
     .gnt_o  (media_gnt),
     .idx_o  (media_idx),
@@ -66,36 +66,36 @@ module nvme_segment_router
     .rst_ni,
     .in_valid_i (media_any),
     .in_ready_o (media_ready),
-    .in_data_i  (media_idx ? sweep_i : prp_i[1]),
+    .in_data_i  (media_idx ? walk_i : prp_i[1]),
     .out_valid_o(media_valid),
-    .out_ready_i(media_take),
+    .out_ready_i(media_fire),
     .out_data_o (to_media)
   );
 
   // A comparison leaves when both splitters have it.
-  logic compare, first_q, sent_q, twin_sent_q, twin_fire;
-  seg_t twin;
+  logic compare, first_q, sent_q, media_side_sent_q, media_side_fire;
+  seg_t media_side;
   assign compare = to_media.kind == KindCompare && first_q;
 
   always_comb begin
-    twin = to_media;
-    twin.more = 1'b0;
-    twin.len = to_media.total;
-    twin.host = '0;
+    media_side = to_media;
+    media_side.more = 1'b0;
+    media_side.len = to_media.total;
+    media_side.host = '0;
   end
   assign seg_o[1] = to_media;
   assign seg_valid_o[1] = media_valid && !sent_q;
-  assign media_take = (sent_q || seg_ready_i[1]) && (!compare || twin_sent_q || twin_fire);
+  assign media_fire = (sent_q || seg_ready_i[1]) && (!compare || media_side_sent_q || media_side_fire);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       first_q <= 1'b1;
       sent_q <= 1'b0;
-      twin_sent_q <= 1'b0;
+      media_side_sent_q <= 1'b0;
     end else if (media_valid) begin
-      if (media_take) first_q <= !to_media.more;
-      sent_q <= !media_take && (sent_q || seg_ready_i[1]);
-      twin_sent_q <= !media_take && (twin_sent_q || twin_fire);
+      if (media_fire) first_q <= !to_media.more;
+      sent_q <= !media_fire && (sent_q || seg_ready_i[1]);
+      media_side_sent_q <= !media_fire && (media_side_sent_q || media_side_fire);
     end
   end
 
@@ -110,7 +110,7 @@ module nvme_segment_router
     .clk_i,
     .rst_ni,
     .req_i  ({
-      media_valid && compare && !twin_sent_q && !inside_q[0], sweep_valid_i && !zero && !inside_q[0], prp_valid_i[0]
+      media_valid && compare && !media_side_sent_q && !group_open_q[0], walk_valid_i && !walk_zeroes && !group_open_q[0], prp_valid_i[0]
     }),
     .next_i (host_ready),
     .gnt_o  (host_gnt),
@@ -125,19 +125,19 @@ module nvme_segment_router
     .rst_ni,
     .in_valid_i (host_any),
     .in_ready_o (host_ready),
-    .in_data_i  (host_idx[1] ? twin : host_idx[0] ? sweep_i : prp_i[0]),
+    .in_data_i  (host_idx[1] ? media_side : host_idx[0] ? walk_i : prp_i[0]),
     .out_valid_o(seg_valid_o[0]),
     .out_ready_i(seg_ready_i[0]),
     .out_data_o (seg_o[0])
   );
 
-  assign twin_fire = host_gnt[2] && host_ready;
+  assign media_side_fire = host_gnt[2] && host_ready;
   assign prp_ready_o = {media_gnt[0] && media_ready, host_gnt[0] && host_ready};
-  assign sweep_ready_o = (media_gnt[1] && media_ready) || (host_gnt[1] && host_ready);
+  assign walk_ready_o = (media_gnt[1] && media_ready) || (host_gnt[1] && host_ready);
   assign busy_o = media_valid || seg_valid_o[0];
 
   `NS_ASSERT(copies_to_the_host, !prp_valid_i[0] || prp_i[0].kind == KindCopy)
   `NS_ASSERT(sweeps_without_host,
-             !sweep_valid_i || sweep_i.kind == KindZero || sweep_i.kind == KindDrop)
+             !walk_valid_i || walk_i.kind == KindZero || walk_i.kind == KindDrop)
 
 endmodule

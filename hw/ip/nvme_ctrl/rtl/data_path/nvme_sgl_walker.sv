@@ -45,7 +45,7 @@ module nvme_sgl_walker
   input  logic                list_ready_i,
 
   /// A line arrives; it goes to line_write_o of the buffer.
-  input  logic                line_came_i,
+  input  logic                line_arrived_i,
   /// With an error.
   input  logic                line_error_i,
   /// Where it goes.
@@ -65,23 +65,23 @@ module nvme_sgl_walker
   input  logic                entry_valid_i,
 
   /// End of the walk.
-  output event_t              event_o,
+  output transfer_event_t              event_o,
   output logic                event_valid_o,
   input  logic                event_ready_i
 );
 
   typedef enum logic [3:0] {
     StIdle,
-    StLook,   // at the descriptor
-    StJudge,  // is it right?
-    StFetch,  // a segment begins
-    StDrop,   // into the bit bucket
-    StCut,    // to the end of the page
-    StEmit,   // a segment of data is offered
-    StNext,   // what comes next
-    StAsk,    // waiting for a qword to arrive in the buffer
-    StEntry,  // a qword is being read out of it
-    StEnd     // waiting for outstanding list reads, then for the event to be taken
+    StClassify,   // at the descriptor
+    StValidate,   // is it right?
+    StFetch,      // a segment begins
+    StBitBucket,  // into the bit bucket
+    StClip,       // to the end of the page
+    StEmit,       // a segment of data is offered
+    StAdvance,    // what comes next
+    StWaitLine,   // waiting for a qword to arrive in the buffer
+    StEntry,      // a qword is being read out of it
+    StEnd         // waiting for outstanding list reads, then for the event to be taken
   } state_e;
 
   // SGL descriptor types (figure 117) with sub type 0, an address.
@@ -97,11 +97,11 @@ module nvme_sgl_walker
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
   logic compare_q, to_host_q;
-  logic [TransferWidth-1:0] left_q;  // bytes for which no segment was taken
+  logic [TransferWidth-1:0] remaining_q;  // bytes for which no segment was taken
   logic [63:0] mem_q;                // of the next segment
   logic [LenWidth-1:0] len_q;
 
-  // The descriptor. What is left of a block is in block_q, at most left_q.
+  // The descriptor. What is left of a block is in block_q, at most remaining_q.
   logic [63:0] addr_q;
   logic [31:0] length_q;
   logic [7:0] type_q;
@@ -118,14 +118,14 @@ module nvme_sgl_walker
   logic [CountBits-1:0] free_q; // lines of the buffer neither asked for nor full
   logic [CountBits-1:0] full_q; // lines of the buffer that have arrived
   logic error_q;                // a line came with an error
-  logic ask_q;                      // for lines
+  logic line_request_q;                      // for lines
 
   // What the descriptor is, and what is wrong with it (figures 126 and 116 to 121).
-  logic is_data, is_bucket, is_segment, is_last, dwords, segment_ok, empty;
-  data_status_e look;
+  logic is_data, is_bucket, is_segment, is_last, dwords, segment_ok, moves_nothing;
+  data_status_e validity;
   // Valid in StJudge.
-  data_status_e look_q;
-  logic is_data_q, is_segment_q, skip_q;
+  data_status_e validity_q;
+  logic is_data_q, is_segment_q, moves_nothing_q;
 
   assign is_data = type_q == TypeDataBlock;
   assign is_bucket = type_q == TypeBitBucket;
@@ -133,34 +133,35 @@ module nvme_sgl_walker
   assign is_segment = type_q == TypeSegment || is_last;
   assign dwords = length_q[1:0] == '0 && (is_bucket || addr_q[1:0] == '0);
   assign segment_ok = length_q[3:0] == '0 && length_q != '0 && addr_q[2:0] == '0;
-  assign empty = is_segment || length_q == '0 || (is_bucket && !to_host_q);
+  assign moves_nothing = is_segment || length_q == '0 || (is_bucket && !to_host_q);
 
   always_comb begin
-    look = DataOk;
+    validity = DataOk;
     if (is_data || is_bucket) begin
-      if (!dwords) look = DataBadGranularity;
-    end else if (!is_segment) look = DataBadType;
-    else if (last_q || !segment_ok) look = DataBadSegment;
-    else if (qwords_q != '0) look = DataBadCount;
-    if (look == DataOk && empty && empty_q == EmptyBits'(MaxEmpty)) look = DataBadCount;
+      if (!dwords) validity = DataBadGranularity;
+    end else if (!is_segment) validity = DataBadType;
+    else if (last_q || !segment_ok) validity = DataBadSegment;
+    else if (qwords_q != '0) validity = DataBadCount;
+    if (validity == DataOk && moves_nothing && empty_q == EmptyBits'(MaxEmpty))
+      validity = DataBadCount;
   end
 
-  logic last_qword, line_done, want_two, list_fire;
+  logic last_qword, line_done, two_lines, list_fire;
   assign last_qword = qwords_q == 29'd1;
   assign line_done = entry_valid_i && (last_qword || idx_q == 3'd7);
   // Two lines at once, even if one could be read earlier: half the requests on the link. Never across a page.
-  assign want_two = fetch_left_q > 27'd1 && fetch_line_q[5:0] != '1;
+  assign two_lines = fetch_left_q > 27'd1 && fetch_line_q[5:0] != '1;
   assign list_addr_o = {fetch_line_q, 6'd0};
-  assign list_two_o = want_two;
-  assign list_valid_o = ask_q;
-  assign list_fire = ask_q && list_ready_i;
+  assign list_two_o = two_lines;
+  assign list_valid_o = line_request_q;
+  assign list_fire = line_request_q && list_ready_i;
 
   assign busy_o = state_q != StIdle;
   assign cmd_ready_o = state_q == StIdle;
   assign seg_o = '{
       slot: slot_q,
       kind: compare_q ? KindCompare : KindCopy,
-      more: left_q != TransferWidth'(len_q),
+      more: remaining_q != TransferWidth'(len_q),
       total: len_q,
       len: len_q,
       mem: mem_q,
@@ -168,17 +169,17 @@ module nvme_sgl_walker
   };
   assign seg_valid_o = state_q == StEmit;
   assign line_write_o = write_q;
-  assign entry_req_o = state_q == StAsk && full_q != '0 && !error_q;
+  assign entry_req_o = state_q == StWaitLine && full_q != '0 && !error_q;
   assign entry_line_o = read_q;
   assign entry_idx_o = idx_q;
-  assign event_o = '{slot: slot_q, walk: 1'b1, jobs: '0, status: status_q};
+  assign event_o = '{slot: slot_q, walk: 1'b1, descs: '0, status: status_q};
   assign event_valid_o = state_q == StEnd && fetch_left_q == '0 && 32'(free_q) + 32'(full_q) == Lines;
 
   logic high_q;  // the descriptor's upper qword comes next
   logic [LenWidth-1:0] room;
-  logic block_ends;
+  logic block_last;
   assign room = 13'd4096 - 13'(addr_q[11:0]);
-  assign block_ends = block_q == TransferWidth'(len_q);
+  assign block_last = block_q == TransferWidth'(len_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -189,7 +190,7 @@ module nvme_sgl_walker
       full_q <= '0;
       fetch_left_q <= '0;
       error_q <= 1'b0;
-      ask_q <= 1'b0;
+      line_request_q <= 1'b0;
     end else begin
       unique case (state_q)
         StIdle: begin
@@ -198,25 +199,25 @@ module nvme_sgl_walker
           free_q <= CountBits'(Lines);
           full_q <= '0;
           error_q <= 1'b0;
-          if (cmd_valid_i) state_q <= StLook;
+          if (cmd_valid_i) state_q <= StClassify;
         end
-        StLook:  state_q <= StJudge;
-        StJudge: begin
-          if (look_q != DataOk) state_q <= StEnd;
+        StClassify:  state_q <= StValidate;
+        StValidate: begin
+          if (validity_q != DataOk) state_q <= StEnd;
           else if (is_segment_q) state_q <= StFetch;
-          else if (skip_q) state_q <= StNext;
-          else state_q <= is_data_q ? StCut : StDrop;
+          else if (moves_nothing_q) state_q <= StAdvance;
+          else state_q <= is_data_q ? StClip : StBitBucket;
         end
-        StFetch: state_q <= StAsk;
-        StDrop:  state_q <= StNext;
-        StCut:   state_q <= StEmit;
-        StEmit:  if (seg_ready_i) state_q <= block_ends ? StNext : StCut;
-        StNext:  state_q <= (left_q == '0 || qwords_q == '0) ? StEnd : StAsk;
-        StAsk: begin
+        StFetch: state_q <= StWaitLine;
+        StBitBucket:  state_q <= StAdvance;
+        StClip:   state_q <= StEmit;
+        StEmit:  if (seg_ready_i) state_q <= block_last ? StAdvance : StClip;
+        StAdvance:  state_q <= (remaining_q == '0 || qwords_q == '0) ? StEnd : StWaitLine;
+        StWaitLine: begin
           if (error_q) state_q <= StEnd;
           else if (entry_gnt_i) state_q <= StEntry;
         end
-        StEntry: if (entry_valid_i) state_q <= high_q ? StLook : StAsk;
+        StEntry: if (entry_valid_i) state_q <= high_q ? StClassify : StWaitLine;
         StEnd:   if (event_valid_o && event_ready_i) state_q <= StIdle;
         default: state_q <= StIdle;
       endcase
@@ -224,20 +225,20 @@ module nvme_sgl_walker
       if (state_q == StFetch)
         fetch_left_q <= 27'((33'(length_q) + 33'({addr_q[5:3], 3'd0}) + 33'd63) >> 6);
       else if (state_q == StEnd) fetch_left_q <= '0;
-      else if (list_fire) fetch_left_q <= fetch_left_q - (want_two ? 27'd2 : 27'd1);
+      else if (list_fire) fetch_left_q <= fetch_left_q - (two_lines ? 27'd2 : 27'd1);
 
       // One cycle ahead: the arbiter among the walkers comes behind it.
-      ask_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(want_two);
+      line_request_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(two_lines);
 
-      if (line_came_i) begin
+      if (line_arrived_i) begin
         write_q <= write_q + 1'b1;
         if (line_error_i) error_q <= 1'b1;
       end
       if (line_done) read_q <= read_q + 1'b1;
-      if (line_came_i || line_done)
-        full_q <= full_q + CountBits'(line_came_i) - CountBits'(line_done);
+      if (line_arrived_i || line_done)
+        full_q <= full_q + CountBits'(line_arrived_i) - CountBits'(line_done);
       if (list_fire || line_done) begin
-        free_q <= free_q + CountBits'(line_done) - (list_fire ? (want_two ? CountBits'(2) : CountBits'(1)) : '0);
+        free_q <= free_q + CountBits'(line_done) - (list_fire ? (two_lines ? CountBits'(2) : CountBits'(1)) : '0);
       end
     end
   end
@@ -250,7 +251,7 @@ module nvme_sgl_walker
           compare_q <= cmd_i.op == OpCompare;
           to_host_q <= cmd_i.op == OpRead;
           status_q <= DataOk;
-          left_q <= TransferWidth'(cmd_i.bytes);
+          remaining_q <= TransferWidth'(cmd_i.bytes);
           mem_q <= cmd_i.mem_addr;
           addr_q <= cmd_i.prp1;
           length_q <= cmd_i.prp2[31:0];
@@ -260,37 +261,37 @@ module nvme_sgl_walker
           empty_q <= '0;
         end
       end
-      StLook: begin
-        look_q <= look;
+      StClassify: begin
+        validity_q <= validity;
         is_data_q <= is_data;
         is_segment_q <= is_segment;
-        skip_q <= empty;
-        if (empty) empty_q <= empty_q + 1'b1;
-        block_q <= (length_q < 32'(left_q)) ? TransferWidth'(length_q) : left_q;
+        moves_nothing_q <= moves_nothing;
+        if (moves_nothing) empty_q <= empty_q + 1'b1;
+        block_q <= (length_q < 32'(remaining_q)) ? TransferWidth'(length_q) : remaining_q;
         high_q <= 1'b0;
       end
-      StJudge: status_q <= look_q;
+      StValidate: status_q <= validity_q;
       StFetch: begin
         last_q <= is_last;
         qwords_q <= length_q[31:3];
         idx_q <= addr_q[5:3];
         fetch_line_q <= addr_q[63:6];
       end
-      StDrop: begin
-        left_q <= left_q - block_q;
+      StBitBucket: begin
+        remaining_q <= remaining_q - block_q;
         mem_q <= mem_q + 64'(block_q);
       end
-      StCut: len_q <= (block_q < TransferWidth'(room)) ? LenWidth'(block_q) : room;
+      StClip: len_q <= (block_q < TransferWidth'(room)) ? LenWidth'(block_q) : room;
       StEmit: begin
         if (seg_ready_i) begin
-          left_q <= left_q - TransferWidth'(len_q);
+          remaining_q <= remaining_q - TransferWidth'(len_q);
           block_q <= block_q - TransferWidth'(len_q);
           addr_q <= addr_q + 64'(len_q);
           mem_q <= mem_q + 64'(len_q);
         end
       end
-      StNext: if (left_q != '0 && qwords_q == '0) status_q <= DataBadLength;
-      StAsk: if (error_q) status_q <= DataHostError;
+      StAdvance: if (remaining_q != '0 && qwords_q == '0) status_q <= DataBadLength;
+      StWaitLine: if (error_q) status_q <= DataHostError;
       StEntry: begin
         if (entry_valid_i) begin
           qwords_q <= qwords_q - 29'd1;
@@ -306,7 +307,7 @@ module nvme_sgl_walker
       end
       default: ;
     endcase
-    if (list_fire) fetch_line_q <= fetch_line_q + (want_two ? 58'd2 : 58'd1);
+    if (list_fire) fetch_line_q <= fetch_line_q + (two_lines ? 58'd2 : 58'd1);
   end
 
   if (Lines < 2 || (Lines & (Lines - 1)) != 0) begin : gen_bad_lines
@@ -319,9 +320,11 @@ module nvme_sgl_walker
   `NS_ASSERT(
       bytes_given,
       !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0 && cmd_i.sgl))
-  `NS_ASSERT(asked_lines_have_room, !ask_q || (fetch_left_q != '0 && free_q > CountBits'(want_two)))
+  `NS_ASSERT(asked_lines_have_room,
+             !line_request_q || (fetch_left_q != '0 && free_q > CountBits'(two_lines)))
   `NS_ASSERT(lines_in_range, 32'(free_q) + 32'(full_q) <= Lines)
-  `NS_ASSERT(lines_expected, !line_came_i || 32'(free_q) + 32'(full_q) < Lines)
-  `NS_ASSERT(segment_has_bytes, !seg_valid_o || (len_q != '0 && TransferWidth'(len_q) <= left_q))
+  `NS_ASSERT(lines_expected, !line_arrived_i || 32'(free_q) + 32'(full_q) < Lines)
+  `NS_ASSERT(segment_has_bytes,
+             !seg_valid_o || (len_q != '0 && TransferWidth'(len_q) <= remaining_q))
 
 endmodule

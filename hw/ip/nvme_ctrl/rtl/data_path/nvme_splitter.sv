@@ -28,10 +28,10 @@ module nvme_splitter
   output logic seg_ready_o,
 
   /// Job, for all movers.
-  output job_t                 job_o,
+  output desc_t                 desc_o,
   /// Valid, for one mover.
-  output logic [NumMovers-1:0] job_valid_o,
-  input  logic [NumMovers-1:0] job_ready_i
+  output logic [NumMovers-1:0] desc_valid_o,
+  input  logic [NumMovers-1:0] desc_ready_i
 );
 
   localparam int unsigned ChannelBits = ns_axi_pkg::idx_width(NumMovers);
@@ -39,7 +39,7 @@ module nvme_splitter
   logic ready;
   logic [NumMovers-1:0] target;
 
-  assign ready = (job_valid_o & ~job_ready_i) == '0;
+  assign ready = (desc_valid_o & ~desc_ready_i) == '0;
   assign seg_ready_o = ready;
 
   always_comb begin
@@ -49,19 +49,19 @@ module nvme_splitter
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) job_valid_o <= '0;
-    else if (ready) job_valid_o <= seg_valid_i ? target : '0;
+    if (!rst_ni) desc_valid_o <= '0;
+    else if (ready) desc_valid_o <= seg_valid_i ? target : '0;
   end
 
   always_ff @(posedge clk_i) begin
     if (ready && seg_valid_i) begin
-      job_o.slot <= seg_i.slot;
-      job_o.kind <= seg_i.kind;
-      job_o.more <= seg_i.more;
-      job_o.total <= seg_i.total;
-      job_o.len <= seg_i.len;
-      job_o.src <= Write ? seg_i.host : {1'b0, seg_i.mem[62:0]};
-      job_o.dst <= (Write || seg_i.kind != KindCopy) ? {1'b0, seg_i.mem[62:0]} : seg_i.host;
+      desc_o.slot <= seg_i.slot;
+      desc_o.kind <= seg_i.kind;
+      desc_o.more <= seg_i.more;
+      desc_o.total <= seg_i.total;
+      desc_o.len <= seg_i.len;
+      desc_o.src <= Write ? seg_i.host : {1'b0, seg_i.mem[62:0]};
+      desc_o.dst <= (Write || seg_i.kind != KindCopy) ? {1'b0, seg_i.mem[62:0]} : seg_i.host;
     end
   end
 
@@ -72,7 +72,7 @@ module nvme_splitter
     $error("nvme_splitter: Granule must be a power of two of at least 4096");
   end
 
-  `NS_ASSERT(one_mover, (job_valid_o & (job_valid_o - 1'b1)) == '0)
+  `NS_ASSERT(one_mover, (desc_valid_o & (desc_valid_o - 1'b1)) == '0)
   `NS_ASSERT(segment_in_page, !seg_valid_i || 32'(seg_i.host[11:0]) + 32'(seg_i.len) <= 4096)
   `NS_ASSERT(segment_in_granule, !seg_valid_i || 32'(seg_i.mem[11:0]) + 32'(seg_i.len) <= 4096)
   `NS_ASSERT(kind_has_direction, !seg_valid_i || seg_i.kind != (Write ? KindDrop : KindZero))

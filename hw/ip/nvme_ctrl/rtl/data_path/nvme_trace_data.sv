@@ -14,7 +14,7 @@ module nvme_trace_data
   input logic rst_ni,
 
   /// A mover takes a job, one of each direction at a time.
-  input logic [NumMovers-1:0]          job_i,
+  input logic [NumMovers-1:0]          desc_i,
   /// Slot of the job to the host (0) and of that to the media (1).
   input logic [1:0][SlotWidth-1:0]     slot_i,
   /// A mover's source read is accepted.
@@ -25,7 +25,7 @@ module nvme_trace_data
   input logic [NumMovers-1:0]          last_i,
 
   /// From the right: events (job to the host, to the media), 6 zeros, slots of the two, movers of the two.
-  output logic [39:0]            job_o,
+  output logic [39:0]            desc_o,
   /// Events: source reads of each mover.
   output logic [NumMovers-1:0]   read_o,
   /// Events: first beats of source data of each mover.
@@ -34,17 +34,18 @@ module nvme_trace_data
   output logic [NumMovers-1:0]   beat_o
 );
 
-  logic [1:0] job, event_q;
+  logic [1:0] desc, event_q;
   logic [1:0][SlotWidth-1:0] slot_q;
   logic [1:0][7:0] mover, mover_q;
-  logic [NumMovers-1:0] read_q, data_q, beat_q, inside_q;  // inside_q: within the data of a read
+  logic [NumMovers-1:0]
+      read_q, data_q, beat_q, read_open_q;  // read_open_q: within the data of a read
 
-  assign job = {job_i[NumMovers-1:NumToHost] != '0, job_i[NumToHost-1:0] != '0};
+  assign desc = {desc_i[NumMovers-1:NumToHost] != '0, desc_i[NumToHost-1:0] != '0};
 
   always_comb begin
     mover = '0;
     for (int unsigned m = 0; m < NumMovers; m++) begin
-      if (job_i[m]) mover[m>=NumToHost] = 8'(m);
+      if (desc_i[m]) mover[m>=NumToHost] = 8'(m);
     end
   end
 
@@ -54,26 +55,26 @@ module nvme_trace_data
       read_q   <= '0;
       data_q   <= '0;
       beat_q   <= '0;
-      inside_q <= '0;
+      read_open_q <= '0;
     end else begin
-      event_q  <= event_q ^ job;
+      event_q  <= event_q ^ desc;
       read_q   <= read_q ^ read_i;
-      data_q   <= data_q ^ (beat_i & ~inside_q);
+      data_q   <= data_q ^ (beat_i & ~read_open_q);
       beat_q   <= beat_q ^ beat_i;
-      inside_q <= (inside_q | beat_i) & ~(beat_i & last_i);
+      read_open_q <= (read_open_q | beat_i) & ~(beat_i & last_i);
     end
   end
 
   always_ff @(posedge clk_i) begin
     for (int unsigned d = 0; d < 2; d++) begin
-      if (job[d]) begin
+      if (desc[d]) begin
         slot_q[d]  <= slot_i[d];
         mover_q[d] <= mover[d];
       end
     end
   end
 
-  assign job_o = {mover_q[1], mover_q[0], slot_q[1], slot_q[0], 6'd0, event_q};
+  assign desc_o = {mover_q[1], mover_q[0], slot_q[1], slot_q[0], 6'd0, event_q};
   assign read_o = read_q;
   assign data_o = data_q;
   assign beat_o = beat_q;

@@ -20,7 +20,7 @@ module nvme_transfer_tracker
   output logic busy_o,
 
   /// Events.
-  input  event_t [NumSources-1:0] event_i,
+  input  transfer_event_t [NumSources-1:0] event_i,
   input  logic   [NumSources-1:0] event_valid_i,
   output logic   [NumSources-1:0] event_ready_o,
 
@@ -35,20 +35,20 @@ module nvme_transfer_tracker
   typedef struct packed {
     logic                 walked;
     data_status_e         status;
-    logic [JobsWidth-1:0] jobs;    // made and not ended; below zero before the walk has ended
-  } state_t;
+    logic [DescsWidth-1:0] descs;    // made and not ended; below zero before the walk has ended
+  } transfer_t;
 
   // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it. It is
   // taken in the next one.
   logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx;
   logic [NumSources-1:0] gnt;
-  logic [NumSources-1:0] take_q;  // one-hot
+  logic [NumSources-1:0] event_fire_q;  // one-hot
   logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx_q;
-  logic any, taking, chosen_q, change_q;
-  event_t event_q;
+  logic any_event, event_fire, lookup_q, update_q;
+  transfer_event_t event_q;
 
-  assign taking = take_q != '0;
-  assign event_ready_o = take_q;
+  assign event_fire = event_fire_q != '0;
+  assign event_ready_o = event_fire_q;
 
   ns_rr_arbiter #(
     .N(NumSources)
@@ -56,64 +56,68 @@ module nvme_transfer_tracker
     .clk_i,
     .rst_ni,
     .req_i  (event_valid_i),
-    .next_i (!taking),
+    .next_i (!event_fire),
     .gnt_o  (gnt),
     .idx_o  (idx),
-    .valid_o(any)
+    .valid_o(any_event)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      take_q <= '0;
-      chosen_q <= 1'b0;
-      change_q <= 1'b0;
+      event_fire_q <= '0;
+      lookup_q <= 1'b0;
+      update_q <= 1'b0;
     end else begin
-      take_q <= taking ? '0 : gnt;
-      chosen_q <= taking;
-      change_q <= chosen_q;
+      event_fire_q <= event_fire ? '0 : gnt;
+      lookup_q <= event_fire;
+      update_q <= lookup_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (any && !taking) idx_q <= idx;
-    if (taking) event_q <= event_i[idx_q];
+    if (any_event && !event_fire) idx_q <= idx;
+    if (event_fire) event_q <= event_i[idx_q];
   end
 
   // Second step: read the slot's state.
-  (* ram_style = "distributed" *) state_t states_q[NumSlots];
-  logic [NumSlots-1:0] open_q;  // its entry in states_q counts
-  state_t old_q, state;
+  (* ram_style = "distributed" *) transfer_t transfers_q[NumSlots];
+  logic [NumSlots-1:0] open_q;  // its entry in transfers_q counts
+  transfer_t transfer_q, transfer_d;
   logic [SlotBits-1:0] slot;
   logic done, done_ready;
 
-  assign busy_o = taking || chosen_q || change_q || done_valid_o;
+  assign busy_o = event_fire || lookup_q || update_q || done_valid_o;
   assign slot = event_q.slot[SlotBits-1:0];
 
   always_ff @(posedge clk_i) begin
-    if (chosen_q) begin
-      old_q <= open_q[slot] ? states_q[slot] : '{walked: 1'b0, status: DataOk, jobs: '0};
+    if (lookup_q) begin
+      transfer_q <= open_q[slot] ? transfers_q[slot] : '{
+          walked: 1'b0,
+          status: DataOk,
+          descs: '0
+      };
     end
   end
 
   // Third step: change it.
-  assign done = change_q && state.walked && state.jobs == '0;
+  assign done = update_q && transfer_d.walked && transfer_d.descs == '0;
 
   always_comb begin
-    state = old_q;
-    if (state.status == DataOk) state.status = event_q.status;
+    transfer_d = transfer_q;
+    if (transfer_d.status == DataOk) transfer_d.status = event_q.status;
     if (event_q.walk) begin
-      state.walked = 1'b1;
-      state.jobs += event_q.jobs;
+      transfer_d.walked = 1'b1;
+      transfer_d.descs += event_q.descs;
     end else begin
-      state.jobs -= 1'b1;
+      transfer_d.descs -= 1'b1;
     end
   end
 
-  always_ff @(posedge clk_i) if (change_q) states_q[slot] <= state;
+  always_ff @(posedge clk_i) if (update_q) transfers_q[slot] <= transfer_d;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= '0;
-    else if (change_q) open_q[slot] <= !done;
+    else if (update_q) open_q[slot] <= !done;
   end
 
   ns_fifo #(
@@ -124,7 +128,7 @@ module nvme_transfer_tracker
     .rst_ni,
     .in_valid_i (done),
     .in_ready_o (done_ready),
-    .in_data_i  ({event_q.slot, state.status}),
+    .in_data_i  ({event_q.slot, transfer_d.status}),
     .out_valid_o(done_valid_o),
     .out_ready_i(done_ready_i),
     .out_data_o (done_o),
@@ -135,8 +139,8 @@ module nvme_transfer_tracker
     $error("nvme_transfer_tracker: NumSlots must be 1 to 256");
   end
 
-  `NS_ASSERT(event_stays, (take_q & ~event_valid_i) == '0)
+  `NS_ASSERT(event_stays, (event_fire_q & ~event_valid_i) == '0)
   `NS_ASSERT(done_has_room, !done || done_ready)
-  `NS_ASSERT(slot_in_range, !chosen_q || 32'(event_q.slot) < NumSlots)
+  `NS_ASSERT(slot_in_range, !lookup_q || 32'(event_q.slot) < NumSlots)
 
 endmodule

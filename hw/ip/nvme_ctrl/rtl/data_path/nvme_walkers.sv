@@ -21,7 +21,7 @@ module nvme_walkers
   /// See nvme_sgl_walker.
   parameter int unsigned MaxEmpty = 4096,
   /// Walkers in all: IDs of list reads are below.
-  localparam int unsigned All = 2 * (NumWalkers + NumSglWalkers) + 1
+  localparam int unsigned NumAll = 2 * (NumWalkers + NumSglWalkers) + 1
 ) (
   input logic clk_i,
   input logic rst_ni,
@@ -39,7 +39,7 @@ module nvme_walkers
   input  logic [1:0] seg_ready_i,
 
   /// End of a walk.
-  output event_t event_o,
+  output transfer_event_t event_o,
   output logic   event_valid_o,
   input  logic   event_ready_i,
 
@@ -52,7 +52,7 @@ module nvme_walkers
   output logic      list_seg_valid_o,
   input  logic      list_seg_ready_i,
   /// End of the list; its status counts.
-  output event_t    list_event_o,
+  output transfer_event_t    list_event_o,
   output logic      list_event_valid_o,
   input  logic      list_event_ready_i,
 
@@ -67,28 +67,28 @@ module nvme_walkers
 );
 
   localparam int unsigned Each = NumWalkers + NumSglWalkers;  // direction 0 first, in each PRPs first, then SGLs
-  localparam int unsigned ListWalker = All - 1;
-  localparam int unsigned AllBits = unsigned'($clog2(All));
+  localparam int unsigned ListWalker = NumAll - 1;
+  localparam int unsigned AllBits = unsigned'($clog2(NumAll));
   localparam int unsigned Lines = 4;
   localparam int unsigned LineBits = unsigned'($clog2(Lines));
 
   data_cmd_t [1:0] cmd;
   logic [1:0] cmd_valid, cmd_ready, queue_ready;
   logic to_media;
-  logic [All-1:0] walker_valid, walker_ready;
+  logic [NumAll-1:0] walker_valid, walker_ready;
 
-  seg_t [All-1:0] seg;
-  logic [All-1:0] seg_valid, seg_ready;
-  event_t [All-1:0] walk_event;
-  logic [All-1:0] walk_valid, walk_ready;
+  seg_t [NumAll-1:0] seg;
+  logic [NumAll-1:0] seg_valid, seg_ready;
+  transfer_event_t [NumAll-1:0] walk_event;
+  logic [NumAll-1:0] walk_valid, walk_ready;
 
-  logic [All-1:0] walker_busy;
-  logic [All-1:0][63:0] list_addr;
-  logic [All-1:0] list_two, list_valid, list_gnt, list_ready;
-  logic [All-1:0] line_came;
-  logic [All-1:0][LineBits-1:0] line_write, entry_line;
-  logic [All-1:0][2:0] entry_idx;
-  logic [All-1:0] entry_req, entry_gnt, entry_valid_q;
+  logic [NumAll-1:0] walker_busy;
+  logic [NumAll-1:0][63:0] list_addr;
+  logic [NumAll-1:0] list_two, list_valid, list_gnt, list_ready;
+  logic [NumAll-1:0] line_arrived;
+  logic [NumAll-1:0][LineBits-1:0] line_write, entry_line;
+  logic [NumAll-1:0][2:0] entry_idx;
+  logic [NumAll-1:0] entry_req, entry_gnt, entry_valid_q;
   logic [63:0] entry_q;
 
   assign to_media = cmd_i.op != OpRead;
@@ -118,14 +118,14 @@ module nvme_walkers
     assign cmd_ready[d] = free != '0;
 
     logic [idx_width(Each)-1:0] idx;
-    logic [Each-1:0] stay_q;  // who may be granted: of a group, the one whose it is
+    logic [Each-1:0] grant_mask_q;  // who may be granted: of a group, the one whose it is
 
     ns_rr_arbiter #(
       .N(Each)
     ) u_segments (
       .clk_i,
       .rst_ni,
-      .req_i  (seg_valid[d*Each+:Each] & stay_q),
+      .req_i  (seg_valid[d*Each+:Each] & grant_mask_q),
       .next_i (seg_ready_i[d]),
       .gnt_o  (seg_ready[d*Each+:Each]),
       .idx_o  (idx),
@@ -134,9 +134,9 @@ module nvme_walkers
     assign seg_o[d] = seg[d*Each+32'(idx)];
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) stay_q <= '1;
+      if (!rst_ni) grant_mask_q <= '1;
       else if (seg_valid_o[d] && seg_ready_i[d])
-        stay_q <= seg_o[d].more ? seg_ready[d*Each+:Each] : '1;
+        grant_mask_q <= seg_o[d].more ? seg_ready[d*Each+:Each] : '1;
     end
   end
 
@@ -148,10 +148,10 @@ module nvme_walkers
   assign list_event_o = walk_event[ListWalker];
   assign list_event_valid_o = walk_valid[ListWalker];
 
-  for (genvar w = 0; w < All; w++) begin : gen_walker
+  for (genvar w = 0; w < NumAll; w++) begin : gen_walker
     data_cmd_t walker_cmd;
     seg_t walker_seg;
-    event_t walker_event;
+    transfer_event_t walker_event;
     logic walker_seg_valid, walker_seg_ready, walker_event_valid, walker_event_ready;
     logic clk;
 
@@ -168,8 +168,8 @@ module nvme_walkers
 
       nvme_block_assembler #(
         .ToHost(w / Each == 0),
-        .Many  (w % Each >= NumWalkers)
-      ) u_gather (
+        .ManySegments(w % Each >= NumWalkers)
+      ) u_block_assembler (
         .clk_i        (clk),
         .rst_ni,
         .seg_i        (walker_seg),
@@ -203,7 +203,7 @@ module nvme_walkers
         .list_two_o   (list_two[w]),
         .list_valid_o (list_valid[w]),
         .list_ready_i (list_ready[w]),
-        .line_came_i  (line_came[w]),
+        .line_arrived_i  (line_arrived[w]),
         .line_error_i (r_i.resp[1]),
         .line_write_o (line_write[w]),
         .entry_req_o  (entry_req[w]),
@@ -242,7 +242,7 @@ module nvme_walkers
         .list_two_o   (list_two[w]),
         .list_valid_o (list_valid[w]),
         .list_ready_i (list_ready[w]),
-        .line_came_i  (line_came[w]),
+        .line_arrived_i  (line_arrived[w]),
         .line_error_i (r_i.resp[1]),
         .line_write_o (line_write[w]),
         .entry_req_o  (entry_req[w]),
@@ -273,19 +273,19 @@ module nvme_walkers
   end
 
   // Ends of walks.
-  logic [All-2:0] walk_gnt;
-  logic [idx_width(All-1)-1:0] walk_idx;
+  logic [NumAll-2:0] walk_gnt;
+  logic [idx_width(NumAll-1)-1:0] walk_idx;
   logic walk_any, event_free;
 
   assign event_free = !event_valid_o || event_ready_i;
-  assign walk_ready = {list_event_ready_i, walk_gnt & {(All - 1) {event_free}}};
+  assign walk_ready = {list_event_ready_i, walk_gnt & {(NumAll - 1) {event_free}}};
 
   ns_rr_arbiter #(
-    .N(All - 1)
+    .N(NumAll - 1)
   ) u_events (
     .clk_i,
     .rst_ni,
-    .req_i  (walk_valid[All-2:0]),
+    .req_i  (walk_valid[NumAll-2:0]),
     .next_i (event_free),
     .gnt_o  (walk_gnt),
     .idx_o  (walk_idx),
@@ -304,10 +304,10 @@ module nvme_walkers
   logic list_any, ar_free;
 
   assign ar_free = !ar_valid_o || ar_ready_i;
-  assign list_ready = list_gnt & {All{ar_free}};
+  assign list_ready = list_gnt & {NumAll{ar_free}};
 
   ns_rr_arbiter #(
-    .N(All)
+    .N(NumAll)
   ) u_lists (
     .clk_i,
     .rst_ni,
@@ -336,18 +336,18 @@ module nvme_walkers
   end
 
   // List data and entries out of it.
-  logic [AllBits-1:0] r_idx, entry_sel, asked_idx_q;
+  logic [AllBits-1:0] r_idx, entry_sel, line_read_idx_q;
   logic entry_any;
-  logic [All-1:0] asked_q, reading_q;  // whose entry is in which step
-  logic [2:0] reading_idx_q;
+  logic [NumAll-1:0] line_read_q, entry_select_q;  // whose entry is in which step
+  logic [2:0] entry_select_idx_q;
   logic [DataWidth-1:0] line;
 
   assign r_ready_o = 1'b1;
   assign r_idx = r_i.id[AllBits-1:0];
-  assign line_came = All'(r_valid_i) << r_idx;
+  assign line_arrived = NumAll'(r_valid_i) << r_idx;
 
   ns_rr_arbiter #(
-    .N(All)
+    .N(NumAll)
   ) u_entries (
     .clk_i,
     .rst_ni,
@@ -360,35 +360,35 @@ module nvme_walkers
 
   ns_ram_1r1w #(
     .Width(DataWidth),
-    .Depth(All * Lines),
+    .Depth(NumAll * Lines),
     .Style("lutram")
   ) u_lines (
     .clk_i,
     .we_i   (r_valid_i),
     .waddr_i({r_idx, line_write[r_idx]}),
     .wdata_i(r_i.data),
-    .re_i   (asked_q != '0),
-    .raddr_i({asked_idx_q, entry_line[asked_idx_q]}),
+    .re_i   (line_read_q != '0),
+    .raddr_i({line_read_idx_q, entry_line[line_read_idx_q]}),
     .rdata_o(line)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      asked_q <= '0;
-      reading_q <= '0;
+      line_read_q <= '0;
+      entry_select_q <= '0;
       entry_valid_q <= '0;
     end else begin
-      asked_q <= entry_gnt;
-      reading_q <= asked_q;
-      entry_valid_q <= reading_q;
+      line_read_q <= entry_gnt;
+      entry_select_q <= line_read_q;
+      entry_valid_q <= entry_select_q;
     end
   end
 
   always_ff @(posedge clk_i) begin
     // Whoever has asked does not change the place of its entry before it is there.
-    if (entry_any) asked_idx_q <= entry_sel;
-    if (asked_q != '0) reading_idx_q <= entry_idx[asked_idx_q];
-    if (reading_q != '0) entry_q <= line[reading_idx_q*64+:64];
+    if (entry_any) line_read_idx_q <= entry_sel;
+    if (line_read_q != '0) entry_select_idx_q <= entry_idx[line_read_idx_q];
+    if (entry_select_q != '0) entry_q <= line[entry_select_idx_q*64+:64];
   end
 
   if (NumWalkers < 1 || NumSglWalkers < 1) begin : gen_bad_walkers
@@ -397,7 +397,7 @@ module nvme_walkers
 
   `NS_ASSERT(has_prps,
              !cmd_valid_i || cmd_i.op == OpRead || cmd_i.op == OpWrite || cmd_i.op == OpCompare)
-  `NS_ASSERT(list_data_known, !r_valid_i || 32'(r_i.id) < All)
+  `NS_ASSERT(list_data_known, !r_valid_i || 32'(r_i.id) < NumAll)
   `NS_ASSERT(list_is_sgl, !list_cmd_valid_i || list_cmd_i.sgl)
 
 endmodule

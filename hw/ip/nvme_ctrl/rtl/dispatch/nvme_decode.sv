@@ -59,7 +59,7 @@ module nvme_decode
   /// What is wrong.
   output logic [7:0]           fused_sc_o,
   /// There is something to do for the data path.
-  output logic                 fused_moves_o,
+  output logic                 fused_data_op_o,
   /// It is one for an engine: with engine_*_o, if nothing is wrong.
   output logic                 fused_engine_o,
   output logic                 fused_valid_o,
@@ -96,7 +96,7 @@ module nvme_decode
     ToAdmin,
     ToFused,
     ToEngine
-  } to_e;
+  } dest_e;
 
   // What only engines look at.
   typedef struct packed {
@@ -106,7 +106,7 @@ module nvme_decode
     logic [31:0] cdw3;
     logic [31:0] cdw2;
     logic [7:0]  flags;  // PSDT, reserved, FUSE
-  } rest_t;
+  } engine_fields_t;
 
   // First stage: the entry's fields.
   logic valid1_q, error_q;
@@ -119,16 +119,16 @@ module nvme_decode
   admin_cmd_t fields_q;
   namespace_t ns, ns_q;
   engine_route_t route_q;
-  rest_t rest_q;
+  engine_fields_t engine_fields_q;
 
   // Second stage: what it means.
   logic valid2_q;
-  to_e to_q;
+  dest_e dest_q;
   logic silent_q;
   data_op_e op_q;
-  logic sgl_q, moves2_q, more2_q, engine2_q;
+  logic sgl_q, data_op2_q, more2_q, engine2_q;
   engine_route_t route2_q;
-  rest_t rest2_q;
+  engine_fields_t engine_fields2_q;
   logic [1:0] fuse2_q;
   logic [QidWidth-1:0] qid2_q;
   logic [SlotWidth-1:0] slot_q;
@@ -173,7 +173,7 @@ module nvme_decode
       more_q <= cmd_i.more;
       psdt_q <= cmd_i.sqe[15:14];
       route_q <= cmd_i.sqe[7] ? Routes[cmd_i.sqe[6:0]] : '0;
-      rest_q <= '{
+      engine_fields_q <= '{
           cdw15: cmd_i.sqe[511:480],
           cdw14: cmd_i.sqe[479:448],
           mptr: cmd_i.sqe[191:128],
@@ -198,14 +198,14 @@ module nvme_decode
   end
 
   // Checks.
-  logic is_admin, is_flush, is_dsm, has_lba, moves, too_large, outside;
+  logic is_admin, is_flush, is_dsm, has_lba, has_transfer, too_large, beyond_end;
   data_op_e op;
   logic [7:0] sc;
 
   assign is_admin = qid_q == '0;
   assign is_flush = fields_q.opcode == IoFlush;
   assign is_dsm = fields_q.opcode == IoDatasetManagement;
-  assign moves = op == OpRead || op == OpWrite || op == OpCompare;
+  assign has_transfer = op == OpRead || op == OpWrite || op == OpCompare;
 
   always_comb begin
     has_lba = 1'b1;
@@ -223,14 +223,14 @@ module nvme_decode
     endcase
   end
   assign too_large = 32'(nlb_q) >= MaxBlocks;
-  assign outside = last_lba_q >= 65'(ns_q.blocks);
+  assign beyond_end = last_lba_q >= 65'(ns_q.blocks);
 
   // The one before it in the second stage may be about to become a first command that waits for it.
-  logic fused, to_data, to_engine;
-  assign fused = fuse_q != 2'b00 || fused_pending_i[QueueBits'(qid_q)]
+  logic for_fused, for_data, for_engine;
+  assign for_fused = fuse_q != 2'b00 || fused_pending_i[QueueBits'(qid_q)]
       || (fused_valid_o && qid2_q == qid_q);
-  assign to_engine = sc == ScSuccess && route_q.valid;
-  assign to_data = sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]));
+  assign for_engine = sc == ScSuccess && route_q.valid;
+  assign for_data = sc == ScSuccess && (has_lba || (is_dsm && fields_q.cdw11[2]));
 
   always_comb begin
     sc = ScSuccess;
@@ -241,8 +241,8 @@ module nvme_decode
     else if (!ns_q.active) sc = ScInvalidField;
     else if (route_q.valid && !route_q.namespaces[ns_q.idx]) sc = ScInvalidNamespace;
     else if (formatting_i[ns_q.idx]) sc = ScFormatInProgress;
-    else if (has_lba && moves && too_large) sc = ScInvalidField;
-    else if (has_lba && outside) sc = ScLbaOutOfRange;
+    else if (has_lba && has_transfer && too_large) sc = ScInvalidField;
+    else if (has_lba && beyond_end) sc = ScLbaOutOfRange;
   end
 
   always_ff @(posedge clk_i) begin
@@ -258,14 +258,14 @@ module nvme_decode
       // What has no LBA has something else in CDW10 and CDW11, or nothing: its address is that of the namespace.
       mem_addr_q <= {(has_lba ? slba_q[LbaWidth-1:0] : '0) + ns_q.base, 9'd0};
       ns_idx_q <= ns_q.idx;
-      if (error_q) to_q <= ToCompletion;
-      else if (is_admin) to_q <= ToAdmin;
-      else if (fused) to_q <= ToFused;
-      else to_q <= to_data ? ToData : to_engine ? ToEngine : ToCompletion;
-      moves2_q <= to_data;
-      engine2_q <= to_engine;
+      if (error_q) dest_q <= ToCompletion;
+      else if (is_admin) dest_q <= ToAdmin;
+      else if (for_fused) dest_q <= ToFused;
+      else dest_q <= for_data ? ToData : for_engine ? ToEngine : ToCompletion;
+      data_op2_q <= for_data;
+      engine2_q <= for_engine;
       route2_q <= route_q;
-      rest2_q <= rest_q;
+      engine_fields2_q <= engine_fields_q;
       fuse2_q <= fuse_q;
       more2_q <= more_q;
       qid2_q <= qid_q;
@@ -281,40 +281,40 @@ module nvme_decode
           lba: (!is_admin && has_lba) ? slba_q : '0
       };
 
-  assign data_valid_o = valid2_q && to_q == ToData;
-  assign admin_valid_o = valid2_q && to_q == ToAdmin;
-  assign fused_valid_o = valid2_q && to_q == ToFused;
+  assign data_valid_o = valid2_q && dest_q == ToData;
+  assign admin_valid_o = valid2_q && dest_q == ToAdmin;
+  assign fused_valid_o = valid2_q && dest_q == ToFused;
   assign fused_qid_o = qid2_q;
   assign fused_fuse_o = fuse2_q;
   assign fused_more_o = more2_q;
   assign fused_sc_o = sc_q;
-  assign fused_moves_o = moves2_q;
+  assign fused_data_op_o = data_op2_q;
   assign fused_engine_o = engine2_q;
 
-  assign engine_valid_o = valid2_q && to_q == ToEngine;
+  assign engine_valid_o = valid2_q && dest_q == ToEngine;
   assign engine_slot_o = slot_q;
   assign engine_ns_o = ns_idx_q;
   assign engine_route_o = route2_q;
   assign engine_sqe_o = {
-    rest2_q.cdw15,
-    rest2_q.cdw14,
+    engine_fields2_q.cdw15,
+    engine_fields2_q.cdw14,
     admin_q.cdw13,
     admin_q.cdw12,
     admin_q.cdw11,
     admin_q.cdw10,
     admin_q.prp2,
     admin_q.prp1,
-    rest2_q.mptr,
-    rest2_q.cdw3,
-    rest2_q.cdw2,
+    engine_fields2_q.mptr,
+    engine_fields2_q.cdw3,
+    engine_fields2_q.cdw2,
     admin_q.nsid,
     admin_q.cid,
-    rest2_q.flags,
+    engine_fields2_q.flags,
     admin_q.opcode
   };
 
   always_comb begin
-    unique case (to_q)
+    unique case (dest_q)
       ToData:  ready2 = data_ready_i;
       ToAdmin: ready2 = admin_ready_i;
       ToFused: ready2 = fused_ready_i;
@@ -335,7 +335,7 @@ module nvme_decode
           prp2: admin_q.prp2
       };
 
-  assign cpl_valid_o = valid2_q && to_q == ToCompletion;
+  assign cpl_valid_o = valid2_q && dest_q == ToCompletion;
   assign cpl_o = '{silent: silent_q, slot: slot_q, status: generic_status(sc_q), dw0: '0};
   assign admin_o = admin_q;
 

@@ -29,13 +29,13 @@ module nvme_dispatch
   /// counted: their slots are in use.
   output logic                     busy_o,
   /// A fused command waits, for its partner or for a step of nvme_fused_pairing.
-  output logic                     fused_o,
+  output logic                     fused_waiting_o,
   /// Cycles since the last one with a clock edge.
-  input  logic [31:0]              step_i,
+  input  logic [31:0]              elapsed_i,
   /// First commands of fused operations that wait for their partner.
-  output logic [SlotWidth-1:0]     kept_o,
+  output logic [SlotWidth-1:0]     kept_count_o,
   /// Cycles until one of them is given up, see nvme_fused_pairing.
-  output logic [31:0]              left_o,
+  output logic [31:0]              remaining_o,
 
   /// Commands are fetched; else the controller is being stopped.
   input  logic                     enable_i,
@@ -46,7 +46,7 @@ module nvme_dispatch
   /// Namespaces that are being formatted.
   input  logic [MaxNamespaces-1:0] formatting_i,
   /// Namespaces that have commands here or in flight.
-  output logic [MaxNamespaces-1:0] flying_o,
+  output logic [MaxNamespaces-1:0] in_flight_o,
 
   /// Fetched command.
   input  fetched_t                 cmd_i,
@@ -72,16 +72,16 @@ module nvme_dispatch
   input  abort_t                   abort_i,
   output logic                     abort_done_o,
   output logic                     aborted_o,
-  /// The owner of the slot ask_slot_o.
+  /// The owner of the slot query_slot_o.
   input  logic [QidWidth-1:0]      abort_slot_qid_i,
   input  logic [15:0]              abort_slot_cid_i,
   /// The data path is asked for a command that is to end: see nvme_data.
-  output logic                     ask_valid_o,
-  output logic [SlotWidth-1:0]     ask_slot_o,
-  output logic                     ask_same_o,
-  output logic                     ask_deleted_o,
-  input  logic                     ask_ready_i,
-  input  logic                     ask_found_i,
+  output logic                     query_valid_o,
+  output logic [SlotWidth-1:0]     query_slot_o,
+  output logic                     query_current_o,
+  output logic                     query_deleted_o,
+  input  logic                     query_ready_i,
+  input  logic                     query_found_i,
   /// Completion queue entry being posted.
   input  posted_t                  posted_i,
   input  logic                     posted_valid_i,
@@ -99,8 +99,8 @@ module nvme_dispatch
 );
 
   // Abort of I/O commands.
-  logic abort_fused, abort_fused_ready, abort_fused_found;
-  logic engine_abort_found;
+  logic fused_query_valid, fused_query_ready, fused_query_found;
+  logic engine_query_found;
 
   nvme_abort #(
     .NumSlots(NumSlots)
@@ -110,21 +110,21 @@ module nvme_dispatch
     .abort_i,
     .done_o        (abort_done_o),
     .aborted_o,
-    .slot_o        (ask_slot_o),
+    .slot_o        (query_slot_o),
     .slot_qid_i    (abort_slot_qid_i),
     .slot_cid_i    (abort_slot_cid_i),
-    .ask_valid_o,
-    .ask_same_o,
-    .ask_ready_i,
-    .ask_found_i   (ask_found_i || engine_abort_found),
-    .fused_valid_o (abort_fused),
-    .fused_ready_i (abort_fused_ready),
-    .fused_found_i (abort_fused_found),
+    .query_valid_o,
+    .query_current_o,
+    .query_ready_i,
+    .query_found_i       (query_found_i || engine_query_found),
+    .fused_query_valid_o (fused_query_valid),
+    .fused_query_ready_i (fused_query_ready),
+    .fused_query_found_i (fused_query_found),
     .posted_i,
     .posted_valid_i
   );
 
-  assign ask_deleted_o = abort_i.whole;
+  assign query_deleted_o = abort_i.whole;
 
   // What has to do with fused operations.
   data_cmd_t decode_data, fused_data, io_cmd;
@@ -139,39 +139,45 @@ module nvme_dispatch
   logic [QidWidth-1:0] fused_qid;
   logic [1:0] fused_fuse;
   logic [7:0] fused_sc;
-  logic fused_more, fused_moves, fused_engine, fused_valid, fused_ready, fused_engine_valid;
-  cpl_t decode_cpl, fused_cpl, pairs_cpl;
-  logic decode_cpl_valid, fused_cpl_valid, pairs_cpl_valid, cpl_slice_ready, pairs_busy, pairs_drop;
-  logic [SlotWidth-1:0] pairs_drop_slot;
+  logic fused_more, fused_data_op, fused_engine, fused_valid, fused_ready, fused_engine_valid;
+  cpl_t decode_cpl, fused_cpl, arbiter_cpl;
+  logic
+      decode_cpl_valid,
+      fused_cpl_valid,
+      arbiter_cpl_valid,
+      cpl_slice_ready,
+      arbiter_busy,
+      arbiter_drop_valid;
+  logic [SlotWidth-1:0] arbiter_drop_slot;
 
   nvme_fused_pairing #(
     .NumQueues(NumQueues),
     .Cycles   (HostTimeout)
-  ) u_fused (
+  ) u_fused_pairing (
     .clk_i,
     .rst_ni,
-    .step_i,
-    .kept_o,
-    .left_o,
+    .elapsed_i,
+    .kept_count_o,
+    .remaining_o,
     .enable_i,
     .acre_i,
     .sq_valid_i,
-    .pending_o   (fused_pending),
-    .cmd_qid_i   (fused_qid),
-    .cmd_fuse_i  (fused_fuse),
-    .cmd_more_i  (fused_more),
-    .cmd_sc_i    (fused_sc),
-    .cmd_moves_i (fused_moves),
-    .cmd_engine_i(fused_engine),
-    .cmd_i       (decode_data),
-    .cmd_valid_i (fused_valid),
-    .cmd_ready_o (fused_ready),
-    .abort_valid_i(abort_fused),
+    .pending_o    (fused_pending),
+    .cmd_qid_i    (fused_qid),
+    .cmd_fuse_i   (fused_fuse),
+    .cmd_more_i   (fused_more),
+    .cmd_sc_i     (fused_sc),
+    .cmd_data_op_i(fused_data_op),
+    .cmd_engine_i (fused_engine),
+    .cmd_i        (decode_data),
+    .cmd_valid_i  (fused_valid),
+    .cmd_ready_o  (fused_ready),
+    .abort_valid_i(fused_query_valid),
     .abort_qid_i  (abort_i.qid),
-    .abort_slot_i (ask_slot_o),
-    .abort_same_i (ask_same_o),
-    .abort_ready_o(abort_fused_ready),
-    .abort_found_o(abort_fused_found),
+    .abort_slot_i (query_slot_o),
+    .abort_same_i (query_current_o),
+    .abort_ready_o(fused_query_ready),
+    .abort_found_o(fused_query_found),
     .engine_valid_o(fused_engine_valid),
     .data_o       (fused_data),
     .data_first_o (fused_data_first),
@@ -180,7 +186,7 @@ module nvme_dispatch
     .data_ready_i (io_cmd_ready),
     .cpl_o        (fused_cpl),
     .cpl_valid_o  (fused_cpl_valid),
-    .cpl_ready_i  (cpl_slice_ready && !pairs_cpl_valid)
+    .cpl_ready_i  (cpl_slice_ready && !arbiter_cpl_valid)
   );
 
   // The decoder gives no data command while it waits for nvme_fused_pairing, but may have a completion left.
@@ -190,10 +196,10 @@ module nvme_dispatch
   nvme_fused_arbiter #(
     .NumSlots  (NumSlots),
     .MediaBytes(MediaBytes)
-  ) u_pairs (
+  ) u_fused_arbiter (
     .clk_i,
     .rst_ni,
-    .busy_o      (pairs_busy),
+    .busy_o      (arbiter_busy),
     .cmd_i       (io_cmd),
     .cmd_first_i (fused_data_first),
     .cmd_second_i(fused_data_second),
@@ -205,13 +211,13 @@ module nvme_dispatch
     .end_i       (done_valid_i),
     .end_slot_i  (done_i.slot),
     .end_error_i (done_i.status != DataOk),
-    .cut_i       (abort_i.whole && ask_valid_o && ask_ready_i && ask_same_o),
-    .cut_slot_i  (ask_slot_o),
-    .cpl_o       (pairs_cpl),
-    .cpl_valid_o (pairs_cpl_valid),
+    .abort_waiting_i       (abort_i.whole && query_valid_o && query_ready_i && query_current_o),
+    .abort_waiting_slot_i  (query_slot_o),
+    .cpl_o       (arbiter_cpl),
+    .cpl_valid_o (arbiter_cpl_valid),
     .cpl_ready_i (cpl_slice_ready),
-    .drop_o      (pairs_drop),
-    .drop_slot_o (pairs_drop_slot)
+    .drop_valid_o(arbiter_drop_valid),
+    .drop_slot_o (arbiter_drop_slot)
   );
 
   // The choice among completions must not reach back to the host's read data.
@@ -220,9 +226,9 @@ module nvme_dispatch
   ) u_decode_cpl (
     .clk_i,
     .rst_ni,
-    .in_valid_i (pairs_cpl_valid || fused_cpl_valid || decode_cpl_valid),
+    .in_valid_i (arbiter_cpl_valid || fused_cpl_valid || decode_cpl_valid),
     .in_ready_o (cpl_slice_ready),
-    .in_data_i  (pairs_cpl_valid ? pairs_cpl : fused_cpl_valid ? fused_cpl : decode_cpl),
+    .in_data_i  (arbiter_cpl_valid ? arbiter_cpl : fused_cpl_valid ? fused_cpl : decode_cpl),
     .out_valid_o(cpl_valid_o),
     .out_ready_i(cpl_ready_i),
     .out_data_o (cpl_o)
@@ -234,7 +240,7 @@ module nvme_dispatch
   engine_route_t engine_route;
   logic [NsWidth-1:0] engine_ns;
   logic decode_engine_valid, engines_busy;
-  logic [MaxNamespaces-1:0] engines_flying;
+  logic [MaxNamespaces-1:0] engines_in_flight;
 
   nvme_decode #(
     .NumNamespaces(NumNamespaces),
@@ -259,7 +265,7 @@ module nvme_dispatch
     .fused_fuse_o (fused_fuse),
     .fused_more_o (fused_more),
     .fused_sc_o   (fused_sc),
-    .fused_moves_o(fused_moves),
+    .fused_data_op_o(fused_data_op),
     .fused_engine_o(fused_engine),
     .fused_valid_o(fused_valid),
     .fused_ready_i(fused_ready),
@@ -270,7 +276,7 @@ module nvme_dispatch
     .engine_valid_o(decode_engine_valid),
     .cpl_o        (decode_cpl),
     .cpl_valid_o  (decode_cpl_valid),
-    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid && !pairs_cpl_valid),
+    .cpl_ready_i  (cpl_slice_ready && !fused_cpl_valid && !arbiter_cpl_valid),
     .admin_o,
     .admin_valid_o,
     .admin_ready_i
@@ -294,15 +300,15 @@ module nvme_dispatch
       .cmd_valid_i    (decode_engine_valid || fused_engine_valid),
       .stop_i         (!enable_i),
       .acre_i,
-      .abort_valid_i  (ask_valid_o && ask_ready_i),
-      .abort_slot_i   (ask_slot_o),
-      .abort_same_i   (ask_same_o),
+      .abort_valid_i  (query_valid_o && query_ready_i),
+      .abort_slot_i   (query_slot_o),
+      .abort_same_i   (query_current_o),
       .abort_deleted_i(abort_i.whole),
-      .abort_found_o  (engine_abort_found),
+      .abort_found_o  (engine_query_found),
       .cpl_o          (engine_cpl_o),
       .cpl_valid_o    (engine_cpl_valid_o),
       .cpl_ready_i    (engine_cpl_ready_i),
-      .flying_o       (engines_flying),
+      .in_flight_o    (engines_in_flight),
       .m_engine
     );
   end else begin : gen_no_engines
@@ -314,8 +320,8 @@ module nvme_dispatch
       assign m_engine[e].done_ready = 1'b1;
     end
     assign engines_busy = 1'b0;
-    assign engine_abort_found = 1'b0;
-    assign engines_flying = '0;
+    assign engine_query_found = 1'b0;
+    assign engines_in_flight = '0;
     assign engine_cpl_o = '0;
     assign engine_cpl_valid_o = 1'b0;
     logic unused;
@@ -323,38 +329,38 @@ module nvme_dispatch
   end
 
   // A data command counts from the cycle in which it is shown to nvme_fused_arbiter.
-  logic io_start, io_seen_q, flight_busy;
-  logic [MaxNamespaces-1:0] data_flying;
-  assign io_start = io_cmd_valid && !io_seen_q;
+  logic io_start_valid, io_shown_q, in_flight_busy;
+  logic [MaxNamespaces-1:0] data_in_flight;
+  assign io_start_valid = io_cmd_valid && !io_shown_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) io_seen_q <= 1'b0;
-    else io_seen_q <= io_cmd_valid && !io_cmd_ready;
+    if (!rst_ni) io_shown_q <= 1'b0;
+    else io_shown_q <= io_cmd_valid && !io_cmd_ready;
   end
 
   nvme_ns_in_flight #(
     .NumSlots     (NumSlots),
     .NumNamespaces(NumNamespaces)
-  ) u_ns_flight (
+  ) u_ns_in_flight (
     .clk_i,
     .rst_ni,
-    .busy_o      (flight_busy),
-    .start_i     (io_start),
+    .busy_o      (in_flight_busy),
+    .start_i     (io_start_valid),
     .start_slot_i(io_cmd.slot),
     .start_ns_i  (io_cmd.ns),
-    .end_i       (done_valid_i || pairs_drop),
-    .end_slot_i  (pairs_drop ? pairs_drop_slot : done_i.slot),
-    .flying_o    (data_flying)
+    .end_i       (done_valid_i || arbiter_drop_valid),
+    .end_slot_i  (arbiter_drop_valid ? arbiter_drop_slot : done_i.slot),
+    .in_flight_o (data_in_flight)
   );
 
   // A command that waits in nvme_fused_pairing has passed the check against Format NVM, but moves no data yet.
-  logic [MaxNamespaces-1:0] fused_flying;
+  logic [MaxNamespaces-1:0] fused_in_flight;
   always_comb begin
-    fused_flying = '0;
-    fused_flying[decode_data.ns] = fused_valid;
+    fused_in_flight = '0;
+    fused_in_flight[decode_data.ns] = fused_valid;
   end
 
-  assign flying_o = data_flying | fused_flying | engines_flying;
-  assign fused_o = fused_pending != '0 || fused_valid;
-  assign busy_o = flight_busy || pairs_busy || engines_busy;
+  assign in_flight_o = data_in_flight | fused_in_flight | engines_in_flight;
+  assign fused_waiting_o = fused_pending != '0 || fused_valid;
+  assign busy_o = in_flight_busy || arbiter_busy || engines_busy;
 
 endmodule

@@ -58,14 +58,14 @@ module nvme_engines
   output logic                     cpl_valid_o,
   input  logic                     cpl_ready_i,
   /// Namespaces that have commands here.
-  output logic [MaxNamespaces-1:0] flying_o,
+  output logic [MaxNamespaces-1:0] in_flight_o,
 
   /// The engines.
   nvme_engine_if.controller m_engine[NumEngines]
 );
 
   localparam int unsigned SlotBits = idx_width(NumSlots);
-  localparam int unsigned Own = NumEngines;  // among the answers: those of commands that no engine has taken
+  localparam int unsigned Dropped = NumEngines;  // among the answers: those of commands that no engine has taken
   localparam int unsigned SourceBits = idx_width(NumEngines + 1);
   typedef logic [SlotBits-1:0] slot_t;
   typedef logic [NumSlots-1:0] slots_t;
@@ -75,84 +75,85 @@ module nvme_engines
     logic [EngineWidth-1:0]        engine;
     logic [EngineCommandWidth-1:0] command;
     logic [511:0]                  sqe;
-  } kept_t;
+  } queued_cmd_t;
 
   // Slots: at most one of the first two is 1.
-  slots_t waits_q;    // no engine has taken it
-  slots_t runs_q;     // one has
-  slots_t ends_q;     // it is to end
+  slots_t waiting_q;    // no engine has taken it
+  slots_t running_q;     // one has
+  slots_t ending_q;     // it is to end
   slots_t deleted_q;  // since its queue is being deleted
-  slots_t asked_q;    // its engine has been asked to end it
+  slots_t stop_sent_q;    // its engine has been asked to end it
 
-  (* ram_style = "distributed" *) kept_t kept_mem[NumSlots];
+  (* ram_style = "distributed" *) queued_cmd_t queued_cmd_mem[NumSlots];
   (* ram_style = "distributed" *) logic [EngineWidth-1:0] engine_mem[NumSlots];  // the same once more, for the answers
 
   // ---------------------------------------------------------------- one slot a cycle
 
-  slot_t cmd_slot, abort_slot, scan_q, stop_slot_q, own_slot_q;
+  slot_t cmd_slot, abort_slot, scan_q, stop_slot_q, drop_done_slot_q;
   logic [NumEngines-1:0] valid_q, ready, engine_stop_q;
-  logic [2**EngineWidth-1:0] has_room;
-  kept_t kept;
+  logic [2**EngineWidth-1:0] engine_room;
+  queued_cmd_t queued_cmd;
   namespace_t ns;
   engine_cmd_t cmd_q;
-  logic ends, offered, give, drop, ask, own_valid_q, own_ready;
+  logic
+      ending, cmd_shown, issue_valid, drop_valid, stop_request, drop_done_valid_q, drop_done_ready;
 
   nvme_namespace #(
     .NumNamespaces(NumNamespaces),
     .NsBlocks     (NsBlocks),
     .MediaBytes   (MediaBytes)
   ) u_namespace (
-    .nsid_i(kept.sqe[63:32]),
+    .nsid_i(queued_cmd.sqe[63:32]),
     .ns_o  (ns)
   );
 
   assign cmd_slot = slot_t'(cmd_slot_i);
   assign abort_slot = slot_t'(abort_slot_i);
-  assign abort_found_o = abort_valid_i && abort_same_i && (waits_q[abort_slot] || runs_q[abort_slot]);
+  assign abort_found_o = abort_valid_i && abort_same_i && (waiting_q[abort_slot] || running_q[abort_slot]);
 
-  assign has_room = (2 ** EngineWidth)'(ready);
-  assign kept = kept_mem[scan_q];
-  assign ends = ends_q[scan_q] || stop_i;
+  assign engine_room = (2 ** EngineWidth)'(ready);
+  assign queued_cmd = queued_cmd_mem[scan_q];
+  assign ending = ending_q[scan_q] || stop_i;
   // What is offered is taken in the next cycle, as its engine has said that there is room.
-  assign offered = valid_q != '0;
-  assign give = waits_q[scan_q] && !ends && !offered && has_room[kept.engine];
-  assign drop = waits_q[scan_q] && ends && !own_valid_q;
-  assign ask = runs_q[scan_q] && ends && !asked_q[scan_q] && !offered;
+  assign cmd_shown = valid_q != '0;
+  assign issue_valid = waiting_q[scan_q] && !ending && !cmd_shown && engine_room[queued_cmd.engine];
+  assign drop_valid = waiting_q[scan_q] && ending && !drop_done_valid_q;
+  assign stop_request = running_q[scan_q] && ending && !stop_sent_q[scan_q] && !cmd_shown;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       scan_q <= '0;
       valid_q <= '0;
       engine_stop_q <= '0;
-      own_valid_q <= 1'b0;
+      drop_done_valid_q <= 1'b0;
     end else begin
       if (cmd_valid_i && !busy_o) scan_q <= cmd_slot;
       else if (busy_o) scan_q <= (scan_q == slot_t'(NumSlots - 1)) ? '0 : scan_q + 1'b1;
-      valid_q <= give ? NumEngines'(1) << kept.engine : valid_q & ~ready;
-      engine_stop_q <= ask ? NumEngines'(1) << kept.engine : '0;
-      own_valid_q <= drop || (own_valid_q && !own_ready);
+      valid_q <= issue_valid ? NumEngines'(1) << queued_cmd.engine : valid_q & ~ready;
+      engine_stop_q <= stop_request ? NumEngines'(1) << queued_cmd.engine : '0;
+      drop_done_valid_q <= drop_valid || (drop_done_valid_q && !drop_done_ready);
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (cmd_valid_i) begin
-      kept_mem[cmd_slot] <= '{
+      queued_cmd_mem[cmd_slot] <= '{
           engine: cmd_route_i.engine,
           command: cmd_route_i.command,
           sqe: cmd_sqe_i
       };
       engine_mem[cmd_slot] <= cmd_route_i.engine;
     end
-    if (give)
+    if (issue_valid)
       cmd_q <= '{
           slot: SlotWidth'(scan_q),
-          command: kept.command,
+          command: queued_cmd.command,
           ns_base: 64'(ns.base),
           ns_blocks: 64'(ns.blocks),
-          sqe: kept.sqe
+          sqe: queued_cmd.sqe
       };
-    if (ask) stop_slot_q <= scan_q;
-    if (drop) own_slot_q <= scan_q;
+    if (stop_request) stop_slot_q <= scan_q;
+    if (drop_valid) drop_done_slot_q <= scan_q;
   end
 
   // ---------------------------------------------------------------- answers
@@ -160,7 +161,7 @@ module nvme_engines
   engine_done_t [NumEngines:0] done;
   logic [NumEngines:0] done_valid, done_gnt;
   logic [SourceBits-1:0] done_idx;
-  logic done_any, done_take;
+  logic done_any, done_fire;
 
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign m_engine[e].cmd_valid = valid_q[e];
@@ -170,12 +171,12 @@ module nvme_engines
     assign m_engine[e].stop_slot = SlotWidth'(stop_slot_q);
     assign done[e] = m_engine[e].done;
     assign done_valid[e] = m_engine[e].done_valid;
-    assign m_engine[e].done_ready = done_gnt[e] && done_take;
+    assign m_engine[e].done_ready = done_gnt[e] && done_fire;
   end
 
-  assign done[Own] = '{slot: SlotWidth'(own_slot_q), stopped: 1'b1, status: '0, dw0: '0};
-  assign done_valid[Own] = own_valid_q;
-  assign own_ready = done_gnt[Own] && done_take;
+  assign done[Dropped] = '{slot: SlotWidth'(drop_done_slot_q), stopped: 1'b1, status: '0, dw0: '0};
+  assign done_valid[Dropped] = drop_done_valid_q;
+  assign drop_done_ready = done_gnt[Dropped] && done_fire;
 
   ns_rr_arbiter #(
     .N(NumEngines + 1)
@@ -183,7 +184,7 @@ module nvme_engines
     .clk_i,
     .rst_ni,
     .req_i  (done_valid),
-    .next_i (done_take),
+    .next_i (done_fire),
     .gnt_o  (done_gnt),
     .idx_o  (done_idx),
     .valid_o(done_any)
@@ -192,21 +193,21 @@ module nvme_engines
   // One at a time: is it the answer to a command?
   engine_done_t answer_q;
   logic [SourceBits-1:0] source_q;
-  logic answer_valid_q, own, known, ended, cpl_ready;
+  logic answer_valid_q, from_drop, answer_known, answer_fire, cpl_ready;
   slot_t answer_slot;
   status_t status;
 
-  assign done_take = !answer_valid_q;
+  assign done_fire = !answer_valid_q;
   assign answer_slot = slot_t'(answer_q.slot);
-  assign own = source_q == SourceBits'(Own);
-  assign known = own || (32'(answer_q.slot) < NumSlots && runs_q[answer_slot] && 32'(engine_mem[answer_slot]) == 32'(source_q));
-  assign ended = answer_valid_q && known && cpl_ready;
+  assign from_drop = source_q == SourceBits'(Dropped);
+  assign answer_known = from_drop || (32'(answer_q.slot) < NumSlots && running_q[answer_slot] && 32'(engine_mem[answer_slot]) == 32'(source_q));
+  assign answer_fire = answer_valid_q && answer_known && cpl_ready;
 
   always_comb begin
     status = answer_q.status;
     if (answer_q.stopped) begin
-      if (ends_q[answer_slot] && deleted_q[answer_slot]) status = retry_status(ScSqDeletion);
-      else if (ends_q[answer_slot]) status = abort_status();
+      if (ending_q[answer_slot] && deleted_q[answer_slot]) status = retry_status(ScSqDeletion);
+      else if (ending_q[answer_slot]) status = abort_status();
       else if (stop_i) status = interrupted_status(acre_i);
       else status = retry_status(ScInternalError);
     end
@@ -214,11 +215,11 @@ module nvme_engines
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) answer_valid_q <= 1'b0;
-    else answer_valid_q <= done_take ? done_any : !cpl_ready && known;
+    else answer_valid_q <= done_fire ? done_any : !cpl_ready && answer_known;
   end
 
   always_ff @(posedge clk_i) begin
-    if (done_take) begin
+    if (done_fire) begin
       answer_q <= done[done_idx];
       source_q <= done_idx;
     end
@@ -229,7 +230,7 @@ module nvme_engines
   ) u_cpl (
     .clk_i,
     .rst_ni,
-    .in_valid_i (answer_valid_q && known),
+    .in_valid_i (answer_valid_q && answer_known),
     .in_ready_o (cpl_ready),
     .in_data_i  ({1'b0, answer_q.slot, status, answer_q.dw0}),
     .out_valid_o(cpl_valid_o),
@@ -241,47 +242,47 @@ module nvme_engines
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      waits_q <= '0;
-      runs_q <= '0;
-      ends_q <= '0;
+      waiting_q <= '0;
+      running_q <= '0;
+      ending_q <= '0;
       deleted_q <= '0;
-      asked_q <= '0;
+      stop_sent_q <= '0;
     end else begin
-      if (give || drop) waits_q[scan_q] <= 1'b0;
-      if (give) runs_q[scan_q] <= 1'b1;
-      if (ask) asked_q[scan_q] <= 1'b1;
+      if (issue_valid || drop_valid) waiting_q[scan_q] <= 1'b0;
+      if (issue_valid) running_q[scan_q] <= 1'b1;
+      if (stop_request) stop_sent_q[scan_q] <= 1'b1;
       if (abort_found_o) begin
-        ends_q[abort_slot] <= 1'b1;
+        ending_q[abort_slot] <= 1'b1;
         deleted_q[abort_slot] <= abort_deleted_i;
       end
-      if (ended) runs_q[answer_slot] <= 1'b0;
+      if (answer_fire) running_q[answer_slot] <= 1'b0;
       if (cmd_valid_i) begin
-        waits_q[cmd_slot] <= 1'b1;
-        ends_q[cmd_slot] <= 1'b0;
+        waiting_q[cmd_slot] <= 1'b1;
+        ending_q[cmd_slot] <= 1'b0;
         deleted_q[cmd_slot] <= 1'b0;
-        asked_q[cmd_slot] <= 1'b0;
+        stop_sent_q[cmd_slot] <= 1'b0;
       end
     end
   end
 
-  logic flight_busy;
+  logic in_flight_busy;
   nvme_ns_in_flight #(
     .NumSlots     (NumSlots),
     .NumNamespaces(NumNamespaces)
-  ) u_ns_flight (
+  ) u_ns_in_flight (
     .clk_i,
     .rst_ni,
-    .busy_o      (flight_busy),
+    .busy_o      (in_flight_busy),
     .start_i     (cmd_valid_i),
     .start_slot_i(cmd_slot_i),
     .start_ns_i  (cmd_ns_i),
-    .end_i       (ended),
+    .end_i       (answer_fire),
     .end_slot_i  (answer_q.slot),
-    .flying_o
+    .in_flight_o
   );
 
-  assign busy_o = waits_q != '0 || (runs_q & ~asked_q & (ends_q | {NumSlots{stop_i}})) != '0 || offered || own_valid_q ||
-      answer_valid_q || cpl_valid_o || flight_busy;
+  assign busy_o = waiting_q != '0 || (running_q & ~stop_sent_q & (ending_q | {NumSlots{stop_i}})) != '0 || cmd_shown || drop_done_valid_q ||
+      answer_valid_q || cpl_valid_o || in_flight_busy;
 
   logic unused;
   assign unused = ^{cmd_route_i, ns, cmd_slot_i, abort_slot_i};
@@ -290,12 +291,12 @@ module nvme_engines
     $error("nvme_engines: NumEngines must be 1 to 8");
   end
 
-  `NS_ASSERT(slot_is_free, !cmd_valid_i || !(waits_q[cmd_slot] || runs_q[cmd_slot]))
-  `NS_ASSERT(one_place, (waits_q & runs_q) == '0)
+  `NS_ASSERT(slot_is_free, !cmd_valid_i || !(waiting_q[cmd_slot] || running_q[cmd_slot]))
+  `NS_ASSERT(one_place, (waiting_q & running_q) == '0)
   `NS_ASSERT(no_other_engine, !cmd_valid_i || 32'(cmd_route_i.engine) < NumEngines)
   `NS_ASSERT(engine_has_room, (valid_q & ~ready) == '0)
-  `NS_ASSERT(answers_a_command, !answer_valid_q || known)
+  `NS_ASSERT(answers_a_command, !answer_valid_q || answer_known)
   `NS_ASSERT(stopped_when_asked,
-             !answer_valid_q || own || !answer_q.stopped || asked_q[answer_slot])
+             !answer_valid_q || from_drop || !answer_q.stopped || stop_sent_q[answer_slot])
 
 endmodule

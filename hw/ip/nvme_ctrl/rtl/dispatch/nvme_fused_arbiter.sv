@@ -10,7 +10,7 @@
 // A pair whose Compare has failed ends with Command Aborted due to Failed Fused Command (09h) for its Write.
 //
 // What a pair waits for can take minutes. So when a queue is deleted, its commands that wait behind such a pair, or are that pair,
-// end (`cut_i`): all that is inside goes round once, in order, without them. Nothing comes in meanwhile; what is apart from the
+// end (`abort_waiting_i`): all that is inside goes round once, in order, without them. Nothing comes in meanwhile; what is apart from the
 // pair passes. A Write goes with its Compare. Where the oldest pair does not wait, nothing inside waits for long, and all goes on.
 // Assumes that a command stays until it is taken, that a pair's Write is the next one after its Compare, of the same
 // namespace and range, that what ends has begun, and that the slots of commands inside do not come again.
@@ -51,16 +51,16 @@ module nvme_fused_arbiter
 
   /// End the command in this slot if it is inside and has to wait for long: its queue is being deleted. With a pair's Compare goes
   /// its Write.
-  input  logic                 cut_i,
+  input  logic                 abort_waiting_i,
   /// The slot.
-  input  logic [SlotWidth-1:0] cut_slot_i,
+  input  logic [SlotWidth-1:0] abort_waiting_slot_i,
 
   /// Write of a pair whose Compare has failed, or a command of a queue that is being deleted.
   output cpl_t                 cpl_o,
   output logic                 cpl_valid_o,
   input  logic                 cpl_ready_i,
   /// A cycle without end_i in which that command counts as ended.
-  output logic                 drop_o,
+  output logic                 drop_valid_o,
   /// Its slot.
   output logic [SlotWidth-1:0] drop_slot_o
 );
@@ -92,36 +92,36 @@ module nvme_fused_arbiter
     InIdle,
     InCompare,  // does it overlap the pair?
     InShow,     // no
-    InHold
+    InQueue
   } in_e;
 
   // The oldest of what is inside.
   typedef enum logic [4:0] {
     StIdle,
-    StRelease,    // it is no pair: it goes on
-    StLoad,       // it is a pair
-    StScan,       // is this slot's command under way?
-    StLook,       // what is it about?
-    StJudge,      // does it overlap the pair?
-    StBlocked,    // yes: until it has ended
-    StCompare,    // the first one goes to the data path
-    StWait,       // until it has ended
-    StWrite,      // the second one goes there
+    StRelease,       // it is no pair: it goes on
+    StLoad,          // it is a pair
+    StScan,          // is this slot's command under way?
+    StReadSpan,      // what is it about?
+    StCheckOverlap,  // does it overlap the pair?
+    StBlocked,       // yes: until it has ended
+    StCompare,       // the first one goes to the data path
+    StWait,          // until it has ended
+    StWrite,         // the second one goes there
     StWaitWrite,
-    StFail,       // the second one ends without having been done
+    StAbortWrite,    // the second one ends without having been done
     StDrop,
-    StRound,      // the pair waits, and a queue is being deleted: how much is inside?
-    StNamed,      // is the oldest one to end?
-    StTurn,       // does it, or what belongs to it?
-    StStay,       // no: it goes behind the others
-    StCut,        // yes
-    StSlot        // which slot has the next one?
+    StRoundStart,    // the pair waits, and a queue is being deleted: how much is inside?
+    StRoundLookup,   // is the oldest one to end?
+    StRoundDecide,   // does it, or what belongs to it?
+    StRoundRequeue,  // no: it goes behind the others
+    StRoundAbort,    // yes
+    StRoundNext      // which slot has the next one?
   } state_e;
 
   typedef enum logic [1:0] {
     ShowNone,
-    ShowIn,     // what comes in
-    ShowInside
+    ShowIn,  // what comes in
+    ShowHeld
   } show_e;
 
   logic engaged_q;  // there is something inside
@@ -133,13 +133,13 @@ module nvme_fused_arbiter
   addr_t pair_end_q;
   logic [SlotWidth-1:0] slot_q;  // of the pair's command under way, or the one that fails
   idx_t scan_q;
-  logic last;
+  logic last_slot;
 
   // Commands inside, in order.
   held_t held;
   logic held_valid, held_pop, push, push_ready, empty;
   logic [$clog2(NumSlots+1)-1:0] count;
-  logic turns, goes, stays;
+  logic round_visit, round_remove, round_requeue;
 
   ns_fifo #(
     .Width($bits(held_t)),
@@ -148,9 +148,9 @@ module nvme_fused_arbiter
   ) u_held (
     .clk_i,
     .rst_ni,
-    .in_valid_i (push || stays),
+    .in_valid_i (push || round_requeue),
     .in_ready_o (push_ready),
-    .in_data_i  (stays ? held : {cmd_first_i, cmd_second_i, cmd_i}),
+    .in_data_i  (round_requeue ? held : {cmd_first_i, cmd_second_i, cmd_i}),
     .out_valid_o(held_valid),
     .out_ready_i(held_pop),
     .out_data_o (held),
@@ -158,8 +158,8 @@ module nvme_fused_arbiter
   );
 
   // What is under way, by slot.
-  logic [NumSlots-1:0] flying_q;
-  logic [SlotWidth-1:0] moving_q;
+  logic [NumSlots-1:0] in_flight_q;
+  logic [SlotWidth-1:0] in_flight_count_q;
   (* ram_style = "distributed" *) span_t span_mem[NumSlots];
   span_t span_q, start_span, in_span, held_span;
   logic start;
@@ -175,61 +175,61 @@ module nvme_fused_arbiter
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      flying_q <= '0;
-      moving_q <= '0;
+      in_flight_q <= '0;
+      in_flight_count_q <= '0;
     end else begin
-      if (end_i) flying_q[idx_t'(end_slot_i)] <= 1'b0;
-      if (start) flying_q[idx_t'(data_o.slot)] <= 1'b1;
-      if (start && !end_i) moving_q <= moving_q + 1'b1;
-      if (end_i && !start) moving_q <= moving_q - 1'b1;
+      if (end_i) in_flight_q[idx_t'(end_slot_i)] <= 1'b0;
+      if (start) in_flight_q[idx_t'(data_o.slot)] <= 1'b1;
+      if (start && !end_i) in_flight_count_q <= in_flight_count_q + 1'b1;
+      if (end_i && !start) in_flight_count_q <= in_flight_count_q - 1'b1;
     end
   end
 
   // What is inside but for Writes of pairs, by slot, and which of it is to end.
-  logic [NumSlots-1:0] inside_q, cut_q;
-  logic half_q;  // the last one that came inside was a Compare, whose Write follows
-  logic any_cut_q;
+  logic [NumSlots-1:0] waiting_q, to_abort_q;
+  logic half_pair_q;  // the last one that came inside was a Compare, whose Write follows
+  logic any_to_abort_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      inside_q <= '0;
-      cut_q <= '0;
-      half_q <= 1'b0;
-      any_cut_q <= 1'b0;
+      waiting_q <= '0;
+      to_abort_q <= '0;
+      half_pair_q <= 1'b0;
+      any_to_abort_q <= 1'b0;
     end else begin
       // Slot by slot, which is shorter than to choose one of them first.
-      cut_q <= cut_q | (inside_q & (NumSlots'(cut_i) << idx_t'(cut_slot_i)));
-      if (held_pop && !stays) begin
-        inside_q[idx_t'(held.cmd.slot)] <= 1'b0;
-        cut_q[idx_t'(held.cmd.slot)] <= 1'b0;
+      to_abort_q <= to_abort_q | (waiting_q & (NumSlots'(abort_waiting_i) << idx_t'(abort_waiting_slot_i)));
+      if (held_pop && !round_requeue) begin
+        waiting_q[idx_t'(held.cmd.slot)] <= 1'b0;
+        to_abort_q[idx_t'(held.cmd.slot)] <= 1'b0;
       end
       if (push) begin
-        inside_q[idx_t'(cmd_i.slot)] <= !cmd_second_i;
-        half_q <= cmd_first_i;
+        waiting_q[idx_t'(cmd_i.slot)] <= !cmd_second_i;
+        half_pair_q <= cmd_first_i;
       end
-      any_cut_q <= cut_q != '0;
+      any_to_abort_q <= to_abort_q != '0;
     end
   end
 
   // Going round.
   logic [$clog2(NumSlots+1)-1:0] round_q;  // how many have not been looked at
-  logic turning_q;
-  logic oldest_q;                          // the next one is the oldest one
-  logic lost_q;                            // that one has gone
-  logic partner_q;                         // the one before has gone, and was a Compare
-  idx_t oldest_slot_q;                     // of the next one, a cycle later
-  logic named_q;                           // it is to end
+  logic round_active_q;
+  logic round_oldest_q;                          // the next one is the oldest one
+  logic oldest_removed_q;                            // that one has gone
+  logic partner_removed_q;                         // the one before has gone, and was a Compare
+  idx_t head_slot_q;                     // of the next one, a cycle later
+  logic abort_oldest_q;                           // it is to end
 
   // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
   addr_t in_end_q, span_end_q;
-  logic in_apart, apart;
+  logic in_disjoint, disjoint;
 
-  function automatic logic meet(addr_t a, addr_t a_end, addr_t b, addr_t b_end);
+  function automatic logic overlaps(addr_t a, addr_t a_end, addr_t b, addr_t b_end);
     return a < b_end && b < a_end;
   endfunction
 
-  assign in_apart = in_span.ns != pair_q.ns || !(in_span.all || meet(in_span.first, in_end_q, pair_q.first, pair_end_q));
-  assign apart = span_q.ns != pair_q.ns || !(span_q.all || meet(span_q.first, span_end_q, pair_q.first, pair_end_q));
+  assign in_disjoint = in_span.ns != pair_q.ns || !(in_span.all || overlaps(in_span.first, in_end_q, pair_q.first, pair_end_q));
+  assign disjoint = span_q.ns != pair_q.ns || !(span_q.all || overlaps(span_q.first, span_end_q, pair_q.first, pair_end_q));
 
   always_ff @(posedge clk_i) begin
     in_end_q   <= in_span.first + AddrBits'(in_span.blocks);
@@ -238,19 +238,19 @@ module nvme_fused_arbiter
     pair_end_q <= pair_q.first + AddrBits'(pair_q.blocks);
   end
 
-  logic plain, quits, judge;
-  assign plain = !cmd_first_i && !cmd_second_i;
+  logic unpaired, disengage, overlap_check;
+  assign unpaired = !cmd_first_i && !cmd_second_i;
   assign empty = count == '0;
-  assign quits = empty && state_q == StIdle && in_q == InIdle && (plain || !cmd_valid_i);
-  assign judge = plain && active_q;
+  assign disengage = empty && state_q == StIdle && in_q == InIdle && (unpaired || !cmd_valid_i);
+  assign overlap_check = unpaired && active_q;
 
   // While there is no pair whose look around has begun, what comes in goes behind what is inside. What was found apart from a
   // pair passes before the next one looks around.
-  logic in_wants, inside_wants, in_rests;
-  assign in_wants = in_q == InShow && show_q != ShowIn;
-  assign inside_wants = (state_q == StRelease || state_q == StCompare || state_q == StWrite && held_valid) && show_q != ShowInside;
-  assign in_rests = in_q == InIdle || in_q == InHold;
-  assign last = scan_q == idx_t'(NumSlots - 1);
+  logic in_show_request, held_show_request, in_stable;
+  assign in_show_request = in_q == InShow && show_q != ShowIn;
+  assign held_show_request = (state_q == StRelease || state_q == StCompare || state_q == StWrite && held_valid) && show_q != ShowHeld;
+  assign in_stable = in_q == InIdle || in_q == InQueue;
+  assign last_slot = scan_q == idx_t'(NumSlots - 1);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -261,78 +261,78 @@ module nvme_fused_arbiter
       show_q <= ShowNone;
       scan_q <= '0;
     end else begin
-      if (!engaged_q) engaged_q <= cmd_valid_i && !plain;
-      else engaged_q <= !quits;
+      if (!engaged_q) engaged_q <= cmd_valid_i && !unpaired;
+      else engaged_q <= !disengage;
 
       unique case (in_q)
-        InIdle:    if (engaged_q && !quits && cmd_valid_i) in_q <= judge ? InCompare : InHold;
-        InCompare: in_q <= in_apart ? InShow : InHold;
+        InIdle:    if (engaged_q && !disengage && cmd_valid_i) in_q <= overlap_check ? InCompare : InQueue;
+        InCompare: in_q <= in_disjoint ? InShow : InQueue;
         InShow:    if (show_q == ShowIn && data_ready_i) in_q <= InIdle;
         default:   if (push) in_q <= InIdle;
       endcase
 
       unique case (show_q)
-        ShowNone: if (inside_wants) show_q <= ShowInside; else if (in_wants) show_q <= ShowIn;
+        ShowNone: if (held_show_request) show_q <= ShowHeld; else if (in_show_request) show_q <= ShowIn;
         default:  if (data_ready_i) show_q <= ShowNone;
       endcase
 
       unique case (state_q)
         StIdle:
-        if (held_valid && in_rests) begin
+        if (held_valid && in_stable) begin
           state_q <= held.first ? StLoad : StRelease;
         end
-        StRelease: if (show_q == ShowInside && data_ready_i) state_q <= StIdle;
+        StRelease: if (show_q == ShowHeld && data_ready_i) state_q <= StIdle;
         StLoad: begin
           state_q <= StScan;
           active_q <= 1'b1;
           scan_q <= '0;
         end
         StScan: begin
-          if (moving_q == '0) state_q <= StCompare;
-          else if (flying_q[scan_q]) state_q <= StLook;
-          else if (last) state_q <= StCompare;
+          if (in_flight_count_q == '0) state_q <= StCompare;
+          else if (in_flight_q[scan_q]) state_q <= StReadSpan;
+          else if (last_slot) state_q <= StCompare;
           else scan_q <= scan_q + 1'b1;
         end
-        StLook: state_q <= StJudge;
-        StJudge: begin
-          if (!apart) state_q <= StBlocked;
-          else if (last) state_q <= StCompare;
+        StReadSpan: state_q <= StCheckOverlap;
+        StCheckOverlap: begin
+          if (!disjoint) state_q <= StBlocked;
+          else if (last_slot) state_q <= StCompare;
           else begin
             state_q <= StScan;
             scan_q  <= scan_q + 1'b1;
           end
         end
         StBlocked: begin
-          if (!flying_q[scan_q]) state_q <= StScan;
-          else if (any_cut_q) state_q <= StRound;
+          if (!in_flight_q[scan_q]) state_q <= StScan;
+          else if (any_to_abort_q) state_q <= StRoundStart;
         end
-        StRound: state_q <= half_q ? StBlocked : StNamed;
-        StNamed: state_q <= StTurn;
-        StTurn: begin
-          if (turns) state_q <= goes ? StCut : StStay;
+        StRoundStart: state_q <= half_pair_q ? StBlocked : StRoundLookup;
+        StRoundLookup: state_q <= StRoundDecide;
+        StRoundDecide: begin
+          if (round_visit) state_q <= round_remove ? StRoundAbort : StRoundRequeue;
           else if (round_q == '0) begin
             // What it waited for may have ended meanwhile, and its slot have come again.
-            state_q  <= lost_q ? StIdle : StScan;
-            active_q <= !lost_q;
+            state_q  <= oldest_removed_q ? StIdle : StScan;
+            active_q <= !oldest_removed_q;
           end
         end
-        StStay: state_q <= StSlot;
-        StSlot: state_q <= StNamed;
-        StCut: if (cpl_ready_i) state_q <= StDrop;
-        StCompare: if (show_q == ShowInside && data_ready_i) state_q <= StWait;
+        StRoundRequeue: state_q <= StRoundNext;
+        StRoundNext: state_q <= StRoundLookup;
+        StRoundAbort: if (cpl_ready_i) state_q <= StDrop;
+        StCompare: if (show_q == ShowHeld && data_ready_i) state_q <= StWait;
         StWait:
-        if (end_i && end_slot_i == slot_q) state_q <= end_error_i ? StFail : StWrite;
-        StWrite: if (show_q == ShowInside && data_ready_i) state_q <= StWaitWrite;
+        if (end_i && end_slot_i == slot_q) state_q <= end_error_i ? StAbortWrite : StWrite;
+        StWrite: if (show_q == ShowHeld && data_ready_i) state_q <= StWaitWrite;
         StWaitWrite:
         if (end_i && end_slot_i == slot_q) begin
           state_q  <= StIdle;
           active_q <= 1'b0;
         end
-        StFail: if (held_valid && cpl_ready_i) state_q <= StDrop;
+        StAbortWrite: if (held_valid && cpl_ready_i) state_q <= StDrop;
         default:
         if (!end_i) begin
-          state_q  <= turning_q ? StNamed : StIdle;
-          active_q <= turning_q;
+          state_q  <= round_active_q ? StRoundLookup : StIdle;
+          active_q <= round_active_q;
         end
       endcase
     end
@@ -341,56 +341,57 @@ module nvme_fused_arbiter
   always_ff @(posedge clk_i) if (held_pop) slot_q <= held.cmd.slot;
 
   // Going round. A Write goes if its Compare has gone; it is right behind it.
-  assign turns = state_q == StTurn && round_q != '0 && held_valid;
-  assign goes = turns && (held.second ? partner_q : named_q);
-  assign stays = state_q == StStay;
+  assign round_visit = state_q == StRoundDecide && round_q != '0 && held_valid;
+  assign round_remove = round_visit && (held.second ? partner_removed_q : abort_oldest_q);
+  assign round_requeue = state_q == StRoundRequeue;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) turning_q <= 1'b0;
-    else if (state_q == StRound) turning_q <= !half_q;
-    else if (state_q == StTurn && round_q == '0) turning_q <= 1'b0;
+    if (!rst_ni) round_active_q <= 1'b0;
+    else if (state_q == StRoundStart) round_active_q <= !half_pair_q;
+    else if (state_q == StRoundDecide && round_q == '0) round_active_q <= 1'b0;
   end
 
   always_ff @(posedge clk_i) begin
-    oldest_slot_q <= idx_t'(held.cmd.slot);
-    if (state_q == StNamed) named_q <= cut_q[oldest_slot_q];
-    if (state_q == StRound) begin
+    head_slot_q <= idx_t'(held.cmd.slot);
+    if (state_q == StRoundLookup) abort_oldest_q <= to_abort_q[head_slot_q];
+    if (state_q == StRoundStart) begin
       round_q <= count;
-      oldest_q <= 1'b1;
-      lost_q <= 1'b0;
-    end else if (turns) begin
+      round_oldest_q <= 1'b1;
+      oldest_removed_q <= 1'b0;
+    end else if (round_visit) begin
       round_q <= round_q - 1'b1;
-      oldest_q <= 1'b0;
-      partner_q <= goes && held.first;
-      if (goes && oldest_q) lost_q <= 1'b1;
+      round_oldest_q <= 1'b0;
+      partner_removed_q <= round_remove && held.first;
+      if (round_remove && round_oldest_q) oldest_removed_q <= 1'b1;
     end
   end
 
-  assign push = in_q == InHold && !turning_q && state_q != StRound;
-  assign held_pop = (show_q == ShowInside && data_ready_i) || ((state_q == StFail || state_q == StCut) && cpl_ready_i) || stays;
+  assign push = in_q == InQueue && !round_active_q && state_q != StRoundStart;
+  assign held_pop = (show_q == ShowHeld && data_ready_i) || ((state_q == StAbortWrite || state_q == StRoundAbort) && cpl_ready_i) || round_requeue;
 
-  assign data_o = (show_q == ShowInside) ? held.cmd : cmd_i;
-  assign data_valid_o = engaged_q ? show_q != ShowNone : cmd_valid_i && plain;
-  assign cmd_ready_o = engaged_q ? push || (show_q == ShowIn && data_ready_i) : plain && data_ready_i;
+  assign data_o = (show_q == ShowHeld) ? held.cmd : cmd_i;
+  assign data_valid_o = engaged_q ? show_q != ShowNone : cmd_valid_i && unpaired;
+  assign cmd_ready_o = engaged_q ? push || (show_q == ShowIn && data_ready_i) : unpaired && data_ready_i;
   assign busy_o = engaged_q;
 
   assign cpl_o = '{
           silent: 1'b0,
           slot: held.cmd.slot,
-          status: (state_q == StCut) ? data_status(DataDeleted, 1'b0) : generic_status(ScFailedFused),
+          status: (state_q == StRoundAbort) ? data_status(DataDeleted, 1'b0) : generic_status(ScFailedFused),
           dw0: '0
       };
-  assign cpl_valid_o = (state_q == StFail && held_valid) || state_q == StCut;
-  assign drop_o = state_q == StDrop && !end_i;
+  assign cpl_valid_o = (state_q == StAbortWrite && held_valid) || state_q == StRoundAbort;
+  assign drop_valid_o = state_q == StDrop && !end_i;
   assign drop_slot_o = slot_q;
 
   logic unused;
-  assign unused = ^{held.second, pair_q.all, cut_slot_i};
+  assign unused = ^{held.second, pair_q.all, abort_waiting_slot_i};
 
-  `NS_ASSERT(has_room, !(push || stays) || (push_ready && (stays || cmd_valid_i)))
-  `NS_ASSERT(second_after_first, !(state_q inside {StWrite, StFail} && held_valid) || held.second)
+  `NS_ASSERT(has_room, !(push || round_requeue) || (push_ready && (round_requeue || cmd_valid_i)))
+  `NS_ASSERT(second_after_first,
+             !(state_q inside {StWrite, StAbortWrite} && held_valid) || held.second)
   `NS_ASSERT(first_or_plain, !(state_q == StIdle && held_valid) || !held.second)
-  `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || moving_q != '0)
+  `NS_ASSERT(nothing_ends_that_has_not_begun, !end_i || in_flight_count_q != '0)
   `NS_ASSERT(inside_is_engaged,
              engaged_q || (empty && state_q == StIdle && in_q == InIdle && show_q == ShowNone))
 

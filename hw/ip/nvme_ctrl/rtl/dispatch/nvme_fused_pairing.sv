@@ -24,11 +24,11 @@ module nvme_fused_pairing
   input  logic                 clk_i,
   input  logic                 rst_ni,
   /// Cycles since the last clock edge, 1 or, if a simulation has left out some, more.
-  input  logic [31:0]          step_i,
+  input  logic [31:0]          elapsed_i,
   /// From registers: first commands that are kept, all of which there is nothing to do for, a cycle ago.
-  output logic [SlotWidth-1:0] kept_o,
-  /// With kept_o: until so many cycles have passed, up to three fewer.
-  output logic [31:0]          left_o,
+  output logic [SlotWidth-1:0] kept_count_o,
+  /// With kept_count_o: until so many cycles have passed, up to three fewer.
+  output logic [31:0]          remaining_o,
   /// Commands are fetched.
   input  logic                 enable_i,
   /// The host takes Command Interrupted (ACRE).
@@ -47,7 +47,7 @@ module nvme_fused_pairing
   /// What nvme_decode has found wrong.
   input  logic [7:0]           cmd_sc_i,
   /// It has something for the data path to do.
-  input  logic                 cmd_moves_i,
+  input  logic                 cmd_data_op_i,
   /// It is one for an engine.
   input  logic                 cmd_engine_i,
   /// As for the data path.
@@ -97,26 +97,26 @@ module nvme_fused_pairing
 
   typedef enum logic [3:0] {
     StIdle,
-    StLook,      // at the command and at what is kept of its queue
-    StKeep,      // it is a first one
-    StPair,      // both are here
-    StFirst,     // both go on to nvme_fused_arbiter
+    StLookup,         // at the command and at what is kept of its queue
+    StKeep,           // it is a first one
+    StPair,           // both are here
+    StFirst,          // both go on to nvme_fused_arbiter
     StSecond,
-    StEndFirst,  // the first one ends without having been done
-    StEnd,       // the command ends without having been done
-    StPass,      // it is none of a pair
-    StFind,      // what is kept of a queue
-    StAbort      // is it this one?
+    StCompleteFirst,  // the first one ends without having been done
+    StComplete,       // the command ends without having been done
+    StForward,        // it is none of a pair
+    StAbortLookup,    // what is kept of a queue
+    StAbort           // is it this one?
   } state_e;
 
   state_e state_q;
   idx_t idx_q, scan_q;
-  logic give_up_q;               // the first command of idx_q is given up; there is no other
+  logic give_up_first_q;               // the first command of idx_q is given up; there is no other
   logic paired_q;                // the command ends after the first one
-  logic [NumQueues-1:0] pending_q, aged_q, late_q;
+  logic [NumQueues-1:0] pending_q, aged_q, expired_q;
   logic [TimerBits-1:0] timer_q;
   status_t first_status_q, status_q;
-  logic kept, same_q, tick;
+  logic kept, same_range_q, timer_wrap;
 
   (* ram_style = "distributed" *) first_t first_mem[NumQueues];
   first_t first, first_q;
@@ -124,19 +124,19 @@ module nvme_fused_pairing
   assign pending_o = pending_q;
   assign kept = pending_q[idx_q];
   assign first = first_mem[idx_q];
-  assign tick = timer_q >= TimerBits'(Cycles);
+  assign timer_wrap = timer_q >= TimerBits'(Cycles);
 
   // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
-  logic finds, due;
-  assign finds = abort_valid_i && pending_q[idx_t'(abort_qid_i)];
-  assign due = pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || late_q[scan_q])
+  logic abort_lookup, expiry_due;
+  assign abort_lookup = abort_valid_i && pending_q[idx_t'(abort_qid_i)];
+  assign expiry_due = pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || expired_q[scan_q])
       && !(cmd_valid_i && idx_t'(cmd_qid_i) == scan_q);
 
   // One with an error ends with that error, and is not aborted.
   always_comb begin
     unique case (state_q)
-      StIdle:  abort_ready_o = abort_valid_i && !finds;
-      StFirst, StSecond, StPass, StAbort: abort_ready_o = abort_valid_i;
+      StIdle:  abort_ready_o = abort_valid_i && !abort_lookup;
+      StFirst, StSecond, StForward, StAbort: abort_ready_o = abort_valid_i;
       default: abort_ready_o = 1'b0;
     endcase
   end
@@ -151,22 +151,22 @@ module nvme_fused_pairing
       state_q <= StIdle;
       pending_q <= '0;
       aged_q <= '0;
-      late_q <= '0;
+      expired_q <= '0;
       timer_q <= '0;
       scan_q <= '0;
     end else begin
       unique case (state_q)
         StIdle: begin
-          if (finds) state_q <= StFind;
-          else if (due || cmd_valid_i) state_q <= StLook;
-          if (!finds && !due && pending_q != '0)
+          if (abort_lookup) state_q <= StAbortLookup;
+          else if (expiry_due || cmd_valid_i) state_q <= StLookup;
+          if (!abort_lookup && !expiry_due && pending_q != '0)
             scan_q <= (scan_q == idx_t'(NumQueues - 1)) ? '0 : scan_q + 1'b1;
         end
-        StLook: begin
-          if (give_up_q || (kept && cmd_fuse_i != FuseSecond)) state_q <= StEndFirst;
+        StLookup: begin
+          if (give_up_first_q || (kept && cmd_fuse_i != FuseSecond)) state_q <= StCompleteFirst;
           else if (kept) state_q <= StPair;
-          else if (cmd_fuse_i == FuseFirst) state_q <= cmd_more_i ? StKeep : StEnd;
-          else state_q <= (cmd_fuse_i == FuseSecond) ? StEnd : StPass;
+          else if (cmd_fuse_i == FuseFirst) state_q <= cmd_more_i ? StKeep : StComplete;
+          else state_q <= (cmd_fuse_i == FuseSecond) ? StComplete : StForward;
         end
         StKeep: begin
           pending_q[idx_q] <= 1'b1;
@@ -175,60 +175,60 @@ module nvme_fused_pairing
         StPair: begin
           pending_q[idx_q] <= 1'b0;
           state_q <= StFirst;
-          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same_q)
-            state_q <= StEndFirst;
+          if (first_sc != ScSuccess || cmd_sc_i != ScSuccess || cmd_i.op != OpWrite || !same_range_q)
+            state_q <= StCompleteFirst;
         end
         StFirst: if (data_ready_i) state_q <= StSecond;
-        StEndFirst: begin
+        StCompleteFirst: begin
           pending_q[idx_q] <= 1'b0;
-          if (cpl_ready_i) state_q <= paired_q ? StEnd : StIdle;
+          if (cpl_ready_i) state_q <= paired_q ? StComplete : StIdle;
         end
-        StFind:  state_q <= StAbort;
-        StAbort: state_q <= abort_found_o ? StEndFirst : StIdle;
+        StAbortLookup:  state_q <= StAbort;
+        StAbort: state_q <= abort_found_o ? StCompleteFirst : StIdle;
         default: if (cmd_ready_o) state_q <= StIdle;
       endcase
 
       // What was kept when the timer ran out, and still is when it does so again, has waited long enough.
       if (pending_q != '0 || aged_q != '0) begin
-        timer_q <= tick ? '0 : timer_q + TimerBits'(step_i);
-        aged_q <= (tick ? '1 : aged_q) & pending_q;
-        late_q <= (tick ? aged_q : late_q) & pending_q;
+        timer_q <= timer_wrap ? '0 : timer_q + TimerBits'(elapsed_i);
+        aged_q <= (timer_wrap ? '1 : aged_q) & pending_q;
+        expired_q <= (timer_wrap ? aged_q : expired_q) & pending_q;
       end
     end
   end
 
   // For a simulation: what is kept only waits for its time.
-  logic at_rest;
-  logic [SlotWidth-1:0] kept_d;
-  assign at_rest = state_q == StIdle && enable_i && (late_q | (pending_q & ~sq_valid_i)) == '0 && !tick;
+  logic only_waiting;
+  logic [SlotWidth-1:0] kept_count_d;
+  assign only_waiting = state_q == StIdle && enable_i && (expired_q | (pending_q & ~sq_valid_i)) == '0 && !timer_wrap;
   always_comb begin
-    kept_d = '0;
-    for (int unsigned i = 0; i < NumQueues; i++) kept_d += SlotWidth'(pending_q[i]);
+    kept_count_d = '0;
+    for (int unsigned i = 0; i < NumQueues; i++) kept_count_d += SlotWidth'(pending_q[i]);
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) kept_o <= '0;
-    else kept_o <= at_rest ? kept_d : '0;
+    if (!rst_ni) kept_count_o <= '0;
+    else kept_count_o <= only_waiting ? kept_count_d : '0;
   end
-  always_ff @(posedge clk_i) left_o <= 32'(Cycles) - 32'(timer_q);
+  always_ff @(posedge clk_i) remaining_o <= 32'(Cycles) - 32'(timer_q);
 
   // How the two end, where they do so without the data path. A command's own errors come first, with a partner or without.
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin
-        idx_q <= finds ? idx_t'(abort_qid_i) : due ? scan_q : idx_t'(cmd_qid_i);
-        give_up_q <= finds || due;
+        idx_q <= abort_lookup ? idx_t'(abort_qid_i) : expiry_due ? scan_q : idx_t'(cmd_qid_i);
+        give_up_first_q <= abort_lookup || expiry_due;
         paired_q <= 1'b0;
       end
-      StLook: begin
+      StLookup: begin
         first_q <= first;
-        same_q <= first.cmd.mem_addr == cmd_i.mem_addr && first.cmd.bytes == cmd_i.bytes;
+        same_range_q <= first.cmd.mem_addr == cmd_i.mem_addr && first.cmd.bytes == cmd_i.bytes;
         first_status_q <= generic_status(ScMissingFused);
-        if (give_up_q && late_q[idx_q]) first_status_q <= interrupted_status(acre_i);
+        if (give_up_first_q && expired_q[idx_q]) first_status_q <= interrupted_status(acre_i);
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) ? cmd_sc_i : ScMissingFused
         );
       end
-      StFind: begin
+      StAbortLookup: begin
         first_q <= first;
         first_status_q <= abort_status();
       end
@@ -239,7 +239,7 @@ module nvme_fused_pairing
             (cmd_sc_i != ScSuccess || cmd_i.op != OpWrite) ? ScFailedFused : ScInvalidField);
         status_q <= generic_status(
             (cmd_sc_i != ScSuccess) ? cmd_sc_i : (cmd_i.op != OpWrite) ? ScInvalidField :
-            (first_sc == ScSuccess && !same_q) ? ScInvalidField : ScFailedFused);
+            (first_sc == ScSuccess && !same_range_q) ? ScInvalidField : ScFailedFused);
       end
       default: ;
     endcase
@@ -249,34 +249,34 @@ module nvme_fused_pairing
   assign data_o = (state_q == StFirst) ? first_q.cmd : cmd_i;
   assign data_first_o = state_q == StFirst;
   assign data_second_o = state_q == StSecond;
-  assign data_valid_o = state_q == StFirst || state_q == StSecond || (state_q == StPass && cmd_moves_i);
+  assign data_valid_o = state_q == StFirst || state_q == StSecond || (state_q == StForward && cmd_data_op_i);
   assign cpl_o = '{
       silent: 1'b0,
-      slot: (state_q == StEndFirst) ? first_q.cmd.slot : cmd_i.slot,
-      status: (state_q != StEndFirst) ? status_q :
+      slot: (state_q == StCompleteFirst) ? first_q.cmd.slot : cmd_i.slot,
+      status: (state_q != StCompleteFirst) ? status_q :
           (first_q.sc != ScSuccess) ? generic_status(first_q.sc) : first_status_q,
       dw0: '0
   };
-  assign cpl_valid_o = state_q == StEndFirst || state_q == StEnd || (state_q == StPass && !cmd_moves_i && !cmd_engine_i);
-  assign engine_valid_o = state_q == StPass && cmd_engine_i;
+  assign cpl_valid_o = state_q == StCompleteFirst || state_q == StComplete || (state_q == StForward && !cmd_data_op_i && !cmd_engine_i);
+  assign engine_valid_o = state_q == StForward && cmd_engine_i;
 
   always_comb begin
     unique case (state_q)
       StKeep:   cmd_ready_o = 1'b1;
       StSecond: cmd_ready_o = data_ready_i;
-      StEnd:    cmd_ready_o = cpl_ready_i;
-      StPass:   cmd_ready_o = cmd_engine_i ? 1'b1 : cmd_moves_i ? data_ready_i : cpl_ready_i;
+      StComplete:    cmd_ready_o = cpl_ready_i;
+      StForward:   cmd_ready_o = cmd_engine_i ? 1'b1 : cmd_data_op_i ? data_ready_i : cpl_ready_i;
       default:  cmd_ready_o = 1'b0;
     endcase
   end
 
   logic unused;
-  assign unused = ^{cmd_qid_i, abort_qid_i, step_i};
+  assign unused = ^{cmd_qid_i, abort_qid_i, elapsed_i};
 
   `NS_ASSERT(one_at_a_time, !(data_valid_o && cpl_valid_o))
   `NS_ASSERT(
       same_is_known,
-      state_q != StPair || same_q == (first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes))
-  `NS_ASSERT(for_one, !cmd_valid_i || !(cmd_moves_i && cmd_engine_i))
+      state_q != StPair || same_range_q == (first_q.cmd.mem_addr == cmd_i.mem_addr && first_q.cmd.bytes == cmd_i.bytes))
+  `NS_ASSERT(for_one, !cmd_valid_i || !(cmd_data_op_i && cmd_engine_i))
 
 endmodule

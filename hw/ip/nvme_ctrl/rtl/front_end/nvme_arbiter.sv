@@ -7,7 +7,7 @@
 // take turns. A burst is one command, which every Arbitration Burst allows.
 //
 // A choice takes two cycles, or four by classes; so that it can be short, its answer is a register. A choice that does not
-// end in `use_i` costs its queue the turn, but no credit.
+// end in `issue_valid_i` costs its queue the turn, but no credit.
 `include "ns_assert.svh"
 
 module nvme_arbiter
@@ -43,7 +43,7 @@ module nvme_arbiter
   /// The queue, with done_o.
   output logic [Bits-1:0]      idx_o,
   /// A command of the queue chosen last is being fetched.
-  input  logic                 use_i
+  input  logic                 issue_valid_i
 );
 
   // Priority of each I/O queue, a vector a bit.
@@ -64,7 +64,7 @@ module nvme_arbiter
   // Weights, 0-based, and what is left of this round.
   logic [3:1][7:0] weight_q;
   logic [3:1][8:0] credit_q;
-  logic [3:1] left_q;
+  logic [3:1] credit_left_q;
 
   // First step, by classes: which have something to fetch?
   logic choose_q, served_valid_q, grant_q;
@@ -91,19 +91,21 @@ module nvme_arbiter
   end
 
   // Second step: which of them is served?
-  logic [3:1] ready;
+  logic [3:1] has_credit;
   logic refill;
   logic [3:0] served, served_q;  // one-hot, or 0 for the admin queue
 
-  assign ready = any_q[3:1] & left_q;
-  assign refill = choose_q && !admin_q && !any_q[PrioUrgent] && ready == '0;
+  assign has_credit = any_q[3:1] & credit_left_q;
+  assign refill = choose_q && !admin_q && !any_q[PrioUrgent] && has_credit == '0;
 
   always_comb begin
     served = '0;
     if (!admin_q) begin
       if (any_q[PrioUrgent]) served[PrioUrgent] = 1'b1;
-      else if (ready[PrioHigh] || (ready == '0 && any_q[PrioHigh])) served[PrioHigh] = 1'b1;
-      else if (ready[PrioMedium] || (ready == '0 && any_q[PrioMedium])) served[PrioMedium] = 1'b1;
+      else if (has_credit[PrioHigh] || (has_credit == '0 && any_q[PrioHigh]))
+        served[PrioHigh] = 1'b1;
+      else if (has_credit[PrioMedium] || (has_credit == '0 && any_q[PrioMedium]))
+        served[PrioMedium] = 1'b1;
       else served[PrioLow] = 1'b1;
     end
   end
@@ -134,11 +136,11 @@ module nvme_arbiter
   end
 
   // Fourth step: whose turn is it?
-  logic [NumQueues-1:0] turn, later, gnt_q;
+  logic [NumQueues-1:0] candidates, above_lowest, gnt_q;
   logic done_q;
 
-  assign turn  = any_first_q ? first_q : req_q;
-  assign later = ~(turn ^ (turn - 1'b1));  // those above the lowest one: a carry chain is shorter than the mapper's OR here
+  assign candidates  = any_first_q ? first_q : req_q;
+  assign above_lowest = ~(candidates ^ (candidates - 1'b1));  // those above the lowest one: a carry chain is shorter than the mapper's OR here
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -146,12 +148,12 @@ module nvme_arbiter
       done_q <= 1'b0;
     end else begin
       done_q <= grant_q;
-      if (grant_q) mask_q <= (mask_q & ~members_q) | (later & members_q);
+      if (grant_q) mask_q <= (mask_q & ~members_q) | (above_lowest & members_q);
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (grant_q) gnt_q <= turn & ~later;
+    if (grant_q) gnt_q <= candidates & ~above_lowest;
   end
 
   // Last step: its number.
@@ -168,7 +170,7 @@ module nvme_arbiter
     if (!rst_ni) begin
       weight_q <= '0;
       credit_q <= '0;
-      left_q   <= '0;
+      credit_left_q   <= '0;
     end else begin
       if (feature_valid_i && feature_i.idx == FeatureArbitration) begin
         weight_q[PrioHigh] <= feature_i.value[31:24];
@@ -177,8 +179,8 @@ module nvme_arbiter
       end
       for (int unsigned c = 1; c < 4; c++) begin
         if (refill) credit_q[c] <= 9'(weight_q[c]) + 1'b1;
-        else if (use_i && wrr_i && served_q[c]) credit_q[c] <= credit_q[c] - 1'b1;
-        left_q[c] <= credit_q[c] != '0;
+        else if (issue_valid_i && wrr_i && served_q[c]) credit_q[c] <= credit_q[c] - 1'b1;
+        credit_left_q[c] <= credit_q[c] != '0;
       end
     end
   end
@@ -190,6 +192,6 @@ module nvme_arbiter
   `NS_ASSERT(one_choice_at_a_time, !start_i || !(choose_q || served_valid_q || grant_q || done_q))
   `NS_ASSERT(
       credit_to_take,
-      !(use_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)
+      !(issue_valid_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)
 
 endmodule

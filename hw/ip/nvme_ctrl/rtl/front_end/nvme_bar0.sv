@@ -71,7 +71,7 @@ module nvme_bar0
   /// Writes of nvme_host_writes have no response yet.
   input  logic                post_busy_i,
   /// Remember which ones.
-  output logic                mark_o,
+  output logic                mark_valid_o,
   /// They have their responses.
   input  logic                marked_done_i
 );
@@ -80,7 +80,7 @@ module nvme_bar0
   nvme_regs__out_t hw_out;
 
   // Transactions whose response has not been taken yet.
-  logic open, read_valid, behind;
+  logic transaction_open, read_valid, read_ordered;
 
   // The generated block holds only what software writes, and so needs its clock for transactions and resets; during reset, in
   // which a simulation may begin without an edge of rst_ni.
@@ -88,14 +88,14 @@ module nvme_bar0
 
   ns_clock_gate u_gate (
     .clk_i,
-    .en_i (open || s_axil.awvalid || s_axil.wvalid || s_axil.arvalid || nssr_done_i || !rst_ni),
+    .en_i (transaction_open || s_axil.awvalid || s_axil.wvalid || s_axil.arvalid || nssr_done_i || !rst_ni),
     .clk_o(clk_regs)
   );
 
   nvme_regs u_regs (
     .clk          (clk_regs),
     .arst_n       (rst_ni),
-    `NS_AXIL_REGS_READ_BY(s_axil, s_axil.rready && behind, read_valid, 16),
+    `NS_AXIL_REGS_READ_BY(s_axil, s_axil.rready && read_ordered, read_valid, 16),
     .hwif_in      (hw_in),
     .hwif_out     (hw_out)
   );
@@ -103,7 +103,7 @@ module nvme_bar0
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (transaction_open),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -121,21 +121,21 @@ module nvme_bar0
     ReadIdle,
     ReadMessage,  // one is ready
     ReadWrites,   // others are on their way
-    ReadBehind
+    ReadOrdered
   } read_e;
   read_e read_q;
 
-  assign behind = read_q == ReadBehind;
-  assign s_axil.rvalid = read_valid && behind;
-  assign mark_o = read_q == ReadMessage && (!msg_valid_i || msg_ready_i);
+  assign read_ordered = read_q == ReadOrdered;
+  assign s_axil.rvalid = read_valid && read_ordered;
+  assign mark_valid_o = read_q == ReadMessage && (!msg_valid_i || msg_ready_i);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) read_q <= ReadIdle;
     else
       unique case (read_q)
-        ReadIdle:    if (read_valid) read_q <= (msg_valid_i || post_busy_i) ? ReadMessage : ReadBehind;
-        ReadMessage: if (mark_o) read_q <= ReadWrites;
-        ReadWrites:  if (marked_done_i) read_q <= ReadBehind;
+        ReadIdle:    if (read_valid) read_q <= (msg_valid_i || post_busy_i) ? ReadMessage : ReadOrdered;
+        ReadMessage: if (mark_valid_o) read_q <= ReadWrites;
+        ReadWrites:  if (marked_done_i) read_q <= ReadOrdered;
         default:     if (s_axil.rready) read_q <= ReadIdle;
       endcase
   end
@@ -254,6 +254,6 @@ module nvme_bar0
           acq: {hw_out.acq.acqb_high.value, hw_out.acq.acqb_low.value}
       };
 
-  assign busy_o = open || db_valid_q || db_ack_q;
+  assign busy_o = transaction_open || db_valid_q || db_ack_q;
 
 endmodule

@@ -108,7 +108,7 @@ module nvme_fetch
   /// There is another one. The last is the admin queue's, so that an Abort gets through.
   input  logic                 slot_spare_i,
   /// It is taken.
-  output logic                 slot_take_o,
+  output logic                 slot_alloc_o,
   /// For a command of this queue.
   output logic [QidWidth-1:0]  slot_qid_o,
   /// The queue's head after this command.
@@ -145,7 +145,7 @@ module nvme_fetch
     logic [SlotWidth-1:0] slot;
     logic [PtrWidth-1:0]  head;  // after this entry
     logic                 more;  // there is another one behind it
-  } meta_t;
+  } outstanding_t;
 
   state_e state_q;
   logic [NumQueues-1:0] valid_q, nonempty_q, blocked_q, req;
@@ -166,8 +166,8 @@ module nvme_fetch
 
   // Arbitration.
   idx_t gnt_idx, qid_q;
-  logic start, start_own, own_q;  // own: for reserve_*
-  logic chosen, gnt_valid, issue, sq_create, wrr_q;
+  logic start, start_reserve, reserve_only_q;  // own: for reserve_*
+  logic choice_done, gnt_valid, issue_valid, sq_create, wrr_q;
   idx_t cfg_idx;
 
   // Never under a choice.
@@ -188,16 +188,16 @@ module nvme_fetch
     .prio_i     (cfg_i.prio),
     .req_i      (req),
     .start_i    (start),
-    .done_o     (chosen),
+    .done_o     (choice_done),
     .valid_o    (gnt_valid),
     .idx_o      (gnt_idx),
-    .use_i      (issue)
+    .issue_valid_i      (issue_valid)
   );
 
-  logic ar_valid_q, meta_ready;
-  assign start = state_q == StIdle && enable_i && req != '0 && slot_valid_i && meta_ready && !ar_valid_q
+  logic ar_valid_q, outstanding_ready;
+  assign start = state_q == StIdle && enable_i && req != '0 && slot_valid_i && outstanding_ready && !ar_valid_q
                && !cfg_valid_i && !unreserve_valid_i && !reserve_valid_i;
-  assign start_own = state_q == StIdle && reserve_valid_i;
+  assign start_reserve = state_q == StIdle && reserve_valid_i;
 
   // StLookup -> StIssue.
   logic [PtrWidth-1:0] head_q, head_next_q;
@@ -206,18 +206,18 @@ module nvme_fetch
 
   // StReserve -> StIssue. Before StLookup, cqid_q is the admin queue, for reserve_* and unreserve_*.
   logic [PtrWidth-1:0] reserve, reserve_prev, reserve_next_q, cq_head_q;
-  logic issues, room, cq_moved_q;
+  logic issue_wanted, cq_room, cq_moved_q;
 
   assign cq_qid_o = QidWidth'(cqid_q);
   assign reserve = reserve_mem[cqid_q];
   assign reserve_prev = (reserve == '0) ? cq_size_i : reserve - 1'b1;
-  assign issues = own_q || nonempty_q[qid_q];
-  assign room = reserve_next_q != cq_head_q;
-  assign issue = state_q == StIssue && !own_q && room;
-  assign cq_full_o = state_q == StIssue && !own_q && !room;
-  assign reserve_done_o = state_q == StIssue && own_q;
-  assign reserve_ok_o = room && enable_i;
-  assign slot_take_o = issue;
+  assign issue_wanted = reserve_only_q || nonempty_q[qid_q];
+  assign cq_room = reserve_next_q != cq_head_q;
+  assign issue_valid = state_q == StIssue && !reserve_only_q && cq_room;
+  assign cq_full_o = state_q == StIssue && !reserve_only_q && !cq_room;
+  assign reserve_done_o = state_q == StIssue && reserve_only_q;
+  assign reserve_ok_o = cq_room && enable_i;
+  assign slot_alloc_o = issue_valid;
   assign slot_qid_o = QidWidth'(qid_q);
   assign slot_head_o = head_next_q;
 
@@ -234,19 +234,19 @@ module nvme_fetch
   // Doorbells, in two steps: the queue's state, then is the value one of its entries? They wait, and look again, where they
   // would meet another writer of the same state, and from when the queue chosen is known to have a command.
   idx_t tail_idx;
-  logic tail_free, tail_fire, tail_ok, tail_seen_q, tail_valid_q;
+  logic tail_decide, tail_fire, tail_ok, tail_lookup_q, tail_valid_q;
   logic [PtrWidth-1:0] tail_size_q, tail_head_q;
   assign tail_idx = idx_t'(tail_qid_i);
-  assign tail_free = state_q != StReserve && state_q != StIssue && !cfg_valid_i;
-  assign tail_ready_o = tail_seen_q && tail_free;
+  assign tail_decide = state_q != StReserve && state_q != StIssue && !cfg_valid_i;
+  assign tail_ready_o = tail_lookup_q && tail_decide;
   assign tail_fire = tail_valid_i && tail_ready_o;
   assign tail_ok = tail_valid_q && tail_i <= tail_size_q;
   assign tail_bad_qid_o = tail_fire && !tail_valid_q;
   assign tail_bad_value_o = tail_fire && tail_valid_q && !tail_ok;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) tail_seen_q <= 1'b0;
-    else tail_seen_q <= tail_valid_i && !tail_fire && tail_free && !clear_i;
+    if (!rst_ni) tail_lookup_q <= 1'b0;
+    else tail_lookup_q <= tail_valid_i && !tail_fire && tail_decide && !clear_i;
   end
 
   always_ff @(posedge clk_i) begin
@@ -268,12 +268,12 @@ module nvme_fetch
       cq_moved_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle:  if (start_own) state_q <= StReserve;
+        StIdle:  if (start_reserve) state_q <= StReserve;
                  else if (start) state_q <= StChoose;
-        StChoose: if (chosen) state_q <= gnt_valid ? StLookup : StIdle;
+        StChoose: if (choice_done) state_q <= gnt_valid ? StLookup : StIdle;
         StLookup: state_q <= StReserve;
         // The host may have set the tail back to the head.
-        StReserve: state_q <= issues ? StIssue : StIdle;
+        StReserve: state_q <= issue_wanted ? StIssue : StIdle;
         default: state_q <= StIdle;
       endcase
 
@@ -283,17 +283,17 @@ module nvme_fetch
         nonempty_q[cfg_idx] <= 1'b0;
       end
       if (tail_fire && tail_ok) nonempty_q[tail_idx] <= tail_i != tail_head_q;
-      if (issue) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
+      if (issue_valid) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
       if (cq_full_o) blocked_q[qid_q] <= 1'b1;
       // A head that has just moved may not have been seen: ask again.
       cq_moved_q <= cq_moved_i;
       if (cq_moved_i || cq_moved_q || unreserve || cfg_fire_i) blocked_q <= '0;
 
-      if (issue && qid_q == '0) admin_pending_q <= 1'b1;
+      if (issue_valid && qid_q == '0) admin_pending_q <= 1'b1;
       if (admin_done_i) admin_pending_q <= 1'b0;
 
-      if (issue) ar_valid_q <= 1'b1;
+      if (issue_valid) ar_valid_q <= 1'b1;
       else if (ar_ready_i) ar_valid_q <= 1'b0;
 
       if (clear_i) begin
@@ -309,7 +309,7 @@ module nvme_fetch
 
   always_ff @(posedge clk_i) begin
     if (state_q == StChoose) qid_q <= gnt_idx;
-    if (state_q == StIdle) own_q <= start_own;
+    if (state_q == StIdle) reserve_only_q <= start_reserve;
     if (state_q == StLookup) begin
       head_q <= head_mem[qid_q];
       head_next_q <= (head_mem[qid_q] == size_mem[qid_q]) ? '0 : head_mem[qid_q] + 1'b1;
@@ -319,7 +319,7 @@ module nvme_fetch
       reserve_next_q <= (reserve == cq_size_i) ? '0 : reserve + 1'b1;
       cq_head_q <= cq_head_i;
     end
-    if (issue) ar_addr_q <= {base_q, 6'b0} + 58'(head_q);
+    if (issue_valid) ar_addr_q <= {base_q, 6'b0} + 58'(head_q);
   end
 
   always_ff @(posedge clk_i) begin
@@ -331,8 +331,9 @@ module nvme_fetch
     if (sq_create || (tail_fire && tail_ok)) begin
       tail_mem[sq_create?cfg_idx : tail_idx] <= sq_create ? '0 : tail_i;
     end
-    if (sq_create || issue) head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
-    if (cq_create || unreserve || issue || (reserve_done_o && reserve_ok_o)) begin
+    if (sq_create || issue_valid)
+      head_mem[sq_create?cfg_idx : qid_q] <= sq_create ? '0 : head_next_q;
+    if (cq_create || unreserve || issue_valid || (reserve_done_o && reserve_ok_o)) begin
       reserve_mem[cq_create ? cfg_idx : cqid_q] <= cq_create ? '0 : unreserve ? reserve_prev : reserve_next_q;
     end
   end
@@ -340,7 +341,7 @@ module nvme_fetch
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cqid_q <= '0;
     else if (state_q == StLookup) cqid_q <= idx_t'(cqid_mem[qid_q]);
-    else if (state_q != StReserve || !issues) cqid_q <= '0;
+    else if (state_q != StReserve || !issue_wanted) cqid_q <= '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -348,7 +349,7 @@ module nvme_fetch
       for (int unsigned i = 0; i < NumQueues; i++) issued_q[i] <= '0;
       for (int unsigned i = 0; i < NumQueues; i++) retired_q[i] <= '0;
     end else begin
-      if (issue) issued_q[qid_q] <= issued_q[qid_q] + 1'b1;
+      if (issue_valid) issued_q[qid_q] <= issued_q[qid_q] + 1'b1;
       if (retire_i) retired_q[idx_t'(retire_qid_i)] <= retired_q[idx_t'(retire_qid_i)] + 1'b1;
     end
   end
@@ -363,9 +364,9 @@ module nvme_fetch
   };
   assign ar_valid_o = ar_valid_q;
 
-  meta_t meta_in, meta;
-  logic meta_valid;
-  assign meta_in = '{
+  outstanding_t outstanding_in, outstanding;
+  logic outstanding_valid;
+  assign outstanding_in = '{
           qid: slot_qid_o,
           slot: slot_i,
           head: slot_head_o,
@@ -373,30 +374,30 @@ module nvme_fetch
       };
 
   ns_fifo #(
-    .Width($bits(meta_t)),
+    .Width($bits(outstanding_t)),
     .Depth(FetchDepth)
   ) u_outstanding (
     .clk_i,
     .rst_ni,
-    .in_valid_i (issue),
-    .in_ready_o (meta_ready),
-    .in_data_i  (meta_in),
-    .out_valid_o(meta_valid),
+    .in_valid_i (issue_valid),
+    .in_ready_o (outstanding_ready),
+    .in_data_i  (outstanding_in),
+    .out_valid_o(outstanding_valid),
     .out_ready_i(r_valid_i && r_ready_o),
-    .out_data_o (meta),
+    .out_data_o (outstanding),
     .count_o    ()
   );
 
   // Its answer. The new head is told to the host only from here on: until now it had to keep the entry.
   assign r_ready_o = cmd_ready_i;
   assign cmd_valid_o = r_valid_i;
-  assign cmd_o = '{qid: meta.qid, slot: meta.slot, error: r_i.resp[1], more: meta.more, sqe: r_i.data};
+  assign cmd_o = '{qid: outstanding.qid, slot: outstanding.slot, error: r_i.resp[1], more: outstanding.more, sqe: r_i.data};
 
   logic read_we;
   assign read_we = r_valid_i && r_ready_o;
   always_ff @(posedge clk_i) begin
     if (sq_create || read_we)
-      read_mem[sq_create?cfg_idx : idx_t'(meta.qid)] <= sq_create ? '0 : meta.head;
+      read_mem[sq_create?cfg_idx : idx_t'(outstanding.qid)] <= sq_create ? '0 : outstanding.head;
   end
 
   assign sq_valid_o = valid_q;
@@ -413,9 +414,10 @@ module nvme_fetch
 
   `NS_ASSERT(admin_queue_before_lookup,
              !(state_q inside {StIdle, StChoose, StLookup}) || cqid_q == '0)
-  `NS_ASSERT(reads_are_expected, !r_valid_i || meta_valid)
-  `NS_ASSERT(outstanding_has_room, !issue || meta_ready)
-  `NS_ASSERT(clear_only_when_quiet, !clear_i || (state_q == StIdle && !ar_valid_q && !meta_valid))
+  `NS_ASSERT(reads_are_expected, !r_valid_i || outstanding_valid)
+  `NS_ASSERT(outstanding_has_room, !issue_valid || outstanding_ready)
+  `NS_ASSERT(clear_only_when_quiet,
+             !clear_i || (state_q == StIdle && !ar_valid_q && !outstanding_valid))
   `NS_ASSERT(one_request, !reserve_valid_i || !(cfg_valid_i || unreserve_valid_i))
   `NS_ASSERT(cfg_fire_is_ready, !cfg_fire_i || (cfg_valid_i && cfg_ready_o))
 

@@ -48,7 +48,7 @@ module nvme_front
   /// From a register: nothing but the time changes in so many cycles to come, up to five fewer, without new input; 0 if more does.
   output logic [31:0] wait_o,
   /// What goes on here, if anything, waits for the data path.
-  output logic        waits_o,
+  output logic        waiting_o,
   /// From a register: busy_o becomes 1 by itself.
   output logic        alarm_o,
   /// From a register: when cycles_i is this.
@@ -82,7 +82,7 @@ module nvme_front
   /// A data command is to end: see nvme_data.
   output logic        data_abort_valid_o,
   output logic [SlotWidth-1:0] data_abort_slot_o,
-  output logic        data_abort_same_o,
+  output logic        data_abort_current_o,
   output logic        data_abort_deleted_o,
   input  logic        data_abort_ready_i,
   input  logic        data_abort_found_i,
@@ -124,13 +124,13 @@ module nvme_front
       state_busy,
       fetch_busy,
       admin_busy,
-      admin_waits,
+      admin_waiting,
       pages_busy,
       completion_busy,
       post_busy;
   logic shadow_busy, events_busy, coalesce_busy;
-  logic [31:0] coalesce_left, fused_left, cycles_q;
-  logic [SlotWidth-1:0] fused_kept;
+  logic [31:0] coalesce_remaining, fused_remaining, cycles_q;
+  logic [SlotWidth-1:0] fused_kept_count;
 
   // Doorbells: registers, and after nvme_shadow.
   logic [QidWidth-1:0] reg_qid;
@@ -174,10 +174,10 @@ module nvme_front
 
   // Slots.
   logic [SlotWidth-1:0] free_slot, used, parked, cpl_slot;
-  logic free_valid, spare, take, owner_valid;
+  logic free_valid, slot_spare, slot_alloc, owner_valid;
   owner_t owner;
-  logic [QidWidth-1:0] take_qid;
-  logic [PtrWidth-1:0] take_head;
+  logic [QidWidth-1:0] slot_alloc_qid;
+  logic [PtrWidth-1:0] slot_alloc_head;
   logic [QidWidth-1:0] cpl_qid;
   logic [15:0] cpl_cid;
 
@@ -193,7 +193,7 @@ module nvme_front
   page_e page;
   logic [31:0] page_nsid;
   logic [MaxNamespaces-1:0] flying, formatting;
-  logic commands_busy, fused_waits;
+  logic commands_busy, fused_waiting;
   logic reserve_valid, reserve_done, reserve_ok;
   aer_event_t event_next;
   logic event_valid, event_report;
@@ -203,10 +203,18 @@ module nvme_front
   // What admin commands return and bring along.
   logic log_start, log_clear;
   logic [7:0] warning;
-  logic [63:0] in_data;
+  logic [63:0] data_in;
   logic ns_listed;
-  logic time_valid, time_hours, time_done, in_valid, in_long, in_done, timestamp_set, acre;
-  data_status_e in_status;
+  logic
+      time_valid,
+      time_hours,
+      time_done,
+      data_in_valid,
+      data_in_long,
+      data_in_done,
+      timestamp_set,
+      acre;
+  data_status_e data_in_status;
   logic keep_alive_busy, keep_alive_expired;
   to_keep_alive_t to_keep_alive;
   from_keep_alive_t from_keep_alive;
@@ -252,11 +260,11 @@ module nvme_front
     .msg_valid_i   (msix_i.msg_valid),
     .msg_ready_i   (msg_ready),
     .post_busy_i   (post_busy),
-    .mark_o        (post_mark),
+    .mark_valid_o  (post_mark),
     .marked_done_i (post_marked_done)
   );
 
-  nvme_ctrl_state u_state (
+  nvme_ctrl_state u_ctrl_state (
     .clk_i,
     .rst_ni,
     .busy_o      (state_busy),
@@ -330,12 +338,12 @@ module nvme_front
   nvme_coalescer #(
     .NumVectors(NumQueues),
     .ClockKhz  (ClockKhz)
-  ) u_coalesce (
+  ) u_coalescer (
     .clk_i,
     .rst_ni,
     .busy_o         (coalesce_busy),
     .cycles_i       (cycles_i[31:0]),
-    .left_o         (coalesce_left),
+    .remaining_o    (coalesce_remaining),
     .reset_i        (clear),
     .enable_i       (fetch),
     .feature_i      (feature),
@@ -371,15 +379,15 @@ module nvme_front
 
   nvme_slot_table #(
     .NumSlots(NumSlots)
-  ) u_slots (
+  ) u_slot_table (
     .clk_i,
     .rst_ni,
     .free_o      (free_slot),
     .free_valid_o(free_valid),
-    .spare_o     (spare),
-    .take_i      (take),
-    .give_i      (retire),
-    .give_slot_i (cpl_slot),
+    .spare_o     (slot_spare),
+    .alloc_i     (slot_alloc),
+    .release_i   (retire),
+    .release_slot_i (cpl_slot),
     .used_o      (used),
     .we_i        (owner_valid),
     .wslot_i     (owner.slot),
@@ -394,9 +402,9 @@ module nvme_front
   );
 
   // Reads from the host.
-  ax_t fetch_ar, in_ar;
+  ax_t fetch_ar, data_in_ar;
   logic fetch_ar_valid, fetch_ar_ready, fetch_r_valid, fetch_r_ready;
-  logic in_ar_valid, in_ar_ready, in_r_valid;
+  logic data_in_ar_valid, data_in_ar_ready, data_in_r_valid;
   r_t fetch_r;
 
   nvme_host_reads #(
@@ -404,13 +412,13 @@ module nvme_front
     .IdFetch   (IdFetch),
     .IdAdmin   (IdAdmin),
     .IdShadow  (IdShadow)
-  ) u_reads (
+  ) u_host_reads (
     .clk_i,
     .rst_ni,
-    .admin_ar_i       (in_ar),
-    .admin_ar_valid_i (in_ar_valid),
-    .admin_ar_ready_o (in_ar_ready),
-    .admin_r_valid_o  (in_r_valid),
+    .admin_ar_i       (data_in_ar),
+    .admin_ar_valid_i (data_in_ar_valid),
+    .admin_ar_ready_o (data_in_ar_ready),
+    .admin_r_valid_o  (data_in_r_valid),
     .shadow_ar_i      (shadow_ar),
     .shadow_ar_valid_i(shadow_ar_valid),
     .shadow_ar_ready_o(shadow_ar_ready),
@@ -432,21 +440,21 @@ module nvme_front
 
   nvme_admin_data_in #(
     .Id(IdAdmin)
-  ) u_admin_in (
+  ) u_admin_data_in (
     .clk_i,
     .rst_ni,
-    .req_i     (in_valid),
-    .long_i    (in_long),
+    .req_i     (data_in_valid),
+    .long_i    (data_in_long),
     .prp1_i    (admin_data.prp1),
     .prp2_i    (admin_data.prp2),
-    .done_o    (in_done),
-    .status_o  (in_status),
-    .data_o    (in_data),
-    .ar_o      (in_ar),
-    .ar_valid_o(in_ar_valid),
-    .ar_ready_i(in_ar_ready),
+    .done_o    (data_in_done),
+    .status_o  (data_in_status),
+    .data_o    (data_in),
+    .ar_o      (data_in_ar),
+    .ar_valid_o(data_in_ar_valid),
+    .ar_ready_i(data_in_ar_ready),
     .r_i       (m_host.r),
-    .r_valid_i (in_r_valid)
+    .r_valid_i (data_in_r_valid)
   );
 
   nvme_fetch #(
@@ -494,10 +502,10 @@ module nvme_front
     .retire_qid_i     (sq_qid),
     .slot_i           (free_slot),
     .slot_valid_i     (free_valid),
-    .slot_spare_i     (spare),
-    .slot_take_o      (take),
-    .slot_qid_o       (take_qid),
-    .slot_head_o      (take_head),
+    .slot_spare_i     (slot_spare),
+    .slot_alloc_o     (slot_alloc),
+    .slot_qid_o       (slot_alloc_qid),
+    .slot_head_o      (slot_alloc_head),
     .ar_o             (fetch_ar),
     .ar_valid_o       (fetch_ar_valid),
     .ar_ready_i       (fetch_ar_ready),
@@ -522,19 +530,19 @@ module nvme_front
     .HostTimeout  (HostTimeout),
     .NumEngines   (EnginePorts),
     .Routes       (Routes)
-  ) u_commands (
+  ) u_dispatch (
     .clk_i,
     .rst_ni,
     .busy_o          (commands_busy),
-    .fused_o         (fused_waits),
-    .step_i          (cycles_i[31:0] - cycles_q),
-    .kept_o          (fused_kept),
-    .left_o          (fused_left),
+    .fused_waiting_o (fused_waiting),
+    .elapsed_i       (cycles_i[31:0] - cycles_q),
+    .kept_count_o    (fused_kept_count),
+    .remaining_o     (fused_remaining),
     .enable_i        (fetch),
     .acre_i          (acre),
     .sq_valid_i      (sq_valid),
     .formatting_i    (formatting),
-    .flying_o        (flying),
+    .in_flight_o     (flying),
     .cmd_i           (cmd),
     .cmd_valid_i     (cmd_valid),
     .cmd_ready_o     (cmd_ready),
@@ -553,12 +561,12 @@ module nvme_front
     .aborted_o       (aborted),
     .abort_slot_qid_i(abort_slot_qid),
     .abort_slot_cid_i(abort_slot_cid),
-    .ask_valid_o     (data_abort_valid_o),
-    .ask_slot_o      (data_abort_slot_o),
-    .ask_same_o      (data_abort_same_o),
-    .ask_deleted_o   (data_abort_deleted_o),
-    .ask_ready_i     (data_abort_ready_i),
-    .ask_found_i     (data_abort_found_i),
+    .query_valid_o   (data_abort_valid_o),
+    .query_slot_o    (data_abort_slot_o),
+    .query_current_o (data_abort_current_o),
+    .query_deleted_o (data_abort_deleted_o),
+    .query_ready_i   (data_abort_ready_i),
+    .query_found_i   (data_abort_found_i),
     .posted_i        (posted),
     .posted_valid_i  (posted_valid),
     .cpl_o           (cpl[1]),
@@ -583,7 +591,7 @@ module nvme_front
     .clk_i,
     .rst_ni,
     .busy_o           (admin_busy),
-    .waits_o          (admin_waits),
+    .waiting_o        (admin_waiting),
     .init_i           (init),
     .init_done_o      (init_done),
     .flush_i          (flush),
@@ -620,11 +628,11 @@ module nvme_front
     .time_valid_o     (time_valid),
     .time_hours_o     (time_hours),
     .time_done_i      (time_done),
-    .in_valid_o       (in_valid),
-    .in_done_i        (in_done),
-    .in_status_i      (in_status),
-    .in_long_o        (in_long),
-    .in_byte_i        (in_data[7:0]),
+    .data_in_valid_o  (data_in_valid),
+    .data_in_done_i   (data_in_done),
+    .data_in_status_i (data_in_status),
+    .data_in_long_o   (data_in_long),
+    .data_in_byte_i   (data_in[7:0]),
     .timestamp_set_o  (timestamp_set),
     .acre_o           (acre),
     .keep_alive_o     (to_keep_alive),
@@ -634,7 +642,7 @@ module nvme_front
     .abort_done_i     (abort_done),
     .aborted_i        (aborted),
     .stop_i           (data_stop_o),
-    .flying_i         (flying),
+    .in_flight_i      (flying),
     .formatting_o     (formatting),
     .page_o           (page),
     .page_nsid_o      (page_nsid),
@@ -745,7 +753,7 @@ module nvme_front
     .time_hours_i   (time_hours),
     .time_done_o    (time_done),
     .timestamp_set_i(timestamp_set),
-    .timestamp_i    (in_data[47:0]),
+    .timestamp_i    (data_in[47:0]),
     .acre_i         (acre),
     .owner_i        (owner),
     .owner_valid_i  (owner_valid),
@@ -770,7 +778,7 @@ module nvme_front
   );
 
   logic unused;
-  assign unused = ^in_data[63:48];
+  assign unused = ^data_in[63:48];
 
   // Nothing is fetched: the controller is being disabled, reset or shut down, or has failed. Then what takes long ends, since the
   // host does not wait for it (CAP.TO). Once fetching has ended it begins again only after everything has.
@@ -858,7 +866,7 @@ module nvme_front
     .write_room_i    (post_room)
   );
 
-  nvme_host_writes u_post (
+  nvme_host_writes u_host_writes (
     .clk_i,
     .rst_ni,
     .busy_o       (post_busy),
@@ -866,8 +874,8 @@ module nvme_front
     .write_i      (post),
     .write_valid_i(post_valid),
     .aw_o(m_host.aw),
-    .aw_valid_o(m_host.aw_valid),
-    .aw_ready_i(m_host.aw_ready),
+    .aw_valid_o   (m_host.aw_valid),
+    .aw_ready_i   (m_host.aw_ready),
     .w_o(m_host.w),
     .w_valid_o(m_host.w_valid),
     .w_ready_i(m_host.w_ready),
@@ -882,10 +890,10 @@ module nvme_front
   nvme_trace u_trace (
     .clk_i,
     .rst_ni,
-    .fetch_i      (take),
+    .fetch_i      (slot_alloc),
     .fetch_slot_i (free_slot),
-    .fetch_qid_i  (take_qid),
-    .fetch_head_i (take_head),
+    .fetch_qid_i  (slot_alloc_qid),
+    .fetch_head_i (slot_alloc_head),
     .decode_i     (owner_valid),
     .decode_qid_i (owner.qid),
     .sqe_i        (admin_cmd),
@@ -910,25 +918,26 @@ module nvme_front
     .irq_o        (trace_irq_o)
   );
 
-  logic working, others_busy;
+  logic work_pending, others_busy;
   assign others_busy = bar0_busy || state_busy || fetch_busy || shadow_busy || db_valid || pages_busy || completion_busy || post_busy
                 || msix_i.busy || events_busy || bad_register_q || bad_value_q || commands_busy || keep_alive_busy;
-  assign working = others_busy || admin_busy;
-  assign busy_o = working || coalesce_busy || used != parked;
+  assign work_pending = others_busy || admin_busy;
+  assign busy_o = work_pending || coalesce_busy || used != parked;
 
   // For a simulation: all that there is waits for its time, interrupts that are held and first commands of fused pairs. Nobody
   // else looks at the time while the controller is busy; cycles_q is right as long as its clock runs.
-  logic held_rests, kept_rests;
-  assign held_rests = !coalesce_busy || coalesce_left != '0;
-  assign kept_rests = used == parked + fused_kept;
+  logic coalesce_only_waits, fused_only_waits;
+  assign coalesce_only_waits = !coalesce_busy || coalesce_remaining != '0;
+  assign fused_only_waits = used == parked + fused_kept_count;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) wait_o <= '0;
-    else if (working || !held_rests || !kept_rests) wait_o <= '0;
-    else if (!coalesce_busy) wait_o <= (fused_kept == '0) ? '0 : fused_left;
-    else wait_o <= (fused_kept != '0 && fused_left < coalesce_left) ? fused_left : coalesce_left;
+    else if (work_pending || !coalesce_only_waits || !fused_only_waits) wait_o <= '0;
+    else if (!coalesce_busy) wait_o <= (fused_kept_count == '0) ? '0 : fused_remaining;
+    else
+      wait_o <= (fused_kept_count != '0 && fused_remaining < coalesce_remaining) ? fused_remaining : coalesce_remaining;
   end
   always_ff @(posedge clk_i) cycles_q <= cycles_i[31:0];
-  assign waits_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waits) && !fused_waits && !done_valid;
+  assign waiting_o = !others_busy && !coalesce_busy && (!admin_busy || admin_waiting) && !fused_waiting && !done_valid;
 
   if (NumIoQueues < 1 || NumIoQueues > 127) begin : gen_bad_queues
     $error("nvme_front: NumIoQueues must be 1 to 127");
@@ -945,7 +954,7 @@ module nvme_front
     $error("nvme_front: FetchDepth must be 1 to 64");
   end
 
-  `NS_ASSERT(admin_waits_for_its_own,
+  `NS_ASSERT(admin_waiting_for_its_own,
              !done_valid || done.slot != admin_data_slot || admin_data_wait == done_admin)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
   // But for the messages of others.

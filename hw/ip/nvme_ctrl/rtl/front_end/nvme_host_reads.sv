@@ -51,7 +51,7 @@ module nvme_host_reads
   input  logic r_valid_i
 );
 
-  logic admin_first, shadow_first, fetch_shown_q, shadow_shown_q, entry, room;
+  logic admin_first, shadow_first, fetch_shown_q, shadow_shown_q, entry_valid, entry_room;
 
   assign admin_first = admin_ar_valid_i && !fetch_shown_q && !shadow_shown_q;
   assign shadow_first = shadow_ar_valid_i && !fetch_shown_q && !admin_first;
@@ -73,7 +73,7 @@ module nvme_host_reads
 
   assign admin_r_valid_o = r_valid_i && r_i.id == IdAdmin;
   assign shadow_r_valid_o = r_valid_i && r_i.id == IdShadow;
-  assign entry = r_valid_i && r_i.id == IdFetch;
+  assign entry_valid = r_valid_i && r_i.id == IdFetch;
 
   ns_fifo #(
     .Width($bits(r_t)),
@@ -82,8 +82,8 @@ module nvme_host_reads
   ) u_entries (
     .clk_i,
     .rst_ni,
-    .in_valid_i (entry),
-    .in_ready_o (room),
+    .in_valid_i (entry_valid),
+    .in_ready_o (entry_room),
     .in_data_i  (r_i),
     .out_valid_o(fetch_r_valid_o),
     .out_ready_i(fetch_r_ready_i),
@@ -91,6 +91,6 @@ module nvme_host_reads
     .count_o    ()
   );
 
-  `NS_ASSERT(room_for_entries, !entry || room)
+  `NS_ASSERT(room_for_entries, !entry_valid || entry_room)
 
 endmodule

@@ -49,15 +49,15 @@ module nvme_host_writes
   typedef struct packed {
     logic [IdWidth-1:0] id;
     logic [63:2]        addr;
-  } to_t;
+  } write_addr_t;
 
   typedef struct packed {
     logic [15:0]  dwords;  // enabled
     logic [127:0] data;
-  } what_t;
+  } write_data_t;
 
-  to_t to;
-  what_t what_in, what;
+  write_addr_t write_addr;
+  write_data_t write_data_in, write_data;
   logic aw_ready, w_ready;
   logic [CountBits-1:0] count_q;
 
@@ -93,7 +93,7 @@ module nvme_host_writes
   assign busy_o = count_q != '0;
 
   ns_fifo #(
-    .Width($bits(to_t)),
+    .Width($bits(write_addr_t)),
     .Depth(MaxWrites),
     .Style("lutram")
   ) u_addresses (
@@ -104,17 +104,17 @@ module nvme_host_writes
     .in_data_i  ({write_i.id, write_i.addr}),
     .out_valid_o(aw_valid_o),
     .out_ready_i(aw_ready_i),
-    .out_data_o (to),
+    .out_data_o (write_addr),
     .count_o    ()
   );
 
-  assign what_in = '{
+  assign write_data_in = '{
           dwords: (write_i.whole ? 16'hF : 16'h1) << write_i.addr[5:2],
           data: write_i.data
       };
 
   ns_fifo #(
-    .Width($bits(what_t)),
+    .Width($bits(write_data_t)),
     .Depth(MaxWrites),
     .Style("lutram")
   ) u_data (
@@ -122,20 +122,26 @@ module nvme_host_writes
     .rst_ni,
     .in_valid_i (write_valid_i),
     .in_ready_o (w_ready),
-    .in_data_i  (what_in),
+    .in_data_i  (write_data_in),
     .out_valid_o(w_valid_o),
     .out_ready_i(w_ready_i),
-    .out_data_o (what),
+    .out_data_o (write_data),
     .count_o    ()
   );
 
-  assign aw_o = '{id: to.id, len: 8'd0, size: 3'd6, burst: BurstIncr, addr: {to.addr, 2'b0}};
+  assign aw_o = '{
+          id: write_addr.id,
+          len: 8'd0,
+          size: 3'd6,
+          burst: BurstIncr,
+          addr: {write_addr.addr, 2'b0}
+      };
 
   // Data stands in all lanes; the strobes choose.
   always_comb begin
     w_o.last = 1'b1;
-    w_o.data = {4{what.data}};
-    for (int unsigned i = 0; i < 64; i++) w_o.strb[i] = what.dwords[i/4];
+    w_o.data = {4{write_data.data}};
+    for (int unsigned i = 0; i < 64; i++) w_o.strb[i] = write_data.dwords[i/4];
   end
 
   assign b_ready_o = 1'b1;

@@ -109,14 +109,14 @@ module nvme_shadow
 
   typedef enum logic [3:0] {
     StIdle,
-    StPick,      // which doorbell
-    StLook,      // its last value
-    StRead,      // send the read of its shadow
-    StData,      // wait for it
-    StCompare,   // has it changed?
-    StDoorbell,  // pass a new value on
-    StArm,       // send EventIdx
-    StArmed      // wait until it is on its way
+    StSelect,     // which doorbell
+    StLastValue,  // its last value
+    StRead,       // send the read of its shadow
+    StData,       // wait for it
+    StCompare,    // has it changed?
+    StDoorbell,   // pass a new value on
+    StArm,        // send EventIdx
+    StArmed       // wait until it is on its way
   } state_e;
 
   function automatic vector_t both(logic [NumQueues-1:0] sq, logic [NumQueues-1:0] cq);
@@ -125,36 +125,36 @@ module nvme_shadow
 
   state_e state_q;
   logic on_q;    // configured
-  logic live_q;  // and all doorbells there were have their EventIdx
+  logic all_armed_q;  // and all doorbells there were have their EventIdx
   logic [63:12] shadow_q, event_idx_q;
   vector_t awake_q, arm_q, full_q, zero_q, gnt_q;
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] last_mem[Num];
 
   // What there is to do, a cycle before it is chosen from. What has become of the last doorbell is in it by then.
-  vector_t exist, want, want_q, gnt;
-  logic any, begins, settled_q;
+  vector_t exist, request, request_q, gnt;
+  logic any_request, choice_fire, choice_stable_q;
   assign exist = both(sq_valid_i, cq_valid_i);
-  assign want = (on_q && enable_i) ? arm_q | (awake_q & exist & both(~nonempty_i, '1) & (full_q | both('1, '0))) : '0;
-  assign begins = state_q == StIdle && settled_q && any && enable_i;
+  assign request = (on_q && enable_i) ? arm_q | (awake_q & exist & both(~nonempty_i, '1) & (full_q | both('1, '0))) : '0;
+  assign choice_fire = state_q == StIdle && choice_stable_q && any_request && enable_i;
 
   ns_rr_arbiter #(
     .N(Num)
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  (want_q),
-    .next_i (begins),
+    .req_i  (request_q),
+    .next_i (choice_fire),
     .gnt_o  (gnt),
     .idx_o  (),
-    .valid_o(any)
+    .valid_o(any_request)
   );
 
   // The doorbell at work.
   idx_t idx, idx_q;
   logic only_arm_q;  // it begins to sleep, and need not be read
-  logic again_q;     // it is read for the second time
-  logic kicked_q;    // its register has been written meanwhile
-  logic drop_q;      // its queue has been created or deleted meanwhile
+  logic second_read_q;     // it is read for the second time
+  logic woken_q;    // its register has been written meanwhile
+  logic queue_changed_q;      // its queue has been created or deleted meanwhile
   logic [PtrWidth-1:0] last_q, value_q;
 
   always_comb begin
@@ -163,34 +163,42 @@ module nvme_shadow
   end
 
   // Doorbell registers. Where one may only wake its doorbell, it waits a cycle for the answer whether its queue exists.
-  logic reg_seen_q, reg_exists_q;
+  logic reg_lookup_q, reg_exists_q;
   idx_t reg_idx, cfg_idx, db_idx;
   logic [QidWidth-1:0] db_qid;
   logic [PtrWidth-1:0] db_value;
   logic db_cq, db_valid, db_ready;
-  logic kick, pass, pass_shown_q, from_shadow, shadow_shown_q, cfg_here, dropped, db_fire;
+  logic
+      wake_valid,
+      reg_forward,
+      reg_shown_q,
+      from_shadow,
+      shadow_shown_q,
+      cfg_current,
+      doorbell_dropped,
+      db_fire;
 
   assign reg_idx = idx_t'({reg_qid_i, reg_cq_i});
   assign cfg_idx = idx_t'({cfg_i.qid, cfg_i.cq});
-  assign kick = reg_seen_q && reg_exists_q && live_q && !pass_shown_q;
-  assign pass = reg_valid_i && !kick && (reg_seen_q || !live_q || pass_shown_q);
+  assign wake_valid = reg_lookup_q && reg_exists_q && all_armed_q && !reg_shown_q;
+  assign reg_forward = reg_valid_i && !wake_valid && (reg_lookup_q || !all_armed_q || reg_shown_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) reg_seen_q <= 1'b0;
-    else reg_seen_q <= reg_valid_i && !reg_ready_o;
+    if (!rst_ni) reg_lookup_q <= 1'b0;
+    else reg_lookup_q <= reg_valid_i && !reg_ready_o;
   end
   always_ff @(posedge clk_i) reg_exists_q <= reg_qid_i != '0 && exist[reg_idx];
 
   // What has been shown stays, but the tail of a queue that goes.
-  assign dropped = drop_q && !(idx_q[0] && shadow_shown_q);
-  assign from_shadow = state_q == StDoorbell && !pass_shown_q && !dropped;
+  assign doorbell_dropped = queue_changed_q && !(idx_q[0] && shadow_shown_q);
+  assign from_shadow = state_q == StDoorbell && !reg_shown_q && !doorbell_dropped;
   assign db_qid = from_shadow ? QidWidth'(idx_q[Bits-1:1]) : reg_qid_i;
   assign db_cq = from_shadow ? idx_q[0] : reg_cq_i;
   assign db_value = from_shadow ? value_q : reg_value_i;
-  assign db_valid = from_shadow || pass;
+  assign db_valid = from_shadow || reg_forward;
   assign db_fire = db_valid && db_ready;
   assign db_idx = idx_t'({db_qid, db_cq});
-  assign reg_ready_o = kick || (pass && !from_shadow && db_ready);
+  assign reg_ready_o = wake_valid || (reg_forward && !from_shadow && db_ready);
 
   ns_skid #(
     .Width(QidWidth + 1 + PtrWidth + 1)
@@ -206,54 +214,54 @@ module nvme_shadow
   );
 
   // What counts is what is taken and possible; out of the shadow page anything, or it would be read for ever.
-  logic taken, taken_q;
-  idx_t taken_idx, taken_idx_q;
-  assign taken_idx = idx_t'({db_qid_o, db_cq_o});
-  assign taken = db_valid_o && db_ready_i && (db_shadow_o || !db_bad_i);
+  logic applied, applied_q;
+  idx_t applied_idx, applied_idx_q;
+  assign applied_idx = idx_t'({db_qid_o, db_cq_o});
+  assign applied = db_valid_o && db_ready_i && (db_shadow_o || !db_bad_i);
 
-  always_ff @(posedge clk_i) if (taken) last_mem[taken_idx] <= db_value_o;
+  always_ff @(posedge clk_i) if (applied) last_mem[applied_idx] <= db_value_o;
 
   // What there is to do is known again a cycle after all that has come.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      want_q <= '0;
-      settled_q <= 1'b0;
+      request_q <= '0;
+      choice_stable_q <= 1'b0;
     end else begin
-      want_q <= want;
-      settled_q <= state_q == StIdle && !begins && !db_valid && !db_valid_o && !taken_q;
+      request_q <= request;
+      choice_stable_q <= state_q == StIdle && !choice_fire && !db_valid && !db_valid_o && !applied_q;
     end
   end
 
   // What follows comes a cycle later.
-  logic arm_fires, arm_fired_q;  // the host has not been told of it yet
-  logic full_seen_q;
-  idx_t fired_idx_q, full_idx_q;
-  assign arm_fires = db_fire && on_q && !live_q && !set_i && !clear_i && db_qid != '0;
+  logic arm_request, arm_request_q;  // the host has not been told of it yet
+  logic full_valid_q;
+  idx_t arm_request_idx_q, full_idx_q;
+  assign arm_request = db_fire && on_q && !all_armed_q && !set_i && !clear_i && db_qid != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      taken_q <= 1'b0;
-      arm_fired_q <= 1'b0;
-      full_seen_q <= 1'b0;
+      applied_q <= 1'b0;
+      arm_request_q <= 1'b0;
+      full_valid_q <= 1'b0;
     end else begin
-      taken_q <= taken;
-      arm_fired_q <= arm_fires;
-      full_seen_q <= full_i;
+      applied_q <= applied;
+      arm_request_q <= arm_request;
+      full_valid_q <= full_i;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    taken_idx_q <= taken_idx;
-    fired_idx_q <= db_idx;
+    applied_idx_q <= applied_idx;
+    arm_request_idx_q <= db_idx;
     full_idx_q <= idx_t'({full_qid_i, 1'b1});
   end
 
   // The host is told from a register: what begins to wait for its EventIdx in this cycle counts.
   logic armed, armed_q;
-  assign armed = arm_q == '0 && !arm_fired_q && (state_q == StIdle || !(only_arm_q || state_q == StPick));
+  assign armed = arm_q == '0 && !arm_request_q && (state_q == StIdle || !(only_arm_q || state_q == StSelect));
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) armed_q <= 1'b0;
-    else armed_q <= armed && !arm_fires && !cfg_fire_i && !set_i;
+    else armed_q <= armed && !arm_request && !cfg_fire_i && !set_i;
   end
 
   // The read's answer.
@@ -263,50 +271,50 @@ module nvme_shadow
   assign changed = value_q != last_q;
   assign r_error = r_i.resp[1];
   assign error_o = state_q == StData && r_valid_i && r_error;
-  assign cfg_here = cfg_fire_i && cfg_idx == idx_q;
+  assign cfg_current = cfg_fire_i && cfg_idx == idx_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      pass_shown_q <= 1'b0;
+      reg_shown_q <= 1'b0;
       shadow_shown_q <= 1'b0;
       on_q <= 1'b0;
-      live_q <= 1'b0;
+      all_armed_q <= 1'b0;
       awake_q <= '0;
       arm_q <= '0;
       full_q <= '0;
       zero_q <= '1;
     end else begin
-      pass_shown_q <= pass && !from_shadow && !db_ready;
+      reg_shown_q <= reg_forward && !from_shadow && !db_ready;
       shadow_shown_q <= from_shadow && !db_ready;
 
       unique case (state_q)
-        StIdle: if (begins) state_q <= StPick;
-        StPick: state_q <= StLook;
-        StLook: state_q <= only_arm_q ? StArm : StRead;
+        StIdle: if (choice_fire) state_q <= StSelect;
+        StSelect: state_q <= StLastValue;
+        StLastValue: state_q <= only_arm_q ? StArm : StRead;
         StRead: if (ar_ready_i) state_q <= StData;
         StData: if (r_valid_i) state_q <= r_error ? StIdle : StCompare;
         StCompare: begin
-          if (drop_q || cfg_here) state_q <= StIdle;
+          if (queue_changed_q || cfg_current) state_q <= StIdle;
           else if (changed) state_q <= StDoorbell;
-          else state_q <= again_q ? StIdle : StArm;
+          else state_q <= second_read_q ? StIdle : StArm;
         end
-        StDoorbell: if (dropped || (from_shadow && db_ready)) state_q <= StIdle;
+        StDoorbell: if (doorbell_dropped || (from_shadow && db_ready)) state_q <= StIdle;
         StArm: if (msg_ready_i) state_q <= StArmed;
-        default: if (msg_done_i) state_q <= (only_arm_q || drop_q) ? StIdle : StRead;
+        default: if (msg_done_i) state_q <= (only_arm_q || queue_changed_q) ? StIdle : StRead;
       endcase
 
       // Sleep, unless something has happened meanwhile.
-      if (state_q == StCompare && again_q && !changed && !kicked_q) awake_q[idx_q] <= 1'b0;
-      if (kick) awake_q[reg_idx] <= 1'b1;
-      if (state_q == StPick) arm_q <= arm_q & ~gnt_q;
-      if (full_seen_q) full_q[full_idx_q] <= 1'b1;
-      if (taken_q) begin
-        full_q[taken_idx_q] <= 1'b0;
-        zero_q[taken_idx_q] <= 1'b0;
+      if (state_q == StCompare && second_read_q && !changed && !woken_q) awake_q[idx_q] <= 1'b0;
+      if (wake_valid) awake_q[reg_idx] <= 1'b1;
+      if (state_q == StSelect) arm_q <= arm_q & ~gnt_q;
+      if (full_valid_q) full_q[full_idx_q] <= 1'b1;
+      if (applied_q) begin
+        full_q[applied_idx_q] <= 1'b0;
+        zero_q[applied_idx_q] <= 1'b0;
       end
-      if (arm_fired_q) arm_q[fired_idx_q] <= 1'b1;
-      if (on_q && armed) live_q <= 1'b1;
+      if (arm_request_q) arm_q[arm_request_idx_q] <= 1'b1;
+      if (on_q && armed) all_armed_q <= 1'b1;
 
       if (cfg_fire_i) begin
         awake_q[cfg_idx] <= 1'b0;
@@ -316,14 +324,14 @@ module nvme_shadow
       end
       if (set_i) begin
         on_q <= 1'b1;
-        live_q <= 1'b0;
+        all_armed_q <= 1'b0;
         // Again: registers written before may have woken some.
         if (!on_q) awake_q <= '0;
         arm_q <= {exist[Num-1:2], 2'b00};
       end
       if (clear_i) begin
         on_q <= 1'b0;
-        live_q <= 1'b0;
+        all_armed_q <= 1'b0;
         awake_q <= '0;
         arm_q <= '0;
         full_q <= '0;
@@ -336,23 +344,23 @@ module nvme_shadow
       shadow_q <= shadow_i;
       event_idx_q <= event_idx_i;
     end
-    if (begins) gnt_q <= gnt;
-    if (state_q == StPick) begin
+    if (choice_fire) gnt_q <= gnt;
+    if (state_q == StSelect) begin
       idx_q <= idx;
       only_arm_q <= (gnt_q & arm_q) != '0;
-      again_q <= 1'b0;
+      second_read_q <= 1'b0;
     end
-    if (state_q == StArm) again_q <= 1'b1;
-    if (state_q == StLook) last_q <= zero_q[idx_q] ? '0 : last_mem[idx_q];
+    if (state_q == StArm) second_read_q <= 1'b1;
+    if (state_q == StLastValue) last_q <= zero_q[idx_q] ? '0 : last_mem[idx_q];
     if (state_q == StData) value_q <= r_i.data[32*lane+:PtrWidth];
 
     // From before its last value is looked at.
-    if (state_q == StPick) begin
-      kicked_q <= kick && reg_idx == idx;
-      drop_q <= set_i || (cfg_fire_i && cfg_idx == idx);
+    if (state_q == StSelect) begin
+      woken_q <= wake_valid && reg_idx == idx;
+      queue_changed_q <= set_i || (cfg_fire_i && cfg_idx == idx);
     end else begin
-      if (kick && reg_idx == idx_q) kicked_q <= 1'b1;
-      if (set_i || cfg_here) drop_q <= 1'b1;
+      if (wake_valid && reg_idx == idx_q) woken_q <= 1'b1;
+      if (set_i || cfg_current) queue_changed_q <= 1'b1;
     end
   end
 
@@ -369,12 +377,12 @@ module nvme_shadow
   assign msg_valid_o = state_q == StArm;
 
   assign armed_o = armed_q;
-  assign busy_o = state_q != StIdle || taken_q || arm_fired_q || full_seen_q || want != '0 || want_q != '0 || armed != armed_q;
+  assign busy_o = state_q != StIdle || applied_q || arm_request_q || full_valid_q || request != '0 || request_q != '0 || armed != armed_q;
 
   logic unused;
   assign unused = ^{r_i.id, r_i.last, r_i.resp[0], cfg_i};
 
-  `NS_ASSERT(one_source, !(from_shadow && pass_shown_q))
+  `NS_ASSERT(one_source, !(from_shadow && reg_shown_q))
   `NS_ASSERT(data_expected, !r_valid_i || state_q == StData)
   `NS_ASSERT(response_expected, !msg_done_i || state_q == StArmed)
   `NS_ASSERT(admin_never_asleep, !awake_q[0] && !awake_q[1] && !arm_q[0] && !arm_q[1])

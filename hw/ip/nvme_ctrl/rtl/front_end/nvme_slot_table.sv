@@ -20,11 +20,11 @@ module nvme_slot_table
   /// There is another one besides. From a register.
   output logic                 spare_o,
   /// It is taken. Only with free_valid_o.
-  input  logic                 take_i,
+  input  logic                 alloc_i,
   /// A slot comes back.
-  input  logic                 give_i,
+  input  logic                 release_i,
   /// Which.
-  input  logic [SlotWidth-1:0] give_slot_i,
+  input  logic [SlotWidth-1:0] release_slot_i,
   /// Slots that are taken.
   output logic [SlotWidth-1:0] used_o,
 
@@ -68,11 +68,11 @@ module nvme_slot_table
   ) u_list (
     .clk_i,
     .rst_ni,
-    .in_valid_i (give_i),
+    .in_valid_i (release_i),
     .in_ready_o (),
-    .in_data_i  (give_slot_i),
+    .in_data_i  (release_slot_i),
     .out_valid_o(listed_valid),
-    .out_ready_i(take_i && !fresh),
+    .out_ready_i(alloc_i && !fresh),
     .out_data_o (listed),
     .count_o    ()
   );
@@ -80,8 +80,8 @@ module nvme_slot_table
   logic [SlotWidth-1:0] used_d;
   always_comb begin
     used_d = used_q;
-    if (take_i && !give_i) used_d = used_q + 1'b1;
-    if (give_i && !take_i) used_d = used_q - 1'b1;
+    if (alloc_i && !release_i) used_d = used_q + 1'b1;
+    if (release_i && !alloc_i) used_d = used_q - 1'b1;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -90,7 +90,7 @@ module nvme_slot_table
       used_q <= '0;
       spare_o <= 1'b1;
     end else begin
-      if (take_i && fresh) fresh_q <= fresh_q + 1'b1;
+      if (alloc_i && fresh) fresh_q <= fresh_q + 1'b1;
       used_q <= used_d;
       spare_o <= 32'(used_d) < NumSlots - 1;
     end
@@ -106,10 +106,10 @@ module nvme_slot_table
     $error("nvme_slot_table: NumSlots must be 2 to 2**SlotWidth - 1");
   end
 
-  `NS_ASSERT(take_only_free, !take_i || free_valid_o)
-  `NS_ASSERT(give_only_used, !give_i || used_q != '0)
+  `NS_ASSERT(take_only_free, !alloc_i || free_valid_o)
+  `NS_ASSERT(give_only_used, !release_i || used_q != '0)
   `NS_ASSERT(
       slots_in_range,
-      (!give_i || 32'(give_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots) && 32'(abort_slot_i) < NumSlots)
+      (!release_i || 32'(release_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots) && 32'(abort_slot_i) < NumSlots)
 
 endmodule

@@ -57,13 +57,13 @@ module nvme_admin_buffer
   } state_e;
 
   state_e state_q;
-  logic valid_q, last_q, load;
+  logic valid_q, last_q, load_valid;
   logic [BeatBits-1:0] beat_q;
-  logic [7:0] left_q;
+  logic [7:0] remaining_q;
   logic [IdWidth-1:0] id_q;
   logic [511:0] data_q;
 
-  assign load = state_q == StLoad && (!valid_q || r_ready_i);
+  assign load_valid = state_q == StLoad && (!valid_q || r_ready_i);
   assign ar_ready_o = state_q == StIdle;
   assign read_o = state_q == StRead;
   assign beat_o = beat_q[5:0];
@@ -76,9 +76,9 @@ module nvme_admin_buffer
       unique case (state_q)
         StIdle:  if (ar_valid_i) state_q <= StRead;
         StRead:  state_q <= StLoad;
-        default: if (load) state_q <= (left_q == '0) ? StIdle : StRead;
+        default: if (load_valid) state_q <= (remaining_q == '0) ? StIdle : StRead;
       endcase
-      if (load) valid_q <= 1'b1;
+      if (load_valid) valid_q <= 1'b1;
       else if (r_ready_i) valid_q <= 1'b0;
     end
   end
@@ -86,14 +86,14 @@ module nvme_admin_buffer
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle) begin
       beat_q <= ar_i.addr[6+:BeatBits];
-      left_q <= ar_i.len;
+      remaining_q <= ar_i.len;
       if (ar_valid_i) id_q <= ar_i.id;
-    end else if (load) begin
+    end else if (load_valid) begin
       beat_q <= beat_q + 1'b1;
-      left_q <= left_q - 1'b1;
+      remaining_q <= remaining_q - 1'b1;
     end
-    if (load) begin
-      last_q <= left_q == '0;
+    if (load_valid) begin
+      last_q <= remaining_q == '0;
       unique case (page_i)
         PageErrorLog:    data_q <= error_log_i;
         PageSmartLog:    data_q <= smart_log_i;

@@ -68,7 +68,7 @@ module nvme_log_error
   ns_ram_1r1w #(
     .Width(96),
     .Depth(NumSlots)
-  ) u_commands (
+  ) u_dispatch (
     .clk_i,
     .we_i   (owner_valid_i),
     .waddr_i(owner_i.slot[SlotBits-1:0]),
@@ -79,14 +79,14 @@ module nvme_log_error
   );
 
   // A failed command has its entry made in the cycle after; others wait for a free one.
-  logic failed_q, register_q, value_q, expired_q, we;
+  logic failed_q, register_q, value_q, expired_q, entry_we;
   logic [QidWidth-1:0] sqid_q;
   logic [15:0] cid_q, status_q;  // status with phase
   entry_t entry;
   logic [47:0] count_q;
   logic [Bits-1:0] next_q;
 
-  assign we = failed_q || register_q || value_q || expired_q;
+  assign entry_we = failed_q || register_q || value_q || expired_q;
 
   function automatic entry_t no_command(status_t status);
     return '{sqid: '1, cid: '1, status: {status, 1'b0}, nsid: '0, lba: '0};
@@ -117,7 +117,7 @@ module nvme_log_error
       register_q <= bad_register_i || (register_q && failed_q);
       value_q <= bad_value_i || (value_q && (failed_q || register_q));
       expired_q <= expired_i || (expired_q && (failed_q || register_q || value_q));
-      if (we) begin
+      if (entry_we) begin
         count_q <= count_q + 1'b1;
         next_q <= next_q + 1'b1;
       end
@@ -133,38 +133,38 @@ module nvme_log_error
   end
 
   (* ram_style = "distributed" *) entry_t ring_mem[NumErrors];
-  always_ff @(posedge clk_i) if (we) ring_mem[next_q] <= entry;
+  always_ff @(posedge clk_i) if (entry_we) ring_mem[next_q] <= entry;
 
   // What a transfer shows: the ring as it was when it began.
   logic [47:0] shown_count_q;
   logic [Bits-1:0] shown_next_q;
-  logic [Bits:0] since_q;  // entries made meanwhile, at most NumErrors
+  logic [Bits:0] entries_since_q;  // entries made meanwhile, at most NumErrors
 
   always_ff @(posedge clk_i) begin
     if (snapshot_i) begin
       shown_count_q <= count_q;
       shown_next_q <= next_q;
-      since_q <= (Bits + 1)'(we);
-    end else if (we && !since_q[Bits]) begin
-      since_q <= since_q + 1'b1;
+      entries_since_q <= (Bits + 1)'(entry_we);
+    end else if (entry_we && !entries_since_q[Bits]) begin
+      entries_since_q <= entries_since_q + 1'b1;
     end
   end
 
   // Which entry, and whether it is there.
   entry_t read_q;
   logic [63:0] read_count_q;
-  logic there_q;
+  logic entry_valid_q;
 
   always_ff @(posedge clk_i)
     if (re_i) begin
       read_q <= ring_mem[shown_next_q-Bits'(beat_i)-1'b1];
       read_count_q <= 64'(shown_count_q) - 64'(beat_i);
-      there_q <= 48'(beat_i) < shown_count_q && 32'(beat_i) + 32'(since_q) < NumErrors;
+      entry_valid_q <= 48'(beat_i) < shown_count_q && 32'(beat_i) + 32'(entries_since_q) < NumErrors;
     end
 
   always_comb begin
     data_o = '0;
-    if (there_q) begin
+    if (entry_valid_q) begin
       data_o[63:0] = read_count_q;
       data_o[8*8+:16] = read_q.sqid;
       data_o[8*10+:16] = read_q.cid;
@@ -176,7 +176,7 @@ module nvme_log_error
   end
 
   assign count_o = count_q;
-  assign busy_o = we;
+  assign busy_o = entry_we;
 
   if (NumErrors < 16 || NumErrors > 64 || 2 ** Bits != NumErrors) begin : gen_bad_errors
     $error("nvme_log_error: NumErrors must be 16, 32 or 64");

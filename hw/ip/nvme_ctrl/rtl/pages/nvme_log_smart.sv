@@ -55,7 +55,7 @@ module nvme_log_smart
 
   localparam int unsigned Bits = ns_axi_pkg::idx_width(NumSlots);
   localparam int unsigned BlocksWidth = BytesWidth - 9;
-  localparam int unsigned RestWidth = 24;
+  localparam int unsigned PartialWidth = 24;
   localparam logic [63:0] Minute = 64'(ClockKhz) * 64'd60_000;
   localparam int unsigned MinuteBits = unsigned'($clog2(Minute + 1));
 
@@ -63,21 +63,21 @@ module nvme_log_smart
 
   // What is under way.
   (* ram_style = "distributed" *) logic [BlocksWidth+1:0] command_mem[NumSlots];
-  logic end_q, write_q, counts_q, start_counts;
+  logic end_q, write_q, counted_q, start_counted;
   data_status_e status_q;
   logic [BlocksWidth-1:0] blocks_q;
-  logic [SlotWidth-1:0] flying_q;
+  logic [SlotWidth-1:0] in_flight_q;
 
-  assign start_counts = start_op_i != OpZero && start_op_i != OpDeallocate;
+  assign start_counted = start_op_i != OpZero && start_op_i != OpDeallocate;
 
   always_ff @(posedge clk_i) begin
     if (start_i) begin
       command_mem[start_slot_i[Bits-1:0]] <= {
-        start_counts, start_op_i == OpWrite, start_bytes_i[BytesWidth-1:9]
+        start_counted, start_op_i == OpWrite, start_bytes_i[BytesWidth-1:9]
       };
     end
     if (end_i) begin
-      {counts_q, write_q, blocks_q} <= command_mem[end_slot_i[Bits-1:0]];
+      {counted_q, write_q, blocks_q} <= command_mem[end_slot_i[Bits-1:0]];
       status_q <= end_status_i;
     end
   end
@@ -85,38 +85,38 @@ module nvme_log_smart
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       end_q <= 1'b0;
-      flying_q <= '0;
+      in_flight_q <= '0;
     end else begin
       end_q <= end_i;
-      if (start_i && !end_i) flying_q <= flying_q + 1'b1;
-      if (!start_i && end_i) flying_q <= flying_q - 1'b1;
+      if (start_i && !end_i) in_flight_q <= in_flight_q + 1'b1;
+      if (!start_i && end_i) in_flight_q <= in_flight_q - 1'b1;
     end
   end
 
   // Index 0: read, 1: written. Blocks that do not make a whole unit yet are the rest.
   count_t units_q[2];
   count_t commands_q[2];
-  logic [RestWidth-1:0] rest_q[2];
-  logic [1:0] whole;
+  logic [PartialWidth-1:0] partial_unit_q[2];
+  logic [1:0] unit_complete;
   count_t media_errors_q;
 
-  assign whole = {32'(rest_q[1]) >= 32'd1000, 32'(rest_q[0]) >= 32'd1000};
+  assign unit_complete = {32'(partial_unit_q[1]) >= 32'd1000, 32'(partial_unit_q[0]) >= 32'd1000};
 
   for (genvar d = 0; d < 2; d++) begin : gen_direction
     logic ended;
-    assign ended = end_q && counts_q && write_q == 1'(d);
+    assign ended = end_q && counted_q && write_q == 1'(d);
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         units_q[d] <= '0;
         commands_q[d] <= '0;
-        rest_q[d] <= '0;
+        partial_unit_q[d] <= '0;
       end else begin
         if (ended) commands_q[d] <= commands_q[d] + 1'b1;
         if (ended && status_q == DataOk) begin
-          rest_q[d] <= rest_q[d] + RestWidth'(blocks_q);
-        end else if (whole[d]) begin
-          rest_q[d]  <= rest_q[d] - RestWidth'(1000);
+          partial_unit_q[d] <= partial_unit_q[d] + PartialWidth'(blocks_q);
+        end else if (unit_complete[d]) begin
+          partial_unit_q[d]  <= partial_unit_q[d] - PartialWidth'(1000);
           units_q[d] <= units_q[d] + 1'b1;
         end
       end
@@ -133,34 +133,34 @@ module nvme_log_smart
   end
 
   // Minutes with commands in the data path, from WCTEMP on, from CCTEMP on. The clock runs meanwhile.
-  logic [2:0] spent, spent_q;
-  logic [MinuteBits-1:0] seen_q, step;
+  logic [2:0] accruing, accruing_q;
+  logic [MinuteBits-1:0] cycles_seen_q, elapsed;
   logic warm, critical, warm_q, critical_q;
   count_t minutes_q[3];
 
   assign warm = temperature_i >= WarningTemperature && !critical;
   assign critical = temperature_i >= CriticalTemperature;
-  assign spent = {critical_q, warm_q, flying_q != '0};
+  assign accruing = {critical_q, warm_q, in_flight_q != '0};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {critical_q, warm_q, spent_q} <= '0;
-    else {critical_q, warm_q, spent_q} <= {critical, warm, spent};
+    if (!rst_ni) {critical_q, warm_q, accruing_q} <= '0;
+    else {critical_q, warm_q, accruing_q} <= {critical, warm, accruing};
   end
 
   // A simulation may leave cycles out in which nothing else changes.
-  assign step = MinuteBits'(cycles_i) - seen_q;
-  always_ff @(posedge clk_i) seen_q <= MinuteBits'(cycles_i);
+  assign elapsed = MinuteBits'(cycles_i) - cycles_seen_q;
+  always_ff @(posedge clk_i) cycles_seen_q <= MinuteBits'(cycles_i);
 
   for (genvar t = 0; t < 3; t++) begin : gen_time
     logic [MinuteBits-1:0] cycles_q;
     logic [MinuteBits:0] cycles;
-    assign cycles = (MinuteBits + 1)'(cycles_q) + (spent_q[t] ? (MinuteBits + 1)'(step) : (MinuteBits + 1)'(1));
+    assign cycles = (MinuteBits + 1)'(cycles_q) + (accruing_q[t] ? (MinuteBits + 1)'(elapsed) : (MinuteBits + 1)'(1));
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         cycles_q <= '0;
         minutes_q[t] <= '0;
-      end else if (spent[t]) begin
+      end else if (accruing[t]) begin
         cycles_q <= MinuteBits'(cycles);
         if (cycles >= (MinuteBits + 1)'(Minute)) begin
           cycles_q <= MinuteBits'(cycles - (MinuteBits + 1)'(Minute));
@@ -179,8 +179,8 @@ module nvme_log_smart
           data_o[7:0] <= warning_i;
           data_o[8*1+:16] <= temperature_i;
           data_o[8*3+:8] <= 8'd100;  // Available Spare, %
-          data_o[8*32+:48] <= units_q[0] + count_t'(rest_q[0] != '0);
-          data_o[8*48+:48] <= units_q[1] + count_t'(rest_q[1] != '0);
+          data_o[8*32+:48] <= units_q[0] + count_t'(partial_unit_q[0] != '0);
+          data_o[8*48+:48] <= units_q[1] + count_t'(partial_unit_q[1] != '0);
         end
         6'd1: begin
           data_o[8*0+:48] <= commands_q[0];
@@ -203,12 +203,13 @@ module nvme_log_smart
   end
 
   // Busy time counts only while the data path keeps the clock running anyway.
-  assign busy_o = end_q || whole != '0 || {critical, warm, critical_q, warm_q} != '0;
+  assign busy_o = end_q || unit_complete != '0 || {critical, warm, critical_q, warm_q} != '0;
 
   logic unused;
   assign unused = ^{start_bytes_i[8:0], cycles_i[63:MinuteBits]};
 
-  `NS_ASSERT(end_of_something, !end_i || flying_q != '0)
-  `NS_ASSERT(rest_in_range, !rest_q[0][RestWidth-1] && !rest_q[1][RestWidth-1])
+  `NS_ASSERT(end_of_something, !end_i || in_flight_q != '0)
+  `NS_ASSERT(rest_in_range,
+             !partial_unit_q[0][PartialWidth-1] && !partial_unit_q[1][PartialWidth-1])
 
 endmodule

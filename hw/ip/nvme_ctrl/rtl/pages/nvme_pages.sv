@@ -171,10 +171,10 @@ module nvme_pages
   );
 
   // A change from outside is seen when its signal differs from what was seen last.
-  logic [NumNamespaces-1:0] ns_seen_q;
+  logic [NumNamespaces-1:0] ns_changed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) ns_seen_q <= '0;
-    else ns_seen_q <= ns_changed_i;
+    if (!rst_ni) ns_changed_q <= '0;
+    else ns_changed_q <= ns_changed_i;
   end
 
   nvme_log_changed_ns #(
@@ -183,7 +183,7 @@ module nvme_pages
     .clk_i,
     .rst_ni,
     .reset_i   (reset_i),
-    .changed_i (ns_changed_i ^ ns_seen_q),
+    .changed_i (ns_changed_i ^ ns_changed_q),
     .any_o     (ns_listed_o),
     .snapshot_i(snapshot_i),
     .clear_i   (clear_i && page_i == PageChangedNs),
@@ -243,7 +243,7 @@ module nvme_pages
     .data_o (identify_data)
   );
 
-  nvme_admin_buffer u_admin_buf (
+  nvme_admin_buffer u_admin_buffer (
     .clk_i,
     .rst_ni,
     .busy_o        (buf_busy),
@@ -267,6 +267,6 @@ module nvme_pages
     .r_ready_i
   );
 
-  assign busy_o = buf_busy || error_log_busy || smart_busy || ns_changed_i != ns_seen_q;
+  assign busy_o = buf_busy || error_log_busy || smart_busy || ns_changed_i != ns_changed_q;
 
 endmodule

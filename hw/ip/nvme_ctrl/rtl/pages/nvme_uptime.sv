@@ -62,12 +62,12 @@ module nvme_uptime #(
 
   state_e state_q;
   logic [5:0] step_q;
-  logic [63:0] work_q;  // dividend from the left, quotient from the right
-  logic [DivisorBits-1:0] rest_q, divisor_q;
-  logic [DivisorBits:0] shifted, left;
+  logic [63:0] dividend_q;  // dividend from the left, quotient from the right
+  logic [DivisorBits-1:0] remainder_q, divisor_q;
+  logic [DivisorBits:0] shifted, difference;
 
-  assign shifted = {rest_q, work_q[63]};
-  assign left = shifted - {1'b0, divisor_q};
+  assign shifted = {remainder_q, dividend_q[63]};
+  assign difference = shifted - {1'b0, divisor_q};
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -84,24 +84,24 @@ module nvme_uptime #(
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle && req_i) begin
       step_q <= '0;
-      rest_q <= '0;
-      work_q <= hours_i ? cycles_i : cycles_i - base_cycles_q;
+      remainder_q <= '0;
+      dividend_q <= hours_i ? cycles_i : cycles_i - base_cycles_q;
       divisor_q <= hours_i ? DivisorBits'(Hour) : DivisorBits'(ClockKhz);
     end else if (state_q == StDivide) begin
       step_q <= step_q + 1'b1;
-      work_q <= {work_q[62:0], shifted >= {1'b0, divisor_q}};
-      rest_q <= (shifted >= {1'b0, divisor_q}) ? left[DivisorBits-1:0] : shifted[DivisorBits-1:0];
+      dividend_q <= {dividend_q[62:0], shifted >= {1'b0, divisor_q}};
+      remainder_q <= (shifted >= {1'b0, divisor_q}) ? difference[DivisorBits-1:0] : shifted[DivisorBits-1:0];
     end else if (state_q == StDone) begin
-      hours_o <= work_q[47:0];
+      hours_o <= dividend_q[47:0];
       // Attributes: it never stopped (Synch 0), and who has set it (Timestamp Origin).
-      timestamp_o <= {8'b0, 4'b0, 2'b0, set_by_host_q, 1'b0, base_q + work_q[47:0]};
+      timestamp_o <= {8'b0, 4'b0, 2'b0, set_by_host_q, 1'b0, base_q + dividend_q[47:0]};
     end
   end
 
   assign done_o = state_q == StDone;
 
   logic unused;
-  assign unused = ^{left[DivisorBits], work_q[63:48]};
+  assign unused = ^{difference[DivisorBits], dividend_q[63:48]};
 
   `NS_ASSERT(request_stays, state_q == StIdle || req_i)
 
