@@ -1,4 +1,4 @@
-"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every entry on the way."""
+"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every entry."""
 
 from __future__ import annotations
 
@@ -348,7 +348,7 @@ async def features(dut):
     for fid in (0, 3, 6, 0xC, 0xD, 0x10, 0x11, 0x12, 0x14, 0x81, 0xC1, 0xFF):
         await get(fid, want=nvme.INVALID_FIELD)
         await put(fid, 0, want=nvme.INVALID_FIELD)
-    # Select: defaults, also for what is saved, since nothing is; capabilities.
+    # Select: defaults, also for saved values, since nothing is saved; capabilities.
     for fid, value in ((1, 7), (2, 0), (4, 343), (8, 0), (10, 0), (11, 0), (7, count), (9, 2)):
         nsid_free = {"cdw11": 2} if fid == 9 else {}
         for select in (1, 2):
@@ -378,7 +378,7 @@ async def other_admin_commands(dut):
             await ClockCycles(dut.clk_i, 4)
             if len(host.memory.reads) >= sq.tail:
                 break
-        # Nothing tells the head of a parked command but the next completion.
+        # The head of a parked command is reported only by the next completion.
         assert (await host.command_after_parked(sq)).status == nvme.OK
     await host.admin(12, want=nvme.AER_LIMIT, dnr=False)
     await host.idle()
@@ -427,7 +427,7 @@ async def io_sizes(dut):
 
 @cocotb.test()
 async def io_errors(dut):
-    """Each malformed I/O command gets its status, touches nothing, and does not disturb its neighbours."""
+    """Each malformed I/O command gets its status, changes nothing, and does not disturb other commands."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -466,14 +466,14 @@ async def io_errors(dut):
         assert entry.dnr
         assert entry.dw0 == 0
         assert (await host.wait(sq, neighbour)).status == nvme.OK
-        if (want, opcode) == (nvme.PRP_OFFSET, 1):  # what stands before the bad entry may have been written
+        if (want, opcode) == (nvme.PRP_OFFSET, 1):  # data before the bad entry may have been written
             before = bytes(host.media.data[:PAGE]) + before[PAGE:]
         assert host.media.data == before, f"{opcode:#x} {fields}"
 
 
 @cocotb.test()
 async def bus_errors(dut):
-    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, may be retried."""
+    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, all retryable."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     good = host.alloc(PAGE)
@@ -558,7 +558,7 @@ async def random_mix_fast(dut):
 
 @cocotb.test()
 async def wrap_around(dut):
-    """Queues of 2, 3, 5 and 7 entries, many times around."""
+    """Queues of 2, 3, 5 and 7 entries, with many wrap-arounds."""
     host = await start(dut, entries=3)
     sqs = []
     for qid, (sq_entries, cq_entries) in enumerate(((2, 7), (3, 2), (5, 3), (7, 5)), 1):
@@ -570,7 +570,8 @@ async def wrap_around(dut):
 
 @cocotb.test()
 async def full_completion_queue(dut):
-    """A host that does not consume: nothing is overwritten, other queues go on, and all comes once it consumes."""
+    """A host that does not consume: nothing is overwritten, other queues continue, and all entries arrive once it
+    consumes."""
     host = await start(dut)
     lazy = await host.create_sq(1, 32, await host.create_cq(1, 4))
     other = await host.create_sq(2, 32, await host.create_cq(2, 32))
@@ -607,7 +608,7 @@ async def full_completion_queue(dut):
 
 @cocotb.test()
 async def delete_in_flight(dut):
-    """Deleting a submission queue waits for its commands; their completions come before its own."""
+    """Deletion of a submission queue waits for its commands, whose completions precede that of the deletion."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
     for round_ in range(4):
@@ -638,7 +639,7 @@ async def delete_in_flight(dut):
 
 @cocotb.test()
 async def interrupts(dut):
-    """MSI-X: order behind entries, masks by vector and function, pending bits, shared vectors, table access."""
+    """MSI-X: order after entries, masks by vector and function, pending bits, shared vectors, table access."""
     host = await start(dut)
     for offset in range(0, 16 * (QUEUES + 1), 16):
         assert await host.read(nvme.TABLE + offset + 12) == 1, "masked after reset"
@@ -724,9 +725,10 @@ async def interrupts(dut):
 
 @cocotb.test()
 async def messages_before_reads(dut):
-    """A read of BAR0 comes behind the messages that were decided before it (PCI Express 4.0, 2.4.1): once a mask, of
-    the vector or the function's, has been read back, or MSI-X is off and any register was read, no message comes, and
-    none with the old address ever. At every phase, with and without a link that is slow to accept."""
+    """A read of BAR0 completes after the messages that were decided before it (PCI Express 4.0, 2.4.1). After the
+    mask of a vector or the function has been read back, no message is sent. The same holds after MSI-X is off and any
+    register was read. No message ever uses the old address. At every phase, with and without a link that is slow to
+    accept."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
@@ -801,7 +803,7 @@ async def interrupts_under_load(dut):
 
 @cocotb.test()
 async def disable_in_flight(dut):
-    """CC.EN to 0 at any moment of a running load: RDY falls, no DMA afterwards, and the controller starts again."""
+    """CC.EN to 0 at any time of a running load: RDY falls, no DMA afterwards, and the controller starts again."""
     host = await start(dut)
     for round_ in range(8):
         sqs = await host.io_queues(QUEUES, 16)
@@ -831,7 +833,7 @@ async def resume(dut, host: Host, cycles: int) -> None:
 
 @cocotb.test()
 async def shutdown_in_flight(dut):
-    """SHN under load: all that was fetched completes before SHST says complete, then silence; a reset recovers."""
+    """SHN under load: all fetched commands complete before SHST reports complete, then no access; a reset recovers."""
     host = await start(dut)
     for notification in (1, 2):
         sqs = await host.io_queues(QUEUES, 16)
@@ -859,7 +861,7 @@ async def shutdown_in_flight(dut):
 
 @cocotb.test()
 async def doorbells_out_of_range(dut):
-    """Doorbells of queues that do not exist or with impossible values change nothing; each is an error event."""
+    """Doorbells of queues that do not exist, or with invalid values, change nothing; each is an error event."""
     host = await start(dut, entries=16)
     sqs = await host.io_queues(2, 16)
     cases = [(0, qid, is_cq, 1) for qid in (3, QUEUES, QUEUES + 1, 63, 64, 511) for is_cq in (False, True)]
@@ -908,7 +910,7 @@ async def all_slots(dut):
 
 @cocotb.test()
 async def round_robin(dut):
-    """Queues with work take turns."""
+    """Queues with commands take turns."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
     for sq in sqs:
@@ -922,14 +924,14 @@ async def round_robin(dut):
             await host.wait(sq, cid)
     owners = [next(sq.qid for sq in sqs if sq.base <= at < sq.base + 64 * sq.entries) for at in host.memory.reads]
     assert len(owners) == 20 * QUEUES
-    fair = owners[20 : 20 + 4 * QUEUES]  # all have rung by then
+    fair = owners[20 : 20 + 4 * QUEUES]  # all doorbells have been rung by then
     for at in range(0, len(fair), QUEUES):
         assert sorted(fair[at : at + QUEUES]) == [1, 2, 3, 4], fair
 
 
 @cocotb.test()
 async def head_counts_arrived_entries(dut):
-    """SQHD leaves out entries whose read is still under way: the host must not reuse them yet."""
+    """SQHD excludes entries whose read is still in flight: the host must not reuse them yet."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -992,7 +994,7 @@ async def deep_queue(dut):
 
 @cocotb.test()
 async def rests(dut):
-    """busy_o is 0 when there is nothing to do, and everything wakes the controller that must."""
+    """busy_o is 0 when there is nothing to do, and every relevant input wakes the controller."""
     host = await start(dut, enabled=False)
     await host.idle()
     await host.enable()

@@ -10,7 +10,7 @@ BEAT = 64
 
 
 class Media:
-    """Hands out disjoint ranges of the media with guard bytes between them."""
+    """Allocates disjoint ranges of the media with guard bytes between them."""
 
     def __init__(self, env: Env) -> None:
         self.env, self.at = env, 0
@@ -25,7 +25,7 @@ class Media:
 
 
 def random_timing(env: Env) -> None:
-    """Other random waits and latencies on each side."""
+    """New random waits and latencies on each side."""
     for side in env.sides:
         low = env.rng.choice((1, 1, 20, 200))
         side.timing = Timing(
@@ -70,7 +70,7 @@ async def every_alignment(dut):
 
 @cocotb.test()
 async def granule_edges(dut):
-    """Transfers that end one dword before, at and one or two dwords behind a 4 KiB boundary of the media."""
+    """Transfers that end one dword before, at, and one or two dwords beyond a 4 KiB boundary of the media."""
     env = Env(dut)
     await env.reset()
     commands = []
@@ -147,7 +147,7 @@ async def admin_buffer(dut):
 
 
 def check_failed(env: Env, commands: list[Command], host_before: bytes, media_before: bytes) -> None:
-    """Good commands have been carried out wholly; nothing but the targets of failed ones may differ besides."""
+    """Good commands have been executed completely; only the targets of failed ones may differ."""
     host, media = bytearray(host_before), bytearray(media_before)
     for command in commands:
         for page, mem, length in command.parts():
@@ -259,7 +259,7 @@ async def errors(dut):
         host, media_before = bytes(env.host.data), bytes(env.media.data)
         for command in commands:
             if command.mem >= len(media_before) and command.write:
-                command.pages = []  # nothing of it may show; a Read brings zeros
+                command.pages = []  # none of it may be visible; a Read returns zeros
         await env.run(commands)
         for command, status, kind in expected:
             assert command.status == status, f"{kind} of {command}: {command.status}, not {status}"
@@ -278,7 +278,7 @@ async def second_page_offset(dut):
         chained = env.command(write, 0x4000, PAGE * 6, 0, PAGE - 16)
         at = chained.prp2 + 8
         env.host.write(at, (int.from_bytes(env.host.read(at, 8), "little") | 8).to_bytes(8, "little"))
-        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)  # a list that points at its own last entry
+        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)  # a list that points at its last entry
         env.host.write(loop.prp2, loop.prp2.to_bytes(8, "little"))
         commands += [two, chained, loop]
     await env.run(commands)
@@ -287,8 +287,8 @@ async def second_page_offset(dut):
 
 @cocotb.test()
 async def error_bytes(dut):
-    """A burst of which a byte came with a read error is not written to the media; to the host such bytes are zeros,
-    those a beat away are right; whatever the alignment."""
+    """A burst with a byte that had a read error is not written to the media; to the host such bytes are zeros, and
+    those a beat away are right, for any alignment."""
     env = Env(dut)
     await env.reset()
     for write in (False, True):
@@ -318,7 +318,7 @@ async def error_bytes(dut):
 
 @cocotb.test()
 async def ends_not_taken(dut):
-    """While nobody takes the ends of commands, all of their bus traffic, responses included, still finishes."""
+    """While no end of a command is accepted, all bus traffic of commands, including responses, still finishes."""
     env = Env(dut)
     await env.reset()
     media = Media(env)
@@ -338,7 +338,7 @@ async def ends_not_taken(dut):
 
 @cocotb.test()
 async def directions_are_independent(dut):
-    """While the host takes no write at all, commands that read the host run to their end."""
+    """While the host accepts no write, commands that read the host run to their end."""
     env = Env(dut)
     await env.reset()
     media = Media(env)
@@ -421,8 +421,8 @@ async def round_trip(dut):
 
 @cocotb.test()
 async def blocks_fill_the_mover(dut):
-    """Before late answers, single blocks of 512 bytes are read ahead: of the host as many as the mover has room for, of
-    the media as many as nvme_hazard keeps apart."""
+    """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the mover has room
+    for, from the media as many as nvme_hazard keeps apart."""
     for write, blocks in ((False, 32), (True, 64)):
         _, env = await rate(dut, lambda e, write=write: one_channel(e, 64, write, 512), 2000)
         side = env.host_side if write else env.mem_side
@@ -432,7 +432,7 @@ async def blocks_fill_the_mover(dut):
 
 
 async def deep(dut, write: bool, count: int, latency: int) -> float:
-    """Beats a cycle of commands of 64 KiB, with media that answer so late."""
+    """Beats a cycle of commands of 64 KiB, with media of this latency."""
     env = Env(dut, host_bytes=8 << 20)
     await env.reset()
     env.mem_side.timing = Timing(latency=lambda: latency)
@@ -444,7 +444,7 @@ async def deep(dut, write: bool, count: int, latency: int) -> float:
 
 @cocotb.test()
 async def deep_reads(dut):
-    """For slow media: 2048 beats a channel are asked for before the first one comes."""
+    """For slow media: 2048 beats a channel are requested before the first one arrives."""
     assert await deep(dut, False, 32, 1900) >= 1.8
 
 

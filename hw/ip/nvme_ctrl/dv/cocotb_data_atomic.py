@@ -1,4 +1,4 @@
-"""Tests of the data path on nvme_data_tb: a logical block is atomic, whatever races, fails or is cut off."""
+"""Tests of the data path on nvme_data_tb: a logical block is atomic under races, failures and interruptions."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ async def start(dut, seed: int = 1) -> Env:
 
 
 def loose(env: Env, most: int) -> None:
-    """A memory that serves each line at a time of its own."""
+    """A memory that serves each line at a separate time."""
     env.mem_side.timing = Timing(latency=lambda: env.rng.randrange(1, 20), loose=most)
     env.host_side.timing = Timing(latency=lambda: env.rng.randrange(30, 60))
 
 
 def pieces(env: Env, size: int, most: int) -> list[int]:
-    """Lengths of up to so many pieces that make `size`, at any dword."""
+    """Lengths of at most `most` pieces that add up to `size`, at any dword."""
     cuts = sorted(4 * env.rng.randrange(1, size // 4) for _ in range(env.rng.randrange(1, most)))
     return [b - a for a, b in zip([0, *cuts], [*cuts, size], strict=True) if b > a]
 
 
 def build(env: Env, kind: str, op: int, mem: int, size: int) -> Command:
-    """A command of that kind: PRPs at a page's start, PRPs that split a block, an SGL of a few pieces or of many."""
+    """A command of that kind: PRPs at a page's start, PRPs that split a block, an SGL of a few or many pieces."""
     if kind == "sgl":
         lengths = pieces(env, size, env.rng.choice((3, 10)))
     elif kind == "crumbs":
@@ -67,19 +67,19 @@ def build(env: Env, kind: str, op: int, mem: int, size: int) -> Command:
 
 
 def fill(env: Env, command: Command, value: bytes) -> Command:
-    """Host data: the four bytes over and over."""
+    """Host data: the four bytes repeated."""
     for address, _, length in command.parts():
         env.host.write(address, value * (length // 4))
     return command
 
 
 def found(env: Env, command: Command) -> bytes:
-    """What a Read has brought."""
+    """The data of a Read."""
     return b"".join(env.host.read(address, length) for address, _, length in command.parts())
 
 
 def whole(data: bytes, allowed: set[bytes]) -> None:
-    """Every block is one of those allowed."""
+    """Every block has one of the allowed values."""
     for at in range(0, len(data), LBA):
         block = data[at : at + LBA]
         assert block == block[:4] * (LBA // 4), f"block {at // LBA} is not whole: {block.hex()}"
@@ -87,7 +87,7 @@ def whole(data: bytes, allowed: set[bytes]) -> None:
 
 
 class Values:
-    """Another value for each command."""
+    """A different value for each command."""
 
     def __init__(self) -> None:
         self.last = 0
@@ -104,7 +104,7 @@ PAIRS = [
 
 @cocotb.test()
 async def racing_writes(dut):
-    """Two Writes of one block at every phase to each other, by PRPs and SGLs: it is one of the two, whole."""
+    """Two Writes of one block at every phase to each other, by PRPs and SGLs: the result is one of the two, whole."""
     env = await start(dut)
     value, media = Values(), Media(env)
     for first, second in PAIRS:
@@ -130,7 +130,7 @@ async def racing_writes(dut):
 @cocotb.test()
 async def racing_everything(dut):
     """Reads, Writes, Compares, Write Zeroes and deallocations of a few blocks at random: each block that is read,
-    compared or left behind is whole."""
+    compared or left on the media is whole."""
     env = await start(dut)
     value = Values()
     seen = set()
@@ -160,7 +160,7 @@ async def racing_everything(dut):
                 command = fill(env, build(env, kind, WRITE, at, LBA * n), v)
             elif what == "compare":
                 command = build(env, kind, COMPARE, at, LBA * n)
-                # Half of a block old, the other half zeros or something else: equal to nothing that may be there.
+                # Half of a block old, the other half zeros or different: equal to no allowed value.
                 other = env.rng.choice(sorted({*allowed, bytes(4)} - {old}))
                 data = (old * 64 + other * 64) * n
                 if env.rng.random() < 0.5:
@@ -185,7 +185,7 @@ async def racing_everything(dut):
 
 
 class Interruption:
-    """Ends or holds up what goes on, from a cycle on: an Abort of a command, a stop, or a pause of the memory side."""
+    """Ends or holds up commands from a cycle on: an Abort of a command, a stop, or a pause of the memory side."""
 
     def __init__(self, env: Env, how: str, moment: int, target: Command) -> None:
         self.env, self.how, self.moment, self.target = env, how, moment, target
@@ -210,7 +210,7 @@ class Interruption:
             dut.abort_current_i.value = 1
 
     async def end(self) -> None:
-        """All commands have ended; one that is asked for gets its answer."""
+        """All commands have ended; a pending query gets its answer."""
         while self.active:
             await RisingEdge(self.env.dut.clk_i)
             self.cycle()
@@ -220,8 +220,8 @@ class Interruption:
 
 @cocotb.test()
 async def racing_fills(dut):
-    """What the memories zero, beside Reads, Writes and Compares of the same blocks at every phase, to its
-    end or ended early, or with a pause of the memory side: what is read, compared or left behind is whole blocks."""
+    """Fills, beside Reads, Writes and Compares of the same blocks at every phase, to their end, ended early, or with
+    a pause of the memory side. Everything read, compared or left on the media is whole blocks."""
     env = await start(dut)
     value = Values()
     region = 1024 * max(1, env.granule // 524_288) * env.channels
@@ -264,7 +264,7 @@ async def racing_fills(dut):
                 command = fill(env, build(env, kind, WRITE, LBA * at, LBA * n), v)
             else:
                 command = build(env, kind, COMPARE, LBA * at, LBA * n)
-                # Half of each block old, the other half zeros: equal to nothing that may be there.
+                # Half of each block old, the other half zeros: equal to no allowed value.
                 data = (env.rng.choice((old * 64 + zero * 64, zero * 64 + old * 64))) * n
                 for address, mem, length in command.parts():
                     env.host.write(address, data[mem - LBA * at : mem - LBA * at + length])
@@ -303,8 +303,8 @@ async def racing_fills(dut):
 
 @cocotb.test()
 async def fills_and_pieces(dut):
-    """What the memories zero while Reads of blocks in several pieces begin, at every phase: no block changes between
-    two of its pieces."""
+    """Fills while Reads of blocks in several pieces begin, at every phase: no block changes between two of its
+    pieces."""
     env = await start(dut)
     value = Values()
     seen = set()
@@ -331,10 +331,10 @@ async def fills_and_pieces(dut):
 
 @cocotb.test()
 async def fill_waits_for_host(dut):
-    """A block is read in so many pieces that the later ones wait for the host, which takes no write: the memories do
-    not zero it meanwhile, but a reset need not wait."""
+    """A block is read in several pieces, the later ones of which wait for the host, which accepts no write. A fill
+    does not zero it meanwhile, but a reset need not wait."""
     env = await start(dut)
-    # Of the next channel, the second time: its group does not even stand before what is zeroed.
+    # Of the next channel, the second time: its group is not even ahead of the fill.
     for at in (LBA * 8 * env.channels, LBA * 8):
         old = Values()()
         env.media.write(0, old * (128 * 400))
@@ -362,8 +362,8 @@ async def fill_waits_for_host(dut):
 
 @cocotb.test()
 async def hot_granule(dut):
-    """However many commands come to 4 KiB of the media, one of the other direction gets its turn there, and so does
-    what stands behind it in its channel."""
+    """However many commands access 4 KiB of the media, one of the other direction gets its turn there, and so do the
+    commands that follow it in its channel."""
     env = await start(dut)
     value = Values()
     for crowd_op, lone_op, latency in (
@@ -388,7 +388,7 @@ async def hot_granule(dut):
             return fill(env, command, old) if op != READ else command
 
         crowd = [another(crowd_op, 0) for _ in range(400)]
-        # A block of the same 4 KiB, the hot one itself, and one of other 4 KiB of the channel.
+        # A block of the same 4 KiB, the hot one itself, and one of another 4 KiB of the channel.
         lone = [another(lone_op, block) for block in (7, 0, 8 * env.channels)]
         commands = [*crowd[:40], *lone, *crowd[40:]]
         await env.run(commands, depth=16)
@@ -439,14 +439,15 @@ async def hot_everything(dut):
             assert command.status in ((OK, MISMATCH) if command.what == "compare" else (OK,))
             if command.what == "read":
                 whole(found(env, command), allowed)
-            # Those that came later and ended before; fills and zeros wait in a line of their own, one by one.
+            # Commands that came later and ended before; fills and zeros wait in a separate queue,
+            # one by one.
             if command.what in ("read", "write", "compare"):
                 before = sum(c.ended < command.ended for c in commands[i + 1 :])
                 assert before < 200, f"{command.what} {i}: {before} that came later went before"
 
 
 def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:
-    """A Write of one block or more whose second piece or a later one cannot be had, and its status."""
+    """A Write of one block or more whose second or later piece cannot be read, and its status."""
     rng = env.rng
     size = LBA * rng.choice((1, 1, 2, 9))
     if kind.startswith("prp"):
@@ -487,7 +488,7 @@ def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:
 
 @cocotb.test()
 async def failing_writes(dut):
-    """A Write whose second page or descriptor is wrong or cannot be read leaves each block as it was or new."""
+    """A Write whose second page or descriptor is wrong or cannot be read leaves each block old or new."""
     env = await start(dut)
     value, media = Values(), Media(env)
     for round_ in range(12):
@@ -541,7 +542,7 @@ async def every_cut(dut):
 
 @cocotb.test()
 async def failed_reads(dut):
-    """A Read whose media cannot be read: no write burst to the host has a gap, and nothing but its bytes changes."""
+    """A Read of unreadable media: no write burst to the host has a gap, and only its bytes change."""
     env = await start(dut)
     media = Media(env)
     for round_ in range(30):
@@ -554,7 +555,8 @@ async def failed_reads(dut):
         before = bytearray(env.host.data)
         await env.run([command])
         assert command.status == READ_ERROR
-        # The model has looked at the strobes. Bytes of the command are what was read, or zeros around the error.
+        # The model has checked the strobes. Bytes of the command are the data read, or zeros around
+        # the error.
         for address, mem, length in command.parts():
             got, want = env.host.read(address, length), env.media.read(mem, length)
             assert all(g in (w, 0) for g, w in zip(got, want, strict=True))
@@ -566,8 +568,8 @@ async def failed_reads(dut):
 
 @cocotb.test()
 async def quiesced(dut):
-    """At any moment no further burst begins on the memory side, and those that have begun end although the host is
-    dead; the blocks are whole. Afterwards all goes on."""
+    """From any time on, no further burst begins on the memory side, and bursts in flight end although the host is
+    dead; the blocks are whole. Afterwards all continues."""
     env = await start(dut)
     value = Values()
     cut = 0
@@ -602,7 +604,7 @@ async def quiesced(dut):
                 dut.quiesce_i.value = 1
                 env.host_side.timing = Timing(respond=0.0, write_ready=False, latency=respond.latency)
             elif moment < env.now < moment + 600:
-                # An address that was shown in the cycle of the signal may still be taken.
+                # An address that was valid in the cycle of the signal may still be accepted.
                 if not int(dut.media_busy_o.value) and quiet is None:
                     quiet = env.now
                     cut += env.now < moment + 599 and len(began) > 0

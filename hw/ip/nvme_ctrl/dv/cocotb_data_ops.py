@@ -1,4 +1,4 @@
-"""Tests of the data path on nvme_data_tb: what is not a copy: zeros, verification, comparison, deallocation."""
+"""Tests of the data path on nvme_data_tb: zeros, verification, comparison, deallocation."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def compares_equal(dut):
 
 @cocotb.test()
 async def compares_unequal(dut):
-    """One bit makes the difference, be it the first, the last or any; one next to the data makes none."""
+    """One bit makes the difference: the first, the last or any; one next to the data makes none."""
     env = await start(dut)
     random_timing(env)
     media = Media(env)
@@ -167,7 +167,8 @@ async def deallocates(dut):
 
 @cocotb.test()
 async def deallocate_errors(dut):
-    """A range beyond the end, a list that cannot be read or lies wrongly: nothing changes, and the next one works."""
+    """A range beyond the end, a list that cannot be read or has a wrong address: nothing changes, and the next one
+    works."""
     env = await start(dut)
     good = [(8 * i, 1 + i % 5) for i in range(40)]
     for bad in ((BLOCKS, 1), (BLOCKS - 1, 2), (0, 0xFFFF_FFFF), (1 << 55, 1), ((1 << 64) - 1, 1), ((1 << 64) - 1, 0)):
@@ -197,7 +198,8 @@ async def deallocate_errors(dut):
 
 
 def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
-    """Each block of a range of the media is; all others are as before. Returns how many are zeros."""
+    """Each block of a range of the media is zero or as before; all others are as before. Returns the number of zero
+    blocks."""
     end = first + blocks
     assert env.media.data[: 512 * first] == before[: 512 * first]
     assert env.media.data[512 * end :] == before[512 * end :]
@@ -211,8 +213,8 @@ def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
 
 @cocotb.test()
 async def stopped(dut):
-    """A stop at any moment: commands of 256 times nearly everything end at once, and say so; copies go on; no block is
-    half, no other one changes. Then all works again."""
+    """A stop at any time: commands of 256 times nearly everything end at once, with the status for it; copies
+    continue; no block is half, no other one changes. Then all works again."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, INTERRUPTED, "part", "none"}
@@ -262,7 +264,7 @@ class Aborter:
 
     def __init__(self, env: Env, commands: list, deleted: bool) -> None:
         self.env, self.commands, self.deleted = env, commands, deleted
-        self.asked: list[tuple] = []  # command, whether it was found, and when that was said
+        self.asked: list[tuple] = []  # command, whether it was found, and when that was reported
         self.once = False
         self.target = None
         self.pause = 100
@@ -290,8 +292,8 @@ class Aborter:
 
 @cocotb.test()
 async def aborts(dut):
-    """Commands of 256 times nearly everything and short ones, under way or waiting, are aborted in any order: those
-    that were found end soon, as aborted or done, the others as if nothing had been."""
+    """Commands of 256 times nearly everything and short ones, in flight or waiting, are aborted in any order. Those
+    that were found end soon, as aborted or done, the others as usual."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, ABORTED, DELETED}
@@ -315,7 +317,7 @@ async def aborts(dut):
         # One long one alone writes 200 MiB, 128 bytes a cycle.
         await env.run(everything, bound=400_000)
         env.on_cycle = lambda: None
-        while aborter.target is not None:  # one that is asked for gets its answer
+        while aborter.target is not None:  # a pending query gets its answer
             await RisingEdge(dut.clk_i)
             aborter.cycle()
         dut.abort_valid_i.value = 0
@@ -336,8 +338,8 @@ async def aborts(dut):
 
 @cocotb.test()
 async def aborts_at_every_moment(dut):
-    """A command that was found ends soon, however little of it is left to hand on: one range, the last of a list, one
-    that waits for others."""
+    """A command that was found ends soon, however little of it is left: one range, the last of a list, one that waits
+    for others."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     short = [(first + i, 1) for i in range(6)]
@@ -366,7 +368,7 @@ async def aborts_at_every_moment(dut):
                 await RisingEdge(dut.clk_i)
                 aborter.cycle()
             found = [at for _, hit, at in aborter.asked if hit]
-            if found and target.ended - found[0] > 2000:  # a piece that is under way
+            if found and target.ended - found[0] > 2000:  # a fill in flight
                 late.append((number, delay, target.ended - found[0]))
             assert target.status in ((OK, ABORTED) if found else (OK,))
     dut.abort_current_i.value = 0
@@ -375,7 +377,7 @@ async def aborts_at_every_moment(dut):
 
 @cocotb.test()
 async def everything_at_once(dut):
-    """All commands with random timings, many in flight: data right, nothing hangs."""
+    """All commands with random timings, many in flight: data right, no deadlock."""
     for seed in range(4):
         env = Env(dut, cocotb.RANDOM_SEED + seed)
         await env.reset()
@@ -402,7 +404,7 @@ async def everything_at_once(dut):
 
 @cocotb.test()
 async def compares_and_reads(dut):
-    """Comparisons and reads over all channels while the host takes no write for a while: all end in the end."""
+    """Comparisons and reads over all channels while the host accepts no write for a while: all end eventually."""
     env = await start(dut)
     media = Media(env)
     commands = []

@@ -50,7 +50,7 @@ def cut(env: Env, descriptors: list, most: int) -> list[list]:
         segments.append(descriptors[at : at + n])
         at += n
     if len(segments) > 1 and env.rng.random() < 0.3:
-        segments.append([])  # the last one is empty: its descriptor is not looked at
+        segments.append([])  # the last one is empty: its descriptor is not used
         segments[-1] = [(BLOCK, env.rng.getrandbits(64), 0xFFFF_FFFC)]
     return segments
 
@@ -100,7 +100,7 @@ async def sgl_inline(dut):
 
 @cocotb.test()
 async def sgl_mix(dut):
-    """SGLs of any shape between PRPs, in all directions, with random timings: data right, nothing hangs."""
+    """SGLs of any shape between PRPs, in all directions, with random timings: data right, no deadlock."""
     for seed in range(4 if LONG else 2):
         env = await start(dut, cocotb.RANDOM_SEED + seed)
         random_timing(env)
@@ -139,7 +139,7 @@ async def sgl_segment_places(dut):
 
 @cocotb.test()
 async def sgl_reads_no_further(dut):
-    """Of a segment nothing is read beyond its end, of a long SGL hardly anything beyond what the data needs."""
+    """Nothing is read beyond the end of a segment; of a long SGL, hardly anything beyond what the data need."""
     env = await start(dut)
     count = 9
     descriptors = blocks(env, [512] * count)
@@ -250,7 +250,7 @@ async def sgl_errors(dut):
         for kind in WRONG:
             for op in (READ, WRITE, COMPARE):
                 expected.append((*wrong(env, op, media.take(8192, 64), kind), kind))
-                env.span_at += 256  # nobody else's data in the line of an error
+                env.span_at += 256  # no data of others in the line of an error
                 expected.append((random_command(env, media, env.rng.choice((READ, WRITE))), OK, "good"))
         env.rng.shuffle(expected)
         commands = [command for command, _, _ in expected]

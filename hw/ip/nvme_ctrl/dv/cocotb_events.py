@@ -38,7 +38,7 @@ async def error_events(dut):
     assert await host.event(left) is None, "what was masked is gone"
     await host.doorbell(0, True, 0xFFFF)
     assert await host.event(left) == nvme.BAD_VALUE
-    # An event before its request waits; one that is cleared before does not come.
+    # An event before its request waits; one that is cleared before is dropped.
     await host.log_page(nvme.ERROR_LOG, 64)
     await host.doorbell(0, True, 0xFFFF)
     await host.doorbell(99, True, 0)
@@ -51,7 +51,7 @@ async def error_events(dut):
     await host.log_page(nvme.ERROR_LOG, 64)
     cid = await host.park()
     assert await host.event(cid) is None
-    # A controller reset forgets events, and doorbells of a disabled controller are none.
+    # A controller reset drops events, and doorbells of a disabled controller make none.
     await host.doorbell(99, True, 0)
     assert await host.event(cid) == nvme.BAD_REGISTER
     await host.disable()
@@ -113,7 +113,7 @@ async def temperature_events(dut):
 
 @cocotb.test()
 async def namespace_notices(dut):
-    """A changed namespace stands in the list until that is read, and is a notice if that is enabled."""
+    """A changed namespace stays in the list until it is read, and is a notice if that is enabled."""
     host = await start(dut)
     state = 0
 
@@ -140,7 +140,7 @@ async def namespace_notices(dut):
     assert await host.event(cid) is None
     assert await host.log_page(nvme.CHANGED_NS, 4) == model.changed(1)[:4]
     assert await host.event(cid) is None
-    # A change at any moment of the reading is told by this list, or by another event.
+    # A change at any time of the reading is reported by this list, or by another event.
     seen = set()
     for moment in range(0, 120, 9):
         page = host.alloc(4)
@@ -169,7 +169,7 @@ async def namespace_notices(dut):
 
 @cocotb.test()
 async def several_events(dut):
-    """One of each type at once, all requests parked: each completes one; one type never takes two."""
+    """One of each type at once, all requests parked: each completes one; one type never uses two."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x102)
     cids = [await host.park() for _ in range(4)]
@@ -241,7 +241,7 @@ async def full_admin_completion_queue(dut):
     events = [await host.event(c) for c in (cid, other)]
     assert sorted(events, key=str) == [nvme.BAD_REGISTER, None]
     left = (cid, other)[events.index(None)]
-    # An Abort that has taken the last entry finds no room for the request, and says so.
+    # An Abort that has used the last entry finds no room for the request, and reports that.
     assert (await host.admin(8, cdw10=left << 16)).dw0 == 1
     assert await host.event(left) is None
     await host.log_page(nvme.ERROR_LOG, 64)

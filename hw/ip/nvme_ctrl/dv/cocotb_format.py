@@ -17,7 +17,7 @@ SLOT, ZERO = 5, 3
 
 
 class Bench:
-    """Stands for nvme_admin and the data path."""
+    """Model of nvme_admin and the data path."""
 
     def __init__(self, dut) -> None:
         self.dut = dut
@@ -43,14 +43,14 @@ class Bench:
         return word
 
     async def format(self, nsid: int, fail_at: int | None = None, stop_at: int | None = None):
-        """Runs one; returns the status (SCT << 8 | SC) and the parts asked for: (namespace, first block, blocks)."""
+        """Runs one; returns the status (SCT << 8 | SC) and the parts requested: (namespace, first block, blocks)."""
         dut, rng = self.dut, self.rng
         dut.cmd_i.value = self.command(nsid, 0)
         dut.req_i.value = 1
         parts, busy = [], None
         affected = sum(1 << n for n, size in enumerate(SIZES) if size and nsid in (n + 1, 0xFFFF_FFFF))
         flying = rng.getrandbits(16) | affected
-        dut.flying_i.value = flying
+        dut.in_flight_i.value = flying
         for cycle in range(100_000):
             await FallingEdge(dut.clk_i)
             dut.data_done_i.value = 0
@@ -66,7 +66,7 @@ class Bench:
             if cycle == 30:
                 assert not parts, "commands were in flight"
                 flying &= ~affected
-                dut.flying_i.value = flying
+                dut.in_flight_i.value = flying
             fire = int(dut.data_valid_o.value) and rng.random() < 0.5
             dut.data_ready_i.value = int(fire)
             if fire:
@@ -108,7 +108,7 @@ async def parts(dut):
 
 @cocotb.test()
 async def ends_early(dut):
-    """A write error, or a controller that is being disabled, ends it after the command under way."""
+    """A write error, or a controller that is being disabled, ends it after the current command."""
     bench = Bench(dut)
     await bench.power_up()
     whole = expected(0xFFFF_FFFF)

@@ -72,11 +72,11 @@ class Timing:
     """How a side answers: probabilities of ready and of a due response, latencies in cycles."""
 
     ready: float = 1.0
-    write_ready: bool = True  # off: no write gets on
+    write_ready: bool = True  # off: no write proceeds
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
     loose: int = (
-        0  # each line is read or written at a time of its own, up to so many cycles late; one ID's writes in order
+        0  # each line is read or written at a separate time, up to this many cycles late; one ID's writes in order
     )
 
 
@@ -88,7 +88,7 @@ class Port:
     # Accepted addresses whose data is to come: [addr, beats, id, resp, all written].
     writes: deque = field(default_factory=deque)
     written: dict[int, int] = field(default_factory=dict)  # line -> when its latest write takes place
-    early: deque = field(default_factory=deque)  # data that came before its address
+    early: deque = field(default_factory=deque)  # data that arrived before their address
     answers: deque = field(default_factory=deque)  # (due, id, resp)
     read_due: int = 0
     write_due: int = 0
@@ -120,7 +120,7 @@ class Side:
                 if not out:
                     signal.value = 0
         self.driven: dict[str, int] = {}
-        self.late: list[tuple[int, int, Callable[[], None]]] = []  # (when, number, what happens to a line)
+        self.late: list[tuple[int, int, Callable[[], None]]] = []  # (when, number, action on a line)
         self.late_count = 0
 
     def _later(self, when: int, action: Callable[[], None]) -> None:
@@ -145,7 +145,7 @@ class Side:
         return addr, length, ident
 
     def step(self, now: int) -> None:
-        """One clock edge: takes what was transferred, then drives the next cycle."""
+        """One clock edge: accepts what was transferred, then drives the next cycle."""
         timing, rng = self.timing, self.rng
         while self.late and self.late[0][0] <= now:
             heapq.heappop(self.late)[2]()
@@ -231,7 +231,7 @@ class Side:
         last = burst[1] == 1
         assert beat >> 576 == last, f"{self.name}{i}: last in the wrong place"
         addr, data, strobes = burst[0] & ~63, beat & DATA_MASK, beat >> 512 & FULL
-        # From the burst's first byte to its last one, none is left out.
+        # From the burst's first byte to its last one, without a gap.
         from_top = strobes >> burst[0] % 64
         assert strobes == from_top << burst[0] % 64, f"{self.name}{i}: strobes {strobes:x} before {burst[0]:x}"
         assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin behind {burst[0]:x}"
@@ -277,7 +277,7 @@ class Command:
     sgl: bool = False
     spans: list[tuple[int, int, int]] | None = None  # with an SGL: its parts
     zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
-    delay: int = 0  # cycles after the start of the run before which it is not given
+    delay: int = 0  # cycles after the start of the run before which it is not sent
     slot: int = -1
     status: int | None = None
     started: int = 0
@@ -337,7 +337,7 @@ class Env:
         self.dut.rst_ni.value = 1
         await RisingEdge(self.dut.clk_i)
 
-    # Building commands. Host pages are never used twice, so that every byte has one owner.
+    # Building commands. Host pages are never used twice, so that every byte belongs to one command.
 
     def page(self) -> int:
         """A fresh page of host memory."""

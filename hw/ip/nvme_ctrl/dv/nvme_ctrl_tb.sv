@@ -1,5 +1,6 @@
-// Test top of the controller with MSI-X and the host port's timeout: flat AXI ports, the memory channels merged into one port, and its clock gated as the device
-// top does it, so that every test also tests `busy_o`.
+// Test top of the controller with MSI-X and the host port's timeout. AXI ports are flat, and the
+// memory channels are merged into one port. The clock is gated as in the device top, so that every
+// test also tests `busy_o`.
 `include "ns_axi_flat.svh"
 
 module nvme_ctrl_tb
@@ -23,11 +24,11 @@ module nvme_ctrl_tb
   parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_ctrl.
   parameter longint unsigned MediaBytes   = 64'h40_0000,
-  /// See nvme_ctrl. Nothing recommended.
+  /// See nvme_ctrl. No recommendation.
   parameter int unsigned     MaxDeallocate = 0,
-  /// See nvme_ctrl. Short, but longer than the host takes otherwise.
+  /// See nvme_ctrl. Short, but longer than the host usually takes.
   parameter int unsigned     HostTimeout  = 3_000,
-  /// See nvme_ctrl. Slow, so that a test sees milliseconds pass.
+  /// See nvme_ctrl. Slow, so that a test covers milliseconds.
   parameter int unsigned     ClockKhz     = 20
 ) (
   input  logic         clk_i,
@@ -84,7 +85,7 @@ module nvme_ctrl_tb
   `NS_AXI_TO_FLAT(m_axi_host, host)
   `NS_AXI_TO_FLAT(m_axi_mem, mem)
 
-  // What the controller asks the memories to zero is written by an ns_axi_fill in each channel.
+  // Fills requested by the controller are executed by an ns_axi_fill in each channel.
   localparam logic [IdWidth-1:0] FillId = 12'h3F;
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
@@ -116,7 +117,7 @@ module nvme_ctrl_tb
       .m_axi        (filled)
     );
 
-    // The memory behind the channels has media addresses.
+    // The memory connected to the channels uses media addresses.
     ax_t aw;
     always_comb begin
       aw = filled.aw;

@@ -1,5 +1,5 @@
-// Test top of the data path: its buses as plain vectors, port 0 in the low bits, fields as in ns_axi_pkg and nvme_pkg. What it
-// asks the memories to zero is written by an ns_axi_fill in each channel.
+// Test top of the data path. Buses are plain vectors, port 0 in the low bits, with the fields of
+// ns_axi_pkg and nvme_pkg. Fills that it requests are executed by an ns_axi_fill in each channel.
 module nvme_data_tb
   import ns_axi_pkg::*;
   import nvme_pkg::*;
@@ -12,7 +12,7 @@ module nvme_data_tb
   parameter int unsigned NumSlots    = 64,
   /// See nvme_data.
   parameter longint unsigned MediaBytes = 64'h80_0000,
-  /// See nvme_data. Few, so that a test reaches the limit soon.
+  /// See nvme_data. Small, so that a test reaches the limit soon.
   parameter int unsigned MaxEmpty    = 300,
   /// See nvme_data.
   parameter int unsigned MediaReadBeats = 512,
@@ -115,7 +115,7 @@ module nvme_data_tb
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     ns_axi_if filled ();
 
-    // The memory behind the ports has media addresses.
+    // The memory connected to the ports uses media addresses.
     function automatic ax_t to_media(ax_t ax);
       to_media = ax;
       if (ax.id == FillId) begin

@@ -16,13 +16,13 @@ def test_ctrl():
 
 
 def test_ctrl_io_quick():
-    """Commands beside Read, Write and Flush, as far as they take little simulation."""
+    """I/O commands other than Read, Write and Flush, as far as they need little simulation."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase=QUICK, **SOURCES)
 
 
 @pytest.mark.long
 def test_gates_cannot_be_observed(monkeypatch):
-    """Tests end at the same time whether the clock stops while the controller rests or not."""
+    """Tests end at the same time whether the clock of an idle controller stops or not."""
     ends = []
     for bypass in "01":
         monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
@@ -34,13 +34,13 @@ def test_gates_cannot_be_observed(monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_io():
-    """Commands beside Read, Write and Flush."""
+    """I/O commands other than Read, Write and Flush."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
 
 
 @pytest.mark.slow
 def test_ctrl_data():
-    """How commands describe their data."""
+    """Descriptions of data by commands."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 

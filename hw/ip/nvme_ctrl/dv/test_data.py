@@ -49,7 +49,7 @@ def test_data_sgl():
 
 @pytest.mark.slow
 def test_data_atomic_quick():
-    """Blocks that fail, are split, in the way of a fill or hot; bursts cut off by quiesce_i."""
+    """Blocks that fail, are split, block a fill or are hot; bursts interrupted by quiesce_i."""
     run(
         "failing_writes,every_cut,failed_reads,quiesced,fills_and_pieces,fill_waits_for_host,hot_granule,hot_everything",
         module="cocotb_data_atomic",
@@ -58,7 +58,7 @@ def test_data_atomic_quick():
 
 @pytest.mark.long
 def test_data_slow_media():
-    """The sizes that slow media take."""
+    """The sizes for slow media."""
     run("basic_copies,every_alignment,granule_edges,random_mix,errors,deep_writes,deep_reads", **SLOW_MEDIA)
     run(
         "racing_writes,racing_everything,failing_writes,quiesced,hot_everything",

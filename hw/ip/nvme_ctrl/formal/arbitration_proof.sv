@@ -1,9 +1,11 @@
-// nvme_arbiter: who is chosen has asked; nobody waits for more than a bounded number of others. By classes: admin before
-// urgent before the weighted ones; of these, no class has more commands in a round than its weight says, and no round
-// ends while a class with commands has credit.
+// nvme_arbiter: the chosen queue has requested, and every queue waits for a bounded number of
+// others. With classes: the admin queue before urgent, urgent before the weighted classes. No
+// weighted class has more commands in a round than its weight, and no round ends while a class with
+// commands has credit.
 //
-// A few queues, weights of one or two commands. Requests come and go in any cycle. What is assumed is what nvme_fetch
-// promises: one choice at a time, used at most once and before the next; priorities and the mode change between choices.
+// A few queues, weights of one or two commands. Requests rise and fall in any cycle. Assumed of
+// nvme_fetch: one choice at a time, used at most once and before the next one; priorities and the
+// mode change between choices.
 `include "ns_assert.svh"
 
 module arbitration_proof
@@ -34,7 +36,7 @@ module arbitration_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue and one weighted class, any, are watched all the time.
+  // One queue and one weighted class, both arbitrary, are watched all the time.
   logic [Bits-1:0] watched_q;
   logic [1:0] watched_class_q;
   always_ff @(posedge clk_i) begin
@@ -64,13 +66,13 @@ module arbitration_proof
     .issue_valid_i
   );
 
-  // The choice under way, and the one that has been made.
+  // The choice in progress, and the one that has been made.
   logic choosing_q, unused_q, wrr_q;
   logic [NumQueues-1:0]
       req1_q,
       req_q,
       asked_q,
-      always_q;  // of the cycle before, of two before; when it started; ever since
+      always_q;  // of the previous cycle, of two cycles ago; at the start; since the start
   logic [Bits-1:0] choice_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -112,12 +114,12 @@ module arbitration_proof
   logic grant;
   assign grant = done && valid;
 
-  // Any mode: the grant is that of a queue which asked two cycles before.
+  // Any mode: the granted queue requested two cycles before.
   `NS_ASSERT(in_range, !grant || 32'(idx) < NumQueues)
   `NS_ASSERT(only_requesters, !grant || req_q[idx])
   `NS_ASSERT(choice_if_all_stay, !(done && always_q == asked_q) || valid)
 
-  // Round robin: the watched queue is passed by each other queue once at most.
+  // Round robin: each other queue is served at most once before the watched queue.
   logic [Bits:0] passed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -130,7 +132,7 @@ module arbitration_proof
   `NS_ASSERT(waiting_bounded, 32'(passed_q) < NumQueues)
 
   if (Weighted) begin : gen_weighted
-    // What the classes are and how much is left to each in this round, from outside.
+    // Members of the classes, and their credits in this round, from outside.
     sq_prio_e prio_q[NumQueues];
     logic [3:1][1:0] weight_q, left_q;
     logic [3:1] left;
@@ -145,7 +147,7 @@ module arbitration_proof
     assign left = {left_q[3] != '0, left_q[2] != '0, left_q[1] != '0};
     assign new_round = start_i && wrr_i && !req_i[0] && !any[PrioUrgent] && (any[3:1] & left) == '0;
 
-    // What the last start has found: the class that is to be served.
+    // Result of the last start: the class to be served.
     logic admin_q;
     logic [3:0] best_q;  // one-hot
     logic [1:0] cls;  // of the queue that has been chosen
@@ -194,7 +196,7 @@ module arbitration_proof
     `NS_ASSERT(no_underflow,
                !(issue_valid_i && wrr_i && (done ? idx : choice_q) != '0 && cls != PrioUrgent) || left_q[cls] != '0)
 
-    // Inside a class, the watched queue is passed by each other queue once at most.
+    // Within a class, each other queue is served at most once before the watched queue.
     logic [Bits:0] class_passed_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) class_passed_q <= '0;
@@ -205,7 +207,8 @@ module arbitration_proof
     end
     `NS_ASSERT(class_passed_bounded, 32'(class_passed_q) < NumQueues - 1)
 
-    // The watched class, while it has something to fetch, waits for the commands of two rounds of the others at most.
+    // The watched class, while it has commands, waits at most for the commands of two rounds of the
+    // others.
     logic [3:0] others_served_q;
     logic chosen_watched;
     assign chosen_watched = grant && idx != '0 && cls == watched_class_q;
@@ -218,7 +221,7 @@ module arbitration_proof
     end
     `NS_ASSERT(class_wait_bounded, others_served_q <= 4'd8)
 
-    // The arbiter's own count is this one.
+    // The arbiter's credits are the same.
     `NS_ASSERT(same_credit,
                u_arbiter.credit_q[1] == 9'(left_q[1]) && u_arbiter.credit_q[2] == 9'(left_q[2]) && u_arbiter.credit_q[3] == 9'(left_q[3]))
 

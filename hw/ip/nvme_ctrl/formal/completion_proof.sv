@@ -1,9 +1,10 @@
-// nvme_completion: no entry of a completion queue is overwritten before the host has consumed it, each new entry shows the
-// phase that tells it from the old one, and each completion makes one entry and retires its slot once, in that order.
+// nvme_completion: no entry of a completion queue is overwritten before the host has consumed it.
+// Each new entry has the phase that distinguishes it from the old one. Each completion makes one
+// entry and releases its slot once, in that order.
 //
-// Two queues of two or three entries, two sources. The host writes any head doorbell at any time. What is assumed of
-// the neighbours is what they promise: an entry is reserved before a completion comes (nvme_fetch), queues are created and deleted
-// while nothing of them is in flight, and some cycles apart (nvme_admin).
+// Two queues of two or three entries, two sources. The host writes any head doorbell at any time.
+// Assumed of the neighbours: an entry is reserved before a completion arrives (nvme_fetch). Queues
+// are created and deleted while nothing of them is in flight, and some cycles apart (nvme_admin).
 `include "ns_assert.svh"
 
 module completion_proof
@@ -39,7 +40,7 @@ module completion_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue and one entry, any, are watched all the time.
+  // One queue and one entry, both arbitrary, are watched all the time.
   logic watched_qid_q;
   logic [1:0] watched_entry_q;
   always_ff @(posedge clk_i) begin
@@ -57,7 +58,8 @@ module completion_proof
   cpl_t [1:0] cpl;
   host_write_t write;
 
-  // A slot belongs to the submission queue that its lowest bit names, and that to the completion queue of the same number.
+  // A slot belongs to the submission queue given by its lowest bit, which uses the completion queue
+  // of the same number.
   always_comb begin
     for (int i = 0; i < 2; i++) begin
       cpl[i] = '{
@@ -131,11 +133,11 @@ module completion_proof
     .write_room_i    (room_i)
   );
 
-  // What the host knows of each queue, from what it was told and has been written to it.
+  // The host's knowledge of each queue, from reports and writes.
   logic [1:0] exists_q, phase_q;
   logic [1:0][1:0] size_q, head_q, tail_q;
   logic [1:0] base_q;
-  // Entries that are reserved, or on their way to the queue.
+  // Entries that are reserved, or in flight to the queue.
   logic [1:0][2:0] reserved_q, reserved_d;
   logic [1:0] cpl_fire;
 
@@ -184,10 +186,10 @@ module completion_proof
     end
   end
 
-  // Completions that have been taken: what is owed for them.
+  // Accepted completions: what is still owed for them.
   logic owed_entry_q, owed_retire_q, owed_qid_q;
   logic [SlotWidth-1:0] owed_slot_q;
-  logic [1:0] cpl_shown;  // completions on offer that need an entry, by queue
+  logic [1:0] cpl_shown;  // valid completions that need an entry, by queue
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -205,7 +207,7 @@ module completion_proof
     end
   end
 
-  // Cycles since queues were last changed.
+  // Cycles since the last change of queues.
   logic [1:0] quiet_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) quiet_q <= '1;
@@ -213,7 +215,7 @@ module completion_proof
     else if (quiet_q != '1) quiet_q <= quiet_q + 1'b1;
   end
 
-  // The entry that is watched: is there something in it that the host has not consumed, and its phase.
+  // The watched entry: whether it holds something that the host has not consumed, and its phase.
   logic full_q, seen_q, watched_post, watched_free;
   logic [1:0] ahead;  // from the old head to the entry
   assign watched_post = posted_valid && posted_qid == watched_qid_q && tail_q[posted_qid] == watched_entry_q;
@@ -234,14 +236,14 @@ module completion_proof
     end
   end
 
-  logic [63:0] due_addr;  // where the entry has to go
+  logic [63:0] due_addr;  // required address of the entry
   assign due_addr = {51'b0, base_q[posted_qid], 6'b0, tail_q[posted_qid], 4'b0};
 
   // The neighbours.
   for (genvar q = 0; q < 2; q++) begin : gen_assumed
     assign cpl_shown[q] = (cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) ||
         (cpl_valid_i[1] && !cpl_silent_i[1] && cpl_qid_i[1] == 1'(q));
-    // Entries of the queue that completions on offer and the one being handled need.
+    // Entries of the queue needed by valid completions and the current one.
     logic [2:0] needed;
     assign needed = 3'(cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) +
         3'(cpl_valid_i[1] && !cpl_silent_i[1] && cpl_qid_i[1] == 1'(q)) + 3'(owed_entry_q && owed_qid_q == 1'(q));

@@ -1,10 +1,11 @@
-// nvme_decode: each fetched entry becomes one data command, completion, admin command or hand-over to nvme_fused_pairing, with its
-// slot; none is lost or doubled, and none waits when its way is free. A data command is the one that its entry asks for, and
-// lies within its namespace; a completion has the first status that applies. An engine gets its entry as it is.
+// nvme_decode: each fetched entry becomes one data command, completion, admin command or command
+// for nvme_fused_pairing, with its slot. None is lost or duplicated, and none waits when its output
+// is free. A data command matches its entry, and lies within its namespace. A completion has the
+// first status that applies. An engine receives its entry unchanged.
 //
-// Any entries (all 64 bytes free), four slots, three namespaces, one of them inactive, three queues, two opcodes of engines, one of
-// which may not be used in namespace 1. Assumed: slots that are
-// inside do not come again (nvme_slot_table).
+// Any entries (all 64 bytes free), four slots, three queues. Three namespaces, one of them
+// inactive. Two opcodes of engines, one of which may not be used in namespace 1. Assumption: slots
+// inside are not reused (nvme_slot_table).
 `include "ns_assert.svh"
 
 module decode_proof
@@ -56,7 +57,7 @@ module decode_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One slot, any, is watched all the time: what was its entry?
+  // One slot, arbitrary, is watched all the time: its entry is recorded.
   logic [1:0] watched_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
 
@@ -152,7 +153,7 @@ module decode_proof
   logic [511:0] sqe_q;
   logic [1:0] qid_q;
   logic error_q, more_q;
-  logic format_seen_q, format_always_q, pending_seen_q;  // since it came
+  logic format_seen_q, format_always_q, pending_seen_q;  // since its arrival
   logic [1:0] ns_idx;
   logic in_watched;
   assign in_watched = in_fire && cmd_slot_i == watched_q;
@@ -171,7 +172,7 @@ module decode_proof
     end
   end
 
-  // What the specification says about it, in the README's order; formats apart.
+  // The requirements of the specification, in the documented order; formats separately.
   logic [7:0] opcode, sc;
   logic [31:0] nsid;
   logic [63:0] slba, base, blocks;
@@ -207,7 +208,8 @@ module decode_proof
     else if (with_lba && 66'(slba) + 66'(nlb) + 66'd1 > 66'(blocks)) sc = ScLbaOutOfRange;
   end
 
-  // A data command, or the one that nvme_fused_pairing may make, is what the entry asks for, and within its namespace.
+  // A data command, or the command for nvme_fused_pairing, matches the entry, and lies within its
+  // namespace.
   logic data_matches;
   logic [64:0] data_end;
   assign data_end = 65'(data.mem_addr) + 65'(data.bytes);
@@ -231,7 +233,7 @@ module decode_proof
   end
   logic engine_matches;
   assign engine_matches = sc == ScSuccess && for_engine && engine_sqe == sqe_q && engine_route == route && engine_ns == NsWidth'(ns_idx);
-  logic may_format, must_format;  // Flush of all namespaces does not look
+  logic may_format, must_format;  // Flush of all namespaces is not affected
   assign may_format = format_seen_q && !(opcode == IoFlush && nsid == '1);
   assign must_format = format_always_q && !(opcode == IoFlush && nsid == '1);
   function automatic logic status_matches(logic [7:0] what, logic [7:0] wanted, logic may_format,
@@ -241,7 +243,7 @@ module decode_proof
     return what == wanted && (!must_format || wanted == ScInvalidField);
   endfunction
 
-  // All four ways free: everything inside is out after three cycles.
+  // With all four outputs free, everything inside leaves within three cycles.
   logic [2:0] wait_cycles_q;
   logic free, watched;
   assign free = data_ready_i && fused_ready_i && cpl_ready_i && admin_ready_i;
@@ -282,7 +284,7 @@ module decode_proof
       cpl.status.sc, sc, may_format, must_format
       ) && cpl.status.sct == '0 && cpl.status.dnr == (cpl.status.sc != '0 && cpl.status.sc != ScFormatInProgress)))
 
-  // Where each slot that is inside is, and that the stages hold the watched entry.
+  // Stage of each slot inside; the stages hold the watched entry.
   logic [3:0] stage1, stage2;
   assign stage1 = u_decode.valid1_q ? 4'd1 << u_decode.fields_q.slot : '0;
   assign stage2 = u_decode.valid2_q ? 4'd1 << u_decode.slot_q : '0;

@@ -1,11 +1,14 @@
-// nvme_engines: each command ends once; its engine, and no other, gets it once and as it was, unless it ends before; then it ends without
-// the engine. One that an engine has taken ends only by the engine's answer, with the engine's status, or, if the engine stopped it, with
-// that of whoever asked. The engine is asked to stop only what it has, only if somebody wants that, and once. A command that is to end and
-// that no engine has taken ends soon, as long as completions are taken; and one that is not to end is taken soon, as long as its engine has room.
-// A namespace counts as in use as long as it has a command here.
+// nvme_engines: each command ends once. Its engine, and no other, receives it once and unchanged,
+// unless it ends before; then it ends without the engine. A command that an engine has accepted
+// ends only by the engine's answer: with the engine's status or, if the engine stopped it, with the
+// requester's status. The engine is asked to stop only commands that it holds, only on request, and
+// once. A command that has to end and that no engine has accepted ends soon, while completions are
+// accepted. Other commands are issued soon, while their engine has room. A namespace counts as in
+// use while it has a command here.
 //
-// Three slots, two engines, two namespaces, any answers of the engines to what they have. Assumed: slots that are inside do not come
-// again, nor in the cycle of their completion (nvme_slot_table); an engine that has room keeps it, and shows an answer until it is taken.
+// Three slots, two engines, two namespaces, any answers of the engines to the commands they hold.
+// Assumptions: slots inside are not reused, nor in the cycle of their completion (nvme_slot_table).
+// An engine keeps signalled room, and keeps an answer valid until it is accepted.
 `include "ns_assert.svh"
 
 module engines_proof
@@ -41,7 +44,7 @@ module engines_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One slot, any, is watched all the time.
+  // One slot, arbitrary, is watched all the time.
   logic [1:0] slot_q;
   always_ff @(posedge clk_i) if (!reset_q) slot_q <= watched_i;
   always_comb assume (watched_i != 2'd3);
@@ -113,7 +116,7 @@ module engines_proof
     assign done_fire[e] = engine[e].done_valid && engine[e].done_ready;
   end
 
-  // What is inside, where, and what has happened to it.
+  // Commands inside, their place, and their history.
   logic [2:0] inside_q, engine0_has_q, engine1_has_q, stop_sent_slots_q;
   logic
       watched_inside_q,
@@ -194,7 +197,7 @@ module engines_proof
   `NS_ASSUME(slot_is_free, !cmd_valid_i || (cmd_slot_i != 2'd3 && !inside_q[cmd_slot_i]))
   `NS_ASSUME(abort_of_a_slot, abort_slot_i != 2'd3)
   `NS_ASSUME(acre_stays, !reset_q || acre_i == acre_q)
-  // Fetching begins again when nothing is inside.
+  // Fetching resumes when nothing is inside.
   `NS_ASSUME(stop_stays, !stop_q || stop_i || inside_q == '0)
   for (genvar e = 0; e < 2; e++) begin : gen_assume
     `NS_ASSUME(room_stays, !ready_q[e] || ready_i[e])
@@ -203,7 +206,7 @@ module engines_proof
                !done_valid_i[e] || (done[e].slot < SlotWidth'(3) && engine_has[e][done[e].slot[1:0]] && (!done[e].stopped || stop_sent_slots_q[done[e].slot[1:0]])))
   end
 
-  // How long the watched one waits.
+  // How long the watched command waits.
   logic [4:0] end_wait_cycles_q, issue_wait_cycles_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {end_wait_cycles_q, issue_wait_cycles_q} <= '0;

@@ -1,11 +1,13 @@
-// nvme_fetch: whatever the host writes to tail doorbells, the entries from head to tail are fetched, each once, in order,
-// and no others; never more than the completion queue has room for; one admin command at a time; only into free slots; not
-// long after fetching was forbidden; and what can be fetched is, soon.
+// nvme_fetch: whatever the host writes to tail doorbells, exactly the entries from head to tail are
+// fetched, each once, in order. Never more than the completion queue has room for; one admin
+// command at a time; only into free slots; not long after fetching was disabled. What can be
+// fetched is fetched soon.
 //
-// Two queues of two or three entries, three slots, two reads at a time. The host writes any doorbell at any time. What is
-// assumed of the neighbours is what they promise: queues are created and deleted once, a completion queue while nothing is
-// reserved in it, a submission queue again only after its commands are over (nvme_admin); heads move over entries that have been
-// posted (nvme_completion); reads are answered in order, once each.
+// Two queues of two or three entries, three slots, two reads at a time. The host writes any
+// doorbell at any time. Assumed of the neighbours: queues are created and deleted once, a
+// completion queue while nothing is reserved in it. A submission queue is created again only after
+// its commands have ended (nvme_admin). Heads move over entries that have been posted
+// (nvme_completion). Reads are answered in order, once each.
 `include "ns_assert.svh"
 
 module fetch_proof
@@ -53,7 +55,7 @@ module fetch_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue, any, is watched all the time.
+  // One queue, arbitrary, is watched all the time.
   logic watched_qid_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_qid_q <= watched_qid_i;
 
@@ -87,20 +89,16 @@ module fetch_proof
           base: {'0, cfg_base_i}
       };
 
-  // What the host and the neighbours know.
+  // State known to the host and the neighbours.
   logic [1:0] exists_q, cq_exists_q;
   logic [1:0][1:0]
-      size_q,
-      tail_q,
-      head_q,
-      read_q;  // of submission queues; read: up to where entries have arrived
+      size_q, tail_q, head_q, read_q;  // of submission queues; read: end of the arrived entries
   logic [1:0] base_q, cqid_q;
   logic [1:0][1:0] cq_size_q, cq_head_q;
   logic [1:0][2:0]
       used_q, reserved_q;  // entries of completion queues: posted and not consumed; reserved
-  logic [1:0][1:0]
-      in_flight_q, arrived_q;  // commands: fetched and not over; of them, those that have arrived
-  logic admin_q;  // an admin command is under way
+  logic [1:0][1:0] in_flight_q, arrived_q;  // commands: fetched and not ended; of these, arrived
+  logic admin_q;  // an admin command is in flight
   logic [1:0] reads_q;  // without an answer
 
   nvme_fetch #(
@@ -238,7 +236,7 @@ module fetch_proof
     else if (off_q != '1) off_q <= off_q + 1'b1;
   end
 
-  // One fetched command, any: what is owed for it.
+  // One fetched command, arbitrary: what is owed for it.
   typedef struct packed {
     logic       qid;
     logic [1:0] slot;
@@ -246,8 +244,7 @@ module fetch_proof
   } owed_t;
   owed_t owed_q;
   logic command_owed_q;
-  logic [1:0]
-      before_q, outstanding;  // answers that come before it; reads asked for and not answered
+  logic [1:0] before_q, outstanding;  // answers ahead of it; reads requested and not answered
   assign outstanding = reads_q + 2'(ar_valid);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -265,7 +262,7 @@ module fetch_proof
     end
   end
 
-  // The read of the entry taken in the cycle before.
+  // The read of the entry fetched in the previous cycle.
   logic alloc_q, ar_wait_q;
   logic [15:0] addr_q;
   logic [63:0] ar_addr_q;
@@ -380,7 +377,7 @@ module fetch_proof
   `NS_ASSERT(idle_reported, admin_idle == (in_flight_q[lookup_qid_i] == '0))
   `NS_ASSERT(fetched_soon, u_fetch.wrr_q || wait_cycles_q < 5'd16)
 
-  // Why that holds: what nvme_fetch keeps is what is known here.
+  // Invariants: the state of nvme_fetch equals the state recorded here.
   localparam logic [2:0] StIdle = 3'd0, StChoose = 3'd1, StLookup = 3'd2, StReserve = 3'd3, StIssue = 3'd4;
   typedef struct packed {
     logic [QidWidth-1:0]  qid;
@@ -492,7 +489,7 @@ module fetch_proof
       started_when_allowed,
       !fetch_active || off_q <= (u_fetch.u_arbiter.choose_q ? 4'd1 : u_fetch.u_arbiter.served_valid_q ? 4'd2 : u_fetch.u_arbiter.grant_q ? 4'd3 : 4'd3 + 4'(state)))
 
-  // Credits are seen, and taken by classes that had one.
+  // Credits are visible, and used by classes that had one.
   for (genvar i = 1; i < 4; i++) begin : gen_credit
     `NS_ASSERT(credit_there,
                !(fetch_active && u_fetch.wrr_q && !u_fetch.u_arbiter.choose_q && u_fetch.u_arbiter.served_q[i]) ||
@@ -506,7 +503,7 @@ module fetch_proof
       doorbell_looked_up,
       !u_fetch.tail_lookup_q || (tail_wait_q && u_fetch.tail_valid_q == exists_q[tail_wait_qid_q] && (!exists_q[tail_wait_qid_q] || (u_fetch.tail_size_q == PtrWidth'(size_q[tail_wait_qid_q]) && u_fetch.tail_head_q == PtrWidth'(head_q[tail_wait_qid_q])))))
 
-  // The watched queue's steps to its next fetch, at most one of the other queue between.
+  // Steps of the watched queue to its next fetch, with at most one of the other queue between.
   logic next_is_watched, of_watched;
   assign next_is_watched = u_fetch.u_arbiter.mask_q == {w, 1'b0};
   assign of_watched = (state == StChoose) ? u_fetch.u_arbiter.gnt_q[w] : at == w;

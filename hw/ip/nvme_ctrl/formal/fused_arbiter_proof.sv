@@ -1,15 +1,18 @@
-// nvme_fused_arbiter: from the start of a pair's Compare to the end of its Write no other data command that overlaps it is under way. The
-// Write starts after the Compare has ended well; after one that failed it ends once, as Failed Fused Command. Each
-// command goes on once, unchanged, and nothing else does. What comes in waits a few cycles at most while the data path takes
-// commands; a pair starts soon when nothing that overlaps it is under way. What is named for its queue's deletion, at any time, goes
-// on or ends as such, and nothing else does so but a Write whose Compare has; the two waits do not count while that goes on.
+// nvme_fused_arbiter: from the start of a pair's Compare to the end of its Write, no other
+// overlapping data command is in flight. The Write starts after the Compare has succeeded; after a
+// failed Compare it ends once, as Failed Fused Command. Each command is forwarded once, unchanged,
+// and nothing else is. An incoming command waits for at most a few cycles while the data path
+// accepts commands. A pair starts soon when no overlapping command is in flight. A command named
+// for its queue's deletion, at any time, is forwarded or ends as deleted. No other command ends as
+// deleted, except a Write whose Compare has. The two bounds do not count during the rotation.
 //
-// Four slots, four blocks in each of two namespaces, commands of one or two blocks, otherwise any, which end at any time.
-// Assumed: a command stays until it is taken; the slots of commands inside or under way do not come again; a second one
-// follows its first one, with the same namespace and range; what ends is under way.
+// Four slots, four blocks in each of two namespaces, commands of one or two blocks, otherwise
+// arbitrary, which end at any time. Assumptions: a command stays until it is accepted; slots of
+// commands inside or in flight are not reused. A second command follows its first one, with the
+// same namespace and range. A command that ends is in flight.
 `include "ns_assert.svh"
 `ifdef REACHED
-// That alone is asserted which is to be refuted.
+// Only the property to be refuted is asserted.
 `undef NS_ASSERT
 `define NS_ASSERT(name, prop)
 `endif
@@ -40,7 +43,8 @@ module fused_arbiter_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // A namespace's blocks are eight of the media's; so nothing wraps. `sgl` stands for all that is only passed on.
+  // A namespace's blocks are eight of the media's, so nothing wraps. `sgl` represents all fields
+  // that are only passed on.
   data_cmd_t cmd, data;
   logic tagged_first, tagged_second, cmd_ready, data_valid, cpl_valid, drop_valid;
   cpl_t cpl;
@@ -85,7 +89,7 @@ module fused_arbiter_proof
     .drop_slot_o (drop_slot)
   );
 
-  // What each slot's command is, and where: inside, or under way.
+  // Command of each slot, and its place: inside, or in flight.
   typedef struct packed {
     logic       ns;
     logic [1:0] first;
@@ -102,11 +106,11 @@ module fused_arbiter_proof
   assign cpl_fire = cpl_valid && cpl_ready_i;
   assign span = '{ns: ns_i, first: first_i, two: two_i, all: cmd.op == OpDeallocate, sgl: sgl_i, tag: tag_i};
 
-  // A pair between the start of its Compare and its end: slots, and whether each is under way.
+  // A pair between the start of its Compare and its end: slots, and whether each is in flight.
   logic open_q, failed_q, good_q, writing_q, dropping_q;
   span_t pair_q;
   logic [1:0] pair_slot_q;
-  logic follows_q;  // the next one is a second one
+  logic follows_q;  // the next one is a second command
   span_t last_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -138,7 +142,7 @@ module fused_arbiter_proof
   end
 
   span_t started;
-  logic direct;  // straight through
+  logic direct;  // passed straight through
   assign direct = cmd_fire && start && data.slot[1:0] == slot_i;
   assign started = direct ? span : span_q[data.slot[1:0]];
   always_ff @(posedge clk_i) begin
@@ -153,7 +157,7 @@ module fused_arbiter_proof
     if (cpl_fire) pair_slot_q <= cpl.slot[1:0];
   end
 
-  // What has been named for the deletion of its queue; the Compare of which Write has ended so.
+  // Commands named for the deletion of their queue; the Compare whose Write has ended as deleted.
   logic [3:0] named_q;
   logic deleted, orphan_q;
   assign deleted = cpl_valid && cpl.status == data_status(DataDeleted, 1'b0);
@@ -191,7 +195,8 @@ module fused_arbiter_proof
   `NS_ASSUME(end_of_in_flight, !end_i || in_flight_q[end_slot_i])
 
 `ifdef DELETION
-  // Nearer to a deletion: the first commands are a Dataset Management of a namespace and a pair of it, which waits.
+  // Closer to a deletion: the first commands are a Dataset Management of a namespace, and a pair in
+  // it, which waits.
   logic [4:0] cycle_q = '0;
   logic [1:0] arrivals_q;
   always_ff @(posedge clk_i) if (reset_q && cycle_q != '1) cycle_q <= cycle_q + 1'b1;
@@ -209,7 +214,8 @@ module fused_arbiter_proof
     return a.ns == b.ns && (a.all || ({1'b0, a.first} <= {1'b0, b.first} + 3'(b.two) && {1'b0, b.first} <= {1'b0, a.first} + 3'(a.two)));
   endfunction
 
-  // How long what comes in waits, while the data path takes what it gets; how long a pair could have begun.
+  // How long an incoming command waits while the data path accepts commands; how long a pair could
+  // have begun.
   logic [3:0] in_wait_cycles_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) in_wait_cycles_q <= '0;
@@ -217,7 +223,7 @@ module fused_arbiter_proof
       in_wait_cycles_q <= '0;
     else in_wait_cycles_q <= in_wait_cycles_q + 1'b1;
   end
-  logic [4:0] idle_cycles_q;  // something is inside, and nothing is under way or moves
+  logic [4:0] idle_cycles_q;  // something is inside, and nothing is in flight or moves
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) idle_cycles_q <= '0;
     else if (inside_q == '0 || in_flight_q != '0 || start || cpl_valid || u_fused_arbiter.round_active_q || (data_valid && !data_ready_i))
@@ -262,14 +268,16 @@ module fused_arbiter_proof
   `NS_ASSERT(progress_bounded, idle_cycles_q < 5'd12)
 
 `ifdef DELETION
-  // All of it happens in one run: as an assertion that fails, of which SAT solvers find that in a fifth of the time that SMT solvers take.
+  // All of it happens in one run. It is an assertion that fails, because SAT solvers find that in a
+  // fifth of the time of SMT solvers.
   logic [2:0] reached_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) reached_q <= '0;
     else begin
       if (deleted && span_q[cpl.slot[1:0]].tag == 2'd0) reached_q[0] <= 1'b1;
       if (deleted && span_q[cpl.slot[1:0]].tag == 2'd2) reached_q[1] <= 1'b1;
-      // What waited behind the pair goes on, though what the pair waited for is under way.
+      // A command that waited for the pair is forwarded, though the pair's blocker is still in
+      // flight.
       if (start && !direct && started.tag == 2'd0 && started.ns == '0 && in_flight_q[0] && named_q[1])
         reached_q[2] <= 1'b1;
     end

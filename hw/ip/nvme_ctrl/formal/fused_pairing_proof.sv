@@ -1,14 +1,16 @@
-// nvme_fused_pairing: each command that it gets leaves it once, as the data command or the engine's command that it was or as a completion with its slot and
-// the status that the README says; only a first one with another behind it is kept. A kept one leaves with its partner, at a
-// command that is none, or because its queue is gone, fetching has ended or time is over; nothing else takes it. A pair
-// that is right leaves as two data commands, one right after the other, and so marked; nothing else is.
-// An Abort ends the kept one that it names, if that has no error of its own, and no other. Nothing is held up: neither a command,
-// nor an Abort, nor a kept one whose time is over: without commands and Aborts it ends within 9 cycles, else before the
-// fourth command.
+// nvme_fused_pairing: each received command leaves once: as a data command or engine command,
+// unchanged, or as a completion with its slot and the documented status. Only a first command that
+// is followed by another one is kept. It leaves with its partner, or at a command that is no
+// partner. It also leaves when its queue is deleted, fetching has ended, or the time is over. A
+// valid pair leaves as two consecutive data commands that are marked; nothing else is marked. An
+// Abort ends the kept command that it names, unless that has an error, and no other. All waits are
+// bounded: of a command, of an Abort, and of a kept command after its timeout. Without commands and
+// Aborts it ends within 9 cycles, otherwise before the fourth command.
 //
-// Three queues, eight slots, commands of two sizes at two addresses, otherwise any; queues and fetching come and go. Assumed: a
-// command stays until it is taken, and what it says about it fits (nvme_decode); the slots of kept commands do not come again
-// (nvme_slot_table); an Abort stays until its answer, and the next one does not come in the cycle after that (nvme_abort).
+// Three queues, eight slots, commands of two sizes at two addresses, otherwise arbitrary; queues
+// and fetching change at any time. Assumptions: a command stays until it is accepted, and its
+// attributes are consistent (nvme_decode). Slots of kept commands are not reused (nvme_slot_table).
+// An Abort stays until its answer, and the next one does not follow in the next cycle (nvme_abort).
 `include "ns_assert.svh"
 
 module fused_pairing_proof
@@ -46,16 +48,16 @@ module fused_pairing_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue, any, is watched all the time: how long does what is kept of it wait?
+  // One queue, arbitrary, is watched all the time: how long its kept command waits.
   logic [1:0] watched_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
   always_comb assume (watched_i != 2'd3);
 
-  // The host takes Command Interrupted, or not.
+  // The host accepts Command Interrupted, or not.
   logic acre_q;
   always_ff @(posedge clk_i) if (!reset_q) acre_q <= acre_i;
 
-  // Two bits of what else makes a command are free.
+  // Two bits of the remaining fields are free.
   data_cmd_t cmd;
   always_comb begin
     cmd = '0;
@@ -110,16 +112,16 @@ module fused_pairing_proof
     .cpl_ready_i
   );
 
-  // What is kept, by queue, and since when; whether its queue or fetching was gone meanwhile.
+  // Kept commands, by queue, and their age; whether their queue or fetching was off meanwhile.
   typedef struct packed {
     logic [7:0] sc;
     data_cmd_t  cmd;
   } first_t;
   first_t [2:0] first_q;
-  first_t partner_q;  // the first one of the pair whose second one is here
+  first_t partner_q;  // first command of the pair whose second one is here
   logic [2:0] kept_q, orphaned_q;
   logic [2:0][3:0] age_q;
-  logic pair_q;   // the first one of a pair has left as a data command, and the second one comes next
+  logic pair_q;   // the first command of a pair has left as a data command; the second one follows
   logic had_partner_q;  // the command that is here has had a partner
 
   logic data_fire, cpl_fire, cmd_fire, keep_fire, cmd_as_data, cmd_as_cpl, cmd_leaves;
@@ -135,9 +137,9 @@ module fused_pairing_proof
   assign cmd_as_cpl = cmd_valid_i && cpl_valid && cpl.slot == cmd.slot;
   assign cmd_leaves = (cmd_as_data && data_ready_i) || (cmd_as_cpl && cpl_ready_i) || engine_valid;
   assign first_leaves = (data_ready_i ? data_first : '0) | (cpl_ready_i ? cpl_first : '0);
-  assign keep_fire = cmd_fire && !cmd_leaves;  // it was taken and is not out
+  assign keep_fire = cmd_fire && !cmd_leaves;  // it was accepted and has not left
 
-  logic pair_leaves;  // a first one leaves as the partner of the command that is here
+  logic pair_leaves;  // a first command leaves as the partner of the command that is here
   assign pair_leaves = cmd_valid_i && first_leaves[cmd_qid_i] && cmd_fuse_i == FuseSecond && (data_fire || !u_fused_pairing.give_up_first_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -163,7 +165,7 @@ module fused_pairing_proof
     end
   end
 
-  // Abort: the kept one that ends has been named by one.
+  // Abort: a kept command that ends has been named by one.
   logic abort_stalled_q, abort_done_q, aborted_q;
   logic [4:0] abort_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -220,7 +222,8 @@ module fused_pairing_proof
     `NS_ASSUME(slot_is_free, !(cmd_valid_i && kept_q[q]) || cmd.slot != first_q[q].cmd.slot)
   end
 
-  // How the kept command of this queue has to end without the data path, and the one that is here.
+  // Required status of the kept command of this queue, and of the command that is here, without the
+  // data path.
   first_t kept_first;
   logic is_second, same, pair_valid;
   status_t first_status, cmd_status;
@@ -234,7 +237,7 @@ module fused_pairing_proof
     else if (kept_first.cmd.op != OpCompare) first_status = generic_status(ScInvalidField);
     else if (cmd_sc_i != ScSuccess || cmd.op != OpWrite)
       first_status = generic_status(ScFailedFused);
-    else first_status = generic_status(ScInvalidField);  // other range
+    else first_status = generic_status(ScInvalidField);  // different range
   end
   always_comb begin
     if (cmd_sc_i != ScSuccess || cmd_fuse_i == '0) cmd_status = generic_status(cmd_sc_i);
@@ -245,7 +248,7 @@ module fused_pairing_proof
     else cmd_status = generic_status(ScInvalidField);
   end
 
-  // What has been shown stays.
+  // A valid output stays.
   logic data_stalled_q, cpl_stalled_q;
   data_cmd_t data_q;
   cpl_t cpl_q;
@@ -256,7 +259,8 @@ module fused_pairing_proof
   end
   always_ff @(posedge clk_i) {data_q, cpl_q} <= {data, cpl};
 
-  // How long the command waits, and the watched kept one when its time is over, while nobody else is to blame.
+  // How long the command waits, and the watched kept command after its timeout, while no neighbour
+  // blocks.
   logic blocked, overdue;
   logic [3:0] cmd_wait_cycles_q, over_wait_cycles_q, over_cmds_q, abort_wait_cycles_q;
   assign blocked = (data_valid && !data_ready_i) || (cpl_valid && !cpl_ready_i);
@@ -280,7 +284,7 @@ module fused_pairing_proof
     end
   end
 
-  // What is proven. Each leaves once.
+  // What is proven. Each command leaves once.
   `NS_ASSERT(data_of_one, !data_valid || 2'(cmd_as_data) + 2'($countones(data_first)) == 2'd1)
   `NS_ASSERT(cpl_of_one, !cpl_valid || 2'(cmd_as_cpl) + 2'($countones(cpl_first)) == 2'd1)
   `NS_ASSERT(not_both, !(cmd_as_data && cmd_as_cpl))
@@ -301,7 +305,7 @@ module fused_pairing_proof
       abort_right,
       !(abort_valid_i && abort_ready && abort_found) || (abort_same_i && kept_q[abort_qid_i] && first_q[abort_qid_i].cmd.slot == {5'd0, abort_slot_i} && first_q[abort_qid_i].sc == ScSuccess))
 
-  // How a kept one leaves.
+  // How a kept command leaves.
   for (genvar q = 0; q < 3; q++) begin : gen_kept
     `NS_ASSERT(compare_right,
                !data_first[q] || (data == first_q[q].cmd && cmd_valid_i && cmd_qid_i == 2'(q) && is_second && pair_valid && !pair_q && data_first_o))
@@ -319,7 +323,7 @@ module fused_pairing_proof
         pending[q] == kept_q[q] || (kept_q[q] && cmd_valid_i && cmd_qid_i == 2'(q)) || cpl_first[q])
   end
 
-  // How the one that is here leaves.
+  // How the command that is here leaves.
   `NS_ASSERT(
       data_right,
       !cmd_as_data || (data == cmd && cmd_data_op_i && data_second_o == pair_q && (pair_q ? had_partner_q && is_second && cmd.op == OpWrite : cmd_fuse_i == '0)))
@@ -335,7 +339,7 @@ module fused_pairing_proof
   `NS_ASSERT(marked, !data_valid || (data_first_o == (data_first != '0) && data_second_o == pair_q))
   `NS_ASSERT(no_completion_between, !(cpl_valid && pair_q))
 
-  // Why that holds. The states are those of nvme_fused_pairing.
+  // Invariants. The states are those of nvme_fused_pairing.
   typedef enum logic [3:0] {
     StIdle,
     StLookup,
@@ -351,7 +355,7 @@ module fused_pairing_proof
   } state_e;
   state_e state;
   assign state = state_e'(u_fused_pairing.state_q);
-  status_t second_status;  // how the second one ends if the first one does not begin
+  status_t second_status;  // status of the second command if the first one does not begin
   always_comb begin
     if (cmd_sc_i != ScSuccess) second_status = generic_status(cmd_sc_i);
     else if (cmd.op != OpWrite || (kept_first.sc == ScSuccess && kept_first.cmd.op == OpCompare))
@@ -365,7 +369,7 @@ module fused_pairing_proof
       mem_addr: 'h200,
       default: '0
   };
-  logic working, looked_up;  // at the command that is here; first_q holds what is kept
+  logic working, looked_up;  // processes the command that is here; first_q holds the kept command
   assign working = state != StIdle && !u_fused_pairing.give_up_first_q;
   assign looked_up = state inside {StPair, StFirst, StCompleteFirst, StAbort};
   `NS_ASSERT(works_at_it, !working || (cmd_valid_i && u_fused_pairing.idx_q == cmd_qid_i))
@@ -386,7 +390,7 @@ module fused_pairing_proof
   `NS_ASSERT(phase, pair_q == (state == StSecond))
   logic
       pairable,
-      free;  // the kept one and the one that is here make a pair; nothing is kept of its queue
+      free;  // the kept command and the one that is here form a pair; nothing is kept of its queue
   assign pairable = working && is_second && kept_q[cmd_qid_i] && !had_partner_q;
   assign free = working && !kept_q[cmd_qid_i];
   `NS_ASSERT(
@@ -425,10 +429,10 @@ module fused_pairing_proof
         age_q[q] <= 4'(u_fused_pairing.timer_q)))
   end
 
-  // The longest that the command can have waited when it is here. Before it is looked at, each kept one can be given up in 3
-  // cycles, after an Abort in vain in 3, or be aborted in 4. Then the longest that the watched one still has to: the scan takes a
-  // cycle for each queue, and three more for one that is given up. And how many commands still go before it, and the
-  // longest that an Abort can have waited.
+  // Longest wait of the command that is here. Before its lookup, each kept command can time out in
+  // 3 cycles, after an unsuccessful Abort in 3, or be aborted in 4. Longest remaining wait of the
+  // watched kept command: the scan takes a cycle for each queue, and three more for one that times
+  // out. Further: the number of commands that still precede it, and the longest wait of an Abort.
   logic [3:0] base, waited, left, scan_left, abort_waited;
   logic [2:0] at;
   logic [1:0] number, ahead;
@@ -443,7 +447,7 @@ module fused_pairing_proof
       StPair:      waited = base + 4'd5;
       StFirst:     waited = base;
       StSecond:    waited = base + 4'd1;
-      // When it is not pending any more, the cycle before has not counted.
+      // When it is no longer pending, the previous cycle has not counted.
       StCompleteFirst:  waited = u_fused_pairing.paired_q ? base : pending[u_fused_pairing.idx_q] ? base + 4'd5 : 4'd0;
       default:     waited = (number != '0) ? base + 4'd5 : base + 4'd2;
     endcase

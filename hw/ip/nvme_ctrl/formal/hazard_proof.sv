@@ -1,9 +1,11 @@
-// nvme_hazard: no read and no write of one granule are ever outstanding together, whatever wants to begin and whenever
-// anything ends. A read that nothing is in the way of is opened within two cycles, and so is a write. Of the writes of its
-// granule, at most one is opened while a read waits; then it waits for nothing but what is outstanding. So does a write.
+// nvme_hazard: no read and no write of one granule are ever outstanding together, for any requests
+// and ends. A read without obstacle is granted within two cycles, and so is a write. While a read
+// waits, at most one write of its granule is granted; then it waits only for outstanding writes.
+// The same holds for a write.
 //
-// Four granules, four reads and four writes outstanding. Assumed of the mover: only what was opened begins, what
-// wants to begin stays, and only what has begun ends. When anything begins, ends or is held is left open.
+// Four granules, four reads and four writes outstanding. Assumed of the mover: only a granted
+// transaction begins, a request stays, and only transactions in flight end. The times of
+// beginnings, ends and holds are free.
 `include "ns_assert.svh"
 
 module hazard_proof (
@@ -50,7 +52,7 @@ module hazard_proof (
     .write_busy_o(write_busy)
   );
 
-  // What is outstanding, the oldest first; what is open is the youngest.
+  // Outstanding transactions, the oldest first; a granted one is the youngest.
   logic read_grant, write_grant;
   assign read_grant = u_hazard.read_grant;
   assign write_grant = u_hazard.write_grant;
@@ -113,7 +115,7 @@ module hazard_proof (
     end
   end
   `NS_ASSERT(never_together, disjoint)
-  logic read_openable, write_openable;  // may be opened
+  logic read_openable, write_openable;  // may be granted
   assign read_openable = read_req_i && !read_open && !read_hold_i;
   assign write_openable = write_req_i && !write_open && !write_hold_i;
   `NS_ASSERT(read_on_its_turn,
@@ -121,7 +123,7 @@ module hazard_proof (
   `NS_ASSERT(
       write_on_its_turn,
       write_grant == (write_openable && write_free && u_hazard.write_turn_q && !write_excluded))
-  logic read_open_q, write_open_q;  // the cycle before has left it open
+  logic read_open_q, write_open_q;  // the previous cycle has left it granted
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       read_open_q <= 1'b0;
@@ -140,8 +142,8 @@ module hazard_proof (
   always_ff @(posedge clk_i) turn_q <= rst_ni && u_hazard.write_turn_q;
   `NS_ASSERT(turns_change, turn_q == 1'b0 || !u_hazard.write_turn_q)
 
-  // One of the same granule has been opened while this one waits: no other one is, and it is as soon as what is outstanding
-  // lets it.
+  // One of the same granule has been granted while this one waits. No other one is granted, and
+  // this one is, as soon as outstanding transactions allow it.
   logic write_passed_q, read_passed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -160,7 +162,7 @@ module hazard_proof (
       then_write_granted,
       !(read_passed_q && !write_hold_i && write_free && u_hazard.write_turn_q) || write_grant)
 
-  // Why that holds: the granule is kept from the next turn on.
+  // Invariant: the granule is reserved from the next turn on.
   `NS_ASSERT(read_still_waiting, !write_passed_q || (read_stalled_q && !read_open))
   `NS_ASSERT(write_still_waiting, !read_passed_q || (write_stalled_q && !write_open))
   `NS_ASSERT(
@@ -173,7 +175,7 @@ module hazard_proof (
       write_reserves_soon,
       !read_passed_q || u_hazard.write_reserved_q || (u_hazard.write_turn_q && !u_hazard.read_reserved_q && reads_q != '0 && read_tags_q[reads_q-3'd1] == write_tag_i))
 
-  // And: the rings have what is outstanding.
+  // Invariant: the rings hold the outstanding transactions.
   `NS_ASSERT(counts, reads_q <= 3'd4 && writes_q <= 3'd4)
   `NS_ASSERT(read_ring, u_hazard.read_new_q == 2'(u_hazard.read_old_q + reads_q[1:0]))
   `NS_ASSERT(write_ring, u_hazard.write_new_q == 2'(u_hazard.write_old_q + writes_q[1:0]))

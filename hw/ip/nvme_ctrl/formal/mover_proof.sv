@@ -1,8 +1,11 @@
-// nvme_mover towards the media: a burst begins only when all of its beats are in the FIFO, none of them with a read error; no
-// beat with an error leaves on the bus; and no further burst begins while none may. No read begins while none may, either; of a
-// group that has begun to be read, all data that are to come do so before its end, however long its pieces are held up.
+// nvme_mover towards the media. A burst begins only when all of its beats are in the FIFO, none of
+// them with a read error. No beat with an error leaves on the bus, and no burst begins without
+// permission. No read begins without permission either. Of a group in flight, all outstanding data
+// arrive before its end, however long its descriptors are held up.
 //
-// Bounded, from reset on. Jobs of up to 96 bytes in groups of up to 160, at any dword; bursts of 128 bytes. Assumed of the neighbours: groups as nvme_block_assembler makes them, data only for what has been asked for.
+// Bounded, from reset on. Descriptors of up to 96 bytes in groups of up to 160, at any dword;
+// bursts of 128 bytes. Assumed of the neighbours: groups as made by nvme_block_assembler, data only
+// for requested reads.
 `include "ns_assert.svh"
 
 module mover_proof
@@ -110,7 +113,7 @@ module mover_proof
     .m_target     (target)
   );
 
-  // A group: where its next piece begins, what is left of it.
+  // A group: address of its next descriptor, and the bytes left.
   logic group_open_q, desc_fire;
   logic [11:0] next_q;
   logic [12:0] left_q, total;
@@ -128,7 +131,7 @@ module mover_proof
     end
   end
 
-  // Beats that have been asked for.
+  // Beats requested.
   logic [6:0] requested_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) requested_q <= '0;
@@ -136,7 +139,7 @@ module mover_proof
       requested_q <= requested_q + ((ar_valid && ar_ready_i) ? 7'(ar.len) + 7'd1 : '0) - 7'(r_valid_i && r_ready);
   end
 
-  // Groups that are being read. An address is shown a cycle after it was decided upon.
+  // Groups being read. An address is valid a cycle after the decision.
   logic [3:0] groups_q;
   logic ar_shown_q, read_held_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -151,7 +154,7 @@ module mover_proof
     end
   end
 
-  // Beats in the FIFO, and those that bursts which have begun, or are dropped, have still to take out of it.
+  // Beats in the FIFO, and beats that begun or discarded bursts still have to take from it.
   logic [6:0] fifo_beats_q, owed_beats_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -1,12 +1,15 @@
-// nvme_mover_write: a job ends only after the write responses to all of its bursts, and after all of its beats, once, in the
-// order of the jobs, with the first error of its own bursts; its event stays until it is taken. There are as many addresses
-// and last beats as bursts, a response is only taken after its data, and as long as there are jobs, something moves or waits for a
-// neighbour. The module's own assertions hold.
+// nvme_mover_write: a descriptor ends only after the write responses to all of its bursts, and
+// after all of its beats. It ends once, in the order of the descriptors, with the first error of
+// its bursts. Its event stays until it is accepted. There are as many addresses and last beats as
+// bursts, and a response is only accepted after its data. While there are descriptors, something
+// moves or waits for a neighbour. The module's assertions hold.
 //
-// Bursts of 128 bytes, a FIFO of four beats, two bursts without response; jobs of all kinds and up to four bursts, anywhere
-// in a page. Left out: what comparisons find (Compare = 0). Assumed of the neighbours: jobs have bytes and stay within their
-// page, and a beat comes only when there is room for it (nvme_mover_read); the FIFO shows a beat at the latest two cycles after it
-// came (ns_fifo). Nothing is assumed of the bus: a response may even be there before its address or its data.
+// Bursts of 128 bytes, a FIFO of four beats, two bursts without response. Descriptors of all kinds
+// and up to four bursts, anywhere in a page. Left out: the results of comparisons (Compare = 0).
+// Assumed of the neighbours: descriptors have bytes and stay within their page. A beat arrives only
+// when there is room for it (nvme_mover_read). The FIFO shows a beat at most two cycles after its
+// arrival (ns_fifo). Nothing is assumed of the bus: a response may arrive before its address or its
+// data.
 `include "ns_assert.svh"
 
 module mover_write_proof
@@ -36,7 +39,7 @@ module mover_write_proof
   localparam int unsigned FifoBeats = 4;
   localparam int unsigned BurstBytes = 128;
   localparam int unsigned MaxBursts = 2;
-  localparam int unsigned Own = 4;  // bursts of the watched job at most
+  localparam int unsigned Own = 4;  // bursts of the watched descriptor at most
 
   typedef logic [4:0] count_t;
 
@@ -44,7 +47,8 @@ module mover_write_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // The design. Nothing in it depends on the slot: number 0 marks the job that is watched, any one.
+  // The design. Nothing in it depends on the slot: number 0 marks the watched descriptor, an
+  // arbitrary one.
   write_desc_t desc;
   transfer_event_t desc_event;
   logic
@@ -133,10 +137,10 @@ module mover_write_proof
   assign desc_owes = has_target(desc_kind_i) ? desc_bursts : '0;
   assign desc_beats = beats_of(desc_dst_i, desc_len_i, desc_kind_i);
 
-  // What is due for all jobs so far: addresses, last beats, responses, events, beats out of the FIFO.
+  // Owed for all descriptors so far: addresses, last beats, responses, events, beats from the FIFO.
   count_t addresses_q, lasts_q, responses_q, descs_q, beats_q;
   logic [2:0] fifo_beats_q;  // beats in the FIFO
-  logic new_beat_q;       // one came in the cycle before
+  logic new_beat_q;       // one arrived in the previous cycle
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -158,11 +162,11 @@ module mover_write_proof
     end
   end
 
-  // The watched job: what is due in front of it, and for itself.
+  // The watched descriptor: what is owed ahead of it, and for it.
   logic active_q;
   transfer_kind_e kind_q;
   count_t descs_front_q, responses_front_q, responses_own_q, beats_front_q, beats_own_q;
-  // Where its next beat is to go, in beats from the start of its first burst; which of its responses is next.
+  // Place of its next beat, in beats from the start of its first burst; index of its next response.
   logic [3:0] to_q;
   logic [2:0] response_q;
   logic [Own-1:0] read_error_q, write_error_q;  // of its bursts
@@ -204,7 +208,7 @@ module mover_write_proof
     end
   end
 
-  // The first error of so many bursts.
+  // The first error of the first `bursts` bursts.
   function automatic data_status_e first_error(logic [2:0] bursts, logic [Own-1:0] read_error,
                                                logic [Own-1:0] write_error);
     data_status_e status;
@@ -256,7 +260,7 @@ module mover_write_proof
       nothing_left,
       descs_q != '0 || (addresses_q == count_t'(aw_valid) && {lasts_q, responses_q, beats_q} == '0))
 
-  // Every move takes a burst on, so that none rests for ever.
+  // Every step advances a burst, so that none stays forever.
   logic progress, stalled;
   assign progress = address || u_write.w_fire || u_write.end_valid_q || u_write.resp_fire || event_fire
       || u_write.issue_valid || (u_write.desc_valid_q && u_write.cut_ready)
@@ -267,8 +271,9 @@ module mover_write_proof
       || (u_write.burst_valid_q && has_target(u_write.burst_q.kind) && !write_open_i);
   `NS_ASSERT(never_stuck, descs_q == '0 || progress || stalled)
 
-  // Why that holds: bursts in the order of the pipeline, the oldest first. Responses that are due, the burst that
-  // ended, the one at work, those whose data is complete, the one that waits for it, what has not been cut.
+  // Invariants: bursts in the order of the pipeline, the oldest first. Responses owed, the burst
+  // that has ended, the current one, those with complete data, the one that waits for data, the
+  // rest of the descriptor.
   localparam int unsigned EndPlace = MaxBursts;
   localparam int unsigned WorkPlace = EndPlace + 1;
   localparam int unsigned QueuePlace = WorkPlace + 1;
@@ -379,7 +384,8 @@ module mover_write_proof
       fits: 1'b1
   };
 
-  // Bursts of the watched job that have left, and whether the last burst that left was not the last of its job.
+  // Bursts of the watched descriptor that have left, and whether the last burst that left was not
+  // the last of its descriptor.
   logic [2:0] left_q;
   logic within_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -391,11 +397,11 @@ module mover_write_proof
     else if (u_write.resp_fire && u_write.resp.slot == '0) left_q <= left_q + 1'b1;
   end
 
-  // What the places say.
+  // Sums over the places.
   count_t all_addresses, all_lasts, all_responses, all_descs, all_beats, issued, to_compare;
   count_t front_descs, front_responses, own_responses, front_beats, own_beats, to;
   logic found, open, open_mine, joined, known, placed;
-  logic [2:0] idx;  // of the watched job's next burst
+  logic [2:0] idx;  // of the watched descriptor's next burst
 
   always_comb begin
     all_addresses = count_t'(u_write.aw_valid_o);
@@ -420,7 +426,7 @@ module mover_write_proof
     idx = left_q;
     for (int unsigned i = 0; i < Places; i++) begin
       if (at[i].valid) begin
-        // Of all jobs.
+        // Of all descriptors.
         if (at[i].target) begin
           if (i >= BurstPlace) all_addresses += at[i].bursts;
           if (i >= WorkPlace) all_lasts += at[i].bursts;
@@ -430,18 +436,18 @@ module mover_write_proof
         all_beats += at[i].beats;
         if (i < BurstPlace) issued += 5'd1;
         if (i >= WorkPlace && i < BurstPlace && at[i].kind == KindCompare) to_compare += 5'd1;
-        // The bursts of a job stand together; there is one job of slot 0 at most.
+        // The bursts of a descriptor are consecutive; at most one descriptor has slot 0.
         if (open && at[i].mine != open_mine) joined = 1'b0;
         if (!open && at[i].mine && (found || idx != '0)) joined = 1'b0;
         open = !at[i].last;
         open_mine = at[i].mine;
-        // In front of the watched job.
+        // Ahead of the watched descriptor.
         if (!at[i].mine && !found) begin
           front_descs += count_t'(at[i].last);
           front_beats += at[i].beats;
           if (at[i].target) front_responses += at[i].bursts;
         end
-        // Its own.
+        // Of the watched descriptor.
         if (at[i].mine) begin
           own_beats += at[i].beats;
           if (at[i].target) own_responses += at[i].bursts;
@@ -489,7 +495,7 @@ module mover_write_proof
              left_q, read_error_q, write_error_q)))
   `NS_ASSERT(bursts_counted, count_t'(u_write.bursts_q) == issued && issued <= count_t'(MaxBursts))
   `NS_ASSERT(compares_counted, count_t'(u_write.compares_ahead_q) == to_compare)
-  `NS_ASSERT(no_compare_behind_address, !aw_valid || to_compare == '0)
+  `NS_ASSERT(no_compare_ahead_of_address, !aw_valid || to_compare == '0)
   `NS_ASSERT(
       desc_bounded,
       !u_write.desc_valid_q || 32'(u_write.desc_addr_q[11:0]) % BurstBytes + 32'(u_write.desc_len_q) <= Own * BurstBytes)

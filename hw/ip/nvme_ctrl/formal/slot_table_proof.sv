@@ -1,4 +1,5 @@
-// nvme_slot_table: a slot is never given to two commands at a time, and none is lost; the count is right.
+// nvme_slot_table: a slot is never allocated to two commands at a time, and none is lost; the count
+// is right.
 `include "ns_assert.svh"
 
 module slot_table_proof

@@ -1,8 +1,10 @@
-// nvme_transfer_tracker: a command's transfer is reported only when its walk has ended and as many jobs as the walk made, once, with the
-// first error; and then it is, soon. Every event is accepted soon.
+// nvme_transfer_tracker: a command's transfer is reported once, with the first error, only after
+// its walk and as many descriptors as the walk made. It is then reported soon. Every event is
+// accepted soon.
 //
-// Two slots, two movers, one walker, up to three jobs a command; jobs end before, with or after the walk. Assumed of the
-// neighbours: each job ends once, each walk ends once, an event stays until it is taken (nvme_mover_write, nvme_prp_walker).
+// Two slots, two movers, one walker, up to three descriptors a command; descriptors end before,
+// with or after the walk. Assumed of the neighbours: each descriptor ends once, each walk ends
+// once, an event stays until it is accepted (nvme_mover_write, nvme_prp_walker).
 `include "ns_assert.svh"
 
 module transfer_tracker_proof
@@ -27,11 +29,12 @@ module transfer_tracker_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One slot, any, is watched all the time.
+  // One slot, arbitrary, is watched all the time.
   logic watched_q;
   always_ff @(posedge clk_i) if (!reset_q) watched_q <= watched_i;
 
-  // What each command has: a transfer, so many jobs, how many have ended, whether the walk has, the first error.
+  // Of each command: whether it has a transfer, its descriptors, how many have ended, whether the
+  // walk has, the first error.
   logic [1:0] open_q, walked_q;
   logic [1:0][1:0] descs_q, ended_q;
   data_status_e status_q[2];
@@ -143,15 +146,15 @@ module transfer_tracker_proof
   end
   `NS_ASSERT(busy_inside, busy || !complete)
 
-  // Why that holds: where what has been taken is.
+  // Invariants: the place of accepted events.
   typedef struct packed {
     logic                 walked;
     data_status_e         status;
     logic [DescsWidth-1:0] descs;
   } transfer_t;
-  transfer_event_t event_taken;  // an event that is changing its slot
+  transfer_event_t event_taken;  // an event that is updating its slot
   logic changing;
-  data_done_t [1:0] complete_done;  // ends that wait in the FIFO
+  data_done_t [1:0] complete_done;  // ended commands in the FIFO
   logic [1:0] complete_valid;
   logic [1:0] fifo_count;
   assign event_taken = u_transfer_tracker.event_q;
@@ -162,7 +165,7 @@ module transfer_tracker_proof
   assign complete_valid = {fifo_count == 2'd2, fifo_count != '0};
 
   for (genvar s = 0; s < 2; s++) begin : gen_kept
-    logic of_this_slot;  // the event changes this slot
+    logic of_this_slot;  // the event updates this slot
     logic [1:0] mine_in_fifo;
     logic [1:0] counted;
     transfer_t state;

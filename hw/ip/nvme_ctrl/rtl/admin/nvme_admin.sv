@@ -1,15 +1,19 @@
 // Admin commands (NVMe 1.4, chapter 5), one at a time, by a state machine.
 //
-// Identify (CNS 00h to 03h, 06h, 08h, 12h, 13h), Create and Delete I/O Submission and Completion Queue, Get Log Page (00h to 05h), Set
-// and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh, 0Fh, 16h), Keep Alive, Abort (of parked Asynchronous Event Requests; by nvme_abort), Asynchronous Event
-// Request (parked until nvme_events has something to report), Format NVM (by nvme_format). Anything else gets its error
-// status. Pages travel to the host through the data path, which reads them from nvme_admin_buffer; what Set Features brings along comes through
-// nvme_admin_data_in.
+// Identify (CNS 00h to 03h, 06h, 08h, 12h, 13h); Create and Delete I/O Submission and Completion
+// Queue; Get Log Page (00h to 05h). Set and Get Features (01h, 02h, 04h, 05h, 07h to 0Bh, 0Eh, 0Fh,
+// 16h); Keep Alive; Doorbell Buffer Config. Abort: parked commands here, I/O commands by
+// nvme_abort. Asynchronous Event Request: parked until nvme_events has an event to report. Format
+// NVM: by nvme_format. Every other command ends with its error status. Pages travel to the host
+// through the data path, which reads them from nvme_admin_buffer. Data that Set Features brings
+// along is read by nvme_admin_data_in.
 //
-// A parked command has given back its completion queue entry and needs another one to complete: if the queue is full,
-// an event waits until a head moves, and an Abort answers that it has not aborted. So nothing waits for the host.
+// A parked command has returned its completion queue entry and needs another one to complete. If
+// the queue is full, an event waits until a head moves, and an Abort reports that it has not
+// aborted. The state machine therefore never waits for the host.
 //
-// Assumes that the next command arrives no earlier than `done_o`, and that the data path answers every command.
+// Assumptions: the next command arrives no earlier than `done_o`; the data path answers every
+// command.
 `include "ns_assert.svh"
 
 module nvme_admin
@@ -33,14 +37,14 @@ module nvme_admin
   input  logic                 rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic                 busy_o,
-  /// What goes on waits for the data path, or for commands of engines.
+  /// The current operation waits for the data path, or for commands of engines.
   output logic                 waiting_o,
 
   /// Create the admin queues.
   input  logic                 init_i,
   /// Done.
   output logic                 init_done_o,
-  /// Drop parked commands and set features back to their defaults.
+  /// Drop parked commands and reset features to their defaults.
   input  logic                 flush_i,
   /// Done, and no slot is in use.
   output logic                 flush_done_o,
@@ -56,7 +60,7 @@ module nvme_admin
   input  admin_cmd_t           cmd_i,
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
-  /// The command is over: the next one may be fetched.
+  /// The command has ended: the next one may be fetched.
   output logic                 done_o,
 
   /// Queue to create or delete.
@@ -74,7 +78,7 @@ module nvme_admin
   input  logic [QidWidth-1:0]  sq_cqid_i,
   /// It has no command in flight.
   input  logic                 sq_idle_i,
-  /// The present command will not be completed for now: give back its completion queue entry.
+  /// The current command is not completed for now: return its completion queue entry.
   output logic                 unreserve_valid_o,
   /// Done.
   input  logic                 unreserve_ready_i,
@@ -83,9 +87,9 @@ module nvme_admin
   output logic                 reserve_valid_o,
   /// Answer.
   input  logic                 reserve_done_i,
-  /// It is reserved; else there is no room.
+  /// With reserve_done_i: the entry is reserved; otherwise the queue is full.
   input  logic                 reserve_ok_i,
-  /// The head of some completion queue moves at the end of this cycle.
+  /// The head of a completion queue moves at the end of this cycle.
   input  logic                 cq_moved_i,
 
   /// Event to report.
@@ -100,7 +104,7 @@ module nvme_admin
   output logic [NumIoQueues:0] uncoalesced_o,
   /// A log is about to be sent.
   output logic                 log_start_o,
-  /// The host has got the log of page_o, and releases its event.
+  /// The host has received the log of page_o and clears its event.
   output logic                 log_clear_o,
 
   /// Work out the time.
@@ -113,7 +117,7 @@ module nvme_admin
   output logic                 data_in_valid_o,
   /// Done.
   input  logic                 data_in_done_i,
-  /// How it went.
+  /// Status, with data_in_done_i.
   input  data_status_e         data_in_status_i,
   /// They are 512 bytes, else eight.
   output logic                 data_in_long_o,
@@ -121,7 +125,7 @@ module nvme_admin
   input  logic [7:0]           data_in_byte_i,
   /// The data read become the Timestamp.
   output logic                 timestamp_set_o,
-  /// The host takes Command Interrupted (Host Behavior Support, ACRE).
+  /// The host accepts Command Interrupted (Host Behavior Support, ACRE).
   output logic                 acre_o,
   /// Keep Alive: what the host wants.
   output to_keep_alive_t       keep_alive_o,
@@ -130,14 +134,14 @@ module nvme_admin
   /// Doorbell Buffer Config, with the pages prp1 and prp2 of data_o.
   output logic                 shadow_set_o,
 
-  /// Look for the command of an Abort (CDW10), or for all of a deleted submission queue.
+  /// Find the command of an Abort (CDW10), or all commands of a deleted submission queue.
   output abort_t               abort_o,
   /// Done.
   input  logic                 abort_done_i,
   /// It has been aborted.
   input  logic                 aborted_i,
 
-  /// Commands are no longer fetched: end what takes long.
+  /// Commands are no longer fetched: end long operations.
   input  logic                 stop_i,
   /// Namespaces with data commands in flight.
   input  logic [MaxNamespaces-1:0] in_flight_i,
@@ -148,7 +152,7 @@ module nvme_admin
   output page_e                page_o,
   /// NSID that it is about.
   output logic [31:0]          page_nsid_o,
-  /// Data command that brings it to the host.
+  /// Data command that sends the page to the host.
   output data_cmd_t            data_o,
   output logic                 data_valid_o,
   input  logic                 data_ready_i,
@@ -156,7 +160,7 @@ module nvme_admin
   input  logic                 data_done_i,
   /// How.
   input  data_status_e         data_status_i,
-  /// Its slot, and whether it is under way.
+  /// Slot of the data command, and whether the command is in flight.
   output logic [SlotWidth-1:0] data_slot_o,
   output logic                 data_wait_o,
 
@@ -178,7 +182,7 @@ module nvme_admin
     StResetFeatures,  // set features back
     StIdle,
     StLookup,         // its namespace and its queues
-    StCheck,          // what stands against it
+    StCheck,          // error checks
     StExecute,        // choose what to do
     StFeature,        // Set or Get Features
     StLog,            // Get Log Page
@@ -186,19 +190,19 @@ module nvme_admin
     StDataIn,         // get data from the host
     StKeepAlive,      // round the Keep Alive Timeout
     StAbortParked,    // is it a parked command?
-    StAbortIo,        // is it one of an I/O queue?
-    StReserve,        // find room for the completion of a parked command
+    StAbortIo,        // is it a command of an I/O queue?
+    StReserve,        // reserve an entry for the completion of a parked command
     StUnpark,         // complete it
     StConfigure,      // create or delete a queue
     StDrainSq,        // wait for the commands of a deleted submission queue
-    StAbortSq,        // end those that take long
+    StAbortSq,        // abort its long commands
     StSearchSqs,      // does a submission queue use this completion queue?
     StData,           // send a page
     StDataWait,
     StFormat,         // Format NVM
     StPark,
     StComplete,
-    StRelease,        // give back the slot of a parked command
+    StRelease,        // return the slot of a parked command
     StFlushDone
   } state_e;
 
@@ -217,7 +221,8 @@ module nvme_admin
   logic abort_active_q, cq_full_q, cq_moved_q, event_wanted;
   logic
       in_use_q,
-      searched_q;  // a completion queue that is to be deleted: by some submission queue; all have been looked at
+      // The completion queue to delete is used by a submission queue; all have been checked.
+      searched_q;
 
   // Fields of the command.
   logic [15:0] cdw10_low, cdw10_high;  // of CDW10
@@ -240,7 +245,7 @@ module nvme_admin
 
   // Valid from StCheck on.
   namespace_t ns, ns_q;
-  logic configures_cq_q, creates_q;  // Create or Delete I/O Completion Queue; Create of either
+  logic configures_cq_q, creates_q;  // Create or Delete I/O Completion Queue; Create of either kind
   logic pages_ok_q, qid_exists_range_q, sq_exists_q, cq_exists_q, cqid_range_q, cqid_exists_q;
 
   nvme_namespace #(
@@ -267,7 +272,7 @@ module nvme_admin
   logic unused;
   assign unused = ^{ns_q.base, ns_q.blocks, setup_i.en, setup_i.shn, setup_i.cc_ok, setup_i.wrr};
 
-  // What stands against each command; ScSuccess of the generic type if nothing.
+  // Error of each command; ScSuccess of the generic type if there is none.
   localparam status_t NoError = '{dnr: 1'b0, more: 1'b0, crd: 2'b0, sct: 3'd0, sc: ScSuccess};
   status_t create_sq_status, create_cq_status, identify_status, value_status, feature_status;
   status_t
@@ -317,7 +322,8 @@ module nvme_admin
     endcase
   end
 
-  // Features: one word each, by the lower bits of the feature identifier; the under temperature threshold takes 0Ch.
+  // Features: one word each, indexed by the lower bits of the feature identifier. The under
+  // temperature threshold is stored at 0Ch.
   localparam logic [7:0] FidArbitration = 8'h01;
   localparam logic [7:0] FidPower = 8'h02;
   localparam logic [7:0] FidTemperature = 8'h04;
@@ -344,7 +350,7 @@ module nvme_admin
   localparam logic [2:0] SelCurrent = 3'd0;
   localparam logic [2:0] SelCapabilities = 3'd3;
 
-  // Which feature it is, where something depends on it that takes long. From StCheck on.
+  // Decoded feature, for long combinational paths. Valid from StCheck on.
   typedef struct packed {
     logic vector;
     logic queues;
@@ -399,7 +405,7 @@ module nvme_admin
       end
       FidTemperature: begin
         feature_mask = 32'h0000_FFFF;
-        // The composite temperature is the only one; Fh sets all.
+        // There is one temperature, the composite one; Fh sets all.
         if (cmd_q.cdw11[19:16] != 4'h0 && !(set && cmd_q.cdw11[19:16] == 4'hF)) value_status = generic_status(ScInvalidField);
         if (cmd_q.cdw11[21]) value_status = generic_status(ScInvalidField);
       end
@@ -422,16 +428,17 @@ module nvme_admin
       default: value_status = generic_status(ScInvalidField);
     endcase
 
-    // What stands against the feature and its value is known a cycle before.
+    // The error of the feature and its value is known a cycle earlier.
     feature_status = value_status_q;
     if (feature_status.sc == ScSuccess && sel_q > SelCapabilities)
       feature_status = generic_status(ScInvalidField);
 
-    // Nothing can be saved; so what is saved are the defaults.
+    // No value can be saved, so the saved values are the defaults.
     if (feature_status.sc == ScSuccess && set && cmd_q.cdw10[31])
       feature_status = command_status(ScFeatureNotSaveable);
 
-    // Namespaces: only Error Recovery is a namespace's. All can be set together, but not asked for.
+    // Namespaces: only Error Recovery belongs to a namespace. All namespaces can be set together,
+    // but not read together.
     if (feature_status.sc == ScSuccess) begin
       if (!ns_q.valid && cmd_q.nsid != '0 && cmd_q.nsid != '1)
         feature_status = generic_status(ScInvalidNamespace);
@@ -471,7 +478,7 @@ module nvme_admin
 
   assign uncoalesced_o = uncoalesced_q;
 
-  // Host Behavior Support: ACRE. Other bytes are reserved, and of later revisions.
+  // Host Behavior Support: ACRE. Other bytes are reserved, or belong to later revisions.
   logic acre_q, is_behavior, data_in_ok;
   assign is_behavior = feature_q.behavior;
   assign data_in_ok     = state_q == StDataIn && data_in_done_i && data_in_status_i == DataOk;
@@ -541,7 +548,7 @@ module nvme_admin
     .offset_o(log_offset)
   );
 
-  // Abort: SQID and CID against the parked commands, which are all of the admin queue.
+  // Abort: SQID and CID are compared with the parked commands, all of which are of the admin queue.
   logic abort_match_q;  // valid in StAbort
   logic [ParkIdx-1:0] abort_idx_q;
 
@@ -616,7 +623,8 @@ module nvme_admin
                 8'h08: page_d = PageIndependent;
                 8'h12, 8'h13: begin
                   page_d = PageControllers;
-                  // From CNTID on; an inactive namespace is attached to none. Beyond the page are zeros: no identifier.
+                  // From CNTID on; an inactive namespace is attached to no controller. Beyond the
+                  // page are zeros: no identifier.
                   if (cdw10_high > ControllerId || (cns == 8'h12 && !ns_q.active)) offset_d = 13'h1000;
                 end
                 default: page_d = PageDescriptors;
@@ -661,7 +669,7 @@ module nvme_admin
         status_d = feature_status_q;
         state_d = StComplete;
         if (feature_status_q.sc == ScSuccess) begin
-          // Changeable; Error Recovery a namespace's; saveable none.
+          // Changeable; Error Recovery per namespace; none saveable.
           if (sel_q == SelCapabilities) dw0_d = (feature_q.recovery) ? 32'h6 : 32'h4;
           else if (feature_q.queues) dw0_d = {16'(NumIoQueues - 1), 16'(NumIoQueues - 1)};
           else if (feature_q.vector && !set)
@@ -733,7 +741,7 @@ module nvme_admin
       StConfigure:
       if (cfg_fire_i) state_d = (!configures_cq_q && !creates_q) ? StDrainSq : StComplete;
 
-      // Commands that have been fetched and not decoded show up later: look again.
+      // Commands that are fetched and not yet decoded appear later, so the check is repeated.
       StDrainSq: state_d = sq_idle_i ? StComplete : StAbortSq;
       StAbortSq: if (abort_done_i) state_d = StDrainSq;
 
@@ -790,7 +798,7 @@ module nvme_admin
     end else begin
       if (state_q == StIdle) abort_active_q <= 1'b0;
       if (state_q == StAbortParked) abort_active_q <= 1'b1;
-      // A head that has just moved may not have been seen: ask again.
+      // A head that has just moved may have been missed: try again.
       cq_moved_q <= cq_moved_i;
       if (cq_moved_i || cq_moved_q || init_i) cq_full_q <= 1'b0;
       else if (state_q == StReserve && reserve_done_i && !reserve_ok_i) cq_full_q <= 1'b1;
@@ -812,7 +820,7 @@ module nvme_admin
       parked_slot_q[parked_q[ParkIdx-1:0]] <= cmd_q.slot;
       parked_cid_q[parked_q[ParkIdx-1:0]] <= cmd_q.cid;
     end
-    // The last one takes the place of the one that leaves.
+    // The last parked command moves into the place of the one that leaves.
     if (state_q == StUnpark && cpl_ready_i) begin
       parked_slot_q[chosen_q] <= parked_slot_q[ParkIdx'(parked_q-1'b1)];
       parked_cid_q[chosen_q] <= parked_cid_q[ParkIdx'(parked_q-1'b1)];
@@ -857,7 +865,7 @@ module nvme_admin
     end
   end
 
-  // StSearch looks at a submission queue in one cycle, and at what was found in the next.
+  // StSearchSqs reads a submission queue in one cycle and compares it in the next.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       in_use_q   <= 1'b0;

@@ -1,8 +1,9 @@
-// Reads what a Set Features brings along from the host: the eight bytes of a Timestamp, or the 512 of Host Behavior Support.
+// Reads the data of a Set Features command from the host: 8 bytes of a Timestamp, or 512 bytes of
+// Host Behavior Support.
 //
-// They lie wherever PRP1 and PRP2 put them: from any dword on, and a part of them possibly in the next page (NVMe 1.4, 4.3). Eight bytes
-// are read as two dwords, 512 a 64-byte line at a time, of which only the first dword is kept. A read fetches no more than
-// the rest of its line.
+// The data start at the dword given by PRP1 and may continue in the page given by PRP2 (NVMe 1.4,
+// 4.3). Eight bytes are read as two dwords. 512 bytes are read by 64-byte lines, of which only the
+// first dword is kept. A read never crosses its line.
 module nvme_admin_data_in
   import ns_axi_pkg::*;
   import nvme_pkg::*;
@@ -13,7 +14,7 @@ module nvme_admin_data_in
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  /// Read; stays 1, with what follows, until done.
+  /// Read. Stays 1, with the following inputs, until done.
   input  logic         req_i,
   /// 512 bytes, else eight.
   input  logic         long_i,
@@ -23,9 +24,9 @@ module nvme_admin_data_in
   input  logic [63:0]  prp2_i,
   /// Done.
   output logic         done_o,
-  /// How it went.
+  /// Status, with data_in_done_i.
   output data_status_e status_o,
-  /// The bytes; of 512 the first four, in the low half.
+  /// The bytes; of 512 bytes, the first four in the low half.
   output logic [63:0]  data_o,
 
   /// Read address.
@@ -34,7 +35,7 @@ module nvme_admin_data_in
   input  logic         ar_ready_i,
   /// Read data.
   input  r_t           r_i,
-  /// Valid; always taken.
+  /// Valid; always accepted.
   input  logic         r_valid_i
 );
 

@@ -1,9 +1,11 @@
-// Asynchronous events (NVMe 1.4, 5.2): what there is to report, and what the host has been told.
+// Asynchronous events (NVMe 1.4, 5.2): what is to be reported, and what has been reported.
 //
-// Error events: writes to doorbells that do not exist, impossible values. SMART: the composite temperature reaches a threshold, if
-// its Critical Warning is enabled. Notices: the list of changed namespaces is not empty, if that notice is enabled.
-// Of each type, one event waits or has been reported; others are masked until the host has read the log with Retain
-// Asynchronous Event 0. The order is that of the types' numbers. Events before the controller is ready do not exist.
+// Error events: writes to doorbells that do not exist, and invalid values. SMART: the composite
+// temperature reaches a threshold, if its Critical Warning is enabled. Notices: the list of changed
+// namespaces is not empty, if that notice is enabled. Of each type, one event is pending or has
+// been reported. Further events of that type are masked until the host has read the log with Retain
+// Asynchronous Event 0. Types are reported in the order of their numbers. Events are dropped until
+// the controller is ready.
 `include "ns_assert.svh"
 
 module nvme_events
@@ -22,9 +24,9 @@ module nvme_events
   input  feature_write_t feature_i,
   input  logic           feature_valid_i,
 
-  /// A doorbell was written that does not exist.
+  /// A doorbell that does not exist was written.
   input  logic           bad_register_i,
-  /// An impossible value was written to a doorbell.
+  /// An invalid value was written to a doorbell.
   input  logic           bad_value_i,
   /// Composite temperature in kelvins. From a register.
   input  logic [15:0]    temperature_i,
@@ -33,11 +35,11 @@ module nvme_events
   /// Critical Warning of the SMART log.
   output logic [7:0]     warning_o,
 
-  /// The host has read the log and releases the event: of errors, SMART, notices.
+  /// The host has read the log and clears the event: of errors, SMART, notices.
   input  logic [2:0]     clear_i,
   /// Event to report.
   output aer_event_t     event_o,
-  /// Valid; an event that is cleared meanwhile goes away.
+  /// Valid; falls if the event is cleared first.
   output logic           valid_o,
   /// It is reported.
   input  logic           report_i
@@ -72,7 +74,7 @@ module nvme_events
     end
   end
 
-  // A warning is an event when it comes up, not while it lasts.
+  // A warning is an event when it rises, not while it lasts.
   logic outside, outside_q, alarm, alarm_q;
   assign outside = temperature_i >= over_q || temperature_i <= under_q;
   assign alarm = outside_q && temperature_enabled_q;

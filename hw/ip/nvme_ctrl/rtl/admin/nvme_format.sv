@@ -1,11 +1,13 @@
-// Format NVM (NVMe 1.4, 5.23): erases one namespace, or all of them, with zeros through the data path.
+// Format NVM (NVMe 1.4, 5.23): erases one namespace, or all, with zeros through the data path.
 //
-// There is one LBA format and no metadata, so a format changes no attribute of a namespace. Without a secure erase the
-// data must be gone as well (5.23), so SES 0 and 1 do the same. No Cryptographic Erase (FNA bit 2 is 0).
-// Once nothing stands against it, the namespaces count as being formatted; what is in flight in them ends first. The zeros are
-// written in data commands of up to 65536 blocks, in the slot of the Format NVM command. When the controller is being
-// disabled or shut down, the data path ends the present one early, and it ends as interrupted (see nvme_pkg).
-// Checks, in this order: namespace, LBAF, PI, SES. PIL and MSET mean nothing without metadata.
+// There is one LBA format and no metadata, so a format changes no attribute of a namespace. Without
+// a secure erase the data must be erased as well (5.23), so SES 0 and 1 do the same. No
+// Cryptographic Erase (FNA bit 2 is 0). After the checks, the namespaces count as being formatted,
+// and their commands in flight end first. Zeros are written by data commands of up to 65536 blocks,
+// in the slot of the Format NVM command. When the controller is disabled or shut down, the data
+// path ends the current data command early. The format then ends as interrupted (see nvme_pkg).
+// Checks, in this order: namespace, LBAF, PI, SES. PIL and MSET are ignored, as there is no
+// metadata.
 `include "ns_assert.svh"
 
 module nvme_format
@@ -22,31 +24,32 @@ module nvme_format
   input  logic                     clk_i,
   input  logic                     rst_ni,
 
-  /// Execute the command; stays 1 until done.
+  /// Execute the command. Stays 1 until done.
   input  logic                     req_i,
   /// The command.
   input  admin_cmd_t               cmd_i,
-  /// Commands are no longer fetched: come to an end.
+  /// Commands are no longer fetched: end early.
   input  logic                     stop_i,
-  /// It waits for commands in flight or for the data path.
+  /// The format waits for commands in flight or for the data path.
   output logic                     waiting_o,
-  /// The host takes Command Interrupted (ACRE).
+  /// The host accepts Command Interrupted (ACRE).
   input  logic                     acre_i,
   /// Done.
   output logic                     done_o,
-  /// How it went, with done_o.
+  /// Status, with done_o.
   output status_t                  status_o,
 
-  /// Namespaces being formatted: they take no new commands.
+  /// Namespaces being formatted: they accept no new commands.
   output logic [MaxNamespaces-1:0] formatting_o,
-  /// Namespaces with commands in flight, of the data path or of engines; new ones appear at most one cycle late.
+  /// Namespaces with commands in flight, of the data path or of engines. New commands appear at
+  /// most one cycle late.
   input  logic [MaxNamespaces-1:0] in_flight_i,
 
   /// Data command.
   output data_cmd_t                data_o,
   output logic                     data_valid_o,
   input  logic                     data_ready_i,
-  /// A data command is under way.
+  /// A data command is in flight.
   output logic                     data_wait_o,
   /// It has ended.
   input  logic                     data_done_i,
@@ -61,7 +64,7 @@ module nvme_format
 
   typedef enum logic [3:0] {
     StIdle,
-    StCheck,   // what stands against it
+    StCheck,   // error checks
     StSettle,  // commands that have just been decoded become visible
     StDrain,   // wait for those in flight
     StSelect,  // is this one to be erased?
@@ -77,7 +80,7 @@ module nvme_format
   logic [NsWidth-1:0] idx_q;
   logic [LbaWidth-1:0] lba_q, remaining_q;
   logic [ChunkWidth-1:0] chunk_q;
-  logic more_q;  // blocks are left behind this chunk
+  logic more_q;  // blocks remain after this chunk
   logic all_namespaces, last_ns;
   namespace_t ns;
 

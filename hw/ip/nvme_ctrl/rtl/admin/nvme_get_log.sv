@@ -1,14 +1,14 @@
-// Get Log Page: what a command asks for, and whether it may (NVMe 1.4, 5.14, figures 188 to 191).
+// Get Log Page: decodes a command and checks it (NVMe 1.4, 5.14, figures 188 to 191).
 //
-// Any length that is a multiple of 4 up to MDTS, any offset that is a multiple of 4 up to the log's size. Logs are the
-// controller's, so the namespace is 0 or FFFFFFFFh.
+// The length may be any multiple of 4 up to MDTS, the offset any multiple of 4 up to the log's
+// size. Logs belong to the controller, so the namespace must be 0 or FFFFFFFFh.
 module nvme_get_log
   import nvme_pkg::*;
 (
   input  logic                  clk_i,
   /// Command.
   input  admin_cmd_t            cmd_i,
-  /// What stands against it, one cycle later.
+  /// Error of the command, one cycle later.
   output status_t               status_o,
   /// Log, one cycle later.
   output page_e                 page_o,
@@ -20,7 +20,7 @@ module nvme_get_log
 
   logic [31:0] numd;  // 0-based
   logic [63:0] offset;
-  logic log_known, offset_beyond_end;  // beyond: the offset is behind the end
+  logic log_known, offset_beyond_end;  // the offset lies beyond the end of the log
   page_e page;
   status_t status;
 

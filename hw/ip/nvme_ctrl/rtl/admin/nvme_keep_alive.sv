@@ -1,10 +1,12 @@
-// Keep Alive (NVMe 1.4, 5.16, 5.21.1.15, 7.12): a watchdog over the host, which only Keep Alive commands restart (CTRATT.TBKAS 0).
+// Keep Alive (NVMe 1.4, 5.16, 5.21.1.15, 7.12): a watchdog over the host. Only Keep Alive commands
+// restart it (CTRATT.TBKAS 0).
 //
-// The host sets the timeout in milliseconds; it is rounded up to a multiple of 100, the granularity (KAS 1), and becomes cycles, a
-// bit a cycle: nobody waits for that but the Set Features. The end of the time is a number of cycles since power-on, counted
-// outside of the gated clock: nothing runs until then, and `busy_o` wakes the clock when the count is there.
-// Off while the timeout is 0, as after a reset, and while commands are not fetched: before CSTS.RDY, after CC.SHN, after a
-// fatal error. 32 bits cannot say what the largest 95 values are rounded up to: these are refused.
+// The host sets the timeout in milliseconds. It is rounded up to a multiple of 100, the granularity
+// (KAS 1), and converted to cycles, a bit a cycle; only Set Features waits for that. The deadline
+// is a number of cycles since power-on, counted outside the gated clock. The clock may stop until
+// then: `busy_o` wakes it at the deadline. The watchdog is off while the timeout is 0, as after a
+// reset. It is also off while commands are not fetched: before CSTS.RDY, after CC.SHN, after a
+// fatal error. The 95 largest values are refused, because they would be rounded up beyond 32 bits.
 `include "ns_assert.svh"
 
 module nvme_keep_alive
@@ -15,7 +17,8 @@ module nvme_keep_alive
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  /// From registers, also those behind cycles_i: a further clock edge could change the state without new input.
+  /// From registers, including those of cycles_i: a further clock edge could change the state
+  /// without new input.
   output logic        busy_o,
   /// Cycles since power-on. From a register on the ungated clock.
   input  logic [63:0] cycles_i,
@@ -24,16 +27,17 @@ module nvme_keep_alive
   /// Commands are fetched.
   input  logic        active_i,
 
-  /// The host's wish; the time begins again when a Keep Alive command, or one that has set the timeout, completes.
+  /// Requests of the host. The timer restarts when a Keep Alive command, or one that has set the
+  /// timeout, completes.
   input  to_keep_alive_t   admin_i,
   /// What became of it.
   output from_keep_alive_t admin_o,
 
-  /// From a register: the time runs.
+  /// From a register: the timer runs.
   output logic        armed_o,
-  /// From a register: until cycles_i is this.
+  /// From a register: the deadline, compared with cycles_i.
   output logic [63:0] deadline_o,
-  /// It is over, for one cycle.
+  /// The timer has expired, for one cycle.
   output logic        expired_o
 );
 
@@ -51,7 +55,7 @@ module nvme_keep_alive
 
   state_e state_q;
   logic [4:0] step_q;
-  logic [31:0] rotate_q;  // goes round
+  logic [31:0] rotate_q;  // rotates
   logic [6:0] remainder_q;
   logic [7:0] shifted;
   logic [32:0] rounded;

@@ -1,8 +1,10 @@
-// NVMe I/O commands of an engine: the controller gives them, may ask for their end, and waits for one answer to each.
+// NVMe I/O commands of an engine. The controller sends them, may ask to stop them, and waits for
+// one answer to each.
 //
-// `ready` is 1 while the engine has room for a command, and stays 1 until it has taken one. It may take several, and answers them in any
-// order. `stop` names the slot of one that it has taken, for one cycle: it ends soon, and is answered as any other; a slot that the engine
-// no longer has means nothing. Both sides drive all of this from registers.
+// `cmd_ready` is 1 while the engine has room for a command, and stays 1 until it has accepted one.
+// An engine may hold several commands and answers them in any order. `stop_valid` names, for one
+// cycle, the slot of an accepted command. That command ends soon and is answered like any other. A
+// slot that the engine no longer holds is ignored. Both sides drive all signals from registers.
 interface nvme_engine_if;
   import nvme_pkg::*;
 

@@ -1,18 +1,19 @@
-// Looks up a namespace identifier. Combinational: who uses it registers the answer before computing with it.
+// Looks up a namespace identifier. Combinational: its users register the result before they compute
+// with it.
 module nvme_namespace
   import nvme_ns_pkg::*;
   import nvme_pkg::NsWidth;
 #(
   /// Namespaces, 1 to 16.
   parameter int unsigned     NumNamespaces = 1,
-  /// Their sizes in blocks; 0 is inactive, or the whole media if there is just one.
+  /// Their sizes in blocks; 0 is inactive. A single namespace of size 0 takes the whole media.
   parameter ns_blocks_t      NsBlocks      = '0,
   /// Bytes of the media.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000
 ) (
   /// Namespace identifier.
   input  logic [31:0] nsid_i,
-  /// What it stands for; if it is not valid, only that is defined.
+  /// The namespace. If it is not valid, the other fields are undefined.
   output namespace_t  ns_o
 );
 

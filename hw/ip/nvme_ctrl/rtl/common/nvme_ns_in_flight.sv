@@ -1,6 +1,7 @@
-// Data commands in flight in each namespace, for those who must wait until there are none.
+// Counts the data commands in flight in each namespace, for blocks that wait until there are none.
 //
-// A command counts from the cycle after it starts to the second cycle after its end; there may be one of each in a cycle.
+// A command counts from the cycle after its start to the second cycle after its end. One command
+// may start and one may end in a cycle.
 `include "ns_assert.svh"
 
 module nvme_ns_in_flight
@@ -21,9 +22,9 @@ module nvme_ns_in_flight
   input  logic                     start_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]     start_slot_i,
-  /// Its namespace.
+  /// A command has ended.
   input  logic [NsWidth-1:0]       start_ns_i,
-  /// A command is over.
+  /// A command has ended.
   input  logic                     end_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]     end_slot_i,

@@ -1,7 +1,7 @@
-// Namespaces: how many there are, how large, and where they lie on the media. Fixed at elaboration.
+// Number, sizes and media addresses of namespaces, fixed at elaboration.
 //
-// NSIDs count from 1. Namespaces follow each other on the media in that order, each at the next multiple of 4 KiB.
-// One of size 0 is allocated, but inactive (NVMe 1.4, 6.1.4).
+// NSIDs count from 1. Namespaces follow each other on the media in that order, each from the next
+// multiple of 4 KiB. A namespace of size 0 is allocated but inactive (NVMe 1.4, 6.1.4).
 package nvme_ns_pkg;
 
   import nvme_pkg::NsWidth;
@@ -15,7 +15,7 @@ package nvme_ns_pkg;
   /// A number of blocks for each namespace, that of namespace 1 in the low bits.
   typedef logic [MaxNamespaces-1:0][63:0] ns_blocks_t;
 
-  /// What a namespace identifier stands for.
+  /// Result of the lookup of a namespace identifier.
   typedef struct packed {
     logic                valid;   // 1 to NN
     logic                active;
@@ -41,7 +41,7 @@ package nvme_ns_pkg;
     return bases;
   endfunction
 
-  /// Which ones are active.
+  /// Active namespaces.
   function automatic logic [MaxNamespaces-1:0] ns_active(ns_blocks_t sizes);
     for (int unsigned n = 0; n < MaxNamespaces; n++) ns_active[n] = sizes[n] != '0;
   endfunction

@@ -1,4 +1,5 @@
-// Types that the front end and the data path of nvme_ctrl share, and the constants of NVM Express 1.4 that they use.
+// Types shared by the front end and the data path of nvme_ctrl, and the constants of NVM Express
+// 1.4 that they use.
 package nvme_pkg;
 
   /// Widest command slot number; a controller has `NumSlots` <= 2**SlotWidth of them.
@@ -7,7 +8,7 @@ package nvme_pkg;
   /// Bytes that one command moves between host and device: up to 1 MiB (MDTS 8 at 4 KiB pages).
   parameter int unsigned TransferWidth = 21;
 
-  /// Bytes of any data command: those that move nothing go up to 65536 blocks.
+  /// Bytes of any data command. Commands that move no data go up to 65536 blocks.
   parameter int unsigned BytesWidth = 26;
 
   /// Width of a namespace's index, NSID - 1.
@@ -49,9 +50,11 @@ package nvme_pkg;
     DataBadLength      = 4'd9,   // Data SGL Length Invalid (0Fh)
     DataBadType        = 4'd10,  // SGL Descriptor Type Invalid (11h)
     DataBadGranularity = 4'd11,  // SGL Data Block Granularity Invalid (1Eh)
-    DataInterrupted    = 4'd12,  // given up, since the controller is being stopped: see interrupted_status
+    // Ended early, as the controller is being stopped: see interrupted_status.
+    DataInterrupted    = 4'd12,
     DataAborted        = 4'd13,  // by an Abort: Command Abort Requested (07h)
-    DataDeleted        = 4'd14   // since its queue is being deleted: Command Aborted due to SQ Deletion (08h)
+    // Its queue is being deleted: Command Aborted due to SQ Deletion (08h).
+    DataDeleted        = 4'd14
   } data_status_e;
 
   typedef struct packed {
@@ -74,51 +77,54 @@ package nvme_pkg;
     logic [7:0] sc;
   } status_t;
 
-  /// A command that is over, from decode, data path or admin to nvme_completion.
+  /// A command that has ended, from decode, data path or admin to nvme_completion.
   typedef struct packed {
-    logic                 silent;  // only give the slot back: there is no CQE
+    logic                 silent;  // only return the slot: there is no completion queue entry
     logic [SlotWidth-1:0] slot;
     status_t              status;
     logic [31:0]          dw0;
   } cpl_t;
 
-  /// Width of the number of an engine that carries out I/O commands.
+  /// Width of the number of an engine that executes I/O commands.
   parameter int unsigned EngineWidth = 3;
 
   /// Width of the number of a command among those of its engine.
   parameter int unsigned EngineCommandWidth = 3;
 
-  /// Which engine carries out an I/O opcode.
+  /// The engine that executes an I/O opcode.
   typedef struct packed {
     logic                          valid;
-    logic                          changes;     // it may change what namespaces hold
+    logic                          changes;     // it may change the content of namespaces
     logic [EngineWidth-1:0]        engine;
     logic [EngineCommandWidth-1:0] command;     // number among those of its engine
-    logic [2**NsWidth-1:0]         namespaces;  // those in which it may be used, namespace 1 in the lowest bit
+    // Namespaces in which it may be used, namespace 1 in the lowest bit.
+    logic [2**NsWidth-1:0]         namespaces;
   } engine_route_t;
 
   /// The vendor specific I/O opcodes, 80h to FFh; 80h in the lowest bits.
   typedef engine_route_t [127:0] engine_routes_t;
 
-  /// There is any.
+  /// Any route is valid.
   function automatic bit has_commands(engine_routes_t routes);
     has_commands = 1'b0;
     for (int unsigned n = 0; n < 128; n++) has_commands |= routes[n].valid;
   endfunction
 
-  /// A command for an engine. Its namespace exists and is one that the engine may touch; all else in the entry is the engine's to look at.
+  /// A command for an engine. Its namespace exists and may be accessed by the engine. The engine
+  /// checks all other fields.
   typedef struct packed {
     logic [SlotWidth-1:0]          slot;       // returned in engine_done_t
     logic [EngineCommandWidth-1:0] command;    // number among those of the engine
     logic [63:0]                   ns_base;    // the namespace's first block on the media, in blocks of 512 bytes
-    logic [63:0]                   ns_blocks;  // and how many it has
+    logic [63:0]                   ns_blocks;  // and its number of blocks
     logic [511:0]                  sqe;        // submission queue entry
   } engine_cmd_t;
 
   /// How it ended.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    logic                 stopped;  // because it was asked to; then the controller says with which status
+    // Because of a stop request; the controller then chooses the status.
+    logic                 stopped;
     status_t              status;
     logic [31:0]          dw0;      // of the completion queue entry
   } engine_done_t;
@@ -131,7 +137,7 @@ package nvme_pkg;
     PrioLow    = 2'd3
   } sq_prio_e;
 
-  /// What the host has set up in the controller's properties, from nvme_bar0.
+  /// Settings in the controller's properties, from nvme_bar0.
   typedef struct packed {
     logic         en;         // CC.EN
     logic [ 1:0]  shn;        // CC.SHN
@@ -148,7 +154,8 @@ package nvme_pkg;
   /// An Abort, from nvme_admin to nvme_abort. Stays until it is done.
   typedef struct packed {
     logic                valid;
-    logic                whole;  // every command of the queue, until none is left; else the one with this identifier
+    // Every command of the queue, until none is left; else the one with this identifier.
+    logic                whole;
     logic [QidWidth-1:0] qid;    // submission queue, not the admin queue
     logic [15:0]         cid;
   } abort_t;
@@ -156,14 +163,14 @@ package nvme_pkg;
   /// From nvme_admin to nvme_keep_alive.
   typedef struct packed {
     logic        set;      // set the timeout; stays 1, with its value, until done
-    logic        restart;  // the time begins again
+    logic        restart;  // the timer restarts
     logic [31:0] value;    // the timeout in ms
   } to_keep_alive_t;
 
   /// And back.
   typedef struct packed {
-    logic        done;     // it is set
-    logic        refused;  // or, with done, it is too long: nothing has changed
+    logic        done;     // the timeout is set
+    logic        refused;  // with done: the timeout is too long, nothing has changed
     logic [31:0] timeout;  // in ms
   } from_keep_alive_t;
 
@@ -185,11 +192,11 @@ package nvme_pkg;
     logic [QidWidth-1:0]  qid;    // its submission queue
     logic [SlotWidth-1:0] slot;
     logic                 error;  // the read failed: there is no entry
-    logic                 more;   // when it was asked for, there was another one behind it
+    logic                 more;   // when it was requested, another entry followed it
     logic [511:0]         sqe;    // submission queue entry
   } fetched_t;
 
-  /// Whose a slot is.
+  /// Owner of a slot.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic [QidWidth-1:0]  qid;   // submission queue
@@ -198,7 +205,7 @@ package nvme_pkg;
     logic [63:0]          lba;   // the first one; 0 if it has none
   } owner_t;
 
-  /// The parts of a submission queue entry that admin commands use.
+  /// The fields of a submission queue entry that admin commands use.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic [15:0]          cid;
@@ -215,7 +222,7 @@ package nvme_pkg;
 
   /// What the admin buffer shows.
   typedef enum logic [3:0] {
-    PageNamespace   = 4'd0,  // Identify CNS 00h
+    PageNamespace   = 4'd0,  // Content of the admin buffer.
     PageController  = 4'd1,  // Identify CNS 01h
     PageNsList      = 4'd2,  // Identify CNS 02h
     PageDescriptors = 4'd3,  // Identify CNS 03h
@@ -243,7 +250,8 @@ package nvme_pkg;
   /// CNTLID.
   parameter logic [15:0] ControllerId = 16'd1;
 
-  /// Firmware revision, in Identify Controller and in the Firmware Slot log; its first character on the left.
+  /// Firmware revision, in Identify Controller and in the Firmware Slot log; its first character on
+  /// the left.
   parameter logic [63:0] FirmwareRevision = "1.0     ";
 
   /// A completion queue entry that is being posted.
@@ -255,12 +263,12 @@ package nvme_pkg;
     status_t              status;
   } posted_t;
 
-  /// What the front end writes to host memory: up to 16 bytes that lie in one beat.
+  /// A write of the front end to host memory: up to 16 bytes within one beat.
   typedef struct packed {
     logic [ns_axi_pkg::IdWidth-1:0] id;
     logic [63:2]                    addr;
     logic                           whole;  // 16 bytes, else 4
-    logic [127:0]                   data;   // if 4 bytes, in each 4
+    logic [127:0]                   data;   // if 4 bytes, repeated in each 4
   } host_write_t;
 
   /// An asynchronous event (figures 145 to 149).
@@ -270,7 +278,7 @@ package nvme_pkg;
     logic [2:0] kind;  // Asynchronous Event Type
   } aer_event_t;
 
-  /// A feature's new value; features are numbered as nvme_admin stores them.
+  /// New value of a feature; features are numbered as nvme_admin stores them.
   typedef struct packed {
     logic [3:0]  idx;
     logic [31:0] value;
@@ -282,7 +290,8 @@ package nvme_pkg;
   parameter logic [3:0] FeatureEvents = 4'hB;
   parameter logic [3:0] FeatureTemperatureUnder = 4'hC;
 
-  /// WCTEMP, and where the over temperature threshold starts, in kelvins: what NVMe 1.4 recommends (figure 247).
+  /// WCTEMP, and the default of the over temperature threshold, in kelvins: the recommendation of
+  /// NVMe 1.4 (figure 247).
   parameter logic [15:0] WarningTemperature = 16'h157;
   /// CCTEMP: 10 K more.
   parameter logic [15:0] CriticalTemperature = 16'h161;
@@ -327,11 +336,12 @@ package nvme_pkg;
   parameter logic [7:0] ScFeatureNotNamespaceSpecific = 8'h0F;
 
   function automatic status_t generic_status(logic [7:0] sc);
-    // Success, and Format In Progress, which passes (84h).
+    // Retry is useful only for Format In Progress (84h), which is temporary.
     return '{dnr: sc != 8'h00 && sc != 8'h84, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
   endfunction
-  /// A command that the controller could not go on with, and that may be tried again: Command Interrupted, after the time CRDT1. Only
-  /// hosts that have set ACRE know of both (figures 126 and 127); for others Internal Error, the one status that names no other cause.
+  /// Status of a command that the controller had to end and that may be retried: Command
+  /// Interrupted, after the time CRDT1. Only hosts that have set ACRE know both (figures 126 and
+  /// 127). Others get Internal Error, the only status that names no other cause.
   function automatic status_t interrupted_status(logic acre);
     return
     '{
@@ -343,7 +353,7 @@ package nvme_pkg;
     }
     ;
   endfunction
-  /// A generic status of a command that may be tried again.
+  /// A generic status of a command that may be retried.
   function automatic status_t retry_status(logic [7:0] sc);
     return '{dnr: 1'b0, more: 1'b0, crd: 2'b00, sct: 3'd0, sc: sc};
   endfunction
@@ -355,8 +365,8 @@ package nvme_pkg;
     return '{dnr: 1'b1, more: 1'b0, crd: 2'b00, sct: 3'd1, sc: sc};
   endfunction
 
-  /// The status of a command whose data transfer ended so, for a host that has set ACRE or not. Errors of bus and media may go away: they
-  /// can be retried.
+  /// Status of a command whose data transfer has ended, for a host that has set ACRE or not. Errors
+  /// of bus and media may be temporary: they can be retried.
   function automatic status_t data_status(data_status_e status, logic acre);
     unique case (status)
       DataOk:        return generic_status(ScSuccess);

@@ -1,12 +1,14 @@
-// Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9): holds an interrupt back until enough entries have been
-// posted for its vector, or the first one held has waited for the aggregation time.
+// Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9). An interrupt is held until enough entries
+// have been posted for its vector, or the first one held has waited for the aggregation time.
 //
-// One clock for all vectors: when it runs out, all of them fire, a vector a cycle at most. So no entry waits longer than the time.
-// It is read off the count of cycles, so that a simulation can leave out the wait (`remaining_o`).
-// Off, as after a reset, while threshold or time are 0; never for the admin completion queue, nor for vectors with Coalescing
-// Disable; and no longer once commands are not fetched any more, so that a shutdown does not have to wait.
-// What is held of a vector goes when its cause is no more (`withdraw_i`), whether it is masked or not: nothing is on its way yet, and
-// entries that the host has consumed, or of a queue that was deleted, count for no later one.
+// All vectors share one timer. When it expires, all held vectors fire, at most one a cycle, so no
+// entry waits longer than the time. The timer is derived from the count of cycles, so that a
+// simulation can skip the wait (`remaining_o`). Coalescing is off while threshold or time are 0, as
+// after a reset. It never applies to the admin completion queue, nor to vectors with Coalescing
+// Disable. It ends when commands are no longer fetched, so that a shutdown does not have to wait. A
+// held interrupt is dropped when its cause is gone (`withdraw_i`), masked or not: nothing has been
+// sent yet. Entries that the host has consumed, or of a deleted queue, do not count for later
+// interrupts.
 `include "ns_assert.svh"
 
 module nvme_coalescer
@@ -19,11 +21,12 @@ module nvme_coalescer
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  /// From registers: an interrupt is held, or one or a withdrawal has just been asked for.
+  /// From registers: an interrupt is held, or an interrupt or a withdrawal has just been requested.
   output logic                  busy_o,
   /// Cycles since power-on.
   input  logic [31:0]           cycles_i,
-  /// From registers: there is nothing to do but to let so many cycles pass, up to three fewer; 0 if there is.
+  /// From registers: at least this number of cycles, up to three fewer, passes without any action.
+  /// 0 if an action is due.
   output logic [31:0]           remaining_o,
   /// Controller reset: drop what is held.
   input  logic                  reset_i,
@@ -35,13 +38,13 @@ module nvme_coalescer
   /// Coalescing Disable of each vector.
   input  logic [NumVectors-1:0] disable_i,
 
-  /// An entry has been posted that asks for an interrupt.
+  /// An entry that requests an interrupt has been posted.
   input  logic                  irq_i,
   /// Its vector.
   input  logic [QidWidth-1:0]   irq_vector_i,
-  /// It is in the admin completion queue.
+  /// The entry is in the admin completion queue.
   input  logic                  irq_admin_i,
-  /// The cause of what has been asked for before this cycle is no more.
+  /// The cause of all requests before this cycle is gone.
   input  logic                  withdraw_i,
   /// Its vector.
   input  logic [QidWidth-1:0]   withdraw_vector_i,
@@ -59,7 +62,8 @@ module nvme_coalescer
   localparam int unsigned Unit = ClockKhz / 10;  // cycles in 100 us
   typedef logic [Bits-1:0] idx_t;
 
-  // Interrupts and withdrawals are looked at a cycle after they have come: the vector comes out of a memory.
+  // Interrupts and withdrawals are processed a cycle after they arrive, as the vector is read from
+  // a memory.
   logic irq_q, irq_admin_q, withdraw_q;
   logic [QidWidth-1:0] irq_vector_q, withdraw_vector_q;
 
@@ -99,14 +103,15 @@ module nvme_coalescer
     end
   end
 
-  // Entries that have been posted for each vector that is held.
+  // Entries posted for each held vector.
   logic [NumVectors-1:0] held_q;
   (* ram_style = "distributed" *) logic [7:0] count_mem[NumVectors];
   logic [7:0] count;
   idx_t vector, scan_q;
   logic immediate, threshold_reached, hold_valid, expiry_valid, expired;
 
-  // An interrupt that is asked for in the cycle of a withdrawal is of a later entry: it stays, as the first one.
+  // An interrupt requested in the cycle of a withdrawal belongs to a later entry: it stays, as the
+  // first one.
   idx_t withdrawn;
   assign withdrawn = idx_t'(withdraw_vector_q);
 
@@ -129,7 +134,8 @@ module nvme_coalescer
     remaining_q <= (held_q == '0 || expired) ? '0 : period_q - waited_q;
   end
 
-  // What fires later: enough entries, or the vector that is being looked at once the time is over.
+  // Fires a cycle later: the threshold is reached, or the time is over and the scan is at this
+  // vector.
   logic fire_q, fire;
   idx_t fire_vector_q;
   assign fire = fire_q && !(withdraw_q && withdrawn == fire_vector_q);

@@ -1,11 +1,14 @@
-// Completion queues: head doorbells, and the completion queue entries and MSI-X messages that go to the host.
+// Completion queues: head doorbells, and the completion queue entries and MSI-X messages for the
+// host.
 //
-// Each completion becomes one write of 16 bytes at the tail of the command's completion queue, with its phase; then its
-// slot comes back and, if the queue has interrupts enabled, its vector is asked for an interrupt. MSI-X messages (nvme_msix)
-// go the same way, nvme_host_writes, behind the entries that they announce.
+// Each completion becomes one write of 16 bytes at the tail of the command's completion queue, with
+// its phase. The slot is then returned and, if the queue has interrupts enabled, an interrupt of
+// its vector is requested. MSI-X messages (msix) take the same path through nvme_host_writes, after
+// the entries that they announce.
 //
-// There is always room in the queue: nvme_fetch reserved the entry. Assumes that the host port keeps writes in order,
-// and that the data of a command has been accepted before its completion arrives here.
+// The queue always has room, because nvme_fetch has reserved the entry. Assumptions: the host port
+// keeps writes in order; the data of a command has been accepted before its completion arrives
+// here.
 `include "ns_assert.svh"
 
 module nvme_completion
@@ -14,7 +17,7 @@ module nvme_completion
 #(
   /// Queues, the admin queue included.
   parameter int unsigned NumQueues  = 17,
-  /// Sources of completions; the lower ones do not go first.
+  /// Sources of completions, served round robin.
   parameter int unsigned NumSources = 3
 ) (
   input  logic                  clk_i,
@@ -26,15 +29,15 @@ module nvme_completion
 
   /// Completion queue head doorbell written.
   input  logic                  head_valid_i,
-  /// It is taken.
+  /// The doorbell is accepted.
   output logic                  head_ready_o,
   /// Queue, below NumQueues.
   input  logic [QidWidth-1:0]   head_qid_i,
   /// New head.
   input  logic [PtrWidth-1:0]   head_i,
-  /// The one being taken is ignored: there is no such queue.
+  /// The accepted doorbell is ignored: there is no such queue.
   output logic                  head_bad_qid_o,
-  /// The one being taken is ignored: it lies outside the queue, or beyond its last entry.
+  /// The accepted doorbell is ignored: its value lies outside the queue, or beyond its last entry.
   output logic                  head_bad_value_o,
 
   /// A completion queue can be created or deleted in this cycle.
@@ -46,7 +49,7 @@ module nvme_completion
   /// Completion queues that exist.
   output logic [NumQueues-1:0]  cq_valid_o,
 
-  /// Queue that nvme_fetch looks at.
+  /// Queue looked up by nvme_fetch.
   input  logic [QidWidth-1:0]   cq_qid_i,
   /// Its head.
   output logic [PtrWidth-1:0]   cq_head_o,
@@ -72,19 +75,19 @@ module nvme_completion
   input  logic [QidWidth-1:0]   sq_cqid_i,
   /// Its head.
   input  logic [PtrWidth-1:0]   sq_head_i,
-  /// The command of slot_o and sq_qid_o is over.
+  /// The command of slot_o and sq_qid_o has ended.
   output logic                  retire_o,
 
   /// Entry that is being posted.
   output posted_t               posted_o,
   output logic                  posted_valid_o,
-  /// Ask for an interrupt.
+  /// Request an interrupt.
   output logic                  irq_o,
   /// Its vector.
   output logic [QidWidth-1:0]   irq_vector_o,
-  /// It is that of the admin completion queue.
+  /// The vector is that of the admin completion queue.
   output logic                  irq_admin_o,
-  /// The host has emptied the only completion queue of a vector, or deleted it.
+  /// The host has emptied the only completion queue of a vector, or deleted that queue.
   output logic                  withdraw_o,
   /// The vector.
   output logic [QidWidth-1:0]   withdraw_vector_o,
@@ -109,14 +112,15 @@ module nvme_completion
 
   typedef enum logic [1:0] {
     StIdle,
-    StSlot,   // whose command was it
-    StQueue,  // which completion queue gets it
+    StSlot,   // look up the command's owner
+    StQueue,  // its completion queue
     StEntry   // where in that queue
   } state_e;
 
   state_e state_q;
   logic retire_q;
-  logic phase_flip_q;  // with retire_q: the entry was the last one of its queue, so that the phase changes
+  // With retire_q: the entry was the last one of its queue, so the phase changes.
+  logic phase_flip_q;
 
   // State of each completion queue.
   logic [NumQueues-1:0] valid_q, phase_q, ien_q;
@@ -126,7 +130,7 @@ module nvme_completion
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] tail_mem[NumQueues];
 
-  // Head doorbells, in three steps: the queue's state, how many entries, are there so many?
+  // Head doorbells, in three steps: read the queue's state, count its entries, check the value.
   typedef enum logic [1:0] {
     HeadRead,
     HeadCount,
@@ -184,8 +188,9 @@ module nvme_completion
   assign create = cfg_fire_i && cfg_i.cq && cfg_i.create;
   assign cfg_idx = idx_t'(cfg_i.qid);
 
-  // Queues of each vector: what the host has consumed of one says nothing of the others. They are counted a cycle after the
-  // creation or deletion, and doorbells wait for that.
+  // Queues of each vector, counted because the head of one queue does not tell whether the others
+  // are empty. The count changes a cycle after the creation or deletion, and doorbells wait for
+  // that.
   logic [NumQueues-1:0] used_q;  // else users_mem does not count
   (* ram_style = "distributed" *) logic [QidWidth-1:0] users_mem[NumQueues];
   logic [QidWidth-1:0] users, withdraw_vector;
@@ -212,15 +217,16 @@ module nvme_completion
     if (users_update_q) users_mem[vector_q] <= create_q ? users + 1'b1 : users - 1'b1;
   end
 
-  // A cycle after the doorbell: interrupts of entries that it did not count come later, or with it, and win. What a queue that
-  // is deleted has asked for goes with it.
+  // A cycle after the doorbell: interrupts of entries that the doorbell did not count arrive later,
+  // or in the same cycle, and win. The interrupt of a deleted queue is withdrawn.
   logic withdraw_q;
   logic [QidWidth-1:0] withdraw_vector_q;
   assign withdraw_vector = vector_mem[head_idx];
   assign withdraw_o = withdraw_q;
   assign withdraw_vector_o = withdraw_vector_q;
 
-  // A queue that was deleted since its doorbell was looked at has nothing to say: who is alone on the vector now is another one.
+  // The doorbell of a queue that was deleted after its lookup has no effect: the only queue on the
+  // vector is now another one.
   logic queue_emptied;
   assign queue_emptied = cq_moved_o && valid_q[head_idx] && head_i == tail_mem[head_idx] && ien_q[head_idx];
 
@@ -250,7 +256,7 @@ module nvme_completion
     .valid_o(cpl_valid)
   );
 
-  // No message with the end of a command: a trace shows one of them at a time.
+  // No message in the cycle in which a command ends: a trace shows only one of the two at a time.
   assign msg_ready_o = state_q == StIdle && write_room_i && !retire_q;
   assign msg_fire = msg_valid_i && msg_ready_o;
   assign cpl_fire = state_q == StIdle && write_room_i && !msg_valid_i && cpl_valid;
@@ -336,7 +342,7 @@ module nvme_completion
 
   assign write_valid_o = state_q == StEntry || msg_fire;
 
-  // After the write: the slot comes back, and the interrupt follows.
+  // After the write: the slot is returned, and the interrupt follows.
   assign retire_o = retire_q;
   assign irq_o = retire_q && !cpl_q.silent && ien_q[cqid_q];
   assign irq_vector_o = vector_mem[cqid_q];

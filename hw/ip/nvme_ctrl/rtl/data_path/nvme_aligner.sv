@@ -1,27 +1,30 @@
-// Aligner: turns the read beats of a job into write beats, whatever the two dword offsets within a 64-byte beat are.
+// Aligner: converts the read beats of a descriptor into write beats, for any two dword offsets
+// within a 64-byte beat.
 //
-// Beats are rotated by `(dst - src) mod 16` dwords on their way in (registered), then merged with the rotated beat before
-// them. A job takes as many cycles as the larger of its read and write beats; in one case one more: if it ends
-// with a beat made of left-overs only and the next job doesn't start with a beat that yields no output.
-// Assumes that the output can always be taken (the mover reserves the room before it reads) and that the attributes of
-// a job are offered before its first beat. Leaves out strobes: bytes outside the job are arbitrary.
+// Beats are rotated by `(dst - src) mod 16` dwords on input (registered), then merged with the
+// rotated beat before them. A descriptor takes as many cycles as the larger of its read and write
+// beats. It takes one more if it ends with a beat of left-overs and the next descriptor's first
+// beat yields an output. Assumptions: the output is always accepted, as the mover reserves the room
+// before it reads; the attributes of a descriptor are valid before its first beat. There are no
+// strobes: bytes outside the descriptor are arbitrary.
 //
-// With `Merge`, jobs of a group continue each other at the target: a beat in which one ends is kept until the next ones have
-// filled it. The bursts in which the group is going to be written are told as they become complete.
+// With `Merge`, descriptors of a group continue each other at the target. A beat in which one ends
+// is kept until the next ones have filled it. The bursts in which the group will be written are
+// reported as they become complete.
 `include "ns_assert.svh"
 
 module nvme_aligner
   import ns_axi_pkg::*;
 #(
-  /// Jobs of a group are merged.
+  /// Descriptors of a group are merged.
   parameter bit          Merge      = 1'b0,
-  /// With `Merge`: largest burst in bytes. They end at multiples of it.
+  /// With `Merge`: largest burst in bytes. Bursts end at multiples of it.
   parameter int unsigned BurstBytes = 1024
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// Attributes of the job whose beats come next.
+  /// Attributes of the descriptor whose beats come next.
   input  logic                 desc_valid_i,
   /// Rotation in dwords.
   input  logic [3:0]           desc_rotate_i,
@@ -29,15 +32,15 @@ module nvme_aligner
   input  logic                 desc_skip_i,
   /// A last output beat of left-overs follows the last input beat.
   input  logic                 desc_flush_i,
-  /// Another job of its group follows. Counts with `Merge`, as do the following two.
+  /// Another descriptor of the group follows. Used with `Merge`, as are the following two.
   input  logic                 desc_more_i,
-  /// Dword of the target at which it begins, within 4 KiB.
+  /// Dword of the target at which the descriptor begins, within 4 KiB.
   input  logic [9:0]           desc_at_i,
-  /// It ends within a beat of the target.
+  /// The descriptor ends within a beat of the target.
   input  logic                 desc_partial_end_i,
-  /// Its read beats, less 1. What the bus says of the last one does not count: it may have been given up.
+  /// Read beats, less 1. The last flag of the bus is not used: the read may have been ended early.
   input  logic [5:0]           desc_beats_i,
-  /// The last beat of the job is being taken.
+  /// The last beat of the descriptor is accepted.
   output logic                 desc_ready_o,
 
   /// Read beats.
@@ -47,17 +50,17 @@ module nvme_aligner
 
   /// Write beat.
   output logic [DataWidth-1:0] out_data_o,
-  /// A part of it came with a read error.
+  /// A part of it had a read error.
   output logic                 out_error_o,
-  /// Valid; must be taken at once.
+  /// Valid; must be accepted at once.
   output logic                 out_valid_o,
-  /// With `Merge`: it is the last one of its burst.
+  /// With `Merge`: this is the last beat of its burst.
   output logic                 burst_valid_o,
-  /// A part of the burst came with a read error.
+  /// A part of the burst had a read error.
   output logic                 burst_error_o
 );
 
-  // Moves every dword up by n places, those at the top to the bottom: two levels of four-way choices.
+  // Moves every dword up by n places, with wrap-around: two levels of four-way choices.
   function automatic logic [DataWidth-1:0] rotate(logic [DataWidth-1:0] x, logic [3:0] n);
     logic [DataWidth-1:0] y;
     unique case (n[3:2])
@@ -79,17 +82,18 @@ module nvme_aligner
   logic new_error_q, old_error_q;
   logic valid_q;        // new_q holds a beat that has just arrived
   logic emit_q;         // it yields an output
-  logic merge_q;        // which needs the beat before it
+  logic merge_q;        // an output needs the previous beat
   logic flush_next_q;   // it is the last one, and its left-overs make another output
   logic flush_q;        // now: out of old_q
-  logic first_q;        // the next beat is the first of its job
+  logic first_q;        // the next beat is the first of its descriptor
   logic [3:0] rotate_q; // of the beat in new_q
-  logic [5:0] beats_q;  // of the job that have come
+  logic [5:0] beats_q;  // beats of the descriptor that have arrived
   logic r_fire, r_last;
 
   assign r_last = beats_q == desc_beats_i;
 
-  // The cycle after next belongs to the left-overs: no beat may arrive then, except one that yields no output.
+  // The cycle after next is reserved for the left-overs: only a beat that yields no output may
+  // arrive then.
   assign r_ready_o = desc_valid_i && (!flush_next_q || desc_skip_i);
   assign r_fire = r_valid_i && r_ready_o;
   assign desc_ready_o = r_fire && r_last;
@@ -149,16 +153,16 @@ module nvme_aligner
   if (Merge) begin : gen_merge
     localparam int unsigned IdxBits = unsigned'($clog2(BurstBytes / 64));
 
-    // Of the beat in new_q, and of the one before it, whose left-overs may follow.
+    // For the beat in new_q, and for the one before it, whose left-overs may follow.
     typedef struct packed {
-      logic       last;   // the job's last output
+      logic       last;   // last output of the descriptor
       logic       more;
       logic       mid;
       logic [9:0] at;
     } attr_t;
 
     attr_t new_attr_q, old_attr_q, attr;
-    logic desc_start_q;                // the next output is the first of its job
+    logic desc_start_q;                // the next output is the first of its descriptor
     logic group_open_q;               // it continues a group
     logic [DataWidth-1:0] partial_q; // a beat that is not complete
     logic partial_error_q;

@@ -1,21 +1,23 @@
-// Gathers what a walker finds into groups that can be done without the walker: whole logical blocks.
+// Combines the segments of a walker into groups of whole logical blocks, which can be executed
+// without the walker.
 //
-// A group lies within 4 KiB of the media and ends with a block of 512 bytes or with the command. Its pieces come in one go,
-// so whoever passes them on keeps them together: they are read or written together. Of a group whose pieces are not all
-// found, nothing leaves: a walk that ends with an error drops it.
-// Segments are cut at 4 KiB boundaries of the media. With `ManySegments`, they are also cut at the next block as soon as pieces
-// wait, so that the pieces of a group are few enough for the store: 127, those of a block in dwords. Without, a walker's
-// segments must be such that of two that follow each other, the second one holds the end of a block.
-// The end of the walk passes, and with it the number of jobs that have been made.
+// A group lies within 4 KiB of the media and ends with a block of 512 bytes or with the command.
+// Its transfer segments leave without interruption, so that they are read or written together. If a
+// walk ends with an error, the segments of an incomplete group are dropped. Segments are cut at 4
+// KiB boundaries of the media. With `ManySegments`, they are also cut at the next block as soon as
+// segments are held. A group then has at most 127 segments, the dwords of a block, and fits the
+// store. Without it, of any two consecutive segments of the walker, the second one must contain the
+// end of a block. The end of the walk follows, with the number of descriptors that have been made.
 `include "ns_assert.svh"
 
 module nvme_block_assembler
   import nvme_pkg::*;
   import nvme_data_pkg::*;
 #(
-  /// Each piece is a job: it is for the mover to the host. Otherwise a group is one, and if compared, two.
+  /// Each transfer segment is a descriptor, for the mover to the host. Otherwise a group is one
+  /// descriptor, or two if it is compared.
   parameter bit ToHost = 1'b0,
-  /// Groups of many pieces; towards the host, with gaps between segments on the media.
+  /// Groups of several segments; towards the host, with gaps between segments on the media.
   parameter bit ManySegments   = 1'b0
 ) (
   input  logic   clk_i,
@@ -25,12 +27,12 @@ module nvme_block_assembler
   input  seg_t   seg_i,
   input  logic   seg_valid_i,
   output logic   seg_ready_o,
-  /// End of the walk, without the number of jobs.
+  /// End of the walk, without the number of descriptors.
   input  transfer_event_t event_i,
   input  logic   event_valid_i,
   output logic   event_ready_o,
 
-  /// Piece; `more`: not the last one of its group, whose next one follows at once.
+  /// Transfer segment; `more`: not the last one of its group, and the next one follows at once.
   output seg_t   seg_o,
   output logic   seg_valid_o,
   input  logic   seg_ready_i,
@@ -46,10 +48,10 @@ module nvme_block_assembler
     logic [63:0]         host;
   } transfer_seg_t;
 
-  // First step: cut a piece.
+  // First step: cut a transfer segment.
   logic [LenWidth-1:0] cut_bytes_q;  // bytes of the segment that have been cut
-  logic [12:0] offset;  // of the first byte to be cut
-  logic [3:0] last_block;  // in which the segment ends
+  logic [12:0] offset;  // of the first byte to cut
+  logic [3:0] last_block;  // block in which the segment ends
   logic [8:0] end_offset;  // within a block
   logic [LenWidth-1:0] seg_remaining, cut_room, len;
   logic cut_at_block, cut_last, block_end, cut_ready;
@@ -57,10 +59,11 @@ module nvme_block_assembler
   logic valid_q, block_end_q, media_gap;
   logic [SlotWidth-1:0] slot_q;
   transfer_kind_e kind_q;
-  logic held_valid, held_next;  // pieces wait; and will do after this one
+  logic held_valid, held_next;  // segments are held; segments are held after this one
   logic push, pop, flush_q, drop_q, flush_with_cut_q, bypass, end_while_held, push_ready;
 
-  // All from the start of the 4 KiB in which the segment begins: it may end in the next 4 KiB.
+  // All offsets count from the start of the 4 KiB in which the segment begins. It may end in the
+  // next 4 KiB.
   assign offset = 13'(seg_i.mem[11:0]) + cut_bytes_q;
   assign last_block = 4'((13'(seg_i.mem[11:0]) + seg_i.len - 13'd1) >> 9);
   assign seg_remaining = seg_i.len - cut_bytes_q;
@@ -84,7 +87,7 @@ module nvme_block_assembler
 
   always_ff @(posedge clk_i) begin
     if (cut_ready && seg_valid_i) begin
-      // A segment ends within its host page, and what crosses 4 KiB of the media is cut there.
+      // A segment ends within its host page. It is cut where it crosses 4 KiB of the media.
       cut_seg_q.mem <= {seg_i.mem[63:12] + 52'(offset[12]), offset[11:0]};
       cut_seg_q.host <= {seg_i.host[63:12], seg_i.host[11:0] + cut_bytes_q[11:0]};
       cut_seg_q.len <= len;
@@ -94,7 +97,7 @@ module nvme_block_assembler
     end
   end
 
-  // A piece of another block than the one in which the pieces that wait end.
+  // The segment belongs to another block than the end of the held segments.
   if (ManySegments && ToHost) begin : gen_gap
     logic [54:0] block_q;
     always_ff @(posedge clk_i) if (push) block_q <= 55'((cut_seg_q.mem + 64'(cut_seg_q.len)) >> 9);
@@ -103,8 +106,8 @@ module nvme_block_assembler
     assign media_gap = 1'b0;
   end
 
-  // Second step: let it wait, or let all that wait go.
-  logic [LenWidth-1:0] held_q, total_q;  // bytes that wait; of the group that leaves
+  // Second step: hold the segment, or release all held segments.
+  logic [LenWidth-1:0] held_q, total_q;  // bytes held; bytes of the group that leaves
   transfer_seg_t oldest;
   logic [(ManySegments ? 8 : 1)-1:0] count;
   logic [7:0] held_count;
@@ -184,7 +187,7 @@ module nvme_block_assembler
     end
   end
 
-  // Jobs that have been made.
+  // Descriptors made.
   logic [DescsWidth-1:0] descs_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin

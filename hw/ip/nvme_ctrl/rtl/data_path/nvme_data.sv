@@ -1,14 +1,16 @@
 // Data path of the NVMe controller: moves the data of commands between host memory and the media.
 //
-// Every command is walked page by page along its PRPs or its SGL (nvme_walkers), cut where it crosses a device granule, put
-// together to whole logical blocks (nvme_block_assembler) and copied by the mover of its memory channel and direction (nvme_mover). Commands of the two
-// directions have their own queues, walkers and movers, so that neither can hold up the other; a comparison uses both.
-// Commands without data (zeroing, verifying) go through nvme_ranges and nvme_range_walk to the movers.
+// The walkers (nvme_walkers) follow a command page by page along its PRPs or its SGL, and cut it
+// where it crosses a granule. Then nvme_block_assembler combines the segments into whole logical
+// blocks. Movers (nvme_mover) copy them, one for each memory channel and direction. Each direction
+// has separate queues, walkers and movers, so that neither can block the other; a comparison uses
+// both. Commands without data (zeroing, verifying) reach the movers through nvme_ranges and
+// nvme_range_walk.
 //
-// It assumes that slots in flight are distinct and below NumSlots, and that the sizes and media addresses it is
-// given lie within the namespace: the front end checks those. Two commands that overlap on the media are not ordered with
-// respect to each other, but each logical block of 512 bytes is atomic: what a Read brings, or is left of Writes, is
-// of one of them.
+// Assumptions: slots in flight are distinct and below NumSlots; sizes and media addresses lie
+// within the namespace, which the front end checks. Two commands that overlap on the media are not
+// ordered with respect to each other. Each logical block of 512 bytes is atomic: a Read returns it,
+// and several Writes leave it, as one of them wrote it.
 `include "ns_assert.svh"
 
 module nvme_data
@@ -27,30 +29,31 @@ module nvme_data
   parameter int unsigned NumWalkers  = 4,
   /// SGL walkers per direction.
   parameter int unsigned NumSglWalkers = 1,
-  /// Descriptors in a command's SGL that move nothing.
+  /// SGL descriptors of a command that move no data, at most.
   parameter int unsigned MaxEmpty    = 4096,
-  /// Namespaces, for ranges out of host memory: see nvme_namespace.
+  /// Namespaces, for ranges from host memory: see nvme_namespace.
   parameter int unsigned NumNamespaces = 1,
   /// See nvme_namespace.
   parameter ns_blocks_t NsBlocks = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes = 64'h1_0000_0000,
-  /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. Enough for the round
-  /// trip (1.2 us at 16 GB/s is 19 KiB); more only makes other reads (commands, lists) wait behind them.
+  /// Bytes of data reads outstanding on the host side over all channels, and up to 4 KiB more. The
+  /// default covers the round trip (1.2 us at 16 GB/s is 19 KiB). A larger value only delays other
+  /// reads (commands, lists).
   parameter int unsigned HostReadBytes = 32768,
-  /// 64-byte beats that a mover to the media holds or has under way, at least 64. 512 is the depth of a block RAM of this
-  /// width.
+  /// 64-byte beats that a mover to the media holds or has in flight, at least 64. 512 is the depth
+  /// of a block RAM of this width.
   parameter int unsigned MoverBeats  = 512,
-  /// The same of a mover to the host: slow media need a channel's latency times its bandwidth.
+  /// The same for a mover to the host: slow media need a channel's latency times its bandwidth.
   parameter int unsigned MediaReadBeats = 512,
   /// Reads of up to 4 KiB outstanding on a channel's media at most, a power of two.
   parameter int unsigned MediaReads  = 32,
-  /// Largest write burst to the media in bytes, a power of two, 1024 to 4096. Longer ones begin later, and a slow medium needs
-  /// fewer of them.
+  /// Largest write burst to the media in bytes, a power of two, 1024 to 4096. Longer bursts begin
+  /// later, and a slow medium needs fewer of them.
   parameter int unsigned MediaWriteBytes = 1024,
   /// Write bursts outstanding on a channel's media at most, a power of two.
   parameter int unsigned MediaWrites = 32,
-  /// 0: all zeros go through the movers, and `fill_*` rest.
+  /// 0: all zeros go through the movers, and `fill_*` stay idle.
   parameter bit Fills = 1'b1,
   /// Host-side AXI masters, see host_*.
   localparam int unsigned NumHost    = NumChannels + 1
@@ -59,46 +62,51 @@ module nvme_data
   input logic rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic busy_o,
-  /// Begin no further burst on the memory side, but for one that was opened in the cycle before. What has begun there ends
-  /// without the host: a write's address leaves when all its data are here, and there is room for what is read.
+  /// Begin no further burst on the memory side, except one that was granted in the cycle before.
+  /// Bursts in flight end without the host: a write's address leaves when all of its data are here,
+  /// and read data have room.
   input  logic quiesce_i,
-  /// From registers: a burst on the memory side has begun, or is to begin in the next cycle, and has not ended.
+  /// From registers: a burst on the memory side has begun, or begins in the next cycle, and has not
+  /// ended.
   output logic media_busy_o,
-  /// All that goes on here is that the memories zero blocks, see fill_*: nothing changes before one of them answers.
+  /// Only fills are in flight, see fill_*: nothing changes before a memory answers.
   output logic waiting_o,
-  /// The controller is being stopped: commands without data (zeroing, verifying), which can take long, end as soon as they
-  /// can, with DataInterrupted if that was too soon. Stays until no command is inside.
+  /// The controller is being stopped: commands without data (zeroing, verifying), which can take
+  /// long, end as soon as possible. Their status is DataInterrupted if work was left. Stays 1 until
+  /// no command is inside.
   input  logic stop_i,
 
-  /// Such a command is to end as soon as it can, with DataAborted or DataDeleted if that was too soon: its slot. Stays until
-  /// the answer, as do the following.
+  /// Slot of such a command, which is to end as soon as possible, with DataAborted or DataDeleted
+  /// if work was left. Stays until the answer, as do the following inputs.
   input  logic                 abort_valid_i,
   input  logic [SlotWidth-1:0] abort_slot_i,
-  /// The slot is still that of the command that is meant: 0 from the cycle on in which it is shown at cmd_i for another one.
+  /// The slot still belongs to that command: 0 from the cycle in which cmd_i shows the slot with
+  /// another command.
   input  logic                 abort_current_i,
-  /// Why: its queue is being deleted.
+  /// Reason: its queue is being deleted.
   input  logic                 abort_deleted_i,
-  /// Answer, within as many cycles as commands are inside, and some.
+  /// Answer, within about as many cycles as there are commands inside.
   output logic                 abort_ready_o,
-  /// With the answer: there is such a command.
+  /// With the answer: the command was found.
   output logic                 abort_found_o,
 
-  /// Command; accepted at once, as there is room for all slots, but for the time that an abort takes.
+  /// Command. Accepted at once, as there is room for all slots, except while an abort is processed.
   input  data_cmd_t  cmd_i,
   /// Command valid.
   input  logic       cmd_valid_i,
   /// Command ready.
   output logic       cmd_ready_o,
-  /// End of a command, exactly one for each; all its bus transactions have ended.
+  /// End of a command, exactly one for each; all bus transactions of the command have ended.
   output data_done_t done_o,
   /// Done valid.
   output logic       done_valid_o,
   /// Done ready.
   input  logic       done_ready_i,
 
-  /// Host masters. Ports 0 to NumChannels-1: the movers of that channel (AR/R host to device, AW/W/B device to
-  /// host), all with ID 0. Port NumChannels: AR/R the lists (ID = walker, or one more for ranges), AW/W/B the
-  /// admin buffer to host (ID 0). Write data follows its address without a gap; R and B are always accepted soon.
+  /// Host masters. Ports 0 to NumChannels-1: the movers of that channel, all with ID 0. AR/R are
+  /// host to device, AW/W/B device to host. Port NumChannels: AR/R for the lists (ID = walker, the
+  /// last ID for ranges), AW/W/B from admin buffer to host (ID 0). Write data follow their address
+  /// without a gap. R and B are always accepted soon.
   ns_axi_if.master m_host[NumHost],
 
 
@@ -106,14 +114,15 @@ module nvme_data
   ns_axi_if.master m_mem[NumChannels],
 
 
-  /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of 512.
+  /// Requests to the memories to zero blocks, one a channel: address in the channel, a multiple of
+  /// 512.
   output logic [NumChannels-1:0][63:0] fill_addr_o,
   output logic [NumChannels-1:0][15:0] fill_blocks_o,
   output logic [NumChannels-1:0] fill_valid_o,
   input  logic [NumChannels-1:0] fill_ready_i,
-  /// End what is under way at a block's end.
+  /// End the fills in flight at the end of a block.
   output logic fill_stop_o,
-  /// It has ended; with an error.
+  /// A fill has ended; with an error.
   input  logic [NumChannels-1:0] fill_done_i,
   input  logic [NumChannels-1:0] fill_error_i,
 
@@ -121,7 +130,7 @@ module nvme_data
   ns_axi_if.read_master m_adm,
 
 
-  /// Trace of jobs, see nvme_trace_data.
+  /// Trace of descriptors, see nvme_trace_data.
   output logic [39:0] trace_job_o,
   output logic [2*NumChannels:0] trace_read_o,
   output logic [2*NumChannels:0] trace_data_o,
@@ -137,7 +146,7 @@ module nvme_data
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned MediaBits = unsigned'($clog2(MediaBytes));
-  // Of a mover to the media: drops and comparisons count, too.
+  // For a mover to the media: dropped and compared bursts count as well.
   localparam int unsigned WriteBursts = (MediaWrites > 64) ? MediaWrites : 64;
   localparam int unsigned TagBits = MediaBits > ChannelBits + 13 ? MediaBits - ChannelBits - 12 : 1;
 
@@ -155,7 +164,8 @@ module nvme_data
     else if (!cmd_fire && done_fire) cmd_count_q <= cmd_count_q - 1'b1;
   end
 
-  // What works on commands rather than on data rests between them, and a mover without jobs, too.
+  // Clock gates: blocks that process commands rather than data stop between commands, and a mover
+  // stops without descriptors.
   logic [NumMovers-1:0] clk, busy;
   logic clk_walkers, walkers_busy, ranges_busy, walk_busy, route_busy, slots_busy;
 
@@ -183,8 +193,7 @@ module nvme_data
   seg_t walk_seg;
   logic [1:0] walker_seg_valid, walker_seg_ready;
   logic walk_seg_valid, walk_seg_ready;
-  logic
-      has_prps, walkers_ready, ranges_ready;  // with data at the host, described by PRPs or an SGL
+  logic has_prps, walkers_ready, ranges_ready;  // data at the host, described by PRPs or an SGL
   data_cmd_t list_cmd;
   seg_t list_seg;
   transfer_event_t list_end;
@@ -288,7 +297,7 @@ module nvme_data
     .r_valid_i    (lists.r_valid && ranges_data)
   );
 
-  // What is large is zeroed by the memories.
+  // Large ranges are zeroed by the memories.
   localparam int unsigned FillBlocks = 128;
   localparam int unsigned RegionBlocks = NumChannels * ((Granule > 524_288) ? Granule / 512 : 1024);
   localparam int unsigned FillWidth = unsigned'($clog2(RegionBlocks + 1));
@@ -331,7 +340,7 @@ module nvme_data
     .fill_error_i
   );
 
-  // The rest is at rest, but for commands that have to wait for nvme_range_walk.
+  // All other blocks are idle, except for commands that wait for nvme_range_walk.
   assign waiting_o = fill_waiting && ranges_waiting && !cmd_valid_i && !walkers_busy && !route_busy && !slots_busy && busy == '0
       && desc_valid == '0 && desc_event_valid == '0;
 
@@ -371,7 +380,7 @@ module nvme_data
     .m_axi(m_host[Admin])
   );
 
-  // List reads share a port: PRPs go first. Once shown, an address stays.
+  // List reads share a port: PRPs have priority. An address that is valid stays.
   logic ranges_shown_q, prp_first;
   assign prp_first = prp_ar_valid && !ranges_shown_q;
   assign lists.ar = prp_first ? prp_ar : ranges_ar;
@@ -385,7 +394,7 @@ module nvme_data
     else ranges_shown_q <= ranges_ar_valid && !prp_first && !lists.ar_ready;
   end
 
-  // Segments to jobs.
+  // Segments to descriptors.
   seg_t [1:0] seg;
   logic [1:0] seg_valid, seg_ready;
 
@@ -445,8 +454,8 @@ module nvme_data
   logic read_open;
   logic [NumChannels-1:0] read_busy, group_busy, write_busy;
 
-  // A group may need the host between two of its pieces. A reset does not wait for that: the host may be what is dead. A
-  // fill does: its blocks must not be zeroed between the two.
+  // A group may need the host between two of its segments. A reset does not wait for that, as the
+  // host may be dead. A fill waits, because its blocks must not be zeroed between the two.
   assign media_busy_o = read_busy != '0 || write_busy != '0;
   assign fill_quiet = group_busy == '0 && write_busy == '0;
 
@@ -457,7 +466,8 @@ module nvme_data
     return TagBits'(local_addr >> 12);
   endfunction
 
-  // A fill has its region for itself: no block is half zero for a reader, nor half of a write.
+  // A fill has exclusive access to its region: a block is never half zero for a reader, nor half of
+  // a write.
   localparam int unsigned RegionBytesBits = unsigned'($clog2(RegionBlocks)) + 9;
   function automatic logic media_filling(logic [63:0] addr);
     media_filling = fill_hold && (addr >> RegionBytesBits) == (64'({fill_lba, 9'd0}) >> RegionBytesBits);
@@ -467,7 +477,7 @@ module nvme_data
   endfunction
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
-    // Comparisons: both movers' beats meet in the one that writes the media.
+    // Comparisons: the beats of both movers meet in the mover that writes the media.
     logic [DataWidth-1:0] media_data, host_data;
     logic media_error, media_valid, host_error, host_valid;
     logic [63:0] read_addr, write_addr;
@@ -572,7 +582,7 @@ module nvme_data
       .m_target     (mem)
     );
 
-    // Reads of data wait for their turn.
+    // Reads of data wait for the read limit.
     assign host.ar = host_read.ar;
     assign host.ar_valid = host_read.ar_valid && data_ar_gnt[c] && read_open;
     assign host_read.ar_ready = host.ar_ready && host.ar_valid;
@@ -709,7 +719,8 @@ module nvme_data
     .beat_o(trace_beat_o)
   );
 
-  // A mover holds fewer jobs than this, beside one for each burst, and a comparison has jobs in both of a channel.
+  // A mover holds fewer descriptors than this, plus one for each burst. A comparison has
+  // descriptors in both movers of a channel.
   localparam int unsigned MoverDescs = MoverBeats / 8 + 128;
   if (NumChannels * (2 * MoverDescs + 64 + WriteBursts) > 2 ** DescsWidth) begin : gen_bad_channels
     $error("nvme_data: more descs in NumChannels and MediaWrites than are counted");

@@ -1,47 +1,53 @@
-// Types inside the data path of nvme_ctrl: between the PRP walkers, the splitter, the movers and the slot tracker.
+// Types inside the data path of nvme_ctrl: between the walkers, the splitter, the movers and the
+// transfer tracker.
 package nvme_data_pkg;
 
   import nvme_pkg::SlotWidth;
   import nvme_pkg::data_status_e;
 
-  /// Bytes of a segment or a job: 4 to 4096.
+  /// Bytes of a segment or a descriptor: 4 to 4096.
   parameter int unsigned LenWidth = 13;
 
-  /// What is done to a segment or job.
+  /// Operation of a segment or descriptor.
   typedef enum logic [1:0] {
     KindCopy    = 2'd0,
     KindZero    = 2'd1,  // write zeros: there is no source
-    KindDrop    = 2'd2,  // read and forget: there is no target
+    KindDrop    = 2'd2,  // read and discard: there is no target
     KindCompare = 2'd3   // read both sides and compare: there is no target
   } transfer_kind_e;
 
-  /// Part of a command within one host page. From a walker it may cross one 4 KiB boundary of the media, and `more` says that
-  /// another segment of its command follows. From nvme_block_assembler on it is a piece of a group, which lies within 4 KiB of the
-  /// media, and `more` says that another piece of the group follows, next. The host's address counts only for copies and
-  /// comparisons.
+  /// Part of a command within one host page.
+  ///
+  /// From a walker: a PRP segment or a part of an SGL descriptor, which may cross one 4 KiB
+  /// boundary of the media. `more`: another segment of its command follows. From
+  /// nvme_block_assembler on: a transfer segment of a group, which lies within 4 KiB of the media.
+  /// `more`: another segment of the group follows at once. The host's address is used only for
+  /// copies and comparisons.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     transfer_kind_e                kind;
     logic                 more;
-    logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
+    logic [LenWidth-1:0]  total;  // bytes of the group; valid for its first segment
     logic [LenWidth-1:0]  len;
     logic [63:0]          mem;
     logic [63:0]          host;
   } seg_t;
 
-  /// Work within one 4 KiB page at both ends. Addresses and length are multiples of 4. Without a target, dst is the
-  /// media address, to whose place within a beat the data is brought.
+  /// Descriptor: the work of a mover within one 4 KiB page at both ends.
+  ///
+  /// Addresses and length are multiples of 4. Without a target, dst is the media address, to whose
+  /// place within a beat the data are aligned.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     transfer_kind_e                kind;
-    logic                 more;   // of its group, another piece follows next
-    logic [LenWidth-1:0]  total;  // bytes of the group; counts for its first piece
+    logic                 more;   // another descriptor of its group follows at once
+    logic [LenWidth-1:0]  total;  // bytes of the group; valid for its first segment
     logic [LenWidth-1:0]  len;
     logic [63:0]          src;
     logic [63:0]          dst;
   } desc_t;
 
-  /// What a job's write side needs.
+  /// The part of a descriptor that the write side needs.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     transfer_kind_e                kind;
@@ -49,7 +55,8 @@ package nvme_data_pkg;
     logic [63:0]          dst;
   } write_desc_t;
 
-  /// A range of the media for nvme_range_walk; a command has one or more, and ends with the one that is `last`.
+  /// A range of the media for nvme_range_walk. A command has one or more ranges; the last one has
+  /// `last`.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     transfer_kind_e                kind;    // KindZero or KindDrop
@@ -59,10 +66,12 @@ package nvme_data_pkg;
     logic [31:0]          blocks;  // may be 0
   } range_t;
 
-  /// The slot tracker counts a command's jobs modulo 2**JobsWidth: more than there ever are in the movers at a time.
+  /// The transfer tracker counts a command's descriptors modulo 2**DescsWidth, which exceeds the
+  /// number that movers can hold.
   parameter int unsigned DescsWidth = 13;
 
-  /// News for the slot tracker. From a mover: one job has ended. From a walker: the command has `jobs` jobs in all.
+  /// Event for the transfer tracker. From a mover: one descriptor has ended. From a walker: the
+  /// command has `descs` descriptors in all.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic                 walk;    // from a walker
@@ -70,12 +79,12 @@ package nvme_data_pkg;
     data_status_e         status;
   } transfer_event_t;
 
-  /// IDs of list reads: walkers of PRPs and SGLs in both directions, one for lists of ranges.
+  /// IDs of list reads: walkers of PRPs and SGLs in both directions, and one for lists of ranges.
   function automatic int unsigned num_lists(int unsigned walkers, int unsigned sgl_walkers);
     return 2 * (walkers + sgl_walkers) + 1;
   endfunction
 
-  /// Bits of an ID at the controller's host port: those of a list, and the number of a master.
+  /// Bits of an ID at the controller's host port: those of a list, and those that number a master.
   function automatic int unsigned host_id_bits(int unsigned channels, int unsigned walkers,
                                                int unsigned sgl_walkers);
     return unsigned'($clog2(num_lists(walkers, sgl_walkers) + 1)) + unsigned'($clog2(channels + 2));

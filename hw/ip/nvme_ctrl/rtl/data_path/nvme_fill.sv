@@ -1,8 +1,9 @@
-// Fill: asks the memories to zero a range of the media, all channels at once.
+// Fill: requests the memories to zero a range of the media, all channels at once.
 //
-// A range of the media is one contiguous range in each channel (docs/architecture.md). A range must not cross a multiple of
-// RegionBlocks. One at a time; it has ended when each channel that has a part of it has answered. `stop_i` makes the memories
-// end at a block's end: each block is then zero or as it was. No read or write of the range's region is outstanding meanwhile.
+// A range of the media is one contiguous range in each channel (docs/architecture.md). It must not
+// cross a multiple of RegionBlocks. One range at a time; it ends when each channel that holds a
+// part of it has answered. `stop_i` makes the memories end at a block's end: each block is then
+// zero or unchanged. No read or write of the range's region is outstanding during the fill.
 `include "ns_assert.svh"
 
 module nvme_fill #(
@@ -26,20 +27,20 @@ module nvme_fill #(
   input  logic [54:0]           lba_i,
   /// Its number of blocks, at least one.
   input  logic [CountWidth-1:0] blocks_i,
-  /// Valid; stays, with what belongs to it, until done.
+  /// Valid; stays, with its range, until done.
   input  logic                  valid_i,
   /// It has ended.
   output logic                  done_o,
   /// With done_o: a memory has answered with an error.
   output logic                  error_o,
-  /// End it early.
+  /// End the range early.
   input  logic                  stop_i,
 
   /// No read or write of the media may begin.
   output logic                  drain_o,
-  /// None of the region that the range lies in may begin.
+  /// No read or write of the range's region may begin.
   output logic                  hold_o,
-  /// From registers: none that has begun has not ended.
+  /// From registers: no read or write of the media is outstanding.
   input  logic                  quiet_i,
 
   /// Requests to the memories: address in the channel, a multiple of 512.
@@ -48,7 +49,7 @@ module nvme_fill #(
   output logic [NumChannels-1:0][15:0] fill_blocks_o,
   output logic [NumChannels-1:0]       fill_valid_o,
   input  logic [NumChannels-1:0]       fill_ready_i,
-  /// End what is under way at a block's end.
+  /// End the fills in flight at the end of a block.
   output logic                         fill_stop_o,
   /// It has ended.
   input  logic [NumChannels-1:0]       fill_done_i,
@@ -62,7 +63,8 @@ module nvme_fill #(
   localparam int unsigned LocalBits = unsigned'($clog2(ChannelBlocks));
   typedef logic [LocalBits:0] local_t;
 
-  // The first block of channel `channel` that is not below block `at` of a region, counted in the channel.
+  // The first block of channel `channel` that is not below block `at` of a region, counted in the
+  // channel.
   function automatic local_t local_of(logic [RegionBits:0] at, logic [RegionBits:0] channel);
     logic [RegionBits:0] granule, row, place;
     granule = at >> GranuleBits;
@@ -79,14 +81,14 @@ module nvme_fill #(
   typedef enum logic [2:0] {
     StIdle,
     StSplit,  // parts of the channels
-    StDrain,  // what has begun on the media ends
+    StDrain,  // reads and writes in flight end
     StFill,
     StDone
   } state_e;
 
   state_e state_q;
   logic error_q, stop_q;
-  logic [NumChannels-1:0] request_q, outstanding_q;  // to be asked; asked
+  logic [NumChannels-1:0] request_q, outstanding_q;  // to be requested; requested
   local_t [NumChannels-1:0] first_q, count_q;
   logic [RegionBits:0] start, stop;
 

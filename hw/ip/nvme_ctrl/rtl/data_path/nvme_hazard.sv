@@ -1,20 +1,24 @@
-// Outstanding reads and writes of a memory channel: keeps those of one granule apart.
+// Outstanding reads and writes of a memory channel: never a read and a write of the same granule of
+// 4 KiB.
 //
-// AXI orders neither reads and writes against each other, nor lines of different IDs. So a read of the media begins only
-// when no write of its 4 KiB is outstanding, and a write only when no read of its is: whatever comes back is all old or all
-// new. Writes among themselves have one ID, hence one order, and need nothing. What has begun ends without the other side,
-// so nothing waits in a circle.
-// Whoever finds its granule in use keeps it: of the other side nothing more begins there before it has begun, however many
-// come. Both sides may keep a granule, but not the same one: who was first. So at most one goes before a read or a write.
-// A read is outstanding from the cycle before `read_open_o` to `read_end_i`, which may take several bursts; a write is one
-// burst. Both end in the order in which they began. Reads are looked at in one cycle, writes in the next: neither is opened
-// unseen by the other. What is opened is so from a register, and stays: the search is not in front of what a beginning sets off.
-// More than 32 of a side are searched a cycle before the decision, in which nothing is opened: a side then has every fourth
-// cycle.
+// AXI orders neither reads against writes, nor transactions of different IDs. A read of the media
+// therefore begins only when no write of its granule is outstanding, and a write only when no read
+// is. The returned data are then all old or all new. Writes have one ID and stay in order among
+// themselves. A transaction in flight ends without the other side, so there is no deadlock.
+//
+// A side that finds its granule in use reserves it. From then on the other side begins nothing
+// there before it, so at most one transaction overtakes a read or a write. Both sides may hold a
+// reservation, but not of the same granule: the first one wins. A read is outstanding from the
+// cycle before `read_open_o` to `read_end_i`, and may be several bursts; a write is one burst. Both
+// end in the order in which they began. Reads and writes are considered in alternate cycles, so
+// that each grant sees the other side's grants. A grant comes from a register and stays, which
+// keeps the search out of the paths that follow the grant. With more than 32 transactions a side,
+// the search takes place a cycle before the decision. No grant is given in that cycle, so a side
+// has every fourth cycle.
 `include "ns_assert.svh"
 
 module nvme_hazard #(
-  /// Bits of a media address that tell 4 KiB granules of the channel apart.
+  /// Bits of a media address that distinguish 4 KiB granules of the channel.
   parameter int unsigned TagBits = 20,
   /// Reads outstanding at most, a power of two.
   parameter int unsigned Reads   = 32,
@@ -24,28 +28,28 @@ module nvme_hazard #(
   input logic clk_i,
   input logic rst_ni,
 
-  /// A read wants to begin. Stays, with its granule, until it does.
+  /// A read requests to begin. Stays, with its granule, until it begins.
   input  logic               read_req_i,
-  /// Its granule.
+  /// Granule.
   input  logic [TagBits-1:0] read_tag_i,
-  /// It is not to be opened now.
+  /// The request must not be granted now.
   input  logic               read_hold_i,
-  /// From a register: it may begin. Stays until it does, whatever `read_hold_i` says.
+  /// From a register: the read may begin. Stays until it begins, even if `read_hold_i` is 1.
   output logic               read_open_o,
-  /// It does.
+  /// The transaction begins.
   input  logic               read_begin_i,
   /// The oldest one ends.
   input  logic               read_end_i,
 
-  /// A write wants to begin. Stays, with its granule, until it does.
+  /// A write requests to begin. Stays, with its granule, until it begins.
   input  logic               write_req_i,
-  /// Its granule.
+  /// Granule.
   input  logic [TagBits-1:0] write_tag_i,
-  /// It is not to be opened now.
+  /// The request must not be granted now.
   input  logic               write_hold_i,
-  /// From a register: it may begin. Stays until it does, whatever `write_hold_i` says.
+  /// From a register: the write may begin. Stays until it begins, even if `write_hold_i` is 1.
   output logic               write_open_o,
-  /// It does.
+  /// The transaction begins.
   input  logic               write_begin_i,
   /// The oldest one ends.
   input  logic               write_end_i,
@@ -65,15 +69,16 @@ module nvme_hazard #(
   logic [Writes-1:0] write_valid_q, write_hit;
   logic [ReadBits-1:0] read_new_q, read_old_q;
   logic [WriteBits-1:0] write_new_q, write_old_q;
-  logic write_turn_q;  // a write's
-  logic decision_valid;  // this cycle may open something
+  logic write_turn_q;  // 1: writes are considered
+  logic decision_valid;  // this cycle may grant
   logic read_blocked, write_blocked;  // by the other side
   logic read_room, write_room;
-  logic read_searched, write_searched;  // it has been searched for
-  logic same_granule;  // both want the same granule
+  logic read_searched, write_searched;  // the search has taken place
+  logic same_granule;  // both request the same granule
   logic
       read_eligible,
-      write_eligible;  // it is its turn, and the other side does not keep the granule
+      // Considered in this cycle, and the granule is not reserved by the other side.
+      write_eligible;
   logic read_grant, write_grant;
   logic read_reserved_q, write_reserved_q;
 
@@ -126,7 +131,8 @@ module nvme_hazard #(
         read_searched_q <= 1'b0;
         write_searched_q <= 1'b0;
       end else begin
-        decision_valid_q <= !decision_valid_q && (read_req_i || write_req_i);  // rests as write_turn_q does
+        // Stops as write_turn_q does.
+        decision_valid_q <= !decision_valid_q && (read_req_i || write_req_i);
         read_searched_q <= read_req_i && !read_open_o;
         write_searched_q <= write_req_i && !write_open_o;
       end
@@ -156,7 +162,7 @@ module nvme_hazard #(
       read_open_o <= 1'b0;
       write_open_o <= 1'b0;
     end else begin
-      // While nobody asks it rests, so that a stopped clock makes no difference.
+      // Without a request it is reset, so that a stopped clock makes no difference.
       if (!(read_req_i || write_req_i)) write_turn_q <= 1'b0;
       else if (decision_valid) write_turn_q <= !write_turn_q;
       if (read_grant) read_open_o <= 1'b1;

@@ -1,9 +1,10 @@
-// DMA mover: copies jobs, in order, from one AXI bus to another; writes zeros; reads data that is dropped or compared
-// with what another mover reads.
+// DMA mover: executes descriptors in order. Copies data from one AXI bus to another, writes zeros,
+// reads data that are discarded, or compares data with those of another mover.
 //
-// The source is read far ahead (up to MaxJobs jobs and FifoBeats write beats), the data realigned and kept until a whole
-// burst can be sent. One beat per cycle. Read and write responses must come in order, as they do for one ID.
-// `clk_o`-style gating is the instantiator's: while `busy_o` is 0 and no job is offered, the clock may stop.
+// The source is read far ahead, up to MaxDescs descriptors and FifoBeats write beats. The data are
+// realigned and kept until a whole burst can be sent. One beat a cycle. Read and write responses
+// must arrive in order, as they do for one ID. The instantiating module may gate the clock while
+// `busy_o` is 0 and no descriptor is valid.
 `include "ns_assert.svh"
 
 module nvme_mover
@@ -11,11 +12,11 @@ module nvme_mover
   import nvme_pkg::*;
   import nvme_data_pkg::*;
 #(
-  /// Write beats held or under way, at least 64; 64 bytes each.
+  /// Write beats held or in flight, at least 64; 64 bytes each.
   parameter int unsigned  FifoBeats   = 512,
-  /// Jobs being read.
+  /// Descriptors being read.
   parameter int unsigned  MaxDescs     = 64,
-  /// Jobs waiting to be read.
+  /// Descriptors waiting to be read.
   parameter int unsigned  QueueDescs   = 16,
   /// Largest write burst in bytes.
   parameter int unsigned  BurstBytes  = 512,
@@ -25,60 +26,61 @@ module nvme_mover
   parameter data_status_e ReadStatus  = DataReadError,
   /// Status after a write error.
   parameter data_status_e WriteStatus = DataHostError,
-  /// Finds out whether beats that are compared differ; the other mover need not.
+  /// Compares beats, in one of the two movers of a comparison.
   parameter bit           Compare     = 1'b0,
-  /// Jobs of a group are one at the target, in whose bursts either all bytes are right or none is written. Without, each
-  /// stands for itself there, and what cannot be read becomes zeros.
+  /// Descriptors of a group are merged at the target: in a burst, either all bytes are right or
+  /// none is written. Without it, each descriptor is written separately, and what cannot be read
+  /// becomes zeros.
   parameter bit           Merge       = 1'b0
 ) (
   input  logic   clk_i,
   input  logic   rst_ni,
-  /// From registers: there are jobs inside.
+  /// From registers: there are descriptors inside.
   output logic   busy_o,
 
-  /// Job.
+  /// Descriptor.
   input  desc_t   desc_i,
   input  logic   desc_valid_i,
   output logic   desc_ready_o,
-  /// Job ended.
+  /// A descriptor has ended.
   output transfer_event_t event_o,
   output logic   event_valid_o,
   input  logic   event_ready_i,
 
-  /// Beat of the other mover to be compared with. Both go on when both are valid.
+  /// Beat of the other mover for a comparison. Both movers advance when both beats are valid.
   input  logic [DataWidth-1:0] peer_data_i,
-  /// It came with a read error.
+  /// It had a read error.
   input  logic                 peer_error_i,
   input  logic                 peer_valid_i,
   /// Beat to be compared.
   output logic [DataWidth-1:0] cmp_data_o,
-  /// It came with a read error.
+  /// It had a read error.
   output logic                 cmp_error_o,
   output logic                 cmp_valid_o,
 
-  /// No read of the source may begin, not even of a group that has begun.
+  /// No read of the source may begin, not even within a group in flight.
   input  logic        read_hold_i,
-  /// Reads of the source, group by group: the one at `read_addr_o` may begin.
+  /// Permission to read the source, group by group: the group at `read_addr_o` may begin.
   input  logic        read_open_i,
-  /// It waits for that, or for `read_hold_i`, and for nothing else. Stays until it begins.
+  /// Only this permission, or `read_hold_i`, is missing. Stays until the group begins.
   output logic        read_req_o,
-  /// Its address.
+  /// Address of the group.
   output logic [63:0] read_addr_o,
   /// It begins.
   output logic        read_begin_o,
-  /// All data of the oldest group that has begun have come.
+  /// All data of the oldest group in flight have arrived.
   output logic        read_end_o,
-  /// From registers: data are to come. Not so between two pieces of a group.
+  /// From registers: data are outstanding. 0 between two descriptors of a group.
   output logic        read_busy_o,
-  /// Bursts to the target: the one at `write_addr_o` may begin.
+  /// Permission to write the target: the burst at `write_addr_o` may begin.
   input  logic        write_open_i,
-  /// It waits for that and for nothing else. Stays until it begins.
+  /// Only this permission is missing. Stays until the burst begins.
   output logic        write_req_o,
-  /// Its address.
+  /// Address of the group.
   output logic [63:0] write_addr_o,
   /// It begins.
   output logic        write_begin_o,
-  /// The oldest one that has begun ends.
+  /// The oldest burst in flight ends.
   output logic        write_end_o,
 
   /// Source.

@@ -1,9 +1,11 @@
-// Read side of a mover: issues a job's source read as early as room for all of its write beats can be reserved.
+// Read side of a mover: issues the source read of a descriptor as early as room for all of its
+// write beats can be reserved.
 //
-// One burst a job. The write side gets the job at the same time, the aligner its attributes. Zeros are not read: only the
-// write side gets their job. The jobs of a group follow each other; from the beginning of the first one to the end of the
-// last one, the group is being read.
-// Assumes jobs within one 4 KiB page at both ends.
+// A descriptor is read in one burst. At the same time the write side receives the descriptor, and
+// the aligner its attributes. Zeros are not read: only the write side receives their descriptor.
+// The descriptors of a group follow each other. The group is in flight from the start of its first
+// read to the end of its last one. Assumption: a descriptor lies within one 4 KiB page at both
+// ends.
 `include "ns_assert.svh"
 
 module nvme_mover_read
@@ -12,30 +14,30 @@ module nvme_mover_read
 #(
   /// Write beats that fit into the mover's FIFO, at least 64.
   parameter int unsigned FifoBeats = 512,
-  /// The pieces of a group are merged: the write side gets one job for it.
+  /// The descriptors of a group are merged: the write side receives one descriptor for the group.
   parameter bit          Merge     = 1'b0
 ) (
   input  logic       clk_i,
   input  logic       rst_ni,
 
-  /// Job.
+  /// Descriptor.
   input  desc_t       desc_i,
   input  logic       desc_valid_i,
   output logic       desc_ready_o,
 
-  /// No read may begin, not even that of a further piece of a group.
+  /// No read may begin, not even within a group in flight.
   input  logic       hold_i,
-  /// The read of the group that begins at `req_addr_o` may begin. Its further pieces follow whatever this says: who keeps
-  /// others apart from a group waits for its end.
+  /// The read of the group that begins at `req_addr_o` may begin. Its other descriptors follow
+  /// regardless of this input: what excludes others from a group waits for the group's end.
   input  logic       read_open_i,
-  /// It waits for that, or for `hold_i`, and for nothing else. Stays until it begins.
+  /// Only this permission, or `hold_i`, is missing. Stays until the group begins.
   output logic       req_o,
-  /// Its address.
+  /// Address of the group.
   output logic [63:0] req_addr_o,
 
   /// A group begins to be read.
   output logic       read_begin_o,
-  /// Job that is compared: all of its beats have left.
+  /// All beats of a compared descriptor have left.
   input  logic       compare_done_i,
 
   /// Read address.
@@ -43,28 +45,28 @@ module nvme_mover_read
   output logic       ar_valid_o,
   input  logic       ar_ready_i,
 
-  /// A job is read: the aligner takes it.
+  /// A descriptor is issued to the aligner.
   output logic       issue_read_o,
-  /// The write side takes it.
+  /// A descriptor is issued to the write side.
   output logic       issue_write_o,
   /// There is room in both queues.
   input  logic       issue_ready_i,
-  /// What the write side needs of it.
+  /// The write side's part of the descriptor.
   output write_desc_t       issue_desc_o,
   /// For the aligner: rotation in dwords.
   output logic [3:0] issue_rotate_o,
   /// For the aligner: the first read beat yields no write beat.
   output logic       issue_skip_o,
-  /// For the aligner: the last write beat needs no read beat of its own.
+  /// For the aligner: the last write beat needs no further read beat.
   output logic       issue_flush_o,
 
   /// For the aligner: read beats, less 1.
   output logic [5:0] issue_beats_o,
-  /// Another job of its group follows.
+  /// Another descriptor of the group follows.
   output logic       issue_more_o,
-  /// For the aligner: dword of the write beats at which it begins.
+  /// For the aligner: dword of the write beats at which the descriptor begins.
   output logic [9:0] issue_at_o,
-  /// For the aligner: it ends within a write beat.
+  /// For the aligner: the descriptor ends within a write beat.
   output logic       issue_partial_end_o,
 
   /// A beat has left the FIFO.
@@ -75,14 +77,14 @@ module nvme_mover_read
 
   logic issue_valid;  // to the queues
 
-  // First step: what the job needs.
+  // First step: what the descriptor needs.
   desc_t desc_q;
   logic valid_q;
   logic [6:0] read_beats, write_beats, read_beats_q, write_beats_q;
-  logic [6:0] needed_q;  // places that it needs; 0 for zeros
+  logic [6:0] needed_q;  // places in the FIFO; 0 for zeros
   logic partial_end, partial_end_q;
-  logic first_q;  // of its group
-  logic [6:0] compares_ahead_q;  // jobs in front, to be compared
+  logic first_q;  // first of its group
+  logic [6:0] compares_ahead_q;  // compared descriptors ahead
 
   assign read_beats = 7'((32'(desc_i.src[5:0]) + 32'(desc_i.len) + 32'd63) >> 6);
   assign write_beats = 7'((32'(desc_i.dst[5:0]) + 32'(desc_i.len) + 32'd63) >> 6);
@@ -100,7 +102,7 @@ module nvme_mover_read
       read_beats_q <= read_beats;
       write_beats_q <= write_beats;
       partial_end_q <= partial_end;
-      // A beat that the next job of the group completes is that one's.
+      // A beat that the next descriptor of the group completes counts for that descriptor.
       needed_q <= (desc_i.kind == KindZero) ? '0 : write_beats - 7'(Merge && desc_i.more && partial_end);
     end
   end
@@ -108,9 +110,9 @@ module nvme_mover_read
   // Second step: reserve the room and send the address.
   logic [FreeBits-1:0] free_q;
 
-  // Every other cycle at most, so that the arbiter behind `ar_ready_i` is not in front of all this: a job has more beats.
-  // Once begun, a group must not have to wait for a comparison, because a write of the media may wait for it, and the
-  // comparison for what stands behind that write.
+  // At most every other cycle, which keeps the arbiter of `ar_ready_i` out of this path; a
+  // descriptor has more beats. A group in flight must not wait for a comparison: a write of the
+  // media may wait for the group, and the comparison for data that follow that write.
   logic issue_ready;
   assign issue_ready = valid_q && issue_ready_i && !ar_valid_o && (32'(free_q) >= 32'(needed_q));
   assign req_o = issue_ready && desc_q.kind != KindZero && first_q && !(desc_q.more && compares_ahead_q != '0);

@@ -1,14 +1,17 @@
-// Write side of a mover: cuts jobs into bursts and sends each as soon as all of its beats have arrived.
+// Write side of a mover: cuts descriptors into bursts and sends each burst as soon as all of its
+// beats have arrived.
 //
-// A burst ends at the latest at the next multiple of BurstBytes. Its address leaves only when its data is complete in the
-// FIFO, so that the data follows without a gap: whatever shares the bus never waits for the mover's source.
-// Towards the media a burst that holds bytes with a read error is not written at all, as blocks must not be half of each;
-// towards the host such bytes are zeros. One event for each job, after the responses to all of its bursts, with the first
-// error.
+// A burst ends at the next multiple of BurstBytes at the latest. Its address leaves only when its
+// data are complete in the FIFO, so that the data follow without a gap. Other users of the bus
+// therefore never wait for the mover's source. Towards the media, a burst that holds bytes with a
+// read error is not written at all, as blocks must not be mixed. Towards the host, such bytes are
+// written as zeros. Each descriptor yields one event, after the responses to all of its bursts,
+// with the first error.
 //
-// Zeros need no beats from the FIFO. Bursts without a target (dropped or compared data) take their beats out of the FIFO
-// and end without an address or a response. A comparison waits for another mover, so no address leaves while
-// one stands before its data: others whose data must follow on the same bus would wait as well, completions among them.
+// Zeros need no beats from the FIFO. Bursts without a target (discarded or compared data) take
+// their beats from the FIFO and end without an address or a response. A comparison waits for
+// another mover. No address leaves while a comparison is ahead of its data: other users of the bus,
+// such as completions, would wait for it.
 `include "ns_assert.svh"
 
 module nvme_mover_write
@@ -26,15 +29,15 @@ module nvme_mover_write
   parameter data_status_e ReadStatus  = DataReadError,
   /// Status after a write error.
   parameter data_status_e WriteStatus = DataHostError,
-  /// Finds out whether beats that are compared differ.
+  /// Compares beats.
   parameter bit           Compare     = 1'b0,
-  /// A burst of a copy is written only if none of its bytes came with a read error.
+  /// A burst of a copy is written only if none of its bytes had a read error.
   parameter bit           Whole       = 1'b0
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// Job whose beats are going to arrive.
+  /// Descriptor whose beats will arrive.
   input  write_desc_t                 desc_i,
   input  logic                 desc_valid_i,
   output logic                 desc_ready_o,
@@ -43,35 +46,35 @@ module nvme_mover_write
   input  logic                 beat_arrived_i,
   /// With `Whole`: it is the last one of its burst.
   input  logic                 burst_arrived_i,
-  /// With `Whole`: a part of that burst came with a read error.
+  /// With `Whole`: a part of that burst had a read error.
   input  logic                 burst_error_i,
   /// Oldest beat in the FIFO.
   input  logic [DataWidth-1:0] beat_data_i,
-  /// A part of it came with a read error.
+  /// A part of it had a read error.
   input  logic                 beat_error_i,
   input  logic                 beat_valid_i,
   /// It leaves the FIFO.
   output logic                 beat_ready_o,
 
-  /// Beat of the other mover to be compared with. Both go on when both are valid.
+  /// Beat of the other mover for a comparison. Both movers advance when both beats are valid.
   input  logic [DataWidth-1:0] peer_data_i,
-  /// It came with a read error.
+  /// It had a read error.
   input  logic                 peer_error_i,
   input  logic                 peer_valid_i,
   /// The oldest beat in the FIFO is to be compared.
   output logic                 cmp_valid_o,
 
-  /// The burst that stands at `req_addr_o` may begin.
+  /// The burst at `req_addr_o` may begin.
   input  logic                 write_open_i,
-  /// It waits for that and for nothing else. Stays until it begins.
+  /// Only this permission is missing. Stays until the burst begins.
   output logic                 req_o,
-  /// Its address.
+  /// Address of the group.
   output logic [63:0]          req_addr_o,
   /// It begins.
   output logic                 write_begin_o,
   /// The oldest burst that has begun ends.
   output logic                 write_end_o,
-  /// The last beat of a job that is compared leaves.
+  /// The last beat of a compared descriptor leaves.
   output logic                 compare_done_o,
 
   /// Write address.
@@ -87,7 +90,7 @@ module nvme_mover_write
   input  logic                 b_valid_i,
   output logic                 b_ready_o,
 
-  /// Job ended.
+  /// A descriptor has ended.
   output transfer_event_t               event_o,
   output logic                 event_valid_o,
   input  logic                 event_ready_i
@@ -100,17 +103,17 @@ module nvme_mover_write
     return kind == KindDrop || kind == KindCompare;
   endfunction
 
-  // What the data of a burst needs to know.
+  // Burst fields that the data need.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     transfer_kind_e                kind;
-    logic                 desc_last;  // last burst of its job
+    logic                 desc_last;  // last burst of its descriptor
     logic [5:0]           len;       // beats - 1
     logic [15:0]          first;     // dwords of the first beat
     logic [3:0]           to;        // last dword of the last beat
   } burst_t;
 
-  // What a response needs to know.
+  // Burst fields that a response needs.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic                 desc_last;
@@ -118,7 +121,7 @@ module nvme_mover_write
     logic                 error;
   } resp_t;
 
-  // First step: cut the next burst from the job.
+  // First step: cut the next burst from the descriptor.
   logic [63:0] desc_addr_q;
   logic [LenWidth-1:0] desc_len_q;
   logic [SlotWidth-1:0] desc_slot_q;
@@ -144,7 +147,7 @@ module nvme_mover_write
       desc_slot_q <= desc_i.slot;
       desc_kind_q <= desc_i.kind;
     end else if (desc_valid_q && cut_ready) begin
-      // A job ends within its page: no carry beyond.
+      // A descriptor ends within its page: no carry beyond it.
       desc_addr_q[11:0] <= desc_addr_q[11:0] + 12'(cut_len);
       desc_len_q <= desc_len_q - cut_len;
     end
@@ -155,13 +158,13 @@ module nvme_mover_write
   burst_t burst_q;
   logic burst_valid_q;
   logic issue_valid, burst_queue_ready;
-  logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO that belong to no burst sent so far
+  logic [BeatsBits-1:0] arrived_q;  // beats in the FIFO beyond the bursts sent so far
   logic [BurstsBits-1:0] bursts_q;  // bursts without response
-  logic [3:0] compares_ahead_q;  // bursts to be compared whose last beat has not gone
-  logic [6:0] beats_q;  // to come out of the FIFO
+  logic [3:0] compares_ahead_q;  // compared bursts whose last beat has not left
+  logic [6:0] beats_q;  // beats of the burst to take from the FIFO
   logic resp_fire;
 
-  // A copy that is not whole is dropped.
+  // A copy with a read error is discarded.
   transfer_kind_e kind;
   logic burst_poisoned;
 
@@ -196,7 +199,8 @@ module nvme_mover_write
   end
   assign kind = (burst_poisoned && burst_q.kind == KindCopy) ? KindDrop : burst_q.kind;
 
-  // Every other cycle at most, so that the arbiter behind `aw_ready_i` is not in front of all this: bursts are longer.
+  // At most every other cycle, which keeps the arbiter of `aw_ready_i` out of this path; bursts are
+  // longer.
   logic issue_ready;
   assign issue_ready = burst_valid_q && burst_queue_ready && !aw_valid_o
       && 32'(arrived_q) >= 32'(beats_q) && bursts_q != BurstsBits'(MaxBursts);
@@ -243,14 +247,14 @@ module nvme_mover_write
     if (issue_valid) aw_o <= aw_q;
   end
 
-  // Data. All beats of a burst in the queue are in the FIFO. The burst at work is in registers, with the lanes of its next
-  // beat.
+  // Data. All beats of a queued burst are in the FIFO. The current burst is in registers, with the
+  // lanes of its next beat.
   burst_t next_burst;
-  logic [SlotWidth-1:0] slot_q;  // of the burst at work
+  logic [SlotWidth-1:0] slot_q;  // of the current burst
   transfer_kind_e kind_q;
   logic desc_last_q;
   logic next_valid, next_load, next_single, burst_valid;
-  logic first_q, last_q;  // which beat of its burst the next one is
+  logic first_q, last_q;  // position of the next beat in its burst
   logic w_fire, w_error;
   logic [5:0] w_left_q;  // beats after the next one
   logic w_error_q;       // in an earlier beat of the burst
@@ -261,7 +265,7 @@ module nvme_mover_write
     return 16'hffff >> (4'd15 - dword);
   endfunction
 
-  // The first beat may be the last one, too.
+  // The first beat may also be the last one.
   always_comb begin
     burst_in = burst_q;
     burst_in.kind = kind;
@@ -318,7 +322,8 @@ module nvme_mover_write
   assign w_error = beat_error_i && kind_q != KindZero;
 
   always_comb begin
-    // A PCIe bridge wants strobes without a gap: the host gets zeros instead of what came with an error.
+    // A PCIe bridge needs strobes without a gap: the host receives zeros in place of data with an
+    // error.
     for (int unsigned i = 0; i < 16; i++) w_o.strb[i*4+:4] = {4{lanes_q[i]}};
     w_o.last = last_q;
     w_o.data = (kind_q == KindZero || w_error) ? '0 : beat_data_i;
@@ -329,7 +334,7 @@ module nvme_mover_write
     else if (w_fire) w_error_q <= !last_q && (w_error_q || w_error);
   end
 
-  // The burst whose last beat went in the cycle before.
+  // The burst whose last beat left in the cycle before.
   resp_t end_q;
   logic end_valid_q;
 
@@ -347,7 +352,7 @@ module nvme_mover_write
     };
   end
 
-  // Comparisons that stand before what is issued next.
+  // Comparisons ahead of the next burst to issue.
   logic compare_start, compare_end;
   assign compare_start = issue_valid && burst_q.kind == KindCompare;
   assign compare_end = w_fire && last_q && kind_q == KindCompare;
@@ -360,7 +365,7 @@ module nvme_mover_write
   end
 
   // Comparison, a cycle later: dwords first, then all of them.
-  logic mismatch;  // somewhere in the burst that ends
+  logic mismatch;  // in the burst that ends
 
   if (Compare) begin : gen_compare
     logic [15:0] dword_mismatch_q;
@@ -387,10 +392,11 @@ module nvme_mover_write
     assign unused = ^{peer_data_i, peer_error_i};
   end
 
-  // Responses: a burst enters the queue a cycle after its last beat; its response waits until it is there.
+  // Responses: a burst enters the queue a cycle after its last beat. Its response is accepted from
+  // then on.
   resp_t resp;
   logic resp_valid, resp_mismatch, resp_queue_ready;
-  data_status_e status_q, status;  // first error of the job
+  data_status_e status_q, status;  // first error of the descriptor
 
   ns_fifo #(
     .Width($bits(resp_t) + 1),
@@ -449,7 +455,7 @@ module nvme_mover_write
              !burst_valid || first_q || beat_valid_i || kind_q == KindZero)
   `NS_ASSERT(response_queue_has_room, !end_valid_q || resp_queue_ready)
   `NS_ASSERT(no_write_without_target, !w_valid_o || !no_target(kind_q))
-  `NS_ASSERT(no_address_behind_comparison, !aw_valid_o || !burst_valid || kind_q != KindCompare)
+  `NS_ASSERT(no_address_during_comparison, !aw_valid_o || !burst_valid || kind_q != KindCompare)
   `NS_ASSERT(beats_in_range, 32'(arrived_q) <= FifoBeats)
 
 endmodule

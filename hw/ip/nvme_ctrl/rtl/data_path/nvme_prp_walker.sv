@@ -1,10 +1,11 @@
-// PRP walker: turns one command at a time into segments, one a host page.
+// PRP walker: converts one command at a time into PRP segments, one a host page.
 //
-// Follows NVM Express 1.4, 4.3, with 4 KiB pages: PRP1 may start at any dword; PRP2 is the second page or points, with any
-// qword offset, to a list; the last entry of a list page points to the next one if more than that entry remain; all
-// other entries must have offset zero. List lines of 64 bytes are read ahead into a shared RAM (see nvme_walkers), only those
-// needed, up to two in a burst. The walk ends with an event that gives the error that stopped it,
-// or none; no list read is outstanding then.
+// Follows NVM Express 1.4, 4.3, with 4 KiB pages. PRP1 may start at any dword. PRP2 is the second
+// page, or points to a list at any qword. The last entry of a list page points to the next list
+// page if more than that entry remain. All other entries must have offset zero. List lines of 64
+// bytes are read ahead into a shared RAM (see nvme_walkers): only those needed, up to two in a
+// burst. The walk ends with an event that holds the error that stopped it, or none. No list read is
+// outstanding then.
 `include "ns_assert.svh"
 
 module nvme_prp_walker
@@ -36,24 +37,24 @@ module nvme_prp_walker
   output logic                list_valid_o,
   input  logic                list_ready_i,
 
-  /// A line arrives; it goes to line_write_o of the buffer.
+  /// A line arrives; it is stored at line_write_o of the buffer.
   input  logic                line_arrived_i,
   /// With an error.
   input  logic                line_error_i,
-  /// Where it goes.
+  /// Where the line is stored.
   output logic [LineBits-1:0] line_write_o,
 
-  /// Asks for an entry out of the buffer.
+  /// Requests an entry from the buffer.
   output logic                entry_req_o,
-  /// The request is taken.
+  /// The request is granted.
   input  logic                entry_gnt_i,
   /// Line of the entry.
   output logic [LineBits-1:0] entry_line_o,
   /// Entry within the line.
   output logic [2:0]          entry_idx_o,
-  /// The entry asked for.
+  /// The requested entry.
   input  logic [63:0]         entry_i,
-  /// It is here: some cycles after the grant.
+  /// The entry is valid: some cycles after the grant.
   input  logic                entry_valid_i,
 
   /// End of the walk.
@@ -65,11 +66,11 @@ module nvme_prp_walker
   typedef enum logic [2:0] {
     StIdle,
     StEmit,      // a segment is offered
-    StAdvance,   // after a segment: what comes next
+    StAdvance,   // after a segment: choose the next step
     StListPage,  // a list page begins
-    StWaitLine,  // waiting for an entry to arrive in the buffer
-    StEntry,     // an entry is being read out of it
-    StEnd        // waiting for outstanding list reads, then for the event to be taken
+    StWaitLine,  // wait for an entry to arrive in the buffer
+    StEntry,     // an entry is read from the buffer
+    StEnd        // wait for outstanding list reads, then for the event to be accepted
   } state_e;
 
   localparam int unsigned CountBits = LineBits + 1;
@@ -78,8 +79,8 @@ module nvme_prp_walker
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
   logic compare_q;
-  logic first_q;                    // no segment has been made from PRP2
-  logic [TransferWidth-1:0] remaining_q;    // bytes for which no segment was taken
+  logic first_q;                    // PRP2 has not been used for a segment
+  logic [TransferWidth-1:0] remaining_q;    // bytes for which no segment was accepted
   logic [63:0] host_q, mem_q;  // next segment
   logic [LenWidth-1:0] len_q;
   logic [63:0] next_q;              // PRP2, then the list pointer
@@ -89,14 +90,14 @@ module nvme_prp_walker
   logic [2:0] idx_q;                // next entry within its line
   logic [51:0] fetch_page_q;
   logic [5:0] fetch_line_q;
-  logic [6:0] fetch_left_q;         // lines of this page still to be asked for
+  logic [6:0] fetch_left_q;         // lines of this page still to be requested
   logic [LineBits-1:0] write_q, read_q;
-  logic [CountBits-1:0] free_q;     // lines of the buffer neither asked for nor full
+  logic [CountBits-1:0] free_q;     // lines of the buffer neither requested nor full
   logic [CountBits-1:0] full_q;     // lines of the buffer that have arrived
-  logic error_q;                    // a line came with an error
+  logic error_q;                    // a line had an error
   logic line_request_q;                      // for lines
 
-  // First bytes of a transfer that end with the page.
+  // Bytes from the start of a transfer to the end of its page, or to its end.
   function automatic logic [LenWidth-1:0] to_page_end(logic [11:0] offset,
                                                       logic [TransferWidth-1:0] left);
     logic [LenWidth-1:0] room;
@@ -120,7 +121,7 @@ module nvme_prp_walker
   assign two_lines = fetch_left_q > 7'd1;
   assign list_addr_o = {fetch_page_q, fetch_line_q, 6'd0};
   assign list_two_o = two_lines;
-  // Two lines at once, even if one could be read earlier: half the requests on the link.
+  // Two lines at once, even if one could be read earlier: this halves the requests on the link.
   assign list_valid_o = line_request_q;
   assign list_fire = line_request_q && list_ready_i;
 
@@ -147,7 +148,7 @@ module nvme_prp_walker
     end else begin
       unique case (state_q)
         StIdle: begin
-          // What an error has left in the buffer is dropped.
+          // Lines that are left in the buffer after an error are dropped.
           read_q <= write_q;
           free_q <= CountBits'(Lines);
           full_q <= '0;
@@ -180,7 +181,7 @@ module nvme_prp_walker
       else if (state_q == StEnd) fetch_left_q <= '0;
       else if (list_fire) fetch_left_q <= fetch_left_q - (two_lines ? 7'd2 : 7'd1);
 
-      // One cycle ahead: the arbiter among the walkers comes behind it.
+      // Registered, because the arbiter among the walkers follows.
       line_request_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(two_lines);
 
       if (line_arrived_i) begin

@@ -1,20 +1,22 @@
-// Sweep: turns ranges of the media into segments that need no host memory, to be zeroed or read and dropped.
+// Range walk: converts ranges of the media into segments that need no host memory, to be zeroed, or
+// read and discarded.
 //
-// One segment a cycle, each within 4 KiB of the media. What is to be zeroed and has FillBlocks or more goes to the memories
-// themselves instead (nvme_fill), in pieces that end at multiples of RegionBlocks; what is left behind the last one is
-// segments again, if it is little. A command's ranges come one after the other; with the last one the
-// slot tracker is told how many jobs there were. Assumes that ranges lie within the namespace.
-// When the controller is being stopped, or a command aborted, a range ends after the present segment, or within the present
-// piece; nvme_ranges then gives no other one of this command but the last, which says so.
+// One segment a cycle, each within 4 KiB of the media. Ranges of FillBlocks or more that are to be
+// zeroed go to the memories instead (nvme_fill), in parts that end at multiples of RegionBlocks. A
+// small rest after the last part is again cut into segments. A command's ranges follow each other.
+// After the last one, the transfer tracker is notified of the number of descriptors. Assumption:
+// ranges lie within the namespace. When the controller is being stopped, or a command is aborted, a
+// range ends after the current segment, or within the current fill. Then nvme_ranges sends no
+// other range of this command than the last one, which carries the status.
 `include "ns_assert.svh"
 
 module nvme_range_walk
   import nvme_pkg::*;
   import nvme_data_pkg::*;
 #(
-  /// 0: the memories zero nothing by themselves.
+  /// 0: the memories never zero blocks.
   parameter bit           Fills        = 1'b1,
-  /// Blocks from which on they do: at least 8, a power of two.
+  /// Smallest fill in blocks: at least 8, a power of two.
   parameter int unsigned  FillBlocks   = 128,
   /// See nvme_fill.
   parameter int unsigned  RegionBlocks = 4096,
@@ -25,16 +27,16 @@ module nvme_range_walk
   input  logic   rst_ni,
   /// From registers: a range is inside.
   output logic   busy_o,
-  /// End what takes long.
+  /// End long operations.
   input  logic   stop_i,
 
-  /// End the present range, if it is of this slot.
+  /// End the current range, if it is of this slot.
   input  logic                 cancel_i,
   /// The slot.
   input  logic [SlotWidth-1:0] cancel_slot_i,
   /// Status of its command.
   input  data_status_e         cancel_status_i,
-  /// There is one.
+  /// A range of this slot is inside.
   output logic                 cancel_found_o,
 
   /// Range.
@@ -57,7 +59,7 @@ module nvme_range_walk
   input  logic                  fill_done_i,
   /// A block could not be written.
   input  logic                  fill_error_i,
-  /// End it early.
+  /// End the range early.
   output logic                  fill_stop_o,
 
   /// End of a command's ranges.
@@ -68,9 +70,9 @@ module nvme_range_walk
 
   typedef enum logic [1:0] {
     StIdle,
-    StSegment,  // a segment is offered, if it is none for nvme_fill
-    StFill,     // nvme_fill is at work
-    StEvent     // the end is told
+    StSegment,  // a segment is valid, unless the range is for nvme_fill
+    StFill,     // nvme_fill is active
+    StEvent     // the end is reported
   } state_e;
 
   state_e state_q;
@@ -170,7 +172,7 @@ module nvme_range_walk
     end else if (state_q == StFill && fill_done_i) begin
       lba_q <= lba_q + 55'(fill_count);
       remaining_q <= remaining_q - 32'(fill_count);
-      // A piece that was told to end early may lack its end.
+      // A fill that was stopped early may be incomplete.
       if (stop_i || cancelled_q) status_q <= cancelled_q ? cancel_status_q : DataInterrupted;
     end
   end

@@ -1,19 +1,23 @@
-// Commands that move no data between host and media, as ranges of the media for nvme_range_walk: Write Zeroes and Verify have
-// one; Dataset Management has a list of them in host memory (NVM Express 1.4, 6.7).
+// Commands that move no data between host and media, as ranges of the media for nvme_range_walk.
+// Write Zeroes and Verify have one range. Dataset Management has a list of ranges in host memory
+// (NVM Express 1.4, 6.7).
 //
-// One command at a time. A list is read whole, a line of 64 bytes at a time, and all of its ranges are checked before the
-// first one is handed on; a list that is wrong changes nothing. With PRPs it may begin at any dword, and so lie in two pages;
-// with an SGL it comes in the pieces that an nvme_sgl_walker finds.
-// Context attributes are ignored. Ranges of a list may overlap. A list beyond the limits that Identify recommends (DMRL, DMRSL,
-// DMSL) is done whole: with ONCS bit 2 set it must not be refused, and not all hosts ask.
+// One command at a time. A list is read completely, by lines of 64 bytes, and all of its ranges are
+// checked before the first one is sent. An invalid list changes nothing. With PRPs it may begin at
+// any dword, and so lie in two pages. With an SGL it arrives in the segments that an
+// nvme_sgl_walker finds. Context attributes are ignored. Ranges of a list may overlap. A list
+// beyond the limits recommended by Identify (DMRL, DMRSL, DMSL) is executed completely. With ONCS
+// bit 2 set it must not be refused, and not all hosts read the limits.
 //
-// A list can ask for 256 times the whole namespace, and many of them can wait: seconds or minutes of work. So when the
-// controller is being stopped the present command hands on no further range, and those that wait end without work.
-// They end as interrupted (to be tried again, see nvme_pkg): a host sees it at a shutdown that did not wait for its
-// commands. No Abort named them (07h), and their queue is not being deleted (08h).
+// A list can cover 256 times the whole namespace, and several lists can wait: seconds or minutes of
+// work. When the controller is being stopped, the current command therefore sends no further range,
+// and waiting commands end without work. They end as interrupted (to be retried, see nvme_pkg),
+// which a host sees after a shutdown that did not wait for its commands. No Abort named them (07h),
+// and their queue is not being deleted (08h).
 //
-// A single command is ended in the same way: because of an Abort, or of the deletion of its queue. To find one that waits,
-// all that wait go round once through their queue, which takes as many cycles as they are; nothing comes in meanwhile.
+// A single command is ended in the same way, by an Abort or by the deletion of its queue. To find a
+// waiting command, the queue is rotated once, which takes one cycle for each command. No command is
+// accepted during the rotation.
 `include "ns_assert.svh"
 
 module nvme_ranges
@@ -37,29 +41,30 @@ module nvme_ranges
   input  logic      rst_ni,
   /// From registers: there are commands inside.
   output logic      busy_o,
-  /// Nothing changes until nvme_range_walk takes the present range, if there is one. From registers, but for range_ready_i.
+  /// Nothing changes until nvme_range_walk accepts the current range, if there is one. From
+  /// registers, except for range_ready_i.
   output logic      waiting_o,
-  /// End what takes long. Stays until there are no commands inside.
+  /// End long operations. Stays until there are no commands inside.
   input  logic      stop_i,
 
-  /// End this command, if it is inside. Stays until the answer, as do the following.
+  /// End this command, if it is inside. Stays until the answer, as do the following inputs.
   input  logic                 abort_valid_i,
   /// Its slot.
   input  logic [SlotWidth-1:0] abort_slot_i,
-  /// The slot is still that of the command that is meant.
+  /// The slot still belongs to that command.
   input  logic                 abort_current_i,
-  /// Why: the queue is being deleted, else an Abort.
+  /// Reason: the queue is being deleted; otherwise an Abort.
   input  logic                 abort_deleted_i,
   /// Answer.
   output logic                 abort_ready_o,
-  /// With the answer: it is inside, and ends soon.
+  /// With the answer: the command is inside, and ends soon.
   output logic                 abort_found_o,
-  /// Look at the range that nvme_range_walk works on: end it, if it is of this slot.
+  /// End the current range of nvme_range_walk, if it is of this slot.
   output logic                 cancel_o,
   output data_status_e         cancel_status_o,
-  /// It is.
+  /// The range is of this slot.
   input  logic                 cancel_found_i,
-  /// End of a command that has waited.
+  /// End of a waiting command.
   output transfer_event_t               event_o,
   output logic                 event_valid_o,
   input  logic                 event_ready_i,
@@ -74,15 +79,15 @@ module nvme_ranges
   output logic      range_valid_o,
   input  logic      range_ready_i,
 
-  /// A list with an SGL is to be found.
+  /// The list of a Dataset Management with an SGL is to be found.
   output data_cmd_t list_cmd_o,
   output logic      list_cmd_valid_o,
   input  logic      list_cmd_ready_i,
-  /// Piece of it: address and length count.
+  /// Segment of the list: address and length are used.
   input  seg_t      list_seg_i,
   input  logic      list_seg_valid_i,
   output logic      list_seg_ready_o,
-  /// End of the pieces.
+  /// End of the list's segments.
   input  transfer_event_t    list_end_i,
   input  logic      list_end_valid_i,
   output logic      list_end_ready_o,
@@ -102,30 +107,30 @@ module nvme_ranges
 
   typedef enum logic [3:0] {
     StIdle,
-    StSingle,       // the range that the command itself gives
-    StStart,        // a list: looking at its PRPs
-    StListSegment,  // its next piece
-    StReadLine,     // its next line
+    StSingle,       // the range given by the command itself
+    StStart,        // a list: check its PRPs
+    StListSegment,  // the next segment of the list
+    StReadLine,     // the next line
     StWaitLine,
     StDword,        // a dword a cycle
-    StCheck,        // waiting for the last check
-    StFetch,        // next range out of the buffer
+    StCheck,        // wait for the last check
+    StFetch,        // read the next range from the buffer
     StRange,
-    StDrain,        // dropping the other pieces
+    StDrain,        // discard the remaining segments
     StFail
   } state_e;
 
   state_e state_q;
-  data_cmd_t cmd, queue_head;  // the present one; the next one
+  data_cmd_t cmd, queue_head;  // the current command; the next one
   logic queue_valid, cmd_start, in_ready;
   logic [CountBits-1:0] count;
 
   // Abort.
   typedef enum logic [2:0] {
     AbIdle,
-    AbCurrent,  // at what is under way
-    AbQueue,    // at what waits
-    AbEvent,    // it has waited: it ends here
+    AbCurrent,  // check the current command
+    AbQueue,    // check the waiting commands
+    AbEvent,    // the command was waiting: it ends here
     AbAnswer
   } abort_e;
 
@@ -146,7 +151,7 @@ module nvme_ranges
   assign queue_match = queue_head.slot == abort_slot_i;
   assign queue_requeue = queue_visit && !queue_match;
 
-  // One place more than commands, so that they can turn.
+  // One place more than commands, for the rotation.
   ns_fifo #(
     .Width($bits(data_cmd_t)),
     .Depth(NumSlots + 1),
@@ -171,7 +176,7 @@ module nvme_ranges
   assign waiting_o = abort_q == AbIdle && !abort_valid_i
       && ((range_valid_o && !range_ready_i && (!ending || state_q == StFail)) || (state_q == StIdle && count == '0));
 
-  // A range that is being handed on is looked at a cycle later.
+  // A range that is being sent is considered a cycle later.
   assign range_fire = range_valid_o && range_ready_i;
   assign current_match = state_q != StIdle && cmd.slot == abort_slot_i;
   assign cancel_o = abort_q == AbCurrent && abort_current_i && !range_fire;
@@ -221,18 +226,19 @@ module nvme_ranges
   // The list, dword by dword.
   logic [63:2] addr_q;
   logic [10:0] dwords_q;  // left
-  logic [10:0] seg_dwords_q;   // left of the piece
+  logic [10:0] seg_dwords_q;   // left of the segment
   logic [1:0] field_q;     // dword of the range
   logic [DataWidth-1:0] line_q;
   logic [31:0] dword, blocks_q;
   logic [63:0] lba_q;
   logic range_valid_q;          // lba_q and blocks_q hold a range
-  logic range_end_valid_q, out_of_range_q;  // range_end_q is the end of one; one was out of range
+  // Range_end_q is the end of a range; a range was out of range.
+  logic range_end_valid_q, out_of_range_q;
   logic [64:0] range_end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
   data_status_e status_q, cancel_status_q;
   logic crosses_page, prp_bad, dword_valid, last_dword, seg_last, line_last, list_end_fire;
-  namespace_t ns, ns_q;  // the command's
+  namespace_t ns, ns_q;  // namespace of the command
 
   assign crosses_page = 13'(cmd.prp1[11:0]) + cmd.bytes[12:0] > 13'd4096;
   assign prp_bad = cmd.prp1[1:0] != '0 || (crosses_page && cmd.prp2[11:0] != '0);
@@ -324,7 +330,7 @@ module nvme_ranges
       status_q <= DataBadPrp;
     end
     if (state_q == StListSegment) begin
-      // With PRPs, the second page: it goes no further.
+      // With PRPs, the second page: a list has no third one.
       addr_q <= cmd.sgl ? list_seg_i.host[63:2] : {cmd.prp2[63:12], 10'd0};
       seg_dwords_q <= cmd.sgl ? list_seg_i.len[LenWidth-1:2] : dwords_q;
       if (list_end_valid_i) status_q <= list_end_i.status;
@@ -377,7 +383,7 @@ module nvme_ranges
     end
   end
 
-  // Who has been told that it ends hands nothing on any more.
+  // A cancelled command sends no further range.
   assign range_valid_o = ((state_q == StSingle || state_q == StRange) && !cancelled_q) || state_q == StFail;
 
   assign list_cmd_o = cmd;

@@ -1,8 +1,9 @@
-// Shares out the host's read bandwidth among the movers of the channels: round robin, and only while fewer than `Bytes`
-// are outstanding.
+// Shares the host's read bandwidth among the movers of the channels: round robin, and only while
+// fewer than `Bytes` are outstanding.
 //
-// More reads in flight than the round trip needs win nothing and make every other read of the device wait
-// behind them. The limit is checked before each burst: up to one burst of 4 KiB more may be outstanding.
+// More reads in flight than the round trip needs do not raise the bandwidth and delay every other
+// read of the device. The limit is checked before each burst: up to one burst of 4 KiB more may be
+// outstanding.
 `include "ns_assert.svh"
 
 module nvme_read_limit
@@ -18,9 +19,9 @@ module nvme_read_limit
 
   /// Ports with a read address.
   input  logic [NumPorts-1:0] ar_req_i,
-  /// The one whose turn it is.
+  /// The port whose turn it is.
   output logic [NumPorts-1:0] ar_grant_o,
-  /// It may go out.
+  /// The granted address may be sent.
   output logic                ar_open_o,
   /// Addresses.
   input  ax_t  [NumPorts-1:0] ar_i,

@@ -1,9 +1,10 @@
-// Brings segments from where they are made to the splitters of the two directions.
+// Routes segments from their sources to the splitters of the two directions.
 //
-// Copies go to the splitter of their direction, zeros to the one that writes the media, dropped reads to the one that reads
-// it. A comparison goes to both: in each, all comparisons have the same order, so movers that wait for each other's beats
-// never wait in a circle. Sources take turns group by group: its pieces stay together. Of a group that is compared, the
-// media's side is one piece.
+// Copies go to the splitter of their direction, zeros to the one that writes the media, discarded
+// reads to the one that reads it. A comparison goes to both. Both splitters receive comparisons in
+// the same order, so movers that wait for each other's beats never deadlock. Sources take turns
+// group by group: the segments of a group stay together. The media's side of a compared group is a
+// single segment.
 `include "ns_assert.svh"
 
 module nvme_segment_router
@@ -14,11 +15,11 @@ module nvme_segment_router
   /// From registers: a segment is inside.
   output logic       busy_o,
 
-  /// Segments of the PRP engine: 0 device to host, 1 host to device or comparison.
+  /// Segments of the walkers: 0 device to host, 1 host to device or comparison.
   input  seg_t [1:0] prp_i,
   input  logic [1:0] prp_valid_i,
   output logic [1:0] prp_ready_o,
-  /// Segment to be zeroed or dropped.
+  /// Segment to be zeroed or discarded.
   input  seg_t       walk_i,
   input  logic       walk_valid_i,
   output logic       walk_ready_o,
@@ -29,12 +30,12 @@ module nvme_segment_router
   input  logic [1:0] seg_ready_i
 );
 
-  // Towards the media: the PRP engine and zeros.
+  // Towards the media: the walkers and zeros.
   seg_t to_media;
   logic [1:0] media_gnt;
   logic media_any, media_ready, media_valid, media_fire, media_idx;
   logic walk_zeroes;
-  logic [1:0] group_open_q;  // a group of the PRP engine, of each direction, has more pieces
+  logic [1:0] group_open_q;  // a group of the walkers, of each direction, has more segments
 
   assign walk_zeroes = walk_i.kind == KindZero;
 
@@ -72,7 +73,7 @@ module nvme_segment_router
     .out_data_o (to_media)
   );
 
-  // A comparison leaves when both splitters have it.
+  // A comparison leaves when both splitters have accepted it.
   logic compare, first_q, sent_q, media_side_sent_q, media_side_fire;
   seg_t media_side;
   assign compare = to_media.kind == KindCompare && first_q;
@@ -99,7 +100,7 @@ module nvme_segment_router
     end
   end
 
-  // Towards the host: the PRP engine, dropped reads, and the media's side of comparisons.
+  // Towards the host: the walkers, discarded reads, and the media's side of comparisons.
   logic [2:0] host_gnt;
   logic [1:0] host_idx;
   logic host_any, host_ready;

@@ -1,14 +1,17 @@
-// SGL walker: turns one command at a time into segments, each within a host page.
+// SGL walker: converts one command at a time into segments, each within a host page.
 //
-// Follows NVM Express 1.4, 4.4, with dword granularity (SGLS bits 1:0 are 10b): Data Blocks; Segments and Last Segments at
-// any qword, of any length and number; Bit Buckets, which drop data on its way to the host and count for nothing on its
-// way to the media. The descriptor of the command is looked at like a segment of one. An SGL that describes more than
-// the command's data is right (SGLS bit 18): what follows is not looked at. Segments are read like PRP lists: lines of 64
-// bytes ahead into a shared RAM (see nvme_walkers), none beyond the segment, up to two in a burst. The walk ends with an
-// event that gives the error that stopped it, or none; no list read is outstanding then.
+// Follows NVM Express 1.4, 4.4, with dword granularity (SGLS bits 1:0 are 10b). Supported are Data
+// Blocks, and Segments and Last Segments at any qword, of any length and number. Bit Buckets
+// discard data on the way to the host and are ignored on the way to the media. The descriptor in
+// the command is processed like a segment of one descriptor. An SGL may describe more than the
+// command's data (SGLS bit 18): what follows is not read. Segments are read like PRP lists: lines
+// of 64 bytes ahead into a shared RAM (see nvme_walkers), none beyond the segment, up to two in a
+// burst. The walk ends with an event that holds the error that stopped it, or none. No list read is
+// outstanding then.
 //
-// A walk is bounded: descriptors that move nothing (segments, empty blocks) are counted, and more than MaxEmpty of them
-// in a command are an error, so that segments which form a ring come to an end.
+// A walk is bounded: SGL descriptors that move no data (segments, empty blocks) are counted. More
+// than MaxEmpty of them in a command are an error, so that segments that form a ring come to an
+// end.
 `include "ns_assert.svh"
 
 module nvme_sgl_walker
@@ -17,7 +20,7 @@ module nvme_sgl_walker
 #(
   /// Lines of the list buffer, a power of two, at least 2.
   parameter int unsigned  Lines    = 4,
-  /// Descriptors of a command that move nothing.
+  /// SGL descriptors of a command that move no data, at most.
   parameter int unsigned  MaxEmpty = 4096,
   localparam int unsigned LineBits = unsigned'($clog2(Lines))
 ) (
@@ -44,24 +47,24 @@ module nvme_sgl_walker
   output logic                list_valid_o,
   input  logic                list_ready_i,
 
-  /// A line arrives; it goes to line_write_o of the buffer.
+  /// A line arrives; it is stored at line_write_o of the buffer.
   input  logic                line_arrived_i,
   /// With an error.
   input  logic                line_error_i,
-  /// Where it goes.
+  /// Where the line is stored.
   output logic [LineBits-1:0] line_write_o,
 
-  /// Asks for a qword out of the buffer.
+  /// Requests a qword from the buffer.
   output logic                entry_req_o,
-  /// The request is taken.
+  /// The request is granted.
   input  logic                entry_gnt_i,
   /// Line of the qword.
   output logic [LineBits-1:0] entry_line_o,
   /// Qword within the line.
   output logic [2:0]          entry_idx_o,
-  /// The qword asked for.
+  /// The requested qword.
   input  logic [63:0]         entry_i,
-  /// It is here: some cycles after the grant.
+  /// The entry is valid: some cycles after the grant.
   input  logic                entry_valid_i,
 
   /// End of the walk.
@@ -75,13 +78,13 @@ module nvme_sgl_walker
     StClassify,   // at the descriptor
     StValidate,   // is it right?
     StFetch,      // a segment begins
-    StBitBucket,  // into the bit bucket
-    StClip,       // to the end of the page
+    StBitBucket,  // discard the data of a bit bucket
+    StClip,       // cut at the end of the page
     StEmit,       // a segment of data is offered
-    StAdvance,    // what comes next
-    StWaitLine,   // waiting for a qword to arrive in the buffer
-    StEntry,      // a qword is being read out of it
-    StEnd         // waiting for outstanding list reads, then for the event to be taken
+    StAdvance,    // choose the next step
+    StWaitLine,   // wait for a qword to arrive in the buffer
+    StEntry,      // a qword is read from the buffer
+    StEnd         // wait for outstanding list reads, then for the event to be accepted
   } state_e;
 
   // SGL descriptor types (figure 117) with sub type 0, an address.
@@ -97,33 +100,33 @@ module nvme_sgl_walker
   logic [SlotWidth-1:0] slot_q;
   data_status_e status_q;
   logic compare_q, to_host_q;
-  logic [TransferWidth-1:0] remaining_q;  // bytes for which no segment was taken
+  logic [TransferWidth-1:0] remaining_q;  // bytes for which no segment was accepted
   logic [63:0] mem_q;                // of the next segment
   logic [LenWidth-1:0] len_q;
 
-  // The descriptor. What is left of a block is in block_q, at most remaining_q.
+  // The SGL descriptor. The rest of its block is block_q, at most remaining_q.
   logic [63:0] addr_q;
   logic [31:0] length_q;
   logic [7:0] type_q;
   logic [TransferWidth-1:0] block_q;
 
   logic last_q;                 // in a last segment
-  logic [28:0] qwords_q;        // of the segment, still to be looked at
+  logic [28:0] qwords_q;        // qwords of the segment still to be processed
   logic [2:0] idx_q;            // next one within its line
   logic [EmptyBits-1:0] empty_q;
 
   logic [57:0] fetch_line_q;
-  logic [26:0] fetch_left_q;    // lines of this segment still to be asked for
+  logic [26:0] fetch_left_q;    // lines of this segment still to be requested
   logic [LineBits-1:0] write_q, read_q;
-  logic [CountBits-1:0] free_q; // lines of the buffer neither asked for nor full
+  logic [CountBits-1:0] free_q; // lines of the buffer neither requested nor full
   logic [CountBits-1:0] full_q; // lines of the buffer that have arrived
-  logic error_q;                // a line came with an error
+  logic error_q;                // a line had an error
   logic line_request_q;                      // for lines
 
-  // What the descriptor is, and what is wrong with it (figures 126 and 116 to 121).
+  // Type of the SGL descriptor, and its error (figures 126 and 116 to 121).
   logic is_data, is_bucket, is_segment, is_last, dwords, segment_ok, moves_nothing;
   data_status_e validity;
-  // Valid in StJudge.
+  // Valid in StValidate.
   data_status_e validity_q;
   logic is_data_q, is_segment_q, moves_nothing_q;
 
@@ -149,7 +152,8 @@ module nvme_sgl_walker
   logic last_qword, line_done, two_lines, list_fire;
   assign last_qword = qwords_q == 29'd1;
   assign line_done = entry_valid_i && (last_qword || idx_q == 3'd7);
-  // Two lines at once, even if one could be read earlier: half the requests on the link. Never across a page.
+  // Two lines at once, even if one could be read earlier: this halves the requests on the link.
+  // Never across a page.
   assign two_lines = fetch_left_q > 27'd1 && fetch_line_q[5:0] != '1;
   assign list_addr_o = {fetch_line_q, 6'd0};
   assign list_two_o = two_lines;
@@ -175,7 +179,7 @@ module nvme_sgl_walker
   assign event_o = '{slot: slot_q, walk: 1'b1, descs: '0, status: status_q};
   assign event_valid_o = state_q == StEnd && fetch_left_q == '0 && 32'(free_q) + 32'(full_q) == Lines;
 
-  logic high_q;  // the descriptor's upper qword comes next
+  logic high_q;  // the upper qword of the SGL descriptor is next
   logic [LenWidth-1:0] room;
   logic block_last;
   assign room = 13'd4096 - 13'(addr_q[11:0]);
@@ -194,7 +198,7 @@ module nvme_sgl_walker
     end else begin
       unique case (state_q)
         StIdle: begin
-          // What the command before has left in the buffer is dropped.
+          // Lines that the previous command has left in the buffer are dropped.
           read_q <= write_q;
           free_q <= CountBits'(Lines);
           full_q <= '0;
@@ -227,7 +231,7 @@ module nvme_sgl_walker
       else if (state_q == StEnd) fetch_left_q <= '0;
       else if (list_fire) fetch_left_q <= fetch_left_q - (two_lines ? 27'd2 : 27'd1);
 
-      // One cycle ahead: the arbiter among the walkers comes behind it.
+      // Registered, because the arbiter among the walkers follows.
       line_request_q <= state_q != StEnd && !list_fire && fetch_left_q != '0 && free_q > CountBits'(two_lines);
 
       if (line_arrived_i) begin

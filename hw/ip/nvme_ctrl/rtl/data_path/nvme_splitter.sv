@@ -1,8 +1,8 @@
-// Splitter: hands each piece as a job to the mover of its channel.
+// Splitter: sends each transfer segment as a descriptor to the mover of its channel.
 //
-// A job is within one page on the host and within 4 KiB on the media, so neither side's burst is ever split. Jobs leave in
-// order, so those of a group stay together; a full mover holds up those behind.
-// Leaves out what happens at the end of the media: the front end checks ranges.
+// A descriptor lies within one page of the host and within 4 KiB of the media, so it is never split
+// again on either side. Descriptors leave in order, so those of a group stay together; a full mover
+// blocks those that follow. The end of the media is not checked here: the front end checks ranges.
 `include "ns_assert.svh"
 
 module nvme_splitter
@@ -15,7 +15,7 @@ module nvme_splitter
   parameter int unsigned  Granule     = 4096,
   /// 1: host to media. 0: media to host.
   parameter bit           Write       = 1'b0,
-  /// There is one more mover, for media addresses with bit 63 set.
+  /// There is an additional mover, for media addresses with bit 63 set.
   parameter bit           Admin       = 1'b0,
   localparam int unsigned NumMovers   = NumChannels + 32'(Admin)
 ) (
@@ -27,7 +27,7 @@ module nvme_splitter
   input  logic seg_valid_i,
   output logic seg_ready_o,
 
-  /// Job, for all movers.
+  /// Descriptor, for all movers.
   output desc_t                 desc_o,
   /// Valid, for one mover.
   output logic [NumMovers-1:0] desc_valid_o,

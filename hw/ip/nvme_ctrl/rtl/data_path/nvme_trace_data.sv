@@ -1,7 +1,8 @@
-// What happens to commands in the data path, for a trace. See nvme_trace for how events are told.
+// Events of commands in the data path, for a trace. nvme_trace says how events are encoded.
 //
-// Jobs name their slot when they are handed to a mover. A mover does them in order, each with one source read but for
-// zeros; so for the reads and for the first data of each, it is enough to say which mover it was.
+// A descriptor is traced with its slot when a mover accepts it. A mover executes descriptors in
+// order, each with one source read except for zeros. For the reads and for the first data of each,
+// the number of the mover is therefore sufficient.
 module nvme_trace_data
   import nvme_pkg::*;
 #(
@@ -13,18 +14,19 @@ module nvme_trace_data
   input logic clk_i,
   input logic rst_ni,
 
-  /// A mover takes a job, one of each direction at a time.
+  /// A mover accepts a descriptor, one of each direction at a time.
   input logic [NumMovers-1:0]          desc_i,
-  /// Slot of the job to the host (0) and of that to the media (1).
+  /// Slot of the descriptor to the host (0) and of that to the media (1).
   input logic [1:0][SlotWidth-1:0]     slot_i,
   /// A mover's source read is accepted.
   input logic [NumMovers-1:0]          read_i,
   /// A beat of source data arrives.
   input logic [NumMovers-1:0]          beat_i,
-  /// It is the last of its read. Only with beat_i.
+  /// The beat is the last of its read. Only with beat_i.
   input logic [NumMovers-1:0]          last_i,
 
-  /// From the right: events (job to the host, to the media), 6 zeros, slots of the two, movers of the two.
+  /// From the right: events (descriptor to the host, to the media), 6 zeros, slots of the two,
+  /// movers of the two.
   output logic [39:0]            desc_o,
   /// Events: source reads of each mover.
   output logic [NumMovers-1:0]   read_o,
@@ -37,8 +39,7 @@ module nvme_trace_data
   logic [1:0] desc, event_q;
   logic [1:0][SlotWidth-1:0] slot_q;
   logic [1:0][7:0] mover, mover_q;
-  logic [NumMovers-1:0]
-      read_q, data_q, beat_q, read_open_q;  // read_open_q: within the data of a read
+  logic [NumMovers-1:0] read_q, data_q, beat_q, read_open_q;  // within the data of a read
 
   assign desc = {desc_i[NumMovers-1:NumToHost] != '0, desc_i[NumToHost-1:0] != '0};
 

@@ -1,8 +1,9 @@
-// Slot tracker: finds out when a command's transfer has ended.
+// Transfer tracker: detects the end of a command's transfer.
 //
-// Movers report each job, walkers the number of jobs at the end of a walk, in any order. A transfer ends when the walk
-// has and as many jobs as it made. The first error reported is the command's. Every event is accepted soon, whatever
-// happens to `done_*`: the queue behind it has a place for each slot.
+// Movers report each descriptor, walkers the number of descriptors at the end of a walk, in any
+// order. A transfer ends after its walk and as many descriptors as the walk made. The first error
+// reported becomes the command's status. Every event is accepted soon, independently of `done_*`,
+// because the queue of ended commands has a place for each slot.
 `include "ns_assert.svh"
 
 module nvme_transfer_tracker
@@ -35,11 +36,11 @@ module nvme_transfer_tracker
   typedef struct packed {
     logic                 walked;
     data_status_e         status;
-    logic [DescsWidth-1:0] descs;    // made and not ended; below zero before the walk has ended
+    logic [DescsWidth-1:0] descs;    // made and not ended; negative before the walk has ended
   } transfer_t;
 
-  // First step: choose an event, every other cycle, so that one has changed its slot before the next looks at it. It is
-  // taken in the next one.
+  // First step: choose an event, at most every other cycle, so that its slot is updated before the
+  // next lookup. It is accepted in the following cycle.
   logic [ns_axi_pkg::idx_width(NumSources)-1:0] idx;
   logic [NumSources-1:0] gnt;
   logic [NumSources-1:0] event_fire_q;  // one-hot
@@ -81,7 +82,7 @@ module nvme_transfer_tracker
 
   // Second step: read the slot's state.
   (* ram_style = "distributed" *) transfer_t transfers_q[NumSlots];
-  logic [NumSlots-1:0] open_q;  // its entry in transfers_q counts
+  logic [NumSlots-1:0] open_q;  // its entry in transfers_q is valid
   transfer_t transfer_q, transfer_d;
   logic [SlotBits-1:0] slot;
   logic done, done_ready;
@@ -99,7 +100,7 @@ module nvme_transfer_tracker
     end
   end
 
-  // Third step: change it.
+  // Third step: update it.
   assign done = update_q && transfer_d.walked && transfer_d.descs == '0;
 
   always_comb begin

@@ -1,9 +1,12 @@
-// PRP and SGL engine: command queues and walkers for both directions, and the list reads they share.
+// PRP and SGL walkers: command queues and walkers for both directions, and the list reads that they
+// share.
 //
-// Direction 0 is device to host, 1 host to device, comparisons included. Each direction has a queue that holds all slots,
-// NumWalkers walkers of PRPs and NumSglWalkers of SGLs. Behind each walker stands an nvme_block_assembler; groups of pieces are
-// granted round robin, each in one go; those of one command stay in order. One more SGL walker finds the list of ranges of a Dataset Management for nvme_ranges. All walkers share
-// one host read port and one buffer RAM for lists. List data is always accepted: a walker asks only for lines it has
+// Direction 0 is device to host; 1 is host to device and comparisons. Each direction has a queue
+// with a place for every slot, NumWalkers PRP walkers and NumSglWalkers SGL walkers. Each walker is
+// followed by an nvme_block_assembler. Groups of transfer segments are granted round robin, each
+// without interruption; those of one command stay in order. Another SGL walker finds the list of
+// ranges of a Dataset Management for nvme_ranges. All walkers share one host read port and one
+// buffer RAM for lists. List data are always accepted: a walker requests only lines that it has
 // room for. The clock of an SGL walker runs only while it has a command.
 `include "ns_assert.svh"
 
@@ -16,11 +19,12 @@ module nvme_walkers
   parameter int unsigned NumSlots   = 64,
   /// PRP walkers per direction.
   parameter int unsigned NumWalkers = 4,
-  /// SGL walkers per direction. A command waits for the one before it while they are all at work.
+  /// SGL walkers per direction. A command waits at the head of the queue while all of them are
+  /// busy.
   parameter int unsigned NumSglWalkers = 1,
   /// See nvme_sgl_walker.
   parameter int unsigned MaxEmpty = 4096,
-  /// Walkers in all: IDs of list reads are below.
+  /// Number of walkers: IDs of list reads are below it.
   localparam int unsigned NumAll = 2 * (NumWalkers + NumSglWalkers) + 1
 ) (
   input logic clk_i,
@@ -33,7 +37,7 @@ module nvme_walkers
   input  logic      cmd_valid_i,
   output logic      cmd_ready_o,
 
-  /// Piece of each direction, see nvme_block_assembler.
+  /// Transfer segment of each direction, see nvme_block_assembler.
   output seg_t [1:0] seg_o,
   output logic [1:0] seg_valid_o,
   input  logic [1:0] seg_ready_i,
@@ -43,15 +47,15 @@ module nvme_walkers
   output logic   event_valid_o,
   input  logic   event_ready_i,
 
-  /// Dataset Management with an SGL: its list is to be found. `bytes` is that of the list.
+  /// Dataset Management with an SGL: its list is to be found. `bytes` is the length of the list.
   input  data_cmd_t list_cmd_i,
   input  logic      list_cmd_valid_i,
   output logic      list_cmd_ready_o,
-  /// Part of the list: address and length count.
+  /// Segment of the list: address and length are used.
   output seg_t      list_seg_o,
   output logic      list_seg_valid_o,
   input  logic      list_seg_ready_i,
-  /// End of the list; its status counts.
+  /// End of the list; its status is used.
   output transfer_event_t    list_event_o,
   output logic      list_event_valid_o,
   input  logic      list_event_ready_i,
@@ -110,7 +114,7 @@ module nvme_walkers
       .count_o    ()
     );
 
-    // The lowest free walker of its kind takes the command.
+    // The lowest free walker of the right kind accepts the command.
     logic [Each-1:0] kind, free;
     assign kind = cmd[d].sgl ? {{NumSglWalkers{1'b1}}, {NumWalkers{1'b0}}} : {{NumSglWalkers{1'b0}}, {NumWalkers{1'b1}}};
     assign free = walker_ready[d*Each+:Each] & kind;
@@ -118,7 +122,7 @@ module nvme_walkers
     assign cmd_ready[d] = free != '0;
 
     logic [idx_width(Each)-1:0] idx;
-    logic [Each-1:0] grant_mask_q;  // who may be granted: of a group, the one whose it is
+    logic [Each-1:0] grant_mask_q;  // allowed grants: within a group, only its walker
 
     ns_rr_arbiter #(
       .N(Each)
@@ -216,7 +220,7 @@ module nvme_walkers
         .event_valid_o(walker_event_valid),
         .event_ready_i(walker_event_ready)
       );
-      assign walker_busy[w] = 1'b0;  // not asked
+      assign walker_busy[w] = 1'b0;  // not used
       assign clk = clk_i;
     end else begin : gen_sgl
       ns_clock_gate u_gate (
@@ -335,10 +339,10 @@ module nvme_walkers
     end
   end
 
-  // List data and entries out of it.
+  // List data, and entries read from them.
   logic [AllBits-1:0] r_idx, entry_sel, line_read_idx_q;
   logic entry_any;
-  logic [NumAll-1:0] line_read_q, entry_select_q;  // whose entry is in which step
+  logic [NumAll-1:0] line_read_q, entry_select_q;  // one-hot, by step
   logic [2:0] entry_select_idx_q;
   logic [DataWidth-1:0] line;
 
@@ -385,7 +389,7 @@ module nvme_walkers
   end
 
   always_ff @(posedge clk_i) begin
-    // Whoever has asked does not change the place of its entry before it is there.
+    // A walker does not change the place of its entry until the entry has been returned.
     if (entry_any) line_read_idx_q <= entry_sel;
     if (line_read_q != '0) entry_select_idx_q <= entry_idx[line_read_idx_q];
     if (entry_select_q != '0) entry_q <= line[entry_select_idx_q*64+:64];

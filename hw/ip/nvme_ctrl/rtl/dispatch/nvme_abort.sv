@@ -1,13 +1,17 @@
-// Abort of I/O commands (NVM Express 1.4, 5.1), and the deletion of a submission queue whose commands take long (5.6).
+// Abort of I/O commands (NVM Express 1.4, 5.1), and deletion of a submission queue with long
+// commands (5.6).
 //
-// Looks through the owners of all slots, one in two cycles. A command that is named is offered to the data path
-// (nvme_ranges) and to nvme_fused_pairing; what neither of them holds ends by itself within microseconds, unless the host is silent.
-// After an Abort it waits for the entry of the command that it has found: that one is posted first, and its status says
-// whether it was aborted, or had come to its end. All of this is bounded: the scan by the slots, each answer by the commands that
-// wait in nvme_ranges, and the wait by the jobs and host accesses that the command has under way.
+// Compares the owners of all slots, one in two cycles. A matching command is looked up in the data
+// path (nvme_ranges) and in nvme_fused_pairing. A command in neither of them ends by itself within
+// microseconds, unless the host is silent. After an Abort, the block waits for the entry of the
+// command that it has found. That entry is posted first, and its status tells whether the command
+// was aborted or had completed. All steps are bounded: the scan by the slots, each answer by the
+// commands that wait in nvme_ranges. The wait is bounded by the descriptors and host accesses that
+// the command has in flight.
 //
-// The owner of a free slot stays until its next command is decoded. So `query_current_o` follows the owner cycle by cycle: before
-// a command reaches the data path or nvme_fused_pairing, its slot no longer looks like that of the one before.
+// The owner of a free slot stays until its next command is decoded. `query_current_o` therefore
+// follows the owner cycle by cycle. Before a command reaches the data path or nvme_fused_pairing,
+// its slot no longer matches the previous command.
 `include "ns_assert.svh"
 
 module nvme_abort
@@ -19,29 +23,29 @@ module nvme_abort
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// What to abort.
+  /// The command to abort.
   input  abort_t               abort_i,
   /// Done.
   output logic                 done_o,
   /// With done_o: the command has ended with Command Abort Requested.
   output logic                 aborted_o,
 
-  /// The slot that is looked at; with query_valid_o and fused_query_valid_o, the one that is asked for.
+  /// The slot being compared; with query_valid_o and fused_query_valid_o, the slot of the query.
   output logic [SlotWidth-1:0] slot_o,
   /// Its submission queue, in the same cycle.
   input  logic [QidWidth-1:0]  slot_qid_i,
   /// Its command identifier, in the same cycle.
   input  logic [15:0]          slot_cid_i,
 
-  /// The data path is asked: has it got the command in this slot, and ends it?
+  /// Query to the data path: does it hold the command in this slot, and can it end it?
   output logic                 query_valid_o,
-  /// It is still the one that is looked for; else the answer must be no.
+  /// The slot still belongs to the command; otherwise the answer must be no.
   output logic                 query_current_o,
   /// Answer.
   input  logic                 query_ready_i,
-  /// With the answer: yes. Its entry is posted two cycles later or more.
+  /// With the answer: yes. The entry is posted two or more cycles later.
   input  logic                 query_found_i,
-  /// nvme_fused_pairing is asked the same.
+  /// The same query to nvme_fused_pairing.
   output logic                 fused_query_valid_o,
   input  logic                 fused_query_ready_i,
   input  logic                 fused_query_found_i,
@@ -55,7 +59,7 @@ module nvme_abort
 
   typedef enum logic [2:0] {
     StIdle,
-    StReadOwner,   // whose slot is it?
+    StReadOwner,   // read the owner of the slot
     StMatchOwner,
     StQueryData,   // the data path
     StQueryFused,  // nvme_fused_pairing
@@ -91,7 +95,7 @@ module nvme_abort
           if (owner_match_q) state_q <= StQueryData;
           else state_q <= last_slot ? StDone : StReadOwner;
         end
-        // A deleted queue's first command of a pair is given up by nvme_fused_pairing itself.
+        // The first command of a fused pair of a deleted queue is ended by nvme_fused_pairing.
         StQueryData:
         if (query_ready_i) begin
           if (!abort_i.whole) state_q <= query_found_i ? StWaitPosted : StQueryFused;

@@ -1,17 +1,19 @@
-// Takes submission queue entries apart: I/O commands become data commands or, where there is nothing to move or
-// something is wrong, completions; admin commands go to nvme_admin.
+// Decodes submission queue entries. I/O commands become data commands or, without data to move or
+// with an error, completions. Admin commands go to nvme_admin.
 //
-// Two stages. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace (which is
-// looked up on the way into the first stage), format in progress, size, LBA range. Commands with FUSE, and those behind them
-// in their queue, go to nvme_fused_pairing with the verdict. PSDT 01b and 10b are the same, as there is no metadata; where there is
-// no data, they mean nothing. Commands of engines go there as they are, once their namespace is right.
-// MDTS limits what moves data; Write Zeroes and Verify go up to the 65536 blocks of NLB. Ranges of Dataset Management are
-// checked by the data path; without AD it is a hint, and ends here.
-// Fields that need nothing done are not looked at (NVM Express 1.4, 6.6 to 6.16): FUA, since completed data is always on
-// the media; LR; DSM; DEAC, since deallocated blocks read as zeros; PRINFO and tags, since no namespace has protection
-// information; DTYPE, since there are no directives.
-// Assumes that nvme_admin takes its command at once, since only one at a time is fetched. It does not look at the
-// PRPs or the SGL.
+// Two stages. Checks, in this order: opcode, flags (FUSE 11b, PSDT 11b), namespace, format in
+// progress, size, LBA range. The namespace is looked up on the way into the first stage. Commands
+// with FUSE, and those that follow them in their queue, go to nvme_fused_pairing with the result.
+// PSDT 01b and 10b are equivalent, as there is no metadata; without data they are ignored. Commands
+// of engines are passed on unchanged, once their namespace is valid.
+//
+// MDTS limits commands that move data. Write Zeroes and Verify go up to the 65536 blocks of NLB.
+// Ranges of Dataset Management are checked by the data path; without AD the command is a hint, and
+// ends here. Fields without effect are not decoded (NVM Express 1.4, 6.6 to 6.16). FUA: completed
+// data are always on the media. LR and DSM are hints. DEAC: deallocated blocks read as zeros.
+// PRINFO and tags: no namespace has protection information. DTYPE: there are no directives.
+// Assumption: nvme_admin accepts its command at once, as only one at a time is fetched. PRPs and
+// SGLs are not checked here.
 `include "ns_assert.svh"
 
 module nvme_decode
@@ -50,33 +52,33 @@ module nvme_decode
 
   /// Queues whose next command goes to nvme_fused_pairing.
   input  logic [NumQueues-1:0] fused_pending_i,
-  /// Command for nvme_fused_pairing: with data_o, whatever is wrong with it. Its queue.
+  /// Queue of a command for nvme_fused_pairing, which is valid with data_o, whatever its status.
   output logic [QidWidth-1:0]  fused_qid_o,
   /// FUSE.
   output logic [1:0]           fused_fuse_o,
-  /// There was another one behind it.
+  /// Another command followed it.
   output logic                 fused_more_o,
-  /// What is wrong.
+  /// Status code of the checks.
   output logic [7:0]           fused_sc_o,
-  /// There is something to do for the data path.
+  /// The command has work for the data path.
   output logic                 fused_data_op_o,
-  /// It is one for an engine: with engine_*_o, if nothing is wrong.
+  /// The command is one for an engine: with engine_*_o, if no check failed.
   output logic                 fused_engine_o,
   output logic                 fused_valid_o,
   input  logic                 fused_ready_i,
 
-  /// Command of an engine: its submission queue entry. Also with fused_valid_o.
+  /// Command of an engine: submission queue entry. Also with fused_valid_o.
   output logic [511:0]         engine_sqe_o,
   /// Its slot.
   output logic [SlotWidth-1:0] engine_slot_o,
-  /// Where it goes.
+  /// Where the line is stored.
   output engine_route_t        engine_route_o,
   /// Its namespace's index.
   output logic [NsWidth-1:0]   engine_ns_o,
-  /// It is there, and is taken.
+  /// Valid, and always accepted.
   output logic                 engine_valid_o,
 
-  /// Command that is over already.
+  /// Command that has ended already.
   output cpl_t                 cpl_o,
   output logic                 cpl_valid_o,
   input  logic                 cpl_ready_i,
@@ -98,7 +100,7 @@ module nvme_decode
     ToEngine
   } dest_e;
 
-  // What only engines look at.
+  // Fields that only engines use.
   typedef struct packed {
     logic [31:0] cdw15;
     logic [31:0] cdw14;
@@ -225,7 +227,8 @@ module nvme_decode
   assign too_large = 32'(nlb_q) >= MaxBlocks;
   assign beyond_end = last_lba_q >= 65'(ns_q.blocks);
 
-  // The one before it in the second stage may be about to become a first command that waits for it.
+  // The previous command in the second stage may be about to become a first command that waits for
+  // this one.
   logic for_fused, for_data, for_engine;
   assign for_fused = fuse_q != 2'b00 || fused_pending_i[QueueBits'(qid_q)]
       || (fused_valid_o && qid2_q == qid_q);
@@ -255,7 +258,8 @@ module nvme_decode
       sgl_q <= psdt_q != 2'b00;
       if (is_dsm) bytes_q <= (BytesWidth'(fields_q.cdw10[7:0]) + 1'b1) << 4;
       else bytes_q <= (BytesWidth'(nlb_q) + 1'b1) << 9;
-      // What has no LBA has something else in CDW10 and CDW11, or nothing: its address is that of the namespace.
+      // Commands without LBA use CDW10 and CDW11 for other fields, or not at all: their address is
+      // that of the namespace.
       mem_addr_q <= {(has_lba ? slba_q[LbaWidth-1:0] : '0) + ns_q.base, 9'd0};
       ns_idx_q <= ns_q.idx;
       if (error_q) dest_q <= ToCompletion;

@@ -1,5 +1,6 @@
-// What becomes of a command that has been fetched: it is decoded, checked, put together with its partner if it is fused, and goes to
-// the data path, an engine or nvme_admin, or is over. Aborts look for it here, and in the data path.
+// Dispatch of fetched commands: a command is decoded, checked, and paired if it is fused. It then
+// goes to the data path, an engine or nvme_admin, or ends. Aborts look for their command here and
+// in the data path.
 `include "ns_assert.svh"
 
 module nvme_dispatch
@@ -16,7 +17,7 @@ module nvme_dispatch
   parameter ns_blocks_t      NsBlocks      = '0,
   /// See nvme_namespace.
   parameter longint unsigned MediaBytes    = 64'h1_0000_0000,
-  /// Cycles that the first command of a fused operation waits for its partner, see nvme_fused_pairing.
+  /// Cycles that the first command of a fused pair waits for its partner, see nvme_fused_pairing.
   parameter int unsigned     HostTimeout   = 6_250_000,
   /// Ports to engines, at least 1.
   parameter int unsigned     NumEngines    = 1,
@@ -25,23 +26,23 @@ module nvme_dispatch
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
-  /// From registers: a further clock edge could change the state without new input. Fused commands that wait for their partner are not
-  /// counted: their slots are in use.
+  /// From registers: a further clock edge could change the state without new input. Fused commands
+  /// that wait for their partner are not included, as their slots are in use.
   output logic                     busy_o,
   /// A fused command waits, for its partner or for a step of nvme_fused_pairing.
   output logic                     fused_waiting_o,
-  /// Cycles since the last one with a clock edge.
+  /// Cycles since the last cycle with a clock edge.
   input  logic [31:0]              elapsed_i,
-  /// First commands of fused operations that wait for their partner.
+  /// First commands of fused pairs that wait for their partner.
   output logic [SlotWidth-1:0]     kept_count_o,
-  /// Cycles until one of them is given up, see nvme_fused_pairing.
+  /// Cycles until one of them times out, see nvme_fused_pairing.
   output logic [31:0]              remaining_o,
 
-  /// Commands are fetched; else the controller is being stopped.
+  /// Commands are fetched; otherwise the controller is being stopped.
   input  logic                     enable_i,
   /// The host has set ACRE.
   input  logic                     acre_i,
-  /// Submission queues that are there.
+  /// Submission queues that exist.
   input  logic [NumQueues-1:0]     sq_valid_i,
   /// Namespaces that are being formatted.
   input  logic [MaxNamespaces-1:0] formatting_i,
@@ -64,7 +65,7 @@ module nvme_dispatch
   output data_cmd_t                data_o,
   output logic                     data_valid_o,
   input  logic                     data_ready_i,
-  /// One of them that has ended, once.
+  /// A data command that has ended, once.
   input  data_done_t               done_i,
   input  logic                     done_valid_i,
 
@@ -72,10 +73,10 @@ module nvme_dispatch
   input  abort_t                   abort_i,
   output logic                     abort_done_o,
   output logic                     aborted_o,
-  /// The owner of the slot query_slot_o.
+  /// The owner of query_slot_o.
   input  logic [QidWidth-1:0]      abort_slot_qid_i,
   input  logic [15:0]              abort_slot_cid_i,
-  /// The data path is asked for a command that is to end: see nvme_data.
+  /// Query to the data path for a command to abort: see nvme_data.
   output logic                     query_valid_o,
   output logic [SlotWidth-1:0]     query_slot_o,
   output logic                     query_current_o,
@@ -86,11 +87,11 @@ module nvme_dispatch
   input  posted_t                  posted_i,
   input  logic                     posted_valid_i,
 
-  /// Commands that are over without having moved data.
+  /// Commands that have ended without moving data.
   output cpl_t                     cpl_o,
   output logic                     cpl_valid_o,
   input  logic                     cpl_ready_i,
-  /// Commands of engines that are over.
+  /// Commands of engines that have ended.
   output cpl_t                     engine_cpl_o,
   output logic                     engine_cpl_valid_o,
   input  logic                     engine_cpl_ready_i,
@@ -126,7 +127,7 @@ module nvme_dispatch
 
   assign query_deleted_o = abort_i.whole;
 
-  // What has to do with fused operations.
+  // Fused commands.
   data_cmd_t decode_data, fused_data, io_cmd;
   logic
       decode_data_valid,
@@ -189,7 +190,8 @@ module nvme_dispatch
     .cpl_ready_i  (cpl_slice_ready && !arbiter_cpl_valid)
   );
 
-  // The decoder gives no data command while it waits for nvme_fused_pairing, but may have a completion left.
+  // The decoder sends no data command while it waits for nvme_fused_pairing, but may have a
+  // completion left.
   assign io_cmd = fused_data_valid ? fused_data : decode_data;
   assign io_cmd_valid = fused_data_valid || decode_data_valid;
 
@@ -220,7 +222,7 @@ module nvme_dispatch
     .drop_slot_o (arbiter_drop_slot)
   );
 
-  // The choice among completions must not reach back to the host's read data.
+  // The choice among completions must not depend combinationally on the host's read data.
   ns_skid #(
     .Width($bits(cpl_t))
   ) u_decode_cpl (
@@ -328,7 +330,7 @@ module nvme_dispatch
     assign unused = ^{engine_sqe, engine_slot, engine_route, engine_ns, decode_engine_valid, fused_engine_valid, engine_cpl_ready_i};
   end
 
-  // A data command counts from the cycle in which it is shown to nvme_fused_arbiter.
+  // A data command counts from the cycle in which nvme_fused_arbiter sees it.
   logic io_start_valid, io_shown_q, in_flight_busy;
   logic [MaxNamespaces-1:0] data_in_flight;
   assign io_start_valid = io_cmd_valid && !io_shown_q;
@@ -352,7 +354,8 @@ module nvme_dispatch
     .in_flight_o (data_in_flight)
   );
 
-  // A command that waits in nvme_fused_pairing has passed the check against Format NVM, but moves no data yet.
+  // A command that waits in nvme_fused_pairing has passed the check against Format NVM, but moves
+  // no data yet.
   logic [MaxNamespaces-1:0] fused_in_flight;
   always_comb begin
     fused_in_flight = '0;

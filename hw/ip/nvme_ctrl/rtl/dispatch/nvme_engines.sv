@@ -1,9 +1,11 @@
-// I/O commands that engines carry out: keeps them until their engine takes them, and makes completions of its answers.
+// I/O commands executed by engines: holds them until their engine accepts them, and converts the
+// engine's answers into completions.
 //
-// Commands stay in a memory by their slots, so there is always room, and none waits behind another. One slot is looked at in a
-// cycle. A command that is to end (Abort, deletion of its queue, a controller that is being stopped) ends at once if its engine has not
-// taken it; else the engine is asked, once, and the command ends with its answer, which is waited for as long as that takes.
-// What an engine answers for a slot that it has not got is dropped.
+// Commands are stored by slot, so there is always room, and no command waits for another. One slot
+// is processed in a cycle. A command may have to end because of an Abort, the deletion of its
+// queue, or a stop of the controller. It ends at once if its engine has not accepted it. Otherwise
+// the engine is asked once to stop it, and the command ends with the engine's answer, however long
+// that takes. An answer for a slot that the engine does not hold is dropped.
 `include "ns_assert.svh"
 
 module nvme_engines
@@ -24,36 +26,37 @@ module nvme_engines
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
-  /// From registers: a command or its end is on its way here, as opposed to one that an engine works on.
+  /// From registers: a command or its end is being processed here. Commands that an engine executes
+  /// do not count.
   output logic                     busy_o,
 
   /// Command: its submission queue entry.
   input  logic [511:0]             cmd_sqe_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]     cmd_slot_i,
-  /// Where it goes.
+  /// Where the line is stored.
   input  engine_route_t            cmd_route_i,
   /// Its namespace's index.
   input  logic [NsWidth-1:0]       cmd_ns_i,
-  /// A command is there, and is taken.
+  /// Valid, and always accepted.
   input  logic                     cmd_valid_i,
 
-  /// All commands are to end: the controller is being stopped.
+  /// All commands have to end: the controller is being stopped.
   input  logic                     stop_i,
-  /// The host takes Command Interrupted (ACRE).
+  /// The host accepts Command Interrupted (ACRE).
   input  logic                     acre_i,
-  /// Is the command in this slot here? Then it is to end.
+  /// Query: is the command in this slot here? If so, it has to end.
   input  logic                     abort_valid_i,
   /// The slot.
   input  logic [SlotWidth-1:0]     abort_slot_i,
-  /// It is that of the command that is meant.
+  /// The slot still belongs to that command.
   input  logic                     abort_same_i,
-  /// Its queue is being deleted; else an Abort.
+  /// Its queue is being deleted; otherwise an Abort.
   input  logic                     abort_deleted_i,
-  /// It is; in the same cycle.
+  /// The command is here; in the same cycle.
   output logic                     abort_found_o,
 
-  /// Command that is over.
+  /// Command that has ended.
   output cpl_t                     cpl_o,
   output logic                     cpl_valid_o,
   input  logic                     cpl_ready_i,
@@ -65,27 +68,29 @@ module nvme_engines
 );
 
   localparam int unsigned SlotBits = idx_width(NumSlots);
-  localparam int unsigned Dropped = NumEngines;  // among the answers: those of commands that no engine has taken
+  // Index of answers for commands that no engine has accepted.
+  localparam int unsigned Dropped = NumEngines;
   localparam int unsigned SourceBits = idx_width(NumEngines + 1);
   typedef logic [SlotBits-1:0] slot_t;
   typedef logic [NumSlots-1:0] slots_t;
 
-  // A command that is kept.
+  // A stored command.
   typedef struct packed {
     logic [EngineWidth-1:0]        engine;
     logic [EngineCommandWidth-1:0] command;
     logic [511:0]                  sqe;
   } queued_cmd_t;
 
-  // Slots: at most one of the first two is 1.
-  slots_t waiting_q;    // no engine has taken it
-  slots_t running_q;     // one has
-  slots_t ending_q;     // it is to end
-  slots_t deleted_q;  // since its queue is being deleted
-  slots_t stop_sent_q;    // its engine has been asked to end it
+  // State by slot: at most one of the first two is 1.
+  slots_t waiting_q;    // no engine has accepted it
+  slots_t running_q;     // an engine has accepted it
+  slots_t ending_q;     // it has to end
+  slots_t deleted_q;  // because its queue is being deleted
+  slots_t stop_sent_q;    // its engine has been asked to stop it
 
   (* ram_style = "distributed" *) queued_cmd_t queued_cmd_mem[NumSlots];
-  (* ram_style = "distributed" *) logic [EngineWidth-1:0] engine_mem[NumSlots];  // the same once more, for the answers
+  // A copy of the engine number, for the answers.
+  (* ram_style = "distributed" *) logic [EngineWidth-1:0] engine_mem[NumSlots];
 
   // ---------------------------------------------------------------- one slot a cycle
 
@@ -114,7 +119,7 @@ module nvme_engines
   assign engine_room = (2 ** EngineWidth)'(ready);
   assign queued_cmd = queued_cmd_mem[scan_q];
   assign ending = ending_q[scan_q] || stop_i;
-  // What is offered is taken in the next cycle, as its engine has said that there is room.
+  // A valid command is accepted in the next cycle, as its engine has signalled that there is room.
   assign cmd_shown = valid_q != '0;
   assign issue_valid = waiting_q[scan_q] && !ending && !cmd_shown && engine_room[queued_cmd.engine];
   assign drop_valid = waiting_q[scan_q] && ending && !drop_done_valid_q;

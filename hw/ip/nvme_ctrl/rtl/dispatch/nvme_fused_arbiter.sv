@@ -1,19 +1,25 @@
-// Makes fused pairs atomic: stands between the decoders and the data path.
+// Makes fused pairs atomic. It sits between the decoders and the data path.
 //
-// Without a pair, data commands pass straight through. A pair (its two commands, one right after the other) waits until each data
-// command under way that overlaps it has ended; then its Compare goes to the data path and, if that ended well, its
-// Write. From then until the pair's end, other commands that overlap it are held; all others pass, a few cycles later than
-// usual. So nobody waits for a pair but who is in its way, and a pair waits for nobody but who is in its way.
+// Without a pair, data commands pass straight through. A pair is two consecutive commands, a
+// Compare and a Write. It waits until each data command in flight that overlaps it has ended. Then
+// its Compare goes to the data path and, if it succeeds, its Write. From then until the pair's end,
+// other commands that overlap it are held. All others pass, a few cycles later than usual. Only
+// overlapping commands wait for a pair, and a pair waits only for overlapping commands.
 //
-// What is held, and further pairs, go on in the order in which they came, when the pair has ended. A Dataset Management
-// with ranges to deallocate, which are not known here, overlaps all of its namespace.
-// A pair whose Compare has failed ends with Command Aborted due to Failed Fused Command (09h) for its Write.
+// Held commands and further pairs continue in the order of arrival when the pair has ended. A
+// Dataset Management with ranges to deallocate, which are not known here, overlaps its whole
+// namespace. A pair whose Compare has failed ends with Command Aborted due to Failed Fused Command
+// (09h) for its Write.
 //
-// What a pair waits for can take minutes. So when a queue is deleted, its commands that wait behind such a pair, or are that pair,
-// end (`abort_waiting_i`): all that is inside goes round once, in order, without them. Nothing comes in meanwhile; what is apart from the
-// pair passes. A Write goes with its Compare. Where the oldest pair does not wait, nothing inside waits for long, and all goes on.
-// Assumes that a command stays until it is taken, that a pair's Write is the next one after its Compare, of the same
-// namespace and range, that what ends has begun, and that the slots of commands inside do not come again.
+// A pair may wait for minutes. When a queue is deleted, its commands that wait for such a pair, or
+// form that pair, therefore end (`abort_waiting_i`). For this, all waiting commands are rotated
+// once, in order, and the aborted ones are removed. No command enters during the rotation; commands
+// that do not overlap the pair pass. A Write is removed with its Compare. If the oldest pair is not
+// blocked, no waiting command waits for long, and nothing is removed.
+//
+// Assumptions: a command stays until it is accepted; a pair's Write directly follows its Compare,
+// with the same namespace and range. A command ends only after it has begun; slots of commands
+// inside are not reused.
 `include "ns_assert.svh"
 
 module nvme_fused_arbiter
@@ -26,14 +32,14 @@ module nvme_fused_arbiter
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// From registers: there is a pair, or something that was held.
+  /// From registers: there is a pair, or a held command.
   output logic                 busy_o,
 
   /// Data command of an I/O queue.
   input  data_cmd_t            cmd_i,
   /// It is the Compare of a pair.
   input  logic                 cmd_first_i,
-  /// It is the Write of the pair whose Compare was the last command.
+  /// It is the Write of the pair whose Compare was the previous command.
   input  logic                 cmd_second_i,
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
@@ -49,8 +55,8 @@ module nvme_fused_arbiter
   /// It has failed.
   input  logic                 end_error_i,
 
-  /// End the command in this slot if it is inside and has to wait for long: its queue is being deleted. With a pair's Compare goes
-  /// its Write.
+  /// End the command in this slot if it waits inside for long: its queue is being deleted. A pair's
+  /// Write ends with its Compare.
   input  logic                 abort_waiting_i,
   /// The slot.
   input  logic [SlotWidth-1:0] abort_waiting_slot_i,
@@ -73,7 +79,7 @@ module nvme_fused_arbiter
   typedef logic [AddrBits-1:0] addr_t;
   typedef logic [Bits-1:0] idx_t;
 
-  /// What a command is about.
+  /// The range of a command.
   typedef struct packed {
     logic               all;    // of the namespace
     logic [NsWidth-1:0] ns;
@@ -87,7 +93,7 @@ module nvme_fused_arbiter
     data_cmd_t cmd;
   } held_t;
 
-  // What comes in.
+  // Incoming command.
   typedef enum logic [1:0] {
     InIdle,
     InCompare,  // does it overlap the pair?
@@ -95,43 +101,43 @@ module nvme_fused_arbiter
     InQueue
   } in_e;
 
-  // The oldest of what is inside.
+  // Oldest command inside.
   typedef enum logic [4:0] {
     StIdle,
-    StRelease,       // it is no pair: it goes on
-    StLoad,          // it is a pair
-    StScan,          // is this slot's command under way?
-    StReadSpan,      // what is it about?
+    StRelease,       // not a pair: forward it
+    StLoad,          // a pair
+    StScan,          // is this slot's command in flight?
+    StReadSpan,      // read its range
     StCheckOverlap,  // does it overlap the pair?
-    StBlocked,       // yes: until it has ended
-    StCompare,       // the first one goes to the data path
+    StBlocked,       // yes: wait until it has ended
+    StCompare,       // the Compare goes to the data path
     StWait,          // until it has ended
-    StWrite,         // the second one goes there
+    StWrite,         // the Write goes to the data path
     StWaitWrite,
-    StAbortWrite,    // the second one ends without having been done
+    StAbortWrite,    // the Write ends without execution
     StDrop,
-    StRoundStart,    // the pair waits, and a queue is being deleted: how much is inside?
+    StRoundStart,    // the pair waits and a queue is being deleted: count the commands inside
     StRoundLookup,   // is the oldest one to end?
-    StRoundDecide,   // does it, or what belongs to it?
-    StRoundRequeue,  // no: it goes behind the others
+    StRoundDecide,   // decide, with its partner
+    StRoundRequeue,  // no: it moves to the end of the queue
     StRoundAbort,    // yes
-    StRoundNext      // which slot has the next one?
+    StRoundNext      // slot of the next one
   } state_e;
 
   typedef enum logic [1:0] {
     ShowNone,
-    ShowIn,  // what comes in
+    ShowIn,  // the incoming command
     ShowHeld
   } show_e;
 
-  logic engaged_q;  // there is something inside
-  logic active_q;   // a pair, from before its look around to its end; with pair_q and pair_end_q
+  logic engaged_q;  // there are commands inside
+  logic active_q;   // a pair is active, from its scan to its end; with pair_q and pair_end_q
   in_e in_q;
   state_e state_q;
   show_e show_q;
   span_t pair_q;
   addr_t pair_end_q;
-  logic [SlotWidth-1:0] slot_q;  // of the pair's command under way, or the one that fails
+  logic [SlotWidth-1:0] slot_q;  // of the pair's command in flight, or of the one that fails
   idx_t scan_q;
   logic last_slot;
 
@@ -143,7 +149,8 @@ module nvme_fused_arbiter
 
   ns_fifo #(
     .Width($bits(held_t)),
-    .Depth(NumSlots),  // the command that a pair waits for is not inside: there is room for one to turn
+    // The command that blocks a pair is not inside, so the rotation has a free place.
+    .Depth(NumSlots),
     .Style("lutram")
   ) u_held (
     .clk_i,
@@ -157,7 +164,7 @@ module nvme_fused_arbiter
     .count_o    (count)
   );
 
-  // What is under way, by slot.
+  // Commands in flight, by slot.
   logic [NumSlots-1:0] in_flight_q;
   logic [SlotWidth-1:0] in_flight_count_q;
   (* ram_style = "distributed" *) span_t span_mem[NumSlots];
@@ -185,9 +192,9 @@ module nvme_fused_arbiter
     end
   end
 
-  // What is inside but for Writes of pairs, by slot, and which of it is to end.
+  // Commands inside except the Writes of pairs, by slot, and which of them have to end.
   logic [NumSlots-1:0] waiting_q, to_abort_q;
-  logic half_pair_q;  // the last one that came inside was a Compare, whose Write follows
+  logic half_pair_q;  // the last command that entered was a Compare, whose Write follows
   logic any_to_abort_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -197,7 +204,7 @@ module nvme_fused_arbiter
       half_pair_q <= 1'b0;
       any_to_abort_q <= 1'b0;
     end else begin
-      // Slot by slot, which is shorter than to choose one of them first.
+      // Slot by slot, which is a shorter path than to select one of them first.
       to_abort_q <= to_abort_q | (waiting_q & (NumSlots'(abort_waiting_i) << idx_t'(abort_waiting_slot_i)));
       if (held_pop && !round_requeue) begin
         waiting_q[idx_t'(held.cmd.slot)] <= 1'b0;
@@ -211,16 +218,17 @@ module nvme_fused_arbiter
     end
   end
 
-  // Going round.
-  logic [$clog2(NumSlots+1)-1:0] round_q;  // how many have not been looked at
+  // Rotation.
+  logic [$clog2(NumSlots+1)-1:0] round_q;  // commands not yet processed
   logic round_active_q;
   logic round_oldest_q;                          // the next one is the oldest one
-  logic oldest_removed_q;                            // that one has gone
-  logic partner_removed_q;                         // the one before has gone, and was a Compare
+  logic oldest_removed_q;                            // the oldest one has been removed
+  // The previous one was removed, and was a Compare.
+  logic partner_removed_q;
   idx_t head_slot_q;                     // of the next one, a cycle later
-  logic abort_oldest_q;                           // it is to end
+  logic abort_oldest_q;                           // it has to end
 
-  // In two steps: where does each end; do they overlap? The incoming command stays meanwhile.
+  // In two steps: compute the ends, then compare. The incoming command is stable meanwhile.
   addr_t in_end_q, span_end_q;
   logic in_disjoint, disjoint;
 
@@ -244,8 +252,8 @@ module nvme_fused_arbiter
   assign disengage = empty && state_q == StIdle && in_q == InIdle && (unpaired || !cmd_valid_i);
   assign overlap_check = unpaired && active_q;
 
-  // While there is no pair whose look around has begun, what comes in goes behind what is inside. What was found apart from a
-  // pair passes before the next one looks around.
+  // Until a pair has begun its scan, incoming commands queue after those inside. Commands found not
+  // to overlap a pair pass before the next pair begins its scan.
   logic in_show_request, held_show_request, in_stable;
   assign in_show_request = in_q == InShow && show_q != ShowIn;
   assign held_show_request = (state_q == StRelease || state_q == StCompare || state_q == StWrite && held_valid) && show_q != ShowHeld;
@@ -311,7 +319,7 @@ module nvme_fused_arbiter
         StRoundDecide: begin
           if (round_visit) state_q <= round_remove ? StRoundAbort : StRoundRequeue;
           else if (round_q == '0) begin
-            // What it waited for may have ended meanwhile, and its slot have come again.
+            // The blocking command may have ended meanwhile, and its slot may be in use again.
             state_q  <= oldest_removed_q ? StIdle : StScan;
             active_q <= !oldest_removed_q;
           end
@@ -340,7 +348,7 @@ module nvme_fused_arbiter
 
   always_ff @(posedge clk_i) if (held_pop) slot_q <= held.cmd.slot;
 
-  // Going round. A Write goes if its Compare has gone; it is right behind it.
+  // Rotation. A Write is removed if its Compare was; it directly follows it.
   assign round_visit = state_q == StRoundDecide && round_q != '0 && held_valid;
   assign round_remove = round_visit && (held.second ? partner_removed_q : abort_oldest_q);
   assign round_requeue = state_q == StRoundRequeue;

@@ -1,15 +1,17 @@
 // Fused operations: Compare and Write (NVM Express 1.4, 4.12, FUSE in figure 105).
 //
-// It stands beside nvme_decode and gets, one at a time, every I/O command that has to do with a fused operation; the
-// decoder waits those few cycles. The first command of a pair is kept, queue by queue, until the next one of its queue comes;
-// other queues go on. A pair that is right goes to nvme_fused_arbiter, one after the other, which makes it atomic. Commands that find no
-// partner end as Command Aborted due to Missing Fused Command (0Ah), those whose partner is wrong as Command Aborted due to
-// Failed Fused Command (09h).
+// Receives from nvme_decode, one at a time, every I/O command that is part of a fused operation;
+// the decoder waits for a few cycles. The first command of a pair is kept, for each queue, until
+// the next command of its queue arrives. Other queues continue. A valid pair goes to
+// nvme_fused_arbiter, one command after the other, which makes it atomic. Commands without a
+// partner end as Command Aborted due to Missing Fused Command (0Ah). Those with an invalid partner
+// end as Command Aborted due to Failed Fused Command (09h).
 //
-// A first command whose partner does not come ends at once if it was the last in its queue (the specification asks for
-// one doorbell for both), when its queue is deleted, and when commands are no longer fetched; after Cycles to 2 x Cycles
-// it ends as interrupted (see nvme_pkg), as its partner may find no room in the completion queue. Commands of other queues do not
-// hold that up. An Abort ends it, too; it is answered no while a command waits for the data path.
+// A first command without a partner ends at once if it was the last one in its queue, as the
+// specification requires one doorbell for both. It also ends when its queue is deleted, and when
+// commands are no longer fetched. After Cycles to 2 x Cycles it ends as interrupted (see nvme_pkg),
+// because its partner may find no room in the completion queue. Commands of other queues do not
+// delay that. An Abort ends it as well; the answer is no while a command waits for the data path.
 // Accesses to the PM window are not ordered with respect to a pair.
 `include "ns_assert.svh"
 
@@ -18,67 +20,69 @@ module nvme_fused_pairing
 #(
   /// Queues, the admin queue included.
   parameter int unsigned NumQueues = 17,
-  /// Cycles that a first command waits for its partner, or up to twice as many.
+  /// Cycles that a first command waits for its partner; it may wait up to twice as long.
   parameter int unsigned Cycles    = 6_250_000
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// Cycles since the last clock edge, 1 or, if a simulation has left out some, more.
+  /// Cycles since the last clock edge: 1, or more if a simulation has skipped cycles.
   input  logic [31:0]          elapsed_i,
-  /// From registers: first commands that are kept, all of which there is nothing to do for, a cycle ago.
+  /// From registers: number of kept first commands, if no action was due for any of them a cycle
+  /// ago; otherwise 0.
   output logic [SlotWidth-1:0] kept_count_o,
-  /// With kept_count_o: until so many cycles have passed, up to three fewer.
+  /// With kept_count_o: cycles until the first timeout, up to three fewer.
   output logic [31:0]          remaining_o,
   /// Commands are fetched.
   input  logic                 enable_i,
-  /// The host takes Command Interrupted (ACRE).
+  /// The host accepts Command Interrupted (ACRE).
   input  logic                 acre_i,
   /// Submission queues that exist.
   input  logic [NumQueues-1:0] sq_valid_i,
-  /// Queues whose first command is kept: their next one has to come here.
+  /// Queues whose first command is kept: their next command has to come here.
   output logic [NumQueues-1:0] pending_o,
 
   /// Command: its queue.
   input  logic [QidWidth-1:0]  cmd_qid_i,
   /// FUSE.
   input  logic [1:0]           cmd_fuse_i,
-  /// When it was fetched there was another one behind it.
+  /// Another command followed it when it was fetched.
   input  logic                 cmd_more_i,
-  /// What nvme_decode has found wrong.
+  /// Status code of the checks of nvme_decode.
   input  logic [7:0]           cmd_sc_i,
-  /// It has something for the data path to do.
+  /// It has work for the data path.
   input  logic                 cmd_data_op_i,
   /// It is one for an engine.
   input  logic                 cmd_engine_i,
-  /// As for the data path.
+  /// Data command, as for the data path.
   input  data_cmd_t            cmd_i,
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
 
-  /// Has it got the first command in this slot, and ends it? Stays until the answer, as do the following.
+  /// Query: is the first command in this slot kept here, and can it end? Stays until the answer, as
+  /// do the following inputs.
   input  logic                 abort_valid_i,
   /// Its queue.
   input  logic [QidWidth-1:0]  abort_qid_i,
   /// The slot.
   input  logic [SlotWidth-1:0] abort_slot_i,
-  /// It is still that of the command that is meant.
+  /// The slot still belongs to that command.
   input  logic                 abort_same_i,
   /// Answer.
   output logic                 abort_ready_o,
   /// With the answer: yes.
   output logic                 abort_found_o,
 
-  /// The command goes on to its engine, and is taken.
+  /// The command goes on to its engine, and is accepted.
   output logic                 engine_valid_o,
   /// Data command.
   output data_cmd_t            data_o,
   /// It is the first one of a pair.
   output logic                 data_first_o,
-  /// It is the second one of the pair whose first one was the last data command.
+  /// It is the second command of the pair whose first one was the previous data command.
   output logic                 data_second_o,
   output logic                 data_valid_o,
   input  logic                 data_ready_i,
-  /// Command that is over without the data path.
+  /// Command that has ended without the data path.
   output cpl_t                 cpl_o,
   output logic                 cpl_valid_o,
   input  logic                 cpl_ready_i
@@ -97,21 +101,21 @@ module nvme_fused_pairing
 
   typedef enum logic [3:0] {
     StIdle,
-    StLookup,         // at the command and at what is kept of its queue
-    StKeep,           // it is a first one
+    StLookup,         // read the command and the kept first command of its queue
+    StKeep,           // it is a first command
     StPair,           // both are here
-    StFirst,          // both go on to nvme_fused_arbiter
+    StFirst,          // both go to nvme_fused_arbiter
     StSecond,
-    StCompleteFirst,  // the first one ends without having been done
-    StComplete,       // the command ends without having been done
-    StForward,        // it is none of a pair
-    StAbortLookup,    // what is kept of a queue
-    StAbort           // is it this one?
+    StCompleteFirst,  // the first command ends without execution
+    StComplete,       // the command ends without execution
+    StForward,        // it is not part of a pair
+    StAbortLookup,    // read the kept command of a queue
+    StAbort           // is this the command to abort?
   } state_e;
 
   state_e state_q;
   idx_t idx_q, scan_q;
-  logic give_up_first_q;               // the first command of idx_q is given up; there is no other
+  logic give_up_first_q;               // the first command of idx_q ends; there is no other command
   logic paired_q;                // the command ends after the first one
   logic [NumQueues-1:0] pending_q, aged_q, expired_q;
   logic [TimerBits-1:0] timer_q;
@@ -126,13 +130,13 @@ module nvme_fused_pairing
   assign first = first_mem[idx_q];
   assign timer_wrap = timer_q >= TimerBits'(Cycles);
 
-  // An Abort goes first, then one whose time is over, unless its partner is here, then the command.
+  // Priority: an Abort, then a timeout, unless the partner is here, then the command.
   logic abort_lookup, expiry_due;
   assign abort_lookup = abort_valid_i && pending_q[idx_t'(abort_qid_i)];
   assign expiry_due = pending_q[scan_q] && (!enable_i || !sq_valid_i[scan_q] || expired_q[scan_q])
       && !(cmd_valid_i && idx_t'(cmd_qid_i) == scan_q);
 
-  // One with an error ends with that error, and is not aborted.
+  // A command with an error ends with that error, and is not aborted.
   always_comb begin
     unique case (state_q)
       StIdle:  abort_ready_o = abort_valid_i && !abort_lookup;
@@ -142,7 +146,7 @@ module nvme_fused_pairing
   end
   assign abort_found_o = state_q == StAbort && abort_same_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
 
-  // What stands against the first one of a pair.
+  // Error of the first command of a pair.
   logic [7:0] first_sc;
   assign first_sc = (first_q.sc == ScSuccess && first_q.cmd.op != OpCompare) ? ScInvalidField : first_q.sc;
 
@@ -188,7 +192,7 @@ module nvme_fused_pairing
         default: if (cmd_ready_o) state_q <= StIdle;
       endcase
 
-      // What was kept when the timer ran out, and still is when it does so again, has waited long enough.
+      // A command that was kept at one timer wrap, and is still kept at the next, has timed out.
       if (pending_q != '0 || aged_q != '0) begin
         timer_q <= timer_wrap ? '0 : timer_q + TimerBits'(elapsed_i);
         aged_q <= (timer_wrap ? '1 : aged_q) & pending_q;
@@ -197,7 +201,7 @@ module nvme_fused_pairing
     end
   end
 
-  // For a simulation: what is kept only waits for its time.
+  // For a simulation: kept commands only wait for the time.
   logic only_waiting;
   logic [SlotWidth-1:0] kept_count_d;
   assign only_waiting = state_q == StIdle && enable_i && (expired_q | (pending_q & ~sq_valid_i)) == '0 && !timer_wrap;
@@ -211,7 +215,8 @@ module nvme_fused_pairing
   end
   always_ff @(posedge clk_i) remaining_o <= 32'(Cycles) - 32'(timer_q);
 
-  // How the two end, where they do so without the data path. A command's own errors come first, with a partner or without.
+  // Status of both commands, if they end without the data path. A command's error has priority,
+  // with or without a partner.
   always_ff @(posedge clk_i) begin
     unique case (state_q)
       StIdle: begin

@@ -1,13 +1,14 @@
-// Command arbitration (NVMe 1.4, 4.13): which submission queue's command is fetched next.
+// Command arbitration (NVMe 1.4, 4.13): selects the submission queue whose command is fetched next.
 //
-// Round robin: all queues take turns, the admin queue among them. Weighted round robin with urgent priority class
-// (CC.AMS 1): the admin queue first, then the urgent queues, then the high, medium and low queues, whose classes
-// have as many commands a round as the weights of Arbitration (feature 01h) say, high first. A class that has nothing to
-// fetch does not hold up the others: when none of those that have is left with a credit, all get new ones. Inside a class, queues
-// take turns. A burst is one command, which every Arbitration Burst allows.
+// Round robin: all queues take turns, including the admin queue. Weighted round robin with urgent
+// priority class (CC.AMS 1): the admin queue first, then the urgent queues, then the high, medium
+// and low queues. Each of these three classes may have as many commands in a round as its weight in
+// Arbitration (feature 01h), high first. An empty class does not block the others: when no class
+// with commands has a credit left, all get new credits. Within a class, queues take turns. A burst
+// is one command, which every Arbitration Burst allows.
 //
-// A choice takes two cycles, or four by classes; so that it can be short, its answer is a register. A choice that does not
-// end in `issue_valid_i` costs its queue the turn, but no credit.
+// A choice takes two cycles, or four with classes, and comes from a register, which keeps paths
+// short. A choice that is not followed by `issue_valid_i` costs its queue the turn, but no credit.
 `include "ns_assert.svh"
 
 module nvme_arbiter
@@ -20,12 +21,12 @@ module nvme_arbiter
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// Weighted round robin is selected. Changes only while nothing is chosen.
+  /// Weighted round robin is selected. Changes only between choices.
   input  logic                 wrr_i,
   /// A feature changes.
   input  feature_write_t       feature_i,
   input  logic                 feature_valid_i,
-  /// An I/O submission queue gets a priority.
+  /// The priority of an I/O submission queue is set.
   input  logic                 prio_we_i,
   /// Which.
   input  logic [Bits-1:0]      prio_idx_i,
@@ -34,19 +35,19 @@ module nvme_arbiter
 
   /// Queues that have a command to fetch.
   input  logic [NumQueues-1:0] req_i,
-  /// Choose one of them. Not before the last choice is done.
+  /// Choose one of them. Not before the previous choice is done.
   input  logic                 start_i,
   /// The choice is done.
   output logic                 done_o,
-  /// A queue has been chosen; 0 if the requests have gone.
+  /// A queue has been chosen; 0 if no request was left.
   output logic                 valid_o,
   /// The queue, with done_o.
   output logic [Bits-1:0]      idx_o,
-  /// A command of the queue chosen last is being fetched.
+  /// A command of the last chosen queue is being fetched.
   input  logic                 issue_valid_i
 );
 
-  // Priority of each I/O queue, a vector a bit.
+  // Priority of each I/O queue, one vector for each bit.
   logic [NumQueues-1:0] prio0_q, prio1_q;
 
   always_ff @(posedge clk_i) begin
@@ -61,12 +62,12 @@ module nvme_arbiter
   assign members[PrioMedium] = Io & prio1_q & ~prio0_q;
   assign members[PrioLow] = Io & prio1_q & prio0_q;
 
-  // Weights, 0-based, and what is left of this round.
+  // Weights, 0-based, and credits left in this round.
   logic [3:1][7:0] weight_q;
   logic [3:1][8:0] credit_q;
   logic [3:1] credit_left_q;
 
-  // First step, by classes: which have something to fetch?
+  // First step, with classes: which classes have commands?
   logic choose_q, served_valid_q, grant_q;
   logic admin_q;
   logic [3:0] any_q;
@@ -90,7 +91,7 @@ module nvme_arbiter
     end
   end
 
-  // Second step: which of them is served?
+  // Second step: which class is served?
   logic [3:1] has_credit;
   logic refill;
   logic [3:0] served, served_q;  // one-hot, or 0 for the admin queue
@@ -112,8 +113,9 @@ module nvme_arbiter
 
   always_ff @(posedge clk_i) if (choose_q) served_q <= served;
 
-  // Third step: its members, those of them that have something to fetch, and those whose turn comes before the wrap-around. The
-  // first step of round robin: all queues. One bit a queue for all classes: each class changes those of its members.
+  // Third step: members of the class, those with commands, and those whose turn comes before the
+  // wrap-around. This is the first step of round robin, with all queues. All classes share one bit
+  // a queue: each class changes the bits of its members.
   logic [NumQueues-1:0] served_members, members_q, mask_q, req, first, req_q, first_q;
   logic any_first_q;
 
@@ -135,12 +137,13 @@ module nvme_arbiter
     end
   end
 
-  // Fourth step: whose turn is it?
+  // Fourth step: select the queue.
   logic [NumQueues-1:0] candidates, above_lowest, gnt_q;
   logic done_q;
 
   assign candidates  = any_first_q ? first_q : req_q;
-  assign above_lowest = ~(candidates ^ (candidates - 1'b1));  // those above the lowest one: a carry chain is shorter than the mapper's OR here
+  // Bits above the lowest one: a carry chain is shorter than the mapper's OR here.
+  assign above_lowest = ~(candidates ^ (candidates - 1'b1));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -156,7 +159,7 @@ module nvme_arbiter
     if (grant_q) gnt_q <= candidates & ~above_lowest;
   end
 
-  // Last step: its number.
+  // Last step: encode its number.
   always_comb begin
     idx_o = '0;
     for (int unsigned i = 0; i < NumQueues; i++) if (gnt_q[i]) idx_o |= Bits'(i);
@@ -165,7 +168,8 @@ module nvme_arbiter
   assign done_o = done_q;
   assign valid_o = gnt_q != '0;
 
-  // Credits. One that a command of a weighted class takes is seen by the next choice, two cycles later at the soonest.
+  // Credits. The next choice, two cycles later at the earliest, sees the credit used by a command
+  // of a weighted class.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       weight_q <= '0;

@@ -1,9 +1,11 @@
-// BAR0: the generated controller properties (nvme_regs), with doorbells, MSI-X accesses and INTMC taken out of them.
+// BAR0: the generated controller properties (nvme_regs), and separate handling of doorbells, MSI-X
+// accesses and INTMC.
 //
-// A read's response comes behind the writes to the host that were decided before it: the message that msix has ready, then
-// all that nvme_host_writes has and the link has not accepted (PCI Express 4.0, 2.4.1).
-// Doorbells go to one stream; one of a queue beyond the controller's is dropped and reported at `db_unknown_o`.
-// Assumes a stream that takes each doorbell after a few cycles.
+// The response of a read follows the writes to the host that were decided before it (PCI Express
+// 4.0, 2.4.1). These are the message that msix has ready, and all writes of nvme_host_writes that
+// the link has not accepted. Doorbells form one stream. A doorbell of a queue beyond the
+// controller's is dropped and reported at `db_unknown_o`. Assumption: the stream accepts each
+// doorbell after a few cycles.
 `include "ns_axil_regs.svh"
 
 module nvme_bar0
@@ -26,9 +28,10 @@ module nvme_bar0
 
   /// What the host has set up.
   output setup_t              setup_o,
-  /// NSSR: an NVM subsystem reset is wanted. Stays until it is done.
+  /// NSSR: an NVM subsystem reset is requested. Stays until it is done.
   output logic                nssr_o,
-  /// It is done at the end of this cycle: all properties get their reset values, and CSTS.NSSRO is set.
+  /// The reset is done at the end of this cycle: all properties get their reset values, and
+  /// CSTS.NSSRO is set.
   input  logic                nssr_done_i,
   /// CSTS.RDY.
   input  logic                rdy_i,
@@ -38,7 +41,7 @@ module nvme_bar0
   input  logic [ 1:0]         shst_i,
   /// Doorbell: its queue, below NumQueues.
   output logic [QidWidth-1:0] db_qid_o,
-  /// A completion queue's head, else a submission queue's tail.
+  /// Head of a completion queue; otherwise tail of a submission queue.
   output logic                db_cq_o,
   /// Value.
   output logic [PtrWidth-1:0] db_value_o,
@@ -66,24 +69,25 @@ module nvme_bar0
 
   /// A message is ready.
   input  logic                msg_valid_i,
-  /// It is taken.
+  /// The doorbell is accepted.
   input  logic                msg_ready_i,
   /// Writes of nvme_host_writes have no response yet.
   input  logic                post_busy_i,
-  /// Remember which ones.
+  /// Mark these writes.
   output logic                mark_valid_o,
-  /// They have their responses.
+  /// All marked writes have their responses.
   input  logic                marked_done_i
 );
 
   nvme_regs__in_t hw_in;
   nvme_regs__out_t hw_out;
 
-  // Transactions whose response has not been taken yet.
+  // Transactions whose response has not been accepted yet.
   logic transaction_open, read_valid, read_ordered;
 
-  // The generated block holds only what software writes, and so needs its clock for transactions and resets; during reset, in
-  // which a simulation may begin without an edge of rst_ni.
+  // The generated block holds only what software writes, so it needs its clock only for
+  // transactions and resets. It also runs during reset, as a simulation may begin without an edge
+  // of rst_ni.
   logic clk_regs;
 
   ns_clock_gate u_gate (
@@ -116,11 +120,11 @@ module nvme_bar0
     .rready_i (s_axil.rready)
   );
 
-  // Reads, behind what was decided before.
+  // Reads, ordered after the writes that were decided before them.
   typedef enum logic [1:0] {
     ReadIdle,
-    ReadMessage,  // one is ready
-    ReadWrites,   // others are on their way
+    ReadMessage,  // a message is ready
+    ReadWrites,   // writes are in flight
     ReadOrdered
   } read_e;
   read_e read_q;
@@ -197,7 +201,7 @@ module nvme_bar0
     pending_q <= pending_i[32*hw_out.msix_pending.addr[3:2]+:32];
   end
 
-  // INTMC is the other face of INTMS.
+  // INTMC is another view of INTMS.
   logic intmc_write;
   assign intmc_write = hw_out.intmc.req && hw_out.intmc.req_is_wr;
 

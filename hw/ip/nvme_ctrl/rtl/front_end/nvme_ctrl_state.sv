@@ -1,10 +1,12 @@
-// Life cycle of the controller: enable, ready, fatal, shutdown, disable, subsystem reset (NVMe 1.4, 3.1.5, 3.1.6, 7.3, 7.6.2).
+// Life cycle of the controller: enable, ready, fatal, shutdown, disable, subsystem reset (NVMe 1.4,
+// 3.1.5, 3.1.6, 7.3, 7.6.2).
 //
-// Enabling checks CC, AQA, ASQ and ACQ, and reports CFS where they cannot be used. Disabling and shutting down stop the
-// fetching of commands and wait until everything in flight has ended, so that there is no DMA once CSTS.RDY is 0 or
-// CSTS.SHST is 2. A controller that has been shut down must be disabled before it takes commands again.
-// An NVM subsystem reset (NSSR) disables the controller first, for the same reason, and then resets its properties.
-// Assumes that `quiet_i` becomes 1 some time after `fetch_o` has become 0, and then stays for a cycle at least.
+// Enabling checks CC, AQA, ASQ and ACQ, and reports CFS if they are not usable. Disabling and
+// shutting down stop the fetching of commands and wait until everything in flight has ended. There
+// is no DMA after CSTS.RDY is 0 or CSTS.SHST is 2. A controller that has been shut down must be
+// disabled before it accepts commands again. An NVM subsystem reset (NSSR) disables the controller
+// first, for the same reason, and then resets its properties. Assumption: `quiet_i` becomes 1 after
+// `fetch_o` has become 0, and then stays for at least a cycle.
 module nvme_ctrl_state
   import nvme_pkg::*;
 (
@@ -15,9 +17,9 @@ module nvme_ctrl_state
 
   /// What the host has set up.
   input  setup_t      setup_i,
-  /// An NVM subsystem reset is wanted. Stays until it is done.
+  /// An NVM subsystem reset is requested. Stays until it is done.
   input  logic        nssr_i,
-  /// It is done at the end of this cycle.
+  /// The reset is done at the end of this cycle.
   output logic        nssr_done_o,
   /// CSTS.RDY.
   output logic        rdy_o,
@@ -26,9 +28,9 @@ module nvme_ctrl_state
   /// CSTS.SHST.
   output logic [ 1:0] shst_o,
 
-  /// The host port failed in a way that no command can report, or the host does not keep the controller alive.
+  /// The host port failed in a way that no command can report, or the Keep Alive timer has expired.
   input  logic        fatal_i,
-  /// No command is in flight, except parked ones, and no write has its response outstanding.
+  /// No command is in flight except parked ones, and no write waits for its response.
   input  logic        quiet_i,
   /// Commands may be fetched.
   output logic        fetch_o,
@@ -36,7 +38,7 @@ module nvme_ctrl_state
   output logic        init_o,
   /// They have been created.
   input  logic        init_done_i,
-  /// Drop parked commands and set features back to their defaults.
+  /// Drop parked commands and reset features to their defaults.
   output logic        flush_o,
   /// Done, and nothing is in flight any more.
   input  logic        flush_done_i,

@@ -1,13 +1,15 @@
-// Submission queues: tail doorbells, arbitration (nvme_arbiter), and the reads that fetch their entries from the host.
+// Submission queues: tail doorbells, arbitration (nvme_arbiter), and the reads that fetch entries
+// from the host.
 //
-// One 64-byte read per command, up to `FetchDepth` at a time, all with one ID, so that they come back in the order of
-// the requests. A command is fetched only when a command slot is free and an entry of its completion queue can be
-// reserved for it; a queue whose completion queue has no room steps aside until one of the heads moves. So nothing
-// that has been fetched ever waits for the host to make room, and queues cannot block each other.
-// Admin commands are fetched one at a time: the next one after `admin_done_i`.
+// One 64-byte read for each command, up to `FetchDepth` in flight, all with one ID, so that they
+// return in the order of the requests. A command is fetched only when a slot is free and an entry
+// of its completion queue can be reserved. A queue whose completion queue is full is skipped until
+// a head moves. A fetched command therefore never waits for the host to make room, and queues
+// cannot block each other. Admin commands are fetched one at a time: the next one after
+// `admin_done_i`.
 //
-// Assumes that the host's reads return in order, and that queue sizes and base addresses are legal. It does not look
-// into the commands.
+// Assumptions: the host's reads return in order; queue sizes and base addresses are legal. The
+// content of commands is not decoded here.
 `include "ns_assert.svh"
 
 module nvme_fetch
@@ -29,28 +31,29 @@ module nvme_fetch
   /// Forget all queues. Only while nothing is in flight.
   input  logic                 clear_i,
 
-  /// CC.AMS: weighted round robin with urgent priority class. Counts from the next time that commands may be fetched.
+  /// CC.AMS: weighted round robin with urgent priority class. Takes effect the next time that
+  /// fetching is enabled.
   input  logic                 wrr_i,
   /// A feature changes.
   input  feature_write_t       feature_i,
   input  logic                 feature_valid_i,
 
-  /// Submission queue tail doorbell written. Stays until it is taken.
+  /// Submission queue tail doorbell written. Stays until it is accepted.
   input  logic                 tail_valid_i,
-  /// It is taken.
+  /// The doorbell is accepted.
   output logic                 tail_ready_o,
   /// Queue, below NumQueues.
   input  logic [QidWidth-1:0]  tail_qid_i,
   /// New tail.
   input  logic [PtrWidth-1:0]  tail_i,
-  /// The one being taken is ignored: there is no such queue.
+  /// The accepted doorbell is ignored: there is no such queue.
   output logic                 tail_bad_qid_o,
-  /// The one being taken is ignored: the tail lies outside the queue.
+  /// The accepted doorbell is ignored: the tail lies outside the queue.
   output logic                 tail_bad_value_o,
 
   /// A queue is to be created or deleted.
   input  logic                 cfg_valid_i,
-  /// It can be done in this cycle.
+  /// The queue can be created or deleted in this cycle.
   output logic                 cfg_ready_o,
   /// It is done in this cycle.
   input  logic                 cfg_fire_i,
@@ -66,48 +69,50 @@ module nvme_fetch
   output logic [QidWidth-1:0]  admin_cqid_o,
   /// It has no command in flight.
   output logic                 admin_idle_o,
-  /// Give back the completion queue entry reserved for the present admin command.
+  /// Queue to look up for nvme_admin.
   input  logic                 unreserve_valid_i,
-  /// It is given back.
+  /// Return the completion queue entry reserved for the current admin command.
   output logic                 unreserve_ready_o,
-  /// Reserve an entry of the admin completion queue, for a command that gave its own back. Stays until the answer.
+  /// The entry is returned.
   input  logic                 reserve_valid_i,
   /// Answer.
   output logic                 reserve_done_o,
-  /// It is reserved; else there is no room at present.
+  /// Reserve an entry of the admin completion queue, for a command that has returned its entry.
+  /// Stays until the answer.
   output logic                 reserve_ok_o,
-  /// The admin command is over: fetch the next one.
+  /// The entry is reserved; otherwise the queue is full at present.
   input  logic                 admin_done_i,
 
-  /// Completion queue being looked up.
+  /// The admin command has ended: fetch the next one.
   output logic [QidWidth-1:0]  cq_qid_o,
   /// Its head.
   input  logic [PtrWidth-1:0]  cq_head_i,
   /// Its size, 0-based.
   input  logic [PtrWidth-1:0]  cq_size_i,
-  /// There is no room in it for the command that is to be fetched.
+  /// Completion queue being looked up.
   output logic                 cq_full_o,
-  /// The head of some completion queue moves at the end of this cycle.
+  /// The head of a completion queue moves at the end of this cycle.
   input  logic                 cq_moved_i,
 
-  /// Submission queue being looked up by nvme_completion.
+  /// It has no room for the command that is to be fetched.
   input  logic [QidWidth-1:0]  sq_qid_i,
   /// Its completion queue.
   output logic [QidWidth-1:0]  sq_cqid_o,
   /// Its head: entries before it have been read.
   output logic [PtrWidth-1:0]  sq_head_o,
-  /// A command of this queue is over.
+  /// A command of this queue has ended.
   input  logic                 retire_i,
   /// Its queue.
   input  logic [QidWidth-1:0]  retire_qid_i,
 
   /// A free command slot.
   input  logic [SlotWidth-1:0] slot_i,
-  /// There is one.
+  /// A range of this slot is inside.
   input  logic                 slot_valid_i,
-  /// There is another one. The last is the admin queue's, so that an Abort gets through.
+  /// There is another one. The last free slot is reserved for the admin queue, so that an Abort
+  /// gets through.
   input  logic                 slot_spare_i,
-  /// It is taken.
+  /// The doorbell is accepted.
   output logic                 slot_alloc_o,
   /// For a command of this queue.
   output logic [QidWidth-1:0]  slot_qid_o,
@@ -144,14 +149,14 @@ module nvme_fetch
     logic [QidWidth-1:0]  qid;
     logic [SlotWidth-1:0] slot;
     logic [PtrWidth-1:0]  head;  // after this entry
-    logic                 more;  // there is another one behind it
+    logic                 more;  // another entry follows it
   } outstanding_t;
 
   state_e state_q;
   logic [NumQueues-1:0] valid_q, nonempty_q, blocked_q, req;
   logic admin_pending_q;
 
-  // State of each submission queue, each with one place that writes it.
+  // State of each submission queue, each with a single write port.
   (* ram_style = "distributed" *) logic [63:12] base_mem[NumQueues];
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] size_mem[NumQueues];
   (* ram_style = "distributed" *) logic [QidWidth-1:0] cqid_mem[NumQueues];
@@ -204,7 +209,8 @@ module nvme_fetch
   logic [63:12] base_q;
   idx_t cqid_q;
 
-  // StReserve -> StIssue. Before StLookup, cqid_q is the admin queue, for reserve_* and unreserve_*.
+  // StReserve -> StIssue. Before StLookup, cqid_q is the admin queue, for reserve_* and
+  // unreserve_*.
   logic [PtrWidth-1:0] reserve, reserve_prev, reserve_next_q, cq_head_q;
   logic issue_wanted, cq_room, cq_moved_q;
 
@@ -231,8 +237,9 @@ module nvme_fetch
   assign unreserve_ready_o = state_q == StIdle && !cfg_valid_i;
   assign unreserve = unreserve_valid_i && unreserve_ready_o;
 
-  // Doorbells, in two steps: the queue's state, then is the value one of its entries? They wait, and look again, where they
-  // would meet another writer of the same state, and from when the queue chosen is known to have a command.
+  // Doorbells, in two steps: read the queue's state, then check the value. A doorbell waits, and
+  // repeats the lookup, while another writer may change the same state. It also waits from the
+  // point at which the chosen queue is known to have a command.
   idx_t tail_idx;
   logic tail_decide, tail_fire, tail_ok, tail_lookup_q, tail_valid_q;
   logic [PtrWidth-1:0] tail_size_q, tail_head_q;
@@ -286,7 +293,7 @@ module nvme_fetch
       if (issue_valid) nonempty_q[qid_q] <= tail_mem[qid_q] != head_next_q;
 
       if (cq_full_o) blocked_q[qid_q] <= 1'b1;
-      // A head that has just moved may not have been seen: ask again.
+      // A head that has just moved may have been missed: try again.
       cq_moved_q <= cq_moved_i;
       if (cq_moved_i || cq_moved_q || unreserve || cfg_fire_i) blocked_q <= '0;
 
@@ -388,7 +395,8 @@ module nvme_fetch
     .count_o    ()
   );
 
-  // Its answer. The new head is told to the host only from here on: until now it had to keep the entry.
+  // The answer. The new head is reported to the host from here on: before, the host had to keep the
+  // entry.
   assign r_ready_o = cmd_ready_i;
   assign cmd_valid_o = r_valid_i;
   assign cmd_o = '{qid: outstanding.qid, slot: outstanding.slot, error: r_i.resp[1], more: outstanding.more, sqe: r_i.data};

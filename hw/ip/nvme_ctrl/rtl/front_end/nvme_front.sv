@@ -1,10 +1,11 @@
-// Front end of the NVMe controller: everything but the data path.
+// Front end of the NVMe controller: everything except the data path.
 //
 //   BAR0 -> nvme_bar0 -> nvme_fetch -> nvme_dispatch -> data commands, engines, nvme_admin
 //   nvme_completion <- ended data commands, nvme_dispatch, nvme_admin
 //
-// The data path takes `data_cmd_*`, answers each with one `data_done_*` once all its transactions have ended, and reads
-// Identify pages from `adm_*`. Everything else that it assumes of its neighbours stands at nvme_ctrl.
+// The data path accepts `data_cmd_*`, answers each with one `data_done_*` once all its transactions
+// have ended, and reads pages of admin commands from `s_adm`. All other assumptions are listed in
+// nvme_ctrl.
 `include "ns_assert.svh"
 
 module nvme_front
@@ -31,7 +32,7 @@ module nvme_front
   parameter int unsigned     MaxDeallocate = 131_072,
   /// PCI vendor and subsystem vendor ID.
   parameter logic [15:0]     VendorId     = 16'h4E53,
-  /// Cycles that the first command of a fused operation waits for its partner, see nvme_fused_pairing.
+  /// Cycles that the first command of a fused pair waits for its partner, see nvme_fused_pairing.
   parameter int unsigned     HostTimeout  = 6_250_000,
   /// Clock in kHz.
   parameter int unsigned     ClockKhz     = 250_000,
@@ -45,16 +46,18 @@ module nvme_front
   input  logic        rst_ni,
   /// From registers: a further clock edge could change the state without new input.
   output logic        busy_o,
-  /// From a register: nothing but the time changes in so many cycles to come, up to five fewer, without new input; 0 if more does.
+  /// From a register: at least this number of cycles, up to five fewer, passes in which only the
+  /// time changes, without new input. 0 if anything else changes.
   output logic [31:0] wait_o,
-  /// What goes on here, if anything, waits for the data path.
+  /// All activity here, if any, waits for the data path.
   output logic        waiting_o,
   /// From a register: busy_o becomes 1 by itself.
   output logic        alarm_o,
-  /// From a register: when cycles_i is this.
+  /// From a register: at this value of cycles_i.
   output logic [63:0] alarm_cycles_o,
 
-  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a
+  /// register that changes only in reset.
   input  logic [159:0] serial_i,
   /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
   input  logic [63:0] eui64_i,
@@ -62,9 +65,10 @@ module nvme_front
   input  logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
   input  logic [15:0] temperature_i,
-  /// Each changes when its namespace's Identify Namespace has. From registers on the ungated clock.
+  /// Each toggles when Identify Namespace of its namespace has changed. From registers on the
+  /// ungated clock.
   input  logic [NumNamespaces-1:0] ns_changed_i,
-  /// MSI-X: the table is in BAR0, and messages leave behind completion queue entries.
+  /// MSI-X: the table is in BAR0, and messages follow completion queue entries.
   output to_msix_t    msix_o,
   /// From there.
   input  from_msix_t  msix_i,
@@ -73,13 +77,14 @@ module nvme_front
   ns_axil_if.slave s_axil,
 
 
-  /// Host: completion queue entries, MSI-X messages and shadow doorbells; submission queue entries and data of admin commands.
+  /// Host: writes of completion queue entries, MSI-X messages and shadow doorbells; reads of
+  /// submission queue entries, shadow doorbells and data of admin commands.
   ns_axi_if.master m_host,
 
 
   /// The controller is being stopped: see nvme_data.
   output logic        data_stop_o,
-  /// A data command is to end: see nvme_data.
+  /// Abort of a data command: see nvme_data.
   output logic        data_abort_valid_o,
   output logic [SlotWidth-1:0] data_abort_slot_o,
   output logic        data_abort_current_o,
@@ -132,7 +137,7 @@ module nvme_front
   logic [31:0] coalesce_remaining, fused_remaining, cycles_q;
   logic [SlotWidth-1:0] fused_kept_count;
 
-  // Doorbells: registers, and after nvme_shadow.
+  // Doorbells: from registers, and downstream of nvme_shadow.
   logic [QidWidth-1:0] reg_qid;
   logic reg_cq, reg_valid, reg_ready;
   logic [PtrWidth-1:0] reg_value;
@@ -200,7 +205,7 @@ module nvme_front
   feature_write_t feature;
   logic feature_valid;
 
-  // What admin commands return and bring along.
+  // Data returned and read by admin commands.
   logic log_start, log_clear;
   logic [7:0] warning;
   logic [63:0] data_in;
@@ -658,8 +663,8 @@ module nvme_front
     .cpl_ready_i      (admin_cpl_ready)
   );
 
-  // What creates a queue or configures shadow doorbells is over when the host can rely on EventIdx. The slice keeps the
-  // choice among completions away from the state of nvme_admin.
+  // A command that creates a queue or configures shadow doorbells ends when the host can rely on
+  // EventIdx. The slice decouples the choice among completions from the state of nvme_admin.
   ns_skid #(
     .Width($bits(cpl_t))
   ) u_admin_cpl (
@@ -681,7 +686,7 @@ module nvme_front
       bad_register_q <= 1'b0;
       bad_value_q <= 1'b0;
     end else begin
-      // A value out of the shadow page may come when its queue has gone.
+      // A value from the shadow page may arrive after the deletion of its queue.
       bad_register_q <= rdy && (db_unknown || ((tail_bad_qid || head_bad_qid) && !db_shadow));
       bad_value_q <= rdy && (tail_bad_value || head_bad_value);
     end
@@ -780,11 +785,12 @@ module nvme_front
   logic unused;
   assign unused = ^data_in[63:48];
 
-  // Nothing is fetched: the controller is being disabled, reset or shut down, or has failed. Then what takes long ends, since the
-  // host does not wait for it (CAP.TO). Once fetching has ended it begins again only after everything has.
+  // Fetching is off: the controller is being disabled, reset or shut down, or has failed. Long
+  // operations then end, since the host does not wait for them (CAP.TO). Fetching resumes only
+  // after everything has ended.
   assign data_stop_o = !fetch;
 
-  // Data commands: those of nvme_admin are rare, and go first. Once shown, a command stays.
+  // Data commands: those of nvme_admin are rare, and have priority. A valid command stays.
   logic io_shown_q, admin_first;
   assign admin_first = admin_data_valid && !io_shown_q;
   assign data_cmd_o = admin_first ? admin_data : io_data;
@@ -797,8 +803,9 @@ module nvme_front
     else io_shown_q <= io_data_valid && !admin_first && !data_cmd_ready_i;
   end
 
-  // Ended data commands: nvme_admin completes its own. Much follows from them in their cycle: they come from registers, with
-  // whose they are. nvme_admin waits before its command can have ended.
+  // Ended data commands: nvme_admin completes the ones that it issued. Much logic depends on them
+  // in their cycle, so they come from registers, together with their owner. nvme_admin waits before
+  // its command can have ended.
   logic done_admin;
   ns_skid #(
     .Width($bits(data_done_t) + 1)
@@ -924,8 +931,9 @@ module nvme_front
   assign work_pending = others_busy || admin_busy;
   assign busy_o = work_pending || coalesce_busy || used != parked;
 
-  // For a simulation: all that there is waits for its time, interrupts that are held and first commands of fused pairs. Nobody
-  // else looks at the time while the controller is busy; cycles_q is right as long as its clock runs.
+  // For a simulation: everything here waits for a time, namely held interrupts and first commands
+  // of fused pairs. Nothing else depends on the time while the controller is busy; cycles_q is
+  // correct while its clock runs.
   logic coalesce_only_waits, fused_only_waits;
   assign coalesce_only_waits = !coalesce_busy || coalesce_remaining != '0;
   assign fused_only_waits = used == parked + fused_kept_count;
@@ -957,7 +965,7 @@ module nvme_front
   `NS_ASSERT(admin_waiting_for_its_own,
              !done_valid || done.slot != admin_data_slot || admin_data_wait == done_admin)
   `NS_ASSERT(data_cmd_stable, !io_shown_q || (io_data_valid && !admin_first))
-  // But for the messages of others.
+  // Except for messages of other blocks.
   `NS_ASSERT(
       no_dma_when_off,
       rdy || init || setup.en || !(m_host.ar_valid || (post_valid && !(msix_i.msg_valid && 32'(msix_i.msg_vector) >= NumQueues))))

@@ -1,9 +1,9 @@
-// Reads of the front end from host memory: data of admin commands, shadow doorbells, and submission queue entries share
-// a port.
+// Reads of the front end from host memory: data of admin commands, shadow doorbells, and submission
+// queue entries share a port.
 //
-// The first go first, the last go last. Once shown, an address stays. The first two take their data at once; entries wait
-// here for the decoder, which may have no time for them while a fused operation is alone: they must not stand before data
-// in the host's answers. nvme_fetch asks for no more of them than there is room for.
+// Priority is in this order. An address that is valid stays. The first two accept their data at
+// once. Entries wait here for the decoder, which may be busy with a fused operation: they must not
+// block data in the host's answers. At most, nvme_fetch requests as many as there is room for.
 `include "ns_assert.svh"
 
 module nvme_host_reads
@@ -46,7 +46,7 @@ module nvme_host_reads
   output ax_t  ar_o,
   output logic ar_valid_o,
   input  logic ar_ready_i,
-  /// From there; always taken.
+  /// From the host; always accepted.
   input  r_t   r_i,
   input  logic r_valid_i
 );

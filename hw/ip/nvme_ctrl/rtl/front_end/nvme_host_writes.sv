@@ -1,8 +1,10 @@
-// Writes of the front end to host memory, in line: completion queue entries, MSI-X messages, EventIdx of shadow doorbells.
+// Queue of the front end's writes to host memory: completion queue entries, MSI-X messages,
+// EventIdx of shadow doorbells.
 //
-// Each becomes one 64-byte beat with its bytes enabled. Addresses and data have lines of their own, as the host port takes
-// addresses far ahead of data: behind a full port, an entry waits for a microsecond, and others follow it meanwhile. They leave
-// in the order in which they came. Responses are counted, so that it is known when the last write has ended.
+// Each becomes one 64-byte beat with its bytes enabled. Addresses and data have separate queues, as
+// the host port accepts addresses far ahead of data. At a full port an entry waits for a
+// microsecond, while others queue after it. Writes leave in order. Responses are counted, so that
+// the end of the last write is known.
 `include "ns_assert.svh"
 
 module nvme_host_writes
@@ -14,14 +16,14 @@ module nvme_host_writes
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  /// From registers: some write has no response yet.
+  /// From registers: a write has no response yet.
   output logic        busy_o,
 
-  /// From a register: there is room, also for one that comes a cycle later.
+  /// From a register: there is room, including for a write one cycle later.
   output logic        room_o,
   /// Write.
   input  host_write_t write_i,
-  /// Valid. Only when there was room in this cycle or the one before.
+  /// Valid. Only if there was room in this cycle or the one before.
   input  logic        write_valid_i,
 
   /// Write address to the host.
@@ -36,9 +38,9 @@ module nvme_host_writes
   input  b_t          b_i,
   input  logic        b_valid_i,
   output logic        b_ready_o,
-  /// Watch the writes that have no response yet, the one of this cycle included.
+  /// Mark the writes without a response, including the one of this cycle.
   input  logic        mark_i,
-  /// From the next cycle on: all of them have theirs.
+  /// From the next cycle on: all marked writes have their responses.
   output logic        marked_done_o,
   /// The host refused a write.
   output logic        error_o
@@ -61,7 +63,7 @@ module nvme_host_writes
   logic aw_ready, w_ready;
   logic [CountBits-1:0] count_q;
 
-  // Responses come in the order of the writes.
+  // Responses arrive in the order of the writes.
   logic [CountBits-1:0] count_d, marked_q;
   always_comb begin
     count_d = count_q;
@@ -82,7 +84,7 @@ module nvme_host_writes
 
   assign marked_done_o = marked_q == '0;
 
-  // One may come in this cycle, and another one in the next.
+  // One write may arrive in this cycle, and another one in the next.
   logic room_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) room_q <= 1'b1;
@@ -137,7 +139,7 @@ module nvme_host_writes
           addr: {write_addr.addr, 2'b0}
       };
 
-  // Data stands in all lanes; the strobes choose.
+  // Data are repeated in all lanes; the strobes select.
   always_comb begin
     w_o.last = 1'b1;
     w_o.data = {4{write_data.data}};

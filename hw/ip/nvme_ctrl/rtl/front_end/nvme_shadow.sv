@@ -1,20 +1,26 @@
-// Shadow doorbells (NVMe 1.4, 5.7 and 7.13): after Doorbell Buffer Config the host writes the doorbells of I/O queues to a
-// page of its memory, and to the doorbell register only when it moves beyond the value in the EventIdx page.
+// Shadow doorbells (NVMe 1.4, 5.7 and 7.13). After Doorbell Buffer Config the host writes the
+// doorbells of I/O queues to a page of its memory. It writes the doorbell register only when a
+// doorbell moves beyond the value in the EventIdx page.
 //
-// A doorbell is awake or asleep. Asleep, its EventIdx holds the value that the controller has seen last, so that the
-// host's next change writes the register, whose value does not matter: it only wakes the doorbell. Awake, its EventIdx lags behind
-// and the host keeps to its memory; the controller reads the shadow when it needs to: that of a submission queue when it
-// knows of no more commands, that of a completion queue when a command waits for room in it. If that brings nothing
-// new, it writes EventIdx, waits until the write is on its way, and reads once more, which no change can slip past: a
-// host that wrote its shadow too early for this read sees the new EventIdx, and writes the register. Then it sleeps.
-// New queues, and those there are at the configuration, begin asleep; a command that makes them waits for their EventIdx
-// (`armed_o`). So it does not matter what the EventIdx page held before. In the shadow page, where the host compares with what it has
-// written last, a queue's entries have to hold that from the start: 0 when it is created, its doorbells at the configuration. The
-// controller never writes there; Linux and SPDK clear them.
+// A doorbell is awake or asleep. Asleep, its EventIdx holds the value that the controller has read
+// last. The host's next change then writes the register, whose value is ignored: it only wakes the
+// doorbell. Awake, its EventIdx is older, and the host writes only its memory. The controller reads
+// the shadow of a submission queue when it knows of no more commands, and that of a completion
+// queue when a command waits for room. If the value is unchanged, the controller writes EventIdx,
+// waits for the write's response, and reads once more. No change can be missed: a host that wrote
+// its shadow too late for this read sees the new EventIdx, and writes the register. The doorbell
+// then sleeps.
 //
-// It stands between nvme_bar0 and the queues: all doorbells pass it, those of the admin queue always as they are.
-// One doorbell at a time. Assumes that a read does not overtake a write whose response is there. A read that the host refuses
-// is fatal, as for the queues themselves. Values are checked where doorbells are.
+// New queues, and queues that exist at the configuration, begin asleep. A command that creates them
+// waits for their EventIdx (`armed_o`), so the previous content of the EventIdx page is irrelevant.
+// The host compares with its last value in the shadow page. A queue's entries there must be
+// initialised: to 0 when it is created, to its doorbells at the configuration. The controller never
+// writes that page; Linux and SPDK clear it.
+//
+// All doorbells pass this block, between nvme_bar0 and the queues; those of the admin queue pass
+// unchanged. One doorbell at a time. Assumption: a read does not overtake a write that has its
+// response. A read that the host refuses is fatal, as for the queues themselves. Values are checked
+// by the receivers of doorbells.
 `include "ns_assert.svh"
 
 module nvme_shadow
@@ -28,11 +34,12 @@ module nvme_shadow
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// From registers and enable_i: a further clock edge could change the state without new input; db_valid_o not counted.
+  /// From registers and enable_i: a further clock edge could change the state without new input.
+  /// db_valid_o is not included.
   output logic                 busy_o,
-  /// Commands are fetched; else nothing new begins.
+  /// Commands are fetched; otherwise nothing new begins.
   input  logic                 enable_i,
-  /// Controller reset: back to doorbell registers.
+  /// Controller reset: return to doorbell registers.
   input  logic                 clear_i,
 
   /// Doorbell Buffer Config.
@@ -54,7 +61,7 @@ module nvme_shadow
   input  logic [NumQueues-1:0] sq_valid_i,
   /// Completion queues that exist.
   input  logic [NumQueues-1:0] cq_valid_i,
-  /// Submission queues with commands known of.
+  /// Submission queues with known commands.
   input  logic [NumQueues-1:0] nonempty_i,
   /// A command waits for room in a completion queue.
   input  logic                 full_i,
@@ -75,12 +82,12 @@ module nvme_shadow
   output logic                 db_cq_o,
   /// Value.
   output logic [PtrWidth-1:0]  db_value_o,
-  /// Its value comes from the shadow page; its queue may have gone meanwhile.
+  /// The value comes from the shadow page; its queue may have been deleted meanwhile.
   output logic                 db_shadow_o,
-  /// Valid; stays until it is taken.
+  /// Valid; stays until it is accepted.
   output logic                 db_valid_o,
   input  logic                 db_ready_i,
-  /// There is no such queue, or the value is none of its entries. With db_ready_i.
+  /// There is no such queue, or the value is not one of its entries. With db_ready_i.
   input  logic                 db_bad_i,
 
   /// Read address.
@@ -89,7 +96,7 @@ module nvme_shadow
   input  logic                 ar_ready_i,
   /// Read data.
   input  r_t                   r_i,
-  /// Valid; always taken.
+  /// Valid; always accepted.
   input  logic                 r_valid_i,
   /// EventIdx to write: address.
   output logic [63:2]          msg_addr_o,
@@ -97,11 +104,11 @@ module nvme_shadow
   output logic [31:0]          msg_data_o,
   output logic                 msg_valid_o,
   input  logic                 msg_ready_i,
-  /// Its write response is there.
+  /// Its write response has arrived.
   input  logic                 msg_done_i
 );
 
-  // Doorbells are numbered as they stand in the page.
+  // Doorbells are numbered by their position in the page.
   localparam int unsigned Num = 2 * NumQueues;
   localparam int unsigned Bits = idx_width(Num);
   typedef logic [Bits-1:0] idx_t;
@@ -109,14 +116,14 @@ module nvme_shadow
 
   typedef enum logic [3:0] {
     StIdle,
-    StSelect,     // which doorbell
-    StLastValue,  // its last value
+    StSelect,     // select a doorbell
+    StLastValue,  // read its last value
     StRead,       // send the read of its shadow
     StData,       // wait for it
     StCompare,    // has it changed?
-    StDoorbell,   // pass a new value on
-    StArm,        // send EventIdx
-    StArmed       // wait until it is on its way
+    StDoorbell,   // forward a new value
+    StArm,        // write EventIdx
+    StArmed       // wait for the write's response
   } state_e;
 
   function automatic vector_t both(logic [NumQueues-1:0] sq, logic [NumQueues-1:0] cq);
@@ -125,12 +132,13 @@ module nvme_shadow
 
   state_e state_q;
   logic on_q;    // configured
-  logic all_armed_q;  // and all doorbells there were have their EventIdx
+  logic all_armed_q;  // configured, and all doorbells of that time have their EventIdx
   logic [63:12] shadow_q, event_idx_q;
   vector_t awake_q, arm_q, full_q, zero_q, gnt_q;
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] last_mem[Num];
 
-  // What there is to do, a cycle before it is chosen from. What has become of the last doorbell is in it by then.
+  // Doorbells with work, a cycle before the choice. They include the effects of the last doorbell
+  // by then.
   vector_t exist, request, request_q, gnt;
   logic any_request, choice_fire, choice_stable_q;
   assign exist = both(sq_valid_i, cq_valid_i);
@@ -149,9 +157,9 @@ module nvme_shadow
     .valid_o(any_request)
   );
 
-  // The doorbell at work.
+  // The current doorbell.
   idx_t idx, idx_q;
-  logic only_arm_q;  // it begins to sleep, and need not be read
+  logic only_arm_q;  // it begins to sleep without a read
   logic second_read_q;     // it is read for the second time
   logic woken_q;    // its register has been written meanwhile
   logic queue_changed_q;      // its queue has been created or deleted meanwhile
@@ -162,7 +170,8 @@ module nvme_shadow
     for (int unsigned i = 0; i < Num; i++) if (gnt_q[i]) idx |= idx_t'(i);
   end
 
-  // Doorbell registers. Where one may only wake its doorbell, it waits a cycle for the answer whether its queue exists.
+  // Doorbell registers. If a write may only wake its doorbell, it waits a cycle for the lookup of
+  // its queue.
   logic reg_lookup_q, reg_exists_q;
   idx_t reg_idx, cfg_idx, db_idx;
   logic [QidWidth-1:0] db_qid;
@@ -189,7 +198,7 @@ module nvme_shadow
   end
   always_ff @(posedge clk_i) reg_exists_q <= reg_qid_i != '0 && exist[reg_idx];
 
-  // What has been shown stays, but the tail of a queue that goes.
+  // A valid doorbell stays, except the tail of a deleted queue.
   assign doorbell_dropped = queue_changed_q && !(idx_q[0] && shadow_shown_q);
   assign from_shadow = state_q == StDoorbell && !reg_shown_q && !doorbell_dropped;
   assign db_qid = from_shadow ? QidWidth'(idx_q[Bits-1:1]) : reg_qid_i;
@@ -213,7 +222,8 @@ module nvme_shadow
     .out_data_o ({db_qid_o, db_cq_o, db_value_o, db_shadow_o})
   );
 
-  // What counts is what is taken and possible; out of the shadow page anything, or it would be read for ever.
+  // A value is applied when it is accepted and legal. From the shadow page every value is applied,
+  // since it would be read forever otherwise.
   logic applied, applied_q;
   idx_t applied_idx, applied_idx_q;
   assign applied_idx = idx_t'({db_qid_o, db_cq_o});
@@ -221,7 +231,7 @@ module nvme_shadow
 
   always_ff @(posedge clk_i) if (applied) last_mem[applied_idx] <= db_value_o;
 
-  // What there is to do is known again a cycle after all that has come.
+  // The choice is stable again a cycle after the last event.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       request_q <= '0;
@@ -232,8 +242,8 @@ module nvme_shadow
     end
   end
 
-  // What follows comes a cycle later.
-  logic arm_request, arm_request_q;  // the host has not been told of it yet
+  // Effects follow a cycle later.
+  logic arm_request, arm_request_q;  // not yet reported to the host
   logic full_valid_q;
   idx_t arm_request_idx_q, full_idx_q;
   assign arm_request = db_fire && on_q && !all_armed_q && !set_i && !clear_i && db_qid != '0;
@@ -256,7 +266,8 @@ module nvme_shadow
     full_idx_q <= idx_t'({full_qid_i, 1'b1});
   end
 
-  // The host is told from a register: what begins to wait for its EventIdx in this cycle counts.
+  // Reported to the host from a register: a doorbell that begins to wait for its EventIdx in this
+  // cycle is included.
   logic armed, armed_q;
   assign armed = arm_q == '0 && !arm_request_q && (state_q == StIdle || !(only_arm_q || state_q == StSelect));
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -264,7 +275,7 @@ module nvme_shadow
     else armed_q <= armed && !arm_request && !cfg_fire_i && !set_i;
   end
 
-  // The read's answer.
+  // The answer of the read.
   logic changed, r_error;
   logic [3:0] lane;
   assign lane = 4'(idx_q);
@@ -304,7 +315,7 @@ module nvme_shadow
         default: if (msg_done_i) state_q <= (only_arm_q || queue_changed_q) ? StIdle : StRead;
       endcase
 
-      // Sleep, unless something has happened meanwhile.
+      // Sleep, unless the doorbell has been woken meanwhile.
       if (state_q == StCompare && second_read_q && !changed && !woken_q) awake_q[idx_q] <= 1'b0;
       if (wake_valid) awake_q[reg_idx] <= 1'b1;
       if (state_q == StSelect) arm_q <= arm_q & ~gnt_q;
@@ -325,7 +336,7 @@ module nvme_shadow
       if (set_i) begin
         on_q <= 1'b1;
         all_armed_q <= 1'b0;
-        // Again: registers written before may have woken some.
+        // Repeated configuration: earlier register writes may have woken doorbells.
         if (!on_q) awake_q <= '0;
         arm_q <= {exist[Num-1:2], 2'b00};
       end
@@ -354,7 +365,7 @@ module nvme_shadow
     if (state_q == StLastValue) last_q <= zero_q[idx_q] ? '0 : last_mem[idx_q];
     if (state_q == StData) value_q <= r_i.data[32*lane+:PtrWidth];
 
-    // From before its last value is looked at.
+    // Recorded from before the last value is read.
     if (state_q == StSelect) begin
       woken_q <= wake_valid && reg_idx == idx;
       queue_changed_q <= set_i || (cfg_fire_i && cfg_idx == idx);

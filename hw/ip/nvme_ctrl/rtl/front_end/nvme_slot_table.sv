@@ -1,7 +1,8 @@
-// Command slots: which are free, and whose command each one holds.
+// Command slots: which are free, and the owner of each.
 //
-// A slot is taken when its submission queue entry is requested from the host, its owner is written when that entry
-// is decoded, and it comes back when the completion has been sent. Assumes that only taken slots come back, once each.
+// A slot is allocated when its submission queue entry is requested from the host. Its owner is
+// written when that entry is decoded. It is released when the completion has been sent. Assumption:
+// only allocated slots are released, once each.
 `include "ns_assert.svh"
 
 module nvme_slot_table
@@ -15,17 +16,17 @@ module nvme_slot_table
 
   /// A free slot.
   output logic [SlotWidth-1:0] free_o,
-  /// There is one.
+  /// A range of this slot is inside.
   output logic                 free_valid_o,
-  /// There is another one besides. From a register.
+  /// There is another free slot. From a register.
   output logic                 spare_o,
-  /// It is taken. Only with free_valid_o.
+  /// The slot is allocated. Only with free_valid_o.
   input  logic                 alloc_i,
-  /// A slot comes back.
+  /// A slot is released.
   input  logic                 release_i,
   /// Which.
   input  logic [SlotWidth-1:0] release_slot_i,
-  /// Slots that are taken.
+  /// Number of allocated slots.
   output logic [SlotWidth-1:0] used_o,
 
   /// Write the owner of a slot.
@@ -52,7 +53,7 @@ module nvme_slot_table
 
   localparam int unsigned Bits = unsigned'($clog2(NumSlots));
 
-  // Slots that have never been used are handed out by counting; so the list needs no initialisation.
+  // Slots that have never been used are allocated by counting, so the list needs no initialisation.
   logic [SlotWidth-1:0] fresh_q, used_q, listed;
   logic fresh, listed_valid;
 

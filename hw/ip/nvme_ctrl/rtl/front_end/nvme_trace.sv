@@ -1,9 +1,10 @@
-// What happens to commands in the front end, for a trace.
+// Events of commands in the front end, for a trace.
 //
-// Each kind of event has a bit of `event_o` that changes with it, and registers that say whose event it was; they hold until
-// the next event of that kind. So nothing is lost while the clock stands still, and whoever looks in every cycle sees
-// everything. An event shows after the clock edge at which it happened; a decoded command one cycle later.
-// Nothing depends on it: where the outputs are not connected, it is not there.
+// Each kind of event has a bit of `event_o` that toggles with it, and registers that identify the
+// event. They hold until the next event of that kind. Nothing is lost while the clock stops, and an
+// observer that samples every cycle sees all events. An event shows after the clock edge at which
+// it happened; a decoded command one cycle later. The outputs drive no other logic: if they are
+// unconnected, the block is removed.
 module nvme_trace
   import nvme_pkg::*;
 (
@@ -26,26 +27,26 @@ module nvme_trace
   /// Its fields, from the next cycle on.
   input admin_cmd_t          sqe_i,
 
-  /// The data path takes a command.
+  /// The data path accepts a command.
   input logic                 start_i,
   /// Its slot.
   input logic [SlotWidth-1:0] start_slot_i,
-  /// The data path is done with a command.
+  /// The data path has ended a command.
   input logic                 done_i,
   /// Its slot.
   input logic [SlotWidth-1:0] done_slot_i,
 
-  /// A completion queue entry is put together.
+  /// A completion queue entry is written.
   input logic                 post_i,
-  /// Where it goes.
+  /// Where the line is stored.
   input logic [63:2]          cqe_addr_i,
   /// The entry.
   input logic [127:0]         cqe_i,
-  /// The cycle after, or there is none: the slot comes back.
+  /// The cycle after the entry, or if there is none: the slot is released.
   input logic                 retire_i,
   /// The slot.
   input logic [SlotWidth-1:0] retire_slot_i,
-  /// It asks for an interrupt.
+  /// The entry requests an interrupt.
   input logic                 irq_i,
   /// Of this vector.
   input logic [QidWidth-1:0]  irq_vector_i,
@@ -54,19 +55,21 @@ module nvme_trace
   input logic                msg_i,
   /// Its vector.
   input logic [QidWidth-1:0] msg_vector_i,
-  /// Its address.
+  /// Address of the group.
   input logic [63:2]         msg_addr_i,
   /// Its data.
   input logic [31:0]         msg_data_i,
 
-  /// From the right: events (fetch, decode, start, done, post, retire, message), queue and head of the fetch, slots of fetch,
-  /// retire, done and start.
+  /// From the right: events (fetch, decode, start, done, post, retire, message), queue and head of
+  /// the fetch, slots of fetch, retire, done and start.
   output logic [63:0]  event_o,
-  /// Decoded command, from the right: queue, slot, opcode, 8 zeros, CID, 16 zeros, NSID, CDW10 to CDW12.
+  /// Decoded command, from the right: queue, slot, opcode, 8 zeros, CID, 16 zeros, NSID, CDW10 to
+  /// CDW12.
   output logic [191:0] sqe_o,
   /// Entry or message, from the right: data, address.
   output logic [191:0] cqe_o,
-  /// From the right: vector that the entry asks for, whether it does, vector of the message.
+  /// From the right: vector of the entry's interrupt, whether the entry requests it, vector of the
+  /// message.
   output logic [15:0]  irq_o
 );
 

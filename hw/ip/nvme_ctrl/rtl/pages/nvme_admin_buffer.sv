@@ -1,15 +1,16 @@
-// What admin commands return, as an AXI read slave: the pages of Identify, logs and features, one after the other.
+// Pages returned by admin commands, as an AXI read slave: Identify, logs and features.
 //
-// A page is chosen by `page_i`; addresses count from its start. Pages are at most 4 KiB, and each of the modules that
-// make them up answers a beat of 64 bytes one cycle after `read_o`; what is asked for beyond is 0. A beat every other cycle.
-// One burst at a time, INCR, 64-byte beats. The page must not change during a transfer.
+// `page_i` selects the page; addresses count from its start. Pages are at most 4 KiB. Each source
+// module returns a beat of 64 bytes one cycle after `read_o`; beats beyond the page are 0. A beat
+// every other cycle. One burst at a time, INCR, 64-byte beats. The page must not change during a
+// transfer.
 module nvme_admin_buffer
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// From registers: a burst is under way.
+  /// From registers: a burst is in flight.
   output logic         busy_o,
 
   /// Page.
@@ -52,8 +53,8 @@ module nvme_admin_buffer
 
   typedef enum logic [1:0] {
     StIdle,
-    StRead,  // ask the pages for a beat
-    StLoad   // take it
+    StRead,  // request a beat from the sources
+    StLoad   // store it
   } state_e;
 
   state_e state_q;

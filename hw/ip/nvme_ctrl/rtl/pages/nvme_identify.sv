@@ -1,8 +1,9 @@
-// Identify pages (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): beats of 64 bytes, made up from constants.
+// Identify pages (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): beats of 64 bytes, built from constants.
 //
-// A beat asked for with `re_i` stands at `data_o` from the next cycle on. All that identifies
-// the device follows from `serial_i` and `eui64_i`: the subsystem's NQN ends in the serial number without its padding, and the EUI-64, NGUID and
-// UUID of namespace n are those of namespace 1 with n - 1 in their low 4 bits. It leaves out power states beyond the first.
+// A beat requested with `re_i` is at `data_o` from the next cycle on. The device's identity follows
+// from `serial_i` and `eui64_i`. The subsystem's NQN ends in the serial number without its padding.
+// EUI-64, NGUID and UUID of namespace n are those of namespace 1 with n - 1 in their low 4 bits.
+// Only power state 0 is described.
 module nvme_identify
   import nvme_pkg::*;
   import nvme_ns_pkg::*;
@@ -23,17 +24,19 @@ module nvme_identify
   parameter int unsigned     NumErrors     = 64
 ) (
   input  logic         clk_i,
-  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a
+  /// register that changes only in reset.
   input  logic [159:0] serial_i,
   /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
   input  logic [63:0]  eui64_i,
-  /// Page, one of those of Identify.
+  /// Page of Identify.
   input  page_e        page_i,
-  /// NSID of the command; the page is all zeros if it must be a namespace's and that one is inactive.
+  /// NSID of the command. The page is all zeros if it describes a namespace and that one is
+  /// inactive.
   input  logic [31:0]  nsid_i,
   /// Read a beat.
   input  logic         re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]   beat_i,
   /// The beat.
   output logic [511:0] data_o
@@ -46,12 +49,13 @@ module nvme_identify
   );
   // Locally administered, so that no vendor's range is touched.
   localparam logic [63:0] NguidHigh = 64'h0200_4E56_4D45_0000;
-  // A UUID of version 8 (RFC 9562): whoever makes it chooses its 122 bits.
+  // A UUID of version 8 (RFC 9562), whose 122 bits are free to choose.
   localparam logic [63:0] UuidHigh = {"Nearsi", 16'h8465};
   localparam logic [319:0] Model = "Nearside NVMe controller                ";
   localparam logic [8*41-1:0] SubNqnPrefix = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
 
-  // Strings and identifiers are written with their first byte on the left; in memory it comes first.
+  // Strings and identifiers are written with their first byte on the left; in memory it comes
+  // first.
   function automatic beat_t reverse(beat_t value, int unsigned bytes);
     beat_t result = '0;
     for (int unsigned i = 0; i < bytes; i++) result[8*i+:8] = value[8*(bytes-1-i)+:8];
@@ -118,7 +122,7 @@ module nvme_identify
     b = put(b, 14, 2, 512'(0));  // 526: AWUN, one block
     b = put(b, 16, 2, 512'(0));  // 528: AWUPF, one block
     b = put(b, 20, 2, 512'(2047));  // 532: ACWU, 1 MiB
-    b = put(b, 12, 1, 512'h00);  // 524: FNA, each namespace on its own; no cryptographic erase
+    b = put(b, 12, 1, 512'h00);  // 524: FNA, per namespace; no cryptographic erase
     b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS, dword granularity, bit buckets, longer than the data
     b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
     return b;
@@ -154,7 +158,7 @@ module nvme_identify
     b[0+:64] = 64'(blocks);  // NSZE
     b[64+:64] = 64'(blocks);  // NCAP
     b[128+:64] = 64'(blocks);  // NUSE
-    // NAWUN, NAWUPF and NACWU count: they are 0, as AWUN, AWUPF and ACWU. No atomic boundaries.
+    // NAWUN, NAWUPF and NACWU are valid: they are 0, as AWUN, AWUPF and ACWU. No atomic boundaries.
     if (blocks != '0) b = put(b, 24, 1, 512'h02);  // NSFEAT
     if (blocks != '0)
       b = put(
@@ -186,8 +190,8 @@ module nvme_identify
     return b;
   endfunction
 
-  // I/O Command Set specific Identify Controller, NVM command set (CNS 06h): any number of blocks that NLB can say. Limits of
-  // lists of ranges: all three or none.
+  // I/O Command Set specific Identify Controller, NVM command set (CNS 06h): any number of blocks
+  // that fits NLB. Limits of lists of ranges: all three or none.
   function automatic beat_t command_set0();
     beat_t b = '0;
     b = put(b, 0, 1, 512'(13));  // VSL, 2**13 pages are 65536 blocks

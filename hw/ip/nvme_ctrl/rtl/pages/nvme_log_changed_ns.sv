@@ -1,7 +1,8 @@
-// Changed Namespace List (NVMe 1.4, 5.14.1.4): the namespaces whose Identify data has changed since the host has read
-// the list, in ascending order.
+// Changed Namespace List (NVMe 1.4, 5.14.1.4): the namespaces whose Identify data have changed
+// since the host has read the list, in ascending order.
 //
-// `snapshot_i` fixes what a transfer shows; `clear_i` takes off the list what the snapshot showed, and keeps what came after.
+// `snapshot_i` fixes the content of a transfer. `clear_i` removes the content of the snapshot from
+// the list, and keeps later changes.
 `include "ns_assert.svh"
 
 module nvme_log_changed_ns #(
@@ -16,14 +17,14 @@ module nvme_log_changed_ns #(
   input  logic [NumNamespaces-1:0] changed_i,
   /// The list is not empty.
   output logic                     any_o,
-  /// A transfer is to begin.
+  /// A transfer begins.
   input  logic                     snapshot_i,
-  /// The host has it, and does not retain the event.
+  /// The host has received it, and does not retain the event.
   input  logic                     clear_i,
 
   /// Read a beat.
   input  logic                     re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]               beat_i,
   /// The beat, one cycle later.
   output logic [511:0]             data_o
@@ -38,13 +39,13 @@ module nvme_log_changed_ns #(
     end else begin
       changed_q <= reset_i ? '0 : (changed_q & ~(clear_i ? shown_q : '0)) | changed_i;
       if (snapshot_i) shown_q <= changed_q;
-      // What changes again during the transfer stays.
+      // A namespace that changes again during the transfer stays.
       else
         shown_q <= shown_q & ~changed_i;
     end
   end
 
-  // It fits one beat.
+  // The list fits into one beat.
   function automatic logic [511:0] list(logic [NumNamespaces-1:0] changed);
     int unsigned at = 0;
     list = '0;

@@ -1,6 +1,7 @@
-// Commands Supported and Effects log (NVMe 1.4, 5.14.1.5): what nvme_admin, nvme_decode and engines implement.
+// Commands Supported and Effects log (NVMe 1.4, 5.14.1.5): the commands of nvme_admin, nvme_decode
+// and engines.
 //
-// A dword an opcode: 256 of admin commands, then 256 of I/O commands; 16 to a beat.
+// One dword for each opcode: 256 of admin commands, then 256 of I/O commands; 16 to a beat.
 module nvme_log_effects
   import nvme_pkg::*;
 #(
@@ -10,7 +11,7 @@ module nvme_log_effects
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]   beat_i,
   /// The beat, one cycle later.
   output logic [511:0] data_o

@@ -1,10 +1,11 @@
-// Error Information log (NVMe 1.4, 5.14.1.1): a ring of the latest errors, shown newest first.
+// Error Information log (NVMe 1.4, 5.14.1.1): a ring of the latest errors, newest first.
 //
-// An entry is made for every completion whose status is not 0, with the namespace and the first LBA of its command, and for
-// each kind of doorbell error (figure 145) with SQID and CID FFFFh and the status that comes closest, and for the end of the Keep
-// Alive Timeout. Error counts are not
-// stored: they run down from the newest. Entries that are overwritten while a transfer shows them become 0.
-// It leaves out the location in the parameters (FFFFh) and command specific information. The log is lost with power.
+// An entry is made for every completion whose status is not 0, with the namespace and the first LBA
+// of its command. Each kind of doorbell error (figure 145) makes an entry with SQID and CID FFFFh
+// and the closest status. So does the expiry of the Keep Alive Timeout. Error counts are not
+// stored: they count down from the newest. Entries that are overwritten during a transfer read as
+// 0. The parameter error location (FFFFh) and command specific information are not supported. The
+// log is lost with power.
 `include "ns_assert.svh"
 
 module nvme_log_error
@@ -28,20 +29,20 @@ module nvme_log_error
   input  posted_t              posted_i,
   /// Valid; at most every third cycle.
   input  logic                 posted_valid_i,
-  /// A doorbell was written that does not exist.
+  /// A doorbell that does not exist was written.
   input  logic                 bad_register_i,
-  /// An impossible value was written to a doorbell.
+  /// An invalid value was written to a doorbell.
   input  logic                 bad_value_i,
   /// The Keep Alive Timeout has expired.
   input  logic                 expired_i,
   /// Errors so far.
   output logic [47:0]          count_o,
 
-  /// A transfer is to begin.
+  /// A transfer begins.
   input  logic                 snapshot_i,
   /// Read a beat.
   input  logic                 re_i,
-  /// Which, of the 64 of a page; one is one entry.
+  /// Which, of the 64 of a page; each is one entry.
   input  logic [5:0]           beat_i,
   /// The beat, one cycle later.
   output logic [511:0]         data_o
@@ -78,7 +79,7 @@ module nvme_log_error
     .rdata_o({nsid, lba})
   );
 
-  // A failed command has its entry made in the cycle after; others wait for a free one.
+  // The entry of a failed command is made in the next cycle; other entries wait for a free cycle.
   logic failed_q, register_q, value_q, expired_q, entry_we;
   logic [QidWidth-1:0] sqid_q;
   logic [15:0] cid_q, status_q;  // status with phase
@@ -135,7 +136,7 @@ module nvme_log_error
   (* ram_style = "distributed" *) entry_t ring_mem[NumErrors];
   always_ff @(posedge clk_i) if (entry_we) ring_mem[next_q] <= entry;
 
-  // What a transfer shows: the ring as it was when it began.
+  // What a transfer shows: the ring at its start.
   logic [47:0] shown_count_q;
   logic [Bits-1:0] shown_next_q;
   logic [Bits:0] entries_since_q;  // entries made meanwhile, at most NumErrors
@@ -150,7 +151,7 @@ module nvme_log_error
     end
   end
 
-  // Which entry, and whether it is there.
+  // The entry, and whether it is valid.
   entry_t read_q;
   logic [63:0] read_count_q;
   logic entry_valid_q;

@@ -1,11 +1,12 @@
-// Firmware Slot Information log (NVMe 1.4, 5.14.1.3): the one slot, which is active and cannot be replaced.
+// Firmware Slot Information log (NVMe 1.4, 5.14.1.3): the single slot, which is active and cannot
+// be replaced.
 module nvme_log_firmware
   import nvme_pkg::*;
 (
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]   beat_i,
   /// The beat, one cycle later.
   output logic [511:0] data_o

@@ -1,9 +1,11 @@
-// SMART / Health Information log (NVMe 1.4, 5.14.1.2), and the counters behind it.
+// SMART / Health Information log (NVMe 1.4, 5.14.1.2), and its counters.
 //
-// Counted are commands that reach the data path when they end, Compare and Verify as reads, Write Zeroes and Dataset
-// Management not at all; data units (thousands of 512 bytes, rounded up) when they end well; media errors of any of them;
-// the minutes in which one of them is under way; and those at a high temperature. The device has no memory that outlives power: everything counts from power-on, which is the one power cycle counted, and
-// unsafe shutdowns are unknown (0). Spare and Percentage Used are those of a medium that does not wear.
+// Commands that reach the data path are counted when they end: Compare and Verify as reads, Write
+// Zeroes and Dataset Management not at all. Data units (thousands of 512 bytes, rounded up) are
+// counted when a command succeeds. Media errors of any of these commands are counted. Minutes are
+// counted while one of them is in flight, and at a high temperature. The device has no memory that
+// survives a loss of power. Everything counts from power-on, which is the one power cycle counted;
+// unsafe shutdowns are unknown (0). Spare and Percentage Used are those of a medium without wear.
 `include "ns_assert.svh"
 
 module nvme_log_smart
@@ -25,16 +27,16 @@ module nvme_log_smart
   input  logic [SlotWidth-1:0] start_slot_i,
   /// What it does.
   input  data_op_e             start_op_i,
-  /// Its size, a multiple of 512 if it counts.
+  /// Its size, a multiple of 512 if it is counted.
   input  logic [BytesWidth-1:0] start_bytes_i,
-  /// A command is over.
+  /// A command has ended.
   input  logic                 end_i,
   /// Its slot.
   input  logic [SlotWidth-1:0] end_slot_i,
   /// How it ended.
   input  data_status_e         end_status_i,
 
-  /// Cycles since power-on. From a register on the ungated clock; may go on by more than one.
+  /// Cycles since power-on. From a register on the ungated clock; may advance by more than one.
   input  logic [63:0]          cycles_i,
   /// Critical Warning.
   input  logic [7:0]           warning_i,
@@ -47,7 +49,7 @@ module nvme_log_smart
 
   /// Read a beat.
   input  logic                 re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]           beat_i,
   /// The beat, one cycle later.
   output logic [511:0]         data_o
@@ -61,7 +63,7 @@ module nvme_log_smart
 
   typedef logic [47:0] count_t;
 
-  // What is under way.
+  // Commands in flight.
   (* ram_style = "distributed" *) logic [BlocksWidth+1:0] command_mem[NumSlots];
   logic end_q, write_q, counted_q, start_counted;
   data_status_e status_q;
@@ -93,7 +95,7 @@ module nvme_log_smart
     end
   end
 
-  // Index 0: read, 1: written. Blocks that do not make a whole unit yet are the rest.
+  // Index 0: read, 1: written. Blocks of an incomplete unit are kept.
   count_t units_q[2];
   count_t commands_q[2];
   logic [PartialWidth-1:0] partial_unit_q[2];
@@ -132,7 +134,8 @@ module nvme_log_smart
     end
   end
 
-  // Minutes with commands in the data path, from WCTEMP on, from CCTEMP on. The clock runs meanwhile.
+  // Minutes with commands in the data path; at WCTEMP or above; at CCTEMP or above. The clock runs
+  // meanwhile.
   logic [2:0] accruing, accruing_q;
   logic [MinuteBits-1:0] cycles_seen_q, elapsed;
   logic warm, critical, warm_q, critical_q;
@@ -147,7 +150,7 @@ module nvme_log_smart
     else {critical_q, warm_q, accruing_q} <= {critical, warm, accruing};
   end
 
-  // A simulation may leave cycles out in which nothing else changes.
+  // A simulation may skip cycles in which nothing else changes.
   assign elapsed = MinuteBits'(cycles_i) - cycles_seen_q;
   always_ff @(posedge clk_i) cycles_seen_q <= MinuteBits'(cycles_i);
 
@@ -170,7 +173,7 @@ module nvme_log_smart
     end
   end
 
-  // The page. A beat has four fields of 16 bytes, mostly.
+  // The page. Most beats have four fields of 16 bytes.
   always_ff @(posedge clk_i) begin
     if (re_i) begin
       data_o <= '0;
@@ -202,7 +205,7 @@ module nvme_log_smart
     end
   end
 
-  // Busy time counts only while the data path keeps the clock running anyway.
+  // Busy time is counted only while the data path keeps the clock running.
   assign busy_o = end_q || unit_complete != '0 || {critical, warm, critical_q, warm_q} != '0;
 
   logic unused;

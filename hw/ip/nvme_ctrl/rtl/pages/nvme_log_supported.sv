@@ -1,13 +1,14 @@
-// Supported Log Pages log (log 00h, NVMe 2.0; allowed with VS 1.4 as hosts ask for it): the logs that nvme_get_log knows.
+// Supported Log Pages log (log 00h, NVMe 2.0; allowed with VS 1.4, as hosts ask for it): the logs
+// of nvme_get_log.
 //
-// A dword a log: bit 0, it is supported. It takes up 1 KiB.
+// One dword for each log; bit 0: it is supported. The log has 1 KiB.
 module nvme_log_supported
   import nvme_pkg::*;
 (
   input  logic         clk_i,
   /// Read a beat.
   input  logic         re_i,
-  /// Which, of the 64 of a page.
+  /// Beat, of the 64 of a page.
   input  logic [5:0]   beat_i,
   /// The beat, one cycle later.
   output logic [511:0] data_o

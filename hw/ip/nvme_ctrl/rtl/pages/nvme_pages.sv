@@ -1,6 +1,8 @@
-// What admin commands return: Identify pages, logs and the Timestamp, as a memory that the data path reads.
+// Pages returned by admin commands: Identify, logs and the Timestamp, as a memory that the data
+// path reads.
 //
-// It gathers what logs tell of: commands that start and end, completions with an error, changes of namespaces, and time.
+// Collects the events for the logs: start and end of commands, completions with an error, changes
+// of namespaces, and time.
 `include "ns_assert.svh"
 
 module nvme_pages
@@ -36,7 +38,8 @@ module nvme_pages
   /// Controller reset.
   input  logic        reset_i,
 
-  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a register that changes only in reset.
+  /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a
+  /// register that changes only in reset.
   input  logic [159:0] serial_i,
   /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
   input  logic [63:0] eui64_i,
@@ -44,25 +47,26 @@ module nvme_pages
   input  logic [63:0] cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
   input  logic [15:0] temperature_i,
-  /// Each changes when its namespace's Identify Namespace has. From registers on the ungated clock.
+  /// Each toggles when Identify Namespace of its namespace has changed. From registers on the
+  /// ungated clock.
   input  logic [NumNamespaces-1:0] ns_changed_i,
-  /// The log of changed namespaces has an entry.
+  /// The list of changed namespaces is not empty.
   output logic        ns_listed_o,
   /// Critical Warning.
   input  logic [ 7:0] warning_i,
 
   /// Page to show.
   input  page_e       page_i,
-  /// Namespace that it is of.
+  /// Namespace that it describes.
   input  logic [31:0] page_nsid_i,
-  /// Logs keep what they are now, for the reads that follow.
+  /// Logs keep their present content, for the reads that follow.
   input  logic        snapshot_i,
-  /// The log that is shown has been read, and its event may come again.
+  /// The log has been read, and its event may occur again.
   input  logic        clear_i,
 
   /// Compute power-on hours or the Timestamp.
   input  logic        time_valid_i,
-  /// Hours.
+  /// Hours; otherwise the Timestamp.
   input  logic        time_hours_i,
   /// Done.
   output logic        time_done_o,
@@ -95,7 +99,7 @@ module nvme_pages
   input  logic                 posted_valid_i,
   /// A doorbell that does not exist has been written.
   input  logic                 bad_register_i,
-  /// A doorbell has been written with a value that it cannot have.
+  /// An invalid value has been written to a doorbell.
   input  logic                 bad_value_i,
   /// The Keep Alive Timeout has expired.
   input  logic                 expired_i,
@@ -170,7 +174,7 @@ module nvme_pages
     .data_o(firmware_data)
   );
 
-  // A change from outside is seen when its signal differs from what was seen last.
+  // A change from outside is a difference between the signal and its previous value.
   logic [NumNamespaces-1:0] ns_changed_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) ns_changed_q <= '0;

@@ -1,8 +1,9 @@
 // Time for the host: Power On Hours, and the Timestamp feature (NVMe 1.4, 5.21.1.14).
 //
-// Time is a number of clock cycles that somebody counts outside of the gated clock; what the host wants to know is
-// divided out of it on demand, a bit a cycle, so that nothing has to run while the controller rests.
-// A Timestamp is what the host has set, or 0 at the last controller reset, and the milliseconds since.
+// Time is a number of clock cycles, counted outside the gated clock. Hours and milliseconds are
+// computed by division on demand, a bit a cycle, so that nothing runs while the controller is idle.
+// A Timestamp is the value set by the host, or 0 at the last controller reset, plus the
+// milliseconds since.
 `include "ns_assert.svh"
 
 module nvme_uptime #(
@@ -21,22 +22,22 @@ module nvme_uptime #(
   /// To this, in ms.
   input  logic [47:0] set_value_i,
 
-  /// Work out the time; stays 1 until done.
+  /// Compute the time. Stays 1 until done.
   input  logic        req_i,
-  /// Hours since power-on, else the Timestamp.
+  /// Hours since power-on; otherwise the Timestamp.
   input  logic        hours_i,
   /// Done.
   output logic        done_o,
-  /// Hours, if asked for.
+  /// Hours, if requested.
   output logic [47:0] hours_o,
-  /// Data structure of the Timestamp, if asked for (figure 291).
+  /// Data structure of the Timestamp, if requested (figure 291).
   output logic [63:0] timestamp_o
 );
 
   localparam logic [63:0] Hour = 64'(ClockKhz) * 64'd3_600_000;
   localparam int unsigned DivisorBits = unsigned'($clog2(Hour + 1));
 
-  // What the Timestamp counts from.
+  // Start of the Timestamp.
   logic [63:0] base_cycles_q;
   logic [47:0] base_q;
   logic set_by_host_q;
@@ -53,7 +54,8 @@ module nvme_uptime #(
     end
   end
 
-  // Long division: one bit of the dividend at a time moves into the remainder, one bit of the quotient comes after it.
+  // Long division: each step shifts one bit of the dividend into the remainder and one bit of the
+  // quotient in.
   typedef enum logic [1:0] {
     StIdle,
     StDivide,
@@ -93,7 +95,7 @@ module nvme_uptime #(
       remainder_q <= (shifted >= {1'b0, divisor_q}) ? difference[DivisorBits-1:0] : shifted[DivisorBits-1:0];
     end else if (state_q == StDone) begin
       hours_o <= dividend_q[47:0];
-      // Attributes: it never stopped (Synch 0), and who has set it (Timestamp Origin).
+      // Attributes: it never stopped (Synch 0), and its origin (Timestamp Origin).
       timestamp_o <= {8'b0, 4'b0, 2'b0, set_by_host_q, 1'b0, base_q + dividend_q[47:0]};
     end
   end
