@@ -12,7 +12,8 @@ from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
 from nvme_host import PAGE, Host, Pump
 
 ALL32, ALL64 = (1 << 32) - 1, (1 << 64) - 1
-# Bits that change what each admin command does, for Get and Set Features by feature (NVMe 1.4, 5.1 to 5.25).
+# Bits that have an effect on each admin command, for Get and Set Features by feature
+# (NVMe 1.4, 5.1 to 5.25).
 PAGES = {"prp1": ALL64, "prp2": ALL64}
 USED = {
     "delete": {"cdw10": 0xFFFF},
@@ -43,7 +44,7 @@ OTHERS = {2: 0x1F, 4: 0x3F_0000}
 
 
 @cocotb.test()
-async def unused_bits(dut):
+async def admin_unused_bits(dut):
     """Bits that an admin command does not use, including reserved ones, have no effect on it."""
     host = await start(dut)
     rng, data = host.rng, host.memory.data

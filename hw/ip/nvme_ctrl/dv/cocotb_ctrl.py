@@ -90,7 +90,7 @@ async def registers(dut):
 
 
 @cocotb.test()
-async def unusable_settings(dut):
+async def enable_with_unusable_settings(dut):
     """CFS on a CC, AQA, ASQ or ACQ that cannot be used; a reset recovers."""
     host = await start(dut, enabled=False)
     good = {nvme.AQA: 0x000F_000F, nvme.ASQ: 0x10000, nvme.ACQ: 0x20000, nvme.CC: nvme.CC_SIZES | 1}
@@ -178,7 +178,7 @@ async def identify(dut):
         (3, 1, model.descriptors(host.identity.eui64)),
         (6, 0, model.command_set()),
         (8, 1, model.independent()),
-        # Controller lists (NVMe 1.4, 4.9, 5.15; CNTID in CDW10): of this one, from its identifier on.
+        # Controller lists (NVMe 1.4, 4.9, 5.15; CNTID in CDW10) from this identifier on.
         (0x12, 1, model.controllers(1)),
         (0x12 | 1 << 16, 1, model.controllers(1)),
         (0x12 | 2 << 16, 1, model.controllers()),
@@ -367,7 +367,7 @@ async def features(dut):
 
 
 @cocotb.test()
-async def other_admin_commands(dut):
+async def admin_commands_other(dut):
     """AER parked up to the limit, Abort of nothing; logs, opcodes, flags that do not exist; a two-entry queue."""
     host = await start(dut, entries=2)
     sq = host.sqs[0]
@@ -545,19 +545,19 @@ async def mix(dut, commands: int, entries: int, chance: float, queues: int = QUE
 
 
 @cocotb.test()
-async def random_mix(dut):
+async def io_random_mix(dut):
     """Random reads and writes on all queues, any alignment, random back-pressure, data compared."""
     await mix(dut, 150, 16, 0.2)
 
 
 @cocotb.test()
-async def random_mix_fast(dut):
+async def io_random_mix_fast(dut):
     """The same without back-pressure."""
     await mix(dut, 250, ENTRIES, 0.0)
 
 
 @cocotb.test()
-async def wrap_around(dut):
+async def queue_wrap_around(dut):
     """Queues of 2, 3, 5 and 7 entries, with many wrap-arounds."""
     host = await start(dut, entries=3)
     sqs = []
@@ -569,7 +569,7 @@ async def wrap_around(dut):
 
 
 @cocotb.test()
-async def full_completion_queue(dut):
+async def completion_queue_full(dut):
     """A host that does not consume: nothing is overwritten, other queues continue, and all entries arrive once it
     consumes."""
     host = await start(dut)
@@ -607,7 +607,7 @@ async def full_completion_queue(dut):
 
 
 @cocotb.test()
-async def delete_in_flight(dut):
+async def queue_deletion_in_flight(dut):
     """Deletion of a submission queue waits for its commands, whose completions precede that of the deletion."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
@@ -724,7 +724,7 @@ async def interrupts(dut):
 
 
 @cocotb.test()
-async def messages_before_reads(dut):
+async def interrupts_before_reads(dut):
     """A read of BAR0 completes after the messages that were decided before it (PCI Express 4.0, 2.4.1). After the
     mask of a vector or the function has been read back, no message is sent. The same holds after MSI-X is off and any
     register was read. No message ever uses the old address. At every phase, with and without a link that is slow to
@@ -887,7 +887,7 @@ async def doorbells_out_of_range(dut):
 
 
 @cocotb.test()
-async def all_slots(dut):
+async def slots_exhausted(dut):
     """More commands than slots: the rest waits in the host's queues, nothing is lost, admin commands get through."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -909,7 +909,7 @@ async def all_slots(dut):
 
 
 @cocotb.test()
-async def round_robin(dut):
+async def arbitration_round_robin(dut):
     """Queues with commands take turns."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -993,7 +993,7 @@ async def deep_queue(dut):
 
 
 @cocotb.test()
-async def rests(dut):
+async def idle_and_wake(dut):
     """busy_o is 0 when there is nothing to do, and every relevant input wakes the controller."""
     host = await start(dut, enabled=False)
     await host.idle()

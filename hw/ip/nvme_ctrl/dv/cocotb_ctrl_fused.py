@@ -39,7 +39,7 @@ async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
 
 
 @cocotb.test()
-async def pairs(dut):
+async def fused_pairs(dut):
     """Equal: both succeed, and the data are there. Different: Compare Failure, and the Write is aborted. One block to
     128 KiB, with PRPs and SGLs, over the end of the queue."""
     host = await start(dut)
@@ -71,7 +71,7 @@ async def pairs(dut):
 
 
 @cocotb.test()
-async def malformed(dut):
+async def fused_malformed(dut):
     """Fused commands without partner, with a wrong one, or in error: each has its status, and nothing is written."""
     host = await start(dut)
     sq, _ = await host.io_queues(2, ENTRIES)
@@ -171,7 +171,7 @@ async def atomic(dut):
 
 
 @cocotb.test()
-async def plain_writes_between(dut):
+async def fused_plain_writes_between(dut):
     """A plain Write of another queue never comes between the two commands: its data are never lost."""
     host = await start(dut)
     host.pauses(0.1)
@@ -203,7 +203,7 @@ def whole_namespace(host: Host, sq, table: int) -> int:
 
 
 @cocotb.test()
-async def behind_a_long_command(dut):
+async def fused_blocked_by_long_command(dut):
     """A pair waits for a Dataset Management of minutes. Admin commands, and commands of all queues that do not
     overlap the pair, continue as usual. Overlapping commands, further pairs, and the pair itself follow after the
     abort of the long command. A long command that does not overlap the pair does not delay it."""
@@ -278,7 +278,7 @@ async def behind_a_long_command(dut):
     await host.idle()
 
 
-async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
+async def blocked_pairs(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
     """A pair (`pair`), Writes of another queue (`writes`) and a second pair (`again`) wait for a Dataset Management
     of minutes; all overlap the pair's blocks. One of the three queues is deleted: its commands end without execution,
     and admin commands continue. Commands that are no longer blocked continue; the others follow after the abort of
@@ -359,12 +359,12 @@ async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> 
 
 @cocotb.test()
 @cocotb.parametrize(full=[False, True], late=[False, True])
-async def deleted_behind_a_long_command(dut, full, late):
+async def fused_deletion_while_blocked(dut, full, late):
     """Each kind of queue in turn, so that slots are reused."""
     host = await start(dut)
     sqs = dict(zip(("long", "pair", "writes", "again"), await host.io_queues(4, ENTRIES), strict=True))
     for victim in ("pair", "writes", "again", "pair") if LONG else ("writes", "pair"):
-        await behind(host, sqs, victim, full, late)
+        await blocked_pairs(host, sqs, victim, full, late)
     # All slots are free, and nothing is in flight: Format NVM waits for that.
     at = host.alloc(PAGE)
     many = [host.rw(sqs["pair"], False, n, 1, at) for n in range(2 * SLOTS)]
@@ -375,7 +375,7 @@ async def deleted_behind_a_long_command(dut, full, late):
 
 
 @cocotb.test()
-async def many_pairs(dut):
+async def fused_many_pairs(dut):
     """Pairs, plain commands and long ones of all queues on a few blocks at once. A block is never half of two, each
     pair sees what it compares until it writes, and everything ends."""
     host = await start(dut)
@@ -434,7 +434,7 @@ async def half(host: Host, qid: int) -> tuple:
 
 
 @cocotb.test()
-async def waits_for_room(dut):
+async def fused_waits_for_room(dut):
     """A partner that finds no room in the completion queue: the first command times out, then the other one ends;
     other queues continue meanwhile."""
     host = await start(dut)
@@ -453,7 +453,7 @@ async def waits_for_room(dut):
 
 
 @cocotb.test()
-async def abort_of_half(dut):
+async def fused_abort_of_first(dut):
     """A waiting first command is aborted; the second one then has no partner. A wrong one, or one not fetched, is not
     aborted."""
     host = await start(dut)
@@ -475,7 +475,7 @@ async def abort_of_half(dut):
 
 
 @cocotb.test()
-async def deletion_between(dut):
+async def fused_deletion_between(dut):
     """Deletion of the queue ends a waiting first command; so do shutdown and disable, and the next start is clean."""
     host = await start(dut)
     sq, (first, _) = await half(host, 1)

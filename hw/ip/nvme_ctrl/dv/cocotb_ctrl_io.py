@@ -37,7 +37,7 @@ async def deallocate(host: Host, sq, ranges, at: int, want: int = nvme.OK, **fie
 
 
 @cocotb.test()
-async def ignored_fields(dut):
+async def io_ignored_fields(dut):
     """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved bits."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -71,7 +71,7 @@ USED = {
 
 
 @cocotb.test()
-async def unused_bits(dut):
+async def io_unused_bits(dut):
     """Bits that a command does not use, including reserved ones, have no effect: it does the same, or ends with the
     same error. Each opcode, fused pairs, opcodes that do not exist."""
     host = await start(dut)
@@ -231,7 +231,7 @@ async def dataset_management(dut):
 
 
 @cocotb.test()
-async def stopped_early(dut):
+async def range_commands_stopped_early(dut):
     """Disable, shutdown and subsystem reset while commands of 256 times nearly the whole namespace are in flight or
     wait. RDY falls, or SHST is complete, soon. Each command ends at most once, no block is half, no other one
     changes."""
@@ -310,7 +310,7 @@ async def stopped_early(dut):
 
 
 @cocotb.test()
-async def malformed(dut):
+async def io_malformed(dut):
     """Each malformed command gets its status and changes nothing."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -337,7 +337,7 @@ async def malformed(dut):
 
 
 @cocotb.test()
-async def beside_io(dut):
+async def range_commands_beside_io(dut):
     """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the lower half; disable."""
     host = await start(dut)
     host.pauses(0.2)

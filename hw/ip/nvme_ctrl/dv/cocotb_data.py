@@ -74,8 +74,8 @@ async def granule_edges(dut):
     env = Env(dut)
     await env.reset()
     commands = []
-    for i, (size, behind) in enumerate((s, b) for s in (8, 64, 512, 4096, 8192) for b in (-4, 0, 4, 8, 64)):
-        end = 0x8000 * (i + 1) + behind
+    for i, (size, offset) in enumerate((s, b) for s in (8, 64, 512, 4096, 8192) for b in (-4, 0, 4, 8, 64)):
+        end = 0x8000 * (i + 1) + offset
         commands.append(env.command(i % 2 == 1, end - size, size))
         commands.append(env.command(i % 2 == 0, 0x100000 + end - size, size))
     await env.copy(commands)
@@ -172,7 +172,7 @@ def check_failed(env: Env, commands: list[Command], host_before: bytes, media_be
     assert media == env.media.data, "media differs outside the targets, or has data of no command"
 
 
-def spoil(env: Env, command: Command, kind: str) -> int:
+def corrupt(env: Env, command: Command, kind: str) -> int:
     """Makes a command of at least five pages fail; returns the status it must end with."""
     rng = env.rng
     entry = command.prp2 + 8 * rng.randrange(len(command.pages) - 1)
@@ -248,7 +248,7 @@ async def errors(dut):
                     offset,
                     8 * env.rng.randrange(400),
                 )
-                expected.append((command, spoil(env, command, kind), kind))
+                expected.append((command, corrupt(env, command, kind), kind))
                 commands.append(command)
                 for _ in range(2):
                     size = 512 * env.rng.randrange(1, 40)
@@ -317,7 +317,7 @@ async def error_bytes(dut):
 
 
 @cocotb.test()
-async def ends_not_taken(dut):
+async def done_not_accepted(dut):
     """While no end of a command is accepted, all bus traffic of commands, including responses, still finishes."""
     env = Env(dut)
     await env.reset()
@@ -420,7 +420,7 @@ async def round_trip(dut):
 
 
 @cocotb.test()
-async def blocks_fill_the_mover(dut):
+async def mover_filled_by_blocks(dut):
     """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the mover has room
     for, from the media as many as nvme_hazard keeps apart."""
     for write, blocks in ((False, 32), (True, 64)):

@@ -38,9 +38,9 @@ async def start(dut, seed: int = 1) -> Env:
     return env
 
 
-def loose(env: Env, most: int) -> None:
+def spread_lines(env: Env, most: int) -> None:
     """A memory that serves each line at a separate time."""
-    env.mem_side.timing = Timing(latency=lambda: env.rng.randrange(1, 20), loose=most)
+    env.mem_side.timing = Timing(latency=lambda: env.rng.randrange(1, 20), line_spread=most)
     env.host_side.timing = Timing(latency=lambda: env.rng.randrange(30, 60))
 
 
@@ -73,12 +73,12 @@ def fill(env: Env, command: Command, value: bytes) -> Command:
     return command
 
 
-def found(env: Env, command: Command) -> bytes:
+def read_data(env: Env, command: Command) -> bytes:
     """The data of a Read."""
     return b"".join(env.host.read(address, length) for address, _, length in command.parts())
 
 
-def whole(data: bytes, allowed: set[bytes]) -> None:
+def assert_whole_blocks(data: bytes, allowed: set[bytes]) -> None:
     """Every block has one of the allowed values."""
     for at in range(0, len(data), LBA):
         block = data[at : at + LBA]
@@ -103,7 +103,7 @@ PAIRS = [
 
 
 @cocotb.test()
-async def racing_writes(dut):
+async def atomic_racing_writes(dut):
     """Two Writes of one block at every phase to each other, by PRPs and SGLs: the result is one of the two, whole."""
     env = await start(dut)
     value, media = Values(), Media(env)
@@ -111,7 +111,7 @@ async def racing_writes(dut):
         for phase in range(-80, 81, (1 if LONG else 3) * (4 if "crumbs" in (first, second) else 2)):
             env.pages = env.pages or list(range((HOST - SPANS) // PAGE))
             if not phase % 16:
-                loose(env, env.rng.choice((1, 8, 60)))
+                spread_lines(env, env.rng.choice((1, 8, 60)))
             at = media.take(LBA, LBA)
             old = value()
             env.media.write(at, old * 128)
@@ -123,12 +123,12 @@ async def racing_writes(dut):
             commands.sort(key=lambda c: c.delay)
             await env.run(commands)
             assert all(c.status == OK for c in commands)
-            whole(env.media.read(at, LBA), set(values))
+            assert_whole_blocks(env.media.read(at, LBA), set(values))
             env.span_at = env.host.base + HOST - SPANS
 
 
 @cocotb.test()
-async def racing_everything(dut):
+async def atomic_racing_everything(dut):
     """Reads, Writes, Compares, Write Zeroes and deallocations of a few blocks at random: each block that is read,
     compared or left on the media is whole."""
     env = await start(dut)
@@ -141,7 +141,7 @@ async def racing_everything(dut):
         env.rng.shuffle(env.pages)
         env.span_at = env.host.base + HOST - SPANS
         if round_ % 10 == 0:
-            loose(env, env.rng.choice((1, 8, 60, 200)))
+            spread_lines(env, env.rng.choice((1, 8, 60, 200)))
         blocks = env.rng.choice((1, 1, 2, 3, 8, 9))
         base = LBA * env.rng.randrange(64)
         old = value()
@@ -178,9 +178,9 @@ async def racing_everything(dut):
         for command in commands:
             assert command.status == (MISMATCH if command.what == "compare" else OK), command
             if command.what == "read":
-                whole(found(env, command), allowed)
-                seen.add(found(env, command)[:4] == old)
-        whole(env.media.read(base, LBA * blocks), allowed)
+                assert_whole_blocks(read_data(env, command), allowed)
+                seen.add(read_data(env, command)[:4] == old)
+        assert_whole_blocks(env.media.read(base, LBA * blocks), allowed)
     assert seen == {True, False}
 
 
@@ -219,7 +219,7 @@ class Interruption:
 
 
 @cocotb.test()
-async def racing_fills(dut):
+async def atomic_racing_fills(dut):
     """Fills, beside Reads, Writes and Compares of the same blocks at every phase, to their end, ended early, or with
     a pause of the memory side. Everything read, compared or left on the media is whole blocks."""
     env = await start(dut)
@@ -234,7 +234,7 @@ async def racing_fills(dut):
         env.rng.shuffle(env.pages)
         env.span_at = env.host.base + HOST - SPANS
         if round_ % 4 == 0:
-            loose(env, env.rng.choice((1, 8, 60, 200)))
+            spread_lines(env, env.rng.choice((1, 8, 60, 200)))
         how = ("", "", "stop", "abort", "quiesce")[round_ % 5]
         blocks = env.rng.choice((128, 131, 200, 400))
         # Some within a region, some over its end.
@@ -286,10 +286,10 @@ async def racing_fills(dut):
             overlaps += fill_command.started < command.ended and command.started < fill_command.ended
             assert command.status == (MISMATCH if command.what == "compare" else OK), command
             if command.what == "read":
-                whole(found(env, command), allowed)
-                seen |= {found(env, command)[at : at + 4] == zero for at in range(0, command.size, LBA)}
+                assert_whole_blocks(read_data(env, command), allowed)
+                seen |= {read_data(env, command)[at : at + 4] == zero for at in range(0, command.size, LBA)}
         data = env.media.read(LBA * base, LBA * (end - base))
-        whole(data, allowed)
+        assert_whole_blocks(data, allowed)
         if fill_command.status == OK:
             written = {at for c in commands if c.what == "write" for at in range(c.mem // LBA, (c.mem + c.size) // LBA)}
             for at in set(range(first, first + blocks)) - written:
@@ -302,7 +302,7 @@ async def racing_fills(dut):
 
 
 @cocotb.test()
-async def fills_and_pieces(dut):
+async def atomic_fills_and_pieces(dut):
     """Fills while Reads of blocks in several pieces begin, at every phase: no block changes between two of its
     pieces."""
     env = await start(dut)
@@ -324,8 +324,8 @@ async def fills_and_pieces(dut):
             await env.run(sorted([*reads, zeroes], key=lambda c: c.delay), bound=60_000)
             for read in reads:
                 assert read.status == OK
-                whole(found(env, read), {old, bytes(4)})
-                seen.add(found(env, read)[:4] == old)
+                assert_whole_blocks(read_data(env, read), {old, bytes(4)})
+                seen.add(read_data(env, read)[:4] == old)
     assert seen == {True, False}
 
 
@@ -356,8 +356,8 @@ async def fill_waits_for_host(dut):
         await env.run([read, zeroes], bound=60_000)
         env.on_cycle = lambda: None
         assert (read.status, zeroes.status) == (OK, OK)
-        whole(found(env, read), {old})
-        whole(env.media.read(0, LBA * 200), {bytes(4)})
+        assert_whole_blocks(read_data(env, read), {old})
+        assert_whole_blocks(env.media.read(0, LBA * 200), {bytes(4)})
 
 
 @cocotb.test()
@@ -438,7 +438,7 @@ async def hot_everything(dut):
         for i, command in enumerate(commands):
             assert command.status in ((OK, MISMATCH) if command.what == "compare" else (OK,))
             if command.what == "read":
-                whole(found(env, command), allowed)
+                assert_whole_blocks(read_data(env, command), allowed)
             # Commands that came later and ended before; fills and zeros wait in a separate queue,
             # one by one.
             if command.what in ("read", "write", "compare"):
@@ -446,7 +446,7 @@ async def hot_everything(dut):
                 assert before < 200, f"{command.what} {i}: {before} that came later went before"
 
 
-def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:
+def failing_write(env: Env, kind: str, at: int) -> tuple[Command, int]:
     """A Write of one block or more whose second or later piece cannot be read, and its status."""
     rng = env.rng
     size = LBA * rng.choice((1, 1, 2, 9))
@@ -487,7 +487,7 @@ def spoilt(env: Env, kind: str, at: int) -> tuple[Command, int]:
 
 
 @cocotb.test()
-async def failing_writes(dut):
+async def atomic_failing_writes(dut):
     """A Write whose second page or descriptor is wrong or cannot be read leaves each block old or new."""
     env = await start(dut)
     value, media = Values(), Media(env)
@@ -499,23 +499,23 @@ async def failing_writes(dut):
             at = media.take(4 * PAGE, LBA)
             env.media.write(at, (old := value()) * (PAGE // LBA * 4 * 128))
             env.host.data[:] = (new := value()) * (len(env.host.data) // 4)
-            command, status = spoilt(env, kind, at)
+            command, status = failing_write(env, kind, at)
             good = fill(env, build(env, "split", WRITE, media.take(LBA, LBA), LBA), value())
-            wanted = found(env, good)
+            wanted = read_data(env, good)
             await env.run([command, good] if round_ % 2 else [good, command])
             assert command.status == status, f"{kind}: {command.status}"
             assert good.status == OK
             assert env.media.read(good.mem, LBA) == wanted
-            whole(env.media.read(at, command.size), {old, new})
-            whole(env.media.read(at + command.size, 4 * PAGE - command.size), {old})
+            assert_whole_blocks(env.media.read(at, command.size), {old, new})
+            assert_whole_blocks(env.media.read(at + command.size, 4 * PAGE - command.size), {old})
             if command.size == LBA:
-                whole(env.media.read(at, LBA), {old})
+                assert_whole_blocks(env.media.read(at, LBA), {old})
             env.host.read_error.clear()
             env.span_at += 64
 
 
 @cocotb.test()
-async def every_cut(dut):
+async def atomic_every_cut(dut):
     """A block split between two pages, and two descriptors, at every dword: the bytes are right."""
     env = await start(dut)
     for timing in (None, random_timing):
@@ -541,7 +541,7 @@ async def every_cut(dut):
 
 
 @cocotb.test()
-async def failed_reads(dut):
+async def atomic_failed_reads(dut):
     """A Read of unreadable media: no write burst to the host has a gap, and only its bytes change."""
     env = await start(dut)
     media = Media(env)
@@ -567,7 +567,7 @@ async def failed_reads(dut):
 
 
 @cocotb.test()
-async def quiesced(dut):
+async def quiesce_at_any_time(dut):
     """From any time on, no further burst begins on the memory side, and bursts in flight end although the host is
     dead; the blocks are whole. Afterwards all continues."""
     env = await start(dut)
@@ -578,7 +578,7 @@ async def quiesced(dut):
             break
         env.pages = list(range((HOST - SPANS) // PAGE))
         env.span_at = env.host.base + HOST - SPANS
-        loose(env, env.rng.choice((1, 8, 60)))
+        spread_lines(env, env.rng.choice((1, 8, 60)))
         commands, expected = [], {}
         for i in range(24):
             at = 16384 * i
@@ -615,7 +615,7 @@ async def quiesced(dut):
             elif env.now == moment + 600:
                 assert quiet is not None, "bursts did not end"
                 for at, (size, allowed) in expected.items():
-                    whole(env.media.read(at, size), allowed)
+                    assert_whole_blocks(env.media.read(at, size), allowed)
                 dut.quiesce_i.value = 0
                 env.host_side.timing = respond
 
@@ -629,5 +629,7 @@ async def quiesced(dut):
         for command in commands:
             size, allowed = expected[command.mem]
             if command.op == WRITE:
-                whole(env.media.read(command.mem, size), {max(allowed, key=lambda v: int.from_bytes(v, "little"))})
+                assert_whole_blocks(
+                    env.media.read(command.mem, size), {max(allowed, key=lambda v: int.from_bytes(v, "little"))}
+                )
     assert cut > 15

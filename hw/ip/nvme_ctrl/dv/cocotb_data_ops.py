@@ -212,7 +212,7 @@ def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
 
 
 @cocotb.test()
-async def stopped(dut):
+async def ops_stopped(dut):
     """A stop at any time: commands of 256 times nearly everything end at once, with the status for it; copies
     continue; no block is half, no other one changes. Then all works again."""
     env = await start(dut)
@@ -291,7 +291,7 @@ class Aborter:
 
 
 @cocotb.test()
-async def aborts(dut):
+async def ops_aborted(dut):
     """Commands of 256 times nearly everything and short ones, in flight or waiting, are aborted in any order. Those
     that were found end soon, as aborted or done, the others as usual."""
     env = await start(dut)
@@ -337,7 +337,7 @@ async def aborts(dut):
 
 
 @cocotb.test()
-async def aborts_at_every_moment(dut):
+async def ops_aborted_at_every_moment(dut):
     """A command that was found ends soon, however little of it is left: one range, the last of a list, one that waits
     for others."""
     env = await start(dut)
@@ -376,7 +376,7 @@ async def aborts_at_every_moment(dut):
 
 
 @cocotb.test()
-async def everything_at_once(dut):
+async def ops_all_at_once(dut):
     """All commands with random timings, many in flight: data right, no deadlock."""
     for seed in range(4):
         env = Env(dut, cocotb.RANDOM_SEED + seed)

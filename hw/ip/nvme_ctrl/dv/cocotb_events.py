@@ -150,12 +150,12 @@ async def namespace_notices(dut):
         change()
         await host.wait(host.sqs[0], reader)
         listed = bytes(host.memory.data[page : page + 4])
-        told = await host.event(cid) is not None
+        reported = await host.event(cid) is not None
         after = await host.log_page(nvme.CHANGED_NS, 4)
-        if told:
+        if reported:
             cid = await host.park()
         assert sorted((listed, after)) == [bytes(4), model.changed(1)[:4]], f"at {moment}: in one of the two"
-        assert told or after == bytes(4), f"at {moment}: nobody has told"
+        assert reported or after == bytes(4), f"at {moment}: the change is not reported"
         seen.add(listed)
     assert len(seen) == 2
     change()

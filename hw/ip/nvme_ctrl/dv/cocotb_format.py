@@ -96,7 +96,7 @@ def expected(nsid: int) -> list[tuple[int, int, int]]:
 
 
 @cocotb.test()
-async def parts(dut):
+async def format_parts(dut):
     """Every block once, in commands of at most 65536, in order; one namespace or all."""
     bench = Bench(dut)
     await bench.power_up()
@@ -107,7 +107,7 @@ async def parts(dut):
 
 
 @cocotb.test()
-async def ends_early(dut):
+async def format_ends_early(dut):
     """A write error, or a controller that is being disabled, ends it after the current command."""
     bench = Bench(dut)
     await bench.power_up()

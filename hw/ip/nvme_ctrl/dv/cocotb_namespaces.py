@@ -80,7 +80,7 @@ async def identify(dut):
 
 
 @cocotb.test()
-async def bounds(dut):
+async def namespace_bounds(dut):
     """First and last block of each namespace by every command; nothing beyond; neighbours are unchanged."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -129,7 +129,7 @@ async def bounds(dut):
 
 
 @cocotb.test()
-async def no_namespace(dut):
+async def namespace_absent(dut):
     """Commands to identifiers beyond NN, and to an inactive namespace; the error log names them."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -171,7 +171,7 @@ LARGE = tuple(nsid for nsid in ACTIVE if SIZES[nsid - 1] > 64)
 
 
 @cocotb.test()
-async def mixed(dut):
+async def namespace_mixed_load(dut):
     """A mixed load on all large namespaces at once, with back-pressure: no block of one appears in another."""
     host = await start(dut)
     host.pauses(0.2)
@@ -212,7 +212,7 @@ async def error_recovery(dut):
 
 
 @cocotb.test()
-async def notices(dut):
+async def namespace_change_notices(dut):
     """Changes of several namespaces make one event, and a list in order."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x100)
@@ -242,7 +242,7 @@ async def formats(dut):
         assert [kind for kind, *_ in host.log[writes:]] == ["cqe"], "no host traffic but the completion"
         want[span(nsid)] = bytes(512 * SIZES[nsid - 1])
         assert host.media.data == want, f"NSID {nsid}"
-    assert any(want), "blocks between and behind the namespaces stay"
+    assert any(want), "blocks between and beyond the namespaces are unchanged"
     for nsid, page in pages.items():
         assert await host.identify(0, nsid) == page
     for nsid in ACTIVE:

@@ -120,7 +120,7 @@ async def weighted_admin_first(dut):
 
 
 @cocotb.test()
-async def priorities_ignored(dut):
+async def weighted_priorities_ignored(dut):
     """Without weighted round robin, priorities and weights change nothing; the next start may select it, or not."""
     host = await start(dut)
     for ams in (0, WRR, 0):
@@ -448,7 +448,7 @@ async def pending_bit_of_another_queue(dut):
             else:
                 await host.write(nvme.TABLE + 16 + 12, 0)
             await ClockCycles(dut.clk_i, 60)
-            assert 0x1001 in host.interrupts, f"{held=}, {delay=}: queue 2 has entries that nobody is told of"
+            assert 0x1001 in host.interrupts, f"{held=}, {delay=}: queue 2 has entries without an interrupt"
             await host.poll(sqs[1].cq)
             host.done.clear()
             await host.delete_sq(2)

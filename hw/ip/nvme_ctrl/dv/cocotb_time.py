@@ -238,7 +238,7 @@ async def keep_alive(dut):
 
 
 @cocotb.test()
-async def known_waits(dut):
+async def skippable_waits(dut):
     """Waits with a known end, of held interrupts and of a first fused command, may be skipped. What follows comes in
     the same cycle, counted with the skipped ones, and few are simulated."""
     host = await start(dut)
@@ -439,7 +439,7 @@ async def coalescing_withdrawn(dut):
     await host.admin(9, cdw10=8, cdw11=255 << 8 | threshold)
     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
 
-    async def told(wait: int = 60) -> bool:
+    async def message_sent(wait: int = 60) -> bool:
         """Whether a message came since the last call."""
         await ClockCycles(dut.clk_i, wait)
         found = 0x1001 in host.interrupts
@@ -453,14 +453,14 @@ async def coalescing_withdrawn(dut):
         for how in ("polled", "deleted", "deleted and created"):
             for then in ("the time", "entries"):
                 await mask(masked)
-                await told()
+                await message_sent()
                 await post(host, sq, threshold - 1)
                 if how == "polled":
                     await host.poll(sq.cq)
                 else:
                     await host.delete_sq(1)
                     await host.delete_cq(1)
-                assert not await told(0), "the test is too slow"
+                assert not await message_sent(0), "the test is too slow"
                 assert await host.read(nvme.PBA) & 2 == 0
                 if how == "deleted and created":
                     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
@@ -468,15 +468,15 @@ async def coalescing_withdrawn(dut):
                 if then == "entries" and how != "deleted":
                     await post(host, sq, threshold)
                     assert await host.read(nvme.PBA) & 2 == 0, case
-                    assert not await told(), case
+                    assert not await message_sent(), case
                     await post(host, sq, 1)
-                    assert masked or await told(), case
+                    assert masked or await message_sent(), case
                     assert await host.read(nvme.PBA) & 2 == 2 * masked, case
                     await host.poll(sq.cq)
-                assert not await told(256 * unit), case
+                assert not await message_sent(256 * unit), case
                 assert await host.read(nvme.PBA) & 2 == 0, case
                 await mask(False)
-                assert not await told(), case
+                assert not await message_sent(), case
                 if how == "deleted":
                     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
                 host.done.clear()

@@ -75,7 +75,7 @@ class Timing:
     write_ready: bool = True  # off: no write proceeds
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
-    loose: int = (
+    line_spread: int = (
         0  # each line is read or written at a separate time, up to this many cycles late; one ID's writes in order
     )
 
@@ -162,12 +162,12 @@ class Side:
             if ar_valid >> i & 1 and p.ar_ready:
                 addr, length, ident = self._burst(i, ar >> i * AX_BITS & (1 << AX_BITS) - 1, False)
                 queue = p.reads.setdefault(ident, deque())
-                p.read_due = due = max(now + timing.latency() + timing.loose, p.read_due if queue else 0)
+                p.read_due = due = max(now + timing.latency() + timing.line_spread, p.read_due if queue else 0)
                 for k in range(length):
                     line = [due, (addr & ~63) + 64 * k, k == length - 1, None]
                     queue.append(line)
-                    if timing.loose:
-                        self._later(now + rng.randrange(timing.loose), lambda line=line: self._sample(line))
+                    if timing.line_spread:
+                        self._later(now + rng.randrange(timing.line_spread), lambda line=line: self._sample(line))
                 self.outstanding += length
                 self.outstanding_max = max(self.outstanding_max, self.outstanding)
             if aw_valid >> i & 1 and p.aw_ready:
@@ -234,13 +234,13 @@ class Side:
         # From the burst's first byte to its last one, without a gap.
         from_top = strobes >> burst[0] % 64
         assert strobes == from_top << burst[0] % 64, f"{self.name}{i}: strobes {strobes:x} before {burst[0]:x}"
-        assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin behind {burst[0]:x}"
+        assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin beyond {burst[0]:x}"
         assert not from_top & from_top + 1, f"{self.name}{i}: strobes {strobes:x} have a gap"
         assert last or strobes >> 63, f"{self.name}{i}: strobes {strobes:x} end before the last beat"
         response = self.memory.refuses(addr)
         burst[3] = burst[3] or response
-        if not response and self.timing.loose:
-            when = max(now + self.rng.randrange(self.timing.loose), p.written.get(addr, 0))
+        if not response and self.timing.line_spread:
+            when = max(now + self.rng.randrange(self.timing.line_spread), p.written.get(addr, 0))
             p.written[addr] = when
             burst[4] = max(burst[4], when)
             self._later(when, lambda: self.memory.store(addr, data, strobes))

@@ -6,7 +6,7 @@ import pytest
 from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_ctrl.f"], "extra_sources": ["nvme_ctrl_tb.sv"]}
-QUICK = "ignored_fields,unused_bits,malformed,stopped_early"
+QUICK = "io_ignored_fields,io_unused_bits,io_malformed,range_commands_stopped_early"
 
 
 @pytest.mark.slow
@@ -111,7 +111,7 @@ def test_ctrl_64_queues():
         "cocotb_ctrl",
         parameters={"NumIoQueues": 64, "QueueEntries": 1024, "NumSlots": 128, "FetchDepth": 32},
         env={"NVME_CTRL_TB": "64 1024 128"},
-        testcase="registers,start_like_linux,queue_management,interrupts,random_mix_fast",
+        testcase="registers,start_like_linux,queue_management,interrupts,io_random_mix_fast",
         **SOURCES,
     )
 
@@ -130,7 +130,7 @@ def test_ctrl_default():
             "NumChannels": 8,
         },
         env={"NVME_CTRL_TB": "16 1024 128"},
-        testcase="registers,start_like_linux,identify,queue_management,random_mix_fast,all_slots,deep_queue",
+        testcase="registers,start_like_linux,identify,queue_management,io_random_mix_fast,slots_exhausted,deep_queue",
         **SOURCES,
     )
 
@@ -142,6 +142,6 @@ def test_ctrl_channels():
         "nvme_ctrl_tb",
         "cocotb_ctrl",
         parameters={"NumChannels": 16},
-        testcase="registers,start_like_linux,identify,random_mix_fast,all_slots",
+        testcase="registers,start_like_linux,identify,io_random_mix_fast,slots_exhausted",
         **SOURCES,
     )
