@@ -214,7 +214,7 @@ class Interruption:
         while self.active:
             await RisingEdge(self.env.dut.clk_i)
             self.cycle()
-        for name in ("stop", "quiesce", "abort_same"):
+        for name in ("stop", "quiesce", "abort_current"):
             getattr(self.env.dut, f"{name}_i").value = 0
 
 

@@ -281,9 +281,9 @@ class Aborter:
         if self.once and self.asked:
             return
         self.pause -= 1
-        flying = [c for c in self.commands if c.slot >= 0 and not c.ended]
-        if self.pause < 0 and flying:
-            self.target = rng.choice(flying)
+        in_flight = [c for c in self.commands if c.slot >= 0 and not c.ended]
+        if self.pause < 0 and in_flight:
+            self.target = rng.choice(in_flight)
             dut.abort_valid_i.value = 1
             dut.abort_slot_i.value = self.target.slot
             dut.abort_current_i.value = int(self.once or rng.random() < 0.9)

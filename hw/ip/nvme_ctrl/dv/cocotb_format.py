@@ -26,7 +26,7 @@ class Bench:
     async def power_up(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
-        for name in ("req", "cmd", "stop", "acre", "flying", "data_ready", "data_done", "data_status"):
+        for name in ("req", "cmd", "stop", "acre", "in_flight", "data_ready", "data_done", "data_status"):
             getattr(dut, f"{name}_i").value = 0
         dut.rst_ni.value = 0
         for _ in range(3):
@@ -49,8 +49,8 @@ class Bench:
         dut.req_i.value = 1
         parts, busy = [], None
         affected = sum(1 << n for n, size in enumerate(SIZES) if size and nsid in (n + 1, 0xFFFF_FFFF))
-        flying = rng.getrandbits(16) | affected
-        dut.in_flight_i.value = flying
+        in_flight = rng.getrandbits(16) | affected
+        dut.in_flight_i.value = in_flight
         for cycle in range(100_000):
             await FallingEdge(dut.clk_i)
             dut.data_done_i.value = 0
@@ -65,8 +65,8 @@ class Bench:
                 assert int(dut.formatting_o.value) == affected
             if cycle == 30:
                 assert not parts, "commands were in flight"
-                flying &= ~affected
-                dut.in_flight_i.value = flying
+                in_flight &= ~affected
+                dut.in_flight_i.value = in_flight
             fire = int(dut.data_valid_o.value) and rng.random() < 0.5
             dut.data_ready_i.value = int(fire)
             if fire:

@@ -326,7 +326,7 @@ class Env:
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
-        for name in ("stop", "quiesce", "abort_valid", "abort_slot", "abort_same", "abort_deleted"):
+        for name in ("stop", "quiesce", "abort_valid", "abort_slot", "abort_current", "abort_deleted"):
             getattr(self.dut, f"{name}_i").value = 0
         self.dut.cmd_valid_i.value = 0
         self.dut.cmd_i.value = 0
@@ -470,7 +470,7 @@ class Env:
         dut = self.dut
         slots = list(range(min(depth, 64)))
         self.rng.shuffle(slots)
-        waiting, flying = deque(commands), {}
+        waiting, in_flight = deque(commands), {}
         start = self.now
         total = sum(c.size + sum(length for _, length in c.zeroed) for c in commands)
         bound = bound or 4000 + 100 * len(commands) + total + max(
@@ -483,13 +483,13 @@ class Env:
             await RisingEdge(dut.clk_i)
             self.now += 1
             if offered is not None and int(dut.cmd_ready_o.value):
-                flying[offered.slot] = offered
+                in_flight[offered.slot] = offered
                 offered = None
             if ready and int(dut.done_valid_o.value):
                 done = int(dut.done_o.value)
                 slot, status = done >> 4, done & 15
-                assert slot in flying, f"slot {slot} ended and was not in flight"
-                command = flying.pop(slot)
+                assert slot in in_flight, f"slot {slot} ended and was not in flight"
+                command = in_flight.pop(slot)
                 command.status, command.ended = status, self.now
                 slots.append(slot)
                 ended += 1

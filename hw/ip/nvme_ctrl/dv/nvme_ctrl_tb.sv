@@ -31,17 +31,17 @@ module nvme_ctrl_tb
   /// See nvme_ctrl. Slow, so that a test covers milliseconds.
   parameter int unsigned     ClockKhz     = 20
 ) (
-  input  logic         clk_i,
-  input  logic         rst_ni,
-  output logic         busy_o,
-  input  logic [159:0] serial_i,  // constant
-  input  logic [63:0]  eui64_i,  // constant
-  output logic [31:0]  wait_o,
-  input  logic [63:0]  skipped_i,  // added to the cycles since power-on in each cycle
-  input  logic [15:0]  temperature_i,
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  output logic                     busy_o,
+  input  logic [159:0]             serial_i,  // constant
+  input  logic [63:0]              eui64_i,  // constant
+  output logic [31:0]              wait_o,
+  input  logic [63:0]              skipped_i,  // added to the cycles since power-on in each cycle
+  input  logic [15:0]              temperature_i,
   input  logic [NumNamespaces-1:0] ns_changed_i,
-  input  logic         msix_enable_i,
-  input  logic         msix_mask_i,
+  input  logic                     msix_enable_i,
+  input  logic                     msix_mask_i,
   `NS_AXIL_PORTS(s_axil, input, output),
   `NS_AXI_PORTS(m_axi_host, IdWidth, output, input),
   `NS_AXI_PORTS(m_axi_mem, IdWidth, output, input)
@@ -149,18 +149,18 @@ module nvme_ctrl_tb
   assign engine[0].done_valid = 1'b0;
 
   nvme_ctrl #(
-    .NumIoQueues (NumIoQueues),
-    .QueueEntries(QueueEntries),
-    .NumSlots    (NumSlots),
-    .FetchDepth  (FetchDepth),
-    .NumChannels (NumChannels),
-    .Granule     (4096),
+    .NumIoQueues  (NumIoQueues),
+    .QueueEntries (QueueEntries),
+    .NumSlots     (NumSlots),
+    .FetchDepth   (FetchDepth),
+    .NumChannels  (NumChannels),
+    .Granule      (4096),
     .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
-    .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz)
+    .HostTimeout  (HostTimeout),
+    .ClockKhz     (ClockKhz)
   ) u_ctrl (
     .clk_i            (clk),
     .rst_ni,

@@ -165,15 +165,15 @@ module nvme_data_tb
   assign adm_r_ready_o = adm.r_ready;
 
   nvme_data #(
-    .NumChannels(NumChannels),
-    .Granule    (Granule),
-    .NumSlots   (NumSlots),
-    .MediaBytes (MediaBytes),
-    .MaxEmpty   (MaxEmpty),
+    .NumChannels    (NumChannels),
+    .Granule        (Granule),
+    .NumSlots       (NumSlots),
+    .MediaBytes     (MediaBytes),
+    .MaxEmpty       (MaxEmpty),
     .MediaReadBeats (MediaReadBeats),
-    .MediaReads (MediaReads),
+    .MediaReads     (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
-    .MediaWrites(MediaWrites)
+    .MediaWrites    (MediaWrites)
   ) u_data (
     .m_host        (host),
     .m_mem         (data),

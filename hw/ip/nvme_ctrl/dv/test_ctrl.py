@@ -137,7 +137,7 @@ def test_ctrl_default():
 
 @pytest.mark.long
 def test_ctrl_channels():
-    """As many channels as there can be, with 4 walkers a direction: the host port's IDs are at their longest."""
+    """16 channels with 4 walkers a direction: the widest host port IDs of these tests."""
     simulate(
         "nvme_ctrl_tb",
         "cocotb_ctrl",

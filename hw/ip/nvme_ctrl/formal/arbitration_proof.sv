@@ -71,7 +71,7 @@ module arbitration_proof
   logic [NumQueues-1:0]
       req1_q,
       req_q,
-      asked_q,
+      req_at_start_q,
       always_q;  // of the previous cycle, of two cycles ago; at the start; since the start
   logic [Bits-1:0] choice_q;
 
@@ -92,7 +92,7 @@ module arbitration_proof
   always_ff @(posedge clk_i) begin
     req1_q <= req_i;
     req_q  <= req1_q;
-    if (start_i) {asked_q, always_q} <= {2{req_i}};
+    if (start_i) {req_at_start_q, always_q} <= {2{req_i}};
     else always_q <= always_q & req_i;
     if (done) choice_q <= idx;
   end
@@ -117,7 +117,7 @@ module arbitration_proof
   // Any mode: the granted queue requested two cycles before.
   `NS_ASSERT(in_range, !grant || 32'(idx) < NumQueues)
   `NS_ASSERT(only_requesters, !grant || req_q[idx])
-  `NS_ASSERT(choice_if_all_stay, !(done && always_q == asked_q) || valid)
+  `NS_ASSERT(choice_if_all_stay, !(done && always_q == req_at_start_q) || valid)
 
   // Round robin: each other queue is served at most once before the watched queue.
   logic [Bits:0] passed_q;

@@ -15,26 +15,26 @@ module engines_proof
   import nvme_pkg::*;
   import nvme_ns_pkg::*;
 (
-  input logic         clk_i,
-  input logic         rst_ni,
-  input logic         cmd_data_i,
-  input logic         cmd_engine_i,
-  input logic         cmd_ns_i,
-  input logic [1:0]   cmd_slot_i,
-  input logic         cmd_valid_i,
-  input logic         stop_i,
-  input logic         acre_i,
-  input logic         abort_valid_i,
-  input logic [1:0]   abort_slot_i,
-  input logic         abort_same_i,
-  input logic         abort_deleted_i,
-  input logic         cpl_ready_i,
-  input logic [1:0]   ready_i,
+  input logic            clk_i,
+  input logic            rst_ni,
+  input logic            cmd_data_i,
+  input logic            cmd_engine_i,
+  input logic            cmd_ns_i,
+  input logic [1:0]      cmd_slot_i,
+  input logic            cmd_valid_i,
+  input logic            stop_i,
+  input logic            acre_i,
+  input logic            abort_valid_i,
+  input logic [1:0]      abort_slot_i,
+  input logic            abort_current_i,
+  input logic            abort_deleted_i,
+  input logic            cpl_ready_i,
+  input logic [1:0]      ready_i,
   input logic [1:0][1:0] done_slot_i,
-  input logic [1:0]   done_stopped_i,
-  input logic [1:0]   done_bit_i,
-  input logic [1:0]   done_valid_i,
-  input logic [1:0]   watched_i
+  input logic [1:0]      done_stopped_i,
+  input logic [1:0]      done_bit_i,
+  input logic [1:0]      done_valid_i,
+  input logic [1:0]      watched_i
 );
 
   localparam int unsigned NumSlots = 3;
@@ -74,24 +74,24 @@ module engines_proof
   ) u_engines (
     .clk_i,
     .rst_ni,
-    .busy_o         (busy),
-    .cmd_sqe_i      (sqe),
-    .cmd_slot_i     (SlotWidth'(cmd_slot_i)),
-    .cmd_route_i    (route),
-    .cmd_ns_i       (NsWidth'(cmd_ns_i)),
+    .busy_o       (busy),
+    .cmd_sqe_i    (sqe),
+    .cmd_slot_i   (SlotWidth'(cmd_slot_i)),
+    .cmd_route_i  (route),
+    .cmd_ns_i     (NsWidth'(cmd_ns_i)),
     .cmd_valid_i,
     .stop_i,
     .acre_i,
     .abort_valid_i,
-    .abort_slot_i   (SlotWidth'(abort_slot_i)),
-    .abort_same_i,
+    .abort_slot_i (SlotWidth'(abort_slot_i)),
+    .abort_current_i,
     .abort_deleted_i,
-    .abort_found_o  (abort_found),
-    .cpl_o          (cpl),
-    .cpl_valid_o    (cpl_valid),
+    .abort_found_o(abort_found),
+    .cpl_o        (cpl),
+    .cpl_valid_o  (cpl_valid),
     .cpl_ready_i,
-    .in_flight_o       (flying),
-    .m_engine       (engine)
+    .in_flight_o  (flying),
+    .m_engine     (engine)
   );
 
   logic [1:0] issued, stop_sent, done_fire, ready_q, done_stalled_q;
@@ -252,7 +252,7 @@ module engines_proof
 
   `NS_COVER(ended, cpl_fire && watched_cpl && answered_q && !stopped_q)
   `NS_COVER(stopped, cpl_fire && watched_cpl && answered_q && stopped_q && deleted_q)
-  `NS_COVER(never_taken, cpl_fire && watched_cpl && !answered_q && aborted_q)
+  `NS_COVER(never_accepted, cpl_fire && watched_cpl && !answered_q && aborted_q)
   `NS_COVER(interrupted, cpl_fire && watched_cpl && !answered_q && !aborted_q)
   `NS_COVER(all_inside, inside_q == '1 && engine0_has_q == 3'b011)
   `NS_COVER(idle_while_engine_works, watched_inside_q && engine_has_q && !busy)

@@ -535,7 +535,7 @@ module fetch_proof
   `NS_COVER(shared_queue, exists_q == '1 && cqid_q == '0 && reserved_q[0] == 3'd2)
   `NS_COVER(by_classes, u_fetch.wrr_q && slot_alloc)
   `NS_COVER(reserve_only_granted, reserve_only_ok && reserved_q[0] == 3'd1)
-  `NS_COVER(tail_taken_back, fetch_active && state == StReserve && head_q[at] == tail_q[at])
+  `NS_COVER(tail_moved_back, fetch_active && state == StReserve && head_q[at] == tail_q[at])
 
   logic unused;
   assign unused = ^{full, cq_qid[QidWidth-1:1], ar.id, ar.size, ar.burst};

@@ -68,25 +68,25 @@ module fused_arbiter_proof
   ) u_fused_arbiter (
     .clk_i,
     .rst_ni,
-    .busy_o      (),
-    .cmd_i       (cmd),
-    .cmd_first_i (tagged_first),
-    .cmd_second_i(tagged_second),
+    .busy_o              (),
+    .cmd_i               (cmd),
+    .cmd_first_i         (tagged_first),
+    .cmd_second_i        (tagged_second),
     .cmd_valid_i,
-    .cmd_ready_o (cmd_ready),
-    .data_o      (data),
-    .data_valid_o(data_valid),
+    .cmd_ready_o         (cmd_ready),
+    .data_o              (data),
+    .data_valid_o        (data_valid),
     .data_ready_i,
     .end_i,
-    .end_slot_i  ({6'd0, end_slot_i}),
+    .end_slot_i          ({6'd0, end_slot_i}),
     .end_error_i,
     .abort_waiting_i,
-    .abort_waiting_slot_i  ({6'd0, abort_waiting_slot_i}),
-    .cpl_o       (cpl),
-    .cpl_valid_o (cpl_valid),
+    .abort_waiting_slot_i({6'd0, abort_waiting_slot_i}),
+    .cpl_o               (cpl),
+    .cpl_valid_o         (cpl_valid),
     .cpl_ready_i,
-    .drop_valid_o      (drop_valid),
-    .drop_slot_o (drop_slot)
+    .drop_valid_o        (drop_valid),
+    .drop_slot_o         (drop_slot)
   );
 
   // Command of each slot, and its place: inside, or in flight.

@@ -35,7 +35,7 @@ module fused_pairing_proof
   input logic       abort_valid_i,
   input logic [1:0] abort_qid_i,
   input logic [2:0] abort_slot_i,
-  input logic       abort_same_i,
+  input logic       abort_current_i,
   input logic       acre_i,
   input logic [1:0] watched_i
 );
@@ -79,36 +79,36 @@ module fused_pairing_proof
   ) u_fused_pairing (
     .clk_i,
     .rst_ni,
-    .elapsed_i      (32'd1),
-    .kept_count_o      (),
-    .remaining_o      (),
+    .elapsed_i     (32'd1),
+    .kept_count_o  (),
+    .remaining_o   (),
     .enable_i,
-    .acre_i      (acre_q),
+    .acre_i        (acre_q),
     .sq_valid_i,
-    .pending_o   (pending),
-    .cmd_qid_i   ({5'b0, cmd_qid_i}),
+    .pending_o     (pending),
+    .cmd_qid_i     ({5'b0, cmd_qid_i}),
     .cmd_fuse_i,
     .cmd_more_i,
     .cmd_sc_i,
     .cmd_data_op_i,
     .cmd_engine_i,
-    .cmd_i       (cmd),
+    .cmd_i         (cmd),
     .cmd_valid_i,
-    .cmd_ready_o (cmd_ready),
+    .cmd_ready_o   (cmd_ready),
     .abort_valid_i,
-    .abort_qid_i ({5'b0, abort_qid_i}),
-    .abort_slot_i({5'b0, abort_slot_i}),
-    .abort_same_i,
-    .abort_ready_o(abort_ready),
-    .abort_found_o(abort_found),
+    .abort_qid_i   ({5'b0, abort_qid_i}),
+    .abort_slot_i  ({5'b0, abort_slot_i}),
+    .abort_current_i,
+    .abort_ready_o (abort_ready),
+    .abort_found_o (abort_found),
     .engine_valid_o(engine_valid),
-    .data_o      (data),
+    .data_o        (data),
     .data_first_o,
     .data_second_o,
-    .data_valid_o(data_valid),
+    .data_valid_o  (data_valid),
     .data_ready_i,
-    .cpl_o       (cpl),
-    .cpl_valid_o (cpl_valid),
+    .cpl_o         (cpl),
+    .cpl_valid_o   (cpl_valid),
     .cpl_ready_i
   );
 
@@ -188,7 +188,7 @@ module fused_pairing_proof
     logic [1:0] fuse;
     logic       more;
     logic [7:0] sc;
-    logic       moves;
+    logic       data_op;
     logic       engine;
     data_cmd_t  cmd;
   } port_t;
@@ -199,7 +199,7 @@ module fused_pairing_proof
           fuse: cmd_fuse_i,
           more: cmd_more_i,
           sc: cmd_sc_i,
-          moves: cmd_data_op_i,
+          data_op: cmd_data_op_i,
           engine: cmd_engine_i,
           cmd: cmd
       };
@@ -291,7 +291,7 @@ module fused_pairing_proof
   `NS_ASSERT(
       engine_right,
       !engine_valid || (cmd_fire && cmd_engine_i && cmd_fuse_i == '0 && !kept_q[cmd_qid_i] && !pair_q && !data_valid && !cpl_valid))
-  `NS_ASSERT(ready_means_taken, !cmd_ready || cmd_valid_i)
+  `NS_ASSERT(ready_means_accepted, !cmd_ready || cmd_valid_i)
   `NS_ASSERT(kept_is_first,
              !keep_fire || (cmd_fuse_i == FuseFirst && cmd_more_i && !kept_q[cmd_qid_i]))
   `NS_ASSERT(alone_is_not_kept, !(cmd_as_cpl && cmd_fuse_i == FuseFirst) || !cmd_more_i)
@@ -303,7 +303,7 @@ module fused_pairing_proof
   `NS_ASSERT(abort_soon, abort_wait_cycles_q < 4'd7)
   `NS_ASSERT(
       abort_right,
-      !(abort_valid_i && abort_ready && abort_found) || (abort_same_i && kept_q[abort_qid_i] && first_q[abort_qid_i].cmd.slot == {5'd0, abort_slot_i} && first_q[abort_qid_i].sc == ScSuccess))
+      !(abort_valid_i && abort_ready && abort_found) || (abort_current_i && kept_q[abort_qid_i] && first_q[abort_qid_i].cmd.slot == {5'd0, abort_slot_i} && first_q[abort_qid_i].sc == ScSuccess))
 
   // How a kept command leaves.
   for (genvar q = 0; q < 3; q++) begin : gen_kept

@@ -133,9 +133,9 @@ module hazard_proof (
       write_open_q <= write_grant || (write_open && !write_begin_i);
     end
   end
-  `NS_ASSERT(opened_until_begin, read_open == read_open_q && write_open == write_open_q)
+  `NS_ASSERT(granted_until_begin, read_open == read_open_q && write_open == write_open_q)
   `NS_ASSERT(
-      open_is_youngest,
+      granted_is_youngest,
       (!read_open || (reads_q != '0 && read_tags_q[reads_q-3'd1] == read_tag_i)) && (!write_open || (writes_q != '0 && write_tags_q[writes_q-3'd1] == write_tag_i)))
   `NS_ASSERT(busy, read_busy == (reads_q != '0) && write_busy == (writes_q != '0))
   logic turn_q;

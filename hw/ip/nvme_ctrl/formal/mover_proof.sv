@@ -85,9 +85,9 @@ module mover_proof
     .clk_i,
     .rst_ni,
     .busy_o       (),
-    .desc_i        (desc),
+    .desc_i       (desc),
     .desc_valid_i,
-    .desc_ready_o  (desc_ready),
+    .desc_ready_o (desc_ready),
     .event_o      (desc_event),
     .event_valid_o(desc_event_valid),
     .event_ready_i,
@@ -173,7 +173,7 @@ module mover_proof
   `NS_ASSUME(group_adds_up, desc_more_i ? desc_len_i < total : desc_len_i == total)
   `NS_ASSUME(few_bytes, desc_total_i <= 13'd160 && {desc_src_i[11:7], desc_dst_i[11:8]} == '0)
   `NS_ASSUME(pieces_follow, !group_open_q || desc_dst_i == next_q)
-  `NS_ASSUME(data_asked_for, !r_valid_i || requested_q != '0)
+  `NS_ASSUME(data_requested, !r_valid_i || requested_q != '0)
 
   `NS_ASSERT(reads_open, !read_begin || (read_open_i && !read_hold_i))
   `NS_ASSERT(reads_not_held, !ar_valid || ar_shown_q || !read_held_q)

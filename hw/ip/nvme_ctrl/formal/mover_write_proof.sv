@@ -21,7 +21,7 @@ module mover_write_proof
   input logic                rst_ni,
   input logic                desc_valid_i,
   input logic                desc_slot_i,
-  input transfer_kind_e               desc_kind_i,
+  input transfer_kind_e      desc_kind_i,
   input logic [LenWidth-1:0] desc_len_i,
   input logic [11:0]         desc_dst_i,
   input logic                beat_arrived_i,
@@ -77,37 +77,37 @@ module mover_write_proof
   ) u_write (
     .clk_i,
     .rst_ni,
-    .desc_i        (desc),
+    .desc_i         (desc),
     .desc_valid_i,
-    .desc_ready_o  (desc_ready),
+    .desc_ready_o   (desc_ready),
     .beat_arrived_i,
-    .burst_arrived_i (1'b0),
-    .burst_error_i(1'b0),
-    .beat_data_i  ('0),
+    .burst_arrived_i(1'b0),
+    .burst_error_i  (1'b0),
+    .beat_data_i    ('0),
     .beat_error_i,
     .beat_valid_i,
-    .beat_ready_o (beat_ready),
-    .peer_data_i  ('0),
-    .peer_error_i (1'b0),
+    .beat_ready_o   (beat_ready),
+    .peer_data_i    ('0),
+    .peer_error_i   (1'b0),
     .peer_valid_i,
-    .cmp_valid_o  (compares),
+    .cmp_valid_o    (compares),
     .write_open_i,
-    .req_o        (),
-    .req_addr_o   (),
-    .write_begin_o(write_begin),
-    .write_end_o  (write_end),
-    .compare_done_o   (),
-    .aw_o         (),
-    .aw_valid_o   (aw_valid),
+    .req_o          (),
+    .req_addr_o     (),
+    .write_begin_o  (write_begin),
+    .write_end_o    (write_end),
+    .compare_done_o (),
+    .aw_o           (),
+    .aw_valid_o     (aw_valid),
     .aw_ready_i,
-    .w_o          (w),
-    .w_valid_o    (w_valid),
+    .w_o            (w),
+    .w_valid_o      (w_valid),
     .w_ready_i,
-    .b_i          ('{id: '0, resp: b_resp_i}),
+    .b_i            ('{id: '0, resp: b_resp_i}),
     .b_valid_i,
-    .b_ready_o    (b_ready),
-    .event_o      (desc_event),
-    .event_valid_o(desc_event_valid),
+    .b_ready_o      (b_ready),
+    .event_o        (desc_event),
+    .event_valid_o  (desc_event_valid),
     .event_ready_i
   );
 
@@ -283,7 +283,7 @@ module mover_write_proof
 
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;
+    transfer_kind_e       kind;
     logic                 desc_last;
     logic [5:0]           len;
     logic [15:0]          first;
@@ -299,15 +299,15 @@ module mover_write_proof
   } resp_t;
 
   typedef struct packed {
-    logic   valid;
-    logic   mine;
-    logic   last;
-    logic   target;
-    logic   error;
-    transfer_kind_e  kind;
-    count_t bursts;
-    count_t beats;
-    logic   fits;  // the burst has few beats
+    logic           valid;
+    logic           mine;
+    logic           last;
+    logic           target;
+    logic           error;
+    transfer_kind_e kind;
+    count_t         bursts;
+    count_t         beats;
+    logic           fits;  // the burst has few beats
   } place_t;
 
   function automatic place_t burst_place(logic valid, burst_t burst);

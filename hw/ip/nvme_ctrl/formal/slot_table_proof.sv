@@ -45,28 +45,28 @@ module slot_table_proof
     .abort_cid_o ()
   );
 
-  logic [NumSlots-1:0] taken_q;
+  logic [NumSlots-1:0] allocated_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      taken_q <= '0;
+      allocated_q <= '0;
     end else begin
-      if (alloc_i) taken_q[free] <= 1'b1;
-      if (release_i) taken_q[release_slot_i] <= 1'b0;
+      if (alloc_i) allocated_q[free] <= 1'b1;
+      if (release_i) allocated_q[release_slot_i] <= 1'b0;
     end
   end
 
   logic [SlotWidth-1:0] count;
   always_comb begin
     count = '0;
-    for (int i = 0; i < NumSlots; i++) count += SlotWidth'(taken_q[i]);
+    for (int i = 0; i < NumSlots; i++) count += SlotWidth'(allocated_q[i]);
   end
 
-  `NS_ASSUME(takes_what_is_free, !alloc_i || free_valid)
-  `NS_ASSUME(gives_what_is_taken,
-             !release_i || (32'(release_slot_i) < NumSlots && taken_q[release_slot_i]))
+  `NS_ASSUME(alloc_of_free, !alloc_i || free_valid)
+  `NS_ASSUME(release_of_allocated,
+             !release_i || (32'(release_slot_i) < NumSlots && allocated_q[release_slot_i]))
 
   `NS_ASSERT(in_range, !free_valid || 32'(free) < NumSlots)
-  `NS_ASSERT(not_taken_twice, !free_valid || !taken_q[free])
+  `NS_ASSERT(not_allocated_twice, !free_valid || !allocated_q[free])
   `NS_ASSERT(count_is_right, used == count)
   `NS_ASSERT(none_lost, free_valid || count == SlotWidth'(NumSlots))
 

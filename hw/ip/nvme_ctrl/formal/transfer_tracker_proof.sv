@@ -148,16 +148,16 @@ module transfer_tracker_proof
 
   // Invariants: the place of accepted events.
   typedef struct packed {
-    logic                 walked;
-    data_status_e         status;
+    logic                  walked;
+    data_status_e          status;
     logic [DescsWidth-1:0] descs;
   } transfer_t;
-  transfer_event_t event_taken;  // an event that is updating its slot
+  transfer_event_t event_accepted;  // an event that is updating its slot
   logic changing;
   data_done_t [1:0] complete_done;  // ended commands in the FIFO
   logic [1:0] complete_valid;
   logic [1:0] fifo_count;
-  assign event_taken = u_transfer_tracker.event_q;
+  assign event_accepted = u_transfer_tracker.event_q;
   assign changing = u_transfer_tracker.lookup_q || u_transfer_tracker.update_q;
   assign fifo_count = u_transfer_tracker.u_done.count_q;
   assign complete_done[0] = u_transfer_tracker.u_done.gen_reg.mem[u_transfer_tracker.u_done.rptr_q];
@@ -169,29 +169,29 @@ module transfer_tracker_proof
     logic [1:0] mine_in_fifo;
     logic [1:0] counted;
     transfer_t state;
-    assign of_this_slot = changing && event_taken.slot == SlotWidth'(s);
+    assign of_this_slot = changing && event_accepted.slot == SlotWidth'(s);
     for (genvar i = 0; i < 2; i++) begin : gen_mine
       assign mine_in_fifo[i] = complete_valid[i] && complete_done[i].slot == SlotWidth'(s);
       `NS_ASSERT(complete_known, !mine_in_fifo[i] || complete_done[i].status == status_q[s])
     end
     assign state = u_transfer_tracker.open_q[s] ? u_transfer_tracker.transfers_q[s] : '{walked: 1'b0, status: DataOk, descs: '0};
-    assign counted = ended_q[s] - 2'(of_this_slot && !event_taken.walk);
+    assign counted = ended_q[s] - 2'(of_this_slot && !event_accepted.walk);
     `NS_ASSERT(complete_once, (mine_in_fifo & (mine_in_fifo - 1'b1)) == '0)
     `NS_ASSERT(complete_rests,
                mine_in_fifo == '0 || (open_q[s] && !u_transfer_tracker.open_q[s] && !of_this_slot && walked_q[s] && ended_q[s] == descs_q[s]))
     `NS_ASSERT(closed_rests, open_q[s] || (!u_transfer_tracker.open_q[s] && !of_this_slot))
     `NS_ASSERT(ended_some,
-               !open_q[s] || (ended_q[s] <= descs_q[s] && ended_q[s] >= 2'(of_this_slot && !event_taken.walk)))
+               !open_q[s] || (ended_q[s] <= descs_q[s] && ended_q[s] >= 2'(of_this_slot && !event_accepted.walk)))
     `NS_ASSERT(walk_kept,
-               !open_q[s] || mine_in_fifo != '0 || state.walked == (walked_q[s] && !(of_this_slot && event_taken.walk)))
+               !open_q[s] || mine_in_fifo != '0 || state.walked == (walked_q[s] && !(of_this_slot && event_accepted.walk)))
     `NS_ASSERT(walk_here,
-               !(of_this_slot && event_taken.walk) || (walked_q[s] && event_taken.descs == DescsWidth'(descs_q[s])))
+               !(of_this_slot && event_accepted.walk) || (walked_q[s] && event_accepted.descs == DescsWidth'(descs_q[s])))
     `NS_ASSERT(descs_kept,
                !open_q[s] || mine_in_fifo != '0 ||
         state.descs == (state.walked ? DescsWidth'(descs_q[s]) : '0) - DescsWidth'(counted))
     `NS_ASSERT(status_kept,
                !open_q[s] || mine_in_fifo != '0 ||
-        status_q[s] == ((state.status == DataOk && of_this_slot) ? event_taken.status : state.status))
+        status_q[s] == ((state.status == DataOk && of_this_slot) ? event_accepted.status : state.status))
     `NS_ASSERT(not_complete_yet,
                !open_q[s] || mine_in_fifo != '0 || of_this_slot || !(walked_q[s] && ended_q[s] == descs_q[s]))
     `NS_ASSERT(
@@ -201,7 +201,7 @@ module transfer_tracker_proof
   for (genvar i = 0; i < 2; i++) begin : gen_slots
     `NS_ASSERT(complete_slot, !complete_valid[i] || complete_done[i].slot < 2)
   end
-  `NS_ASSERT(taken_slot, !changing || event_taken.slot < 2)
+  `NS_ASSERT(accepted_slot, !changing || event_accepted.slot < 2)
   `NS_ASSERT(
       fifo_pointers,
       u_transfer_tracker.u_done.wptr_q == (u_transfer_tracker.u_done.rptr_q ^ fifo_count[0]) && fifo_count != 2'd3)
@@ -211,7 +211,7 @@ module transfer_tracker_proof
   `NS_ASSERT(
       index_known,
       u_transfer_tracker.event_fire_q == '0 || u_transfer_tracker.event_fire_q == 3'd1 << u_transfer_tracker.idx_q)
-  `NS_ASSERT(taken_waiting, (u_transfer_tracker.event_fire_q & ~event_stalled_q) == '0)
+  `NS_ASSERT(accepted_waiting, (u_transfer_tracker.event_fire_q & ~event_stalled_q) == '0)
 
   `NS_COVER(descs_before_walk,
             done_fire && descs_q[done.slot[0]] == 2'd3 && done.status == DataWriteFault)

@@ -66,13 +66,9 @@ module nvme_ctrl
   input logic clk_i,
   input logic rst_ni,
   /// 1 while a further clock edge could change the state without new input. From registers only.
-  /// The clock may be gated with `busy_o
-  ///
-  /// s_axil_awvalid
-  ///
-  /// s_axil_wvalid
-  ///
-  /// s_axil_arvalid`; a pending response keeps `busy_o` at 1.
+  /// The clock may be gated with
+  /// `busy_o || s_axil_awvalid || s_axil_wvalid || s_axil_arvalid`; a pending response keeps
+  /// `busy_o` at 1.
   output logic busy_o,
   /// For a simulation: at least this number of cycles, up to six fewer, passes in which only the
   /// time changes, without new input. 0 if anything else changes. The simulation may skip these
@@ -173,50 +169,50 @@ module nvme_ctrl
   logic [31:0] front_wait;
 
   nvme_front #(
-    .NumIoQueues (NumIoQueues),
-    .QueueEntries(QueueEntries),
-    .NumSlots    (NumSlots),
-    .FetchDepth  (FetchDepth),
+    .NumIoQueues  (NumIoQueues),
+    .QueueEntries (QueueEntries),
+    .NumSlots     (NumSlots),
+    .FetchDepth   (FetchDepth),
     .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
-    .VendorId    (VendorId),
-    .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz),
-    .NumEngines  (NumEngines),
-    .Routes      (Routes)
+    .VendorId     (VendorId),
+    .HostTimeout  (HostTimeout),
+    .ClockKhz     (ClockKhz),
+    .NumEngines   (NumEngines),
+    .Routes       (Routes)
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o           (front_busy),
+    .busy_o              (front_busy),
     .serial_i,
     .eui64_i,
-    .wait_o           (front_wait),
+    .wait_o              (front_wait),
     .alarm_o,
     .alarm_cycles_o,
-    .waiting_o          (front_waiting),
+    .waiting_o           (front_waiting),
     .cycles_i,
     .temperature_i,
     .ns_changed_i,
     .msix_o,
     .msix_i,
     .s_axil,
-    .m_host           (host[Front]),
-    .data_stop_o      (data_stop),
+    .m_host              (host[Front]),
+    .data_stop_o         (data_stop),
     .data_abort_valid_o  (abort_valid),
-    .data_abort_slot_o(abort_slot),
-    .data_abort_current_o   (abort_current),
+    .data_abort_slot_o   (abort_slot),
+    .data_abort_current_o(abort_current),
     .data_abort_deleted_o(abort_deleted),
     .data_abort_ready_i  (abort_ready),
     .data_abort_found_i  (abort_found),
-    .data_cmd_o       (data_cmd),
-    .data_cmd_valid_o (data_cmd_valid),
-    .data_cmd_ready_i (data_cmd_ready),
-    .data_done_i      (data_done),
-    .data_done_valid_i(data_done_valid),
-    .data_done_ready_o(data_done_ready),
-    .s_adm            (adm),
+    .data_cmd_o          (data_cmd),
+    .data_cmd_valid_o    (data_cmd_valid),
+    .data_cmd_ready_i    (data_cmd_ready),
+    .data_done_i         (data_done),
+    .data_done_valid_i   (data_done_valid),
+    .data_done_ready_o   (data_done_ready),
+    .s_adm               (adm),
     .m_engine,
     .trace_event_o,
     .trace_sqe_o,
@@ -225,19 +221,19 @@ module nvme_ctrl
   );
 
   nvme_data #(
-    .NumChannels(NumChannels),
-    .Granule    (Granule),
-    .NumSlots   (NumSlots),
-    .NumWalkers (NumWalkers),
-    .NumSglWalkers(NumSglWalkers),
-    .MediaReadBeats(MediaReadBeats),
-    .MediaReads (MediaReads),
+    .NumChannels    (NumChannels),
+    .Granule        (Granule),
+    .NumSlots       (NumSlots),
+    .NumWalkers     (NumWalkers),
+    .NumSglWalkers  (NumSglWalkers),
+    .MediaReadBeats (MediaReadBeats),
+    .MediaReads     (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
-    .MediaWrites(MediaWrites),
-    .NumNamespaces(NumNamespaces),
-    .NsBlocks   (NsBlocks),
-    .MediaBytes (MediaBytes),
-    .Fills      (Fills)
+    .MediaWrites    (MediaWrites),
+    .NumNamespaces  (NumNamespaces),
+    .NsBlocks       (NsBlocks),
+    .MediaBytes     (MediaBytes),
+    .Fills          (Fills)
   ) u_data (
     .clk_i,
     .rst_ni,

@@ -142,7 +142,7 @@ module nvme_admin
   input  logic                 aborted_i,
 
   /// Commands are no longer fetched: end long operations.
-  input  logic                 stop_i,
+  input  logic                     stop_i,
   /// Namespaces with data commands in flight.
   input  logic [MaxNamespaces-1:0] in_flight_i,
   /// Namespaces that are being formatted.
@@ -341,8 +341,7 @@ module nvme_admin
   logic [NumQueues-1:0] uncoalesced_q;  // Interrupt Vector Configuration, CD
   logic set, set_now, feature_we, vector_we;
   logic [2:0]
-      sel_q,
-      sel_now;  // Select of Get Features (figure 187): current, default, saved, supported capabilities
+      sel_q, sel_now;  // Select of Get Features (figure 187): current, default, saved, capabilities
   logic [3:0] feature_idx, feature_idx_q;
   logic [31:0] feature_mask, feature_default;
   logic [Bits-1:0] vector;
@@ -516,19 +515,19 @@ module nvme_admin
   ) u_format (
     .clk_i,
     .rst_ni,
-    .req_i        (state_q == StFormat),
-    .cmd_i        (cmd_q),
+    .req_i       (state_q == StFormat),
+    .cmd_i       (cmd_q),
     .stop_i,
-    .acre_i       (acre_q),
-    .done_o       (format_done),
-    .status_o     (format_status),
+    .acre_i      (acre_q),
+    .done_o      (format_done),
+    .status_o    (format_status),
     .formatting_o,
     .in_flight_i,
-    .data_o       (format_data),
-    .data_valid_o (format_data_valid),
+    .data_o      (format_data),
+    .data_valid_o(format_data_valid),
     .data_ready_i,
-    .data_wait_o  (format_data_wait),
-    .waiting_o      (format_waiting),
+    .data_wait_o (format_data_wait),
+    .waiting_o   (format_waiting),
     .data_done_i,
     .data_status_i
   );

@@ -24,7 +24,7 @@ module nvme_admin_data_in
   input  logic [63:0]  prp2_i,
   /// Done.
   output logic         done_o,
-  /// Status, with data_in_done_i.
+  /// Status, with done_o.
   output data_status_e status_o,
   /// The bytes; of 512 bytes, the first four in the low half.
   output logic [63:0]  data_o,

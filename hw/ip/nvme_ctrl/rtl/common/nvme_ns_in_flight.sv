@@ -22,7 +22,7 @@ module nvme_ns_in_flight
   input  logic                     start_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]     start_slot_i,
-  /// A command has ended.
+  /// Its namespace.
   input  logic [NsWidth-1:0]       start_ns_i,
   /// A command has ended.
   input  logic                     end_i,

@@ -31,7 +31,7 @@ package nvme_pkg;
     logic                  sgl;       // prp2, prp1 are an SGL descriptor (NVMe 1.4, 4.4)
     logic [NsWidth-1:0]    ns;        // namespace, for the ranges of a list
     logic [BytesWidth-1:0] bytes;     // a multiple of 4, at least 4
-    logic [63:0]           mem_addr;  // media byte address, a multiple of 4; bit 63: the admin buffer
+    logic [63:0]           mem_addr;  // media address, a multiple of 4; bit 63: the admin buffer
     logic [63:0]           prp1;      // dword-aligned (NVMe 1.4, 4.3)
     logic [63:0]           prp2;
   } data_cmd_t;
@@ -41,8 +41,8 @@ package nvme_pkg;
     DataOk             = 4'd0,
     DataBadPrp         = 4'd1,   // PRP Offset Invalid (13h)
     DataHostError      = 4'd2,   // host answered with an error: Data Transfer Error (04h)
-    DataReadError      = 4'd3,   // device memory answered a read with an error: Unrecovered Read Error (2/81h)
-    DataWriteFault     = 4'd4,   // device memory answered a write with an error: Write Fault (2/80h)
+    DataReadError      = 4'd3,   // error of device memory: Unrecovered Read Error (2/81h)
+    DataWriteFault     = 4'd4,   // error of device memory: Write Fault (2/80h)
     DataMismatch       = 4'd5,   // host memory and media differ: Compare Failure (2/85h)
     DataOutOfRange     = 4'd6,   // a range ends beyond the namespace: LBA Out of Range (80h)
     DataBadSegment     = 4'd7,   // Invalid SGL Segment Descriptor (0Dh)
@@ -115,7 +115,7 @@ package nvme_pkg;
   typedef struct packed {
     logic [SlotWidth-1:0]          slot;       // returned in engine_done_t
     logic [EngineCommandWidth-1:0] command;    // number among those of the engine
-    logic [63:0]                   ns_base;    // the namespace's first block on the media, in blocks of 512 bytes
+    logic [63:0]                   ns_base;    // first block on the media, in blocks of 512 bytes
     logic [63:0]                   ns_blocks;  // and its number of blocks
     logic [511:0]                  sqe;        // submission queue entry
   } engine_cmd_t;
@@ -220,9 +220,9 @@ package nvme_pkg;
     logic [63:0]          prp2;
   } admin_cmd_t;
 
-  /// What the admin buffer shows.
+  /// Content of the admin buffer.
   typedef enum logic [3:0] {
-    PageNamespace   = 4'd0,  // Content of the admin buffer.
+    PageNamespace   = 4'd0,  // Identify CNS 00h
     PageController  = 4'd1,  // Identify CNS 01h
     PageNsList      = 4'd2,  // Identify CNS 02h
     PageDescriptors = 4'd3,  // Identify CNS 03h

@@ -24,22 +24,22 @@ module nvme_block_assembler
   input  logic   rst_ni,
 
   /// Segment; `more`: not the last one of its command.
-  input  seg_t   seg_i,
-  input  logic   seg_valid_i,
-  output logic   seg_ready_o,
+  input  seg_t            seg_i,
+  input  logic            seg_valid_i,
+  output logic            seg_ready_o,
   /// End of the walk, without the number of descriptors.
   input  transfer_event_t event_i,
-  input  logic   event_valid_i,
-  output logic   event_ready_o,
+  input  logic            event_valid_i,
+  output logic            event_ready_o,
 
   /// Transfer segment; `more`: not the last one of its group, and the next one follows at once.
-  output seg_t   seg_o,
-  output logic   seg_valid_o,
-  input  logic   seg_ready_i,
+  output seg_t            seg_o,
+  output logic            seg_valid_o,
+  input  logic            seg_ready_i,
   /// End of the walk.
   output transfer_event_t event_o,
-  output logic   event_valid_o,
-  input  logic   event_ready_i
+  output logic            event_valid_o,
+  input  logic            event_ready_i
 );
 
   typedef struct packed {

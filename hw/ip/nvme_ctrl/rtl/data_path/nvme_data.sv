@@ -137,7 +137,8 @@ module nvme_data
   output logic [2*NumChannels:0] trace_beat_o
 );
 
-  localparam int unsigned NumMovers = 2 * NumChannels + 1;  // media to host, admin buffer to host, host to media
+  // Media to host, admin buffer to host, host to media.
+  localparam int unsigned NumMovers = 2 * NumChannels + 1;
   localparam int unsigned Admin = NumChannels;
   localparam int unsigned ToMedia = NumChannels + 1;
   localparam int unsigned NumLists = num_lists(NumWalkers, NumSglWalkers);
@@ -169,7 +170,8 @@ module nvme_data
   logic [NumMovers-1:0] clk, busy;
   logic clk_walkers, walkers_busy, ranges_busy, walk_busy, route_busy, slots_busy;
 
-  transfer_event_t [NumMovers+2:0] desc_event;  // of the movers, the walkers, nvme_range_walk, nvme_ranges
+  // Of the movers, the walkers, nvme_range_walk, nvme_ranges.
+  transfer_event_t [NumMovers+2:0] desc_event;
   logic [NumMovers+2:0] desc_event_valid, desc_event_ready;
   logic [NumMovers-1:0] desc_valid, desc_ready;
 
@@ -218,33 +220,33 @@ module nvme_data
     .NumSglWalkers(NumSglWalkers),
     .MaxEmpty     (MaxEmpty)
   ) u_walkers (
-    .clk_i(clk_walkers),
+    .clk_i             (clk_walkers),
     .rst_ni,
-    .busy_o(walkers_busy),
+    .busy_o            (walkers_busy),
     .cmd_i,
-    .cmd_valid_i  (cmd_valid_i && has_prps),
-    .cmd_ready_o  (walkers_ready),
-    .seg_o        (walker_seg),
-    .seg_valid_o  (walker_seg_valid),
-    .seg_ready_i  (walker_seg_ready),
-    .event_o      (desc_event[NumMovers]),
-    .event_valid_o(desc_event_valid[NumMovers]),
-    .event_ready_i(desc_event_ready[NumMovers]),
-    .list_cmd_i   (list_cmd),
+    .cmd_valid_i       (cmd_valid_i && has_prps),
+    .cmd_ready_o       (walkers_ready),
+    .seg_o             (walker_seg),
+    .seg_valid_o       (walker_seg_valid),
+    .seg_ready_i       (walker_seg_ready),
+    .event_o           (desc_event[NumMovers]),
+    .event_valid_o     (desc_event_valid[NumMovers]),
+    .event_ready_i     (desc_event_ready[NumMovers]),
+    .list_cmd_i        (list_cmd),
     .list_cmd_valid_i  (list_cmd_valid),
     .list_cmd_ready_o  (list_cmd_ready),
-    .list_seg_o   (list_seg),
+    .list_seg_o        (list_seg),
     .list_seg_valid_o  (list_seg_valid),
     .list_seg_ready_i  (list_seg_ready),
-    .list_event_o (list_end),
+    .list_event_o      (list_end),
     .list_event_valid_o(list_end_valid),
     .list_event_ready_i(list_end_ready),
-    .ar_o         (prp_ar),
-    .ar_valid_o   (prp_ar_valid),
-    .ar_ready_i   (prp_ar_ready),
-    .r_i          (lists.r),
-    .r_valid_i    (lists.r_valid && !ranges_data),
-    .r_ready_o    (lists.r_ready)
+    .ar_o              (prp_ar),
+    .ar_valid_o        (prp_ar_valid),
+    .ar_ready_i        (prp_ar_ready),
+    .r_i               (lists.r),
+    .r_valid_i         (lists.r_valid && !ranges_data),
+    .r_ready_o         (lists.r_ready)
   );
 
   range_t range;
@@ -258,10 +260,10 @@ module nvme_data
     .MediaBytes   (MediaBytes),
     .Id           (RangesId)
   ) u_ranges (
-    .clk_i(clk_walkers),
+    .clk_i           (clk_walkers),
     .rst_ni,
-    .busy_o       (ranges_busy),
-    .waiting_o      (ranges_waiting),
+    .busy_o          (ranges_busy),
+    .waiting_o       (ranges_waiting),
     .stop_i,
     .abort_valid_i,
     .abort_slot_i,
@@ -276,25 +278,25 @@ module nvme_data
     .event_valid_o   (desc_event_valid[NumMovers+2]),
     .event_ready_i   (desc_event_ready[NumMovers+2]),
     .cmd_i,
-    .cmd_valid_i  (cmd_valid_i && !has_prps),
-    .cmd_ready_o  (ranges_ready),
-    .range_o      (range),
-    .range_valid_o(range_valid),
-    .range_ready_i(range_ready),
-    .list_cmd_o   (list_cmd),
-    .list_cmd_valid_o (list_cmd_valid),
-    .list_cmd_ready_i (list_cmd_ready),
-    .list_seg_i   (list_seg),
+    .cmd_valid_i     (cmd_valid_i && !has_prps),
+    .cmd_ready_o     (ranges_ready),
+    .range_o         (range),
+    .range_valid_o   (range_valid),
+    .range_ready_i   (range_ready),
+    .list_cmd_o      (list_cmd),
+    .list_cmd_valid_o(list_cmd_valid),
+    .list_cmd_ready_i(list_cmd_ready),
+    .list_seg_i      (list_seg),
     .list_seg_valid_i(list_seg_valid),
     .list_seg_ready_o(list_seg_ready),
-    .list_end_i   (list_end),
-    .list_end_valid_i  (list_end_valid),
-    .list_end_ready_o  (list_end_ready),
-    .ar_o         (ranges_ar),
-    .ar_valid_o   (ranges_ar_valid),
-    .ar_ready_i   (ranges_ar_ready),
-    .r_i          (lists.r),
-    .r_valid_i    (lists.r_valid && ranges_data)
+    .list_end_i      (list_end),
+    .list_end_valid_i(list_end_valid),
+    .list_end_ready_o(list_end_ready),
+    .ar_o            (ranges_ar),
+    .ar_valid_o      (ranges_ar_valid),
+    .ar_ready_i      (ranges_ar_ready),
+    .r_i             (lists.r),
+    .r_valid_i       (lists.r_valid && ranges_data)
   );
 
   // Large ranges are zeroed by the memories.
@@ -318,19 +320,19 @@ module nvme_data
     .NumChannels(NumChannels),
     .Granule    (Granule)
   ) u_fill (
-    .clk_i(clk_walkers),
+    .clk_i    (clk_walkers),
     .rst_ni,
-    .busy_o  (fill_busy),
-    .waiting_o (fill_waiting),
-    .lba_i   (fill_lba),
-    .blocks_i(fill_blocks),
-    .valid_i (fill_valid),
-    .done_o  (fill_done),
-    .error_o (fill_error),
-    .stop_i  (fill_stop),
-    .drain_o (fill_drain),
-    .hold_o  (fill_hold),
-    .quiet_i (fill_quiet),
+    .busy_o   (fill_busy),
+    .waiting_o(fill_waiting),
+    .lba_i    (fill_lba),
+    .blocks_i (fill_blocks),
+    .valid_i  (fill_valid),
+    .done_o   (fill_done),
+    .error_o  (fill_error),
+    .stop_i   (fill_stop),
+    .drain_o  (fill_drain),
+    .hold_o   (fill_hold),
+    .quiet_i  (fill_quiet),
     .fill_addr_o,
     .fill_blocks_o,
     .fill_valid_o,
@@ -349,29 +351,29 @@ module nvme_data
     .FillBlocks  (FillBlocks),
     .RegionBlocks(RegionBlocks)
   ) u_range_walk (
-    .clk_i(clk_walkers),
+    .clk_i          (clk_walkers),
     .rst_ni,
-    .busy_o       (walk_busy),
+    .busy_o         (walk_busy),
     .stop_i,
-    .cancel_i     (cancel),
-    .cancel_slot_i(abort_slot_i),
-    .cancel_status_i (cancel_status),
-    .cancel_found_o  (cancel_found),
-    .range_i      (range),
-    .range_valid_i(range_valid),
-    .range_ready_o(range_ready),
-    .seg_o        (walk_seg),
-    .seg_valid_o  (walk_seg_valid),
-    .seg_ready_i  (walk_seg_ready),
-    .fill_lba_o   (fill_lba),
-    .fill_blocks_o(fill_blocks),
-    .fill_valid_o (fill_valid),
-    .fill_done_i  (fill_done),
-    .fill_error_i (fill_error),
-    .fill_stop_o  (fill_stop),
-    .event_o      (desc_event[NumMovers+1]),
-    .event_valid_o(desc_event_valid[NumMovers+1]),
-    .event_ready_i(desc_event_ready[NumMovers+1])
+    .cancel_i       (cancel),
+    .cancel_slot_i  (abort_slot_i),
+    .cancel_status_i(cancel_status),
+    .cancel_found_o (cancel_found),
+    .range_i        (range),
+    .range_valid_i  (range_valid),
+    .range_ready_o  (range_ready),
+    .seg_o          (walk_seg),
+    .seg_valid_o    (walk_seg_valid),
+    .seg_ready_i    (walk_seg_ready),
+    .fill_lba_o     (fill_lba),
+    .fill_blocks_o  (fill_blocks),
+    .fill_valid_o   (fill_valid),
+    .fill_done_i    (fill_done),
+    .fill_error_i   (fill_error),
+    .fill_stop_o    (fill_stop),
+    .event_o        (desc_event[NumMovers+1]),
+    .event_valid_o  (desc_event_valid[NumMovers+1]),
+    .event_ready_i  (desc_event_ready[NumMovers+1])
   );
 
   // The lists' reads and the admin buffer's writes share a port.
@@ -399,18 +401,18 @@ module nvme_data
   logic [1:0] seg_valid, seg_ready;
 
   nvme_segment_router u_segment_router (
-    .clk_i(clk_walkers),
+    .clk_i       (clk_walkers),
     .rst_ni,
-    .busy_o       (route_busy),
-    .prp_i        (walker_seg),
-    .prp_valid_i  (walker_seg_valid),
-    .prp_ready_o  (walker_seg_ready),
-    .walk_i       (walk_seg),
-    .walk_valid_i (walk_seg_valid),
-    .walk_ready_o (walk_seg_ready),
-    .seg_o        (seg),
-    .seg_valid_o  (seg_valid),
-    .seg_ready_i  (seg_ready)
+    .busy_o      (route_busy),
+    .prp_i       (walker_seg),
+    .prp_valid_i (walker_seg_valid),
+    .prp_ready_o (walker_seg_ready),
+    .walk_i      (walk_seg),
+    .walk_valid_i(walk_seg_valid),
+    .walk_ready_o(walk_seg_ready),
+    .seg_o       (seg),
+    .seg_valid_o (seg_valid),
+    .seg_ready_i (seg_ready)
   );
 
   desc_t desc_to_host, desc_to_media;
@@ -421,12 +423,12 @@ module nvme_data
     .Write      (1'b0),
     .Admin      (1'b1)
   ) u_splitter_to_host (
-    .clk_i(clk_walkers),
+    .clk_i       (clk_walkers),
     .rst_ni,
-    .seg_i      (seg[0]),
-    .seg_valid_i(seg_valid[0]),
-    .seg_ready_o(seg_ready[0]),
-    .desc_o     (desc_to_host),
+    .seg_i       (seg[0]),
+    .seg_valid_i (seg_valid[0]),
+    .seg_ready_o (seg_ready[0]),
+    .desc_o      (desc_to_host),
     .desc_valid_o(desc_valid[0+:ToMedia]),
     .desc_ready_i(desc_ready[0+:ToMedia])
   );
@@ -437,12 +439,12 @@ module nvme_data
     .Write      (1'b1),
     .Admin      (1'b0)
   ) u_splitter_to_media (
-    .clk_i(clk_walkers),
+    .clk_i       (clk_walkers),
     .rst_ni,
-    .seg_i      (seg[1]),
-    .seg_valid_i(seg_valid[1]),
-    .seg_ready_o(seg_ready[1]),
-    .desc_o     (desc_to_media),
+    .seg_i       (seg[1]),
+    .seg_valid_i (seg_valid[1]),
+    .seg_ready_o (seg_ready[1]),
+    .desc_o      (desc_to_media),
     .desc_valid_o(desc_valid[ToMedia+:NumChannels]),
     .desc_ready_i(desc_ready[ToMedia+:NumChannels])
   );
@@ -682,9 +684,9 @@ module nvme_data
     .NumSources(NumMovers + 3),
     .NumSlots  (NumSlots)
   ) u_transfer_tracker (
-    .clk_i(clk_walkers),
+    .clk_i        (clk_walkers),
     .rst_ni,
-    .busy_o(slots_busy),
+    .busy_o       (slots_busy),
     .event_i      (desc_event),
     .event_valid_i(desc_event_valid),
     .event_ready_o(desc_event_ready),
@@ -700,7 +702,7 @@ module nvme_data
   ) u_trace (
     .clk_i,
     .rst_ni,
-    .desc_i (desc_valid & desc_ready),
+    .desc_i(desc_valid & desc_ready),
     .slot_i({desc_to_media.slot, desc_to_host.slot}),
     .read_i({
       host_ar_fire,

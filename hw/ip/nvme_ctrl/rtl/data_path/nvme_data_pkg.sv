@@ -25,7 +25,7 @@ package nvme_data_pkg;
   /// copies and comparisons.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;
+    transfer_kind_e       kind;
     logic                 more;
     logic [LenWidth-1:0]  total;  // bytes of the group; valid for its first segment
     logic [LenWidth-1:0]  len;
@@ -39,7 +39,7 @@ package nvme_data_pkg;
   /// place within a beat the data are aligned.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;
+    transfer_kind_e       kind;
     logic                 more;   // another descriptor of its group follows at once
     logic [LenWidth-1:0]  total;  // bytes of the group; valid for its first segment
     logic [LenWidth-1:0]  len;
@@ -50,7 +50,7 @@ package nvme_data_pkg;
   /// The part of a descriptor that the write side needs.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;
+    transfer_kind_e       kind;
     logic [LenWidth-1:0]  len;
     logic [63:0]          dst;
   } write_desc_t;
@@ -59,7 +59,7 @@ package nvme_data_pkg;
   /// `last`.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;    // KindZero or KindDrop
+    transfer_kind_e       kind;    // KindZero or KindDrop
     logic                 last;
     data_status_e         status;  // with last
     logic [54:0]          lba;
@@ -73,10 +73,10 @@ package nvme_data_pkg;
   /// Event for the transfer tracker. From a mover: one descriptor has ended. From a walker: the
   /// command has `descs` descriptors in all.
   typedef struct packed {
-    logic [SlotWidth-1:0] slot;
-    logic                 walk;    // from a walker
+    logic [SlotWidth-1:0]  slot;
+    logic                  walk;    // from a walker
     logic [DescsWidth-1:0] descs;    // with walk
-    data_status_e         status;
+    data_status_e          status;
   } transfer_event_t;
 
   /// IDs of list reads: walkers of PRPs and SGLs in both directions, and one for lists of ranges.

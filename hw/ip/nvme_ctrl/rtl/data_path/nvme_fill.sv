@@ -12,7 +12,8 @@ module nvme_fill #(
   /// Bytes of consecutive media addresses in one channel, a power of two, at least 4096.
   parameter int unsigned  Granule      = 4096,
   localparam int unsigned GranuleBlocks = Granule / 512,
-  localparam int unsigned ChannelBlocks = (GranuleBlocks > 1024) ? GranuleBlocks : 1024,  // of a region
+  // Blocks of a region in one channel.
+  localparam int unsigned ChannelBlocks = (GranuleBlocks > 1024) ? GranuleBlocks : 1024,
   localparam int unsigned RegionBlocks  = NumChannels * ChannelBlocks,
   localparam int unsigned CountWidth   = unsigned'($clog2(RegionBlocks + 1))
 ) (

@@ -75,10 +75,8 @@ module nvme_hazard #(
   logic read_room, write_room;
   logic read_searched, write_searched;  // the search has taken place
   logic same_granule;  // both request the same granule
-  logic
-      read_eligible,
-      // Considered in this cycle, and the granule is not reserved by the other side.
-      write_eligible;
+  // Considered in this cycle, and the granule is not reserved by the other side.
+  logic read_eligible, write_eligible;
   logic read_grant, write_grant;
   logic read_reserved_q, write_reserved_q;
 
@@ -201,12 +199,14 @@ module nvme_hazard #(
     $error("nvme_hazard: Reads and Writes must be powers of two of at least 2");
   end
 
-  `NS_ASSERT(begins_when_open, (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
-  `NS_ASSERT(opens_what_wants, (!read_open_o || read_req_i) && (!write_open_o || write_req_i))
-  `NS_ASSERT(keeper_wants, (!read_reserved_q || read_req_i) && (!write_reserved_q || write_req_i))
-  `NS_ASSERT(one_keeps, !(read_reserved_q && write_reserved_q && same_granule))
+  `NS_ASSERT(begins_when_granted,
+             (!read_begin_i || read_open_o) && (!write_begin_i || write_open_o))
+  `NS_ASSERT(grant_has_request, (!read_open_o || read_req_i) && (!write_open_o || write_req_i))
+  `NS_ASSERT(reservation_has_request,
+             (!read_reserved_q || read_req_i) && (!write_reserved_q || write_req_i))
+  `NS_ASSERT(one_reservation, !(read_reserved_q && write_reserved_q && same_granule))
   `NS_ASSERT(
-      ends_what_began,
+      end_of_in_flight,
       (!read_end_i || read_valid_q[read_old_q]) && (!write_end_i || write_valid_q[write_old_q]))
 
 endmodule

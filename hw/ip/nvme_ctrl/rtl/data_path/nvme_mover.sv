@@ -39,13 +39,13 @@ module nvme_mover
   output logic   busy_o,
 
   /// Descriptor.
-  input  desc_t   desc_i,
-  input  logic   desc_valid_i,
-  output logic   desc_ready_o,
+  input  desc_t           desc_i,
+  input  logic            desc_valid_i,
+  output logic            desc_ready_o,
   /// A descriptor has ended.
   output transfer_event_t event_o,
-  output logic   event_valid_o,
-  input  logic   event_ready_i,
+  output logic            event_valid_o,
+  input  logic            event_ready_i,
 
   /// Beat of the other mover for a comparison. Both movers advance when both beats are valid.
   input  logic [DataWidth-1:0] peer_data_i,
@@ -76,7 +76,7 @@ module nvme_mover
   input  logic        write_open_i,
   /// Only this permission is missing. Stays until the burst begins.
   output logic        write_req_o,
-  /// Address of the group.
+  /// Address of the burst.
   output logic [63:0] write_addr_o,
   /// It begins.
   output logic        write_begin_o,
@@ -150,30 +150,30 @@ module nvme_mover
   ) u_read (
     .clk_i,
     .rst_ni,
-    .desc_i         (queue_desc),
-    .desc_valid_i   (queue_valid),
-    .desc_ready_o   (queue_ready),
-    .hold_i         (read_hold_i),
+    .desc_i             (queue_desc),
+    .desc_valid_i       (queue_valid),
+    .desc_ready_o       (queue_ready),
+    .hold_i             (read_hold_i),
     .read_open_i,
-    .req_o         (read_req_o),
-    .req_addr_o    (read_addr_o),
-    .read_begin_o  (read_begin_o),
-    .compare_done_i(compare_done),
-    .ar_o(m_source.ar),
-    .ar_valid_o(m_source.ar_valid),
-    .ar_ready_i(m_source.ar_ready),
-    .issue_read_o  (issue_read),
-    .issue_write_o (issue_write),
-    .issue_ready_i (align_queue_ready && write_queue_ready),
-    .issue_desc_o  (issue_desc),
-    .issue_rotate_o(issue_rotate),
-    .issue_skip_o  (issue_skip),
-    .issue_flush_o (issue_flush),
-    .issue_beats_o (issue_beats),
-    .issue_more_o  (issue_more),
-    .issue_at_o    (issue_at),
-    .issue_partial_end_o   (issue_partial_end),
-    .beat_out_i    (beat_out_valid)
+    .req_o              (read_req_o),
+    .req_addr_o         (read_addr_o),
+    .read_begin_o       (read_begin_o),
+    .compare_done_i     (compare_done),
+    .ar_o               (m_source.ar),
+    .ar_valid_o         (m_source.ar_valid),
+    .ar_ready_i         (m_source.ar_ready),
+    .issue_read_o       (issue_read),
+    .issue_write_o      (issue_write),
+    .issue_ready_i      (align_queue_ready && write_queue_ready),
+    .issue_desc_o       (issue_desc),
+    .issue_rotate_o     (issue_rotate),
+    .issue_skip_o       (issue_skip),
+    .issue_flush_o      (issue_flush),
+    .issue_beats_o      (issue_beats),
+    .issue_more_o       (issue_more),
+    .issue_at_o         (issue_at),
+    .issue_partial_end_o(issue_partial_end),
+    .beat_out_i         (beat_out_valid)
   );
 
   logic align_valid, align_ready, align_skip, align_flush, align_more, align_partial_end;
@@ -204,23 +204,23 @@ module nvme_mover
   ) u_aligner (
     .clk_i,
     .rst_ni,
-    .desc_valid_i (align_valid),
-    .desc_rotate_i(align_rotate),
-    .desc_skip_i  (align_skip),
-    .desc_flush_i (align_flush),
-    .desc_more_i  (align_more),
-    .desc_at_i    (align_at),
-    .desc_partial_end_i   (align_partial_end),
-    .desc_beats_i (align_beats),
-    .desc_ready_o (align_ready),
-    .r_i(m_source.r),
-    .r_valid_i(m_source.r_valid),
-    .r_ready_o(m_source.r_ready),
-    .out_data_o   (align_data),
-    .out_error_o  (align_error),
-    .out_valid_o  (align_out),
-    .burst_valid_o(burst_arrived),
-    .burst_error_o(burst_error)
+    .desc_valid_i      (align_valid),
+    .desc_rotate_i     (align_rotate),
+    .desc_skip_i       (align_skip),
+    .desc_flush_i      (align_flush),
+    .desc_more_i       (align_more),
+    .desc_at_i         (align_at),
+    .desc_partial_end_i(align_partial_end),
+    .desc_beats_i      (align_beats),
+    .desc_ready_o      (align_ready),
+    .r_i               (m_source.r),
+    .r_valid_i         (m_source.r_valid),
+    .r_ready_o         (m_source.r_ready),
+    .out_data_o        (align_data),
+    .out_error_o       (align_error),
+    .out_valid_o       (align_out),
+    .burst_valid_o     (burst_arrived),
+    .burst_error_o     (burst_error)
   );
 
   ns_fifo #(

@@ -21,17 +21,17 @@ module nvme_mover_read
   input  logic       rst_ni,
 
   /// Descriptor.
-  input  desc_t       desc_i,
-  input  logic       desc_valid_i,
-  output logic       desc_ready_o,
+  input  desc_t desc_i,
+  input  logic  desc_valid_i,
+  output logic  desc_ready_o,
 
   /// No read may begin, not even within a group in flight.
-  input  logic       hold_i,
+  input  logic        hold_i,
   /// The read of the group that begins at `req_addr_o` may begin. Its other descriptors follow
   /// regardless of this input: what excludes others from a group waits for the group's end.
-  input  logic       read_open_i,
+  input  logic        read_open_i,
   /// Only this permission, or `hold_i`, is missing. Stays until the group begins.
-  output logic       req_o,
+  output logic        req_o,
   /// Address of the group.
   output logic [63:0] req_addr_o,
 
@@ -46,19 +46,19 @@ module nvme_mover_read
   input  logic       ar_ready_i,
 
   /// A descriptor is issued to the aligner.
-  output logic       issue_read_o,
+  output logic        issue_read_o,
   /// A descriptor is issued to the write side.
-  output logic       issue_write_o,
+  output logic        issue_write_o,
   /// There is room in both queues.
-  input  logic       issue_ready_i,
+  input  logic        issue_ready_i,
   /// The write side's part of the descriptor.
-  output write_desc_t       issue_desc_o,
+  output write_desc_t issue_desc_o,
   /// For the aligner: rotation in dwords.
-  output logic [3:0] issue_rotate_o,
+  output logic [3:0]  issue_rotate_o,
   /// For the aligner: the first read beat yields no write beat.
-  output logic       issue_skip_o,
+  output logic        issue_skip_o,
   /// For the aligner: the last write beat needs no further read beat.
-  output logic       issue_flush_o,
+  output logic        issue_flush_o,
 
   /// For the aligner: read beats, less 1.
   output logic [5:0] issue_beats_o,

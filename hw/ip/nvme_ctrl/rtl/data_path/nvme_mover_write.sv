@@ -38,9 +38,9 @@ module nvme_mover_write
   input  logic                 rst_ni,
 
   /// Descriptor whose beats will arrive.
-  input  write_desc_t                 desc_i,
-  input  logic                 desc_valid_i,
-  output logic                 desc_ready_o,
+  input  write_desc_t desc_i,
+  input  logic        desc_valid_i,
+  output logic        desc_ready_o,
 
   /// A beat enters the FIFO.
   input  logic                 beat_arrived_i,
@@ -68,7 +68,7 @@ module nvme_mover_write
   input  logic                 write_open_i,
   /// Only this permission is missing. Stays until the burst begins.
   output logic                 req_o,
-  /// Address of the group.
+  /// Address of the burst.
   output logic [63:0]          req_addr_o,
   /// It begins.
   output logic                 write_begin_o,
@@ -91,9 +91,9 @@ module nvme_mover_write
   output logic                 b_ready_o,
 
   /// A descriptor has ended.
-  output transfer_event_t               event_o,
-  output logic                 event_valid_o,
-  input  logic                 event_ready_i
+  output transfer_event_t event_o,
+  output logic            event_valid_o,
+  input  logic            event_ready_i
 );
 
   localparam int unsigned BeatsBits = unsigned'($clog2(FifoBeats + 1));
@@ -106,7 +106,7 @@ module nvme_mover_write
   // Burst fields that the data need.
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
-    transfer_kind_e                kind;
+    transfer_kind_e       kind;
     logic                 desc_last;  // last burst of its descriptor
     logic [5:0]           len;       // beats - 1
     logic [15:0]          first;     // dwords of the first beat

@@ -64,8 +64,8 @@ module nvme_range_walk
 
   /// End of a command's ranges.
   output transfer_event_t event_o,
-  output logic   event_valid_o,
-  input  logic   event_ready_i
+  output logic            event_valid_o,
+  input  logic            event_ready_i
 );
 
   typedef enum logic [1:0] {

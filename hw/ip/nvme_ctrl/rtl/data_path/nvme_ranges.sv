@@ -65,7 +65,7 @@ module nvme_ranges
   /// The range is of this slot.
   input  logic                 cancel_found_i,
   /// End of a waiting command.
-  output transfer_event_t               event_o,
+  output transfer_event_t      event_o,
   output logic                 event_valid_o,
   input  logic                 event_ready_i,
 
@@ -80,17 +80,17 @@ module nvme_ranges
   input  logic      range_ready_i,
 
   /// The list of a Dataset Management with an SGL is to be found.
-  output data_cmd_t list_cmd_o,
-  output logic      list_cmd_valid_o,
-  input  logic      list_cmd_ready_i,
+  output data_cmd_t       list_cmd_o,
+  output logic            list_cmd_valid_o,
+  input  logic            list_cmd_ready_i,
   /// Segment of the list: address and length are used.
-  input  seg_t      list_seg_i,
-  input  logic      list_seg_valid_i,
-  output logic      list_seg_ready_o,
+  input  seg_t            list_seg_i,
+  input  logic            list_seg_valid_i,
+  output logic            list_seg_ready_o,
   /// End of the list's segments.
-  input  transfer_event_t    list_end_i,
-  input  logic      list_end_valid_i,
-  output logic      list_end_ready_o,
+  input  transfer_event_t list_end_i,
+  input  logic            list_end_valid_i,
+  output logic            list_end_ready_o,
 
   /// List read address.
   output ax_t       ar_o,
@@ -232,7 +232,7 @@ module nvme_ranges
   logic [31:0] dword, blocks_q;
   logic [63:0] lba_q;
   logic range_valid_q;          // lba_q and blocks_q hold a range
-  // Range_end_q is the end of a range; a range was out of range.
+  // range_end_q holds the end of a range; a range was out of range
   logic range_end_valid_q, out_of_range_q;
   logic [64:0] range_end_q;
   logic [IdxBits-1:0] in_q, out_q, final_q;
@@ -406,7 +406,7 @@ module nvme_ranges
       !(cmd_valid_i && cmd_i.op == OpDeallocate) || (cmd_i.bytes[3:0] == '0 && cmd_i.bytes != '0 && 32'(cmd_i.bytes) <= 16 * MaxRanges))
   `NS_ASSERT(pieces_in_list,
              !(state_q == StCheck && cmd.sgl && list_end_valid_i) || list_end_i.status == DataOk)
-  `NS_ASSERT(room_to_turn, !queue_requeue || in_ready)
+  `NS_ASSERT(room_to_rotate, !queue_requeue || in_ready)
   `NS_ASSERT(abort_stays, abort_q == AbIdle || abort_valid_i)
   `NS_ASSERT(line_expected, !r_valid_i || state_q == StWaitLine)
 

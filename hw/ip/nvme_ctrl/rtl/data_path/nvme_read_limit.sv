@@ -78,7 +78,7 @@ module nvme_read_limit
   end
 
   `NS_ASSERT(one_address, (ar_fire_i & ~ar_grant_o) == '0)
-  `NS_ASSERT(data_was_asked_for, arrived_q == '0 || beats_q != '0)
+  `NS_ASSERT(data_was_requested, arrived_q == '0 || beats_q != '0)
   `NS_ASSERT(grant_only_if_any, any_request || ar_grant_o == '0)
 
 endmodule

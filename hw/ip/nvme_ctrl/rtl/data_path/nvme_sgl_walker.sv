@@ -68,9 +68,9 @@ module nvme_sgl_walker
   input  logic                entry_valid_i,
 
   /// End of the walk.
-  output transfer_event_t              event_o,
-  output logic                event_valid_o,
-  input  logic                event_ready_i
+  output transfer_event_t event_o,
+  output logic            event_valid_o,
+  input  logic            event_ready_i
 );
 
   typedef enum logic [3:0] {
@@ -324,7 +324,7 @@ module nvme_sgl_walker
   `NS_ASSERT(
       bytes_given,
       !(cmd_valid_i && cmd_ready_o) || (cmd_i.bytes != '0 && cmd_i.bytes[1:0] == '0 && cmd_i.sgl))
-  `NS_ASSERT(asked_lines_have_room,
+  `NS_ASSERT(requested_lines_have_room,
              !line_request_q || (fetch_left_q != '0 && free_q > CountBits'(two_lines)))
   `NS_ASSERT(lines_in_range, 32'(free_q) + 32'(full_q) <= Lines)
   `NS_ASSERT(lines_expected, !line_arrived_i || 32'(free_q) + 32'(full_q) < Lines)

@@ -28,7 +28,7 @@ module nvme_splitter
   output logic seg_ready_o,
 
   /// Descriptor, for all movers.
-  output desc_t                 desc_o,
+  output desc_t                desc_o,
   /// Valid, for one mover.
   output logic [NumMovers-1:0] desc_valid_o,
   input  logic [NumMovers-1:0] desc_ready_i

@@ -34,8 +34,8 @@ module nvme_transfer_tracker
   localparam int unsigned SlotBits = ns_axi_pkg::idx_width(NumSlots);
 
   typedef struct packed {
-    logic                 walked;
-    data_status_e         status;
+    logic                  walked;
+    data_status_e          status;
     logic [DescsWidth-1:0] descs;    // made and not ended; negative before the walk has ended
   } transfer_t;
 

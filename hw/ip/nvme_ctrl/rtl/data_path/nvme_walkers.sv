@@ -44,21 +44,21 @@ module nvme_walkers
 
   /// End of a walk.
   output transfer_event_t event_o,
-  output logic   event_valid_o,
-  input  logic   event_ready_i,
+  output logic            event_valid_o,
+  input  logic            event_ready_i,
 
   /// Dataset Management with an SGL: its list is to be found. `bytes` is the length of the list.
-  input  data_cmd_t list_cmd_i,
-  input  logic      list_cmd_valid_i,
-  output logic      list_cmd_ready_o,
+  input  data_cmd_t       list_cmd_i,
+  input  logic            list_cmd_valid_i,
+  output logic            list_cmd_ready_o,
   /// Segment of the list: address and length are used.
-  output seg_t      list_seg_o,
-  output logic      list_seg_valid_o,
-  input  logic      list_seg_ready_i,
+  output seg_t            list_seg_o,
+  output logic            list_seg_valid_o,
+  input  logic            list_seg_ready_i,
   /// End of the list; its status is used.
-  output transfer_event_t    list_event_o,
-  output logic      list_event_valid_o,
-  input  logic      list_event_ready_i,
+  output transfer_event_t list_event_o,
+  output logic            list_event_valid_o,
+  input  logic            list_event_ready_i,
 
   /// List read address, ID = walker.
   output ax_t  ar_o,
@@ -70,7 +70,8 @@ module nvme_walkers
   output logic r_ready_o
 );
 
-  localparam int unsigned Each = NumWalkers + NumSglWalkers;  // direction 0 first, in each PRPs first, then SGLs
+  // Direction 0 first; in each, PRPs first, then SGLs.
+  localparam int unsigned Each = NumWalkers + NumSglWalkers;
   localparam int unsigned ListWalker = NumAll - 1;
   localparam int unsigned AllBits = unsigned'($clog2(NumAll));
   localparam int unsigned Lines = 4;
@@ -197,28 +198,28 @@ module nvme_walkers
       ) u_walker (
         .clk_i,
         .rst_ni,
-        .cmd_i        (walker_cmd),
-        .cmd_valid_i  (walker_valid[w]),
-        .cmd_ready_o  (walker_ready[w]),
-        .seg_o        (walker_seg),
-        .seg_valid_o  (walker_seg_valid),
-        .seg_ready_i  (walker_seg_ready),
-        .list_addr_o  (list_addr[w]),
-        .list_two_o   (list_two[w]),
-        .list_valid_o (list_valid[w]),
-        .list_ready_i (list_ready[w]),
-        .line_arrived_i  (line_arrived[w]),
-        .line_error_i (r_i.resp[1]),
-        .line_write_o (line_write[w]),
-        .entry_req_o  (entry_req[w]),
-        .entry_gnt_i  (entry_gnt[w]),
-        .entry_line_o (entry_line[w]),
-        .entry_idx_o  (entry_idx[w]),
-        .entry_i      (entry_q),
-        .entry_valid_i(entry_valid_q[w]),
-        .event_o      (walker_event),
-        .event_valid_o(walker_event_valid),
-        .event_ready_i(walker_event_ready)
+        .cmd_i         (walker_cmd),
+        .cmd_valid_i   (walker_valid[w]),
+        .cmd_ready_o   (walker_ready[w]),
+        .seg_o         (walker_seg),
+        .seg_valid_o   (walker_seg_valid),
+        .seg_ready_i   (walker_seg_ready),
+        .list_addr_o   (list_addr[w]),
+        .list_two_o    (list_two[w]),
+        .list_valid_o  (list_valid[w]),
+        .list_ready_i  (list_ready[w]),
+        .line_arrived_i(line_arrived[w]),
+        .line_error_i  (r_i.resp[1]),
+        .line_write_o  (line_write[w]),
+        .entry_req_o   (entry_req[w]),
+        .entry_gnt_i   (entry_gnt[w]),
+        .entry_line_o  (entry_line[w]),
+        .entry_idx_o   (entry_idx[w]),
+        .entry_i       (entry_q),
+        .entry_valid_i (entry_valid_q[w]),
+        .event_o       (walker_event),
+        .event_valid_o (walker_event_valid),
+        .event_ready_i (walker_event_ready)
       );
       assign walker_busy[w] = 1'b0;  // not used
       assign clk = clk_i;
@@ -233,31 +234,31 @@ module nvme_walkers
         .Lines   (Lines),
         .MaxEmpty(MaxEmpty)
       ) u_walker (
-        .clk_i        (clk),
+        .clk_i         (clk),
         .rst_ni,
-        .busy_o       (walker_busy[w]),
-        .cmd_i        (walker_cmd),
-        .cmd_valid_i  (walker_valid[w]),
-        .cmd_ready_o  (walker_ready[w]),
-        .seg_o        (walker_seg),
-        .seg_valid_o  (walker_seg_valid),
-        .seg_ready_i  (walker_seg_ready),
-        .list_addr_o  (list_addr[w]),
-        .list_two_o   (list_two[w]),
-        .list_valid_o (list_valid[w]),
-        .list_ready_i (list_ready[w]),
-        .line_arrived_i  (line_arrived[w]),
-        .line_error_i (r_i.resp[1]),
-        .line_write_o (line_write[w]),
-        .entry_req_o  (entry_req[w]),
-        .entry_gnt_i  (entry_gnt[w]),
-        .entry_line_o (entry_line[w]),
-        .entry_idx_o  (entry_idx[w]),
-        .entry_i      (entry_q),
-        .entry_valid_i(entry_valid_q[w]),
-        .event_o      (walker_event),
-        .event_valid_o(walker_event_valid),
-        .event_ready_i(walker_event_ready)
+        .busy_o        (walker_busy[w]),
+        .cmd_i         (walker_cmd),
+        .cmd_valid_i   (walker_valid[w]),
+        .cmd_ready_o   (walker_ready[w]),
+        .seg_o         (walker_seg),
+        .seg_valid_o   (walker_seg_valid),
+        .seg_ready_i   (walker_seg_ready),
+        .list_addr_o   (list_addr[w]),
+        .list_two_o    (list_two[w]),
+        .list_valid_o  (list_valid[w]),
+        .list_ready_i  (list_ready[w]),
+        .line_arrived_i(line_arrived[w]),
+        .line_error_i  (r_i.resp[1]),
+        .line_write_o  (line_write[w]),
+        .entry_req_o   (entry_req[w]),
+        .entry_gnt_i   (entry_gnt[w]),
+        .entry_line_o  (entry_line[w]),
+        .entry_idx_o   (entry_idx[w]),
+        .entry_i       (entry_q),
+        .entry_valid_i (entry_valid_q[w]),
+        .event_o       (walker_event),
+        .event_valid_o (walker_event_valid),
+        .event_ready_i (walker_event_ready)
       );
     end
   end

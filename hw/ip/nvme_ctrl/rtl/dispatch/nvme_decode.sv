@@ -46,9 +46,9 @@ module nvme_decode
   /// Namespaces that are being formatted.
   input  logic [MaxNamespaces-1:0] formatting_i,
   /// Data command.
-  output data_cmd_t            data_o,
-  output logic                 data_valid_o,
-  input  logic                 data_ready_i,
+  output data_cmd_t                data_o,
+  output logic                     data_valid_o,
+  input  logic                     data_ready_i,
 
   /// Queues whose next command goes to nvme_fused_pairing.
   input  logic [NumQueues-1:0] fused_pending_i,
@@ -71,7 +71,7 @@ module nvme_decode
   output logic [511:0]         engine_sqe_o,
   /// Its slot.
   output logic [SlotWidth-1:0] engine_slot_o,
-  /// Where the line is stored.
+  /// Route of the command.
   output engine_route_t        engine_route_o,
   /// Its namespace's index.
   output logic [NsWidth-1:0]   engine_ns_o,

@@ -34,7 +34,7 @@ module nvme_engines
   input  logic [511:0]             cmd_sqe_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]     cmd_slot_i,
-  /// Where the line is stored.
+  /// Its route.
   input  engine_route_t            cmd_route_i,
   /// Its namespace's index.
   input  logic [NsWidth-1:0]       cmd_ns_i,
@@ -50,7 +50,7 @@ module nvme_engines
   /// The slot.
   input  logic [SlotWidth-1:0]     abort_slot_i,
   /// The slot still belongs to that command.
-  input  logic                     abort_same_i,
+  input  logic                     abort_current_i,
   /// Its queue is being deleted; otherwise an Abort.
   input  logic                     abort_deleted_i,
   /// The command is here; in the same cycle.
@@ -114,7 +114,7 @@ module nvme_engines
 
   assign cmd_slot = slot_t'(cmd_slot_i);
   assign abort_slot = slot_t'(abort_slot_i);
-  assign abort_found_o = abort_valid_i && abort_same_i && (waiting_q[abort_slot] || running_q[abort_slot]);
+  assign abort_found_o = abort_valid_i && abort_current_i && (waiting_q[abort_slot] || running_q[abort_slot]);
 
   assign engine_room = (2 ** EngineWidth)'(ready);
   assign queued_cmd = queued_cmd_mem[scan_q];
@@ -301,7 +301,7 @@ module nvme_engines
   `NS_ASSERT(no_other_engine, !cmd_valid_i || 32'(cmd_route_i.engine) < NumEngines)
   `NS_ASSERT(engine_has_room, (valid_q & ~ready) == '0)
   `NS_ASSERT(answers_a_command, !answer_valid_q || answer_known)
-  `NS_ASSERT(stopped_when_asked,
+  `NS_ASSERT(stopped_on_request,
              !answer_valid_q || from_drop || !answer_q.stopped || stop_sent_q[answer_slot])
 
 endmodule

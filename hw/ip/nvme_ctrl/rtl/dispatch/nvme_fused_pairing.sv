@@ -66,7 +66,7 @@ module nvme_fused_pairing
   /// The slot.
   input  logic [SlotWidth-1:0] abort_slot_i,
   /// The slot still belongs to that command.
-  input  logic                 abort_same_i,
+  input  logic                 abort_current_i,
   /// Answer.
   output logic                 abort_ready_o,
   /// With the answer: yes.
@@ -144,7 +144,7 @@ module nvme_fused_pairing
       default: abort_ready_o = 1'b0;
     endcase
   end
-  assign abort_found_o = state_q == StAbort && abort_same_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
+  assign abort_found_o = state_q == StAbort && abort_current_i && first_q.cmd.slot == abort_slot_i && first_q.sc == ScSuccess;
 
   // Error of the first command of a pair.
   logic [7:0] first_sc;

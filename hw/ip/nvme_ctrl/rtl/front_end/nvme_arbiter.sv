@@ -195,7 +195,7 @@ module nvme_arbiter
   `NS_ASSERT(grant_one_hot, !done_q || (gnt_q & (gnt_q - 1'b1)) == '0)
   `NS_ASSERT(one_choice_at_a_time, !start_i || !(choose_q || served_valid_q || grant_q || done_q))
   `NS_ASSERT(
-      credit_to_take,
+      credit_available,
       !(issue_valid_i && wrr_i) || (served_q[3:1] & {credit_q[3] == '0, credit_q[2] == '0, credit_q[1] == '0}) == '0)
 
 endmodule

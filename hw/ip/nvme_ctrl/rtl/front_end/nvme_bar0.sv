@@ -69,7 +69,7 @@ module nvme_bar0
 
   /// A message is ready.
   input  logic                msg_valid_i,
-  /// The doorbell is accepted.
+  /// The message is accepted.
   input  logic                msg_ready_i,
   /// Writes of nvme_host_writes have no response yet.
   input  logic                post_busy_i,

@@ -69,32 +69,32 @@ module nvme_fetch
   output logic [QidWidth-1:0]  admin_cqid_o,
   /// It has no command in flight.
   output logic                 admin_idle_o,
-  /// Queue to look up for nvme_admin.
-  input  logic                 unreserve_valid_i,
   /// Return the completion queue entry reserved for the current admin command.
-  output logic                 unreserve_ready_o,
+  input  logic                 unreserve_valid_i,
   /// The entry is returned.
+  output logic                 unreserve_ready_o,
+  /// Reserve an entry of the admin completion queue, for a command that has returned its entry.
+  /// Stays until the answer.
   input  logic                 reserve_valid_i,
   /// Answer.
   output logic                 reserve_done_o,
-  /// Reserve an entry of the admin completion queue, for a command that has returned its entry.
-  /// Stays until the answer.
-  output logic                 reserve_ok_o,
   /// The entry is reserved; otherwise the queue is full at present.
+  output logic                 reserve_ok_o,
+  /// The admin command has ended: fetch the next one.
   input  logic                 admin_done_i,
 
-  /// The admin command has ended: fetch the next one.
+  /// Completion queue being looked up.
   output logic [QidWidth-1:0]  cq_qid_o,
   /// Its head.
   input  logic [PtrWidth-1:0]  cq_head_i,
   /// Its size, 0-based.
   input  logic [PtrWidth-1:0]  cq_size_i,
-  /// Completion queue being looked up.
+  /// It has no room for the command that is to be fetched.
   output logic                 cq_full_o,
   /// The head of a completion queue moves at the end of this cycle.
   input  logic                 cq_moved_i,
 
-  /// It has no room for the command that is to be fetched.
+  /// Submission queue being looked up by nvme_completion.
   input  logic [QidWidth-1:0]  sq_qid_i,
   /// Its completion queue.
   output logic [QidWidth-1:0]  sq_cqid_o,
@@ -107,12 +107,12 @@ module nvme_fetch
 
   /// A free command slot.
   input  logic [SlotWidth-1:0] slot_i,
-  /// A range of this slot is inside.
+  /// There is one.
   input  logic                 slot_valid_i,
   /// There is another one. The last free slot is reserved for the admin queue, so that an Abort
   /// gets through.
   input  logic                 slot_spare_i,
-  /// The doorbell is accepted.
+  /// The slot is allocated.
   output logic                 slot_alloc_o,
   /// For a command of this queue.
   output logic [QidWidth-1:0]  slot_qid_o,
@@ -161,7 +161,7 @@ module nvme_fetch
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] size_mem[NumQueues];
   (* ram_style = "distributed" *) logic [QidWidth-1:0] cqid_mem[NumQueues];
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] tail_mem[NumQueues];
-  (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];  // next entry to request
+  (* ram_style = "distributed" *) logic [PtrWidth-1:0] head_mem[NumQueues];  // next to request
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] read_mem[NumQueues];  // next entry to arrive
   // Next entry of each completion queue to be reserved.
   (* ram_style = "distributed" *) logic [PtrWidth-1:0] reserve_mem[NumQueues];
@@ -185,18 +185,18 @@ module nvme_fetch
   ) u_arbiter (
     .clk_i,
     .rst_ni,
-    .wrr_i      (wrr_q),
+    .wrr_i        (wrr_q),
     .feature_i,
     .feature_valid_i,
-    .prio_we_i  (sq_create),
-    .prio_idx_i (cfg_idx),
-    .prio_i     (cfg_i.prio),
-    .req_i      (req),
-    .start_i    (start),
-    .done_o     (choice_done),
-    .valid_o    (gnt_valid),
-    .idx_o      (gnt_idx),
-    .issue_valid_i      (issue_valid)
+    .prio_we_i    (sq_create),
+    .prio_idx_i   (cfg_idx),
+    .prio_i       (cfg_i.prio),
+    .req_i        (req),
+    .start_i      (start),
+    .done_o       (choice_done),
+    .valid_o      (gnt_valid),
+    .idx_o        (gnt_idx),
+    .issue_valid_i(issue_valid)
   );
 
   logic ar_valid_q, outstanding_ready;

@@ -16,7 +16,7 @@ module nvme_slot_table
 
   /// A free slot.
   output logic [SlotWidth-1:0] free_o,
-  /// A range of this slot is inside.
+  /// There is one.
   output logic                 free_valid_o,
   /// There is another free slot. From a register.
   output logic                 spare_o,
@@ -107,8 +107,8 @@ module nvme_slot_table
     $error("nvme_slot_table: NumSlots must be 2 to 2**SlotWidth - 1");
   end
 
-  `NS_ASSERT(take_only_free, !alloc_i || free_valid_o)
-  `NS_ASSERT(give_only_used, !release_i || used_q != '0)
+  `NS_ASSERT(alloc_only_free, !alloc_i || free_valid_o)
+  `NS_ASSERT(release_only_used, !release_i || used_q != '0)
   `NS_ASSERT(
       slots_in_range,
       (!release_i || 32'(release_slot_i) < NumSlots) && (!we_i || 32'(wslot_i) < NumSlots) && 32'(abort_slot_i) < NumSlots)

@@ -38,7 +38,7 @@ module nvme_trace
 
   /// A completion queue entry is written.
   input logic                 post_i,
-  /// Where the line is stored.
+  /// Its address.
   input logic [63:2]          cqe_addr_i,
   /// The entry.
   input logic [127:0]         cqe_i,
@@ -55,7 +55,7 @@ module nvme_trace
   input logic                msg_i,
   /// Its vector.
   input logic [QidWidth-1:0] msg_vector_i,
-  /// Address of the group.
+  /// Its address.
   input logic [63:2]         msg_addr_i,
   /// Its data.
   input logic [31:0]         msg_data_i,

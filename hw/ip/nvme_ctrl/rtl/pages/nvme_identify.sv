@@ -117,13 +117,14 @@ module nvme_identify
     b = put(b, 0, 1, 512'h66);  // 512: SQES
     b = put(b, 1, 1, 512'h44);  // 513: CQES
     b = put(b, 4, 4, 512'(NumNamespaces));  // 516: NN
-    b = put(b, 8, 2, 512'hDD);  // 520: ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
+    // 520: ONCS: Compare, Dataset Management, Write Zeroes, Save and Select, Timestamp, Verify
+    b = put(b, 8, 2, 512'hDD);
     b = put(b, 10, 2, 512'(1));  // 522: FUSES, Compare and Write
     b = put(b, 14, 2, 512'(0));  // 526: AWUN, one block
     b = put(b, 16, 2, 512'(0));  // 528: AWUPF, one block
     b = put(b, 20, 2, 512'(2047));  // 532: ACWU, 1 MiB
     b = put(b, 12, 1, 512'h00);  // 524: FNA, per namespace; no cryptographic erase
-    b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS, dword granularity, bit buckets, longer than the data
+    b = put(b, 24, 4, 512'h0005_0002);  // 536: SGLS: dwords, bit buckets, longer than the data
     b = put(b, 13, 1, 512'h06);  // 525: VWC, no cache; flush of all namespaces accepted
     return b;
   endfunction

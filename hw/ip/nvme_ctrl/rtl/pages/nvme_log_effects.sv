@@ -19,7 +19,8 @@ module nvme_log_effects
 
   localparam logic [31:0] Supported = 32'h1;  // CSUPP
   localparam logic [31:0] ChangesContent = 32'h2;  // LBCC
-  localparam logic [31:0] NamespaceAlone = 32'h1_0000;  // CSE 001b: no other command to the same namespace
+  // CSE 001b: no other command to the same namespace.
+  localparam logic [31:0] NamespaceAlone = 32'h1_0000;
 
   function automatic logic [31:0] admin_effect(logic [7:0] opcode);
     unique case (opcode)

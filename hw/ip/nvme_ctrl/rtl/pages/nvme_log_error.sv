@@ -42,7 +42,7 @@ module nvme_log_error
   input  logic                 snapshot_i,
   /// Read a beat.
   input  logic                 re_i,
-  /// Which, of the 64 of a page; each is one entry.
+  /// Beat, of the 64 of a page; each is one entry.
   input  logic [5:0]           beat_i,
   /// The beat, one cycle later.
   output logic [511:0]         data_o

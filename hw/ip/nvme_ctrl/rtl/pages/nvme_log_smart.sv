@@ -22,19 +22,19 @@ module nvme_log_smart
   output logic                 busy_o,
 
   /// A command goes to the data path.
-  input  logic                 start_i,
+  input  logic                  start_i,
   /// Its slot.
-  input  logic [SlotWidth-1:0] start_slot_i,
+  input  logic [SlotWidth-1:0]  start_slot_i,
   /// What it does.
-  input  data_op_e             start_op_i,
+  input  data_op_e              start_op_i,
   /// Its size, a multiple of 512 if it is counted.
   input  logic [BytesWidth-1:0] start_bytes_i,
   /// A command has ended.
-  input  logic                 end_i,
+  input  logic                  end_i,
   /// Its slot.
-  input  logic [SlotWidth-1:0] end_slot_i,
+  input  logic [SlotWidth-1:0]  end_slot_i,
   /// How it ended.
-  input  data_status_e         end_status_i,
+  input  data_status_e          end_status_i,
 
   /// Cycles since power-on. From a register on the ungated clock; may advance by more than one.
   input  logic [63:0]          cycles_i,

@@ -40,20 +40,20 @@ module nvme_pages
 
   /// Serial number, 20 characters, the first one in the high bits, padded with spaces. From a
   /// register that changes only in reset.
-  input  logic [159:0] serial_i,
+  input  logic [159:0]             serial_i,
   /// EUI-64 of namespace 1; its low 4 bits are 0. From a register that changes only in reset.
-  input  logic [63:0] eui64_i,
+  input  logic [63:0]              eui64_i,
   /// Cycles since power-on. From a register on the ungated clock.
-  input  logic [63:0] cycles_i,
+  input  logic [63:0]              cycles_i,
   /// Composite temperature in kelvins. From a register on the ungated clock.
-  input  logic [15:0] temperature_i,
+  input  logic [15:0]              temperature_i,
   /// Each toggles when Identify Namespace of its namespace has changed. From registers on the
   /// ungated clock.
   input  logic [NumNamespaces-1:0] ns_changed_i,
   /// The list of changed namespaces is not empty.
-  output logic        ns_listed_o,
+  output logic                     ns_listed_o,
   /// Critical Warning.
-  input  logic [ 7:0] warning_i,
+  input  logic [ 7:0]              warning_i,
 
   /// Page to show.
   input  page_e       page_i,
@@ -78,31 +78,31 @@ module nvme_pages
   input  logic        acre_i,
 
   /// A command is decoded.
-  input  owner_t               owner_i,
-  input  logic                 owner_valid_i,
+  input  owner_t                owner_i,
+  input  logic                  owner_valid_i,
   /// An I/O command goes to the data path.
-  input  logic                 start_i,
+  input  logic                  start_i,
   /// Its slot.
-  input  logic [SlotWidth-1:0] start_slot_i,
+  input  logic [SlotWidth-1:0]  start_slot_i,
   /// What it does.
-  input  data_op_e             start_op_i,
+  input  data_op_e              start_op_i,
   /// Its bytes.
   input  logic [BytesWidth-1:0] start_bytes_i,
   /// It has ended.
-  input  logic                 end_i,
+  input  logic                  end_i,
   /// Its slot.
-  input  logic [SlotWidth-1:0] end_slot_i,
+  input  logic [SlotWidth-1:0]  end_slot_i,
   /// How.
-  input  data_status_e         end_status_i,
+  input  data_status_e          end_status_i,
   /// A completion queue entry is posted.
-  input  posted_t              posted_i,
-  input  logic                 posted_valid_i,
+  input  posted_t               posted_i,
+  input  logic                  posted_valid_i,
   /// A doorbell that does not exist has been written.
-  input  logic                 bad_register_i,
+  input  logic                  bad_register_i,
   /// An invalid value has been written to a doorbell.
-  input  logic                 bad_value_i,
+  input  logic                  bad_value_i,
   /// The Keep Alive Timeout has expired.
-  input  logic                 expired_i,
+  input  logic                  expired_i,
 
   /// Read address.
   input  ax_t                  ar_i,
@@ -230,12 +230,12 @@ module nvme_pages
 
   nvme_identify #(
     .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
-    .VendorId    (VendorId),
-    .NumEvents   (NumEvents),
-    .NumErrors   (NumErrors)
+    .VendorId     (VendorId),
+    .NumEvents    (NumEvents),
+    .NumErrors    (NumErrors)
   ) u_identify (
     .clk_i,
     .serial_i,
