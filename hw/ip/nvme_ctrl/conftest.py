@@ -1,8 +1,9 @@
 """Sums up the functional coverage of the controller's tests after they have run.
 
-Each simulation writes its counts to build/coverage/nvme_ctrl/ (dv/nvme_coverage.py). Their sum is printed as a table
-and written to build/coverage/nvme_ctrl.json and .md. If every test of the controller has run and passed, including
-slow ones and except long ones, a bin of the plan without a hit fails the run.
+Each simulation writes its counts to build/coverage/nvme_ctrl/ (dv/nvme_coverage.py). Their sum is
+printed as a table and written to build/coverage/nvme_ctrl.json and .md. If every test of the
+controller has run and passed, including slow ones and except long ones, a bin of the plan without a
+hit fails the run.
 """
 
 from __future__ import annotations

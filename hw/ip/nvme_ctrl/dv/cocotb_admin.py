@@ -1,4 +1,5 @@
-"""Tests of Abort, Host Behavior Support, and of the bits that admin commands do not use. On nvme_ctrl_tb."""
+"""Tests of Abort, Host Behavior Support, and of the bits that admin commands do not use. On
+nvme_ctrl_tb."""
 
 from __future__ import annotations
 
@@ -130,7 +131,8 @@ async def admin_unused_bits(dut):
 
 @cocotb.test()
 async def abort(dut):
-    """Abort completes a parked request with Command Abort Requested before itself, and nothing else."""
+    """Abort completes a parked request with Command Abort Requested before itself, and nothing
+    else."""
     host = await start(dut)
     await host.io_queues(1, ENTRIES)
     cids = [await host.park() for _ in range(4)]
@@ -165,7 +167,8 @@ async def abort(dut):
 
 
 async def abort_one(host: Host, sq, cid: int) -> bool:
-    """Aborts a command of an I/O queue, and returns whether that has succeeded: then its entry came first."""
+    """Aborts a command of an I/O queue, and returns whether that has succeeded: then its entry came
+    first."""
     at = len(host.log)
     dw0 = (await host.admin(8, cdw10=cid << 16 | sq.qid)).dw0
     assert dw0 in (0, 1)
@@ -183,8 +186,9 @@ async def abort_one(host: Host, sq, cid: int) -> bool:
 
 @cocotb.test()
 async def abort_io(dut):
-    """Abort of I/O commands beside other traffic: long ones in flight or waiting, fetched, completed, and absent
-    ones. Each command completes once, as the Abort has reported. Deletion of a queue with long commands."""
+    """Abort of I/O commands beside other traffic: long ones in flight or waiting, fetched,
+    completed, and absent ones. Each command completes once, as the Abort has reported. Deletion of
+    a queue with long commands."""
     host = await start(dut)
     sqs = await host.io_queues(3, ENTRIES)
     sq = sqs.pop()
@@ -270,8 +274,8 @@ async def delete(host: Host, sq, cids: list[int]) -> None:
 
 @cocotb.test()
 async def host_behavior(dut):
-    """Feature 16h: 512 bytes from and to any dword, ACRE kept, reserved values refused, reserved bytes ignored;
-    Select; errors change nothing; cleared by a reset."""
+    """Feature 16h: 512 bytes from and to any dword, ACRE kept, reserved values refused, reserved
+    bytes ignored; Select; errors change nothing; cleared by a reset."""
     host = await start(dut)
     data = host.memory.data
     both = host.alloc(PAGE), host.alloc(PAGE)

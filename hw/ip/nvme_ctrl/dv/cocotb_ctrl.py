@@ -1,4 +1,5 @@
-"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every entry."""
+"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every
+entry."""
 
 from __future__ import annotations
 
@@ -120,7 +121,8 @@ async def enable_with_unusable_settings(dut):
 
 @cocotb.test()
 async def start_like_linux(dut):
-    """The order of Linux: Identify, Number of Queues, queues with interrupts, AER, namespaces; then I/O."""
+    """The order of Linux: Identify, Number of Queues, queues with interrupts, AER, namespaces; then
+    I/O."""
     host = await start(dut, entries=32)
     await host.msix(QUEUES + 1)
     page = await host.identify(1)
@@ -147,7 +149,8 @@ async def start_like_linux(dut):
 
 @cocotb.test()
 async def start_like_spdk(dut):
-    """SPDK: deep admin queue, CC and EN in one write, polling without interrupts, shut down through SHN."""
+    """SPDK: deep admin queue, CC and EN in one write, polling without interrupts, shut down through
+    SHN."""
     host = await start(dut, entries=256, spdk=True)
     await host.identify(1)
     await host.admin(9, cdw10=7, cdw11=0x000F_000F)
@@ -168,7 +171,8 @@ async def start_like_spdk(dut):
 
 @cocotb.test()
 async def identify(dut):
-    """Every byte of every page against the model, at several buffer offsets; namespace errors; other CNS."""
+    """Every byte of every page against the model, at several buffer offsets; namespace errors;
+    other CNS."""
     host = await start(dut)
     cases = [
         (0, 1, model.namespace(MEDIA, host.identity.eui64)),
@@ -217,7 +221,8 @@ async def identify(dut):
 
 @cocotb.test()
 async def queue_management(dut):
-    """Create and Delete with every error of the specification; nothing is created by a failed command."""
+    """Create and Delete with every error of the specification; nothing is created by a failed
+    command."""
     host = await start(dut, entries=8)
     top = ENTRIES - 1
     page = host.alloc(2 * PAGE)
@@ -282,7 +287,8 @@ async def queue_management(dut):
 
 @cocotb.test()
 async def features(dut):
-    """Set and Get of every mandatory feature, defaults, bits that don't exist, errors, defaults after a reset."""
+    """Set and Get of every mandatory feature, defaults, bits that don't exist, errors, defaults
+    after a reset."""
     host = await start(dut)
 
     async def get(fid, cdw11=0, want=nvme.OK, nsid=0):
@@ -368,7 +374,8 @@ async def features(dut):
 
 @cocotb.test()
 async def admin_commands_other(dut):
-    """AER parked up to the limit, Abort of nothing; logs, opcodes, flags that do not exist; a two-entry queue."""
+    """AER parked up to the limit, Abort of nothing; logs, opcodes, flags that do not exist; a
+    two-entry queue."""
     host = await start(dut, entries=2)
     sq = host.sqs[0]
     for _ in range(4):
@@ -403,7 +410,8 @@ async def admin_commands_other(dut):
 
 @cocotb.test()
 async def io_sizes(dut):
-    """Write, read back and flush, every size from 512 B to 1 MiB in powers of two, and odd ones; last block."""
+    """Write, read back and flush, every size from 512 B to 1 MiB in powers of two, and odd ones;
+    last block."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE)
@@ -427,7 +435,8 @@ async def io_sizes(dut):
 
 @cocotb.test()
 async def io_errors(dut):
-    """Each malformed I/O command gets its status, changes nothing, and does not disturb other commands."""
+    """Each malformed I/O command gets its status, changes nothing, and does not disturb other
+    commands."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -466,14 +475,16 @@ async def io_errors(dut):
         assert entry.dnr
         assert entry.dw0 == 0
         assert (await host.wait(sq, neighbour)).status == nvme.OK
-        if (want, opcode) == (nvme.PRP_OFFSET, 1):  # data before the bad entry may have been written
+        # data before the bad entry may have been written
+        if (want, opcode) == (nvme.PRP_OFFSET, 1):
             before = bytes(host.media.data[:PAGE]) + before[PAGE:]
         assert host.media.data == before, f"{opcode:#x} {fields}"
 
 
 @cocotb.test()
 async def bus_errors(dut):
-    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, all retryable."""
+    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, all
+    retryable."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     good = host.alloc(PAGE)
@@ -570,8 +581,8 @@ async def queue_wrap_around(dut):
 
 @cocotb.test()
 async def completion_queue_full(dut):
-    """A host that does not consume: nothing is overwritten, other queues continue, and all entries arrive once it
-    consumes."""
+    """A host that does not consume: nothing is overwritten, other queues continue, and all entries
+    arrive once it consumes."""
     host = await start(dut)
     lazy = await host.create_sq(1, 32, await host.create_cq(1, 4))
     other = await host.create_sq(2, 32, await host.create_cq(2, 32))
@@ -608,7 +619,8 @@ async def completion_queue_full(dut):
 
 @cocotb.test()
 async def queue_deletion_in_flight(dut):
-    """Deletion of a submission queue waits for its commands, whose completions precede that of the deletion."""
+    """Deletion of a submission queue waits for its commands, whose completions precede that of the
+    deletion."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
     for round_ in range(4):
@@ -639,7 +651,8 @@ async def queue_deletion_in_flight(dut):
 
 @cocotb.test()
 async def interrupts(dut):
-    """MSI-X: order after entries, masks by vector and function, pending bits, shared vectors, table access."""
+    """MSI-X: order after entries, masks by vector and function, pending bits, shared vectors, table
+    access."""
     host = await start(dut)
     for offset in range(0, 16 * (QUEUES + 1), 16):
         assert await host.read(nvme.TABLE + offset + 12) == 1, "masked after reset"
@@ -725,10 +738,10 @@ async def interrupts(dut):
 
 @cocotb.test()
 async def interrupts_before_reads(dut):
-    """A read of BAR0 completes after the messages that were decided before it (PCI Express 4.0, 2.4.1). After the
-    mask of a vector or the function has been read back, no message is sent. The same holds after MSI-X is off and any
-    register was read. No message ever uses the old address. At every phase, with and without a link that is slow to
-    accept."""
+    """A read of BAR0 completes after the messages that were decided before it (PCI Express 4.0,
+    2.4.1). After the mask of a vector or the function has been read back, no message is sent. The
+    same holds after MSI-X is off and any register was read. No message ever uses the old address.
+    At every phase, with and without a link that is slow to accept."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
@@ -803,7 +816,8 @@ async def interrupts_under_load(dut):
 
 @cocotb.test()
 async def disable_in_flight(dut):
-    """CC.EN to 0 at any time of a running load: RDY falls, no DMA afterwards, and the controller starts again."""
+    """CC.EN to 0 at any time of a running load: RDY falls, no DMA afterwards, and the controller
+    starts again."""
     host = await start(dut)
     for round_ in range(8):
         sqs = await host.io_queues(QUEUES, 16)
@@ -833,7 +847,8 @@ async def resume(dut, host: Host, cycles: int) -> None:
 
 @cocotb.test()
 async def shutdown_in_flight(dut):
-    """SHN under load: all fetched commands complete before SHST reports complete, then no access; a reset recovers."""
+    """SHN under load: all fetched commands complete before SHST reports complete, then no access; a
+    reset recovers."""
     host = await start(dut)
     for notification in (1, 2):
         sqs = await host.io_queues(QUEUES, 16)
@@ -861,7 +876,8 @@ async def shutdown_in_flight(dut):
 
 @cocotb.test()
 async def doorbells_out_of_range(dut):
-    """Doorbells of queues that do not exist, or with invalid values, change nothing; each is an error event."""
+    """Doorbells of queues that do not exist, or with invalid values, change nothing; each is an
+    error event."""
     host = await start(dut, entries=16)
     sqs = await host.io_queues(2, 16)
     cases = [(0, qid, is_cq, 1) for qid in (3, QUEUES, QUEUES + 1, 63, 64, 511) for is_cq in (False, True)]
@@ -888,7 +904,8 @@ async def doorbells_out_of_range(dut):
 
 @cocotb.test()
 async def slots_exhausted(dut):
-    """More commands than slots: the rest waits in the host's queues, nothing is lost, admin commands get through."""
+    """More commands than slots: the rest waits in the host's queues, nothing is lost, admin
+    commands get through."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
     host.stall(host.mem_slave, True)
@@ -954,7 +971,8 @@ async def head_counts_arrived_entries(dut):
 
 @cocotb.test()
 async def command_rate(dut):
-    """Fetching, decoding and completing sustain a command per 20 cycles; the first CQE follows its doorbell soon."""
+    """Fetching, decoding and completing sustain a command per 20 cycles; the first CQE follows its
+    doorbell soon."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     await host.msix(2)

@@ -1,4 +1,5 @@
-"""Tests of how commands describe their data (SGLs), and of hosts that do not answer, on nvme_ctrl_tb.
+"""Tests of how commands describe their data (SGLs), and of hosts that do not answer, on
+nvme_ctrl_tb.
 
 The shapes of SGLs are tested on the data path."""
 
@@ -30,7 +31,8 @@ def cut(host: Host, at: int, size: int) -> list[tuple[int, int]]:
 
 @cocotb.test()
 async def sgl(dut):
-    """Write, Compare and Read with SGLs, inline and in a segment, either PSDT, beside PRPs; one block to 128 KiB."""
+    """Write, Compare and Read with SGLs, inline and in a segment, either PSDT, beside PRPs; one
+    block to 128 KiB."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target, table = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE), host.alloc(1 << 18)
@@ -61,7 +63,8 @@ async def sgl(dut):
 
 @cocotb.test()
 async def sgl_other_commands(dut):
-    """Lists of ranges by SGL; commands without data do not look at it; admin commands refuse SGLs."""
+    """Lists of ranges by SGL; commands without data do not look at it; admin commands refuse
+    SGLs."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -140,7 +143,8 @@ LIST_BITS = 4  # of the IDs below these: 11 lists, see nvme_data_pkg::num_lists
 
 
 class Silence:
-    """Holds back the host's answers of one channel: those with an ID of `owner`, after the first `after` of them."""
+    """Holds back the host's answers of one channel: those with an ID of `owner`, after the first
+    `after` of them."""
 
     def __init__(
         self, channel, field: str, owner: int, after: int = 0, when: Callable[[], bool] = lambda: True
@@ -190,8 +194,8 @@ async def works(host: Host, sq) -> None:
 
 @cocotb.test()
 async def silent_reads(dut):
-    """Data, PRP lists, SGL segments and lists of ranges that never arrive: Data Transfer Error in time. Other
-    commands continue meanwhile. Late answers are dropped."""
+    """Data, PRP lists, SGL segments and lists of ranges that never arrive: Data Transfer Error in
+    time. Other commands continue meanwhile. Late answers are dropped."""
     host = await start(dut)
     sq, other = await host.io_queues(2, ENTRIES)
     buffer, table = host.alloc(16 * PAGE), host.alloc(PAGE)
@@ -250,7 +254,8 @@ async def silent_writes(dut):
 
 @cocotb.test()
 async def silent_timestamp(dut):
-    """Data of an admin command that never arrive: Data Transfer Error in time; the next command succeeds."""
+    """Data of an admin command that never arrive: Data Transfer Error in time; the next command
+    succeeds."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     page = host.alloc(PAGE)
@@ -269,8 +274,8 @@ async def silent_timestamp(dut):
 
 @cocotb.test()
 async def silent_front_end(dut):
-    """Entries and shadow doorbells that never arrive, completions and messages that are never acknowledged: fatal
-    status. A new start recovers."""
+    """Entries and shadow doorbells that never arrive, completions and messages that are never
+    acknowledged: fatal status. A new start recovers."""
     host = await start(dut)
     await host.msix(2)
     for make, after, shadow in ((reads, 0, False), (writes, 0, False), (writes, 1, False), (reads, 0, True)):
@@ -297,8 +302,8 @@ async def silent_front_end(dut):
 
 @cocotb.test()
 async def disable_in_silence(dut):
-    """A controller whose host is dead can be disabled: all in flight ends, there is no access afterwards. Repeated
-    while old answers are still outstanding."""
+    """A controller whose host is dead can be disabled: all in flight ends, there is no access
+    afterwards. Repeated while old answers are still outstanding."""
     host = await start(dut)
     silences = []
     for owner in (MOVER0, LISTS, MOVER1):

@@ -22,7 +22,8 @@ def fields(host: Host, lba: int, blocks: int, at: int, flags: int) -> dict:
 
 
 def pair(host: Host, sq, lba: int, blocks: int, compare: int, write: int, **changes) -> tuple[int, int]:
-    """Puts both commands of a pair into a queue; `changes`: dictionaries for `first` and `second`."""
+    """Puts both commands of a pair into a queue; `changes`: dictionaries for `first` and
+    `second`."""
     first = fields(host, lba, blocks, compare, FIRST) | changes.get("first", {})
     second = fields(host, lba, blocks, write, SECOND) | changes.get("second", {})
     opcodes = first.pop("opcode", COMPARE), second.pop("opcode", WRITE)
@@ -40,8 +41,8 @@ async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
 
 @cocotb.test()
 async def fused_pairs(dut):
-    """Equal: both succeed, and the data are there. Different: Compare Failure, and the Write is aborted. One block to
-    128 KiB, with PRPs and SGLs, over the end of the queue."""
+    """Equal: both succeed, and the data are there. Different: Compare Failure, and the Write is
+    aborted. One block to 128 KiB, with PRPs and SGLs, over the end of the queue."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, 8)
     old, new = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE)
@@ -72,7 +73,8 @@ async def fused_pairs(dut):
 
 @cocotb.test()
 async def fused_malformed(dut):
-    """Fused commands without partner, with a wrong one, or in error: each has its status, and nothing is written."""
+    """Fused commands without partner, with a wrong one, or in error: each has its status, and
+    nothing is written."""
     host = await start(dut)
     sq, _ = await host.io_queues(2, ENTRIES)
     at = host.alloc(4 * PAGE)
@@ -137,7 +139,8 @@ def value(host: Host, n: int) -> bytes:
 
 @cocotb.test()
 async def atomic(dut):
-    """All queues count in one block by Compare and Write, with other commands between: each step is made once."""
+    """All queues count in one block by Compare and Write, with other commands between: each step is
+    made once."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -172,7 +175,8 @@ async def atomic(dut):
 
 @cocotb.test()
 async def fused_plain_writes_between(dut):
-    """A plain Write of another queue never comes between the two commands: its data are never lost."""
+    """A plain Write of another queue never comes between the two commands: its data are never
+    lost."""
     host = await start(dut)
     host.pauses(0.1)
     sqs = await host.io_queues(2, ENTRIES)
@@ -204,9 +208,10 @@ def whole_namespace(host: Host, sq, table: int) -> int:
 
 @cocotb.test()
 async def fused_blocked_by_long_command(dut):
-    """A pair waits for a Dataset Management of minutes. Admin commands, and commands of all queues that do not
-    overlap the pair, continue as usual. Overlapping commands, further pairs, and the pair itself follow after the
-    abort of the long command. A long command that does not overlap the pair does not delay it."""
+    """A pair waits for a Dataset Management of minutes. Admin commands, and commands of all queues
+    that do not overlap the pair, continue as usual. Overlapping commands, further pairs, and the
+    pair itself follow after the abort of the long command. A long command that does not overlap the
+    pair does not delay it."""
     host = await start(dut)
     host.patience = 4000
     long, pairing, other, third = await host.io_queues(4, ENTRIES)
@@ -279,10 +284,11 @@ async def fused_blocked_by_long_command(dut):
 
 
 async def blocked_pairs(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
-    """A pair (`pair`), Writes of another queue (`writes`) and a second pair (`again`) wait for a Dataset Management
-    of minutes; all overlap the pair's blocks. One of the three queues is deleted: its commands end without execution,
-    and admin commands continue. Commands that are no longer blocked continue; the others follow after the abort of
-    the long one. `full`: all slots are used; `late`: commands arrive while the queue is being deleted."""
+    """A pair (`pair`), Writes of another queue (`writes`) and a second pair (`again`) wait for a
+    Dataset Management of minutes; all overlap the pair's blocks. One of the three queues is
+    deleted: its commands end without execution, and admin commands continue. Commands that are no
+    longer blocked continue; the others follow after the abort of the long one. `full`: all slots
+    are used; `late`: commands arrive while the queue is being deleted."""
     dut = host.dut
     new = {name: host.alloc(PAGE) for name in sqs}
     table, old = host.alloc(PAGE), host.alloc(PAGE)
@@ -376,8 +382,8 @@ async def fused_deletion_while_blocked(dut, full, late):
 
 @cocotb.test()
 async def fused_many_pairs(dut):
-    """Pairs, plain commands and long ones of all queues on a few blocks at once. A block is never half of two, each
-    pair sees what it compares until it writes, and everything ends."""
+    """Pairs, plain commands and long ones of all queues on a few blocks at once. A block is never
+    half of two, each pair sees what it compares until it writes, and everything ends."""
     host = await start(dut)
     host.pauses(0.1)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -423,7 +429,8 @@ async def fused_many_pairs(dut):
 
 
 async def half(host: Host, qid: int) -> tuple:
-    """A pair of which only the first command can be fetched: its completion queue has one free entry."""
+    """A pair of which only the first command can be fetched: its completion queue has one free
+    entry."""
     cq = await host.create_cq(qid, 2)
     sq = await host.create_sq(qid, 8, cq)
     at = host.alloc(PAGE)
@@ -435,8 +442,8 @@ async def half(host: Host, qid: int) -> tuple:
 
 @cocotb.test()
 async def fused_waits_for_room(dut):
-    """A partner that finds no room in the completion queue: the first command times out, then the other one ends;
-    other queues continue meanwhile."""
+    """A partner that finds no room in the completion queue: the first command times out, then the
+    other one ends; other queues continue meanwhile."""
     host = await start(dut)
     (free,) = await host.io_queues(1, ENTRIES)
     at = host.alloc(PAGE)
@@ -454,8 +461,8 @@ async def fused_waits_for_room(dut):
 
 @cocotb.test()
 async def fused_abort_of_first(dut):
-    """A waiting first command is aborted; the second one then has no partner. A wrong one, or one not fetched, is not
-    aborted."""
+    """A waiting first command is aborted; the second one then has no partner. A wrong one, or one
+    not fetched, is not aborted."""
     host = await start(dut)
     sq, cids = await half(host, 2)
     for sqid, cid in ((2, cids[1]), (2, 0x7777), (1, cids[0]), (2, cids[0]), (2, cids[0])):
@@ -476,7 +483,8 @@ async def fused_abort_of_first(dut):
 
 @cocotb.test()
 async def fused_deletion_between(dut):
-    """Deletion of the queue ends a waiting first command; so do shutdown and disable, and the next start is clean."""
+    """Deletion of the queue ends a waiting first command; so do shutdown and disable, and the next
+    start is clean."""
     host = await start(dut)
     sq, (first, _) = await half(host, 1)
     delete = host.push(host.sqs[0], 0, cdw10=1)

@@ -1,4 +1,5 @@
-"""Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on nvme_ctrl_tb."""
+"""Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on
+nvme_ctrl_tb."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ async def deallocate(host: Host, sq, ranges, at: int, want: int = nvme.OK, **fie
 
 @cocotb.test()
 async def io_ignored_fields(dut):
-    """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved bits."""
+    """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved
+    bits."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(2 * PAGE)
@@ -72,8 +74,8 @@ USED = {
 
 @cocotb.test()
 async def io_unused_bits(dut):
-    """Bits that a command does not use, including reserved ones, have no effect: it does the same, or ends with the
-    same error. Each opcode, fused pairs, opcodes that do not exist."""
+    """Bits that a command does not use, including reserved ones, have no effect: it does the same,
+    or ends with the same error. Each opcode, fused pairs, opcodes that do not exist."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -135,8 +137,8 @@ async def io_unused_bits(dut):
 
 @cocotb.test()
 async def write_zeroes(dut):
-    """From one block to the whole namespace, with and without DEAC; other blocks are unchanged; no host memory is
-    read."""
+    """From one block to the whole namespace, with and without DEAC; other blocks are unchanged; no
+    host memory is read."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -154,7 +156,8 @@ async def write_zeroes(dut):
 
 @cocotb.test()
 async def verify(dut):
-    """Reads the media and returns nothing; a block that cannot be read is an Unrecovered Read Error."""
+    """Reads the media and returns nothing; a block that cannot be read is an Unrecovered Read
+    Error."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     host.media.refuse.append(range(512 * 1000, 512 * 1001))
@@ -174,7 +177,8 @@ async def verify(dut):
 
 @cocotb.test()
 async def compare(dut):
-    """Equal, or different in one bit anywhere: Compare Failure, not to be retried. Up to MDTS, at any PRP1."""
+    """Equal, or different in one bit anywhere: Compare Failure, not to be retried. Up to MDTS, at
+    any PRP1."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     media = bytes(host.media.data)
@@ -202,7 +206,8 @@ async def compare(dut):
 
 @cocotb.test()
 async def dataset_management(dut):
-    """Deallocated blocks read as zeros; lists at any dword; hints alone do nothing; errors change nothing."""
+    """Deallocated blocks read as zeros; lists at any dword; hints alone do nothing; errors change
+    nothing."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -232,9 +237,9 @@ async def dataset_management(dut):
 
 @cocotb.test()
 async def range_commands_stopped_early(dut):
-    """Disable, shutdown and subsystem reset while commands of 256 times nearly the whole namespace are in flight or
-    wait. RDY falls, or SHST is complete, soon. Each command ends at most once, no block is half, no other one
-    changes."""
+    """Disable, shutdown and subsystem reset while commands of 256 times nearly the whole namespace
+    are in flight or wait. RDY falls, or SHST is complete, soon. Each command ends at most once, no
+    block is half, no other one changes."""
     host = await start(dut)
     first, blocks = 101, BLOCKS - 302
     span = slice(512 * first, 512 * (first + blocks))
@@ -338,7 +343,8 @@ async def io_malformed(dut):
 
 @cocotb.test()
 async def range_commands_beside_io(dut):
-    """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the lower half; disable."""
+    """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the
+    lower half; disable."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, ENTRIES)

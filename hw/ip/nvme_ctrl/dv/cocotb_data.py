@@ -48,7 +48,8 @@ async def basic_copies(dut):
 
 @cocotb.test()
 async def every_alignment(dut):
-    """All 256 pairs of dword offsets within a beat, both directions, short and long, ends anywhere."""
+    """All 256 pairs of dword offsets within a beat, both directions, short and long, ends
+    anywhere."""
     env = Env(dut)
     await env.reset()
     for timing in (None, random_timing):
@@ -70,7 +71,8 @@ async def every_alignment(dut):
 
 @cocotb.test()
 async def granule_edges(dut):
-    """Transfers that end one dword before, at, and one or two dwords beyond a 4 KiB boundary of the media."""
+    """Transfers that end one dword before, at, and one or two dwords beyond a 4 KiB boundary of the
+    media."""
     env = Env(dut)
     await env.reset()
     commands = []
@@ -83,7 +85,8 @@ async def granule_edges(dut):
 
 @cocotb.test()
 async def random_mix(dut):
-    """Sizes, alignments, list positions and timings at random, many commands in flight in both directions."""
+    """Sizes, alignments, list positions and timings at random, many commands in flight in both
+    directions."""
     for seed in range(5):
         env = Env(dut, cocotb.RANDOM_SEED + seed)
         await env.reset()
@@ -102,7 +105,8 @@ async def random_mix(dut):
 
 @cocotb.test()
 async def list_positions(dut):
-    """PRP lists of 2 to 20 entries that begin at each of the last 40 and some other entries of their page."""
+    """PRP lists of 2 to 20 entries that begin at each of the last 40 and some other entries of
+    their page."""
     env = Env(dut, host_bytes=32 << 20)
     await env.reset()
     random_timing(env)
@@ -116,7 +120,8 @@ async def list_positions(dut):
 
 @cocotb.test()
 async def largest_transfers(dut):
-    """1 MiB in both directions at once, aligned and at odd offsets, lists chained at their first and later entries."""
+    """1 MiB in both directions at once, aligned and at odd offsets, lists chained at their first
+    and later entries."""
     env = Env(dut, host_bytes=32 << 20, mem_bytes=16 << 20)
     await env.reset()
     mib = 1 << 20
@@ -230,7 +235,8 @@ KINDS = (
 
 @cocotb.test()
 async def errors(dut):
-    """Each kind of error, in both directions, among good commands: right status, nothing else harmed."""
+    """Each kind of error, in both directions, among good commands: right status, nothing else
+    harmed."""
     for seed in range(3):
         env = Env(dut, cocotb.RANDOM_SEED + seed, host_bytes=16 << 20)
         await env.reset()
@@ -278,7 +284,8 @@ async def second_page_offset(dut):
         chained = env.command(write, 0x4000, PAGE * 6, 0, PAGE - 16)
         at = chained.prp2 + 8
         env.host.write(at, (int.from_bytes(env.host.read(at, 8), "little") | 8).to_bytes(8, "little"))
-        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)  # a list that points at its last entry
+        # a list that points at its last entry
+        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)
         env.host.write(loop.prp2, loop.prp2.to_bytes(8, "little"))
         commands += [two, chained, loop]
     await env.run(commands)
@@ -287,8 +294,8 @@ async def second_page_offset(dut):
 
 @cocotb.test()
 async def error_bytes(dut):
-    """A burst with a byte that had a read error is not written to the media; to the host such bytes are zeros, and
-    those a beat away are right, for any alignment."""
+    """A burst with a byte that had a read error is not written to the media; to the host such bytes
+    are zeros, and those a beat away are right, for any alignment."""
     env = Env(dut)
     await env.reset()
     for write in (False, True):
@@ -318,7 +325,8 @@ async def error_bytes(dut):
 
 @cocotb.test()
 async def done_not_accepted(dut):
-    """While no end of a command is accepted, all bus traffic of commands, including responses, still finishes."""
+    """While no end of a command is accepted, all bus traffic of commands, including responses,
+    still finishes."""
     env = Env(dut)
     await env.reset()
     media = Media(env)
@@ -377,7 +385,8 @@ async def rate(dut, build, latency: int = 1) -> float:
 
 @cocotb.test()
 async def throughput(dut):
-    """One beat a cycle and direction in one channel: aligned, misaligned, small, both directions at once."""
+    """One beat a cycle and direction in one channel: aligned, misaligned, small, both directions at
+    once."""
     cases = (
         ("read 4 KiB", lambda e: one_channel(e, 100, False, 4096), 0.95),
         ("write 4 KiB", lambda e: one_channel(e, 100, True, 4096), 0.95),
@@ -406,7 +415,8 @@ async def throughput(dut):
 
 @cocotb.test()
 async def round_trip(dut):
-    """With 1.2 us (300 cycles) to the host, writes still fill the bus, and reads outstanding stay limited."""
+    """With 1.2 us (300 cycles) to the host, writes still fill the bus, and reads outstanding stay
+    limited."""
     for size in (4096, 16384, 65536):
 
         def build(env, size=size):
@@ -421,8 +431,8 @@ async def round_trip(dut):
 
 @cocotb.test()
 async def mover_filled_by_blocks(dut):
-    """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the mover has room
-    for, from the media as many as nvme_hazard keeps apart."""
+    """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the
+    mover has room for, from the media as many as nvme_hazard keeps apart."""
     for write, blocks in ((False, 32), (True, 64)):
         _, env = await rate(dut, lambda e, write=write: one_channel(e, 64, write, 512), 2000)
         side = env.host_side if write else env.mem_side
@@ -450,5 +460,6 @@ async def deep_reads(dut):
 
 @cocotb.test()
 async def deep_writes(dut):
-    """For slow media: 512 bursts of 4 KiB a channel are written before the first one is answered."""
+    """For slow media: 512 bursts of 4 KiB a channel are written before the first one is
+    answered."""
     assert await deep(dut, True, 64, 31_000) >= 1.8

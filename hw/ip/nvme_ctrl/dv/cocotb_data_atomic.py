@@ -1,4 +1,5 @@
-"""Tests of the data path on nvme_data_tb: a logical block is atomic under races, failures and interruptions."""
+"""Tests of the data path on nvme_data_tb: a logical block is atomic under races, failures and
+interruptions."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def pieces(env: Env, size: int, most: int) -> list[int]:
 
 
 def build(env: Env, kind: str, op: int, mem: int, size: int) -> Command:
-    """A command of that kind: PRPs at a page's start, PRPs that split a block, an SGL of a few or many pieces."""
+    """A command of that kind: PRPs at a page's start, PRPs that split a block, an SGL of a few or
+    many pieces."""
     if kind == "sgl":
         lengths = pieces(env, size, env.rng.choice((3, 10)))
     elif kind == "crumbs":
@@ -104,7 +106,8 @@ PAIRS = [
 
 @cocotb.test()
 async def atomic_racing_writes(dut):
-    """Two Writes of one block at every phase to each other, by PRPs and SGLs: the result is one of the two, whole."""
+    """Two Writes of one block at every phase to each other, by PRPs and SGLs: the result is one of
+    the two, whole."""
     env = await start(dut)
     value, media = Values(), Media(env)
     for first, second in PAIRS:
@@ -129,8 +132,8 @@ async def atomic_racing_writes(dut):
 
 @cocotb.test()
 async def atomic_racing_everything(dut):
-    """Reads, Writes, Compares, Write Zeroes and deallocations of a few blocks at random: each block that is read,
-    compared or left on the media is whole."""
+    """Reads, Writes, Compares, Write Zeroes and deallocations of a few blocks at random: each block
+    that is read, compared or left on the media is whole."""
     env = await start(dut)
     value = Values()
     seen = set()
@@ -174,7 +177,8 @@ async def atomic_racing_everything(dut):
             command.what = what
             commands.append(command)
         commands.sort(key=lambda c: c.delay)
-        await env.run(commands, bound=30_000)  # SGLs of 4 bytes a descriptor are walked one after the other
+        # SGLs of 4 bytes a descriptor are walked one after the other
+        await env.run(commands, bound=30_000)
         for command in commands:
             assert command.status == (MISMATCH if command.what == "compare" else OK), command
             if command.what == "read":
@@ -185,7 +189,8 @@ async def atomic_racing_everything(dut):
 
 
 class Interruption:
-    """Ends or holds up commands from a cycle on: an Abort of a command, a stop, or a pause of the memory side."""
+    """Ends or holds up commands from a cycle on: an Abort of a command, a stop, or a pause of the
+    memory side."""
 
     def __init__(self, env: Env, how: str, moment: int, target: Command) -> None:
         self.env, self.how, self.moment, self.target = env, how, moment, target
@@ -220,8 +225,9 @@ class Interruption:
 
 @cocotb.test()
 async def atomic_racing_fills(dut):
-    """Fills, beside Reads, Writes and Compares of the same blocks at every phase, to their end, ended early, or with
-    a pause of the memory side. Everything read, compared or left on the media is whole blocks."""
+    """Fills, beside Reads, Writes and Compares of the same blocks at every phase, to their end,
+    ended early, or with a pause of the memory side. Everything read, compared or left on the media
+    is whole blocks."""
     env = await start(dut)
     value = Values()
     region = 1024 * max(1, env.granule // 524_288) * env.channels
@@ -303,8 +309,8 @@ async def atomic_racing_fills(dut):
 
 @cocotb.test()
 async def atomic_fills_and_pieces(dut):
-    """Fills while Reads of blocks in several pieces begin, at every phase: no block changes between two of its
-    pieces."""
+    """Fills while Reads of blocks in several pieces begin, at every phase: no block changes between
+    two of its pieces."""
     env = await start(dut)
     value = Values()
     seen = set()
@@ -331,8 +337,8 @@ async def atomic_fills_and_pieces(dut):
 
 @cocotb.test()
 async def fill_waits_for_host(dut):
-    """A block is read in several pieces, the later ones of which wait for the host, which accepts no write. A fill
-    does not zero it meanwhile, but a reset need not wait."""
+    """A block is read in several pieces, the later ones of which wait for the host, which accepts
+    no write. A fill does not zero it meanwhile, but a reset need not wait."""
     env = await start(dut)
     # Of the next channel, the second time: its group is not even ahead of the fill.
     for at in (LBA * 8 * env.channels, LBA * 8):
@@ -362,8 +368,8 @@ async def fill_waits_for_host(dut):
 
 @cocotb.test()
 async def hot_granule(dut):
-    """However many commands access 4 KiB of the media, one of the other direction gets its turn there, and so do the
-    commands that follow it in its channel."""
+    """However many commands access 4 KiB of the media, one of the other direction gets its turn
+    there, and so do the commands that follow it in its channel."""
     env = await start(dut)
     value = Values()
     for crowd_op, lone_op, latency in (
@@ -409,7 +415,8 @@ async def hot_granule(dut):
 
 @cocotb.test()
 async def hot_everything(dut):
-    """Commands of all kinds, fills among them, in 8 KiB of one channel: all end; Reads, Writes and fills take turns."""
+    """Commands of all kinds, fills among them, in 8 KiB of one channel: all end; Reads, Writes and
+    fills take turns."""
     env = await start(dut)
     value = Values()
     for latency in (3, 60):
@@ -488,7 +495,8 @@ def failing_write(env: Env, kind: str, at: int) -> tuple[Command, int]:
 
 @cocotb.test()
 async def atomic_failing_writes(dut):
-    """A Write whose second page or descriptor is wrong or cannot be read leaves each block old or new."""
+    """A Write whose second page or descriptor is wrong or cannot be read leaves each block old or
+    new."""
     env = await start(dut)
     value, media = Values(), Media(env)
     for round_ in range(12):
@@ -542,7 +550,8 @@ async def atomic_every_cut(dut):
 
 @cocotb.test()
 async def atomic_failed_reads(dut):
-    """A Read of unreadable media: no write burst to the host has a gap, and only its bytes change."""
+    """A Read of unreadable media: no write burst to the host has a gap, and only its bytes
+    change."""
     env = await start(dut)
     media = Media(env)
     for round_ in range(30):
@@ -568,8 +577,8 @@ async def atomic_failed_reads(dut):
 
 @cocotb.test()
 async def quiesce_at_any_time(dut):
-    """From any time on, no further burst begins on the memory side, and bursts in flight end although the host is
-    dead; the blocks are whole. Afterwards all continues."""
+    """From any time on, no further burst begins on the memory side, and bursts in flight end
+    although the host is dead; the blocks are whole. Afterwards all continues."""
     env = await start(dut)
     value = Values()
     cut = 0

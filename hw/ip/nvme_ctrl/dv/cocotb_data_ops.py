@@ -38,7 +38,8 @@ def untouched(env: Env) -> None:
 
 @cocotb.test()
 async def zeros(dut):
-    """Every number of blocks up to three pages at every place in a page; large; nothing from or to the host."""
+    """Every number of blocks up to three pages at every place in a page; large; nothing from or to
+    the host."""
     env = await start(dut)
     await env.copy(
         [
@@ -53,7 +54,8 @@ async def zeros(dut):
 
 @cocotb.test()
 async def verifies(dut):
-    """Each beat is read once, nothing is written; a beat that cannot be read is an error of its command only."""
+    """Each beat is read once, nothing is written; a beat that cannot be read is an error of its
+    command only."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:
@@ -121,7 +123,8 @@ async def compares_unequal(dut):
 
 @cocotb.test()
 async def compare_errors(dut):
-    """What cannot be read on either side is an error, not a difference; PRP errors as for a write."""
+    """What cannot be read on either side is an error, not a difference; PRP errors as for a
+    write."""
     env = await start(dut)
     for kind, want in (("media", READ_ERROR), ("host", HOST_ERROR), ("prp", BAD_PRP), ("none", OK)):
         command = env.compare(0x3000 + 4 * env.rng.randrange(128), 5 * PAGE, 4 * env.rng.randrange(1024))
@@ -142,7 +145,8 @@ async def compare_errors(dut):
 
 @cocotb.test()
 async def deallocates(dut):
-    """Lists of 1 to 256 ranges at any dword of a page, into the next one; ranges of no block, overlapping, large."""
+    """Lists of 1 to 256 ranges at any dword of a page, into the next one; ranges of no block,
+    overlapping, large."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:
@@ -167,8 +171,8 @@ async def deallocates(dut):
 
 @cocotb.test()
 async def deallocate_errors(dut):
-    """A range beyond the end, a list that cannot be read or has a wrong address: nothing changes, and the next one
-    works."""
+    """A range beyond the end, a list that cannot be read or has a wrong address: nothing changes,
+    and the next one works."""
     env = await start(dut)
     good = [(8 * i, 1 + i % 5) for i in range(40)]
     for bad in ((BLOCKS, 1), (BLOCKS - 1, 2), (0, 0xFFFF_FFFF), (1 << 55, 1), ((1 << 64) - 1, 1), ((1 << 64) - 1, 0)):
@@ -198,8 +202,8 @@ async def deallocate_errors(dut):
 
 
 def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
-    """Each block of a range of the media is zero or as before; all others are as before. Returns the number of zero
-    blocks."""
+    """Each block of a range of the media is zero or as before; all others are as before. Returns
+    the number of zero blocks."""
     end = first + blocks
     assert env.media.data[: 512 * first] == before[: 512 * first]
     assert env.media.data[512 * end :] == before[512 * end :]
@@ -213,8 +217,8 @@ def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
 
 @cocotb.test()
 async def ops_stopped(dut):
-    """A stop at any time: commands of 256 times nearly everything end at once, with the status for it; copies
-    continue; no block is half, no other one changes. Then all works again."""
+    """A stop at any time: commands of 256 times nearly everything end at once, with the status for
+    it; copies continue; no block is half, no other one changes. Then all works again."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, INTERRUPTED, "part", "none"}
@@ -292,8 +296,8 @@ class Aborter:
 
 @cocotb.test()
 async def ops_aborted(dut):
-    """Commands of 256 times nearly everything and short ones, in flight or waiting, are aborted in any order. Those
-    that were found end soon, as aborted or done, the others as usual."""
+    """Commands of 256 times nearly everything and short ones, in flight or waiting, are aborted in
+    any order. Those that were found end soon, as aborted or done, the others as usual."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, ABORTED, DELETED}
@@ -338,8 +342,8 @@ async def ops_aborted(dut):
 
 @cocotb.test()
 async def ops_aborted_at_every_moment(dut):
-    """A command that was found ends soon, however little of it is left: one range, the last of a list, one that waits
-    for others."""
+    """A command that was found ends soon, however little of it is left: one range, the last of a
+    list, one that waits for others."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     short = [(first + i, 1) for i in range(6)]
@@ -404,7 +408,8 @@ async def ops_all_at_once(dut):
 
 @cocotb.test()
 async def compares_and_reads(dut):
-    """Comparisons and reads over all channels while the host accepts no write for a while: all end eventually."""
+    """Comparisons and reads over all channels while the host accepts no write for a while: all end
+    eventually."""
     env = await start(dut)
     media = Media(env)
     commands = []

@@ -14,7 +14,8 @@ from nvme_host import PAGE, Pump
 
 @cocotb.test()
 async def error_events(dut):
-    """One event per bad doorbell until the log is read; Retain Asynchronous Event; order of AER and event; reset."""
+    """One event per bad doorbell until the log is read; Retain Asynchronous Event; order of AER and
+    event; reset."""
     host = await start(dut)
     first, second = await host.park(), await host.park()
     assert await host.event(first) is None
@@ -67,7 +68,8 @@ async def error_events(dut):
 
 @cocotb.test()
 async def temperature_events(dut):
-    """A threshold set below the temperature, or a temperature beyond a threshold, is an event if it is enabled."""
+    """A threshold set below the temperature, or a temperature beyond a threshold, is an event if it
+    is enabled."""
     host = await start(dut)
     cid = await host.park()
 
@@ -113,7 +115,8 @@ async def temperature_events(dut):
 
 @cocotb.test()
 async def namespace_notices(dut):
-    """A changed namespace stays in the list until it is read, and is a notice if that is enabled."""
+    """A changed namespace stays in the list until it is read, and is a notice if that is
+    enabled."""
     host = await start(dut)
     state = 0
 
@@ -169,7 +172,8 @@ async def namespace_notices(dut):
 
 @cocotb.test()
 async def several_events(dut):
-    """One of each type at once, all requests parked: each completes one; one type never uses two."""
+    """One of each type at once, all requests parked: each completes one; one type never uses
+    two."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x102)
     cids = [await host.park() for _ in range(4)]
@@ -200,7 +204,8 @@ async def several_events(dut):
 
 @cocotb.test()
 async def events_under_load(dut):
-    """Events with I/O on all queues and back-pressure: none lost, data right, requests renewed as Linux does."""
+    """Events with I/O on all queues and back-pressure: none lost, data right, requests renewed as
+    Linux does."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, 16)
@@ -219,7 +224,8 @@ async def events_under_load(dut):
 
 @cocotb.test()
 async def full_admin_completion_queue(dut):
-    """A parked request completes only into an entry that the host has freed; the controller rests meanwhile."""
+    """A parked request completes only into an entry that the host has freed; the controller rests
+    meanwhile."""
     host = await start(dut, entries=16, cq_entries=2)
     cq = host.cqs[0]
     cid = await host.park()

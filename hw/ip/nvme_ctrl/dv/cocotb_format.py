@@ -43,7 +43,8 @@ class Bench:
         return word
 
     async def format(self, nsid: int, fail_at: int | None = None, stop_at: int | None = None):
-        """Runs one; returns the status (SCT << 8 | SC) and the parts requested: (namespace, first block, blocks)."""
+        """Runs one; returns the status (SCT << 8 | SC) and the parts requested: (namespace, first
+        block, blocks)."""
         dut, rng = self.dut, self.rng
         dut.cmd_i.value = self.command(nsid, 0)
         dut.req_i.value = 1

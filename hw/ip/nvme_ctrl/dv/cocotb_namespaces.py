@@ -1,4 +1,5 @@
-"""Tests of several namespaces and of Format NVM, on nvme_ctrl_tb with five of them, one of which is inactive."""
+"""Tests of several namespaces and of Format NVM, on nvme_ctrl_tb with five of them, one of which is
+inactive."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ async def format_nvm(host: Host, nsid: int, cdw10: int = 0, want: int = nvme.OK,
 
 @cocotb.test()
 async def identify(dut):
-    """Every page of every namespace; the lists; identifiers without a namespace, or of an inactive one."""
+    """Every page of every namespace; the lists; identifiers without a namespace, or of an inactive
+    one."""
     host = await start(dut)
     assert BASES[-1] + SIZES[-1] <= BLOCKS
     assert len(ACTIVE) >= 4
@@ -81,7 +83,8 @@ async def identify(dut):
 
 @cocotb.test()
 async def namespace_bounds(dut):
-    """First and last block of each namespace by every command; nothing beyond; neighbours are unchanged."""
+    """First and last block of each namespace by every command; nothing beyond; neighbours are
+    unchanged."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer, table = host.alloc(2 * PAGE), host.alloc(PAGE)
@@ -172,7 +175,8 @@ LARGE = tuple(nsid for nsid in ACTIVE if SIZES[nsid - 1] > 64)
 
 @cocotb.test()
 async def namespace_mixed_load(dut):
-    """A mixed load on all large namespaces at once, with back-pressure: no block of one appears in another."""
+    """A mixed load on all large namespaces at once, with back-pressure: no block of one appears in
+    another."""
     host = await start(dut)
     host.pauses(0.2)
     pump = spread(host, await host.io_queues(len(LARGE), ENTRIES), LARGE)
@@ -228,8 +232,8 @@ async def namespace_change_notices(dut):
 
 @cocotb.test()
 async def formats(dut):
-    """One namespace becomes zeros and all others are unchanged; then all; no attribute changes, so there is no
-    notice."""
+    """One namespace becomes zeros and all others are unchanged; then all; no attribute changes, so
+    there is no notice."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x100)
     parked = await host.park()
@@ -257,7 +261,8 @@ async def formats(dut):
 
 @cocotb.test()
 async def format_errors(dut):
-    """A refused format changes nothing; checks are made in their order; the media's errors are reported."""
+    """A refused format changes nothing; checks are made in their order; the media's errors are
+    reported."""
     host = await start(dut)
     before = bytes(host.media.data)
     for nsid in BEYOND:
@@ -286,7 +291,8 @@ async def format_errors(dut):
 
 @cocotb.test()
 async def format_under_load(dut):
-    """Commands in flight end first; new commands to the namespace are Format In Progress; others continue."""
+    """Commands in flight end first; new commands to the namespace are Format In Progress; others
+    continue."""
     host = await start(dut)
     victim, *others = LARGE[::-1]
     *sqs, own = await host.io_queues(len(others) + 1, ENTRIES)
@@ -332,7 +338,8 @@ async def format_under_load(dut):
 
 @cocotb.test()
 async def format_beside_fused(dut):
-    """A Compare and Write that waits when a format begins ends before blocks are erased, or is refused."""
+    """A Compare and Write that waits when a format begins ends before blocks are erased, or is
+    refused."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
     victim, other = ACTIVE[0], ACTIVE[1]
@@ -367,7 +374,8 @@ async def format_beside_fused(dut):
 
 @cocotb.test()
 async def format_ended_early(dut):
-    """Disable and shutdown during a format of all: zeros, in order, or untouched; the controller starts again."""
+    """Disable and shutdown during a format of all: zeros, in order, or untouched; the controller
+    starts again."""
     host = await start(dut)
     cut = 0
     for round_, moment in enumerate((60, 300, 1500, 5000) * 2):

@@ -1,4 +1,5 @@
-"""Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending bits."""
+"""Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending
+bits."""
 
 from __future__ import annotations
 
@@ -29,11 +30,13 @@ async def weights(host: Host, high: int, medium: int, low: int, burst: int = 7) 
 
 
 async def order(dut, host: Host, sqs: list[SubmissionQueue], each: int) -> list[int]:
-    """Queues in the order in which their commands are fetched, `each` from each queue, all waiting from the start."""
+    """Queues in the order in which their commands are fetched, `each` from each queue, all waiting
+    from the start."""
     filler = sqs[-1]
     host.stall(host.mem_slave, True)
     buffer = host.alloc(PAGE)
-    first = [host.rw(filler, False, 0, 8, buffer) for _ in range(SLOTS - 1)]  # the last one is the admin queue's
+    # the last one is the admin queue's
+    first = [host.rw(filler, False, 0, 8, buffer) for _ in range(SLOTS - 1)]
     reads = len(host.memory.reads)
     await host.ring(filler)
     for _ in range(nvme.PATIENCE):
@@ -87,7 +90,8 @@ async def weighted_classes(dut):
 
 @cocotb.test()
 async def weighted_inside_a_class(dut):
-    """Queues of one class take turns, and share their class's weight; a class without commands blocks no other."""
+    """Queues of one class take turns, and share their class's weight; a class without commands
+    blocks no other."""
     host = await start(dut, ams=WRR)
     sqs = await queues(host, HIGH, HIGH, LOW, LOW)
     await weights(host, 4, 256, 2)
@@ -121,7 +125,8 @@ async def weighted_admin_first(dut):
 
 @cocotb.test()
 async def weighted_priorities_ignored(dut):
-    """Without weighted round robin, priorities and weights change nothing; the next start may select it, or not."""
+    """Without weighted round robin, priorities and weights change nothing; the next start may
+    select it, or not."""
     host = await start(dut)
     for ams in (0, WRR, 0):
         sqs = await queues(host, URGENT, LOW, HIGH, MEDIUM)
@@ -145,8 +150,8 @@ def event_idx(host: Host, qid: int, is_cq: bool) -> int:
 
 @cocotb.test()
 async def shadow_config(dut):
-    """Doorbell Buffer Config: errors, EventIdx of existing and of new queues, for any content of the page; one
-    command at a time and several at once, for any tails; reset."""
+    """Doorbell Buffer Config: errors, EventIdx of existing and of new queues, for any content of
+    the page; one command at a time and several at once, for any tails; reset."""
     host = await start(dut)
 
     async def rounds(sq, counts):
@@ -204,7 +209,8 @@ async def shadow_config(dut):
 
 @cocotb.test()
 async def shadow_traffic(dut):
-    """Data over shadow doorbells, with back-pressure and around the ends of small queues; few register writes."""
+    """Data over shadow doorbells, with back-pressure and around the ends of small queues; few
+    register writes."""
     host = await start(dut)
     await host.shadow_doorbells()
     sqs = await host.io_queues(4, 8)
@@ -247,7 +253,8 @@ async def shadow_spares_registers(dut):
 
 @cocotb.test()
 async def shadow_race(dut):
-    """A change of the shadow at each cycle around the controller's transition to sleep is seen; none is lost."""
+    """A change of the shadow at each cycle around the controller's transition to sleep is seen;
+    none is lost."""
     host = await start(dut)
     await host.shadow_doorbells()
     (sq,) = await host.io_queues(1, 16)
@@ -269,7 +276,8 @@ async def shadow_race(dut):
 
 @cocotb.test()
 async def shadow_full_completion_queue(dut):
-    """A command that waits for room in a completion queue is woken by its head's shadow; no other queue stops."""
+    """A command that waits for room in a completion queue is woken by its head's shadow; no other
+    queue stops."""
     host = await start(dut)
     await host.shadow_doorbells()
     cq = await host.create_cq(1, 4)
@@ -290,7 +298,8 @@ async def shadow_full_completion_queue(dut):
 
 @cocotb.test()
 async def shadow_errors(dut):
-    """Invalid values are events and change nothing; pages that the host refuses are fatal, and a reset recovers."""
+    """Invalid values are events and change nothing; pages that the host refuses are fatal, and a
+    reset recovers."""
     host = await start(dut)
     await host.shadow_doorbells()
     (sq,) = await host.io_queues(1, 16)
@@ -322,7 +331,8 @@ async def shadow_errors(dut):
 
 @cocotb.test()
 async def shadow_disable_in_flight(dut):
-    """CC.EN to 0 and deletion of queues at any time of a load over shadow doorbells: no DMA afterwards."""
+    """CC.EN to 0 and deletion of queues at any time of a load over shadow doorbells: no DMA
+    afterwards."""
     host = await start(dut)
     for round_ in range(10):
         await host.shadow_doorbells()
@@ -350,7 +360,8 @@ PMRCAP, PMRCTL, PMRSTS = 0xE00, 0xE04, 0xE08
 
 @cocotb.test()
 async def subsystem_reset(dut):
-    """NSSR at any time: no DMA afterwards, properties at their reset values, CSTS.NSSRO until it is cleared."""
+    """NSSR at any time: no DMA afterwards, properties at their reset values, CSTS.NSSRO until it is
+    cleared."""
     host = await start(dut)
     await host.write(nvme.INTMS, 0xF)
     await host.write(PMRCTL, 1)
@@ -415,8 +426,8 @@ async def memory_region_properties(dut):
 
 @cocotb.test()
 async def pending_bit_of_another_queue(dut):
-    """A head doorbell in the cycle of its queue's deletion, or near it: what is pending or held for another queue on
-    its vector stays."""
+    """A head doorbell in the cycle of its queue's deletion, or near it: what is pending or held for
+    another queue on its vector stays."""
     host = await start(dut)
     await host.msix(5)
 
@@ -459,7 +470,8 @@ async def pending_bit_of_another_queue(dut):
 
 @cocotb.test()
 async def pending_bit_withdrawn(dut):
-    """A masked vector is not pending once its queue has been emptied by polling; shared vectors stay pending."""
+    """A masked vector is not pending once its queue has been emptied by polling; shared vectors
+    stay pending."""
     host = await start(dut)
     await host.msix(5)
     for by_function in (False, True):

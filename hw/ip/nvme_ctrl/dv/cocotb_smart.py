@@ -63,7 +63,8 @@ class Count:
 
 @cocotb.test()
 async def smart_times(dut):
-    """Minutes add up over interruptions; each temperature counts for one of the two times, or for none."""
+    """Minutes add up over interruptions; each temperature counts for one of the two times, or for
+    none."""
     cocotb.start_soon(Clock(dut.clk_i, 2, "ns").start())
     for name in INPUTS:
         getattr(dut, f"{name}_i").value = 0

@@ -14,7 +14,8 @@ from nvme_host import PAGE, Host
 
 @cocotb.test()
 async def timestamp(dut):
-    """Feature 0Eh: set at any dword of the host, counts milliseconds also while the controller is idle; errors."""
+    """Feature 0Eh: set at any dword of the host, counts milliseconds also while the controller is
+    idle; errors."""
     host = await start(dut)
 
     async def get(**kw) -> tuple[int, int]:
@@ -103,8 +104,9 @@ EXPIRED = model.error(0, 0xFFFF, 0xFFFF, nvme.KEEP_ALIVE_EXPIRED)[8:]
 
 @cocotb.test()
 async def keep_alive_timeout(dut):
-    """Feature 0Fh: rounded up to KAS, the current value or the default by Select; refused values, which change
-    nothing; 0 after a reset. A timer that is off never expires, and a Keep Alive then has no effect."""
+    """Feature 0Fh: rounded up to KAS, the current value or the default by Select; refused values,
+    which change nothing; 0 after a reset. A timer that is off never expires, and a Keep Alive then
+    has no effect."""
     host = await start(dut)
     await host.admin(0x18)
     assert await timeout(host) == 0
@@ -140,8 +142,9 @@ async def keep_alive_timeout(dut):
 
 @cocotb.test()
 async def keep_alive(dut):
-    """The timer is restarted by Keep Alive and by Set Features, by nothing else. When it expires: CFS, an entry in
-    the error log, no further fetch, and a long command ends; a reset recovers. Resets, shutdown and 0 stop it."""
+    """The timer is restarted by Keep Alive and by Set Features, by nothing else. When it expires:
+    CFS, an entry in the error log, no further fetch, and a long command ends; a reset recovers.
+    Resets, shutdown and 0 stop it."""
     host = await start(dut)
     errors = 0
 
@@ -239,8 +242,8 @@ async def keep_alive(dut):
 
 @cocotb.test()
 async def skippable_waits(dut):
-    """Waits with a known end, of held interrupts and of a first fused command, may be skipped. What follows comes in
-    the same cycle, counted with the skipped ones, and few are simulated."""
+    """Waits with a known end, of held interrupts and of a first fused command, may be skipped. What
+    follows comes in the same cycle, counted with the skipped ones, and few are simulated."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
@@ -301,7 +304,8 @@ async def skippable_waits(dut):
 
 
 async def post(host: Host, sq, count: int) -> None:
-    """Flushes, until their entries are there. None is consumed, because that would withdraw what is held."""
+    """Flushes, until their entries are there. None is consumed, because that would withdraw what is
+    held."""
     want = sq.cq.written + count
     for _ in range(count):
         host.push(sq, 0, nsid=1)
@@ -315,7 +319,8 @@ async def post(host: Host, sq, count: int) -> None:
 
 @cocotb.test()
 async def coalescing(dut):
-    """Features 08h and 09h: a message for a threshold of entries, or when the time is over; exceptions; resets."""
+    """Features 08h and 09h: a message for a threshold of entries, or when the time is over;
+    exceptions; resets."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     sqs = await host.io_queues(QUEUES, ENTRIES, vectors=True)
@@ -325,7 +330,8 @@ async def coalescing(dut):
         await post(host, sq, count)
 
     async def messages(wait: int = 60) -> list[int]:
-        """Vectors of the messages since the last call; the entries that they announce are consumed."""
+        """Vectors of the messages since the last call; the entries that they announce are
+        consumed."""
         await ClockCycles(dut.clk_i, wait)
         got = [data - 0x1000 for data in host.interrupts]
         host.interrupts.clear()
@@ -429,9 +435,10 @@ async def coalescing(dut):
 
 @cocotb.test()
 async def coalescing_withdrawn(dut):
-    """A held interrupt is dropped with its cause, masked or not: the queue that the host empties by polling, or
-    deletes. No message and no pending bit follow at the end of the time, and later entries are counted from the
-    beginning. A queue on a shared vector withdraws nothing of the others."""
+    """A held interrupt is dropped with its cause, masked or not: the queue that the host empties by
+    polling, or deletes. No message and no pending bit follow at the end of the time, and later
+    entries are counted from the beginning. A queue on a shared vector withdraws nothing of the
+    others."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     unit = nvme.KHZ // 10
@@ -501,8 +508,9 @@ async def coalescing_withdrawn(dut):
 
 @cocotb.test()
 async def coalescing_race(dut):
-    """Around the doorbell that empties a queue: an entry at any cycle before or after is reported. If the time is
-    over at any cycle before or after, nothing is pending any more once the doorbell has been accepted."""
+    """Around the doorbell that empties a queue: an entry at any cycle before or after is reported.
+    If the time is over at any cycle before or after, nothing is pending any more once the doorbell
+    has been accepted."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     unit = nvme.KHZ // 10

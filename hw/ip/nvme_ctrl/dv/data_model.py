@@ -1,4 +1,5 @@
-"""Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP building."""
+"""Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP
+building."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ADMIN = 1 << 63
 
 
 class Memory:
-    """Bytes from `base` on; anything else answers DECERR. `read_error` and `write_error`: addresses that SLVERR."""
+    """Bytes from `base` on; anything else answers DECERR. `read_error` and `write_error`: addresses
+    that SLVERR."""
 
     def __init__(self, base: int, size: int, seed: int) -> None:
         self.base = base
@@ -75,9 +77,9 @@ class Timing:
     write_ready: bool = True  # off: no write proceeds
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
-    line_spread: int = (
-        0  # each line is read or written at a separate time, up to this many cycles late; one ID's writes in order
-    )
+    # Each line is read or written at a separate time, up to this many cycles late; one ID's writes
+    # in order.
+    line_spread: int = 0
 
 
 @dataclass
@@ -87,7 +89,8 @@ class Port:
     reads: dict[int, deque] = field(default_factory=dict)  # ID -> [due, address, last, beat]
     # Accepted addresses whose data is to come: [addr, beats, id, resp, all written].
     writes: deque = field(default_factory=deque)
-    written: dict[int, int] = field(default_factory=dict)  # line -> when its latest write takes place
+    # line -> when its latest write takes place
+    written: dict[int, int] = field(default_factory=dict)
     early: deque = field(default_factory=deque)  # data that arrived before their address
     answers: deque = field(default_factory=deque)  # (due, id, resp)
     read_due: int = 0
@@ -120,7 +123,8 @@ class Side:
                 if not out:
                     signal.value = 0
         self.driven: dict[str, int] = {}
-        self.late: list[tuple[int, int, Callable[[], None]]] = []  # (when, number, action on a line)
+        # (when, number, action on a line)
+        self.late: list[tuple[int, int, Callable[[], None]]] = []
         self.late_count = 0
 
     def _later(self, when: int, action: Callable[[], None]) -> None:
@@ -276,7 +280,8 @@ class Command:
     op: int | None = None  # none: READ or WRITE, according to `write`
     sgl: bool = False
     spans: list[tuple[int, int, int]] | None = None  # with an SGL: its parts
-    zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
+    # address and length of what becomes zero on the media
+    zeroed: list[tuple[int, int]] = field(default_factory=list)
     delay: int = 0  # cycles after the start of the run before which it is not sent
     slot: int = -1
     status: int | None = None
@@ -344,7 +349,8 @@ class Env:
         return self.host.base + PAGE * self.pages.pop()
 
     def command(self, write: bool, mem: int, size: int, offset: int = 0, list_offset: int | None = None) -> Command:
-        """A command with scattered pages. offset: of PRP1. list_offset: of the list in its page, in bytes."""
+        """A command with scattered pages. offset: of PRP1. list_offset: of the list in its page, in
+        bytes."""
         first = self.page() + offset
         command = Command(write, mem, size, first, pages=[first])
         left = size - min(size, PAGE - offset)
@@ -370,7 +376,8 @@ class Env:
         return start
 
     def sgl_command(self, op: int, mem: int, descriptors: list[tuple[int, int, int]], size: int = 0) -> Command:
-        """A command whose data the descriptors (type, address, length) describe; `size`: if that is less."""
+        """A command whose data the descriptors (type, address, length) describe; `size`: if that is
+        less."""
         spans, at = [], mem
         end = mem + (size or sum(n for kind, _, n in descriptors if kind == BLOCK or op == READ))
         for kind, address, length in descriptors:
@@ -385,8 +392,8 @@ class Env:
         return command
 
     def sgl(self, command: Command, segments: list[list[tuple[int, int, int]]], last: bool = True) -> Command:
-        """Writes the segments, each but the last with a descriptor of the next one added. The first is inline if alone
-        and of one descriptor."""
+        """Writes the segments, each but the last with a descriptor of the next one added. The first
+        is inline if alone and of one descriptor."""
         pointer = None
         for i, segment in reversed(list(enumerate(segments))):
             entries = [*segment, *([pointer] if pointer else [])]
@@ -466,7 +473,8 @@ class Env:
         return host, media
 
     async def run(self, commands: list[Command], depth: int = 64, bound: int = 0) -> int:
-        """Keeps `depth` commands in flight until all have ended; returns the cycles. Checks one end for each."""
+        """Keeps `depth` commands in flight until all have ended; returns the cycles. Checks one end
+        for each."""
         dut = self.dut
         slots = list(range(min(depth, 64)))
         self.rng.shuffle(slots)
@@ -524,7 +532,8 @@ class Env:
         return cycles
 
     async def copy(self, commands: list[Command], depth: int = 64) -> int:
-        """Runs commands that must succeed, and compares all of both memories; returns the cycles."""
+        """Runs commands that must succeed, and compares all of both memories; returns the
+        cycles."""
         host, media = self.expect(commands)
         cycles = await self.run(commands, depth)
         for command in commands:

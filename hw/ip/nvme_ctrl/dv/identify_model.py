@@ -1,4 +1,5 @@
-"""Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with the device."""
+"""Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with
+the device."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _528=le(2, 0),  # AWUPF: 1 block
         _532=le(2, 2047),  # ACWU: 2048 blocks
         _524=le(1, 0),  # FNA: a namespace at a time, no cryptographic erase
-        _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
+        # SGLS: dword granularity, bit buckets, longer than the data
+        _536=le(4, 2 | 1 << 16 | 1 << 18),
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode(),  # SUBNQN
         _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
@@ -125,7 +127,8 @@ def descriptors(eui64: int) -> bytes:
 
 
 def command_set() -> bytes:
-    """CNS 06h of the NVM command set: Verify and Write Zeroes of up to 2**13 pages; no other limit."""
+    """CNS 06h of the NVM command set: Verify and Write Zeroes of up to 2**13 pages; no other
+    limit."""
     return page(_0=b"\x0d", _1=b"\x0d")
 
 

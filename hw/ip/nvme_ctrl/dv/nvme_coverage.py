@@ -1,8 +1,9 @@
 """Functional coverage of the controller's tests: what has happened on the wire, counted in bins.
 
-`Monitor` is passive: it observes what the controller reads and writes in host memory and what the host writes to
-registers, and derives queues and commands from that. It costs a dictionary look-up a beat. Each simulation writes its
-counts to build/coverage/nvme_ctrl/; `conftest.py` merges them after the tests.
+`Monitor` is passive: it observes what the controller reads and writes in host memory and what the
+host writes to registers, and derives queues and commands from that. It costs a dictionary look-up a
+beat. Each simulation writes its counts to build/coverage/nvme_ctrl/; `conftest.py` merges them
+after the tests.
 
 `PLAN` names the bins that the whole suite must hit. Others show up in the table when they are hit.
 """
@@ -111,7 +112,8 @@ def plan() -> dict[str, list[str]]:
 
 
 def everything() -> dict[str, list[str]]:
-    """All bins worth hitting, by group: after the tables of statuses and features in the documentation."""
+    """All bins worth hitting, by group: after the tables of statuses and features in the
+    documentation."""
     common = [0x002, 0x00B]
     data = [*common, 0x004, 0x013, *SGL_STATUS, 0x080, 0x084]
     statuses = {
@@ -245,7 +247,8 @@ class Monitor:
     def forget(self) -> None:
         """The controller has no queues."""
         self.pages: dict[int, tuple[str, int]] = {}  # of host memory: the queue that lies there
-        self.sqs: dict[int, list[int]] = {}  # base, entries, CQ, priority, next entry, reported tail
+        # base, entries, CQ, priority, next entry, reported tail
+        self.sqs: dict[int, list[int]] = {}
         self.cqs: dict[int, list[int]] = {}  # base, entries, vector or -1, tail, head
         self.commands: dict[tuple[int, int], Command] = {}
         self.lists: dict[int, Command] = {}  # pages with lists, and with the first data

@@ -54,7 +54,8 @@ def test_ctrl_fused():
     "topic", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("admin", "logs")), "events", "time"]
 )
 def test_admin(topic):
-    """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no power of two."""
+    """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no
+    power of two."""
     simulate("nvme_ctrl_tb", f"cocotb_{topic}", parameters={"NumSlots": 12}, **SOURCES)
 
 
@@ -72,7 +73,8 @@ def namespaces(*blocks: int) -> dict[str, object]:
 
 @pytest.mark.slow
 def test_namespaces():
-    """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a page."""
+    """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a
+    page."""
     sizes = (1001, 520, 0, 7, 1200)
     simulate(
         "nvme_ctrl_tb",
