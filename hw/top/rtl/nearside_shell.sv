@@ -382,7 +382,7 @@ module nearside_shell
     .wait_o           (nvme_wait),
     .alarm_o          (nvme_alarm),
     .alarm_cycles_o   (nvme_alarm_cycles),
-    .waits_o          (nvme_waits),
+    .waiting_o        (nvme_waits),
     .cycles_i         (cycles_q),
     .temperature_i    (Temperature),
     .ns_changed_i     ('0),
