@@ -50,16 +50,16 @@ module copy
   localparam int unsigned Commands = 8;  // of a mover
   // All of the PM window: a longer copy would be errors only, and one of a command page nothing could end.
   localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
-  localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
+  localparam int unsigned CountBits = unsigned'($clog2(NumChannels * Commands + 1));
 
   // Registers. What lies beyond them is a word without one.
   copy_regs_pkg::copy_regs__in_t hwif_in;
   copy_regs_pkg::copy_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   copy_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
@@ -68,7 +68,7 @@ module copy
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -85,8 +85,8 @@ module copy
   typedef enum logic [1:0] {
     StIdle,
     StCheck,
-    StCut,
-    StWait
+    StIssue,
+    StDrain
   } state_e;
 
   state_e state_q;
@@ -100,8 +100,8 @@ module copy
   logic [2:0][63:0] args, cmd_args;  // src, dst, bytes
   result_t result_q;
   logic [3:0] reported;
-  logic [63:0] src_q, dst_q, left_q;
-  logic [OpenBits-1:0] open_q;
+  logic [63:0] src_q, dst_q, bytes_left_q;
+  logic [CountBits-1:0] in_flight_q;
   logic
       start,
       stop,
@@ -109,38 +109,38 @@ module copy
       front_busy,
       malformed,
       invalid,
-      piece_valid,
-      piece_fire,
-      piece_last,
-      finish;
-  logic [GranuleBits:0] room, bytes;
-  logic [NumChannels-1:0] to, cmd_ready, done_valid;
+      segment_valid,
+      segment_fire,
+      segment_last,
+      copy_done;
+  logic [GranuleBits:0] granule_left, bytes;
+  logic [NumChannels-1:0] target_channel, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
 
   // CDW10, CDW11: first block of the source; CDW12: blocks, less one, up to 2**24; CDW14, CDW15: first block of the target.
   engine_cmd_t cmd;
   status_t refused, status;
-  logic [63:0] slba, dlba, apart_q;
+  logic [63:0] slba, dlba, distance_q;
   logic [23:0] nlb;
   logic [64:0] last_source_q, last_target_q;  // last blocks
-  logic reserved;
+  logic reserved_set;
 
   assign slba = cmd.sqe[383:320];
   assign dlba = {cmd.sqe[511:480], cmd.sqe[479:448]};
   assign nlb = cmd.sqe[407:384];
-  assign reserved = cmd.sqe[415:408] != '0 || cmd.sqe[447:416] != '0;
+  assign reserved_set = cmd.sqe[415:408] != '0 || cmd.sqe[447:416] != '0;
   always_ff @(posedge clk_i) begin
     last_source_q <= 65'(slba) + 65'(nlb);
     last_target_q <= 65'(dlba) + 65'(nlb);
-    apart_q <= (slba > dlba) ? slba - dlba : dlba - slba;
+    distance_q <= (slba > dlba) ? slba - dlba : dlba - slba;
   end
 
   always_comb begin
     refused = generic_status(ScSuccess);
-    if (reserved) refused = generic_status(ScInvalidField);
+    if (reserved_set) refused = generic_status(ScInvalidField);
     else if (last_source_q >= 65'(cmd.ns_blocks) || last_target_q >= 65'(cmd.ns_blocks))
       refused = generic_status(ScLbaOutOfRange);
-    else if (apart_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
+    else if (distance_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
     if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);
     else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
@@ -154,11 +154,11 @@ module copy
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.bytes_hi.value.value,
       hwif_out.bytes_lo.value.value,
       hwif_out.dst_hi.value.value,
@@ -167,20 +167,20 @@ module copy
       hwif_out.src_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
     .job_malformed_o(malformed),
     .job_stop_o     (front_stop),
-    .job_done_i     (finish),
+    .job_done_i     (copy_done),
     .job_result_i   (result_q),
     .job_outputs_i  ('0),
     .job_status_i   (status)
@@ -193,53 +193,53 @@ module copy
 
   // ---------------------------------------------------------------- a copy
 
-  assign stop = front_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
-      dst_q + left_q - 64'd1 < dst_q;
+  assign stop = front_stop && (state_q == StIssue || state_q == StCheck);
+  assign invalid = malformed || bytes_left_q == '0 || bytes_left_q > Longest || src_q + bytes_left_q - 64'd1 < src_q ||
+      dst_q + bytes_left_q - 64'd1 < dst_q;
 
   // The next piece ends with the target's granule.
-  assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
-  assign piece_last = left_q <= 64'(room);
-  assign bytes = piece_last ? left_q[GranuleBits:0] : room;
-  assign piece_valid = state_q == StCut;
-  assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
-  assign piece_fire = piece_valid && (to & cmd_ready) != '0;
-  assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || front_busy;
+  assign granule_left = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
+  assign segment_last = bytes_left_q <= 64'(granule_left);
+  assign bytes = segment_last ? bytes_left_q[GranuleBits:0] : granule_left;
+  assign segment_valid = state_q == StIssue;
+  assign target_channel = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
+  assign segment_fire = segment_valid && (target_channel & cmd_ready) != '0;
+  assign copy_done = state_q == StDrain && in_flight_q == '0;
+  assign busy_o = axil_busy || state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StIdle;
-      open_q  <= '0;
+      state_q     <= StIdle;
+      in_flight_q <= '0;
     end else begin
-      open_q <= open_q + OpenBits'(piece_fire) - OpenBits'(done_valid != '0);
+      in_flight_q <= in_flight_q + CountBits'(segment_fire) - CountBits'(done_valid != '0);
       unique case (state_q)
         StIdle:  if (start) state_q <= StCheck;
-        StCheck: state_q <= (invalid || stop) ? StWait : StCut;
-        StCut:   if ((piece_fire && piece_last) || stop) state_q <= StWait;
-        default: if (finish) state_q <= StIdle;
+        StCheck: state_q <= (invalid || stop) ? StDrain : StIssue;
+        StIssue:   if ((segment_fire && segment_last) || stop) state_q <= StDrain;
+        default: if (copy_done) state_q <= StIdle;
       endcase
     end
   end
 
   // One mover's end a cycle.
-  logic [NumChannels-1:0] done_take;
-  logic [1:0] ended;
-  assign done_take = done_valid & (~done_valid + 1'b1);
+  logic [NumChannels-1:0] done_grant;
+  logic [1:0] done_errors;
+  assign done_grant = done_valid & (~done_valid + 1'b1);
   always_comb begin
-    ended = '0;
-    for (int unsigned c = 0; c < NumChannels; c++) if (done_take[c]) ended |= done[c];
+    done_errors = '0;
+    for (int unsigned c = 0; c < NumChannels; c++) if (done_grant[c]) done_errors |= done[c];
   end
 
   always_ff @(posedge clk_i) begin
     if (start) begin
-      src_q  <= args[0];
-      dst_q  <= args[1];
-      left_q <= args[2];
-    end else if (piece_fire) begin
-      src_q  <= src_q + 64'(bytes);
-      dst_q  <= dst_q + 64'(bytes);
-      left_q <= left_q - 64'(bytes);
+      src_q        <= args[0];
+      dst_q        <= args[1];
+      bytes_left_q <= args[2];
+    end else if (segment_fire) begin
+      src_q        <= src_q + 64'(bytes);
+      dst_q        <= dst_q + 64'(bytes);
+      bytes_left_q <= bytes_left_q - 64'(bytes);
     end
   end
 
@@ -249,9 +249,9 @@ module copy
     end else if (start) begin
       result_q <= '0;
     end else begin
-      if (ended[0]) result_q.read_error <= 1'b1;
-      if (ended[1]) result_q.write_error <= 1'b1;
-      if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
+      if (done_errors[0]) result_q.read_error <= 1'b1;
+      if (done_errors[1]) result_q.write_error <= 1'b1;
+      if (stop && !(segment_fire && segment_last) && !(state_q == StCheck && invalid))
         result_q.stopped <= 1'b1;
       if (state_q == StCheck) result_q.invalid <= invalid;
     end
@@ -269,11 +269,11 @@ module copy
       .rst_ni,
       .busy_o      (),
       .cmd_i       ('{bytes: 32'(bytes), dst: dst_q, src: src_q}),
-      .cmd_valid_i (piece_valid && to[c]),
+      .cmd_valid_i (segment_valid && target_channel[c]),
       .cmd_ready_o (cmd_ready[c]),
       .done_o      (done[c]),
       .done_valid_o(done_valid[c]),
-      .done_ready_i(done_take[c]),
+      .done_ready_i(done_grant[c]),
       .m_axi       (mover[c])
     );
   end
@@ -299,6 +299,6 @@ module copy
   logic unused;
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
 
-  `NS_ASSERT(pieces_are_counted, !(done_valid != '0 && open_q == '0))
+  `NS_ASSERT(done_is_expected, !(done_valid != '0 && in_flight_q == '0))
 
 endmodule

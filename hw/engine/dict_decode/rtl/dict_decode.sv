@@ -45,11 +45,11 @@ module dict_decode
   // Registers. What lies beyond them is a word without one.
   dict_decode_regs_pkg::dict_decode_regs__in_t hwif_in;
   dict_decode_regs_pkg::dict_decode_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   dict_decode_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
@@ -58,7 +58,7 @@ module dict_decode
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -85,11 +85,11 @@ module dict_decode
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved2.value,
       hwif_out.kind_lo.packed_keys.value,
@@ -112,14 +112,14 @@ module dict_decode
       hwif_out.dict_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_value),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_value),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -164,7 +164,7 @@ module dict_decode
     .m_axi(master[0])
   );
 
-  assign busy_o = open || front_busy || kernel_busy;
+  assign busy_o = axil_busy || front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),

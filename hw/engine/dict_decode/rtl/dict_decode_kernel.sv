@@ -50,9 +50,9 @@ module dict_decode_kernel
   ns_axi_if.master m_axi
 );
 
-  localparam logic [63:0] MostValues = 64'd1 << 31;
-  localparam logic [63:0] MostEntries = 64'd1 << KeyBits;
-  localparam logic [63:0] MostBytes = 64'd1 << (SizeBits - 1);
+  localparam logic [63:0] MaxValues = 64'd1 << 31;
+  localparam logic [63:0] MaxEntries = 64'd1 << KeyBits;
+  localparam logic [63:0] MaxBytes = 64'd1 << (SizeBits - 1);
 
   typedef enum logic [2:0] {
     StIdle,
@@ -85,14 +85,14 @@ module dict_decode_kernel
   logic stop, core_start, core_done, core_stopped, core_write_error, core_busy;
   end_e core_end;
   logic [31:0] core_position;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
   // CDW10, CDW11, CDW12: dictionary, source and target in the namespace, in units of 8 blocks; CDW13: values; CDW14: bytes of the source;
   // CDW15: 15:0 values of the dictionary, less one, 21:16 bits of a key, 25:24 log2 of a value's bytes, 26 plain, 27 packed.
   localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [Ranges-1:0][63:0] places;  // in the namespace
+  logic [Ranges-1:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [Ranges-1:0][64:0] cmd_sizes, cmd_ends_q;
   logic [31:0] cdw15;
@@ -102,14 +102,14 @@ module dict_decode_kernel
   assign base = cmd_i.ns_base << 9;
   assign cdw15 = cmd_i.sqe[511:480];
   assign cmd_reserved = cdw15[31:28] != '0 || cdw15[23:22] != '0;
-  for (genvar n = 0; n < Ranges; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < Ranges; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   assign cmd_sizes = sizes(
       cmd_args_o[1], cmd_args_o[3], cmd_args_o[5], cmd_args_o[6][9:8], cmd_args_o[6][16]
   );
   always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < Ranges; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
+    for (int unsigned n = 0; n < Ranges; n++) cmd_ends_q[n] <= 65'(offsets[n]) + cmd_sizes[n];
   end
 
   always_comb begin
@@ -130,11 +130,11 @@ module dict_decode_kernel
   assign cmd_args_o = {
     {46'd0, cdw15[27], cdw15[26], 6'd0, cdw15[25:24], 2'd0, cdw15[21:16]},
     64'(cmd_i.sqe[447:416]),
-    base + places[Target],
+    base + offsets[Target],
     64'(cmd_i.sqe[479:448]),
-    base + places[Source],
+    base + offsets[Source],
     64'(cdw15[15:0]) + 64'd1,
-    base + places[Dict]
+    base + offsets[Dict]
   };
 
   // ---------------------------------------------------------------- a job
@@ -150,28 +150,29 @@ module dict_decode_kernel
 
   logic [Ranges-1:0][63:0] firsts;
   logic [Ranges-1:0][64:0] size, ends_q;
-  logic unknown, crossed, unknown_q, crossed_q, invalid;
+  logic unsupported, bad_ranges, unsupported_q, bad_ranges_q, invalid;
   kind_t kind;
 
   assign kind = '{fixed: args_i[6][17], plain: args_i[6][16], size: args_i[6][9:8], width: args_i[6][5:0]};
   assign size = sizes(args_i[1], args_i[3], args_i[5], kind.size, kind.plain);
   assign firsts = {args_i[4], args_i[2], args_i[0]};
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
 
   always_comb begin
-    unknown = malformed_i || args_i[3] > MostBytes || args_i[5] == '0 || args_i[5] > MostValues || args_i[6][63:18] != '0 ||
+    unsupported = malformed_i || args_i[3] > MaxBytes || args_i[5] == '0 || args_i[5] > MaxValues || args_i[6][63:18] != '0 ||
         args_i[6][15:10] != '0 || args_i[6][7:6] != '0 || kind.width > 6'd32 || (kind.fixed && kind.plain);
     if (kind.fixed && kind.width != 6'd8 && kind.width != 6'd16 && kind.width != 6'd32)
-      unknown = 1'b1;
-    if (!kind.plain && (args_i[1] == '0 || args_i[1] > MostEntries || size[Dict] > 65'(DictBytes)))
-      unknown = 1'b1;
-    crossed = 1'b0;
+      unsupported = 1'b1;
+    if (!kind.plain && (args_i[1] == '0 || args_i[1] > MaxEntries || size[Dict] > 65'(DictBytes)))
+      unsupported = 1'b1;
+    bad_ranges = 1'b0;
     for (int unsigned n = 0; n < Ranges; n++) begin
       if (size[n] != '0) begin
-        if (firsts[n][5:0] != '0 || wraps(ends_q[n])) crossed = 1'b1;
+        if (firsts[n][5:0] != '0 || wraps(ends_q[n])) bad_ranges = 1'b1;
         for (int unsigned m = 0; m < n; m++) begin
-          if (size[m] != '0 && overlap(firsts[n], ends_q[n], firsts[m], ends_q[m])) crossed = 1'b1;
+          if (size[m] != '0 && overlap(firsts[n], ends_q[n], firsts[m], ends_q[m]))
+            bad_ranges = 1'b1;
         end
       end
     end
@@ -179,8 +180,8 @@ module dict_decode_kernel
 
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < Ranges; n++) ends_q[n] <= 65'(firsts[n]) + size[n];
-    unknown_q <= unknown;
-    crossed_q <= crossed;
+    unsupported_q <= unsupported;
+    bad_ranges_q <= bad_ranges;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -202,19 +203,19 @@ module dict_decode_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = position;
-  assign progress_o = begun_q ? 36'(core_position) : '0;
+  assign progress_o = core_started_q ? 36'(core_position) : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
@@ -259,7 +260,7 @@ module dict_decode_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests,
+  `NS_ASSERT(core_idle_outside_job,
              state_q == StDecode || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

@@ -54,11 +54,11 @@ module pipeline
   // Registers. What lies beyond them is a word without one.
   pipeline_regs_pkg::pipeline_regs__in_t hwif_in;
   pipeline_regs_pkg::pipeline_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   pipeline_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
@@ -67,7 +67,7 @@ module pipeline
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -95,13 +95,13 @@ module pipeline
   // ---------------------------------------------------------------- NVMe commands
 
   // CDW10: the list in the namespace, in units of 8 blocks; CDW13: entries; CDW14: kind. Entries stay in the namespace.
-  logic [63:0] namespace_bytes, place;
+  logic [63:0] namespace_bytes, list_offset;
   logic [64:0] cmd_end_q;
 
   assign namespace_bytes = cmd.ns_blocks << 9;
-  assign place = 64'(cmd.sqe[351:320]) << 12;
+  assign list_offset = 64'(cmd.sqe[351:320]) << 12;
   always_ff @(posedge clk_i)
-    cmd_end_q <= 65'(place) + ((65'(cmd.sqe[447:416]) << 6) << cmd.sqe[448]);
+    cmd_end_q <= 65'(list_offset) + ((65'(cmd.sqe[447:416]) << 6) << cmd.sqe[448]);
 
   always_comb begin
     refused = generic_status(ScSuccess);
@@ -114,7 +114,7 @@ module pipeline
     namespace_bytes,
     cmd.ns_base << 9,
     64'(cmd.sqe[447:416]),
-    (cmd.ns_base << 9) + place
+    (cmd.ns_base << 9) + list_offset
   };
 
   engine_front #(
@@ -124,11 +124,11 @@ module pipeline
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved.value,
       hwif_out.kind_lo.report.value,
@@ -142,14 +142,14 @@ module pipeline
       hwif_out.list_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_done),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_done),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -172,62 +172,62 @@ module pipeline
 
   // ---------------------------------------------------------------- the list
 
-  engine_cmd_t entry;
-  logic [Kernels-1:0] turn, kernel_start, kernel_done, kernel_busy;
-  logic kernel_stop, list_memory;
-  status_t [Kernels-1:0] kernel_refused;
-  kernel_end_t [Kernels-1:0] kernel_end;
-  logic [Kernels-1:0][35:0] kernel_progress;
+  engine_cmd_t entry_cmd;
+  logic [NumKernels-1:0] kernel_select, kernel_start, kernel_done, kernel_busy;
+  logic kernel_stop, list_axi_active;
+  status_t [NumKernels-1:0] kernel_refused;
+  kernel_result_t [NumKernels-1:0] kernel_result;
+  logic [NumKernels-1:0][35:0] kernel_progress;
   logic [35:0] items;
-  logic [3:0] present;
-  logic [MostEntries-1:0][31:0] cycles;
+  logic [3:0] entry_index;
+  logic [MaxEntries-1:0][31:0] cycles;
 
   // Of the list, decoder, sorter, and of row_shuffle its own list.
-  ns_axi_if shared[Kernels+1] ();
+  ns_axi_if kernel_axi[NumKernels+1] ();
   ns_axi_if master[2] ();
 
   pipeline_list u_list (
     .clk_i,
     .rst_ni,
-    .busy_o     (list_busy),
-    .start_i    (start),
-    .args_i     (args),
-    .malformed_i(malformed),
-    .stop_i     (stop),
-    .done_o     (done),
-    .result_o   (result),
-    .entries_o  (entries),
-    .status_o   (status),
-    .entry_o    (present),
-    .cycles_o   (cycles),
-    .cmd_o      (entry),
-    .turn_o     (turn),
-    .refused_i  (kernel_refused),
-    .start_o    (kernel_start),
-    .stop_o     (kernel_stop),
-    .done_i     (kernel_done),
-    .end_i      (kernel_end),
-    .memory_o   (list_memory),
-    .m_axi      (shared[Kernels])
+    .busy_o      (list_busy),
+    .start_i     (start),
+    .args_i      (args),
+    .malformed_i (malformed),
+    .stop_i      (stop),
+    .done_o      (done),
+    .result_o    (result),
+    .entries_o   (entries),
+    .status_o    (status),
+    .entry_o     (entry_index),
+    .cycles_o    (cycles),
+    .cmd_o       (entry_cmd),
+    .select_o    (kernel_select),
+    .refused_i   (kernel_refused),
+    .start_o     (kernel_start),
+    .stop_o      (kernel_stop),
+    .done_i      (kernel_done),
+    .result_i    (kernel_result),
+    .axi_active_o(list_axi_active),
+    .m_axi       (kernel_axi[NumKernels])
   );
 
-  pipeline_turn #(
-    .N(Kernels + 1)
-  ) u_turn (
-    .turn_i({list_memory, list_memory ? Kernels'(0) : turn}),
-    .s_axi (shared),
-    .m_axi (master[0])
+  pipeline_axi_mux #(
+    .N(NumKernels + 1)
+  ) u_mux (
+    .select_i({list_axi_active, list_axi_active ? NumKernels'(0) : kernel_select}),
+    .s_axi   (kernel_axi),
+    .m_axi   (master[0])
   );
 
   always_comb begin
     items = '0;
-    for (int unsigned k = 0; k < Kernels; k++) if (turn[k]) items |= kernel_progress[k];
+    for (int unsigned k = 0; k < NumKernels; k++) if (kernel_select[k]) items |= kernel_progress[k];
   end
-  assign hwif_in.progress.entry.next = present;
+  assign hwif_in.progress.entry.next = entry_index;
   assign hwif_in.progress.running.next = list_busy;
   assign hwif_in.items_lo.value.next = items[31:0];
   assign hwif_in.items_hi.value.next = 32'(items[35:32]);
-  for (genvar n = 0; n < MostEntries; n++) begin : gen_cycles
+  for (genvar n = 0; n < MaxEntries; n++) begin : gen_cycles
     assign hwif_in.cycles[n].value.next = cycles[n];
   end
 
@@ -244,21 +244,21 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Decode]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Decode]),
     .cmd_args_o (dict_decode_args),
     .start_i    (kernel_start[Decode]),
     .args_i     (dict_decode_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Decode]),
+    .stop_i     (kernel_stop && kernel_select[Decode]),
     .done_o     (kernel_done[Decode]),
     .result_o   (dict_decode_result),
     .value_o    (dict_decode_value),
     .status_o   (dict_decode_status),
     .progress_o (kernel_progress[Decode]),
-    .m_axi      (shared[Decode])
+    .m_axi      (kernel_axi[Decode])
   );
-  assign kernel_end[Decode] = '{
+  assign kernel_result[Decode] = '{
           bad_data: dict_decode_result[6:4] != '0,
           write_error: dict_decode_result[3],
           invalid: dict_decode_result[2],
@@ -283,21 +283,21 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Sort]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Sort]),
     .cmd_args_o (sorter_args),
     .start_i    (kernel_start[Sort]),
     .args_i     (sorter_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Sort]),
+    .stop_i     (kernel_stop && kernel_select[Sort]),
     .done_o     (kernel_done[Sort]),
     .result_o   (sorter_result),
     .value_o    (sorter_value),
     .status_o   (sorter_status),
     .progress_o (kernel_progress[Sort]),
-    .m_axi      (shared[Sort])
+    .m_axi      (kernel_axi[Sort])
   );
-  assign kernel_end[Sort] = '{
+  assign kernel_result[Sort] = '{
           bad_data: 1'b0,
           write_error: sorter_result[3],
           invalid: sorter_result[2],
@@ -317,22 +317,22 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Shuffle]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Shuffle]),
     .cmd_args_o (row_shuffle_args),
     .start_i    (kernel_start[Shuffle]),
     .args_i     (row_shuffle_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Shuffle]),
+    .stop_i     (kernel_stop && kernel_select[Shuffle]),
     .done_o     (kernel_done[Shuffle]),
     .result_o   (row_shuffle_result),
     .value_o    (row_shuffle_value),
     .status_o   (row_shuffle_status),
     .progress_o (kernel_progress[Shuffle]),
-    .m_list     (shared[Shuffle]),
+    .m_list     (kernel_axi[Shuffle]),
     .m_rows     (master[1])
   );
-  assign kernel_end[Shuffle] = '{
+  assign kernel_result[Shuffle] = '{
           bad_data: row_shuffle_result[4:4] != '0,
           write_error: row_shuffle_result[3],
           invalid: row_shuffle_result[2],
@@ -342,7 +342,7 @@ module pipeline
           value: row_shuffle_value[31:0]
       };
 
-  assign busy_o = open || front_busy || list_busy || kernel_busy != '0;
+  assign busy_o = axil_busy || front_busy || list_busy || kernel_busy != '0;
 
   engine_memory #(
     .NumMasters   (2),

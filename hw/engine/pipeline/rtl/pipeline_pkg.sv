@@ -2,15 +2,15 @@
 package pipeline_pkg;
 
   /// Entries of a list, at most.
-  localparam int unsigned MostEntries = 16;
+  localparam int unsigned MaxEntries = 16;
   /// Kernels: what an entry may ask for.
-  localparam int unsigned Kernels = 3;
+  localparam int unsigned NumKernels = 3;
   localparam int unsigned Decode = 0;
   localparam int unsigned Sort = 1;
   localparam int unsigned Shuffle = 2;
 
   /// Opcodes of entries: those of the kernels' own NVMe commands.
-  localparam logic [Kernels-1:0][7:0] Opcodes = {8'hD8, 8'hD0, 8'hD4};
+  localparam logic [NumKernels-1:0][7:0] Opcodes = {8'hD8, 8'hD0, 8'hD4};
 
   /// How a kernel's job has ended.
   typedef struct packed {
@@ -21,7 +21,7 @@ package pipeline_pkg;
     logic               read_error;
     nvme_pkg::status_t  status;
     logic [31:0]        value;
-  } kernel_end_t;
+  } kernel_result_t;
 
   /// Return value of a list.
   typedef struct packed {

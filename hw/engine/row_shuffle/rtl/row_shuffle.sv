@@ -46,11 +46,11 @@ module row_shuffle
   // Registers. What lies beyond them is a word without one.
   row_shuffle_regs_pkg::row_shuffle_regs__in_t hwif_in;
   row_shuffle_regs_pkg::row_shuffle_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   row_shuffle_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
@@ -59,7 +59,7 @@ module row_shuffle
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -86,11 +86,11 @@ module row_shuffle
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved.value,
       hwif_out.kind_lo.records.value,
@@ -108,14 +108,14 @@ module row_shuffle
       hwif_out.index_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_value),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_value),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -159,7 +159,7 @@ module row_shuffle
     .m_rows(master[1])
   );
 
-  assign busy_o = open || front_busy || kernel_busy;
+  assign busy_o = axil_busy || front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (2),

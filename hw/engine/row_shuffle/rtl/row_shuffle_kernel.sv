@@ -48,8 +48,8 @@ module row_shuffle_kernel
   ns_axi_if.master m_rows
 );
 
-  localparam logic [63:0] MostIndexes = 64'd1 << 31;
-  localparam logic [63:0] MostRowBytes = 64'd65536;
+  localparam logic [63:0] MaxIndexes = 64'd1 << 31;
+  localparam logic [63:0] MaxRowBytes = 64'd65536;
 
   typedef enum logic [2:0] {
     StIdle,
@@ -57,7 +57,7 @@ module row_shuffle_kernel
     StEnds,   // their ends,
     StCheck,  // what is wrong
     StBegin,
-    StWork,
+    StRun,
     StDone
   } state_e;
 
@@ -72,17 +72,17 @@ module row_shuffle_kernel
   state_e state_q;
   result_t result_q;
   logic [63:0] position;
-  logic stop, core_start, core_done, core_stopped, core_bad, core_busy;
+  logic stop, core_start, core_done, core_stopped, core_bad_index, core_busy;
   dma_done_t core_errors;
   logic [31:0] core_position;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
   // CDW10, CDW11, CDW12: indexes, source and target in the namespace, in units of 8 blocks; CDW13: indexes; CDW14: rows;
   // CDW15: bytes of a row, from bit 24 on the kind.
   localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [2:0][63:0] places;  // in the namespace
+  logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][49:0] cmd_sizes_q;
   logic [31:0] cmd_count, cmd_rows;
@@ -97,15 +97,15 @@ module row_shuffle_kernel
   assign cmd_row_bytes = cmd_i.sqe[496:480];
   assign cmd_records = cmd_i.sqe[505:504];
   assign cmd_reserved = cmd_i.sqe[503:497] != '0 || cmd_i.sqe[511:506] != '0;
-  for (genvar n = 0; n < 3; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < 3; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   always_ff @(posedge clk_i) cmd_sizes_q <= sizes(cmd_count, cmd_rows, cmd_row_bytes, cmd_records);
 
   always_comb begin
     refused_o = generic_status(ScSuccess);
     for (int unsigned n = 0; n < 3; n++) begin
-      if (places[n] + 64'(cmd_sizes_q[n]) > namespace_bytes)
+      if (offsets[n] + 64'(cmd_sizes_q[n]) > namespace_bytes)
         refused_o = generic_status(ScLbaOutOfRange);
     end
     if (cmd_reserved) refused_o = generic_status(ScInvalidField);
@@ -120,9 +120,9 @@ module row_shuffle_kernel
     64'(cmd_rows),
     64'(cmd_row_bytes),
     64'(cmd_count),
-    base + places[2],
-    base + places[1],
-    base + places[0]
+    base + offsets[2],
+    base + offsets[1],
+    base + offsets[0]
   };
 
   // ---------------------------------------------------------------- a job
@@ -137,18 +137,18 @@ module row_shuffle_kernel
 
   logic [2:0][49:0] size_q;
   logic [2:0][64:0] ends_q;
-  logic unknown_q, crossed_q, invalid;
+  logic unsupported_q, bad_ranges_q, invalid;
 
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
 
   always_ff @(posedge clk_i) begin
     size_q <= sizes(args_i[3][31:0], args_i[5][31:0], args_i[4][16:0], args_i[6][1:0]);
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + 65'(size_q[n]);
-    unknown_q <= malformed_i || args_i[0][5:0] != '0 || args_i[3] == '0 || args_i[3] > MostIndexes || args_i[4] == '0 ||
-        args_i[4] > MostRowBytes || args_i[5] == '0 || args_i[5][63:32] != '0 || args_i[6][63:2] != '0;
+    unsupported_q <= malformed_i || args_i[0][5:0] != '0 || args_i[3] == '0 || args_i[3] > MaxIndexes || args_i[4] == '0 ||
+        args_i[4] > MaxRowBytes || args_i[5] == '0 || args_i[5][63:32] != '0 || args_i[6][63:2] != '0;
     // What is only read may overlap.
-    crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || wraps(ends_q[2]) ||
+    bad_ranges_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || wraps(ends_q[2]) ||
         overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2]);
   end
 
@@ -160,8 +160,8 @@ module row_shuffle_kernel
         StSize:  state_q <= StEnds;
         StEnds:  state_q <= StCheck;
         StCheck: state_q <= StBegin;
-        StBegin: state_q <= core_start ? StWork : StDone;
-        StWork:  if (core_done) state_q <= StDone;
+        StBegin: state_q <= core_start ? StRun : StDone;
+        StRun:  if (core_done) state_q <= StDone;
         default: state_q <= StIdle;
       endcase
     end
@@ -172,25 +172,25 @@ module row_shuffle_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = position;
-  assign progress_o = begun_q ? 36'(core_position) : '0;
+  assign progress_o = core_started_q ? 36'(core_position) : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StEnds || state_q == StCheck))
         result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
         result_q <= '{
-            bad_index: core_bad,
+            bad_index: core_bad_index,
             write_error: core_errors.write_error,
             invalid: 1'b0,
             stopped: core_stopped,
@@ -215,10 +215,10 @@ module row_shuffle_kernel
     .row_bytes_i(args_i[4][16:0]),
     .rows_i     (args_i[5][31:0]),
     .records_i  (args_i[6][1:0]),
-    .stop_i     (stop && state_q == StWork),
+    .stop_i     (stop && state_q == StRun),
     .done_o     (core_done),
     .stopped_o  (core_stopped),
-    .bad_index_o(core_bad),
+    .bad_index_o(core_bad_index),
     .errors_o   (core_errors),
     .position_o (core_position),
     .m_list     (m_list),
@@ -228,6 +228,7 @@ module row_shuffle_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests, state_q == StWork || !core_busy || state_q == StDone || state_q == StIdle)
+  `NS_ASSERT(core_idle_outside_job,
+             state_q == StRun || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

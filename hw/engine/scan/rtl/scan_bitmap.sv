@@ -41,14 +41,14 @@ module scan_bitmap
   localparam int unsigned BeatBits = unsigned'($clog2(Granule / 64));
   localparam int unsigned Lines = 16;
   // A beat is looked at some cycles after it has been taken, and becomes a line at most.
-  localparam int unsigned Late = 8;
+  localparam int unsigned BeatsInFlight = 8;
 
   logic [63:0] pos_q;
   logic [BeatBits-1:0] beat_q;  // within the granule
   bitmap_line_t line_q;
-  logic [63:0] gathered_strb_q;
-  logic [511:0] gathered_data_q;
-  logic line_valid_q, granule_last, whole;
+  logic [63:0] partial_strb_q;
+  logic [511:0] partial_data_q;
+  logic line_valid_q, granule_last, line_complete;
   logic [63:0] strb;
   logic [511:0] data;
   logic [63:0] step, jump;
@@ -58,11 +58,11 @@ module scan_bitmap
   // The bits of a granule, and those of the granules between this one and the channel's next one.
   assign step = wide_i ? 64'd1 : 64'd2;
   assign jump = (64'(NumChannels - 1) * 64'(Granule / 64)) << (wide_i ? 0 : 1);
-  assign whole = last_i || granule_last || (wide_i ? pos_q[5:0] == 6'd63 : pos_q[5:1] == 5'd31);
+  assign line_complete = last_i || granule_last || (wide_i ? pos_q[5:0] == 6'd63 : pos_q[5:1] == 5'd31);
 
   always_comb begin
-    strb = gathered_strb_q;
-    data = gathered_data_q;
+    strb = partial_strb_q;
+    data = partial_data_q;
     for (int unsigned b = 0; b < 64; b++) begin
       if (wide_i ? pos_q[5:0] == 6'(b) : pos_q[5:1] == 5'(b / 2)) begin
         strb[b] = 1'b1;
@@ -73,16 +73,16 @@ module scan_bitmap
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      gathered_strb_q <= '0;
+      partial_strb_q <= '0;
       line_valid_q <= 1'b0;
       beat_q <= '0;
     end else begin
-      line_valid_q <= valid_i && whole;
+      line_valid_q <= valid_i && line_complete;
       if (start_i) begin
-        gathered_strb_q <= '0;
+        partial_strb_q <= '0;
         beat_q <= offset_i[6+:BeatBits];
       end else if (valid_i) begin
-        gathered_strb_q <= whole ? '0 : strb;
+        partial_strb_q <= line_complete ? '0 : strb;
         beat_q <= beat_q + 1'b1;
       end
     end
@@ -92,7 +92,7 @@ module scan_bitmap
     if (start_i) pos_q <= pos_i;
     else if (valid_i) pos_q <= pos_q + step + (granule_last ? jump : '0);
     if (valid_i) begin
-      gathered_data_q <= data;
+      partial_data_q <= data;
       line_q <= '{strb: strb, addr: {pos_q[63:6], 6'd0}, data: data};
     end
   end
@@ -114,7 +114,7 @@ module scan_bitmap
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) room_o <= 1'b0;
-    else room_o <= 32'(count) <= Lines - Late;
+    else room_o <= 32'(count) <= Lines - BeatsInFlight;
   end
 
   assign busy_o = line_valid_q || valid_o;
@@ -122,6 +122,6 @@ module scan_bitmap
   logic unused;
   assign unused = ^{offset_i[5:0]};
 
-  `NS_ASSERT(lines_have_room, !line_valid_q || 32'(count) < Lines)
+  `NS_ASSERT(line_has_room, !line_valid_q || 32'(count) < Lines)
 
 endmodule

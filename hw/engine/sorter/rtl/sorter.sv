@@ -49,11 +49,11 @@ module sorter
   // Registers. What lies beyond them is a word without one.
   sorter_regs_pkg::sorter_regs__in_t hwif_in;
   sorter_regs_pkg::sorter_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   sorter_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
@@ -62,7 +62,7 @@ module sorter
   ns_axil_open u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -88,11 +88,11 @@ module sorter
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved.value,
       hwif_out.kind_lo.pairs.value,
@@ -110,14 +110,14 @@ module sorter
       hwif_out.src_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_value),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_value),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -163,7 +163,7 @@ module sorter
     .m_axi(master[0])
   );
 
-  assign busy_o = open || front_busy || kernel_busy;
+  assign busy_o = axil_busy || front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),

@@ -30,7 +30,7 @@ module sorter_cascade
   localparam int unsigned Queue = 16;
   localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
 
-  logic [QueueBits-1:0] open_q;
+  logic [QueueBits-1:0] in_flight_q;
   logic in_fire, sorted_valid, sorted_end, network_busy;
   logic [Lanes-1:0][Width-1:0] sorted;
   logic [Levels:0] valid, ready, last, ends;
@@ -38,11 +38,11 @@ module sorter_cascade
   logic [Levels-1:0] busy;
 
   // Rows in the network have their place in the queue behind it.
-  assign in_ready_o = open_q != QueueBits'(Queue);
+  assign in_ready_o = in_flight_q != QueueBits'(Queue);
   assign in_fire = in_valid_i && in_ready_o;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) open_q <= '0;
-    else open_q <= open_q + QueueBits'(in_fire) - QueueBits'(valid[0] && ready[0]);
+    if (!rst_ni) in_flight_q <= '0;
+    else in_flight_q <= in_flight_q + QueueBits'(in_fire) - QueueBits'(valid[0] && ready[0]);
   end
 
   sorter_network #(
@@ -51,13 +51,13 @@ module sorter_cascade
   ) u_network (
     .clk_i,
     .rst_ni,
-    .busy_o  (network_busy),
-    .valid_i (in_fire),
-    .beside_i(in_end_i),
-    .row_i   (in_row_i),
-    .valid_o (sorted_valid),
-    .beside_o(sorted_end),
-    .row_o   (sorted)
+    .busy_o (network_busy),
+    .valid_i(in_fire),
+    .tag_i  (in_end_i),
+    .row_i  (in_row_i),
+    .valid_o(sorted_valid),
+    .tag_o  (sorted_end),
+    .row_o  (sorted)
   );
 
   ns_fifo #(
@@ -103,6 +103,6 @@ module sorter_cascade
   assign out_last_o = last[Levels];
   assign out_end_o = ends[Levels];
   assign out_row_o = row[Levels];
-  assign busy_o = open_q != '0 || network_busy || busy != '0;
+  assign busy_o = in_flight_q != '0 || network_busy || busy != '0;
 
 endmodule

@@ -58,7 +58,7 @@ module sorter_kernel
   ns_axi_if.master m_axi
 );
 
-  localparam logic [63:0] MostKeys = 64'd1 << 31;
+  localparam logic [63:0] MaxKeys = 64'd1 << 31;
 
   typedef enum logic [2:0] {
     StIdle,
@@ -83,13 +83,13 @@ module sorter_kernel
   dma_done_t core_errors;
   logic [3:0] core_passes;
   logic [35:0] core_progress;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
   // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind; CDW15: 0.
   localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [2:0][63:0] places;  // in the namespace
+  logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][64:0] cmd_sizes, cmd_ends_q;
   logic cmd_reserved;
@@ -97,14 +97,14 @@ module sorter_kernel
   assign namespace_bytes = cmd_i.ns_blocks << 9;
   assign base = cmd_i.ns_base << 9;
   assign cmd_reserved = cmd_i.sqe[511:455] != '0;
-  for (genvar n = 0; n < 3; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < 3; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   assign cmd_sizes = sizes(
       64'(cmd_i.sqe[447:416]), width_e'(cmd_i.sqe[449:448]), cmd_i.sqe[453], cmd_i.sqe[454]
   );
   always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
+    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(offsets[n]) + cmd_sizes[n];
   end
 
   always_comb begin
@@ -123,9 +123,9 @@ module sorter_kernel
   assign cmd_args_o = {
     64'(cmd_i.sqe[454:448]),
     64'(cmd_i.sqe[447:416]),
-    base + places[2],
-    base + places[1],
-    base + places[0]
+    base + offsets[2],
+    base + offsets[1],
+    base + offsets[0]
   };
 
   // ---------------------------------------------------------------- a job
@@ -134,31 +134,31 @@ module sorter_kernel
   function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes,
                                              logic pairs);
     logic [64:0] records;
-    logic single, twice;
-    records  = 65'(count) << (4'd3 + 4'(width));
-    single   = count <= 64'(8 * Leaves * RunRows);
-    twice    = count <= (pairs ? 64'(8 * 2 * Leaves * RunRows) : 64'(8 * Leaves * Leaves * RunRows));
-    sizes[0] = 65'(count) << (4'd2 + 4'(width));
-    sizes[1] = (indexes && twice) ? 65'(count) << 2 : records;
-    sizes[2] = single ? '0 : records;
+    logic one_pass, two_passes;
+    records    = 65'(count) << (4'd3 + 4'(width));
+    one_pass   = count <= 64'(8 * Leaves * RunRows);
+    two_passes = count <= (pairs ? 64'(8 * 2 * Leaves * RunRows) : 64'(8 * Leaves * Leaves * RunRows));
+    sizes[0]   = 65'(count) << (4'd2 + 4'(width));
+    sizes[1]   = (indexes && two_passes) ? 65'(count) << 2 : records;
+    sizes[2]   = one_pass ? '0 : records;
   endfunction
 
   logic [2:0][64:0] size, ends_q;
   logic scratch;
-  logic unknown_q, crossed_q, invalid;
+  logic unsupported_q, bad_ranges_q, invalid;
   kind_t kind;
 
   assign kind = '{descending: args_i[4][4], order: order_e'(args_i[4][3:2]), width: width_e'(args_i[4][1:0])};
   assign size = sizes(args_i[3], kind.width, args_i[4][5], args_i[4][6]);
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
   assign scratch = size[2] != '0;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + size[n];
-    unknown_q <= malformed_i || args_i[3] == '0 || args_i[3] > MostKeys || args_i[4][63:7] != '0 || args_i[4][3:2] == 2'd3 ||
+    unsupported_q <= malformed_i || args_i[3] == '0 || args_i[3] > MaxKeys || args_i[4][63:7] != '0 || args_i[4][3:2] == 2'd3 ||
         (32'd32 << args_i[4][1:0]) > KeyBits || args_i[0][5:0] != '0 || args_i[1][5:0] != '0 || (scratch && args_i[2][5:0] != '0);
-    crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
+    bad_ranges_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
         overlap(args_i[0], ends_q[0], args_i[1], ends_q[1]) ||
         (scratch && (overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2])));
   end
@@ -182,19 +182,19 @@ module sorter_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = passes_q;
-  assign progress_o = begun_q ? core_progress : '0;
+  assign progress_o = core_started_q ? core_progress : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      passes_q <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      passes_q       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      passes_q <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      passes_q       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
@@ -240,6 +240,7 @@ module sorter_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests, state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
+  `NS_ASSERT(core_idle_outside_job,
+             state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

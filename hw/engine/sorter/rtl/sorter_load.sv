@@ -38,9 +38,9 @@ module sorter_load
 );
 
   // A row is 64 << shift bytes of records, half as many of keys: of the shortest keys, two rows are in a beat.
-  logic halves;  // a beat has two rows
+  logic two_rows;  // a beat has two rows
   logic [1:0] group_last;  // beats of a row, less one
-  assign halves = keys_i && kind_i.width == Key32;
+  assign two_rows = keys_i && kind_i.width == Key32;
   always_comb begin
     unique case (kind_i.width)
       Key32:   group_last = 2'd0;
@@ -51,17 +51,17 @@ module sorter_load
 
   logic half_q;
   logic [1:0] group_q;
-  logic [SizeBits-1:0] left_q, left;
-  logic begun_q;
+  logic [SizeBits-1:0] records_left_q, records_left;
+  logic range_active_q;
   logic [IndexBits-1:0] index_q;
   logic [Lanes-1:0][Width-1:0] row_q, row;
-  logic valid_q, last_q, take, row_whole, range_last, beat_over;
+  logic valid_q, last_q, beat_fire, row_complete, range_last, beat_done;
   logic [TagBits-1:0] tag_q;
 
-  assign left = begun_q ? left_q : size_i;
+  assign records_left = range_active_q ? records_left_q : size_i;
   // The last of its beats may end in the middle of a row, or be a half.
-  assign range_last = left <= SizeBits'(Lanes);
-  assign take = valid_i && range_valid_i && (!valid_q || ready_i);
+  assign range_last = records_left <= SizeBits'(Lanes);
+  assign beat_fire = valid_i && range_valid_i && (!valid_q || ready_i);
 
   // How many records of the row come with this beat, from which lane on.
   logic [3:0] first, lanes;
@@ -78,7 +78,7 @@ module sorter_load
   for (genvar i = 0; i < Lanes; i++) begin : gen_lane
     localparam int unsigned Half = i % 4;
     localparam int unsigned Quarter = i % 2;
-    logic here;
+    logic in_beat;
     always_comb begin
       key[i] = '0;
       index[i] = index_q + IndexBits'(i);
@@ -97,51 +97,51 @@ module sorter_load
         end
       endcase
     end
-    assign here = 4'(i) >= first && 4'(i) < first + lanes;
+    assign in_beat = 4'(i) >= first && 4'(i) < first + lanes;
     // Beyond the end: behind all others.
     always_comb begin
       row[i] = row_q[i];
-      if (here) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
-      if (SizeBits'(i) >= left) row[i] = '1;
+      if (in_beat) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
+      if (SizeBits'(i) >= records_left) row[i] = '1;
     end
   end
 
   // A range's last row is whole with its last record.
-  logic [SizeBits-1:0] in_row;  // records up to the end of this beat
-  assign in_row = SizeBits'(first + lanes);
-  assign row_whole = group_q == group_last || left <= in_row;
-  assign beat_over = !halves || half_q || range_last;
+  logic [SizeBits-1:0] row_records;  // records up to the end of this beat
+  assign row_records = SizeBits'(first + lanes);
+  assign row_complete = group_q == group_last || records_left <= row_records;
+  assign beat_done = !two_rows || half_q || range_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      half_q  <= 1'b0;
-      group_q <= '0;
-      begun_q <= 1'b0;
-      valid_q <= 1'b0;
-      index_q <= '0;
+      half_q         <= 1'b0;
+      group_q        <= '0;
+      range_active_q <= 1'b0;
+      valid_q        <= 1'b0;
+      index_q        <= '0;
     end else begin
-      if (take) begin
-        half_q <= halves && !half_q && !range_last;
-        group_q <= row_whole ? '0 : group_q + 1'b1;
-        begun_q <= !(row_whole && range_last);
-        if (row_whole) index_q <= index_q + IndexBits'(Lanes);
+      if (beat_fire) begin
+        half_q <= two_rows && !half_q && !range_last;
+        group_q <= row_complete ? '0 : group_q + 1'b1;
+        range_active_q <= !(row_complete && range_last);
+        if (row_complete) index_q <= index_q + IndexBits'(Lanes);
       end
-      if (take) valid_q <= row_whole;
+      if (beat_fire) valid_q <= row_complete;
       else if (ready_i) valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) begin
+    if (beat_fire) begin
       row_q <= row;
       last_q <= range_last;
       tag_q <= tag_i;
-      left_q <= row_whole ? left - SizeBits'(Lanes) : left;
+      records_left_q <= row_complete ? records_left - SizeBits'(Lanes) : records_left;
     end
   end
 
-  assign range_ready_o = take && row_whole && range_last;
-  assign ready_o = take && beat_over;
+  assign range_ready_o = beat_fire && row_complete && range_last;
+  assign ready_o = beat_fire && beat_done;
   assign row_o = row_q;
   assign tag_o = tag_q;
   assign last_o = last_q;
@@ -151,6 +151,6 @@ module sorter_load
     $error("sorter_load: KeyBits must be 32, 64 or 128");
   end
 
-  `NS_ASSERT(ranges_have_records, !range_valid_i || size_i != '0)
+  `NS_ASSERT(range_is_not_empty, !range_valid_i || size_i != '0)
 
 endmodule

@@ -32,12 +32,12 @@ module hold
   ns_axi_if.master m_hook_nvme[NumChannels]
 );
 
-  logic write, read, b_valid_q, r_valid_q, holds;
+  logic write, read, b_valid_q, r_valid_q, holding;
   logic [31:0] rdata_q, first_q, limit_q, left_q;
-  logic [3:0] seen_q, delay_q, shown_q;
-  logic take, done_q;
+  logic [3:0] waited_q, delay_q, presented_q;
+  logic cmd_fire, done_q;
   logic [LineWidth-1:0] line_q;
-  logic [NumChannels-1:0][3:0] waits;
+  logic [NumChannels-1:0][3:0] waiting;
 
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
   assign read = s_axil.arvalid && !r_valid_q;
@@ -49,23 +49,23 @@ module hold
   assign s_axil.rvalid = r_valid_q;
   assign s_axil.rdata = rdata_q;
   assign s_axil.rresp = RespOkay;
-  assign holds = left_q != '0;
-  assign busy_o = b_valid_q || r_valid_q || holds || done_q;
+  assign holding = left_q != '0;
+  assign busy_o = b_valid_q || r_valid_q || holding || done_q;
 
-  assign take = s_page.cmd_valid && s_page.cmd_ready;
-  assign s_page.cmd_ready = shown_q == delay_q;
+  assign cmd_fire = s_page.cmd_valid && s_page.cmd_ready;
+  assign s_page.cmd_ready = presented_q == delay_q;
   assign s_page.done = '{line: line_q, default: '0};
   assign s_page.done_valid = done_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      shown_q <= '0;
-      done_q  <= 1'b0;
-      line_q  <= '0;
+      presented_q <= '0;
+      done_q      <= 1'b0;
+      line_q      <= '0;
     end else begin
-      shown_q <= (s_page.cmd_valid && !take) ? shown_q + 1'b1 : '0;
-      done_q  <= take;
-      if (take) line_q <= s_page.line;
+      presented_q <= (s_page.cmd_valid && !cmd_fire) ? presented_q + 1'b1 : '0;
+      done_q      <= cmd_fire;
+      if (cmd_fire) line_q <= s_page.line;
     end
   end
 
@@ -74,7 +74,7 @@ module hold
       b_valid_q <= 1'b0;
       r_valid_q <= 1'b0;
       left_q <= '0;
-      seen_q <= '0;
+      waited_q <= '0;
       first_q <= '0;
       limit_q <= '0;
       delay_q <= '0;
@@ -87,19 +87,19 @@ module hold
       if (write && s_axil.awaddr[11:0] == 12'h020) first_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h030) limit_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h108) delay_q <= s_axil.wdata[3:0];
-      if (take) begin
+      if (cmd_fire) begin
         first_q <= s_page.cmd[64+:32];
         limit_q <= s_page.cmd[128+:32];
         left_q <= s_page.cmd[192+:32];
-        seen_q <= '0;
+        waited_q <= '0;
       end else if (write && s_axil.awaddr[11:0] == 12'h100) begin
         left_q <= s_axil.wdata;
-        seen_q <= '0;
+        waited_q <= '0;
       end else begin
-        left_q <= left_q - 32'(holds);
-        seen_q <= seen_q | waits[0];
+        left_q <= left_q - 32'(holding);
+        waited_q <= waited_q | waiting[0];
       end
-      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(seen_q) : '0;
+      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(waited_q) : '0;
     end
   end
 
@@ -107,26 +107,26 @@ module hold
     hold_bus u_pm (
       .clk_i,
       .rst_ni,
-      .hold_i (holds && c == 0),
-      .first_i(64'(first_q)),
-      .limit_i(64'(limit_q)),
-      .waits_o(waits[c][1:0]),
-      .s_axi  (s_hook_pm[c]),
-      .m_axi  (m_hook_pm[c])
+      .hold_i   (holding && c == 0),
+      .first_i  (64'(first_q)),
+      .limit_i  (64'(limit_q)),
+      .waiting_o(waiting[c][1:0]),
+      .s_axi    (s_hook_pm[c]),
+      .m_axi    (m_hook_pm[c])
     );
     hold_bus u_nvme (
       .clk_i,
       .rst_ni,
-      .hold_i (holds && c == 0),
-      .first_i(64'(first_q)),
-      .limit_i(64'(limit_q)),
-      .waits_o(waits[c][3:2]),
-      .s_axi  (s_hook_nvme[c]),
-      .m_axi  (m_hook_nvme[c])
+      .hold_i   (holding && c == 0),
+      .first_i  (64'(first_q)),
+      .limit_i  (64'(limit_q)),
+      .waiting_o(waiting[c][3:2]),
+      .s_axi    (s_hook_nvme[c]),
+      .m_axi    (m_hook_nvme[c])
     );
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, s_page.settled, s_page.cmd, waits, Granule, MediaBytes};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, s_page.settled, s_page.cmd, waiting, Granule, MediaBytes};
 
 endmodule
