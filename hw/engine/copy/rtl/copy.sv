@@ -1,9 +1,12 @@
-// Copy engine: copies a range of the device's memories to another one, of any alignment and length.
+// Copy engine: copies a range of the device's memories to another range, of any alignment and
+// length.
 //
-// Addresses are those of the PM window: the media, and behind it the local memory if there is one. The range is cut at granules of
-// the media; each piece goes to the mover (ns_dma) of the channel that the target lies in, so all channels work at the same time.
-// The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
-// the pieces is not promised.
+// Addresses are those of the PM window: the media, followed by the local memory if the device has
+// one. The source and target must not overlap, because the order of the segments is not defined.
+//
+// The copy is cut into transfer segments at the target's granules. Each segment goes to the mover
+// (ns_dma) of the channel that holds its target, so all channels work in parallel. The movers reach
+// every channel through a crossbar.
 `include "ns_assert.svh"
 `include "ns_axil_regs.svh"
 
@@ -12,47 +15,48 @@ module copy
   import ns_dma_pkg::*;
   import nvme_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
-  /// Channels of the local memory, a power of two; 0: there is none.
+  /// Channels of the local memory, a power of two; 0 without a local memory.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two.
+  /// Granule of its channels in bytes, a power of two.
   parameter int unsigned LocalGranule = 4096,
-  /// Its first address, and its bytes.
+  /// First address of the local memory in the PM window, and its size in bytes.
   parameter longint unsigned LocalBase = 0,
   parameter longint unsigned LocalBytes = 0,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same of the local memory.
+  /// Local memory: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_local[LocalPorts],
-  /// NVMe I/O commands: 0 copies.
+  /// NVMe I/O commands. Command 0 copies blocks.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a copy ends.
+  /// Interrupt request. Rises when a copy ends.
   output logic     irq_o
 );
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
-  localparam int unsigned Commands = 8;  // of a mover
-  // All of the PM window: a longer copy would be errors only, and one of a command page nothing could end.
+  localparam int unsigned Commands = 8;  // segments queued in a mover
+  // Size of the whole PM window. A longer copy would only produce errors, and a copy of the command
+  // page cannot be stopped.
   localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
   localparam int unsigned CountBits = unsigned'($clog2(NumChannels * Commands + 1));
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   copy_regs_pkg::copy_regs__in_t hwif_in;
   copy_regs_pkg::copy_regs__out_t hwif_out;
   logic axil_busy;
@@ -81,7 +85,7 @@ module copy
     .rready_i (s_axil.rready)
   );
 
-  // A copy: what is left of it, and pieces under way.
+  // State of a copy: its remaining range and its segments in flight.
   typedef enum logic [1:0] {
     StIdle,
     StCheck,
@@ -117,7 +121,8 @@ module copy
   logic [NumChannels-1:0] target_channel, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
 
-  // CDW10, CDW11: first block of the source; CDW12: blocks, less one, up to 2**24; CDW14, CDW15: first block of the target.
+  // CDW10, CDW11: first source block. CDW12: number of blocks less one, up to 2**24. CDW14, CDW15:
+  // first target block.
   engine_cmd_t cmd;
   status_t refused, status;
   logic [63:0] slba, dlba, distance_q;
@@ -191,13 +196,13 @@ module copy
   assign hwif_in.result.stopped.next = reported[2];
   assign hwif_in.result.invalid.next = reported[3];
 
-  // ---------------------------------------------------------------- a copy
+  // ---------------------------------------------------------------- copy
 
   assign stop = front_stop && (state_q == StIssue || state_q == StCheck);
   assign invalid = malformed || bytes_left_q == '0 || bytes_left_q > Longest || src_q + bytes_left_q - 64'd1 < src_q ||
       dst_q + bytes_left_q - 64'd1 < dst_q;
 
-  // The next piece ends with the target's granule.
+  // A segment ends with the target's granule.
   assign granule_left = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
   assign segment_last = bytes_left_q <= 64'(granule_left);
   assign bytes = segment_last ? bytes_left_q[GranuleBits:0] : granule_left;
@@ -222,7 +227,7 @@ module copy
     end
   end
 
-  // One mover's end a cycle.
+  // Accept the end of one segment per cycle.
   logic [NumChannels-1:0] done_grant;
   logic [1:0] done_errors;
   assign done_grant = done_valid & (~done_valid + 1'b1);
@@ -257,7 +262,7 @@ module copy
     end
   end
 
-  // Movers, one a channel, and the way to all of them.
+  // One mover per channel, and their crossbar to all channels.
   ns_axi_if mover[NumChannels] ();
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_mover

@@ -1,12 +1,13 @@
-// Decodes one column in memory: its dictionary is read first, then its keys.
+// Decodes one column in memory. The dictionary is read first, then the keys.
 //
 //   dictionary ─► dict_decode_table
 //                      │
 //   source ─► runs ─► keys ─► lookups ─► dict_decode_unload ─► target
 //   source ──────────────────────────────────────────────────► target   (plain values)
 //
-// What is wrong is found at its place among the values, behind all that came before. Then, or after a stop, writes that have been promised
-// to the bus get beats without data, and reads are thrown away.
+// An error in the source is detected at its position in the stream, after all values that precede
+// it. After an error or a stop, writes whose addresses are issued get beats without strobes, and
+// read data are discarded.
 `include "ns_assert.svh"
 
 module dict_decode_core
@@ -14,52 +15,52 @@ module dict_decode_core
   import ns_dma_pkg::*;
   import dict_decode_pkg::*;
 #(
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes  = 512 * 1024,
-  /// Bytes of a burst; bits of the IDs of its master, at most 4.
+  /// Size of a burst in bytes, and ID bits of the master, at most 4.
   parameter int unsigned BurstBytes = 4096,
   parameter int unsigned IdBits     = 4
 ) (
   input  logic                clk_i,
   input  logic                rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic                busy_o,
-  /// Begin; at rest. What follows stays until the end, and is valid.
+  /// Starts a job, only while idle. The arguments that follow are valid and stable until it ends.
   input  logic                start_i,
   input  logic [63:0]         dict_i,
-  /// Values of the dictionary, 1 to 2**16; not used for plain values.
+  /// Number of dictionary values, 1 to 2**16. Unused for plain values.
   input  logic [KeyBits:0]    entries_i,
   input  logic [63:0]         src_i,
   input  logic [SizeBits-1:0] bytes_i,
   input  logic [63:0]         dst_i,
-  /// Values, 1 to 2**31.
+  /// Number of values, 1 to 2**31.
   input  logic [31:0]         count_i,
   input  kind_t               kind_i,
-  /// End early.
+  /// End the job early.
   input  logic                stop_i,
-  /// It has ended, for one cycle, and how.
+  /// The job ends, for one cycle, with these results.
   output logic                done_o,
   output end_e                end_o,
   output logic                stopped_o,
   output logic                write_error_o,
-  /// Values that came before that.
+  /// Number of values before the end or the error.
   output logic [31:0]         position_o,
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master            m_axi
 );
 
-  // What is read, and written, at a time: ends at multiples of that.
+  // Sizes of a read and of a write range. Ranges end at multiples of them.
   localparam int unsigned ReadBytes = 4096;
   localparam int unsigned WriteBytes = 16384;
-  typedef logic [34:0] byte_count_t;  // bytes of all values
+  typedef logic [34:0] byte_count_t;  // size of all values
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // what there is to do comes into registers
+    StSize,   // registers the sizes of the job
     StBegin,
     StRun,
-    StDrain,  // what is under way ends
-    StClear   // what is inside is forgotten
+    StDrain,  // waits for accesses in flight
+    StClear   // clears the pipeline
   } state_e;
 
   state_e state_q;
@@ -68,7 +69,8 @@ module dict_decode_core
   end_e end_q;
   logic [31:0] position_q;
 
-  // Of what is forgotten after a job. Both, so that nothing is checked before the reset at power-up.
+  // Reset of the pipeline, asserted after each job. It includes `rst_ni`, so that no assertion is
+  // checked before the reset at power-up.
   assign job_rst_n = rst_ni && clear_n_q;
   assign drain = state_q == StDrain;
   assign job_begin = state_q == StBegin;
@@ -80,10 +82,10 @@ module dict_decode_core
 
   // ---------------------------------------------------------------- sizes
 
-  logic [1:0] key_size;  // of keys without runs, log2 of their bytes
+  logic [1:0] key_size;  // log2 of the bytes of a key without runs
   byte_count_t value_bytes, value_bytes_q;
-  logic [SizeBits-1:0] source_values;  // keys without runs, or plain values, that the source has
-  logic [SizeBits-1:0] source_q;  // its bytes that are to be read
+  logic [SizeBits-1:0] source_values;  // plain values, or keys without runs, in the source
+  logic [SizeBits-1:0] source_q;  // source bytes to be read
   logic [31:0] key_count_q;
   logic [19:0] dict_bytes_q;
   logic source_short, source_short_q;
@@ -104,7 +106,7 @@ module dict_decode_core
     else source_q <= (kind_i.width == '0) ? '0 : bytes_i;
   end
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
   typedef struct packed {
     logic [Lanes-1:0][KeyBits-1:0] keys;
@@ -115,7 +117,7 @@ module dict_decode_core
 
   row_t row;
   logic row_valid, row_ready, row_fire, row_error, table_ready;
-  logic keys_done_q;  // all keys have been found, and are good
+  logic keys_done_q;  // all keys are found and valid
   logic read_valid, read_error, read_ready, read_last, dict_phase, plain_short, plain_beat;
 
   assign row_error = row.end_status != EndOk;
@@ -153,7 +155,7 @@ module dict_decode_core
         if (row_fire && row.last && !row_error) keys_done_q <= 1'b1;
         if (read_valid && read_error && (dict_phase || kind_i.plain)) end_q <= EndReadError;
       end
-      // The first of an error, the end and a stop is told.
+      // Only the first of an error, the end and a stop is reported.
       if (state_q == StRun && job_complete) stop_q <= 1'b0;
       else if (stop_i && (state_q == StSize || job_begin || state_q == StRun)) stop_q <= 1'b1;
     end
@@ -173,12 +175,12 @@ module dict_decode_core
 
   logic [63:0] range_addr_q;
   logic [SizeBits-1:0] range_left_q;
-  logic range_dict_q;  // of the dictionary
+  logic range_dict_q;  // the range belongs to the dictionary
   logic [31:0] range_max, range_bytes;
   logic range_valid, range_ready, range_fire;
   logic [511:0] read_data;
-  logic [6:0] reads_in_flight_q;  // ranges
-  logic [13:0] dict_left_q;  // beats of the dictionary, to come
+  logic [6:0] reads_in_flight_q;  // in ranges
+  logic [13:0] dict_left_q;  // dictionary beats that have not arrived
   logic dict_ready, runs_ready, plain_ready;
 
   assign range_max = 32'(ReadBytes) - 32'(range_addr_q[11:0]);
@@ -355,7 +357,7 @@ module dict_decode_core
   // ---------------------------------------------------------------- writes
 
   byte_count_t bytes_left_q;
-  logic [28:0] beats_due_q;  // beats that the ranges handed over still lack
+  logic [28:0] beats_due_q;  // beats that the issued write ranges still need
   logic [63:0] write_addr_q;
   logic [31:0] write_max, write_bytes;
   logic write_range_ready, write_range_fire;
@@ -368,7 +370,7 @@ module dict_decode_core
   assign write_bytes = (bytes_left_q > byte_count_t'(write_max)) ? write_max : bytes_left_q[31:0];
   assign write_range_fire = state_q == StRun && bytes_left_q != '0 && write_range_ready && writes_in_flight_q < 4'd8;
 
-  // After an error or a stop beats come without data.
+  // After an error or a stop the remaining beats carry no data.
   assign data_valid = kind_i.plain ? state_q == StRun && read_valid && !read_error : unloaded_valid;
   assign write_valid = beats_due_q != '0 && (data_valid || drain);
   assign write_fire = write_valid && write_ready;

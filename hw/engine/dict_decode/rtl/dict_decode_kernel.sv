@@ -1,6 +1,7 @@
-// One column to decode: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one decode job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); dict_decode_core does what is right.
+// engine_front starts the jobs, engine_memory connects the memories. dict_decode_core decodes the
+// jobs that pass the checks.
 `include "ns_assert.svh"
 
 module dict_decode_kernel
@@ -10,43 +11,43 @@ module dict_decode_kernel
   import engine_pkg::*;
   import dict_decode_pkg::*;
 #(
-  /// Bits of the IDs of its master, 3 or 4.
+  /// ID bits of the master, 3 or 4.
   parameter int unsigned IdBits = 4,
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [6:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: dict, entries, src, bytes, dst, count, kind.
+  /// Arguments of the job, stable until it ends: dict, entries, src, bytes, dst, count, kind.
   input  logic [6:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [6:0] result_o,
-  /// Values decoded.
+  /// Number of decoded values.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: values decoded.
+  /// Progress of the job: number of decoded values.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master m_axi
 );
 
@@ -56,7 +57,7 @@ module dict_decode_kernel
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // ends of the ranges come into registers
+    StSize,   // registers the ends of the ranges
     StCheck,
     StBegin,
     StDecode,
@@ -73,7 +74,7 @@ module dict_decode_kernel
     logic read_error;
   } result_t;
 
-  // Places of arguments; the first three of ranges are their numbers, too.
+  // Indexes of the three memory ranges.
   localparam int unsigned Ranges = 3;
   localparam int unsigned Dict = 0;
   localparam int unsigned Source = 1;
@@ -89,9 +90,10 @@ module dict_decode_kernel
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: dictionary, source and target in the namespace, in units of 8 blocks; CDW13: values; CDW14: bytes of the source;
-  // CDW15: 15:0 values of the dictionary, less one, 21:16 bits of a key, 25:24 log2 of a value's bytes, 26 plain, 27 packed.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
+  // CDW10, CDW11, CDW12: offsets of dictionary, source and target in the namespace, in units of 8
+  // blocks. CDW13: number of values. CDW14: source bytes. CDW15: 15:0 dictionary values less one,
+  // 21:16 bits of a key, 25:24 log2 of a value's bytes, 26 plain, 27 packed.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
   logic [Ranges-1:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [Ranges-1:0][64:0] cmd_sizes, cmd_ends_q;
@@ -137,9 +139,9 @@ module dict_decode_kernel
     base + offsets[Dict]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of dictionary, source and target; 0 for one that is not used.
+  // Sizes of dictionary, source and target in bytes; 0 for an unused range.
   function automatic logic [Ranges-1:0][64:0] sizes(logic [63:0] entries, logic [63:0] bytes,
                                                     logic [63:0] count, logic [1:0] size_log,
                                                     logic plain);

@@ -1,4 +1,5 @@
-// Makes full rows of keys: unpacks them, closes the gaps between runs, and looks for keys that are not in the dictionary.
+// Builds full rows of keys: unpacks the keys, closes the gaps between runs, and checks the keys
+// against the size of the dictionary.
 `include "ns_assert.svh"
 
 module dict_decode_keys
@@ -8,7 +9,7 @@ module dict_decode_keys
   input  logic                          rst_ni,
   /// Bits of a key.
   input  logic [5:0]                    width_i,
-  /// Values of the dictionary, 1 to 2**16.
+  /// Number of dictionary values, 1 to 2**16.
   input  logic [KeyBits:0]              entries_i,
   /// Rows of dict_decode_runs.
   input  logic [511:0]                  packed_i,
@@ -18,17 +19,19 @@ module dict_decode_keys
   input  end_e                          end_i,
   input  logic                          valid_i,
   output logic                          ready_o,
-  /// Full rows; the last one has 0 to 15 keys.
+  /// Full rows of keys. The last row has 0 to 15 keys.
   output logic [Lanes-1:0][KeyBits-1:0] keys_o,
   output logic [4:0]                    number_o,
   output logic                          last_o,
-  /// How it ended, if it is the last one or has a bad key; then `number_o` keys come before the end.
+  /// How the stream ends, if the row is the last one or has a bad key. `number_o` keys precede the
+  /// end.
   output end_e                          end_o,
   output logic                          valid_o,
   input  logic                          ready_i
 );
 
-  // Keys are cut to a bit more than those of the longest dictionary: no dictionary has what has that bit.
+  // Keys are narrowed to one bit more than the longest dictionary needs. A key with that bit set is
+  // in no dictionary.
   typedef logic [KeyBits:0] key_t;
   typedef key_t [Lanes-1:0] row_t;
 
@@ -36,13 +39,13 @@ module dict_decode_keys
     return {key[31:KeyBits] != '0, key[KeyBits-1:0]};
   endfunction
 
-  // Unpack.
+  // Unpack the keys.
   row_t unpacked, keys_q;
   logic [4:0] keys_number_q;
   end_e keys_end_q;
   logic keys_valid_q, keys_ready;
 
-  // By width; 0 stands for 32.
+  // One unpacked key per key width. Index 0 is width 32.
   for (genvar i = 0; i < Lanes; i++) begin : gen_unpack
     logic [31:0][31:0] of_width;
     always_comb begin
@@ -69,7 +72,7 @@ module dict_decode_keys
     end
   end
 
-  // Close the gaps: what is too much for one row begins the next.
+  // Close the gaps. Keys that exceed a row begin the next one.
   row_t partial_q, rotated, merged, row_q;
   logic [3:0] fill_q;
   logic [Lanes-1:0] lane_filled;
@@ -109,7 +112,7 @@ module dict_decode_keys
     end
   end
 
-  // Check.
+  // Check the keys.
   logic [Lanes-1:0] bad_key;
   logic [4:0] good_keys;  // keys before the first bad one
   always_comb begin

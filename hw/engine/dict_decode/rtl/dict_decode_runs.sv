@@ -1,9 +1,10 @@
-// Finds the runs of keys in what was read, and cuts them into rows of up to 16 keys.
+// Finds the runs of keys in the source, and cuts them into rows of up to 16 keys.
 //
-//   beats ─► two of them, and a place in the first ─► a header, or 16 packed keys in up to 64 bytes: a cycle each
+//   beats ─► window of two beats ─► per cycle: a run header, or up to 16 packed keys in 64 bytes
 //
-// RLE and bit-packed runs as in Apache Parquet; or one run of packed keys without a header; or, of no bits, one of zeros without any
-// source. The end is an item by itself, behind all keys, and says what was wrong: so an error is told at its place among the keys.
+// The source holds RLE and bit-packed runs of Apache Parquet, or one run of packed keys without a
+// header. Keys of 0 bits need no source: they are one run of zeros. The end is a separate item
+// after all keys. It carries the error, so an error is reported at its position among the keys.
 `include "ns_assert.svh"
 
 module dict_decode_runs
@@ -11,35 +12,35 @@ module dict_decode_runs
 (
   input  logic                clk_i,
   input  logic                rst_ni,
-  /// Begin. What follows stays until the end.
+  /// Starts a stream. The inputs that follow are stable until its end.
   input  logic                start_i,
-  /// Bits of a key; no headers.
+  /// Bits of a key. `fixed_i`: the source has no run headers.
   input  logic [5:0]          width_i,
   input  logic                fixed_i,
-  /// Keys; the source does not have all that are wanted (without headers only).
+  /// Number of keys. `short_i`: the source has fewer than requested (only without headers).
   input  logic [31:0]         count_i,
   input  logic                short_i,
-  /// Bytes of the source.
+  /// Size of the source in bytes.
   input  logic [SizeBits-1:0] bytes_i,
-  /// Rows may leave.
+  /// Rows can be sent.
   input  logic                enable_i,
   /// Beats of the source.
   input  logic [511:0]        data_i,
   input  logic                error_i,
   input  logic                valid_i,
   output logic                ready_o,
-  /// Row: its keys, packed, or the same one for all.
+  /// Row: packed keys, or one RLE key for all lanes.
   output logic [511:0]        packed_o,
   output logic [31:0]         rle_key_o,
   output logic                rle_o,
-  /// How many: 1 to 16; 0: the end, and how it ended.
+  /// Keys in the row, 1 to 16. 0 marks the end, with its reason in `end_o`.
   output logic [4:0]          number_o,
   output end_e                end_o,
   output logic                valid_o,
   input  logic                ready_i
 );
 
-  // Longest header and the key behind it.
+  // Longest header with its RLE key.
   localparam int unsigned HeaderBytes = 9;
   localparam int unsigned VarintBytes = 5;
 
@@ -53,15 +54,16 @@ module dict_decode_runs
 
   state_e state_q;
   end_e end_q;
-  logic [SizeBits-1:0] bytes_q;  // of the source, not used yet
-  logic [31:0] keys_left_q, run_q;  // keys: of all, of this run
-  logic [32:0] keys_left_padded_q;  // left_q + 7
+  logic [SizeBits-1:0] bytes_q;  // source bytes not consumed yet
+  logic [31:0] keys_left_q, run_q;  // keys left in total, in this run
+  logic [32:0] keys_left_padded_q;  // keys_left_q + 7
   logic final_run_q;  // this is the last run
   logic rle_q;
   logic [31:0] rle_key_q;
 
-  // Less than 256 bytes, and less than 64 keys, are known exactly, so that rows take no long comparison: `many` is of the cycle before, which
-  // took no more than 64 and 16.
+  // The low bits are exact below 256 bytes and below 64 keys, which keeps long comparators out of
+  // the row path. `*_large_q` reflects the previous cycle, in which at most 64 bytes and 16 keys
+  // were consumed.
   logic bytes_large_q, run_large_q;
   logic [7:0] bytes_low;
   logic [5:0] run_low;
@@ -74,7 +76,7 @@ module dict_decode_runs
   logic first_error_q, second_error_q, first_valid_q, second_valid_q;
   logic [5:0] place_q;
   logic [511:0] window;
-  logic [6:0] step, next_place;  // bytes that are used up
+  logic [6:0] step, next_place;  // consumed bytes
   logic consume, advance, in_fire;
 
   assign window = 512'({second_q, first_q} >> {place_q, 3'd0});
@@ -134,7 +136,7 @@ module dict_decode_runs
       end
     end
   end
-  assign bit_packed = varint[0];  // bit-packed
+  assign bit_packed = varint[0];
   assign length = varint[34:1];
   assign header_bytes = 4'(varint_bytes) + (bit_packed ? 4'd0 : 4'(key_bytes));
 
@@ -145,7 +147,8 @@ module dict_decode_runs
 
   always_comb begin
     header_end = EndOk;
-    // What could not be read may be anything: it matters if the source has it and the header needs it.
+    // Unreadable bytes are undefined. They are an error only if the source contains them and the
+    // header needs them.
     if (4'(varint_bytes) > header_readable_q)
       header_end = (bytes_low > 8'(header_readable_q)) ? EndReadError : EndTruncated;
     else if (overlong || 8'(varint_bytes) > bytes_low || length == '0) header_end = EndTruncated;
@@ -161,7 +164,8 @@ module dict_decode_runs
   logic [6:0] group_bytes, row_step, row_end;
   logic [4:0] number;
 
-  // A group of 8 keys has as many bytes as a key has bits; two groups are a row. The last group of keys without headers may have less.
+  // A group of 8 keys has as many bytes as a key has bits, and a row has two groups. The last group
+  // of keys without headers can be shorter.
   assign group_bytes = 7'(width_i);
   assign two_groups = run_low > 6'd8 && (fixed_i || bytes_low >= 8'(group_bytes << 1));
   assign group_short = !rle_q && !fixed_i && bytes_low < 8'(group_bytes);
@@ -178,7 +182,8 @@ module dict_decode_runs
     if (run_low < 6'(number)) number = run_low[4:0];
   end
 
-  // The next header: where the window begins, or behind a row. It may lack bytes that are beyond the source's end.
+  // The next header begins at the window's start or after a row. Bytes past the end of the source
+  // are missing from it.
   logic [6:0] header_step, header_place;
   logic [7:0] header_end_place;
   logic [7:0] header_left;
@@ -186,7 +191,7 @@ module dict_decode_runs
   logic [3:0] header_readable;
   logic header_available;
 
-  // Only the last row of a run counts: it has all its bytes.
+  // Only the last row of a run matters here, and its bytes are all available.
   assign header_step = (state_q == StHeader || rle_q) ? '0 : (run_low > 6'd8) ? group_bytes << 1 : group_bytes;
   assign header_place = 7'(place_q) + header_step;
   assign header_left = bytes_low - 8'(header_step);
@@ -204,7 +209,7 @@ module dict_decode_runs
   assign row_fire = state_q == StRun && enable_i && out_ready && !group_short && row_available && !row_error;
   assign run_done = run_low == 6'(number);
 
-  // A bad header is used up, too: nothing is taken behind it.
+  // A bad header is consumed as well, because nothing after it is decoded.
   assign consume = row_fire || state_q == StParse;
   assign step = (state_q == StParse) ? 7'(header_bytes) : row_step;
 

@@ -1,27 +1,30 @@
-// The dictionary, in 16 banks, and 16 lookups at a time.
+// Dictionary memory of 16 banks, with 16 lookups at a time.
 //
-// A dictionary that fits into a bank is in each of them, and each lane has a bank of its own. One twice as long takes two banks, whose words
-// alternate, and two lanes share them; and so on, up to one that takes all banks for all lanes. A bank serves one word a cycle, to all lanes
-// that want this word: equal keys are no conflict.
+// The memory holds as many copies of the dictionary as fit. A dictionary that fits in one bank is
+// in every bank, so each lane has a private bank. A dictionary of twice that size occupies two
+// banks with alternating words, shared by two lanes. The longest dictionary occupies all banks and
+// is shared by all lanes. A bank serves one word per cycle to all lanes that need it, so equal keys
+// cause no conflict.
 `include "ns_assert.svh"
 
 module dict_decode_table
   import dict_decode_pkg::*;
 #(
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
-  /// A dictionary comes, of so many bytes, of values of 2**`size_i` bytes. Both stay.
+  /// Starts the load of a dictionary of `bytes_i` bytes. Values have 2**`size_i` bytes. Both inputs
+  /// stay stable.
   input  logic                          start_i,
   input  logic [19:0]                   bytes_i,
   input  logic [1:0]                    size_i,
-  /// Its beats.
+  /// Beats of the dictionary.
   input  logic [511:0]                  data_i,
   input  logic                          data_valid_i,
   output logic                          data_ready_o,
-  /// Row of keys; the first `number_i` of them are looked up.
+  /// Row of keys. The first `number_i` keys are looked up.
   input  logic [Lanes-1:0][KeyBits-1:0] keys_i,
   input  logic [4:0]                    number_i,
   input  logic                          last_i,
@@ -40,7 +43,7 @@ module dict_decode_table
   typedef logic [BankBits-1:0] addr_t;
   typedef logic [3:0] bank_t;
 
-  // Banks of a copy: 2**share_q.
+  // log2 of the banks in a copy.
   logic [2:0] copy_log_q;
   bank_t copy_mask;
   always_ff @(posedge clk_i) begin
@@ -54,7 +57,8 @@ module dict_decode_table
 
   // ---------------------------------------------------------------- load
 
-  // 2**share_q of a beat's 8 words at a time go to their banks; if a copy has 16 banks, a beat fills one half of them.
+  // Each cycle writes 2**copy_log_q of a beat's 8 words to their banks. In a copy of 16 banks, a
+  // beat fills one half of the banks.
   addr_t load_addr_q;
   logic [2:0] load_step_q, last_step;
   logic load_half_q, load_last;
@@ -110,7 +114,8 @@ module dict_decode_table
   addr_t [Lanes-1:0] bank_addr;
   logic [Lanes-1:0][63:0] bank_word;
 
-  // Which lanes want the same bank, and the same word in it: found when a row comes. Of the lanes that wait for a bank the first one leads.
+  // Lanes that need the same bank, and the same word of it, are found when a row arrives. Of the
+  // pending lanes of a bank, the lowest one is the leader.
   logic [Lanes-1:0][Lanes-1:0] same_bank_q, same_word_q;
   logic [Lanes-1:0] leader;
 
@@ -143,7 +148,7 @@ module dict_decode_table
   end
 
   for (genvar b = 0; b < Lanes; b++) begin : gen_bank
-    bank_t bank_index;  // its number among the banks of a copy
+    bank_t bank_index;  // index of the bank in its copy
     logic [2:0] word;
     assign bank_index = bank_t'(b) & copy_mask;
     assign word       = 3'(bank_index) | 3'(load_step_q << copy_log_q);
@@ -163,7 +168,7 @@ module dict_decode_table
     );
   end
 
-  // What the banks gave to the row that was issued; they keep it while nothing is issued.
+  // Bank outputs for the issued row. They are stable while no row is issued.
   lane_t [Lanes-1:0] read_lanes_q;
   logic [Lanes-1:0] read_hit_q;
   logic [Lanes-1:0][63:0] collected_q, words;

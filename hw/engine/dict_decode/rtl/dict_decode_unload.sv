@@ -1,6 +1,5 @@
-// Makes beats out of rows of 16 values.
-//
-// What comes behind the beats asked for is dropped: the end of a row that is not full.
+// Packs rows of 16 values into beats. Values past the requested beats are dropped: the unused end
+// of the last row.
 module dict_decode_unload
   import dict_decode_pkg::*;
 (
@@ -8,12 +7,12 @@ module dict_decode_unload
   input  logic                   rst_ni,
   /// log2 of a value's bytes.
   input  logic [1:0]             size_i,
-  /// Rows; the last one of all.
+  /// Rows of values. `last_i` marks the last row of the job.
   input  logic [Lanes-1:0][63:0] row_i,
   input  logic                   last_i,
   input  logic                   valid_i,
   output logic                   ready_o,
-  /// Beats, so many in all, from the start on.
+  /// Starts a job of `beats_i` beats, followed by the beats.
   input  logic                   start_i,
   input  logic [28:0]            beats_i,
   output logic [511:0]           data_o,
@@ -22,7 +21,8 @@ module dict_decode_unload
 );
 
   logic [28:0] beats_left_q;
-  logic [1:0] part_q, last_part;  // of a beat, which rows fill; of a row, if that is two beats
+  logic [1:0]
+      part_q, last_part;  // index of the row in a beat, or of the beat in a row of two beats
   logic in_fire, part_last, row_done, beat_done;
   logic [511:0] beat;
 

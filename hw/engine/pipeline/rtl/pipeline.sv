@@ -1,8 +1,9 @@
-// Pipeline: runs the kernels of dict_decode, sorter and row_shuffle one after another, as a list of commands in the device's memories says,
-// without the host between them.
+// Pipeline engine: executes a list of commands for the kernels of dict_decode, sorter and
+// row_shuffle, one after another and without the host.
 //
-// One list at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). pipeline_list goes through the list;
-// one kernel works at a time, so all of them share the masters to the memories.
+// engine_front arbitrates lists of registers, command page and NVMe I/O commands, one at a time.
+// pipeline_list steps through the list. One kernel works at a time, so all kernels share the
+// masters to the memories.
 `include "ns_axil_regs.svh"
 
 module pipeline
@@ -10,48 +11,48 @@ module pipeline
   import nvme_pkg::*;
   import pipeline_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
-  /// Channels of the local memory, a power of two; 0: there is none.
+  /// Channels of the local memory, a power of two; 0 without a local memory.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two.
+  /// Granule of its channels in bytes, a power of two.
   parameter int unsigned LocalGranule = 4096,
-  /// Its first address, and its bytes.
+  /// First address of the local memory in the PM window, and its size in bytes.
   parameter longint unsigned LocalBase = 0,
   parameter longint unsigned LocalBytes = 0,
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 128,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves = 64,
-  /// Rows of 8 records in a run that the cascade makes, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows = 256,
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same of the local memory.
+  /// Local memory: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_local[LocalPorts],
-  /// NVMe I/O commands: 0 runs a list.
+  /// NVMe I/O commands. Command 0 executes a list.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a job ends.
+  /// Interrupt request. Rises when a job ends.
   output logic     irq_o
 );
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   pipeline_regs_pkg::pipeline_regs__in_t hwif_in;
   pipeline_regs_pkg::pipeline_regs__out_t hwif_out;
   logic axil_busy;
@@ -80,7 +81,7 @@ module pipeline
     .rready_i (s_axil.rready)
   );
 
-  // Two masters to each channel, in the bits of an ID that an engine has.
+  // Two masters share the ID bits of an engine at each channel.
   localparam int unsigned IdBits = (NumChannels > 1) ? 4 : 3;
 
   logic [4:0][63:0] args, cmd_args;  // list, count, base, bytes, kind
@@ -94,7 +95,8 @@ module pipeline
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10: the list in the namespace, in units of 8 blocks; CDW13: entries; CDW14: kind. Entries stay in the namespace.
+  // CDW10: offset of the list in the namespace, in units of 8 blocks. CDW13: number of entries.
+  // CDW14: kind. Entries can only access the namespace.
   logic [63:0] namespace_bytes, list_offset;
   logic [64:0] cmd_end_q;
 
@@ -170,7 +172,7 @@ module pipeline
   assign hwif_in.done_lo.value.next = reported_done[31:0];
   assign hwif_in.done_hi.value.next = reported_done[63:32];
 
-  // ---------------------------------------------------------------- the list
+  // ---------------------------------------------------------------- list
 
   engine_cmd_t entry_cmd;
   logic [NumKernels-1:0] kernel_select, kernel_start, kernel_done, kernel_busy;
@@ -182,7 +184,8 @@ module pipeline
   logic [3:0] entry_index;
   logic [MaxEntries-1:0][31:0] cycles;
 
-  // Of the list, decoder, sorter, and of row_shuffle its own list.
+  // Users of the first master: dict_decode, sorter, the index list of row_shuffle, and
+  // pipeline_list.
   ns_axi_if kernel_axi[NumKernels+1] ();
   ns_axi_if master[2] ();
 

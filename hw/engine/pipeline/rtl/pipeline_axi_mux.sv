@@ -1,11 +1,11 @@
-// Joins the buses of several masters of which one works at a time: the one whose turn it is has the bus.
+// Connects one of several AXI masters to a bus, chosen by a static select.
 //
-// Wires and multiplexers only, so it costs no cycle. Assumes that nobody has anything under way when the turn changes.
+// It is combinational and adds no cycle. No transaction may be in flight when the select changes.
 module pipeline_axi_mux #(
-  /// Masters.
+  /// Number of masters.
   parameter int unsigned N = 2
 ) (
-  /// Whose turn it is, one bit at most; from registers.
+  /// Selected master, one-hot or 0. Driven by registers.
   input  logic [N-1:0]    select_i,
   ns_axi_if.slave         s_axi[N],
   ns_axi_if.master        m_axi

@@ -1,8 +1,8 @@
-// Runs a list of commands for kernels, one after another: reads the list, lets the kernel of each entry judge it and carry it out, and
-// writes how each of them ended behind the list.
+// Executes a list of kernel commands: reads the list, lets the kernel of each entry check and
+// execute it, and writes reports after the list.
 //
-// The list is read once, before the first entry runs, so what entries write changes nothing of it. The first entry that is none, or that
-// fails, is the last one. Assumes that kernels rest when their job is done.
+// The list is read once, before the first entry runs, so writes of entries do not change it. The
+// first invalid or failing entry ends the list. Kernels have to be idle after their job is done.
 `include "ns_assert.svh"
 
 module pipeline_list
@@ -13,62 +13,63 @@ module pipeline_list
 (
   input  logic                                clk_i,
   input  logic                                rst_ni,
-  /// From registers: a list is under way.
+  /// A list is in progress. Driven by registers.
   output logic                                busy_o,
 
-  /// A list begins, for one cycle.
+  /// Starts a list, for one cycle.
   input  logic                                start_i,
-  /// list, count, base, bytes, kind: until the next one begins.
+  /// Arguments, stable until the next list starts: list, count, base, bytes, kind.
   input  logic              [4:0][63:0]       args_i,
-  /// It is no list: to be ended as invalid.
+  /// The list is malformed and ends as invalid.
   input  logic                                malformed_i,
-  /// It is to end early.
+  /// Ends the list early.
   input  logic                                stop_i,
-  /// It ends in this cycle.
+  /// The list ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic                                done_o,
-  /// Then: its return value, entries that have ended well, and the status of an NVMe command that was not stopped.
+  /// Return value, number of entries that succeeded, and status of an NVMe command that was not
+  /// stopped.
   output result_t                             result_o,
   output logic              [4:0]             entries_o,
   output status_t                             status_o,
-  /// Until the next list begins: the entry that runs, or ran last, and cycles of each.
+  /// Current or last entry, and cycles of each entry. Stable until the next list starts.
   output logic              [3:0]             entry_o,
   output logic              [MaxEntries-1:0][31:0] cycles_o,
 
-  /// To the kernels: an entry as an NVMe command,
+  /// Entry as an NVMe command, to all kernels.
   output engine_cmd_t                         cmd_o,
-  /// whose kernel carries it out, or has carried out the last one; 0: nobody's,
+  /// Kernel that executes, or has executed, the current entry; 0 if none.
   output logic              [NumKernels-1:0]     select_o,
-  /// what that one says of it, two cycles later or sooner.
+  /// Status of each kernel's checks. Settled after two cycles.
   input  status_t           [NumKernels-1:0]     refused_i,
-  /// Its job begins, for one cycle; it is to end early; it ends, and how.
+  /// Job of a kernel: start for one cycle, early end, end, and result.
   output logic              [NumKernels-1:0]     start_o,
   output logic                                stop_o,
   input  logic              [NumKernels-1:0]     done_i,
   input  kernel_result_t       [NumKernels-1:0]     result_i,
 
-  /// Memory, addresses of the PM window. It is used while `axi_active_o` is 1.
+  /// Memory port, used while `axi_active_o` is 1. Addresses are those of the PM window.
   output logic                                axi_active_o,
   ns_axi_if.master                            m_axi
 );
 
   localparam int unsigned EntryBits = unsigned'($clog2(MaxEntries));
   localparam int unsigned BlockBits = 9;
-  localparam int unsigned PageBits = 12;  // lists begin at multiples of so many bytes, so none crosses a page
+  localparam int unsigned PageBits = 12;  // alignment of a list, so that none crosses a page
 
   typedef enum logic [3:0] {
     StIdle,
-    StSize,     // ends of the ranges come into registers
-    StCheck,    // what is wrong
+    StSize,     // registers the ends of the ranges
+    StCheck,    // registers the checks
     StBegin,
-    StReadAddr,      // the list is read
+    StReadAddr,      // reads the list: address
     StReadData,
-    StFetch,    // an entry comes into a register
-    StDecode,     // its kernel looks at it
-    StStatus,  // what it says comes into a register
+    StFetch,    // registers an entry
+    StDecode,     // its kernel checks the entry
+    StStatus,  // registers the status of the check
     StDispatch,
     StRun,
-    StWriteAddr,     // reports are written: address,
-    StWriteData,    // data,
+    StWriteAddr,     // writes the reports: address
+    StWriteData,    // data
     StWriteResp,   // response
     StDone
   } state_e;
@@ -77,9 +78,8 @@ module pipeline_list
 
   state_e state_q;
   logic invalid_q, report, entry_last, fetch;
-  entry_t entry_q, line_q;  // which one runs; which one is read or written
-  logic [EntryBits:0]
-      count, ended_q, succeeded_q;  // entries that have ended, and that have ended well
+  entry_t entry_q, line_q;  // current entry; line read or written
+  logic [EntryBits:0] count, ended_q, succeeded_q;  // entries that have ended; that have succeeded
   logic [64:0] list_end_q, window_end_q;
   logic [511:0] entry_data_q, report_data;
   logic [NumKernels-1:0] kernel, kernel_q;
@@ -91,12 +91,12 @@ module pipeline_list
   assign count = args_i[1][EntryBits:0];
   assign report = args_i[4][0];
 
-  // ---------------------------------------------------------------- the list
+  // ---------------------------------------------------------------- list
 
   assign r_fire = m_axi.r_valid && m_axi.r_ready;
   assign fetch = state_q == StFetch;
 
-  // With reports behind it, it is twice as long.
+  // With reports the list range is twice as long.
   always_ff @(posedge clk_i) begin
     list_end_q <= 65'(args_i[0]) + ((65'(count) << 6) << report);
     window_end_q <= 65'(args_i[2]) + 65'(args_i[3]);
@@ -134,11 +134,11 @@ module pipeline_list
   assign m_axi.b_ready = state_q == StWriteResp;
   assign axi_active_o = state_q inside {StReadAddr, StReadData, StWriteAddr, StWriteData, StWriteResp};
 
-  // ---------------------------------------------------------------- an entry
+  // ---------------------------------------------------------------- entry
 
   always_comb begin
     for (int unsigned k = 0; k < NumKernels; k++) kernel[k] = entry_data_q[7:0] == Opcodes[k];
-    // What is the list's, as a namespace and addresses of data, no entry has.
+    // Namespace and data pointers are given by the list. An entry has 0 there.
     reserved_set = entry_data_q[319:8] != '0 || kernel == '0;
     entry_status = generic_status(ScSuccess);
     kernel_result = '0;
@@ -163,7 +163,7 @@ module pipeline_list
   assign done = state_q == StRun && (done_i & kernel_q) != '0;
   assign entry_last = {1'b0, entry_q} + 1'b1 == count;
 
-  // Of an entry: its status as in a completion, dword 0, cycles.
+  // Report of an entry: status as in a completion, dword 0, cycles.
   assign report_data = {
     416'd0,
     cycles_o[entry_q],
@@ -173,7 +173,7 @@ module pipeline_list
     1'b1
   };
 
-  // ---------------------------------------------------------------- the course of it
+  // ---------------------------------------------------------------- sequence
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;

@@ -1,20 +1,20 @@
 // Types of the pipeline.
 package pipeline_pkg;
 
-  /// Entries of a list, at most.
+  /// Most entries of a list.
   localparam int unsigned MaxEntries = 16;
-  /// Kernels: what an entry may ask for.
+  /// Number of kernels that an entry can name.
   localparam int unsigned NumKernels = 3;
   localparam int unsigned Decode = 0;
   localparam int unsigned Sort = 1;
   localparam int unsigned Shuffle = 2;
 
-  /// Opcodes of entries: those of the kernels' own NVMe commands.
+  /// Opcodes of entries: the default opcodes of the three engines.
   localparam logic [NumKernels-1:0][7:0] Opcodes = {8'hD8, 8'hD0, 8'hD4};
 
-  /// How a kernel's job has ended.
+  /// Result of a kernel's job.
   typedef struct packed {
-    logic               bad_data;     // a bit of its return value from bit 4 on
+    logic               bad_data;     // any bit of the return value from bit 4
     logic               write_error;
     logic               invalid;
     logic               stopped;

@@ -1,47 +1,48 @@
-// Copies rows in the order of a list of indexes.
+// Copies rows in the order of an index list.
 //
-//   list ─► ns_dma_read ─► indexes, one a cycle ─► index * bytes of a row ─► ns_dma: a copy for each row, many under way
+//   list ─► ns_dma_read ─► one index per cycle ─► index * row bytes ─► ns_dma: one copy per row
 //
-// An index beyond the table ends it; the rows before it are copied. So do a stop and what could not be read.
+// An index past the table, a stop or a read error ends the job. Rows that precede it are copied.
 `include "ns_assert.svh"
 
 module row_shuffle_core
   import ns_dma_pkg::*;
 #(
-  /// Bits of an ID: so many bursts of each master are under way, as a power of two.
+  /// log2 of the bursts that each master has in flight.
   parameter int unsigned IdBits = 4,
-  /// Bytes of a burst.
+  /// Size of a burst in bytes.
   parameter int unsigned BurstBytes = 4096
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic         busy_o,
-  /// Begin; at rest. What follows stays until the end, and is valid.
+  /// Starts a job, only while idle. The arguments that follow are valid and stable until it ends.
   input  logic         start_i,
-  /// List: its first byte; a multiple of 64.
+  /// Address of the list, a multiple of 64.
   input  logic [63:0]  index_i,
-  /// Table, and target.
+  /// Addresses of table and target.
   input  logic [63:0]  src_i,
   input  logic [63:0]  dst_i,
-  /// Indexes.
+  /// Number of indexes.
   input  logic [31:0]  count_i,
-  /// 1 to 65536.
+  /// Size of a row in bytes, 1 to 65536.
   input  logic [16:0]  row_bytes_i,
-  /// Of the table.
+  /// Number of rows in the table.
   input  logic [31:0]  rows_i,
-  /// An index stands in the middle of 8, 16, 32 bytes; 0: it has 4.
+  /// An index is in the middle of a record of 8, 16 or 32 bytes; 0: the list holds bare indexes of
+  /// 4 bytes.
   input  logic [1:0]   records_i,
-  /// End early.
+  /// End the job early.
   input  logic         stop_i,
-  /// It has ended, for one cycle, and how.
+  /// The job ends, for one cycle, with these results.
   output logic         done_o,
   output logic         stopped_o,
   output logic         bad_index_o,
   output dma_done_t    errors_o,
-  /// Rows whose copy has begun.
+  /// Number of rows whose copy has begun.
   output logic [31:0]  position_o,
-  /// Memory, addresses of the PM window: the list, and the rows.
+  /// Memory ports for the list and for the rows. Addresses are those of the PM window.
   ns_axi_if.master     m_list,
   ns_axi_if.master     m_rows
 );
@@ -54,7 +55,7 @@ module row_shuffle_core
   typedef enum logic [1:0] {
     StIdle,
     StRun,
-    StDrain,   // what is under way ends
+    StDrain,   // waits for accesses in flight
     StDone
   } state_e;
 
@@ -62,14 +63,14 @@ module row_shuffle_core
   logic stop_q, bad_index_q, halt;
   dma_done_t errors_q;
 
-  // ---------------------------------------------------------------- the list
+  // ---------------------------------------------------------------- list
 
   logic [63:0] list_addr_q;
-  logic [36:0] list_left_q;  // bytes: 2**31 records of 32 at most
+  logic [36:0] list_left_q;  // in bytes: at most 2**31 records of 32 bytes
   logic [31:0] request_bytes;
   logic request_valid, request_ready, request_fire, beat_valid, beat_ready, beat_error, beat_last;
   logic [511:0] beat;
-  logic [3:0] reads_in_flight_q;  // pieces
+  logic [3:0] reads_in_flight_q;  // in requests
 
   assign request_bytes = (list_left_q > 37'(RequestBytes)) ? 32'(RequestBytes) : list_left_q[31:0];
   assign request_valid = state_q == StRun && list_left_q != '0 && reads_in_flight_q != '1 && !halt;
@@ -118,10 +119,10 @@ module row_shuffle_core
     .m_axi(m_list)
   );
 
-  // ---------------------------------------------------------------- an index a cycle
+  // ---------------------------------------------------------------- one index per cycle
 
-  logic [3:0] word_q, word_last, word;  // of the index in its beat, in units of 4 bytes
-  logic [31:0] index, issued_q;  // rows asked for
+  logic [3:0] word_q, word_last, word;  // position of the index in its beat, in units of 4 bytes
+  logic [31:0] index, issued_q;  // issued_q: rows issued
   logic index_valid, index_ready, in_table, discard;
 
   always_comb begin
@@ -148,7 +149,7 @@ module row_shuffle_core
     else if (index_valid && index_ready && in_table && !beat_error) issued_q <= issued_q + 1'b1;
   end
 
-  // Where the row stands: a product in two steps, into a queue that has room for both.
+  // Compute the row's offset in a two-stage product. The queue has room for both stages.
   logic [1:0] product_valid_q;
   logic [31:0] index_q;
   logic [48:0] product_q;
@@ -223,7 +224,7 @@ module row_shuffle_core
       rows_in_flight_q <= rows_in_flight_q + CommandBits'(row_valid && row_ready) - CommandBits'(dma_done_valid);
   end
 
-  // ---------------------------------------------------------------- the end
+  // ---------------------------------------------------------------- end
 
   logic list_done, rows_done;
   assign halt = stop_q || bad_index_q || errors_q != '0;

@@ -1,6 +1,7 @@
-// One list of rows: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one gather job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); row_shuffle_core does what is right.
+// engine_front starts the jobs, engine_memory connects the memories. row_shuffle_core executes the
+// jobs that pass the checks.
 `include "ns_assert.svh"
 
 module row_shuffle_kernel
@@ -9,41 +10,41 @@ module row_shuffle_kernel
   import nvme_pkg::*;
   import engine_pkg::*;
 #(
-  /// Bits of the IDs of its masters, 3 or 4.
+  /// ID bits of the masters, 3 or 4.
   parameter int unsigned IdBits = 4
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [6:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: index, src, dst, count, row_bytes, rows, kind.
+  /// Arguments of the job, stable until it ends: index, src, dst, count, row_bytes, rows, kind.
   input  logic [6:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [4:0] result_o,
-  /// Rows whose copy has begun.
+  /// Number of rows whose copy has begun.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: rows whose copy has begun.
+  /// Progress of the job: number of rows whose copy has begun.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window: the list, and the rows.
+  /// Memory ports for the list and for the rows. Addresses are those of the PM window.
   ns_axi_if.master m_list,
   ns_axi_if.master m_rows
 );
@@ -53,9 +54,9 @@ module row_shuffle_kernel
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // sizes of the ranges come into registers,
-    StEnds,   // their ends,
-    StCheck,  // what is wrong
+    StSize,   // registers the sizes of the ranges
+    StEnds,   // registers the ends of the ranges
+    StCheck,  // registers the checks
     StBegin,
     StRun,
     StDone
@@ -79,9 +80,10 @@ module row_shuffle_kernel
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: indexes, source and target in the namespace, in units of 8 blocks; CDW13: indexes; CDW14: rows;
-  // CDW15: bytes of a row, from bit 24 on the kind.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
+  // CDW10, CDW11, CDW12: offsets of list, table and target in the namespace, in units of 8 blocks.
+  // CDW13: number of indexes. CDW14: rows of the table. CDW15: bytes of a row; from bit 24, the
+  // kind.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
   logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][49:0] cmd_sizes_q;
@@ -125,9 +127,9 @@ module row_shuffle_kernel
     base + offsets[0]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of list, table and target.
+  // Sizes of list, table and target in bytes.
   function automatic logic [2:0][49:0] sizes(logic [31:0] count, logic [31:0] rows,
                                              logic [16:0] row_bytes, logic [1:0] records);
     sizes[0] = (50'(count) << 2) << records;
@@ -147,7 +149,7 @@ module row_shuffle_kernel
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + 65'(size_q[n]);
     unsupported_q <= malformed_i || args_i[0][5:0] != '0 || args_i[3] == '0 || args_i[3] > MaxIndexes || args_i[4] == '0 ||
         args_i[4] > MaxRowBytes || args_i[5] == '0 || args_i[5][63:32] != '0 || args_i[6][63:2] != '0;
-    // What is only read may overlap.
+    // List and table are only read, so they can overlap.
     bad_ranges_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || wraps(ends_q[2]) ||
         overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2]);
   end

@@ -1,9 +1,11 @@
-// Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two bounds, both included, and may write a
-// bitmap of them: bit n, from the lowest bit of its first byte on, is 1 if value n lies there.
+// Scan engine: counts the values of 32 or 64 bits in a range of the media that lie between two
+// bounds, bounds included. It can also write a bitmap: bit n, counted from the lowest bit of the
+// first byte, is 1 if value n lies between the bounds.
 //
-// It does one scan at a time, of its registers, its command page or an NVMe I/O command in turn (engine_launch).
-// The part of a range that lies in one channel is a range of that channel's own addresses, so each channel is scanned by itself, all at
-// the same time; in the end their counts are added. A bitmap lies in any channel, so its lines of all channels are written in one row.
+// engine_front arbitrates scans of registers, command page and NVMe I/O commands, one at a time.
+// The part of a range in one channel is a contiguous range of that channel's addresses. So each
+// channel is scanned separately and in parallel, and the counts are added at the end. A line of the
+// bitmap can lie in any channel, so scan_write serialises the lines of all channels.
 `include "ns_assert.svh"
 `include "ns_axil_regs.svh"
 
@@ -12,26 +14,26 @@ module scan
   import nvme_pkg::*;
   import scan_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media; what lies beyond is answered with errors.
+  /// Size of the media in bytes. Accesses past it are answered with errors.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// NVMe I/O commands: 0 counts, 1 writes a bitmap, too.
+  /// NVMe I/O commands. Command 0 counts values; command 1 also writes a bitmap.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a scan ends.
+  /// Interrupt request. Rises when a scan ends.
   output logic     irq_o
 );
 
@@ -39,7 +41,7 @@ module scan
   localparam int unsigned ChannelBits = idx_width(NumChannels);
   localparam int unsigned RowBits = GranuleBits + unsigned'($clog2(NumChannels));
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   scan_regs_pkg::scan_regs__in_t hwif_in;
   scan_regs_pkg::scan_regs__out_t hwif_out;
   logic axil_busy;
@@ -79,7 +81,7 @@ module scan
 
   state_e state_q;
   typedef struct packed {
-    logic        unsupported;  // a kind that there is not
+    logic        unsupported;  // kind that does not exist
     logic        filter;
     logic        is_signed;
     logic        wide;
@@ -106,8 +108,8 @@ module scan
   logic [64:0] end_q;
   logic start, stop, front_stop, invalid, scan_start, sum_done, done, front_busy, malformed;
 
-  // CDW10, CDW11: first block; CDW12: blocks, less one, up to 2**24, so that the count fits into dword 0; CDW13: kind of values, and
-  // from bit 2 on the bitmap's place in units of 4 KiB.
+  // CDW10, CDW11: first block. CDW12: number of blocks less one, up to 2**24, so the count fits in
+  // dword 0. CDW13: kind of values; from bit 2, offset of the bitmap in units of 4 KiB.
   engine_cmd_t cmd;
   status_t refused, status;
   logic [63:0] slba;
@@ -210,7 +212,7 @@ module scan
   assign hwif_in.count_lo.value.next = reported_count[31:0];
   assign hwif_in.count_hi.value.next = reported_count[63:32];
 
-  // ---------------------------------------------------------------- a scan
+  // ---------------------------------------------------------------- scan
 
   logic [2:0] low_bits;
   logic map_invalid, map_busy, map_error, bits_busy;
@@ -224,7 +226,7 @@ module scan
   assign stop = front_stop && state_q != StIdle && state_q != StSum && state_q != StDone;
   assign low_bits = job.src[2:0] | job.bytes[2:0];
   assign invalid = job.bytes == '0 || end_q > {1'b1, 64'd0} || low_bits[1:0] != '0 || (job.wide && low_bits[2]) || job.unsupported || map_invalid;
-  // Bits of a beat are whole bytes, so their places are, too.
+  // A beat yields whole bytes of bitmap bits, so the bitmap's alignment is in bytes too.
   assign map_invalid = job.filter && (job.src[5:0] != '0 || (!job.wide && job.dst[0]) || map_end_q > {1'b1, 64'd0});
   assign bits_busy = lines_busy != '0 || map_busy;
   assign scan_start = state_q == StBegin && !invalid && !result_q.stopped;
@@ -271,7 +273,7 @@ module scan
     end
   end
 
-  // Bytes of a channel below an address of the media.
+  // Number of a channel's bytes below a media address.
   function automatic logic [64:0] channel_bytes(logic [64:0] addr, int unsigned channel);
     logic [64:0] granule;
     granule = (addr & 65'(2 ** RowBits - 1)) >> GranuleBits;
@@ -288,9 +290,9 @@ module scan
     assign first = channel_bytes(65'(job.src), c);
     assign limit = channel_bytes(end_q, c);
 
-    // Its first granule: the range begins in it, or so many granules later.
+    // Distance in granules from the range's first granule to this channel's first granule.
     logic [ChannelBits-1:0] granules_after;
-    logic [RowBits-1:0] distance;  // from the range's first byte
+    logic [RowBits-1:0] distance;  // in bytes, from the range's first byte
     logic [63:0] pos_q;
     logic [15:0] bits;
     logic room, bits_last, bits_valid;

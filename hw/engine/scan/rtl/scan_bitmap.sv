@@ -1,37 +1,38 @@
-// Puts the bits of one channel's values at their places in the bitmap, and hands it on line by line.
+// Assembles the result bits of one channel's values into lines of the bitmap.
 //
-// A beat of 64 bytes has 16 bits, or 8 of values of 64 bits. Beats come in the order of the channel's addresses; where a granule ends, the
-// bits of the other channels' granules lie between.
+// A beat of 64 bytes yields 16 bits, or 8 bits for 64-bit values. Beats arrive in the order of the
+// channel's addresses. Between two granules of a channel lie the bits of the other channels'
+// granules.
 `include "ns_assert.svh"
 
 module scan_bitmap
   import scan_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// Begin.
+  /// Starts a scan.
   input  logic         start_i,
-  /// Place of the first beat's bits on the media, even unless `wide_i`.
+  /// Byte position on the media of the first beat's bits; even unless `wide_i`.
   input  logic [63:0]  pos_i,
   /// Address of the first beat within its granule.
   input  logic [$clog2(Granule)-1:0] offset_i,
   /// Values have 64 bits.
   input  logic         wide_i,
-  /// There are bits.
+  /// `bits_i` and `last_i` are valid.
   input  logic         valid_i,
-  /// They, from the first value on.
+  /// Result bits of a beat, first value first.
   input  logic [15:0]  bits_i,
-  /// The last ones.
+  /// These are the last bits of the range.
   input  logic         last_i,
-  /// There is room for all that may come of beats already asked for.
+  /// The line queue has room for the bits of all beats in flight.
   output logic         room_o,
 
-  /// Lines wait. From registers.
+  /// Lines are queued. Driven by registers.
   output logic         busy_o,
   output bitmap_line_t line_o,
   output logic         valid_o,
@@ -40,7 +41,8 @@ module scan_bitmap
 
   localparam int unsigned BeatBits = unsigned'($clog2(Granule / 64));
   localparam int unsigned Lines = 16;
-  // A beat is looked at some cycles after it has been taken, and becomes a line at most.
+  // Upper bound of the beats in flight between this module's input and scan_channel's beat port.
+  // Each becomes at most one line.
   localparam int unsigned BeatsInFlight = 8;
 
   logic [63:0] pos_q;
@@ -55,7 +57,7 @@ module scan_bitmap
   logic [$clog2(Lines+1)-1:0] count;
 
   assign granule_last = beat_q == '1;
-  // The bits of a granule, and those of the granules between this one and the channel's next one.
+  // Bitmap bytes of a beat, and of the granules between this one and the channel's next one.
   assign step = wide_i ? 64'd1 : 64'd2;
   assign jump = (64'(NumChannels - 1) * 64'(Granule / 64)) << (wide_i ? 0 : 1);
   assign line_complete = last_i || granule_last || (wide_i ? pos_q[5:0] == 6'd63 : pos_q[5:1] == 5'd31);

@@ -1,6 +1,7 @@
-// Scans a range of one memory channel: reads it in bursts of 256 bytes and counts its values between the bounds.
+// Scans a range of one channel: reads it in bursts of 256 bytes and counts the values between the
+// bounds.
 //
-// After a read error or `stop_i` it reads no further; what was asked for is still awaited.
+// After a read error or `stop_i` it issues no further read and waits for those in flight.
 `include "ns_assert.svh"
 
 module scan_channel
@@ -8,11 +9,11 @@ module scan_channel
 (
   input  logic          clk_i,
   input  logic          rst_ni,
-  /// Begin; only while `busy_o` is 0.
+  /// Starts a scan, only while `busy_o` is 0.
   input  logic          start_i,
-  /// Its first byte, local to the channel, a multiple of 4.
+  /// First byte of the range, local to the channel, a multiple of 4.
   input  logic [63:0]   addr_i,
-  /// Its length, a multiple of 4; may be 0.
+  /// Length of the range in bytes, a multiple of 4; can be 0.
   input  logic [63:0]   bytes_i,
   /// See scan_count.
   input  logic          wide_i,
@@ -22,31 +23,31 @@ module scan_channel
   input  logic [63:0]   low_i,
   /// See scan_count.
   input  logic [63:0]   high_i,
-  /// The next beat may be taken.
+  /// The next beat can be accepted.
   input  logic          ready_i,
-  /// End early.
+  /// End the job early.
   input  logic          stop_i,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic          busy_o,
-  /// Values counted since `start_i`. From registers.
+  /// Values counted since `start_i`. Driven by registers.
   output logic [63:0]   count_o,
-  /// A beat since then could not be read. From a register.
+  /// A beat since `start_i` could not be read. Driven by a register.
   output logic          error_o,
-  /// Of a beat that has been looked at: which of its values are within the bounds (see scan_count).
+  /// Which values of a compared beat lie between the bounds (see scan_count).
   output logic [15:0]   bits_o,
-  /// It is the last one.
+  /// `bits_o` belongs to the last beat of the range.
   output logic          bits_last_o,
   output logic          bits_valid_o,
-  /// Memory.
+  /// Memory port.
   ns_axi_if.read_master m_axi
 );
 
-  // A range is read in pieces, so that an end is never far.
+  // A range is read in requests of at most 4 KiB, so that a stop takes effect soon.
   localparam int unsigned RequestBits = 12;
 
   logic [63:0] addr_q, bytes_left_q, count_q;
   logic [3:0] start_word_q, end_word_q;
-  logic [2:0] in_flight_q;  // pieces under way
+  logic [2:0] in_flight_q;  // requests in flight
   logic halt_q, error_q, first_q;
   logic
       request_valid,
@@ -88,7 +89,7 @@ module scan_channel
     .m_axi
   );
 
-  // Only the range's ends stand within beats.
+  // Only the first and last beats of the range can be partial.
   assign beat_fire = beat_valid && ready_i;
   assign final_beat = beat_last && bytes_left_q == '0 && in_flight_q == 3'd1;
   always_comb begin

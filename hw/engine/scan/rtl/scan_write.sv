@@ -1,31 +1,31 @@
-// Writes the bitmap's lines of all channels, each to the channel that it lies in.
+// Writes the bitmap lines of all channels to the channels that hold them.
 `include "ns_assert.svh"
 
 module scan_write
   import ns_axi_pkg::*;
   import scan_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   input  logic                           clk_i,
   input  logic                           rst_ni,
-  /// From registers: lines are under way.
+  /// Lines are in flight. Driven by registers.
   output logic                           busy_o,
-  /// One could not be written, since `clear_i`. From a register.
+  /// A line could not be written since `clear_i`. Driven by a register.
   output logic                           error_o,
   input  logic                           clear_i,
 
-  /// Lines of each channel's values.
+  /// Bitmap lines of each channel's values.
   input  bitmap_line_t [NumChannels-1:0] line_i,
   input  logic         [NumChannels-1:0] valid_i,
   output logic         [NumChannels-1:0] ready_o,
 
-  /// Memory; only the write channels are used.
+  /// Memory ports. Only the write channels are used.
   ns_axi_if.write_master m_mem[NumChannels]
 );
 

@@ -1,8 +1,12 @@
-// sorter_level neither loses nor doubles a record, and its nodes' rows come in order. By induction: for streams of any length.
+// sorter_level loses and duplicates no record, and the rows of its nodes are in order. Proven by
+// induction, so for streams of any length.
 //
-// A record has two bits here. Bit 0 marks one record, any; it leaves once, before its node's stream ends or with its last row, and not unless it came.
-// Bit 1 tells whether a record is at or above some bound: once a record that is has left a node, none leaves that is not. For each record and each
-// bound, this is integrity and order for all. The selector and the network, which have their own proofs, are replaced: select_any, network_none.
+// A record has two bits. Bit 0 marks one arbitrary record. It leaves exactly once if it arrived,
+// before the end of its node's stream or with the last row. Bit 1 tells whether a record is at or
+// above an arbitrary bound. Once such a record has left a node, no record below the bound leaves.
+// As record and bound are arbitrary, this is integrity and order for all records.
+//
+// Selector and network have separate proofs, and are replaced by select_any and network_none.
 `include "ns_assert.svh"
 
 module level_proof
@@ -10,7 +14,7 @@ module level_proof
 #(
   parameter int unsigned Nodes = 1,
   parameter int unsigned Rows = 4,
-  /// 1: without bounds, the marked record alone.
+  /// 1: no bounds, the marked record only.
   parameter int unsigned Width = 2,
   localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes)
 ) (
@@ -69,7 +73,7 @@ module level_proof
     .out_row_o   (out_row)
   );
 
-  // ---------------------------------------------------------------- the rules of rows
+  // ---------------------------------------------------------------- stream rules
 
   logic [2*Nodes-1:0][CountBits-1:0] in_pending;
   logic [2*Nodes-1:0] in_rows, in_ended;
@@ -130,7 +134,8 @@ module level_proof
   assign arrival = in_row && in_mark != '0;
   assign departure = out_row_valid && out_mark != '0;
 
-  // Where it lies: row and lane of the memories, in which the second stream's rows stand the other way round.
+  // Position of the mark: row and lane of the memories. The second stream's rows are stored in
+  // reverse.
   logic [PtrBits-1:0] mark_row_q;
   logic [LaneBits-1:0] mark_lane_q;
 
@@ -167,7 +172,7 @@ module level_proof
   // ---------------------------------------------------------------- order
 
   logic [2*Nodes-1:0] in_above_q;  // the stream's last record is at or above the bound
-  logic [  Nodes-1:0] out_above_q;  // one that is has left
+  logic [  Nodes-1:0] out_above_q;  // a record at or above the bound has left
 
   `NS_ASSUME(
       stream_in_order,
@@ -188,16 +193,16 @@ module level_proof
 
   `NS_ASSERT(rows_in_order, !(out_row_valid && out_above_q[out_stream]) || out_above == '1)
 
-  // ---------------------------------------------------------------- a step
+  // ---------------------------------------------------------------- step
 
-  // What select_proof assumes of a step; and where a stream seems to have ended it has.
+  // The step meets the assumptions of select_proof. A stream that appears to have ended has ended.
   logic step;
   assign step = u_level.step_q && !u_level.empty;
   `NS_ASSERT(step_is_legal, !step || u_level.u_select.legal)
   `NS_ASSERT(a_ended_is_true, !step || u_level.a_ended == '0 || in_ended[{u_level.node_q, 1'b0}])
   `NS_ASSERT(b_ended_is_true, !step || u_level.b_ended == '0 || in_ended[{u_level.node_q, 1'b1}])
 
-  // ---------------------------------------------------------------- what makes it inductive
+  // ---------------------------------------------------------------- induction invariants
 
   level_state #(
     .Nodes(Nodes),
@@ -258,7 +263,7 @@ module level_proof
           `NS_ASSERT(mark_is_live, !is_mark || live[r][i])
           `NS_ASSERT(marked_is_mark, !live[r][i] || marked[r][i] == is_mark)
           `NS_ASSERT(live_are_above, !(live[r][i] && out_above_q[n]) || above[r][i])
-          // The next record of the stream.
+          // Next record of the stream.
           localparam bit End = i == ((s == 0) ? Lanes - 1 : 0);
           localparam int unsigned NextLane = (s == 0) ? (i + 1) % Lanes : (i + Lanes - 1) % Lanes;
           localparam int unsigned NextRow = End ? (r + 1) % Rows : r;

@@ -1,6 +1,8 @@
-// What is always so in a level of the merge tree, apart from its records: with it, that the rules of stream_rules hold is inductive.
+// Invariants of a level of the merge tree, apart from its records. With them stream_rules is
+// inductive.
 //
-// `in_*_i`, `out_*_i`: what stream_rules tells of the streams below and above; rows pass the network at once.
+// `in_*_i` and `out_*_i` are the states of stream_rules for the streams below and above. The
+// network is replaced, so rows pass it in zero cycles.
 `include "ns_assert.svh"
 
 module level_state
@@ -20,7 +22,7 @@ module level_state
   input logic [Nodes-1:0][CountBits-1:0]     out_pending_i,
   input logic [Nodes-1:0]                    out_rows_i,
   input logic [Nodes-1:0]                    out_ended_i,
-  /// sorter_level's.
+  /// State of sorter_level.
   input logic                                step_i,
   input logic [NodeBits-1:0]                 node_i,
   input logic [Nodes-1:0][1:0][CountBits-1:0] count_i,
@@ -37,7 +39,7 @@ module level_state
   for (genvar n = 0; n < Nodes; n++) begin : gen_node
     logic in_step;
     count_t [1:0] count;
-    logic [CountBits:0] rows;  // that can be made
+    logic [CountBits:0] rows;  // that can be produced
     assign in_step = step_i && node_i == NodeBits'(n);
     assign count = count_i[n];
     assign rows = (CountBits + 1)'(count[0]) + (CountBits + 1)'(count[1]) - (CountBits + 1)'(consumed_i[n] != '0);
@@ -52,7 +54,7 @@ module level_state
 
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       localparam int unsigned Stream = 2 * n + s;
-      // Room that is lost would make a stream wait for ever.
+      // Room that is lost would stall a stream for ever.
       `NS_ASSERT(room_adds_up,
                  32'(free_i[n][s]) + 32'(count[s]) + 32'(in_pending_i[Stream]) + 32'(in_ended_i[Stream] && !in_rows_i[Stream]) == Rows)
       `NS_ASSERT(rows_add_up, wptr_i[n][s] == rptr_i[n][s] + PtrBits'(count[s]))

@@ -1,5 +1,5 @@
-// In the place of sorter_network: rows pass, and nothing sorts them. network_proof shows of the real one that rows come out in the order in which they
-// came in, once, each sorted.
+// Replaces sorter_network by wires that sort nothing. network_proof shows of the real network that
+// each row leaves once, in the order of arrival, and sorted.
 module sorter_network #(
   parameter int unsigned Width = 2,
   parameter int unsigned Lanes = 8,

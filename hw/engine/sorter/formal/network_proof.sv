@@ -1,8 +1,10 @@
-// sorter_network with records of one bit: by the 0-1 principle (D. Knuth, The Art of Computer Programming 3, 5.3.4) a network of compare-and-swaps
-// that sorts all rows of zeros and ones sorts all rows.
+// sorter_network sorts, by the 0-1 principle (D. Knuth, The Art of Computer Programming 3, 5.3.4):
+// a network of compare-and-swaps that sorts all rows of zeros and ones sorts all rows. So records
+// have one bit.
 //
-// Shown: each row comes out once, in its order, after as many cycles as there are stages, sorted, with as many ones as went in. The last part
-// alone does so with all bitonic rows: with zeros and ones these are the rotations of sorted ones, as sorter_select makes them.
+// Proven: each row leaves once, in order of arrival, after as many cycles as there are stages. It
+// is sorted and has as many ones as before. The final merge part does so for all bitonic rows. Of
+// zeros and ones these are the rotations of sorted rows, as sorter_select makes them.
 `include "ns_assert.svh"
 
 module network_proof #(
@@ -29,7 +31,8 @@ module network_proof #(
     for (int unsigned i = 0; i < Lanes; i++) ones += CountBits'(row[i]);
   endfunction
 
-  // Changes between a lane and the next one, all around: a rotation of a sorted row has none or two.
+  // Number of changes from a lane to the next one, cyclically. A rotation of a sorted row has none
+  // or two.
   logic [CountBits-1:0] changes;
   assign changes = ones(row_i ^ {row_i[0], row_i[Lanes-1:1]});
   if (!Full) begin : gen_bitonic

@@ -1,8 +1,9 @@
-// In the place of sorter_select: any choice that select_proof leaves open.
+// Replaces sorter_select by any choice that select_proof leaves open.
 //
-// Of a record it sees at most bit 1, whether the record is at or above some bound: whatever the records are and wherever the bound is, what
-// sorter_select takes of them are first ones of both streams, 8 together, and none below the bound stays while one that is not leaves. So what holds with
-// each choice here holds with sorter_select.
+// It sees at most bit 1 of a record, which tells whether the record is at or above an arbitrary
+// bound. Whatever the records and the bound are, sorter_select takes 8 records in total, which are
+// the first ones of both streams. None below the bound stays while one at or above it leaves. So
+// what holds for each choice here holds for sorter_select.
 module sorter_select
   import sorter_pkg::*;
 #(
@@ -19,12 +20,12 @@ module sorter_select
   output logic                        b_row_done_o
 );
 
-  // Driven by nobody, so free in each cycle (setundef in level.sby).
+  // Undriven, so unconstrained in each cycle (setundef in level.sby).
   logic [LaneBits:0] choice;
 
   logic [Lanes-1:0][LaneBits-1:0] offset;
   logic [Lanes-1:0] from_a;
-  // By place, the next record first: there is one, and it is at or above the bound.
+  // By offset, next record first: it exists, and it is at or above the bound.
   logic [Lanes-1:0] a_valid, b_valid, a_above, b_above;
 
   merge_step u_step (
@@ -48,7 +49,7 @@ module sorter_select
     assign row_o[i] = from_a[i] ? a_i[i] : b_i[i];
   end
 
-  // What select_proof assumes: streams that end once, in order, and a row left.
+  // Assumptions of select_proof: streams that end once, in order, with a full row left.
   logic legal;
   assign legal = (a_valid & (a_valid + 1'b1)) == '0 && (b_valid & (b_valid + 1'b1)) == '0 && $countones(
       a_valid
@@ -57,7 +58,7 @@ module sorter_select
   ) >= Lanes && (a_valid & ~a_above & (a_above << 1)) == '0 &&
       (b_valid & ~b_above & (b_above << 1)) == '0;
 
-  // What it shows.
+  // Properties that select_proof shows.
   logic [Lanes-1:0] a_chosen, b_chosen;
   logic possible, least;
   assign a_chosen = ~({Lanes{1'b1}} << choice);

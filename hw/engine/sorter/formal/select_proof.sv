@@ -1,7 +1,8 @@
-// sorter_select: of the next 8 records of each of two sorted streams it takes the 8 least.
+// sorter_select takes the 8 least of the next 8 records of each of two sorted streams.
 //
-// It only compares records, at most 16 that are all different, so those of 4 bits show each order that there is: complete for any width.
-// Streams may have ended, and show anything there; at least 8 records are left of both together.
+// It only compares records, of which at most 16 are visible, all different. Records of 4 bits cover
+// every order of these, so the proof is complete for any width. Streams can have ended and then
+// show arbitrary values. At least 8 records are left in total.
 `include "ns_assert.svh"
 
 module select_proof
@@ -12,19 +13,19 @@ module select_proof
   input logic                        clk_i,
   input logic                        rst_ni,
   input logic [LaneBits-1:0]         consumed_i,
-  /// Both streams, the next record first, and how many records there are.
+  /// Both streams, next record first, and the number of their records.
   input logic [Lanes-1:0][Width-1:0] a_i,
   input logic [Lanes-1:0][Width-1:0] b_i,
   input logic [LaneBits:0]           a_count_i,
   input logic [LaneBits:0]           b_count_i,
-  /// Any bound.
+  /// Arbitrary bound.
   input logic [Width-1:0]            bound_i
 );
 
   localparam int unsigned CountBits = LaneBits + 2;
   typedef logic [CountBits-1:0] count_t;
 
-  // ---------------------------------------------------------------- the streams
+  // ---------------------------------------------------------------- streams
 
   `NS_ASSUME(a_count_fits, a_count_i <= (LaneBits + 1)'(Lanes))
   `NS_ASSUME(b_count_fits, b_count_i <= (LaneBits + 1)'(Lanes))
@@ -42,8 +43,9 @@ module select_proof
     end
   end
 
-  // A record's rank in both streams: those of its own before it, and those of the other one that are less.
-  logic [Lanes-1:0] a_least, b_least;  // among the 8 least
+  // Rank of a record in both streams: records before it in its stream, plus lesser records of the
+  // other stream.
+  logic [Lanes-1:0] a_least, b_least;  // is among the 8 least
   count_t a_of_least;
   always_comb begin
     a_of_least = '0;
@@ -60,7 +62,7 @@ module select_proof
     end
   end
 
-  // ---------------------------------------------------------------- the selector
+  // ---------------------------------------------------------------- selector
 
   logic [Lanes-1:0][LaneBits-1:0] offset;
   logic [Lanes-1:0] expected_from_a, a_ended, b_ended;
@@ -103,13 +105,14 @@ module select_proof
     assign b[i] = b_i[b_offset];
     assign a_ended[i] = (LaneBits + 1)'(offset[i]) >= a_count_i;
     assign b_ended[i] = (LaneBits + 1)'(b_offset) >= b_count_i;
-    // Each of the 8 least has its lane, and its lane has it.
+    // Each of the 8 least records has its lane, and the lane sends it.
     `NS_ASSERT(lane_of_a_least, a_least[offset[i]] == expected_from_a[i])
     `NS_ASSERT(lane_of_b_least, b_least[b_offset] == !expected_from_a[i])
     `NS_ASSERT(row_is_least, row[i] == (expected_from_a[i] ? a[i] : b[i]))
   end
 
-  // Bitonic in any rotation, as the network's proof assumes it: with any bound, a row of zeros and ones that changes twice, all around, or never.
+  // The row is bitonic in any rotation, as network_proof assumes: for any bound, the row of zeros
+  // and ones changes twice or never, cyclically.
   logic [Lanes-1:0] ones;
   for (genvar i = 0; i < Lanes; i++) begin : gen_one
     assign ones[i] = row[i] >= bound_i;

@@ -1,7 +1,7 @@
-// What a level of the merge tree may expect of those that give it rows, and owes to the level above: room is reserved before a row comes, and never
-// more than there is; a stream ends with the row that is marked, or with the mark `none` alone.
+// Rules of a stream between levels of the merge tree. Room is reserved before a row is sent, and
+// never more than there is. A stream ends with a marked row, or with the `empty` mark alone.
 //
-// `Assume`: it is the environment that keeps the rules.
+// `Assume`: the environment obeys the rules. Else they are asserted.
 `include "ns_assert.svh"
 
 module stream_rules #(
@@ -20,7 +20,7 @@ module stream_rules #(
   input  logic [StreamBits-1:0]             stream_i,
   input  logic                              last_i,
   input  logic                              empty_i,
-  /// Of each stream: rows that are on their way, rows have come, it has ended.
+  /// State of each stream: rows reserved but not arrived, rows have arrived, the stream has ended.
   output logic [Streams-1:0][CountBits-1:0] pending_o,
   output logic [Streams-1:0]                rows_o,
   output logic [Streams-1:0]                ended_o
@@ -34,7 +34,7 @@ module stream_rules #(
     assign arrival = valid_i && stream_i == StreamBits'(s);
     assign room_respected[s] = !reserve_i[s] || room_i[s];
     assign expected[s] = !arrival || pending_o[s] != '0;
-    // No other row is on its way with the last one, and none follows.
+    // No other row is reserved when the last row arrives, and none follows it.
     assign end_respected[s] = !ended_o[s] || (!arrival && !reserve_i[s]);
     assign mark_respected[s] = !arrival || ((!empty_i || (last_i && !rows_o[s])) && (!last_i || (pending_o[s] == CountBits'(1) && !reserve_i[s])));
     assign clear_respected[s] = !clear_i || pending_o[s] == '0;

@@ -1,8 +1,8 @@
-// sorter_tree: its levels keep to each other the rules that level_proof rests on, each level to the one above, so what level_proof shows of a level
-// holds of all of them; and the queue always has room for what comes. By induction: for streams of any length, with leaves without rows, and after
-// `clear_i`.
+// The levels of sorter_tree obey stream_rules towards the level above, so what level_proof shows of
+// a level holds for all of them. The output queue always has room for the arriving row. Proven by
+// induction: for streams of any length, leaves without rows, and after `clear_i`.
 //
-// This is about who may go when, so records don't matter. The selector and the network are replaced: select_any, network_none.
+// Records do not matter here. Selector and network are replaced by select_any and network_none.
 `include "ns_assert.svh"
 
 module tree_proof
@@ -58,9 +58,10 @@ module tree_proof
     .out_row_o ()
   );
 
-  // ---------------------------------------------------------------- the rules of rows
+  // ---------------------------------------------------------------- stream rules
 
-  // Between levels, as in sorter_tree: 2**d streams into level d-1, Leaves into the last one.
+  // Signals between levels, as in sorter_tree: level d-1 has 2**d input streams, the lowest level
+  // `Leaves`.
   localparam int unsigned CountBits = unsigned'($clog2(Rows + 1));
   logic [LeafBits:0][Leaves-1:0][CountBits-1:0] pending;
   logic [LeafBits:0][Leaves-1:0] rows, ended;
@@ -88,7 +89,7 @@ module tree_proof
   for (genvar d = 0; d < LeafBits; d++) begin : gen_level
     localparam int unsigned Nodes = 1 << d;
     localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes);
-    // A node reserves the room of a row in the cycle before it makes it, so one row is on its way at most.
+    // A node reserves room in the cycle before it produces the row, so at most one row is pending.
     logic [Nodes-1:0][CountBits-1:0] pending_above;
     logic [Nodes-1:0] rows_above, ended_above;
 
@@ -141,7 +142,7 @@ module tree_proof
   `NS_ASSERT(queue_adds_up,
              32'(u_tree.free_q) + 32'(u_tree.u_out.count_o) + 32'(pending[0][0]) == Queue)
 
-  // What waits in the queue: with the end mark behind it, the root has ended.
+  // Queued rows: with the end mark among them, the root has ended.
   localparam int unsigned QueueBits = unsigned'($clog2(Queue));
   logic [QueueBits-1:0] queue_rptr;
   assign queue_rptr = u_tree.u_out.rptr_q;
@@ -158,7 +159,7 @@ module tree_proof
   assign out_fire = out_valid && out_ready_i;
   `NS_ASSERT(ends_after_all_leaves, !(out_fire && out_last) || ended[LeafBits] == '1)
 
-  // ---------------------------------------------------------------- what there is to see
+  // ---------------------------------------------------------------- cover points
 
   logic [2:0] rows_q;
   logic merged_q;

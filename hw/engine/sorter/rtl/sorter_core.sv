@@ -1,10 +1,12 @@
 // Sorts one column of keys in memory, in passes over it.
 //
-//   pass 1:  keys ─► sorter_load ─► sorter_cascade ─► sorter_leaves ─► sorter_tree ─► sorter_unload ─► sorted chunks
-//   others:  runs ─► sorter_load ───────────────────► sorter_leaves ─► sorter_tree ─► sorter_unload ─► fewer, longer runs
+//   pass 1: keys ─► sorter_load ─► sorter_cascade ─► sorter_leaves ─► sorter_tree ─► sorter_unload
+//   others: runs ─► sorter_load ───────────────────► sorter_leaves ─► sorter_tree ─► sorter_unload
 //
-// A chunk is what the leaves hold; while it is merged the next one comes. Each further pass merges as many runs into one as there are
-// leaves, or two. Each record carries its index, so no two are equal, and equal keys stay in their order.
+// Pass 1 writes sorted chunks. A chunk is what the leaves hold, and while one chunk is merged the
+// next one is loaded. Each further pass merges as many runs into one as there are leaves, or two in
+// pairs mode. Every record carries its index, so no two records are equal, and equal keys keep
+// their order.
 `include "ns_assert.svh"
 
 module sorter_core
@@ -12,86 +14,88 @@ module sorter_core
   import ns_dma_pkg::*;
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits    = 64,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves     = 64,
-  /// Rows of 8 records that the cascade sorts, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows    = 256,
-  /// Bytes of a burst; bits of the IDs of its master, at most 4.
+  /// Size of a burst in bytes, and ID bits of the master, at most 4.
   parameter int unsigned BurstBytes = 4096,
   parameter int unsigned IdBits     = 4,
-  /// Memory channels, a power of two, and bytes that go to one of them before the next one's turn: reads are spread over them.
+  /// Channels of the storage, a power of two, and their granule. Reads are distributed over the
+  /// channels.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule    = 4096
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic        busy_o,
-  /// Begin; at rest. What follows stays until the end, and is valid.
+  /// Starts a job, only while idle. The arguments that follow are valid and stable until it ends.
   input  logic        start_i,
   input  logic [63:0] src_i,
   input  logic [63:0] dst_i,
   input  logic [63:0] tmp_i,
-  /// Keys, 1 to 2**31.
+  /// Number of keys, 1 to 2**31.
   input  logic [31:0] count_i,
   input  kind_t       kind_i,
-  /// In the end only indexes are written.
+  /// The last pass writes indexes only.
   input  logic        indexes_i,
-  /// Passes after the first one merge two runs at a time instead of as many as there are leaves: for comparison.
+  /// Passes after the first one merge two runs at a time, for comparison. Else they merge one run
+  /// per leaf.
   input  logic        pairs_i,
-  /// End early.
+  /// End the job early.
   input  logic        stop_i,
-  /// It has ended, for one cycle, and how.
+  /// The job ends, for one cycle, with these results.
   output logic        done_o,
   output logic        stopped_o,
   output dma_done_t   errors_o,
-  /// Passes that it took.
+  /// Number of passes.
   output logic [3:0]  passes_o,
-  /// Records merged, of all passes; the last one's until the next start.
+  /// Records merged in all passes. Stable from the end of a job until the next start.
   output logic [35:0] progress_o,
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master    m_axi
 );
 
   localparam int unsigned Width = KeyBits + IndexBits;
   localparam int unsigned LeafBits = unsigned'($clog2(Leaves));
   localparam int unsigned RunBits = unsigned'($clog2(RunRows));
-  localparam int unsigned RowBits = 29;  // of a number of rows
-  // Rows of a chunk, as a power of two.
+  localparam int unsigned RowBits = 29;  // bits of a row count
+  // log2 of the rows in a chunk.
   localparam int unsigned ChunkBits = LeafBits + RunBits;
-  // What is read at a time: 4 KiB, but no more than a run.
+  // Size of a read request: 4 KiB, but not more than a run.
   localparam int unsigned RequestBytes = 4096;
   localparam int unsigned SizeBits = 11;
   typedef logic [RowBits-1:0] rows_t;
 
   typedef enum logic [2:0] {
     StIdle,
-    StPass,   // a pass begins
+    StPass,   // starts a pass
     StRun,
-    StWrite,  // all of it has been handed over
-    StAbort,  // what is under way ends
-    StClear   // what is inside is forgotten
+    StWrite,  // waits for the writes of the pass
+    StAbort,  // waits for accesses in flight
+    StClear   // clears the pipeline
   } state_e;
 
   state_e state_q;
   logic [3:0] pass_q;
-  rows_t
-      rows, run_rows_q;  // of all records; of a run that this pass reads, from the second pass on
+  rows_t rows, run_rows_q;  // of all records; of a run that this pass reads, from the second pass
   logic first_pass, last_pass, to_dst_q, stop_q, error_q;
   logic [63:0] pass_src, pass_dst;
   logic pass_begin, clear_n_q;
   logic abort, writes_idle, reads_idle, pass_merged, merge_done, merge_half_q;
   logic read_error, read_last, read_valid, read_ready;
-  logic write_error_q;  // of this sort
+  logic write_error_q;  // of this job
 
   assign rows = rows_t'((33'(count_i) + 33'd7) >> 3);
   assign first_pass = pass_q == '0;
   assign pass_begin = state_q == StPass;
   assign abort = state_q == StAbort;
 
-  // Runs grow by the leaves in each pass, or by two. The last one writes to the target, so the first one does if their number is odd.
+  // Each pass multiplies the length of the runs by the number of leaves, or by two. The last pass
+  // writes to the target, so the first pass does so if the number of passes is odd.
   function automatic logic [3:0] passes(rows_t n, logic pairs);
     passes = 4'd1;
     for (int unsigned p = 0; ChunkBits + p < RowBits; p++) begin
@@ -101,7 +105,7 @@ module sorter_core
     end
   endfunction
 
-  // Runs that are merged at a time, as a power of two.
+  // log2 of the runs merged at a time.
   localparam int unsigned GroupBits = unsigned'($clog2(LeafBits + 1));
   logic [GroupBits-1:0] group_bits;
   assign group_bits = pairs_i ? GroupBits'(1) : GroupBits'(LeafBits);
@@ -164,24 +168,23 @@ module sorter_core
   logic [LeafBits-1:0] range_leaf;
   logic range_valid, range_ready, range_fire, tags_ready, dma_ready;
   logic [511:0] read_data;
-  logic [6:0] reads_in_flight_q;  // ranges
+  logic [6:0] reads_in_flight_q;  // in ranges
 
-  // Pass 1: keys, one after another.
+  // Pass 1 reads the keys in order.
   logic [31:0] keys_left_q, request_keys;
   logic [63:0] keys_addr_q;
   logic [1:0] width;
   assign width = kind_i.width;
   assign request_keys = (keys_left_q > 32'(RequestBytes >> 2) >> width) ? 32'(RequestBytes >> 2) >> width : keys_left_q;
 
-  // Others: of each leaf's run what its ring has room for.
+  // Other passes request as much of each leaf's run as its ring has room for.
   localparam int unsigned MaxRows = (RunRows < RequestBytes / 64) ? RunRows : RequestBytes / 64;
   rows_t [Leaves-1:0] next_row_q, unrequested_q;
   logic [Leaves-1:0][RunBits+1:0] ring_used_q;
   logic [Leaves-1:0] request, preferred, gnt, ring_release;
   logic [LeafBits-1:0] requester;
   logic gnt_valid;
-  rows_t
-      max_rows, request_rows, group_first_q;  // the first row of the group of runs that are merged
+  rows_t max_rows, request_rows, group_first_q;  // first row of the current group of runs
   logic group_begin;
   logic [31:0] records_left;
 
@@ -200,8 +203,8 @@ module sorter_core
     .valid_o(gnt_valid)
   );
 
-  // Of those that want one, the channel whose turn it is goes first: the data come in the order in which they are asked for, so a channel
-  // that is asked twice makes the other one rest.
+  // Requests for the channel after the last one have priority. Read data arrive in the order of the
+  // requests, so two successive requests to one channel would leave the others idle.
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
   logic [ChannelBits-1:0] channel_q;
@@ -348,9 +351,9 @@ module sorter_core
   );
   assign read_ready = abort || load_ready;
 
-  // Pass 1: into the cascade; the last row of a chunk is marked.
+  // Pass 1 sends rows to the cascade, and marks the last row of a chunk.
   logic cascade_ready, chunk_end, run_valid, run_ready, run_last, run_end, cascade_busy;
-  rows_t rows_loaded_q;  // rows of this pass
+  rows_t rows_loaded_q;  // of this pass
 
   assign chunk_end = rows_loaded_q[ChunkBits-1:0] == '1 || rows_loaded_q + 1'b1 == rows;
   assign loaded_ready = first_pass ? cascade_ready : 1'b1;
@@ -377,7 +380,7 @@ module sorter_core
     .out_row_o  (run_row)
   );
 
-  // Its runs fill one half of the leaves, then the other one.
+  // The runs of a chunk fill one half of the leaves, those of the next chunk the other half.
   typedef struct packed {
     logic              half;
     logic [LeafBits:0] full_leaves;
@@ -437,7 +440,7 @@ module sorter_core
     .count_o    ()
   );
 
-  // Others: into the leaf's ring.
+  // Other passes send rows to the ring of their leaf.
   logic [Leaves-1:0][RunBits:0] ring_q;
   always_ff @(posedge clk_i) begin
     for (int unsigned l = 0; l < Leaves; l++) begin
@@ -448,7 +451,7 @@ module sorter_core
 
   // ---------------------------------------------------------------- merges
 
-  // One after another: a chunk, or a group of runs.
+  // Merges run one after another. A merge covers a chunk or a group of runs.
   typedef enum logic [1:0] {
     MgIdle,
     MgBegin,
@@ -458,7 +461,7 @@ module sorter_core
 
   merge_e merge_q;
   logic merge_begin, tree_busy, leaves_busy, merge_available, out_valid, out_ready, out_last;
-  rows_t rows_merged_q;  // rows of this pass that have been merged
+  rows_t rows_merged_q;  // of this pass
   logic [LeafBits:0] full_leaves, full_leaves_q;
   logic [31:0] partial_rows, partial_rows_q;
   rows_t group_rows;
@@ -472,7 +475,7 @@ module sorter_core
   assign chunk_pop = merge_begin && first_pass;
   assign merge_done = merge_q == MgClear;
 
-  // Of the group's runs, how many are whole, and what the next one has.
+  // Number of full runs in the group, and rows of the run that follows them.
   assign group_rows = rows - group_first_q;
   always_comb begin
     full_leaves  = '0;
@@ -578,8 +581,9 @@ module sorter_core
 
   assign write_indexes = indexes_i && last_pass;
   assign bytes = write_indexes ? 38'(count_i) << 2 : 38'(count_i) << (3 + width);
-  // The memory waits for all of a range, also after a stop: so it is short, ends at a multiple of its size, and the next one is handed over
-  // when less than that is left of those before.
+  // The memory waits for all data of a write range, even after a stop. So ranges are short and end
+  // at multiples of their size. The next range is issued when the earlier ones need fewer beats
+  // than one range has.
   localparam int unsigned RangeBits = 14;
   assign write_max     = 32'd1 << RangeBits;
   assign write_aligned = write_max - 32'(write_addr_q[RangeBits-1:0]);
@@ -604,8 +608,8 @@ module sorter_core
     .valid_o  (unloaded_valid),
     .ready_i  (write_fire)
   );
-  // The last row may not be full.
-  logic [35:0] records_before_q;  // records of the passes before this one
+  // The last row can be partial.
+  logic [35:0] records_before_q;  // of earlier passes
   always_ff @(posedge clk_i) begin
     if (start_i) records_before_q <= '0;
     else if (pass_begin && !first_pass) records_before_q <= records_before_q + 36'(count_i);
@@ -614,7 +618,7 @@ module sorter_core
 
   assign pass_merged = rows_merged_q == rows && !unloaded_valid && bytes_left_q == '0 && beats_due_q == '0 && reads_idle;
 
-  // Beats that the ranges handed over still lack; after an error or a stop they come without data.
+  // Beats that the issued ranges still need. After an error or a stop they carry no data.
   assign write_valid = beats_due_q != '0 && (unloaded_valid || abort);
   assign write_fire = write_valid && write_ready;
 

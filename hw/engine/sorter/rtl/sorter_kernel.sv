@@ -1,6 +1,7 @@
-// One sort: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one sort job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); sorter_core does what is right.
+// engine_front starts the jobs, engine_memory connects the memories. sorter_core executes the jobs
+// that pass the checks.
 `include "ns_assert.svh"
 
 module sorter_kernel
@@ -10,51 +11,51 @@ module sorter_kernel
   import engine_pkg::*;
   import sorter_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bits of the IDs of its master, 3 or 4.
+  /// ID bits of the master, 3 or 4.
   parameter int unsigned IdBits = 4,
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 128,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves = 64,
-  /// Rows of 8 records in a run that the cascade makes, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows = 256
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [4:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: src, dst, tmp, count, kind.
+  /// Arguments of the job, stable until it ends: src, dst, tmp, count, kind.
   input  logic [4:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [3:0] result_o,
-  /// Passes that it took.
+  /// Number of passes.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: records merged, of all passes.
+  /// Progress of the job: records merged in all passes.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master m_axi
 );
 
@@ -62,7 +63,7 @@ module sorter_kernel
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // ends of the ranges come into registers
+    StSize,   // registers the ends of the ranges
     StCheck,
     StBegin,
     StSort,
@@ -87,8 +88,9 @@ module sorter_kernel
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind; CDW15: 0.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
+  // CDW10, CDW11, CDW12: offsets of source, target and scratch in the namespace, in units of 8
+  // blocks. CDW13: number of keys. CDW14: kind. CDW15: 0.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
   logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][64:0] cmd_sizes, cmd_ends_q;
@@ -128,9 +130,10 @@ module sorter_kernel
     base + offsets[0]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of source, target and scratch. With three passes or more the target holds records in between, and with one there is no scratch.
+  // Sizes of source, target and scratch in bytes. With three or more passes the target also holds
+  // intermediate records. A single pass uses no scratch.
   function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes,
                                              logic pairs);
     logic [64:0] records;

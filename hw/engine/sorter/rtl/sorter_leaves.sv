@@ -1,7 +1,7 @@
-// The memory behind the merge tree's leaves, and who of them gets a row next.
+// Row memory of the merge tree's leaves, and the choice of the leaf that sends the next row.
 //
-// Each leaf has 2 * RunRows rows. They are two halves that a sorted chunk is merged from while the next one comes into the other one, or
-// one ring that the memory's runs pass through.
+// Each leaf has 2 * RunRows rows. In pass 1 they are two halves: one is merged while the next chunk
+// fills the other. In other passes they are one ring between the memory and the tree.
 `include "ns_assert.svh"
 
 module sorter_leaves
@@ -9,39 +9,40 @@ module sorter_leaves
 #(
   /// Bits of a record.
   parameter int unsigned Width   = 96,
-  /// Leaves, a power of two.
+  /// Number of leaves, a power of two.
   parameter int unsigned Leaves  = 64,
-  /// Rows of a half, a power of two.
+  /// Rows in a half, a power of two.
   parameter int unsigned RunRows = 256,
   localparam int unsigned LeafBits = unsigned'($clog2(Leaves)),
   localparam int unsigned RunBits = unsigned'($clog2(RunRows))
 ) (
   input  logic                          clk_i,
   input  logic                          rst_ni,
-  /// From registers: a row is on its way.
+  /// A row is in flight. Driven by registers.
   output logic                          busy_o,
 
-  /// Begin a merge: of the leaves, so many have `full_rows_i` rows, the next one `partial_rows_i`, the others none.
+  /// Starts a merge. The first `full_leaves_i` leaves have `full_rows_i` rows, the next one has
+  /// `partial_rows_i`, and the others have none.
   input  logic                          start_i,
   input  logic [LeafBits:0]             full_leaves_i,
   input  logic [31:0]                   full_rows_i,
   input  logic [31:0]                   partial_rows_i,
-  /// All rows are here, in this half; else they come, into the ring.
+  /// All rows are in half `half_i` already. Else they arrive in the rings.
   input  logic                          preloaded_i,
   input  logic                          half_i,
 
-  /// A row is written, of a leaf, at a place of its rows.
+  /// Write of a row: its leaf, and its position in the leaf's rows.
   input  logic                          write_valid_i,
   input  logic [LeafBits-1:0]           write_leaf_i,
   input  logic [RunBits:0]              write_place_i,
   input  logic [Lanes-1:0][Width-1:0]   write_row_i,
-  /// It is one of those that come.
+  /// The row belongs to a ring.
   input  logic                          write_ring_i,
 
-  /// For each leaf, a row leaves its ring.
+  /// A row leaves the ring, for each leaf.
   output logic [Leaves-1:0]             release_o,
 
-  /// The tree (sorter_tree).
+  /// Interface of sorter_tree.
   input  logic [Leaves-1:0]             room_i,
   input  logic [Leaves-1:0]             demand_i,
   output logic [Leaves-1:0]             reserve_o,
@@ -58,7 +59,7 @@ module sorter_leaves
   logic [Leaves-1:0][31:0] rows_left_q;
   logic [Leaves-1:0][RunBits+1:0] available_q;
   logic [Leaves-1:0][RunBits:0] place_q;
-  logic [Leaves-1:0] active_q;  // it has not told its end yet
+  logic [Leaves-1:0] active_q;  // its end has not been sent yet
 
   for (genvar l = 0; l < Leaves; l++) begin : gen_leaf
     logic [31:0] rows;
@@ -107,7 +108,7 @@ module sorter_leaves
   );
   assign reserve_o = gnt;
 
-  // Chosen, read, there.
+  // Three stages: choice, read, output.
   logic pick_q, read_q, pick_last_q, pick_empty_q;
   logic [LeafBits-1:0] pick_leaf_q;
   logic [RunBits:0] pick_place_q;

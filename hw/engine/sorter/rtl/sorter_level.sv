@@ -1,38 +1,41 @@
-// One level of the merge tree: its nodes share one selector and one network, and make a row a cycle between them.
+// One level of the merge tree. Its nodes share one selector and one network, and produce one row
+// per cycle in total.
 //
-// Each node merges two streams that come from below, from a buffer of its own for each. A node that has what it needs, and room in the buffer
-// above, takes its turn. So a tree's level costs as much as a single node, and gives the full rate however the records
-// are spread: also when all of them come through one node.
+// Each node merges two streams from the level below, with a separate buffer for each. A node is
+// ready when it has the rows it needs and room in the buffer above; ready nodes take turns. So a
+// level costs as much as a single node, and sustains the full rate however the records are
+// distributed, even if all pass through one node.
 //
-// Nodes whose rows are wanted soon go first. Else, when all records come through one node, the result would wait until the buffers of all
-// others are full.
+// Nodes whose rows are in demand have priority. Without demand, a merge in which all records pass
+// through one node would first fill the buffers of all other nodes.
 //
-// A stream's last row is marked. A stream without rows is a single mark, `none`. After their streams' ends nodes rest until `clear_i`.
+// A stream's last row is marked. A stream without rows is a single `empty` mark. After the ends of
+// its streams a node is idle until `clear_i`.
 `include "ns_assert.svh"
 
 module sorter_level
   import sorter_pkg::*;
 #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96,
-  /// Nodes, a power of two.
+  /// Number of nodes, a power of two.
   parameter int unsigned Nodes = 1,
-  /// Rows of a buffer, a power of two. At least 16 for the full rate through one node.
+  /// Rows in a buffer, a power of two. The full rate through one node needs at least 16.
   parameter int unsigned Rows = 16,
   localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes)
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: rows move.
+  /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
-  /// Begin anew. Nothing is on its way then.
+  /// Prepares for the next merge. No row is in flight.
   input  logic                        clear_i,
 
-  /// From below, two streams a node. There is room for a row of a stream;
+  /// Streams from below, two per node. There is room for a row of the stream.
   output logic [2*Nodes-1:0]          room_o,
-  /// this room is taken, by the row of this stream that comes some cycles later.
+  /// The room is reserved for a row of the stream that arrives some cycles later.
   input  logic [2*Nodes-1:0]          reserve_i,
-  /// From registers: a stream's rows are wanted soon.
+  /// Rows of the stream are in demand. Driven by registers.
   output logic [2*Nodes-1:0]          demand_o,
   input  logic                        in_valid_i,
   input  logic [NodeBits:0]           in_stream_i,
@@ -40,7 +43,7 @@ module sorter_level
   input  logic                        in_empty_i,
   input  logic [Lanes-1:0][Width-1:0] in_row_i,
 
-  /// To above, one stream a node.
+  /// Streams to the level above, one per node.
   input  logic [Nodes-1:0]            room_i,
   input  logic [Nodes-1:0]            demand_i,
   output logic [Nodes-1:0]            reserve_o,
@@ -57,25 +60,26 @@ module sorter_level
   typedef logic [PtrBits-1:0] ptr_t;
   typedef logic [CountBits-1:0] count_t;
 
-  // Of each node, of both of its streams: rows here, room that nobody has reserved, its last row is here.
+  // State of both streams of each node: rows buffered, rows unreserved, last row received.
   count_t [Nodes-1:0][1:0] count_q, free_q;
   ptr_t [Nodes-1:0][1:0] rptr_q, wptr_q;
   logic [Nodes-1:0][1:0] end_q;
-  logic [Nodes-1:0][LaneBits-1:0] consumed_q;  // of the present row of the first stream
+  logic [Nodes-1:0][LaneBits-1:0] consumed_q;  // records consumed of the first stream's current row
   logic [Nodes-1:0] node_done_q;
-  logic [Nodes-1:0][1:0] last_source_q;  // the streams that it released a row of, the last time
-  logic [Nodes-1:0][1:0] repeats_q;  // how often one after another
-  logic [Nodes-1:0] alternating_q;  // they take turns
+  logic [Nodes-1:0][1:0] last_source_q;  // streams of the most recently released rows
+  logic [Nodes-1:0][1:0] repeats_q;  // how often they repeated
+  logic [Nodes-1:0] alternating_q;  // the streams alternate
   logic [Nodes-1:0][1:0] demand_q;
 
-  // ---------------------------------------------------------------- who may go
+  // ---------------------------------------------------------------- choice of a node
 
-  logic step_q;  // a step is being taken
+  logic step_q;  // a step is in progress
   logic [NodeBits-1:0] node_q, node;
   logic [Nodes-1:0] ready, demanded, gnt;
   logic gnt_valid;
 
-  // What a step that is being taken will leave is not known yet: a row less of both streams at most, and one row less together.
+  // The result of a step in progress is not known yet. It releases at most one row of each stream,
+  // and reduces their sum by one row.
   for (genvar n = 0; n < Nodes; n++) begin : gen_ready
     logic in_step, both_ended;
     count_t needed;
@@ -111,7 +115,7 @@ module sorter_level
   end
   always_ff @(posedge clk_i) node_q <= node;
 
-  // ---------------------------------------------------------------- a step
+  // ---------------------------------------------------------------- step
 
   logic [LaneBits-1:0] consumed;
   logic [Lanes-1:0][Width-1:0] a, b, chosen;
@@ -130,7 +134,7 @@ module sorter_level
     return AddrBits'({n, row});
   endfunction
 
-  // Lanes of the first stream whose record of the present row is gone.
+  // Lanes of the first stream whose record of the current row has been consumed.
   logic [Lanes-1:0] wrapped;
   assign wrapped = ~(Lanes'('1) << consumed_q[node_q]);
 
@@ -167,7 +171,7 @@ module sorter_level
     .b_row_done_o(row_done[1])
   );
 
-  // Two streams without rows are one.
+  // Two streams without rows merge into one without rows.
   assign empty = count == '0;
   assign release_row = (step_q && !empty) ? row_done & {count[1] != '0, count[0] != '0} : '0;
   assign rows_left = {count[1] - count_t'(release_row[1]), count[0] - count_t'(release_row[0])};
@@ -175,14 +179,16 @@ module sorter_level
 
   for (genvar n = 0; n < Nodes; n++) begin : gen_state
     logic [1:0] arrival, released, low, source;
-    // Both, unless five rows in succession came from one of them; and then the other one, when its turn has come.
+    // Expected sources are both streams, unless one stream supplied five rows in succession. Then
+    // it is that stream, or the other one once it has supplied a row.
     assign source = alternating_q[n] ? '1 : last_source_q[n];
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       assign arrival[s] = in_valid_i && in_stream_i == (NodeBits + 1)'(2 * n + s);
       assign released[s] = release_row[s] && node_q == NodeBits'(n);
       assign room_o[2*n+s] = free_q[n][s] != '0;
       assign demand_o[2*n+s] = demand_q[n][s];
-      // A node that is wanted goes on with three rows of each stream; those that it takes rows of, or will, are to be full.
+      // A node in demand continues with three rows of each stream. Streams that it releases, or is
+      // about to release, are kept full.
       assign low[s] = free_q[n][s] > count_t'(Rows - 3);
       always_ff @(posedge clk_i or negedge rst_ni) begin
         if (!rst_ni) begin
@@ -240,7 +246,7 @@ module sorter_level
     end
   end
 
-  // ---------------------------------------------------------------- out
+  // ---------------------------------------------------------------- output
 
   logic network_busy;
 

@@ -1,35 +1,37 @@
-// Makes rows of records out of what was read: keys, whose indexes are their places, or records that the sorter has written.
+// Builds rows of records from read data: either keys, whose index is their position, or records
+// that the sorter has written.
 //
-// Beats come in ranges, and a range makes whole rows: what is missing in its last one is filled with records that come behind all others.
-// Keys are changed so that the order asked for is that of unsigned numbers (sorter_unload changes them back).
+// Beats arrive in ranges, and each range makes whole rows. The last row is padded with records that
+// sort after all others. Keys are mapped to unsigned numbers of the same order; sorter_unload maps
+// them back.
 `include "ns_assert.svh"
 
 module sorter_load
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits  = 64,
-  /// Bits of a range's tag.
+  /// Bits of a range tag.
   parameter int unsigned TagBits  = 6,
-  /// Bits of a range's number of records.
+  /// Bits of a range's record count.
   parameter int unsigned SizeBits = 11,
   localparam int unsigned Width = KeyBits + IndexBits
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// How keys are taken; keys only, or records.
+  /// Kind of keys. `keys_i`: the data are keys, else records.
   input  kind_t                       kind_i,
   input  logic                        keys_i,
-  /// Range: its records, at least 1; its tag.
+  /// Range: its number of records, at least 1, and its tag.
   input  logic [SizeBits-1:0]         size_i,
   input  logic [TagBits-1:0]          tag_i,
   input  logic                        range_valid_i,
   output logic                        range_ready_o,
-  /// Its beats.
+  /// Beats of the range.
   input  logic [511:0]                data_i,
   input  logic                        valid_i,
   output logic                        ready_o,
-  /// Rows; the last one of its range.
+  /// Rows. `last_o` marks the last row of a range.
   output logic [Lanes-1:0][Width-1:0] row_o,
   output logic [TagBits-1:0]          tag_o,
   output logic                        last_o,
@@ -37,8 +39,9 @@ module sorter_load
   input  logic                        ready_i
 );
 
-  // A row is 64 << shift bytes of records, half as many of keys: of the shortest keys, two rows are in a beat.
-  logic two_rows;  // a beat has two rows
+  // A row is 64 << shift bytes of records, or half of that as keys. A beat holds two rows of the
+  // shortest keys.
+  logic two_rows;  // a beat holds two rows
   logic [1:0] group_last;  // beats of a row, less one
   assign two_rows = keys_i && kind_i.width == Key32;
   always_comb begin
@@ -59,11 +62,11 @@ module sorter_load
   logic [TagBits-1:0] tag_q;
 
   assign records_left = range_active_q ? records_left_q : size_i;
-  // The last of its beats may end in the middle of a row, or be a half.
+  // The range's last beat can end within a row, or hold one row only.
   assign range_last = records_left <= SizeBits'(Lanes);
   assign beat_fire = valid_i && range_valid_i && (!valid_q || ready_i);
 
-  // How many records of the row come with this beat, from which lane on.
+  // Records of the row in this beat, and their first lane.
   logic [3:0] first, lanes;
   always_comb begin
     unique case (group_last)
@@ -98,7 +101,7 @@ module sorter_load
       endcase
     end
     assign in_beat = 4'(i) >= first && 4'(i) < first + lanes;
-    // Beyond the end: behind all others.
+    // Lanes past the end get the padding record.
     always_comb begin
       row[i] = row_q[i];
       if (in_beat) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
@@ -106,8 +109,8 @@ module sorter_load
     end
   end
 
-  // A range's last row is whole with its last record.
-  logic [SizeBits-1:0] row_records;  // records up to the end of this beat
+  // The last row of a range is complete with its last record.
+  logic [SizeBits-1:0] row_records;  // up to the end of this beat
   assign row_records = SizeBits'(first + lanes);
   assign row_complete = group_q == group_last || records_left <= row_records;
   assign beat_done = !two_rows || half_q || range_last;

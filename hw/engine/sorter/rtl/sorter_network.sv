@@ -1,23 +1,25 @@
-// Bitonic network, a row a cycle: a pipeline of compare-and-swap stages, one register each.
+// Bitonic sorting network: a pipeline of compare-and-swap stages with a throughput of one row per
+// cycle.
 //
-// Whole, it sorts any row (24 compare-and-swaps in 6 stages for 8 lanes); else only its last part, which sorts a row that is bitonic, in
-// any rotation (12 in 3). Records that are equal may change places, so they have to be unique. It never waits: who gives it a row has room
-// for what comes out.
+// If `Full`, it sorts any row (24 compare-and-swaps in 6 stages for 8 lanes). Else it is the final
+// merge part, which sorts a row that is bitonic in any rotation (12 in 3 stages). Equal records can
+// change places, so records have to be unique. There is no back-pressure: the sender of a row
+// reserves room for the result.
 module sorter_network #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96,
-  /// Records of a row, a power of two.
+  /// Records in a row, a power of two.
   parameter int unsigned Lanes = 8,
-  /// Sorts any row.
+  /// Sort any row, not only bitonic ones.
   parameter bit          Full = 1'b1,
-  /// Bits that go with a row.
+  /// Bits of the tag that accompanies a row.
   parameter int unsigned TagBits = 1,
   localparam int unsigned Log = unsigned'($clog2(Lanes)),
   localparam int unsigned Stages = Full ? Log * (Log + 1) / 2 : Log
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: a row is inside.
+  /// A row is in flight. Driven by registers.
   output logic                        busy_o,
   input  logic                        valid_i,
   input  logic [TagBits-1:0]           tag_i,
@@ -35,7 +37,7 @@ module sorter_network #(
   assign tag[0] = tag_i;
   assign row[0] = row_i;
 
-  // Blocks of 2**block lanes become sorted, by steps between lanes 2**step apart.
+  // Sort blocks of 2**block lanes by compare-and-swaps of halving distance.
   for (genvar block = Full ? 1 : Log; block <= Log; block++) begin : gen_block
     for (genvar step = 0; step < block; step++) begin : gen_step
       localparam int unsigned Stage = Full ? block * (block - 1) / 2 + step : step;
@@ -44,7 +46,8 @@ module sorter_network #(
 
       for (genvar lane = 0; lane < Lanes; lane++) begin : gen_lane
         localparam int unsigned Partner = lane ^ Distance;
-        // The lower lane of a pair gets the lesser record, but in every second block the greater one, so that two make a bitonic block.
+        // The lower lane of a pair gets the lesser record. In every second block it gets the
+        // greater one, so that two blocks form a bitonic block.
         localparam bit TakesFirst = ((lane & Distance) == 0) == ((lane & (1 << block)) == 0);
         logic not_after;
         assign not_after = (lane < Partner) ? row[Stage][lane] <= row[Stage][Partner] : row[Stage][lane] < row[Stage][Partner];

@@ -1,29 +1,29 @@
-// Merges runs in pairs: every second run with the one before it, a row a cycle. A level of the cascade that makes runs of one row into long
-// ones.
+// Merges runs in pairs, one row per cycle: each second run with the run before it. A cascade of
+// these levels turns runs of one row into long runs.
 //
-// A run's rows come one after another; the last one is marked, and so is the last one of a chunk, whose last run may be shorter, or
-// without a partner.
+// The rows of a run arrive in succession. The last row of a run and of a chunk are marked. The last
+// run of a chunk can be shorter, or have no partner.
 `include "ns_assert.svh"
 
 module sorter_pair
   import sorter_pkg::*;
 #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96,
-  /// Rows of a run that comes, a power of two.
+  /// Rows of an input run, a power of two.
   parameter int unsigned RunRows = 1
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: rows are inside.
+  /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
-  /// Row, the last one of its run, of its chunk.
+  /// Input row, with marks for the last row of its run and of its chunk.
   input  logic                        in_valid_i,
   output logic                        in_ready_o,
   input  logic                        in_last_i,
   input  logic                        in_end_i,
   input  logic [Lanes-1:0][Width-1:0] in_row_i,
-  /// The same of the merged runs.
+  /// Output row of a merged run, likewise.
   output logic                        out_valid_o,
   input  logic                        out_ready_i,
   output logic                        out_last_o,
@@ -31,21 +31,21 @@ module sorter_pair
   output logic [Lanes-1:0][Width-1:0] out_row_o
 );
 
-  // One run waits while another one comes.
+  // One run is buffered while the other one arrives.
   localparam int unsigned Rows = (RunRows < 4) ? 8 : 2 * RunRows;
   localparam int unsigned PtrBits = unsigned'($clog2(Rows));
-  // A row that has been chosen is in the network or in the queue behind it.
+  // A chosen row is in the network or in the queue downstream.
   localparam int unsigned Queue = 8;
   localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
 
-  // What stands for a run that there is not: the chunk has an odd number.
+  // `absent` stands for the missing second run of a chunk with an odd number of runs.
   typedef struct packed {
     logic absent;
     logic last;
     logic last_of_chunk;
   } mark_t;
 
-  logic second_run_q;  // the run that comes is the second one of its pair
+  logic second_run_q;  // the arriving run is the second one of its pair
   logic [1:0] write, release_row;
   mark_t [1:0] mark;
   logic [1:0][PtrBits-1:0] wptr_q, rptr_q;
@@ -54,7 +54,7 @@ module sorter_pair
   (* ram_style = "distributed" *) mark_t marks_a[Rows];
   (* ram_style = "distributed" *) mark_t marks_b[Rows];
 
-  // ---------------------------------------------------------------- in
+  // ---------------------------------------------------------------- input
 
   logic in_fire, unpaired;
   assign in_ready_o = count_q[0] != (PtrBits + 1)'(Rows) && count_q[1] != (PtrBits + 1)'(Rows);
@@ -90,22 +90,22 @@ module sorter_pair
   assign head[0] = marks_a[rptr_q[0]];
   assign head[1] = marks_b[rptr_q[1]];
 
-  // ---------------------------------------------------------------- a step
+  // ---------------------------------------------------------------- step
 
   logic [LaneBits-1:0] consumed_q, consumed;
-  logic [1:0] done_q, done, ready, row_done, run_ended;  // runs that have been taken whole
+  logic [1:0] done_q, done, ready, row_done, run_ended;  // run_ended: consumed completely
   logic [Lanes-1:0][Width-1:0] a, b, chosen;
   logic [Lanes-1:0] a_ended, b_ended;
   logic step, last, room;
   logic [QueueBits-1:0] in_flight_q;
 
-  // A second row is needed when a part of the first one is gone, unless the run ends there.
+  // A second row is needed once a part of the first one is consumed, unless the run ends there.
   for (genvar s = 0; s < 2; s++) begin : gen_ready
     assign ready[s] = done_q[s] || (count_q[s] != '0 && (consumed_q == '0 || head[s].last || count_q[s] != (PtrBits + 1)'(1)));
   end
   assign step = ready == '1 && room;
 
-  // Lanes of the first run whose record of the present row is gone.
+  // Lanes of the first run whose record of the current row has been consumed.
   logic [Lanes-1:0] wrapped;
   assign wrapped = ~(Lanes'('1) << consumed_q);
 
@@ -147,7 +147,7 @@ module sorter_pair
   assign release_row[0] = step && !done_q[0] && row_done[0];
   assign release_row[1] = step && !done_q[1] && (row_done[1] || head[1].absent);
 
-  // The second run is the last one of its chunk, or a sign stands for it.
+  // The second run, or the mark in its place, is the last one of its chunk.
   logic chunk_end_q, chunk_ends;
   assign chunk_ends = (run_ended[1] && head[1].last_of_chunk) || chunk_end_q;
 
@@ -163,7 +163,7 @@ module sorter_pair
     end
   end
 
-  // ---------------------------------------------------------------- out
+  // ---------------------------------------------------------------- output
 
   logic sorted_valid;
   logic [1:0] sorted_marks;

@@ -1,28 +1,31 @@
-// Takes the lesser half of two sorted streams' next rows: the step of a merge by which 8 records leave in a cycle.
+// Merge step: takes the 8 least of the next records of two sorted streams, one row per cycle.
 //
-// Lane i of stream A stands against lane 7-i of stream B, so what is taken are the first records of A and the first ones of B that come next
-// in the merged order, as a bitonic row. What has been taken of A, modulo the lanes, and of B add up to a whole row, so lanes need not be
-// moved: `consumed_i` is that of A. A lane that is below it shows A's second row, one that is not below it shows B's second one.
+// Lane i of stream A is compared with lane 7-i of stream B. The lesser records are the first ones
+// of A and the first ones of B in the merged order, and form a bitonic row. The consumed records of
+// A's and B's current rows add up to a whole row, modulo the lanes, so no lane is rotated.
+// `consumed_i` is the number for A. Lanes below it show A's second row, the others show B's second
+// row.
 //
-// The idea: FLiMS (P. Papaphilippou, C. Brooks, W. Luk, "FLiMS: Fast Lightweight Merge Sorter", FPT 2018).
+// After FLiMS (P. Papaphilippou, C. Brooks, W. Luk, "FLiMS: Fast Lightweight Merge Sorter", FPT
+// 2018).
 module sorter_select
   import sorter_pkg::*;
 #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96
 ) (
-  /// Of A's present row, so many have been taken.
+  /// Records consumed of A's current row.
   input  logic [LaneBits-1:0]         consumed_i,
-  /// For each lane, the record of A, and of B, that comes next; `none`: the stream has ended there.
+  /// Next record of A and of B in each lane. `a_ended_i`, `b_ended_i`: the stream has ended there.
   input  logic [Lanes-1:0][Width-1:0] a_i,
   input  logic [Lanes-1:0]            a_ended_i,
   input  logic [Lanes-1:0][Width-1:0] b_i,
   input  logic [Lanes-1:0]            b_ended_i,
-  /// A bitonic row.
+  /// Selected records, a bitonic row.
   output logic [Lanes-1:0][Width-1:0] row_o,
-  /// What has been taken of A's row then.
+  /// Records then consumed of A's row.
   output logic [LaneBits-1:0]         consumed_o,
-  /// A's, or B's, row has been taken whole.
+  /// A's row, or B's row, has been consumed completely.
   output logic                        a_row_done_o,
   output logic                        b_row_done_o
 );

@@ -1,38 +1,40 @@
-// Merge tree: `Leaves` sorted streams become one, a row a cycle, however the records are spread over them.
+// Merge tree: merges `Leaves` sorted streams into one, one row per cycle, however the records are
+// distributed.
 //
-//   leaves ─► level of Leaves/2 nodes ─► ... ─► 2 nodes ─► 1 node ─► rows in order
+//   leaves ─► level of Leaves/2 nodes ─► ... ─► 2 nodes ─► 1 node ─► sorted rows
 //
-// Each level is one selector and one network that its nodes share (sorter_level).
+// The nodes of a level share one selector and one network (sorter_level).
 `include "ns_assert.svh"
 
 module sorter_tree
   import sorter_pkg::*;
 #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96,
-  /// Streams, a power of two of at least 2.
+  /// Number of streams, a power of two of at least 2.
   parameter int unsigned Leaves = 64,
-  /// Rows of a buffer, of each stream of each level.
+  /// Rows in the buffer of a stream, at each level.
   parameter int unsigned Rows = 16,
   localparam int unsigned LeafBits = unsigned'($clog2(Leaves))
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: rows move.
+  /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
-  /// Begin anew, after the end, or to forget what is inside. No row of a leaf is on its way then.
+  /// Prepares for the next merge, after the end or to discard the contents. No row of a leaf is in
+  /// flight.
   input  logic                        clear_i,
 
-  /// Leaves: there is room for a row; it is taken; the row that has taken it.
+  /// Leaf streams: there is room for a row, the room is reserved, and the row that uses it.
   output logic [Leaves-1:0]           room_o,
   input  logic [Leaves-1:0]           reserve_i,
-  /// From registers: rows of these leaves are wanted soon.
+  /// Rows of these leaves are in demand. Driven by registers.
   output logic [Leaves-1:0]           demand_o,
   input  logic                        in_valid_i,
   input  logic [LeafBits-1:0]         in_leaf_i,
-  /// The leaf's last one.
+  /// Last row of the leaf.
   input  logic                        in_last_i,
-  /// The leaf has no rows at all.
+  /// The leaf has no rows.
   input  logic                        in_empty_i,
   input  logic [Lanes-1:0][Width-1:0] in_row_i,
 
@@ -46,7 +48,7 @@ module sorter_tree
   localparam int unsigned Queue = 16;
   localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
 
-  // Between levels: 2**d streams into level d-1, Leaves into the last one.
+  // Signals between levels: level d-1 has 2**d input streams, the lowest level `Leaves`.
   logic [LeafBits:0][Leaves-1:0] room, reserve, demand;
   logic [LeafBits:0] valid, last, empty;
   logic [LeafBits:0][LeafBits-1:0] stream;
@@ -102,7 +104,7 @@ module sorter_tree
   assign empty[LeafBits] = in_empty_i;
   assign row[LeafBits] = in_row_i;
 
-  // ---------------------------------------------------------------- out
+  // ---------------------------------------------------------------- output
 
   logic [QueueBits-1:0] free_q;
   logic out_fire;

@@ -1,25 +1,25 @@
-// Makes beats out of rows: records of key and index, or indexes only.
+// Packs rows into beats: records of key and index, or indexes only.
 //
-// A record is 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are changed back to what they were (sorter_load). What comes
-// behind the beats asked for is dropped: the end of a row that is not full.
+// A record has 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are mapped back (see
+// sorter_load). Records past the requested beats are dropped: the unused end of the last row.
 module sorter_unload
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 64,
   localparam int unsigned Width = KeyBits + IndexBits
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// How keys are taken; indexes only.
+  /// Kind of keys. `indexes_i`: write indexes only.
   input  kind_t                       kind_i,
   input  logic                        indexes_i,
-  /// Rows; the last one of all.
+  /// Rows. `last_i` marks the last row of the pass.
   input  logic [Lanes-1:0][Width-1:0] row_i,
   input  logic                        last_i,
   input  logic                        valid_i,
   output logic                        ready_o,
-  /// Beats, so many in all, from the start on.
+  /// Starts a pass of `beats_i` beats, followed by the beats.
   input  logic                        start_i,
   input  logic [37:0]                 beats_i,
   output logic [511:0]                data_o,

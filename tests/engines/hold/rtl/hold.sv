@@ -1,29 +1,34 @@
-// Test engine: for as many cycles as are written to 0x100, accesses of the PM window and of the NVMe controller to the local addresses from
-// `first` on and below `limit` of channel 0 wait, and whatever comes behind them. 0x104 reads which have: writes and reads of the PM
-// window, of the controller, from bit 0 on. It ends by itself: a host's registers wait behind its stores.
+// Test engine with the access hook: holds accesses to a range for a number of cycles.
 //
-// A command of its page does the same with its arguments: first, limit, cycles. It is shown for so many cycles as 0x108
-// says before it is taken, and then ends at once; its range takes the place of the one before.
+// A write to 0x100 sets the number of cycles. Held are accesses of the PM window and of the NVMe
+// controller to local addresses of channel 0, from `first` to below `limit`. Accesses that follow a
+// held one wait as well. 0x104 reads which kinds have waited: PM window writes and reads, then
+// controller writes and reads, from bit 0. The hold expires without a command, because a host's
+// register accesses wait for its stores.
+//
+// A command of the command page starts a hold with the arguments first, limit and cycles, which
+// replaces a running hold. The command is accepted after the number of cycles in 0x108 and
+// completes at once.
 module hold
   import ns_axi_pkg::*;
   import command_page_pkg::*;
 #(
-  /// Memory channels.
+  /// Channels of the storage.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn.
+  /// Granule of the channels in bytes.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   /// Clock.
   input  logic     clk_i,
   /// Reset.
   input  logic     rst_ni,
-  /// It works.
+  /// The engine is not idle.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Commands.
+  /// Commands of the command page.
   command_page_if.engine s_page,
   /// Access hook.
   ns_axi_if.slave  s_hook_pm[NumChannels],

@@ -1,4 +1,5 @@
-// Lets a bus pass but for addresses that are to wait; one that has been shown stays.
+// Passes a bus through, except for held addresses. An address that is already valid downstream is
+// not held.
 module hold_bus
   import ns_axi_pkg::*;
 (
@@ -6,13 +7,13 @@ module hold_bus
   input  logic        clk_i,
   /// Reset.
   input  logic        rst_ni,
-  /// Accesses to the range wait.
+  /// Hold accesses to the range.
   input  logic        hold_i,
-  /// The range.
+  /// First address of the range.
   input  logic [63:0] first_i,
-  /// Behind it.
+  /// First address past the range.
   input  logic [63:0] limit_i,
-  /// A write, and a read, that waits.
+  /// A write is held; a read is held.
   output logic [1:0]  waiting_o,
   /// From the master.
   ns_axi_if.slave     s_axi,

@@ -1,9 +1,11 @@
-// Test engine: writes `count` lines of 64 bytes to host memory, number n filled with `first` + n, raises interrupt `vector` as soon as
-// the last address has been accepted, and then reads the lines back.
+// Test engine with a host master. It writes `count` lines of 64 bytes to host memory; line n is
+// filled with `first` + n. Interrupt `vector` rises as soon as the last address has been accepted.
+// Then it reads the lines back.
 //
-// NVMe I/O commands it keeps, four at a time, until they are to end, or 0x100 is written: then all of them end with the status in bits 31:17.
-// Dword 0 of a completion is the exclusive or of all dwords of the command and of where its namespace is. 0x100 reads as how many it keeps,
-// 0x104 as how many it has taken. While bit 0 of 0x108 is 1 none ends early.
+// It holds up to four NVMe I/O commands. A stop ends a held command as stopped. A write to 0x100
+// ends all of them with the status in bits 31:17. Dword 0 of a completion is the exclusive or of
+// the command's dwords and the namespace's position. 0x100 reads the number of held commands, 0x104
+// the number of accepted commands. While bit 0 of 0x108 is 1, stops are ignored.
 module mailbox
   import ns_axi_pkg::*;
   import nvme_pkg::*;
@@ -12,11 +14,11 @@ module mailbox
   input  logic       clk_i,
   /// Reset.
   input  logic       rst_ni,
-  /// It works.
+  /// The engine is not idle.
   output logic       busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave   s_axil,
-  /// Host.
+  /// Host port.
   ns_axi_if.master   m_host,
   /// NVMe I/O commands.
   nvme_engine_if.engine s_nvme,
@@ -29,7 +31,7 @@ module mailbox
   logic [31:0] aw_q, w_q, b_q, ar_q, r_q, count;
   logic [2:0] result_q, irq_q;
 
-  // Registers: one access at a time.
+  // Registers serve one access at a time.
   logic write, read, b_valid_q, r_valid_q;
   logic [31:0] rdata_q;
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
@@ -89,7 +91,7 @@ module mailbox
   logic [1:0] done_index;
   logic ignore_stop_q;
 
-  assign free_slot = ~used_q & (used_q + 4'd1);  // the lowest place
+  assign free_slot = ~used_q & (used_q + 4'd1);  // lowest free slot
   assign s_nvme.cmd_ready = used_q != '1;
   assign done_pending = used_q & (end_request_q | (stop_request_q & {4{!ignore_stop_q}}));
   assign done_index = done_pending[0] ? 2'd0 : done_pending[1] ? 2'd1 : done_pending[2] ? 2'd2 : 2'd3;
@@ -135,7 +137,7 @@ module mailbox
     end
   end
 
-  // Work.
+  // Write to the host and read back.
   logic [DataWidth-1:0] expected;
   assign expected = {8{args_q[2] + 64'(r_q)}};
   assign m_host.aw = '{id: 12'(aw_q[3:0]), len: '0, size: 3'd6, burst: BurstIncr, addr: args_q[0] + 64'(aw_q) * 64};
