@@ -1,7 +1,7 @@
 // Dictionary decoder: decodes a dictionary-encoded column in the device's memories into plain
 // values.
 //
-// engine_front arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
+// engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
 // dict_decode_kernel executes them.
 `include "ns_axil_regs.svh"
 

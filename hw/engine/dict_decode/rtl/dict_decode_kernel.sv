@@ -1,6 +1,6 @@
 // Checks and executes one decode job, and translates NVMe commands into job arguments.
 //
-// engine_front starts the jobs, engine_memory connects the memories. dict_decode_core decodes the
+// engine_job_mux starts the jobs, engine_memory connects the memories. dict_decode_core decodes the
 // jobs that pass the checks.
 `include "ns_assert.svh"
 

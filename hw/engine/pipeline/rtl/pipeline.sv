@@ -1,7 +1,7 @@
 // Pipeline engine: executes a list of commands for the kernels of dict_decode, sorter and
 // row_shuffle, one after another and without the host.
 //
-// engine_front arbitrates lists of registers, command page and NVMe I/O commands, one at a time.
+// engine_job_mux arbitrates lists of registers, command page and NVMe I/O commands, one at a time.
 // pipeline_list steps through the list. One kernel works at a time, so all kernels share the
 // masters to the memories.
 `include "ns_axil_regs.svh"

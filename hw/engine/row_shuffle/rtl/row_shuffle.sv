@@ -1,6 +1,6 @@
 // Gather engine: copies rows of a table in the order of an index list.
 //
-// engine_front arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
+// engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
 // row_shuffle_kernel executes them.
 `include "ns_axil_regs.svh"
 

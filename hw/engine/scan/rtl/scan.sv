@@ -2,7 +2,7 @@
 // bounds, bounds included. It can also write a bitmap: bit n, counted from the lowest bit of the
 // first byte, is 1 if value n lies between the bounds.
 //
-// engine_front arbitrates scans of registers, command page and NVMe I/O commands, one at a time.
+// engine_job_mux arbitrates scans of registers, command page and NVMe I/O commands, one at a time.
 // The part of a range in one channel is a contiguous range of that channel's addresses. So each
 // channel is scanned separately and in parallel, and the counts are added at the end. A line of the
 // bitmap can lie in any channel, so scan_write serialises the lines of all channels.

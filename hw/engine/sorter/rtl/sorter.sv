@@ -1,7 +1,7 @@
 // Sorter: sorts a column of keys in the device's memories, and writes the original index of each
 // key.
 //
-// engine_front arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
+// engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
 // sorter_kernel executes them.
 `include "ns_axil_regs.svh"
 
