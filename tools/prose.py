@@ -2,8 +2,8 @@
 
 usage: prose.py [--count] [PATH ...]
 
-Reported are the words of `WORDS`, anywhere, in names and messages too; sentences over 30 words; comment lines, and lines
-of Rust, over 100 columns. Code spans and code blocks are no sentences. Generated files are left out; nothing else is.
+Reported are the words of `WORDS`, anywhere, in names and messages too; sentences over 30 words; comment lines, and
+lines of Rust, over 100 columns. Code spans and code blocks are no sentences. Generated files are left out; nothing else is.
 """
 
 import re
@@ -22,7 +22,10 @@ WORDS = {
 BANNED = re.compile("|".join(rf"(?<![a-z])({word})(?![a-z])" for word in WORDS), re.IGNORECASE)
 SENTENCE, COLUMNS = 30, 100
 # How a line of prose begins in a file of each kind.
-MARKS = {"//": (".rs", ".sv", ".svh", ".c", ".h", ".cpp", ".rdl", ".vlt", ".js"), "#": (".py", ".toml", ".sby", ".sh", ".f", ".txt")}
+MARKS = {
+    "//": (".rs", ".sv", ".svh", ".c", ".h", ".cpp", ".rdl", ".vlt", ".js"),
+    "#": (".py", ".toml", ".sby", ".sh", ".f", ".txt"),
+}
 MARK = {suffix: mark for mark, suffixes in MARKS.items() for suffix in suffixes} | {".md": ""}
 GENERATED = re.compile(r"/gen/|docs/validation\.md|\.lock$|tools/\w+\.txt$|hw/.*\.h$")
 
@@ -30,15 +33,21 @@ GENERATED = re.compile(r"/gen/|docs/validation\.md|\.lock$|tools/\w+\.txt$|hw/.*
 def paragraphs(text: str, mark: str) -> Iterator[tuple[int, str]]:
     """Paragraphs of comments and docstrings, or of a page: the number of the first line, the text."""
     found: list[str] = []
-    first, code, docstring = 0, False, False
+    first, code, docstring, string = 0, False, False, False
     for number, line in enumerate([*text.splitlines(), ""], 1):
         stripped, prose = line.strip(), None
         if not mark or docstring:
             prose = stripped
-        elif match := re.match(rf"(?:.*\s)?{mark}[/!#<]*(?:\s+(.*))?$", stripped if stripped.startswith(mark) else f" {stripped}"):
+        elif match := re.match(
+            rf"(?:.*\s)?{mark}[/!#<]*(?:\s+(.*))?$", stripped if stripped.startswith(mark) else f" {stripped}"
+        ):
             prose = match[1] or ""
         if mark == "#" and stripped.count('"""') % 2:
-            docstring, prose = not docstring, stripped.strip('r"')
+            # A string that is assigned or passed is no docstring: it may hold a program.
+            if not docstring and (string or not re.match(r'r?"""', stripped)):
+                string = not string
+            else:
+                docstring, prose = not docstring, stripped.strip('r"')
         elif mark == "#" and stripped.startswith('"""'):
             prose = stripped.strip('"')
         if not mark and re.match(r" {4,}[^ *-]", line):
@@ -78,7 +87,9 @@ def findings(path: Path) -> Iterator[tuple[int, str]]:
 
 def main() -> int:
     names = [a for a in sys.argv[1:] if not a.startswith("-")]
-    listed = subprocess.run(["git", "ls-files", "--", *names], capture_output=True, text=True, check=True).stdout.split("\n")
+    listed = subprocess.run(["git", "ls-files", "--", *names], capture_output=True, text=True, check=True).stdout.split(
+        "\n"
+    )
     files = [Path(f) for f in listed if Path(f).suffix in MARK and not GENERATED.search(f)]
     found = [(f, n, what) for f in files if f.exists() for n, what in sorted(findings(f))]
     if "--count" in sys.argv:
