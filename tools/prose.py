@@ -3,7 +3,7 @@
 usage: prose.py [--count] [PATH ...]
 
 Reported are the words of `WORDS`, anywhere, in names and messages too; sentences over 30 words; comment lines, and
-lines of Rust, over 100 columns. Code spans and code blocks are no sentences. Generated files are left out; nothing else is.
+lines of Rust, over 100 columns. Code spans and code blocks are no sentences. Only generated files are left out.
 """
 
 import re

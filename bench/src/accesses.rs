@@ -1,5 +1,5 @@
-//! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, the DDR4 model behind it. What is written comes to the
-//! media and is compared when it is read.
+//! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
+//! model. Written data reach the media and are compared when they are read.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::outcome::{Hash, Outcome, LONGEST_NS};
 use crate::places::{Drawn, Places};
 use crate::process::{cpu_seconds, resident_mb};
 
-/// The accesses are spread over so many bytes: 512 rows of each bank, so nearly all of them open one.
+/// Size of the accessed range: 512 rows of each bank, so nearly every access opens a row.
 pub const SPAN: u64 = 64 << 20;
 /// Accesses after which memory is measured for the first time.
 pub const WARM: u64 = 8_000_000;
@@ -28,7 +28,8 @@ pub const DEEPEST: u64 = 4096;
 // There is always a place that no access is at.
 const _: () = assert!(SPAN / MOST_BYTES as u64 > DEEPEST);
 
-/// Whether accesses can have so many bytes. Other numbers of lines would cross the borders of 4 KiB, which no burst does.
+/// Whether accesses can have this size. Other numbers of lines would cross 4 KiB boundaries, which
+/// no burst does.
 pub fn fits(bytes: u32) -> bool {
     bytes.is_power_of_two() && (64..=MOST_BYTES).contains(&bytes)
 }
@@ -42,7 +43,7 @@ pub struct Load<'a> {
     pub depth: usize,
     /// Bytes of each.
     pub bytes: u32,
-    /// So many of 100 are reads.
+    /// Percentage of reads.
     pub percent: u64,
 }
 
@@ -84,7 +85,7 @@ struct Flying {
     since: u64,
 }
 
-/// Keeps accesses in flight until so many have ended.
+/// Keeps accesses in flight until `count` have ended.
 pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let mut channel = channel(load.profile)?;
     let mut media = Media::memory(SPAN).map_err(|e| e.to_string())?;

@@ -1,6 +1,6 @@
-//! NVMe commands on the fast model alone: a host that answers reads after 500 ns, takes writes at
-//! once, and keeps a fixed number of commands in flight on several queues. Writes bring data that
-//! later reads compare.
+//! NVMe commands on the fast model alone. The host answers reads after 500 ns and accepts writes at
+//! once. It keeps a fixed number of commands in flight on several queues. Later reads compare the
+//! data of writes.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::process::{cpu_seconds, resident_mb};
 
 const QUEUES: usize = 8;
 const DEPTH: usize = 16;
-/// Commands in flight, each with a buffer of its own.
+/// Commands in flight, each with a separate buffer.
 pub const FLYING: usize = QUEUES * DEPTH;
 /// The commands are spread over so much of the media.
 pub const SPAN: u64 = 64 << 20;
@@ -34,12 +34,12 @@ const QUEUE_BYTES: usize = 8192;
 const BUFFERS: usize = 1 << 20;
 /// Largest command: in a slot, data are before the list of their pages.
 pub const MOST_BYTES: usize = 1 << 17;
-/// Behind them a page, so that equal places of them are not in the same sets of the machine's caches.
+/// A page follows them, so that equal offsets of slots are in different sets of the CPU's caches.
 const SLOT_BYTES: usize = 2 * MOST_BYTES + 4096;
 // There is always a place that no command is at.
 const _: () = assert!(SPAN as usize / MOST_BYTES > FLYING);
 
-/// Whether commands can have so many bytes.
+/// Whether commands can have this size.
 pub fn fits(bytes: usize) -> bool {
     bytes % 512 == 0 && (512..=MOST_BYTES).contains(&bytes)
 }
@@ -258,7 +258,8 @@ impl Load {
         }
     }
 
-    /// Writes each place of the media once, behind the device's back: what is only read shall be there.
+    /// Writes each place of the media once, without the device, so that data that are only read
+    /// exist.
     fn fill(&mut self, media: &mut Media) -> Result<(), String> {
         self.zeros = None;
         for place in 0..SPAN / self.bytes as u64 {
@@ -326,7 +327,7 @@ impl Load {
     }
 }
 
-/// Runs commands of so many bytes; `percent` of 100 are reads, the others writes.
+/// Runs commands of `bytes` bytes. `percent` of 100 are reads, the others writes.
 pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, String> {
     let mut device = device()?;
     let mut host = Host::new();

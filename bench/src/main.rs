@@ -164,7 +164,10 @@ fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
             let size = bytes.parse().ok().filter(|&n| commands::fits(n));
             let size = size.ok_or_else(|| {
                 let most = commands::MOST_BYTES;
-                format!("BYTES = {bytes}: allowed is a multiple of 512 from 512 to {most}, what a command's buffer holds")
+                format!(
+                    "BYTES = {bytes}: allowed is a multiple of 512 from 512 to {most}, what a \
+                     command's buffer holds"
+                )
             })?;
             let count = number(2, "COMMANDS", COUNTS)?;
             Ok((
@@ -191,7 +194,8 @@ fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
     }
 }
 
-/// Deallocate and Format of all of the media. They are no rows of the table, since they want as much memory as the media are large.
+/// Deallocate and Format of all of the media. They are no rows of the table, because they need as
+/// much memory as the media have.
 fn all_zeros() -> Result<(), String> {
     for zeroed in zeros::measure()? {
         print!("{}", report::zeroed(&zeroed));

@@ -1,7 +1,7 @@
 //! Places of the media in the order in which they are accessed, and what is known of each.
 //!
-//! A host knows what it will do next: it asks its own machine for what it keeps of the places that are a few accesses away. Else most of its
-//! time, and of a bench's, would go by while single lines come from memory.
+//! The host knows its next accesses, so it prefetches its state of the places a few accesses ahead.
+//! Otherwise most time would pass while single lines come from memory.
 
 use sim::{prefetch, Random};
 
@@ -21,15 +21,15 @@ pub struct Drawn {
 /// Where accesses go.
 pub struct Places {
     random: Random,
-    /// The same, [`AHEAD`] accesses later unless a place that is busy is drawn until then.
+    /// The same, [`AHEAD`] accesses later unless a busy place is drawn until then.
     later: Random,
     percent: u64,
-    /// Of each place, how often it has been written, and as the lowest bit whether an access is there.
+    /// Of each place, how often it has been written, and in the lowest bit whether it is accessed.
     marks: Vec<u32>,
 }
 
 impl Places {
-    /// So many places, and so many reads of 100 accesses.
+    /// `count` places, with `percent` reads of 100 accesses.
     pub fn new(count: u64, percent: u64) -> Places {
         let mut places = Places {
             random: Random::new(1),

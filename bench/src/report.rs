@@ -86,7 +86,8 @@ impl Report {
         for (name, count, outcome) in &self.long {
             let _ = writeln!(
                 out,
-                "{count} x {name}: {:.1} MB resident when all has been touched, {:.1} MB at the end",
+                "{count} x {name}: {:.1} MB resident when all has been touched, \
+                 {:.1} MB at the end",
                 outcome.warm_mb, outcome.end_mb
             );
         }
@@ -98,8 +99,10 @@ impl Report {
         let row = |row: &Row| {
             let peers: Vec<String> = row.peers.iter().map(Peer::json).collect();
             format!(
-                "{{\"what\": \"{}\", \"per_cpu_second\": {:.0}, \"slowest\": {:.0}, \"fastest\": {:.0}, \"target\": {:.0}, \"memcpy\": {:.0}, \
-                 \"p50_ns\": {}, \"p99_ns\": {}, \"bytes_compared\": {}, \"completions\": \"{:016x}\", \"others\": [{}]}}",
+                "{{\"what\": \"{}\", \"per_cpu_second\": {:.0}, \"slowest\": {:.0}, \
+                 \"fastest\": {:.0}, \"target\": {:.0}, \"memcpy\": {:.0}, \
+                 \"p50_ns\": {}, \"p99_ns\": {}, \"bytes_compared\": {}, \
+                 \"completions\": \"{:016x}\", \"others\": [{}]}}",
                 row.name,
                 row.per_second,
                 row.range[0],
@@ -115,7 +118,8 @@ impl Report {
         };
         let long = |(name, count, outcome): &(String, u64, Outcome)| {
             format!(
-                "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \"end_mb\": {:.1}}}",
+                "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \
+                 \"end_mb\": {:.1}}}",
                 outcome.warm_mb, outcome.end_mb
             )
         };
@@ -138,7 +142,8 @@ impl Peer {
     fn json(&self) -> String {
         let [slow, fast] = self.per_second;
         format!(
-            "{{\"name\": \"{}\", \"slowest\": {slow:.0}, \"fastest\": {fast:.0}, \"notes\": \"{}\"}}",
+            "{{\"name\": \"{}\", \"slowest\": {slow:.0}, \"fastest\": {fast:.0}, \
+             \"notes\": \"{}\"}}",
             self.name, self.notes
         )
     }
@@ -159,8 +164,8 @@ pub fn single(outcome: &Outcome) -> String {
         "too few to be timed".to_string()
     };
     format!(
-        "{speed}; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns{events}; completions {:016x}; \
-         {:.1} MB at the end\n",
+        "{speed}; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns{events}; \
+         completions {:016x}; {:.1} MB at the end\n",
         outcome.compared,
         outcome.simulated / 1e6,
         outcome.p50_ns,

@@ -1,4 +1,5 @@
-//! Commands that make all of the media zeros: Deallocate and Format, of 1 GiB that has been written before.
+//! Commands that zero all of the media: Deallocate and Format, of 1 GiB that has been written
+//! before.
 
 use fast::FastDevice;
 use sim::Time;

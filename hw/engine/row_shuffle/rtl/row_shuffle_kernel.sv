@@ -1,7 +1,7 @@
 // Checks and executes one gather job, and translates NVMe commands into job arguments.
 //
-// engine_job_mux starts the jobs, engine_memory connects the memories. row_shuffle_core executes the
-// jobs that pass the checks.
+// engine_job_mux starts the jobs, engine_memory connects the memories. row_shuffle_core executes
+// the jobs that pass the checks.
 `include "ns_assert.svh"
 
 module row_shuffle_kernel
