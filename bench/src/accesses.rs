@@ -12,9 +12,9 @@ use sim::{Clock, DramConfig, Media};
 use spec::regs::nvm_delay;
 
 use crate::content::Content;
-use crate::outcome::{Hash, Outcome, LONGEST_NS};
-use crate::places::{Drawn, Places};
+use crate::places::{Access, Places};
 use crate::process::{cpu_seconds, resident_mb};
+use crate::run_result::{Hash, RunResult, LONGEST_NS};
 
 /// Size of the accessed range: 512 rows of each bank, so nearly every access opens a row.
 pub const SPAN: u64 = 64 << 20;
@@ -34,7 +34,7 @@ pub fn fits(bytes: u32) -> bool {
     bytes.is_power_of_two() && (64..=MOST_BYTES).contains(&bytes)
 }
 
-/// What is measured.
+/// The measured load.
 #[derive(Clone, Copy)]
 pub struct Load<'a> {
     /// A profile of `media/`.
@@ -80,25 +80,25 @@ fn channel(profile: &str) -> Result<Channel, String> {
 
 /// An access in flight.
 #[derive(Clone, Copy, Default)]
-struct Flying {
+struct InFlight {
     place: u64,
     since: u64,
 }
 
 /// Keeps accesses in flight until `count` have ended.
-pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
+pub fn measure(load: Load, count: u64) -> Result<RunResult, String> {
     let mut channel = channel(load.profile)?;
     let mut media = Media::memory(SPAN).map_err(|e| e.to_string())?;
     let bytes = u64::from(load.bytes);
     let content = Content::new(bytes as usize);
     let mut places = Places::new(SPAN / bytes, load.percent);
-    let mut flying = vec![Flying::default(); load.depth];
+    let mut in_flight = vec![InFlight::default(); load.depth];
     let mut latency =
         Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
     let mut hash = Hash::default();
     let zeros = vec![0; bytes as usize];
     let mut out = zeros.clone();
-    // What is only read shall be there.
+    // Data that are only read have to exist.
     let filled = load.percent == 100;
     if filled {
         for place in 0..SPAN / bytes {
@@ -112,15 +112,15 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let mut go = |channel: &mut Channel,
                   media: &mut Media,
                   places: &mut Places,
-                  flying: &mut Flying,
+                  in_flight: &mut InFlight,
                   slot: usize,
                   cycle: u64| {
-        let Drawn {
+        let Access {
             place,
             read,
             version,
         } = places.begin();
-        media.prefetch(places.soon() * bytes, bytes as usize);
+        media.prefetch(places.upcoming() * bytes, bytes as usize);
         let addr = place * bytes;
         let id = (issued % 64) as u16;
         if read {
@@ -130,14 +130,21 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
             media.write(addr, content.of(place, version));
             channel.write(cycle, 1, id, addr, load.bytes, slot as u64);
         }
-        *flying = Flying {
+        *in_flight = InFlight {
             place,
             since: cycle,
         };
         issued += 1;
     };
-    for (slot, flying) in flying.iter_mut().enumerate() {
-        go(&mut channel, &mut media, &mut places, flying, slot, cycle);
+    for (slot, in_flight) in in_flight.iter_mut().enumerate() {
+        go(
+            &mut channel,
+            &mut media,
+            &mut places,
+            in_flight,
+            slot,
+            cycle,
+        );
     }
     while done < count {
         cycle = channel.next_event().ok_or("nothing is in flight")?;
@@ -152,7 +159,7 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
             if !end {
                 continue;
             }
-            let Flying { place, since } = flying[slot];
+            let InFlight { place, since } = in_flight[slot];
             let version = places.end(place);
             if read {
                 media.read(place * bytes, &mut out);
@@ -161,7 +168,9 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                     _ => out == content.of(place, version),
                 };
                 if !fine {
-                    return Err(format!("place {place} is not what was written there"));
+                    return Err(format!(
+                        "place {place} does not hold the data written there"
+                    ));
                 }
                 compared += bytes;
             }
@@ -175,14 +184,14 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                 &mut channel,
                 &mut media,
                 &mut places,
-                &mut flying[slot],
+                &mut in_flight[slot],
                 slot,
                 at + 1,
             );
         }
     }
     let seconds = cpu_seconds() - start;
-    Ok(Outcome {
+    Ok(RunResult {
         per_second: count as f64 / seconds,
         compared,
         simulated: cycle as f64 * 4.0,

@@ -22,7 +22,7 @@ impl Content {
         }
     }
 
-    /// What a place's write with this number brings, counted from 1.
+    /// Data of a place's write with this number, counted from 1.
     pub fn of(&self, place: u64, version: u32) -> &[u8] {
         let mixed = (place << 24 | u64::from(version)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let from = (mixed >> 48) as usize;

@@ -1,4 +1,4 @@
-//! What this process has used: CPU time, and memory.
+//! CPU time and memory of this process.
 
 /// CPU time of this process in seconds, user and system. Other processes do not lengthen it, except
 /// through the caches.

@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::outcome::Outcome;
 use crate::peers::Peer;
+use crate::run_result::RunResult;
 use crate::zeros::Zeroed;
-use crate::What;
+use crate::Measurement;
 
 /// One row: medians of several runs.
 pub struct Row {
@@ -15,7 +15,7 @@ pub struct Row {
     range: [f64; 2],
     target: f64,
     copies: f64,
-    outcome: Outcome,
+    outcome: RunResult,
     peers: &'static [Peer],
 }
 
@@ -28,7 +28,7 @@ fn median(values: impl Iterator<Item = f64>) -> (f64, [f64; 2]) {
 
 impl Row {
     /// Of at least one run.
-    pub fn new(what: &What, outcomes: &[Outcome], copies: &[f64]) -> Row {
+    pub fn new(what: &Measurement, outcomes: &[RunResult], copies: &[f64]) -> Row {
         let (per_second, range) = median(outcomes.iter().map(|o| o.per_second));
         Row {
             name: what.name(),
@@ -48,8 +48,8 @@ pub struct Report {
     pub cpu: String,
     /// One for each load.
     pub rows: Vec<Row>,
-    /// Long runs: what, how many, what came of it.
-    pub long: Vec<(String, u64, Outcome)>,
+    /// Long runs: name, count, result.
+    pub long: Vec<(String, u64, RunResult)>,
 }
 
 fn thousands(value: f64) -> String {
@@ -116,7 +116,7 @@ impl Report {
                 peers.join(", "),
             )
         };
-        let long = |(name, count, outcome): &(String, u64, Outcome)| {
+        let long = |(name, count, outcome): &(String, u64, RunResult)| {
             format!(
                 "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \
                  \"end_mb\": {:.1}}}",
@@ -150,7 +150,7 @@ impl Peer {
 }
 
 /// A single run.
-pub fn single(outcome: &Outcome) -> String {
+pub fn single(outcome: &RunResult) -> String {
     // Accesses have none: there is no model around the channel.
     let events = if outcome.events.is_nan() {
         String::new()
