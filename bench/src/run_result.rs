@@ -1,8 +1,8 @@
-//! What a run has come to.
+//! Result of a run.
 
 /// One run.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct RunResult {
     /// Commands or accesses of a CPU second.
     pub per_second: f64,
     /// Bytes that have been compared with what was written.
