@@ -23,7 +23,7 @@ module peers_proof
   input logic [1:0] deliver_i,
   input logic [1:0] which_i,      // of two messages
   input logic [1:0] again_i,      // it will come once more
-  input logic [1:0] introduce_i
+  input logic [1:0] register_i
 );
 
   // Begins with a reset.
@@ -46,35 +46,35 @@ module peers_proof
   logic [1:0][1:0] message_q;
   sequence_t [1:0][1:0] number_q;
 
-  logic [1:0] sends, room, deletes;
+  logic [1:0] sends, room, delete_valid;
   sequence_t [1:0] sent, deleted_number;
   logic [1:0] empties;
 
   for (genvar d = 0; d < 2; d++) begin : gen_device
     localparam int unsigned Peer = 1 - d;
     logic [1:0] generation_q;
-    logic commits, ends, rests, ready, reads, writes;
-    logic takes, deleted, deleting_q, asked_q, delivers, which;
+    logic commit_begins, commit_done_valid, contexts_free, commit_done_ready, reads, writes;
+    logic delete_accept, delete_done, deleting_q, asked_q, delivers, which;
     logic [LogBits-1:0] log;
     log_t new_log, log_now, log_q;
     pool_t pool;
     delete_t delete;
-    completion_t [1:0] words;
-    logic [1:0] told;
-    logic waits;  // what was told before
+    completion_t [1:0] notifications;
+    logic [1:0] peer_notified;
+    logic notification_pending;  // what was told before
     ns_axi_if host ();
 
     // A command is judged, and writes the contexts, while nobody else may; it takes six cycles.
-    logic [2:0] looks_q;
-    logic looks;
-    assign rests = soon || rest_i[d];
-    assign looks = look_i[d] && !rests && looks_q == '0;
+    logic [2:0] lookup_wait_q;
+    logic lookup_valid;
+    assign contexts_free = soon || rest_i[d];
+    assign lookup_valid = look_i[d] && !contexts_free && lookup_wait_q == '0;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) looks_q <= '0;
-      else looks_q <= looks ? 3'd5 : (looks_q == '0) ? '0 : looks_q - 1'b1;
+      if (!rst_ni) lookup_wait_q <= '0;
+      else lookup_wait_q <= lookup_valid ? 3'd5 : (lookup_wait_q == '0) ? '0 : lookup_wait_q - 1'b1;
     end
-    assign commits = commit_i[d] && !rests && !pending_q[d] && last_q[d] != '1;
-    assign ends = under_way_q[d] && ready && (soon || end_i[d]);
+    assign commit_begins = commit_i[d] && !contexts_free && !pending_q[d] && last_q[d] != '1;
+    assign commit_done_valid = under_way_q[d] && commit_done_ready && (soon || end_i[d]);
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         pending_q[d] <= 1'b0;
@@ -83,12 +83,12 @@ module peers_proof
         last_q[d] <= '0;
         done_q[d] <= '0;
       end else begin
-        if (commits) begin
+        if (commit_begins) begin
           pending_q[d] <= 1'b1;
           under_way_q[d] <= 1'b1;
           last_q[d] <= last_q[d] + 1'b1;
         end
-        if (ends) begin
+        if (commit_done_valid) begin
           under_way_q[d] <= 1'b0;
           done_q[d] <= last_q[d];
         end
@@ -113,13 +113,13 @@ module peers_proof
     always_ff @(posedge clk_i) if (reads) log_q <= log_now;
 
     // Units.
-    assign takes = deletes[d] && (soon || unit_i[d]);
-    assign deleted = deleting_q && (soon || written_i[d]);
+    assign delete_accept = delete_valid[d] && (soon || unit_i[d]);
+    assign delete_done = deleting_q && (soon || written_i[d]);
     assign deleted_number[d] = delete.number;
     assign empties[d] = writes;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) deleting_q <= 1'b0;
-      else deleting_q <= takes || (deleting_q && !deleted);
+      else deleting_q <= delete_accept || (deleting_q && !delete_done);
     end
 
     // Host port: address and data together, while there is room.
@@ -140,12 +140,12 @@ module peers_proof
     // Messages to this device.
     assign room[d] = message_q[d] != '1;
     assign which = soon ? !message_q[d][0] : which_i[d];
-    assign delivers = (message_q[d][which] || What == 2) && !waits && (soon || deliver_i[d]);
+    assign delivers = (message_q[d][which] || What == 2) && !notification_pending && (soon || deliver_i[d]);
     always_comb begin
-      told = '0;
-      told[Peer] = delivers;
-      words = '0;
-      words[Peer].number = (What == 2) ? 2'd1 : number_q[d][which];
+      peer_notified = '0;
+      peer_notified[Peer] = delivers;
+      notifications = '0;
+      notifications[Peer].number = (What == 2) ? 2'd1 : number_q[d][which];
     end
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -166,21 +166,21 @@ module peers_proof
       .own_i              (DeviceBits'(d)),
       .select_i           ('0),
       .addresses_i        ({52'd1, 52'd1}),
-      .introduced_i       ((introduce_i[d] && !soon) ? 2'b1 << Peer : '0),
-      .told_i             (told),
-      .told_o             (waits),
-      .words_i            (words),
+      .peer_registered_i       ((register_i[d] && !soon) ? 2'b1 << Peer : '0),
+      .peer_notified_i             (peer_notified),
+      .notification_pending_o             (notification_pending),
+      .notifications_i            (notifications),
       .view_o             (),
       .highest_o          (),
       .settled_o          (),
-      .look_i             (looks),
-      .look_log_i         ('0),
+      .lookup_valid_i             (lookup_valid),
+      .lookup_log_i         ('0),
       .completed_o        (),
-      .ended_i            (ends),
-      .ended_log_i        ('0),
-      .ended_generation_i (64'(generation_q)),
-      .ended_ready_o      (ready),
-      .rests_i            (rests),
+      .commit_done_valid_i            (commit_done_valid),
+      .commit_done_log_i        ('0),
+      .commit_done_generation_i (64'(generation_q)),
+      .commit_done_ready_o      (commit_done_ready),
+      .contexts_free_i            (contexts_free),
       .read_o             (reads),
       .write_o            (writes),
       .log_o              (log),
@@ -188,15 +188,15 @@ module peers_proof
       .pool_i             (pool),
       .open_i             (1'b1),
       .log_i              (log_q),
-      .changes_i          (commits),
-      .changes_log_i      ('0),
-      .unmaps_i           (1'b0),
-      .closes_i           (1'b0),
-      .closes_log_i       ('0),
-      .delete_valid_o     (deletes[d]),
+      .change_valid_i          (commit_begins),
+      .change_log_i      ('0),
+      .pool_change_valid_i           (1'b0),
+      .close_valid_i           (1'b0),
+      .close_log_i       ('0),
+      .delete_valid_o     (delete_valid[d]),
       .delete_o           (delete),
-      .delete_ready_i     (takes),
-      .deleted_i          (deleted),
+      .delete_ready_i     (delete_accept),
+      .delete_done_i          (delete_done),
       .hold_o             (),
       .save_index_i       ('0),
       .save_data_o        (),
@@ -214,11 +214,11 @@ module peers_proof
         // Nothing is deleted before both have completed it, and only what is pending becomes empty.
         if (What == 0 || What == 2)
           no_record_goes_early :
-          assert (!deletes[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
+          assert (!delete_valid[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
         if (What == 0) begin
           the_pending_one_goes : assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
           // What is told is true.
-          told_what_is_done : assert (!sends[d] || sent[d] <= done_q[d]);
+          sent_is_complete : assert (!sends[d] || sent[d] <= done_q[d]);
           message_is_true_0 : assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
           message_is_true_1 : assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
         end

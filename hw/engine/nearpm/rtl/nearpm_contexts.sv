@@ -21,7 +21,7 @@ module nearpm_contexts
   /// A pool that is to be mapped: its first and last page of the media. A cycle later, whether another mapped one has any of them.
   input  logic [MediaBits-13:0] first_page_i,
   input  logic [MediaBits-13:0] last_page_i,
-  output logic               overlaps_o,
+  output logic               pool_overlap_o,
   /// That pool, that log from now on.
   input  logic               pool_write_i,
   input  pool_t              pool_i,
@@ -29,9 +29,9 @@ module nearpm_contexts
   input  log_t               log_i,
 
   /// A log is closed by an error.
-  input  logic               close_i,
+  input  logic               close_valid_i,
   input  logic [LogBits-1:0] close_index_i,
-  input  logic               close_spoils_i,
+  input  logic               close_spoiled_i,
 
   /// Nothing of this but what follows: lines of the reserved range, pools (0 to 15) and then logs (16 to 143). Data come a cycle later.
   input  logic               save_i,
@@ -71,10 +71,10 @@ module nearpm_contexts
       first_q[pool_place] <= pool_write.media[MediaBits-1:12];
       last_q[pool_place]  <= page_t'(pool_write.media[MediaBits-1:12] + pool_write.bytes[MediaBits-1:12] - 1'b1);
     end
-    overlaps_o <= 1'b0;
+    pool_overlap_o <= 1'b0;
     for (int unsigned p = 0; p < Pools; p++)
     if (mapped_q[p] && index_i[7:4] != 4'(p) && first_q[p] <= last_page_i && first_page_i <= last_q[p])
-      overlaps_o <= 1'b1;
+      pool_overlap_o <= 1'b1;
   end
 
   always_comb begin
@@ -140,10 +140,10 @@ module nearpm_contexts
         closed_q[index_i] <= 1'b0;
         spoiled_q[index_i] <= 1'b0;
       end
-      if (close_i && !(log_write_i && !open_o && close_index_i == index_i)) begin
+      if (close_valid_i && !(log_write_i && !open_o && close_index_i == index_i)) begin
         open_q[close_index_i]   <= 1'b0;
         closed_q[close_index_i] <= 1'b1;
-        if (close_spoils_i) spoiled_q[close_index_i] <= 1'b1;
+        if (close_spoiled_i) spoiled_q[close_index_i] <= 1'b1;
       end
       if (pool_write_i) begin
         mapped_q[index_i[7:4]] <= pool_i.mapped;
@@ -193,6 +193,6 @@ module nearpm_contexts
   logic unused;
   assign unused = ^restore_data_i;
 
-  `NS_ASSERT(written_while_it_works, !save_i || !(pool_write_i || log_write_i))
+  `NS_ASSERT(written_while_running, !save_i || !(pool_write_i || log_write_i))
 
 endmodule

@@ -10,7 +10,7 @@ interface nearpm_lookup_if;
   range_t lines;
   commands_t commands;
 
-  modport hook(output valid, write, lines, input commands);
+  modport filter(output valid, write, lines, input commands);
   modport table_(input valid, write, lines, output commands);
 
 endinterface

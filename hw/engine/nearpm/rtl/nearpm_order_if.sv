@@ -9,9 +9,9 @@ interface nearpm_order_if;
   count_t stores, answered, queued, written;
   logic quiet;
   ranges_t lines;
-  logic overlaps;
+  logic overlap;
 
-  modport hook(output stores, answered, queued, written, quiet, overlaps, input lines);
-  modport table_(input stores, answered, queued, written, quiet, overlaps, output lines);
+  modport filter(output stores, answered, queued, written, quiet, overlap, input lines);
+  modport table_(input stores, answered, queued, written, quiet, overlap, output lines);
 
 endinterface

@@ -42,7 +42,7 @@ package nearpm_pkg;
   /// Bytes at the end of the media that are the engine's alone.
   parameter int unsigned ReservedBytes = 128 * 1024;
   /// Where in a peer's registers it is told what has been completed here: 64 bits for each device.
-  parameter logic [11:0] PeersDone = 12'h1C0;
+  parameter logic [11:0] PeerCompletions = 12'h1C0;
 
   typedef logic [LineBits-1:0] line_t;
   typedef logic [Commands-1:0] commands_t;  // a set of commands
@@ -120,10 +120,10 @@ package nearpm_pkg;
 
   /// How a unit ended a command.
   typedef struct packed {
-    logic        spoils;  // what the log has to have could not be written into its descriptor
+    logic        spoiled;  // what the log has to have could not be written into its descriptor
     result_t     result;
     logic [63:0] value;
-  } end_t;
+  } unit_end_t;
 
   /// A pool.
   typedef struct packed {
@@ -169,9 +169,9 @@ package nearpm_pkg;
 
   /// What is known of a log's transactions of several devices.
   typedef struct packed {
-    logic [Devices-1:0]      tell;  // peers that are to be told
-    sequence_t               all;   // the last one that all participants have completed
-    sequence_t [Devices-1:0] seen;  // the last one that each device has
+    logic [Devices-1:0]      notify;  // peers that are to be told
+    sequence_t               all_completed;   // the last one that all participants have completed
+    sequence_t [Devices-1:0] completed;  // the last one that each device has
   } peers_row_t;
 
 endpackage

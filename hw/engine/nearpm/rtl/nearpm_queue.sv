@@ -11,9 +11,9 @@
 module nearpm_queue
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
-  /// See nearpm_hook.
+  /// See nearpm_filter.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule = 4096,
   parameter int unsigned Channel = 0
@@ -22,7 +22,7 @@ module nearpm_queue
   input  logic                             rst_ni,
   input  logic                             freeze_i,
   /// Commands that are gone.
-  input  commands_t                        ended_i,
+  input  commands_t                        retired_i,
 
   /// Lines of the queue: as they come, as they are in the memory. From registers.
   output count_t                           queued_o,
@@ -30,21 +30,21 @@ module nearpm_queue
   /// `queued_o` of the next cycle.
   output count_t                           queued_next_o,
   /// Does an access to the channel overlap a line?
-  input  logic                             look_i,
-  input  burst_t                           look_burst_i,
-  output logic                             look_overlaps_o,
+  input  logic                             lookup_valid_i,
+  input  burst_t                           lookup_burst_i,
+  output logic                             lookup_overlap_o,
   /// Does a command?
   input  ranges_t                          order_lines_i,
-  output logic                             order_overlaps_o,
+  output logic                             order_overlap_o,
 
   /// A store takes places for its lines. There is room for them.
-  input  logic                             insert_i,
+  input  logic                             insert_valid_i,
   input  burst_t                           insert_burst_i,
   input  commands_t                        insert_commands_i,
   /// Places, and lines, that are free.
   output logic      [QueueBits:0]          free_o,
   /// Data of the line at a place; `line` is that of the channel.
-  input  logic                             fill_i,
+  input  logic                             fill_valid_i,
   input  logic      [QueueBits-1:0]        fill_place_i,
   input  line_t                            fill_line_i,
   input  logic      [StrbWidth-1:0]        fill_strb_i,
@@ -59,9 +59,9 @@ module nearpm_queue
   output w_t                               w_o,
   input  logic                             w_ready_i,
   /// So many further lines belong to stores that have been answered, as have all before them.
-  input  count_t                           settle_i,
+  input  count_t                           settled_add_i,
   /// The memory has answered the oldest line that has left.
-  input  logic                             answer_i,
+  input  logic                             response_i,
 
   /// A line of the reserved range, see README; it comes a cycle later.
   input  logic      [6:0]                  save_index_i,
@@ -91,31 +91,31 @@ module nearpm_queue
 
   assign insert_lines = count_t'(insert_burst_i.last - insert_burst_i.first) + count_t'(1);
   assign queued_o = queued_q;
-  assign queued_next_o = queued_q + (insert_i ? insert_lines : '0);
+  assign queued_next_o = queued_q + (insert_valid_i ? insert_lines : '0);
   assign written_o = written_q;
   assign free_o = (QueueBits + 1)'(QueueLines) - (QueueBits + 1)'(count_t'(queued_q - written_q));
 
   // ---------------------------------------------------------------- who overlaps
 
   always_comb begin
-    look_overlaps_o = 1'b0;
-    if (look_i && valid_q != '0) begin
+    lookup_overlap_o = 1'b0;
+    if (lookup_valid_i && valid_q != '0) begin
       for (int unsigned i = 0; i < QueueLines; i++)
-      look_overlaps_o |= valid_q[i] && page_q[i] == look_burst_i.page && low_q[i] >= look_burst_i.first && low_q[i] <= look_burst_i.last;
+      lookup_overlap_o |= valid_q[i] && page_q[i] == lookup_burst_i.page && low_q[i] >= lookup_burst_i.first && low_q[i] <= lookup_burst_i.last;
     end
   end
 
-  function automatic logic holds(line_t line, range_t range);
-    holds = range.valid && line >= range.first && line <= range.last;
+  function automatic logic contains(line_t line, range_t range);
+    contains = range.valid && line >= range.first && line <= range.last;
   endfunction
 
   always_comb begin
-    order_overlaps_o = 1'b0;
+    order_overlap_o = 1'b0;
     if ((order_lines_i.reads.valid || order_lines_i.writes.valid) && valid_q != '0) begin
       for (int unsigned i = 0; i < QueueLines; i++)
-      order_overlaps_o |= valid_q[i] && (holds(
+      order_overlap_o |= valid_q[i] && (contains(
           to_media({page_q[i], low_q[i]}, GranuleBits, ChannelBits, Channel), order_lines_i.reads
-      ) || holds(
+      ) || contains(
           to_media({page_q[i], low_q[i]}, GranuleBits, ChannelBits, Channel), order_lines_i.writes
       ));
     end
@@ -123,14 +123,14 @@ module nearpm_queue
 
   // ---------------------------------------------------------------- lines come and go
 
-  logic fetch, load, answer;
-  place_t fetch_place, answer_place, restore_place;
+  logic fetch, out_load, line_written;
+  place_t fetch_place, written_place, restore_place;
   logic restore_entries;
   logic [1:0] restore_valid;
 
   assign fetch_place = fetched_q[QueueBits-1:0];
-  assign answer_place = written_q[QueueBits-1:0];
-  assign answer = answer_i && !freeze_i;
+  assign written_place = written_q[QueueBits-1:0];
+  assign line_written = response_i && !freeze_i;
   assign restore_entries = restore_i && restore_index_i < 7'(EntryWords);
   assign restore_place = {restore_index_i[QueueBits-2:0], 1'b0};
   // Lines that were saved are the first ones.
@@ -138,15 +138,15 @@ module nearpm_queue
   assign restore_valid[1] = restore_data_i[256+63] && restore_valid[0];
 
   // Places that a store takes, and which of its lines stands there.
-  logic [QueueLines-1:0] takes;
+  logic [QueueLines-1:0] insert_slot;
   place_t [QueueLines-1:0] offset;
   always_comb begin
-    takes  = '0;
+    insert_slot  = '0;
     offset = '0;
-    if (insert_i) begin
+    if (insert_valid_i) begin
       for (int unsigned i = 0; i < QueueLines; i++) begin
         offset[i] = place_t'(i) - queued_q[QueueBits-1:0];
-        takes[i]  = {1'b0, offset[i]} < insert_lines;
+        insert_slot[i]  = {1'b0, offset[i]} < insert_lines;
       end
     end
   end
@@ -161,14 +161,14 @@ module nearpm_queue
       settled_q <= '0;
     end else begin
       queued_q  <= queued_next_o;
-      written_q <= written_q + count_t'(answer);
+      written_q <= written_q + count_t'(line_written);
       fetched_q <= fetched_q + count_t'(fetch);
-      settled_q <= settled_q + settle_i;
-      if (answer) valid_q[answer_place] <= 1'b0;
+      settled_q <= settled_q + settled_add_i;
+      if (line_written) valid_q[written_place] <= 1'b0;
 
-      if (insert_i) begin
+      if (insert_valid_i) begin
         for (int unsigned i = 0; i < QueueLines; i++) begin
-          if (takes[i]) valid_q[i] <= 1'b1;
+          if (insert_slot[i]) valid_q[i] <= 1'b1;
         end
       end
       if (restore_entries) begin
@@ -183,15 +183,15 @@ module nearpm_queue
   end
 
   always_ff @(posedge clk_i) begin
-    if (ended_i != '0) begin
-      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~ended_i;
+    if (retired_i != '0) begin
+      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~retired_i;
     end
-    if (insert_i) begin
+    if (insert_valid_i) begin
       for (int unsigned i = 0; i < QueueLines; i++) begin
-        if (takes[i]) begin
+        if (insert_slot[i]) begin
           page_q[i] <= insert_burst_i.page;
           low_q[i] <= insert_burst_i.first + offset[i];
-          commands_q[i] <= insert_commands_i & ~ended_i;
+          commands_q[i] <= insert_commands_i & ~retired_i;
         end
       end
     end
@@ -214,7 +214,7 @@ module nearpm_queue
   commands_t save_commands_q[2];
   logic [DataWidth-1:0] data;
 
-  assign save_place = answer_place + (save_index_i < 7'(EntryWords) ? {save_index_i[QueueBits-2:0], 1'b0} : save_index_i[QueueBits-1:0] - place_t'(EntryWords));
+  assign save_place = written_place + (save_index_i < 7'(EntryWords) ? {save_index_i[QueueBits-2:0], 1'b0} : save_index_i[QueueBits-1:0] - place_t'(EntryWords));
   assign read_place = freeze_i ? save_place : fetch_place;
 
   ns_ram_1r1w #(
@@ -223,7 +223,7 @@ module nearpm_queue
     .Style("lutram")
   ) u_data (
     .clk_i,
-    .we_i   (fill_i || (restore_i && !restore_entries)),
+    .we_i   (fill_valid_i || (restore_i && !restore_entries)),
     .waddr_i(restore_i ? restore_index_i[QueueBits-1:0] - place_t'(EntryWords) : fill_place_i),
     .wdata_i(restore_i ? restore_data_i : fill_data_i),
     .re_i   (fetch || freeze_i),
@@ -244,7 +244,7 @@ module nearpm_queue
       .Style("lutram")
     ) u_tag (
       .clk_i,
-      .we_i   (restore_entries || (fill_i && fill_place_i[0] == 1'(b))),
+      .we_i   (restore_entries || (fill_valid_i && fill_place_i[0] == 1'(b))),
       .waddr_i(restore_entries ? restore_index_i[QueueBits-2:0] : fill_place_i[QueueBits-1:1]),
       .wdata_i(restore_entries ? {to_local(restore_data_i[256*b+:LineBits], GranuleBits, ChannelBits), restore_data_i[256*b+64+:StrbWidth]} :
                {fill_line_i, fill_strb_i}),
@@ -261,8 +261,8 @@ module nearpm_queue
 
   // The set that is looked at is that of the place which is read.
   assign fetch = !freeze_i && fetched_q != settled_q && commands_q[read_place] == '0 &&
-      (!fetched_valid_q || load);
-  assign load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
+      (!fetched_valid_q || out_load);
+  assign out_load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
   assign aw_valid_o = out_valid_q && !out_sent_q;
   assign aw_line_o = out_tag_q.line;
   assign w_valid_o = out_valid_q && out_sent_q;
@@ -275,8 +275,8 @@ module nearpm_queue
       out_sent_q <= 1'b0;
     end else begin
       if (fetch) fetched_valid_q <= 1'b1;
-      else if (load) fetched_valid_q <= 1'b0;
-      if (load) out_valid_q <= 1'b1;
+      else if (out_load) fetched_valid_q <= 1'b0;
+      if (out_load) out_valid_q <= 1'b1;
       else if (w_valid_o && w_ready_i) out_valid_q <= 1'b0;
       if (aw_valid_o && aw_ready_i) out_sent_q <= 1'b1;
       else if (w_valid_o && w_ready_i) out_sent_q <= 1'b0;
@@ -285,7 +285,7 @@ module nearpm_queue
 
   always_ff @(posedge clk_i) begin
     if (fetch) fetch_odd_q <= fetch_place[0];
-    if (load) begin
+    if (out_load) begin
       out_tag_q  <= tag[fetch_odd_q];
       out_data_q <= data;
     end
@@ -300,21 +300,21 @@ module nearpm_queue
   // answered, in whatever channel that is, as is what has come behind it.
   count_t [1:0] save_line_q;
   count_t save_end_q;
-  logic [1:0] save_waits, saves;
+  logic [1:0] save_blocked, save_keep;
   always_comb begin
     for (int unsigned e = 0; e < 2; e++)
-    save_waits[e] = save_valid_q[e] && (save_commands_q[e] & save_dropped_i) != '0;
-    saves[0] = save_valid_q[0] && !save_waits[0] && save_line_q[0] < save_end_q;
-    saves[1] = save_valid_q[1] && save_waits == '0 && save_line_q[1] < save_end_q;
+    save_blocked[e] = save_valid_q[e] && (save_commands_q[e] & save_dropped_i) != '0;
+    save_keep[0] = save_valid_q[0] && !save_blocked[0] && save_line_q[0] < save_end_q;
+    save_keep[1] = save_valid_q[1] && save_blocked == '0 && save_line_q[1] < save_end_q;
   end
 
   // An entry may be shown for more than a cycle. From the reset on nothing is left out: the power may fail again before this has run.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) save_end_q <= '1;
     else if (!freeze_i) save_end_q <= '1;
-    else if (save_entries_q && save_waits != '0) begin
-      if (save_waits[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
-      else if (!save_waits[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];
+    else if (save_entries_q && save_blocked != '0) begin
+      if (save_blocked[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
+      else if (!save_blocked[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];
     end
   end
 
@@ -334,7 +334,7 @@ module nearpm_queue
     if (save_entries_q) begin
       save_data_o = '0;
       for (int unsigned e = 0; e < 2; e++) begin
-        if (saves[e]) begin
+        if (save_keep[e]) begin
           save_data_o[256*e+63] = 1'b1;
           save_data_o[256*e+:LineBits] = to_media(tag[save_odd_q^1'(e)].line, GranuleBits, ChannelBits, Channel);
           save_data_o[256*e+64+:StrbWidth] = tag[save_odd_q^1'(e)].strb;
@@ -347,18 +347,20 @@ module nearpm_queue
 `ifdef NS_ASSERT_ON
   logic [QueueLines-1:0] filled_q;
   always_ff @(posedge clk_i) begin
-    filled_q <= filled_q & ~takes;
-    if (fill_i) filled_q[fill_place_i] <= 1'b1;
+    filled_q <= filled_q & ~insert_slot;
+    if (fill_valid_i) filled_q[fill_place_i] <= 1'b1;
     if (restore_entries) filled_q[restore_place+:2] <= restore_valid;
   end
 `endif
 
-  `NS_ASSERT(room, !insert_i || (QueueBits + 1)'(insert_lines) <= free_o)
-  `NS_ASSERT(filled_once, !fill_i || (valid_q[fill_place_i] && !filled_q[fill_place_i]))
-  `NS_ASSERT(fills_its_line, !fill_i || fill_line_i == {page_q[fill_place_i], low_q[fill_place_i]})
-  `NS_ASSERT(answer_of_a_line, !answer || (valid_q[answer_place] && written_q != fetched_q))
+  `NS_ASSERT(room, !insert_valid_i || (QueueBits + 1)'(insert_lines) <= free_o)
+  `NS_ASSERT(filled_once, !fill_valid_i || (valid_q[fill_place_i] && !filled_q[fill_place_i]))
+  `NS_ASSERT(fills_its_line,
+             !fill_valid_i || fill_line_i == {page_q[fill_place_i], low_q[fill_place_i]})
+  `NS_ASSERT(response_of_a_line,
+             !line_written || (valid_q[written_place] && written_q != fetched_q))
   `NS_ASSERT(
-      leaves_when_it_may,
+      fetched_when_free,
       !fetch || (valid_q[fetch_place] && filled_q[fetch_place] && commands_q[fetch_place] == '0))
   `NS_ASSERT(in_order, count_t'(fetched_q - written_q) <= count_t'(settled_q - written_q))
 

@@ -20,7 +20,7 @@ module nearpm_unit
   /// It rests. From a register.
   output logic     job_ready_o,
   /// How the command ended.
-  output end_t     end_o,
+  output unit_end_t     end_o,
   output logic     end_valid_o,
   input  logic     end_ready_i,
   /// Memory, addresses of the media.
@@ -31,7 +31,7 @@ module nearpm_unit
   logic move_valid, moved, read_error, write_error;
   logic [511:0] line;
   logic [31:0] crc;
-  logic seen;
+  logic header_found;
   ns_axi_if mover ();
 
   nearpm_control u_control (
@@ -50,7 +50,7 @@ module nearpm_unit
     .write_error_i(write_error),
     .line_i       (line),
     .crc_i        (crc),
-    .seen_i       (seen)
+    .header_found_i       (header_found)
   );
 
   nearpm_mover #(
@@ -61,12 +61,12 @@ module nearpm_unit
     .rst_ni,
     .move_i       (move),
     .valid_i      (move_valid),
-    .ended_o      (moved),
+    .move_done_o      (moved),
     .read_error_o (read_error),
     .write_error_o(write_error),
     .line_o       (line),
     .crc_o        (crc),
-    .seen_o       (seen),
+    .header_found_o       (header_found),
     .m_axi        (mover)
   );
 
@@ -96,7 +96,7 @@ module nearpm_unit
     $error("nearpm_unit: Lines has to be 1 to 1024");
   end
 
-  `NS_ASSERT(an_address_stays, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
+  `NS_ASSERT(address_is_stable, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
              || m_axi.ar_valid)
 
 endmodule

@@ -3,11 +3,11 @@
 hw/engine/nearpm/rtl/nearpm_pkg.sv
 hw/engine/nearpm/rtl/nearpm_lookup_if.sv
 hw/engine/nearpm/rtl/nearpm_order_if.sv
-hw/engine/nearpm/rtl/nearpm_hook_pkg.sv
+hw/engine/nearpm/rtl/nearpm_filter_pkg.sv
 hw/engine/nearpm/rtl/nearpm_queue.sv
-hw/engine/nearpm/rtl/nearpm_stores.sv
-hw/engine/nearpm/rtl/nearpm_loads.sv
-hw/engine/nearpm/rtl/nearpm_gate.sv
+hw/engine/nearpm/rtl/nearpm_store_path.sv
+hw/engine/nearpm/rtl/nearpm_load_path.sv
+hw/engine/nearpm/rtl/nearpm_nvme_path.sv
 hw/engine/nearpm/rtl/nearpm_order_pkg.sv
-hw/engine/nearpm/rtl/nearpm_hook_recorder.sv
-hw/engine/nearpm/rtl/nearpm_hook.sv
+hw/engine/nearpm/rtl/nearpm_filter_recorder.sv
+hw/engine/nearpm/rtl/nearpm_filter.sv

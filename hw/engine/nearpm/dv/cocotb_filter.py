@@ -1,4 +1,4 @@
-"""nearpm_hook and nearpm_table: order, what waits and what does not, a full queue, saving and restoring."""
+"""nearpm_filter and nearpm_table: order, what waits and what does not, a full queue, saving and restoring."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 import cocotb
 from cocotb.triggers import ClockCycles, Combine, RisingEdge, with_timeout
-from hook_bench import LINE, LINES, NVME, PERIOD, Bench, ranges
+from filter_bench import LINE, LINES, NVME, PERIOD, Bench, ranges
 
 CHANNELS, CHANNEL = int(os.environ["CHANNELS"]), int(os.environ["CHANNEL"])
 CUTS = int(os.environ["CUTS"])

@@ -3,7 +3,7 @@
 // 6 cycles to the table, which takes 4 more when the hooks are quiet.
 `include "ns_assert.svh"
 
-module nearpm_take
+module nearpm_decode
   import command_page_pkg::*;
   import nearpm_pkg::*;
   import nearpm_job_pkg::*;
@@ -16,7 +16,7 @@ module nearpm_take
   /// Nothing is begun. From a register.
   input  logic                 freeze_i,
   /// What was kept could not be brought back: all is refused. From a register.
-  input  logic                 unread_i,
+  input  logic                 restore_failed_i,
   /// From a register.
   output logic                 busy_o,
 
@@ -26,9 +26,9 @@ module nearpm_take
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
   /// Answer of a command that does not get into the table.
-  output logic                 answer_valid_o,
-  input  logic                 answer_ready_i,
-  output result_t              answer_o,
+  output logic                 response_valid_o,
+  input  logic                 response_ready_i,
+  output result_t              response_o,
   /// Line of this command, and of the answer.
   output logic [LineWidth-1:0] line_o,
 
@@ -39,7 +39,7 @@ module nearpm_take
   input  log_t                 log_i,
   output logic [MediaBits-13:0] first_page_o,
   output logic [MediaBits-13:0] last_page_o,
-  input  logic                 overlaps_i,
+  input  logic                 pool_overlap_i,
   output logic                 pool_write_o,
   output pool_t                pool_o,
   output logic                 log_write_o,
@@ -50,7 +50,7 @@ module nearpm_take
   input  sequence_t            completed_i,
 
   /// The table: this command goes in.
-  output logic                 insert_o,
+  output logic                 insert_valid_o,
   output job_t                 job_o,
   output ranges_t              ranges_o,
   input  logic                 inserted_i
@@ -66,8 +66,8 @@ module nearpm_take
     StCheck,
     StRange,
     StInsert,
-    StAnswer,
-    StTaken
+    StResponse,
+    StAccepted
   } state_e;
 
   state_e state_q;
@@ -89,53 +89,61 @@ module nearpm_take
   assign line_o = line_q;
 
   // Arguments that the operation names, and that its bytes are those of a copy.
-  logic names_address, names_bytes, names_target, names_value, names_extra, copies;
+  logic has_address, has_bytes, has_target, has_value, has_extra, has_copy_length;
   always_comb begin
-    names_address = 1'b0;
-    names_bytes = 1'b0;
-    names_target = 1'b0;
-    names_value = 1'b0;
-    names_extra = 1'b0;
+    has_address = 1'b0;
+    has_bytes = 1'b0;
+    has_target = 1'b0;
+    has_value = 1'b0;
+    has_extra = 1'b0;
     unique case (op)
-      OpPoolMap: {names_address, names_bytes, names_target, names_value, names_extra} = '1;
-      OpLogOpen, OpCommit: names_value = 1'b1;
-      OpUndo, OpCheckpoint: {names_address, names_bytes} = '1;
-      OpRedo, OpCopy: {names_address, names_bytes, names_target} = '1;
-      OpApply: {names_bytes, names_target, names_value} = '1;
-      OpSwitch: {names_target, names_value} = '1;
+      OpPoolMap: {has_address, has_bytes, has_target, has_value, has_extra} = '1;
+      OpLogOpen, OpCommit: has_value = 1'b1;
+      OpUndo, OpCheckpoint: {has_address, has_bytes} = '1;
+      OpRedo, OpCopy: {has_address, has_bytes, has_target} = '1;
+      OpApply: {has_bytes, has_target, has_value} = '1;
+      OpSwitch: {has_target, has_value} = '1;
       default: ;
     endcase
   end
-  assign copies = names_bytes && op != OpPoolMap;
+  assign has_copy_length = has_bytes && op != OpPoolMap;
 
-  logic known, reserved, unnamed, length_bad, unaligned, map_bad, pends, pends_bad;
+  logic
+      op_known,
+      reserved,
+      unused_argument,
+      length_bad,
+      unaligned,
+      map_bad,
+      multi_device,
+      multi_device_invalid;
   sequence_t completed_q;
-  assign known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpCommit, OpCommitRedo,
+  assign op_known = op inside {OpPoolMap, OpPoolUnmap, OpLogOpen, OpSync, OpUndo, OpRedo, OpCheckpoint, OpCommit, OpCommitRedo,
                             OpApply, OpDelete, OpAbort, OpRecover, OpCopy, OpSwitch};
   assign reserved = cmd_q[63:0] != '0 || word[63:48] != '0 || word[31:20] != '0 || word[15:12] != '0;
-  assign unnamed = (!names_address && address != '0) || (!names_bytes && bytes != '0) ||
-      (!names_target && target != '0) || (!names_value && value != '0) || (!names_extra && extra != '0);
-  assign length_bad = copies && (bytes == '0 || bytes > 64'(MaxBytes));
+  assign unused_argument = (!has_address && address != '0) || (!has_bytes && bytes != '0) ||
+      (!has_target && target != '0) || (!has_value && value != '0) || (!has_extra && extra != '0);
+  assign length_bad = has_copy_length && (bytes == '0 || bytes > 64'(MaxBytes));
   assign unaligned = (op == OpCheckpoint && (address[11:0] != '0 || bytes[11:0] != '0)) ||
       (op == OpSwitch && target[2:0] != '0) || (op == OpApply && value[5:0] != '0);
   assign map_bad = op == OpPoolMap && (address[11:0] != '0 || bytes[11:0] != '0 || bytes == '0 || target[11:0] != '0 ||
       transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 || extra == '0 || extra > 64'(Threads));
 
   // Participants, this device among them, and a transaction that is new.
-  assign pends = op == OpCommit && value != '0;
-  assign pends_bad = pends && (value[63:Devices] != '0 || (value[Devices-1:0] & own_i) == '0 ||
+  assign multi_device = op == OpCommit && value != '0;
+  assign multi_device_invalid = multi_device && (value[63:Devices] != '0 || (value[Devices-1:0] & own_i) == '0 ||
       transaction[63:SequenceBits] != '0 || transaction[SequenceBits-1:0] <= completed_q);
 
   // ---------------------------------------------------------------- against the contexts
 
-  pool_t pool_q, map;
-  logic same;
-  logic [63:0] from_q, to_q;  // offsets in the pool of address and target
+  pool_t pool_q, new_mapping;
+  logic mapping_unchanged;
+  logic [63:0] address_offset_q, target_offset_q;  // offsets in the pool of address and target
   logic [36:0] logs_q;  // bytes of the logs before this one; pool_map: of all
   logic [MediaBits-1:0] base_q;  // of the log
-  logic [44:0] behind_q;  // offset in the log behind the record
-  logic from_ok_q, to_ok_q, map_ok_q, overlap_q, invalid_q, pends_bad_q;
-  result_t refused, refused_q;
+  logic [44:0] record_end_q;  // offset in the log behind the record
+  logic address_ok_q, target_ok_q, map_ok_q, overlap_q, invalid_q, multi_device_invalid_q;
+  result_t refusal, refusal_q;
   job_t job, job_q;
   ranges_t ranges_q;
 
@@ -146,7 +154,7 @@ module nearpm_take
         (MediaBits + 1)'(offset[MediaBits-1:0]) + (MediaBits + 1)'(count) <= (MediaBits + 1)'(size);
   endfunction
 
-  assign map = '{
+  assign new_mapping = '{
           mapped: 1'b1,
           process: word[47:32],
           base: address,
@@ -156,7 +164,7 @@ module nearpm_take
           log_bytes: value[MediaBits-1:0],
           threads: extra[4:0]
       };
-  assign same = map == pool_q;
+  assign mapping_unchanged = new_mapping == pool_q;
 
   logic [36:0] product;
   assign product = 37'((op == OpPoolMap) ? value[31:0] : pool_q.log_bytes[31:0]) *
@@ -175,61 +183,61 @@ module nearpm_take
     end
     if (state_q == StRead) pool_q <= pool_i;
     if (state_q == StSpan) begin
-      from_q <= address - pool_q.base;
-      to_q <= target - pool_q.base;
+      address_offset_q <= address - pool_q.base;
+      target_offset_q <= target - pool_q.base;
       logs_q <= product;
-      invalid_q <= !known || reserved || unnamed || length_bad || unaligned || map_bad;
+      invalid_q <= !op_known || reserved || unused_argument || length_bad || unaligned || map_bad;
       completed_q <= completed_i;
     end
     if (state_q == StSum) begin
-      pends_bad_q <= pends_bad;
+      multi_device_invalid_q <= multi_device_invalid;
       base_q <= pool_q.media + pool_q.logs + MediaBits'(logs_q);
-      behind_q <= 45'((op == OpApply) ? value[43:0] : 44'(log_i.next)) + 45'd64 + 45'(padded);
-      from_ok_q <= inside_pool(from_q, bytes[16:0], pool_q.bytes);
-      to_ok_q <= inside_pool(to_q, (op == OpSwitch) ? 17'd8 : bytes[16:0], pool_q.bytes);
-      overlap_q <= 65'(from_q) < 65'(to_q) + 65'(bytes[16:0]) && 65'(to_q) < 65'(from_q) + 65'(bytes[16:0]);
+      record_end_q <= 45'((op == OpApply) ? value[43:0] : 44'(log_i.next)) + 45'd64 + 45'(padded);
+      address_ok_q <= inside_pool(address_offset_q, bytes[16:0], pool_q.bytes);
+      target_ok_q <= inside_pool(target_offset_q, (op == OpSwitch) ? 17'd8 : bytes[16:0], pool_q.bytes);
+      overlap_q <= 65'(address_offset_q) < 65'(target_offset_q) + 65'(bytes[16:0]) && 65'(target_offset_q) < 65'(address_offset_q) + 65'(bytes[16:0]);
       map_ok_q <= 65'(address) + 65'(bytes) <= {1'b1, 64'd0} && 65'(target) + 65'(bytes) <= 65'(Usable) &&
           65'(transaction) + 65'(logs_q) <= 65'(bytes);
     end
     if (state_q == StCheck) begin
-      refused_q <= refused;
+      refusal_q <= refusal;
       job_q <= job;
     end
     if (state_q == StRange) ranges_q <= ranges_of(job_q);
   end
 
   always_comb begin
-    refused = '0;
-    if (unread_i) refused.read_error = 1'b1;
-    else if (invalid_q || pends_bad_q) refused.invalid = 1'b1;
+    refusal = '0;
+    if (restore_failed_i) refusal.read_error = 1'b1;
+    else if (invalid_q || multi_device_invalid_q) refusal.invalid = 1'b1;
     else if (op == OpPoolMap) begin
-      if (!map_ok_q) refused.out_of_pool = 1'b1;
-      else if ((pool_q.mapped && !same) || overlaps_i) refused.busy = 1'b1;
-    end else if (!pool_q.mapped) refused.unmapped = 1'b1;
-    else if (pool_q.process != word[47:32]) refused.wrong_process = 1'b1;
+      if (!map_ok_q) refusal.out_of_pool = 1'b1;
+      else if ((pool_q.mapped && !mapping_unchanged) || pool_overlap_i) refusal.busy = 1'b1;
+    end else if (!pool_q.mapped) refusal.unmapped = 1'b1;
+    else if (pool_q.process != word[47:32]) refusal.wrong_process = 1'b1;
     else if ((uses_log(op) || op == OpSync) && {1'b0, thread} >= pool_q.threads)
-      refused.unmapped = 1'b1;
-    else if ((needs_log(op) || op == OpSync) && !log_i.open) refused.unmapped = 1'b1;
-    else if (op == OpSwitch && log_i.closed) refused.unmapped = 1'b1;
-    else if (names_address && !from_ok_q) refused.out_of_pool = 1'b1;
-    else if (names_target && !to_ok_q) refused.out_of_pool = 1'b1;
-    else if (op == OpApply && (value < 64'd64 || value[63:44] != '0 || behind_q > 45'(log_i.next)))
-      refused.out_of_pool = 1'b1;
-    else if (op == OpCopy && overlap_q) refused.invalid = 1'b1;
-    else if (op == OpLogOpen && log_i.open) refused.busy = 1'b1;
+      refusal.unmapped = 1'b1;
+    else if ((needs_log(op) || op == OpSync) && !log_i.open) refusal.unmapped = 1'b1;
+    else if (op == OpSwitch && log_i.closed) refusal.unmapped = 1'b1;
+    else if (has_address && !address_ok_q) refusal.out_of_pool = 1'b1;
+    else if (has_target && !target_ok_q) refusal.out_of_pool = 1'b1;
+    else if (op == OpApply && (value < 64'd64 || value[63:44] != '0 || record_end_q > 45'(log_i.next)))
+      refusal.out_of_pool = 1'b1;
+    else if (op == OpCopy && overlap_q) refusal.invalid = 1'b1;
+    else if (op == OpLogOpen && log_i.open) refusal.busy = 1'b1;
     else if (log_i.committed && (makes_record(op) || op == OpCommit || op == OpAbort))
-      refused.busy = 1'b1;
-    else if (log_i.pending && needs_log(op)) refused.busy = 1'b1;
-    else if (makes_record(op) && behind_q > 45'(pool_q.log_bytes)) refused.log_full = 1'b1;
+      refusal.busy = 1'b1;
+    else if (log_i.pending && needs_log(op)) refusal.busy = 1'b1;
+    else if (makes_record(op) && record_end_q > 45'(pool_q.log_bytes)) refusal.log_full = 1'b1;
   end
 
   always_comb begin
     job = '{
         op: op,
         log: index_o,
-        source: pool_q.media + from_q[MediaBits-1:0],
-        target: pool_q.media + to_q[MediaBits-1:0],
-        bytes: pends ? 17'(value[Devices-1:0]) : bytes[16:0],
+        source: pool_q.media + address_offset_q[MediaBits-1:0],
+        target: pool_q.media + target_offset_q[MediaBits-1:0],
+        bytes: multi_device ? 17'(value[Devices-1:0]) : bytes[16:0],
         object: 64'(pool_q.log_bytes),
         value: (op == OpSwitch || op == OpLogOpen) ? value : log_i.generation,
         transaction: transaction,
@@ -240,11 +248,11 @@ module nearpm_take
         pool_last: pool_q.media + pool_q.bytes - 1'b1
     };
     if (makes_record(op)) begin
-      job.object = (op == OpRedo) ? to_q : from_q;
+      job.object = (op == OpRedo) ? target_offset_q : address_offset_q;
       job.target = base_q + MediaBits'(log_i.next);
     end
     if (op == OpApply) begin
-      job.object = to_q;
+      job.object = target_offset_q;
       job.source = base_q + value[MediaBits-1:0];
     end
     if (op == OpRecover && !log_i.open) begin
@@ -258,10 +266,10 @@ module nearpm_take
 
   // ---------------------------------------------------------------- states
 
-  assign insert_o = state_q == StInsert;
-  assign answer_valid_o = state_q == StAnswer;
-  assign answer_o = refused_q;
-  assign cmd_ready_o = state_q == StTaken;
+  assign insert_valid_o = state_q == StInsert;
+  assign response_valid_o = state_q == StResponse;
+  assign response_o = refusal_q;
+  assign cmd_ready_o = state_q == StAccepted;
   assign busy_o = state_q != StIdle;
   assign read_o = state_q == StRead;
 
@@ -269,14 +277,14 @@ module nearpm_take
     if (!rst_ni) state_q <= StIdle;
     else begin
       unique case (state_q)
-        StIdle:   if (cmd_valid_i && (!freeze_i || unread_i)) state_q <= StRead;
+        StIdle:   if (cmd_valid_i && (!freeze_i || restore_failed_i)) state_q <= StRead;
         StRead:   state_q <= StSpan;
         StSpan:   state_q <= StSum;
         StSum:    state_q <= StCheck;
         StCheck:  state_q <= StRange;
-        StRange:  state_q <= (refused_q != '0 || op == OpPoolMap) ? StAnswer : StInsert;
-        StInsert: if (inserted_i) state_q <= StTaken;
-        StAnswer: if (answer_ready_i && (!freeze_i || unread_i)) state_q <= StTaken;
+        StRange:  state_q <= (refusal_q != '0 || op == OpPoolMap) ? StResponse : StInsert;
+        StInsert: if (inserted_i) state_q <= StAccepted;
+        StResponse: if (response_ready_i && (!freeze_i || restore_failed_i)) state_q <= StAccepted;
         default:  state_q <= StIdle;
       endcase
     end
@@ -284,27 +292,27 @@ module nearpm_take
 
   // ---------------------------------------------------------------- contexts
 
-  logic taken;  // in this cycle, not refused
+  logic accepted;  // in this cycle, not refused
   logic [31:0] first;
   assign first = 32'd64;
-  assign taken = insert_o ? inserted_i : answer_valid_o && answer_ready_i && !freeze_i && refused_q == '0;
+  assign accepted = insert_valid_o ? inserted_i : response_valid_o && response_ready_i && !freeze_i && refusal_q == '0;
 
   // The same mapping again changes nothing.
-  assign pool_write_o = taken && (op == OpPoolUnmap || (op == OpPoolMap && !pool_q.mapped));
+  assign pool_write_o = accepted && (op == OpPoolUnmap || (op == OpPoolMap && !pool_q.mapped));
   always_comb begin
-    pool_o = map;
+    pool_o = new_mapping;
     pool_o.mapped = op == OpPoolMap;
   end
 
-  assign log_write_o = taken && uses_log(op) && op != OpApply && (log_i.open || op == OpLogOpen);
+  assign log_write_o = accepted && uses_log(op) && op != OpApply && (log_i.open || op == OpLogOpen);
   always_comb begin
     log_o = log_i;
     if (makes_record(op)) begin
-      log_o.next = behind_q[31:0];
+      log_o.next = record_end_q[31:0];
       log_o.last = log_i.next;
       log_o.records = log_i.records + 1'b1;
     end else if (op == OpCommitRedo) log_o.committed = 1'b1;
-    else if (pends) begin
+    else if (multi_device) begin
       log_o.pending = 1'b1;
       log_o.participants = value[Devices-1:0];
       log_o.number = transaction[SequenceBits-1:0];
@@ -324,6 +332,6 @@ module nearpm_take
       };
   end
 
-  `NS_ASSERT(answers_or_inserts, !inserted_i || insert_o)
+  `NS_ASSERT(inserted_on_request, !inserted_i || insert_valid_o)
 
 endmodule

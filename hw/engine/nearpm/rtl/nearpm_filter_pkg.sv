@@ -1,5 +1,5 @@
 // Types of the access hook.
-package nearpm_hook_pkg;
+package nearpm_filter_pkg;
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 
@@ -40,7 +40,7 @@ package nearpm_hook_pkg;
     logic      lines;
     count_t    target;
     commands_t commands;
-  } waits_t;
+  } conflict_set_t;
 
   function automatic burst_t burst_of(logic [MediaBits-1:0] addr, logic [7:0] len, logic [2:0] size,
                                       logic [1:0] burst);
@@ -71,14 +71,19 @@ package nearpm_hook_pkg;
   endfunction
 
   /// What is left to wait for in the next cycle.
-  function automatic waits_t left(waits_t waits, commands_t ended, count_t written);
-    left = waits;
-    left.commands &= ~ended;
-    if (written == waits.target) left.lines = 1'b0;
+  function automatic conflict_set_t remaining(conflict_set_t conflicts, commands_t ended,
+                                              count_t written);
+    remaining = conflicts;
+    remaining.commands &= ~ended;
+    if (written == conflicts.target) remaining.lines = 1'b0;
   endfunction
 
-  function automatic logic none(waits_t waits);
-    none = waits == waits_t'{lines: 1'b0, target: waits.target, commands: '0};
+  function automatic logic no_conflict(conflict_set_t conflicts);
+    no_conflict = conflicts == conflict_set_t'{
+        lines: 1'b0,
+        target: conflicts.target,
+        commands: '0
+    };
   endfunction
 
 endpackage

@@ -3,10 +3,10 @@
 //
 // Lines come in their order, as those that were saved are: behind one that is not valid none is. One of them is followed, by a few bits of what there is of it.
 // Everything stands still.
-module again_proof
+module resave_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
   /// What is asserted: 0 that it is saved as it was; 1 has to fail: that no line which was restored is ever saved.
   parameter int unsigned What = 0
@@ -113,20 +113,20 @@ module again_proof
     .clk_i,
     .rst_ni,
     .freeze_i         (1'b1),
-    .ended_i          ('0),
+    .retired_i          ('0),
     .queued_o         (),
     .written_o        (),
     .queued_next_o    (),
-    .look_i           (1'b0),
-    .look_burst_i     ('0),
-    .look_overlaps_o  (),
+    .lookup_valid_i           (1'b0),
+    .lookup_burst_i     ('0),
+    .lookup_overlap_o  (),
     .order_lines_i    ('0),
-    .order_overlaps_o (),
-    .insert_i         (1'b0),
+    .order_overlap_o (),
+    .insert_valid_i         (1'b0),
     .insert_burst_i   ('0),
     .insert_commands_i('0),
     .free_o           (),
-    .fill_i           (1'b0),
+    .fill_valid_i           (1'b0),
     .fill_place_i     ('0),
     .fill_line_i      ('0),
     .fill_strb_i      ('0),
@@ -137,8 +137,8 @@ module again_proof
     .w_valid_o        (),
     .w_o              (),
     .w_ready_i        (1'b0),
-    .settle_i         ('0),
-    .answer_i         (1'b0),
+    .settled_add_i         ('0),
+    .response_i         (1'b0),
     .save_index_i,
     .save_dropped_i   ('0),
     .save_data_o      (saved),

@@ -169,7 +169,7 @@ class Bench:
         self.pm = AxiMaster(AxiBus.from_prefix(dut, "s_pm"), dut.clk_i, **kwargs)
         self.nvme = AxiMaster(AxiBus.from_prefix(dut, "s_nvme"), dut.clk_i, **kwargs)
         self.ram = AxiRam(AxiBus.from_prefix(dut, "m_nvme"), dut.clk_i, size=BYTES, mem=self.mem, **kwargs)
-        for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.hook_tb")):
+        for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.filter_tb")):
             logging.getLogger(name).setLevel(logging.ERROR)
         self.memory = Memory(dut, self.mem, random.Random(seed + 1))
         self.versions = [[bytes(self.mem[i * LINE : (i + 1) * LINE])] for i in range(LINES)]
@@ -186,8 +186,8 @@ class Bench:
         self.cycle = self.ended = self.stores = self.queued = 0
         self.most_lines = self.most_loads = 0
         for name in (
-            *("freeze_i", "hold_i", "insert_i", "insert_number_i", "insert_ranges_i", "begin_i", "begin_number_i"),
-            *("end_i", "end_number_i", "save_number_i", "restore_i", "restore_number_i", "restore_ranges_i"),
+            *("freeze_i", "hold_i", "insert_valid_i", "insert_number_i", "insert_ranges_i", "issue_valid_i", "issue_number_i"),
+            *("retire_valid_i", "retire_number_i", "save_number_i", "restore_i", "restore_number_i", "restore_ranges_i"),
             *("restore_commands_i", "restore_lines_i", "queue_save_index_i", "queue_restore_i"),
             *("queue_restore_index_i", "queue_restore_data_i"),
         ):
@@ -219,7 +219,7 @@ class Bench:
         for task in traffic:
             task.cancel()
         self.dead = True  # what the masters were asked for ends without an answer
-        self.dut.hold_i.value = self.dut.insert_i.value = 0
+        self.dut.hold_i.value = self.dut.insert_valid_i.value = 0
         self.inserting = None
         await self.reset()
         for queue in (*self.queues.values(), self.order, self.open_nvme):
@@ -296,7 +296,7 @@ class Bench:
                 assert access.ident == int(dut.s_pm_bid.value), "responses in the order of the stores"
                 self.tell(access.made)
                 self.last(access.made)
-            self.queued += int(dut.queued_o.value)
+            self.queued += int(dut.store_queued_o.value)
             self.most_lines = max(self.most_lines, int(dut.lines_o.value))
             self.most_loads = max(self.most_loads, int(dut.loads_o.value))
 
@@ -387,7 +387,7 @@ class Bench:
         self.inserting = command
         dut.hold_i.value = 1
         await RisingEdge(dut.clk_i)
-        dut.insert_i.value = 1
+        dut.insert_valid_i.value = 1
         dut.insert_number_i.value = command.number
         dut.insert_ranges_i.value = ranges(*command.ranges)
         cycles = 0
@@ -398,7 +398,7 @@ class Bench:
             if int(dut.inserted_o.value):
                 self.goes_in(command.number)
                 break
-        dut.insert_i.value = 0
+        dut.insert_valid_i.value = 0
         dut.hold_i.value = 0
         return cycles
 
@@ -411,11 +411,11 @@ class Bench:
         while True:
             await RisingEdge(dut.clk_i)
             if int(dut.freeze_i.value):
-                dut.begin_i.value = dut.end_i.value = 0
+                dut.issue_valid_i.value = dut.retire_valid_i.value = 0
                 return
-            if int(dut.end_i.value):
-                self.retire(int(dut.end_number_i.value))
-            dut.begin_i.value = dut.end_i.value = 0
+            if int(dut.retire_valid_i.value):
+                self.retire(int(dut.retire_number_i.value))
+            dut.issue_valid_i.value = dut.retire_valid_i.value = 0
             for entry in running:
                 if entry[0] == self.cycle:
                     self.half(entry[2])
@@ -425,13 +425,13 @@ class Bench:
             running = [entry for entry in running if entry[1] > self.cycle]
             if ending:
                 command = ending.popleft()
-                dut.end_i.value, dut.end_number_i.value = 1, command.number
+                dut.retire_valid_i.value, dut.retire_number_i.value = 1, command.number
             ready = int(dut.ready_o.value)
             may = [c for n, c in self.commands.items() if ready >> n & 1 and not c.begun]
             if may and len(running) < most and when():
                 command = self.rng.choice(may)
                 self.begin(command)
-                dut.begin_i.value, dut.begin_number_i.value = 1, command.number
+                dut.issue_valid_i.value, dut.issue_number_i.value = 1, command.number
                 half = self.cycle + self.rng.randint(2, slowest)
                 running.append((half, half + self.rng.randint(2, quickest), command))
 

@@ -1,5 +1,5 @@
 // Which commands does an access overlap? The answer comes in the same cycle.
-module nearpm_match
+module nearpm_range_match
   import nearpm_pkg::*;
 (
   /// Commands, and what each touches.

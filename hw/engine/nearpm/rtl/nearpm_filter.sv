@@ -7,10 +7,10 @@
 // value, and a memory that takes writes to one line in the order of their addresses, whatever their IDs, and answers those of one ID in order.
 `include "ns_assert.svh"
 
-module nearpm_hook
+module nearpm_filter
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
   /// Channels, a power of two.
   parameter int unsigned NumChannels = 2,
@@ -27,10 +27,10 @@ module nearpm_hook
   output logic             busy_o,
 
   /// Commands that are gone from this cycle on.
-  input  commands_t        ended_i,
+  input  commands_t        retired_i,
   /// The table.
-  nearpm_lookup_if.hook    lookup,
-  nearpm_order_if.hook     order,
+  nearpm_lookup_if.filter    lookup,
+  nearpm_order_if.filter     order,
 
   /// When frozen: a line of the reserved range, 0 to 95, see README; it comes a cycle later. Lines of stores that have not been answered are left out, and so are those that wait for a command in `save_dropped_i`.
   input  logic [6:0]       save_index_i,
@@ -42,17 +42,17 @@ module nearpm_hook
   input  logic [511:0]     restore_data_i,
 
   /// For registers: a store goes into the queue; lines there; loads that wait; a line could not be written. From registers, but for the last.
-  output logic             queued_o,
+  output logic             store_queued_o,
   output logic [6:0]       lines_o,
   output logic [4:0]       loads_o,
   output logic             line_error_o,
 
   /// PM window. Addresses are local to the channel.
-  ns_axi_if.slave          s_hook_pm,
-  ns_axi_if.master         m_hook_pm,
+  ns_axi_if.slave          s_pm,
+  ns_axi_if.master         m_pm,
   /// NVMe controller.
-  ns_axi_if.slave          s_hook_nvme,
-  ns_axi_if.master         m_hook_nvme
+  ns_axi_if.slave          s_nvme,
+  ns_axi_if.master         m_nvme
 );
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule)) - 6;  // lines
@@ -67,20 +67,20 @@ module nearpm_hook
     NvmeRead
   } source_e;
 
-  logic [3:0] request, grant, open, look;
-  logic granted;
+  logic [3:0] request, grant, lookup_ready, lookup_valid;
+  logic grant_valid;
   logic valid_q;
   logic [3:0] source_q;
   ax_t ax, ax_q;
   burst_t burst_q;
-  waits_t waits;
+  conflict_set_t conflicts;
   count_t queue_next, free;
 
-  assign request = open & {s_hook_nvme.ar_valid, s_hook_nvme.aw_valid, s_hook_pm.ar_valid, s_hook_pm.aw_valid};
-  assign s_hook_pm.aw_ready = grant[PmStore];
-  assign s_hook_pm.ar_ready = grant[PmLoad];
-  assign s_hook_nvme.aw_ready = grant[NvmeWrite];
-  assign s_hook_nvme.ar_ready = grant[NvmeRead];
+  assign request = lookup_ready & {s_nvme.ar_valid, s_nvme.aw_valid, s_pm.ar_valid, s_pm.aw_valid};
+  assign s_pm.aw_ready = grant[PmStore];
+  assign s_pm.ar_ready = grant[PmLoad];
+  assign s_nvme.aw_ready = grant[NvmeWrite];
+  assign s_nvme.ar_ready = grant[NvmeRead];
 
   ns_rr_arbiter #(
     .N(4)
@@ -91,42 +91,49 @@ module nearpm_hook
     .next_i (1'b1),
     .gnt_o  (grant),
     .idx_o  (),
-    .valid_o(granted)
+    .valid_o(grant_valid)
   );
 
   always_comb begin
-    ax = s_hook_pm.aw;
-    if (grant[PmLoad]) ax = s_hook_pm.ar;
-    if (grant[NvmeWrite]) ax = s_hook_nvme.aw;
-    if (grant[NvmeRead]) ax = s_hook_nvme.ar;
+    ax = s_pm.aw;
+    if (grant[PmLoad]) ax = s_pm.ar;
+    if (grant[NvmeWrite]) ax = s_nvme.aw;
+    if (grant[NvmeRead]) ax = s_nvme.ar;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) valid_q <= 1'b0;
-    else valid_q <= granted;
+    else valid_q <= grant_valid;
   end
 
   always_ff @(posedge clk_i) begin
-    if (granted) begin
+    if (grant_valid) begin
       source_q <= grant;
       ax_q <= ax;
       burst_q <= burst_of(ax.addr[MediaBits-1:0], ax.len, ax.size, ax.burst);
     end
   end
 
-  assign look = source_q & {4{valid_q}};
+  assign lookup_valid = source_q & {4{valid_q}};
   assign lookup.valid = valid_q;
   assign lookup.write = source_q[PmStore] || source_q[NvmeWrite];
   assign lookup.lines.valid = 1'b1;
   assign lookup.lines.first = to_media({burst_q.page, burst_q.first}, GranuleBits, ChannelBits, Channel);
   assign lookup.lines.last = to_media({burst_q.page, burst_q.last}, GranuleBits, ChannelBits, Channel);
-  assign waits.commands = lookup.commands;
-  assign waits.target = queue_next;
+  assign conflicts.commands = lookup.commands;
+  assign conflicts.target = queue_next;
 
   // ---------------------------------------------------------------- queue
 
-  count_t queued, written, settle;
-  logic insert, fill, line_aw_valid, line_aw_ready, line_w_valid, line_w_ready, line_answer;
+  count_t queued, written, settled_add;
+  logic
+      insert_valid,
+      fill_valid,
+      line_aw_valid,
+      line_aw_ready,
+      line_w_valid,
+      line_w_ready,
+      line_response;
   burst_t insert_burst;
   commands_t insert_commands;
   place_t fill_place;
@@ -143,20 +150,20 @@ module nearpm_hook
     .clk_i,
     .rst_ni,
     .freeze_i,
-    .ended_i,
+    .retired_i,
     .queued_o         (queued),
     .written_o        (written),
     .queued_next_o    (queue_next),
-    .look_i           (valid_q),
-    .look_burst_i     (burst_q),
-    .look_overlaps_o  (waits.lines),
+    .lookup_valid_i           (valid_q),
+    .lookup_burst_i     (burst_q),
+    .lookup_overlap_o  (conflicts.lines),
     .order_lines_i    (order.lines),
-    .order_overlaps_o (order.overlaps),
-    .insert_i         (insert),
+    .order_overlap_o (order.overlap),
+    .insert_valid_i         (insert_valid),
     .insert_burst_i   (insert_burst),
     .insert_commands_i(insert_commands),
     .free_o           (free),
-    .fill_i           (fill),
+    .fill_valid_i           (fill_valid),
     .fill_place_i     (fill_place),
     .fill_line_i      (fill_line),
     .fill_strb_i      (fill_strb),
@@ -167,8 +174,8 @@ module nearpm_hook
     .w_valid_o        (line_w_valid),
     .w_o              (line_w),
     .w_ready_i        (line_w_ready),
-    .settle_i         (settle),
-    .answer_i         (line_answer),
+    .settled_add_i         (settled_add),
+    .response_i         (line_response),
     .save_index_i,
     .save_dropped_i,
     .save_data_o,
@@ -180,7 +187,7 @@ module nearpm_hook
   assign order.queued = queued;
   assign order.written = written;
   assign lines_o = queued - written;
-  assign line_error_o = line_answer && m_hook_pm.b.resp != RespOkay;
+  assign line_error_o = line_response && m_pm.b.resp != RespOkay;
 
   // ---------------------------------------------------------------- PM window
 
@@ -189,7 +196,7 @@ module nearpm_hook
   logic stores_busy, stores_quiet, loads_busy;
 
   // One whose address is shown is older than a command that comes now, too.
-  assign order.quiet = stores_quiet && !s_hook_pm.aw_valid;
+  assign order.quiet = stores_quiet && !s_pm.aw_valid;
 
   // Data that wait for their turn behind an engine's burst hold up no store of another channel.
   w_t data;
@@ -202,9 +209,9 @@ module nearpm_hook
   ) u_data (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_hook_pm.w_valid),
-    .in_ready_o (s_hook_pm.w_ready),
-    .in_data_i  (s_hook_pm.w),
+    .in_valid_i (s_pm.w_valid),
+    .in_ready_o (s_pm.w_ready),
+    .in_data_i  (s_pm.w),
     .out_valid_o(data_valid),
     .out_ready_i(data_ready),
     .out_data_o (data),
@@ -214,32 +221,32 @@ module nearpm_hook
   ns_axi_join u_join (
     .s_read (loads),
     .s_write(stores),
-    .m_axi  (m_hook_pm)
+    .m_axi  (m_pm)
   );
 
-  nearpm_stores u_stores (
+  nearpm_store_path u_store_path (
     .clk_i,
     .rst_ni,
     .freeze_i,
-    .ended_i,
-    .open_o           (open[PmStore]),
-    .taken_i          (grant[PmStore]),
-    .look_i           (look[PmStore]),
-    .look_ax_i        (ax_q),
-    .look_burst_i     (burst_q),
-    .look_waits_i     (waits),
+    .retired_i,
+    .lookup_ready_o           (lookup_ready[PmStore]),
+    .accept_i          (grant[PmStore]),
+    .lookup_valid_i           (lookup_valid[PmStore]),
+    .lookup_ax_i        (ax_q),
+    .lookup_burst_i     (burst_q),
+    .lookup_conflicts_i     (conflicts),
     .stores_o         (order.stores),
     .answered_o       (order.answered),
     .quiet_o          (stores_quiet),
     .busy_o           (stores_busy),
-    .queued_o,
+    .store_queued_o,
     .written_i        (written),
     .queue_tail_i     (queued[QueueBits-1:0]),
     .free_i           (free),
-    .insert_o         (insert),
+    .insert_valid_o         (insert_valid),
     .insert_burst_o   (insert_burst),
     .insert_commands_o(insert_commands),
-    .fill_o           (fill),
+    .fill_valid_o           (fill_valid),
     .fill_place_o     (fill_place),
     .fill_line_o      (fill_line),
     .fill_strb_o      (fill_strb),
@@ -250,27 +257,27 @@ module nearpm_hook
     .line_w_valid_i   (line_w_valid),
     .line_w_i         (line_w),
     .line_w_ready_o   (line_w_ready),
-    .line_answer_o    (line_answer),
-    .settle_o         (settle),
+    .line_response_o    (line_response),
+    .settled_add_o         (settled_add),
     .s_w_valid_i      (data_valid),
     .s_w_i            (data),
     .s_w_ready_o      (data_ready),
-    .s_b_valid_o      (s_hook_pm.b_valid),
-    .s_b_o            (s_hook_pm.b),
-    .s_b_ready_i      (s_hook_pm.b_ready),
+    .s_b_valid_o      (s_pm.b_valid),
+    .s_b_o            (s_pm.b),
+    .s_b_ready_i      (s_pm.b_ready),
     .m_axi            (stores)
   );
 
-  nearpm_loads u_loads (
+  nearpm_load_path u_load_path (
     .clk_i,
     .rst_ni,
     .freeze_i,
-    .ended_i,
+    .retired_i,
     .written_i   (written),
-    .open_o      (open[PmLoad]),
-    .look_i      (look[PmLoad]),
-    .look_ax_i   (ax_q),
-    .look_waits_i(waits),
+    .lookup_ready_o      (lookup_ready[PmLoad]),
+    .lookup_valid_i      (lookup_valid[PmLoad]),
+    .lookup_ax_i   (ax_q),
+    .lookup_conflicts_i(conflicts),
     .ar_valid_o  (loads.ar_valid),
     .ar_o        (loads.ar),
     .ar_ready_i  (loads.ar_ready),
@@ -278,104 +285,104 @@ module nearpm_hook
     .busy_o      (loads_busy)
   );
 
-  assign s_hook_pm.r = loads.r;
-  assign s_hook_pm.r_valid = loads.r_valid;
-  assign loads.r_ready = s_hook_pm.r_ready;
+  assign s_pm.r = loads.r;
+  assign s_pm.r_valid = loads.r_valid;
+  assign loads.r_ready = s_pm.r_ready;
 
   // ---------------------------------------------------------------- NVMe controller
 
   logic write_busy, read_busy;
 
-  nearpm_gate u_write (
+  nearpm_nvme_path u_nvme_write (
     .clk_i,
     .rst_ni,
     .freeze_i,
-    .ended_i,
+    .retired_i,
     .written_i   (written),
-    .open_o      (open[NvmeWrite]),
-    .look_i      (look[NvmeWrite]),
-    .look_ax_i   (ax_q),
-    .look_waits_i(waits),
-    .ax_valid_o  (m_hook_nvme.aw_valid),
-    .ax_o        (m_hook_nvme.aw),
-    .ax_ready_i  (m_hook_nvme.aw_ready),
+    .lookup_ready_o      (lookup_ready[NvmeWrite]),
+    .lookup_valid_i      (lookup_valid[NvmeWrite]),
+    .lookup_ax_i   (ax_q),
+    .lookup_conflicts_i(conflicts),
+    .ax_valid_o  (m_nvme.aw_valid),
+    .ax_o        (m_nvme.aw),
+    .ax_ready_i  (m_nvme.aw_ready),
     .busy_o      (write_busy)
   );
 
-  nearpm_gate u_read (
+  nearpm_nvme_path u_nvme_read (
     .clk_i,
     .rst_ni,
     .freeze_i,
-    .ended_i,
+    .retired_i,
     .written_i   (written),
-    .open_o      (open[NvmeRead]),
-    .look_i      (look[NvmeRead]),
-    .look_ax_i   (ax_q),
-    .look_waits_i(waits),
-    .ax_valid_o  (m_hook_nvme.ar_valid),
-    .ax_o        (m_hook_nvme.ar),
-    .ax_ready_i  (m_hook_nvme.ar_ready),
+    .lookup_ready_o      (lookup_ready[NvmeRead]),
+    .lookup_valid_i      (lookup_valid[NvmeRead]),
+    .lookup_ax_i   (ax_q),
+    .lookup_conflicts_i(conflicts),
+    .ax_valid_o  (m_nvme.ar_valid),
+    .ax_o        (m_nvme.ar),
+    .ax_ready_i  (m_nvme.ar_ready),
     .busy_o      (read_busy)
   );
 
   // Data follow their addresses.
-  logic [7:0] begun_q;
-  logic begins, ends;
-  assign begins = m_hook_nvme.aw_valid && m_hook_nvme.aw_ready;
-  assign ends = m_hook_nvme.w_valid && m_hook_nvme.w_ready && m_hook_nvme.w.last;
+  logic [7:0] nvme_write_count_q;
+  logic nvme_aw_fire, nvme_w_last_fire;
+  assign nvme_aw_fire = m_nvme.aw_valid && m_nvme.aw_ready;
+  assign nvme_w_last_fire = m_nvme.w_valid && m_nvme.w_ready && m_nvme.w.last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begun_q <= '0;
-    else begun_q <= begun_q + 8'(begins) - 8'(ends);
+    if (!rst_ni) nvme_write_count_q <= '0;
+    else nvme_write_count_q <= nvme_write_count_q + 8'(nvme_aw_fire) - 8'(nvme_w_last_fire);
   end
 
-  assign m_hook_nvme.w = s_hook_nvme.w;
-  assign m_hook_nvme.w_valid = s_hook_nvme.w_valid && begun_q != '0;
-  assign s_hook_nvme.w_ready = m_hook_nvme.w_ready && begun_q != '0;
-  assign s_hook_nvme.b = m_hook_nvme.b;
-  assign s_hook_nvme.b_valid = m_hook_nvme.b_valid;
-  assign m_hook_nvme.b_ready = s_hook_nvme.b_ready;
-  assign s_hook_nvme.r = m_hook_nvme.r;
-  assign s_hook_nvme.r_valid = m_hook_nvme.r_valid;
-  assign m_hook_nvme.r_ready = s_hook_nvme.r_ready;
+  assign m_nvme.w = s_nvme.w;
+  assign m_nvme.w_valid = s_nvme.w_valid && nvme_write_count_q != '0;
+  assign s_nvme.w_ready = m_nvme.w_ready && nvme_write_count_q != '0;
+  assign s_nvme.b = m_nvme.b;
+  assign s_nvme.b_valid = m_nvme.b_valid;
+  assign m_nvme.b_ready = s_nvme.b_ready;
+  assign s_nvme.r = m_nvme.r;
+  assign s_nvme.r_valid = m_nvme.r_valid;
+  assign m_nvme.r_ready = s_nvme.r_ready;
 
-  assign busy_o = valid_q || queued != written || stores_busy || loads_busy || write_busy || read_busy || begun_q != '0;
+  assign busy_o = valid_q || queued != written || stores_busy || loads_busy || write_busy || read_busy || nvme_write_count_q != '0;
 
   if (Granule < 4096 || (Granule & (Granule - 1)) != 0) begin : gen_bad_granule
-    $error("nearpm_hook: Granule must be a power of two, at least 4096");
+    $error("nearpm_filter: Granule must be a power of two, at least 4096");
   end
   if (NumChannels < 1 || NumChannels > 16 || (NumChannels & (NumChannels - 1)) != 0 || Channel >= NumChannels) begin : gen_bad_channel
-    $error("nearpm_hook: NumChannels must be 1, 2, 4, 8 or 16, and Channel one of them");
+    $error("nearpm_filter: NumChannels must be 1, 2, 4, 8 or 16, and Channel one of them");
   end
 
 `ifdef NS_ORDER
-  nearpm_hook_recorder #(
+  nearpm_filter_recorder #(
     .Channel(Channel)
   ) u_recorder (
     .clk_i,
     .rst_ni,
-    .store_i       (look[PmStore]),
-    .load_i        (look[PmLoad]),
+    .store_valid_i       (lookup_valid[PmStore]),
+    .load_valid_i        (lookup_valid[PmLoad]),
     .lines_i       (lookup.lines),
     .id_i          (ax_q.id),
-    .goes_i        (u_stores.goes),
-    .place_i       (u_stores.new_q),
-    .queued_i      (u_stores.queues),
-    .aw_i          (m_hook_pm.aw_valid && m_hook_pm.aw_ready),
-    .aw_id_i       (m_hook_pm.aw.id),
-    .kept_i        (u_stores.answers),
-    .kept_place_i  (u_stores.answered_place_q),
-    .written_i     (u_queue.answer),
-    .ar_i          (m_hook_pm.ar_valid && m_hook_pm.ar_ready),
-    .ar_id_i       (m_hook_pm.ar.id),
-    .last_i        (s_hook_pm.r_valid && s_hook_pm.r_ready && s_hook_pm.r.last),
-    .last_id_i     (s_hook_pm.r.id),
-    .restored_i    (u_queue.restore_entries ? u_queue.restore_valid : 2'b00),
+    .lookup_pop_i        (u_store_path.lookup_pop),
+    .ring_place_i       (u_store_path.ring_tail_q),
+    .queue_push_i      (u_store_path.queue_push),
+    .aw_fire_i          (m_pm.aw_valid && m_pm.aw_ready),
+    .aw_id_i       (m_pm.aw.id),
+    .answer_pop_i        (u_store_path.answer_pop),
+    .answer_place_i  (u_store_path.answer_place_q),
+    .line_written_i     (u_queue.line_written),
+    .ar_fire_i          (m_pm.ar_valid && m_pm.ar_ready),
+    .ar_id_i       (m_pm.ar.id),
+    .r_last_i        (s_pm.r_valid && s_pm.r_ready && s_pm.r.last),
+    .r_last_id_i     (s_pm.r.id),
+    .restored_valid_i    (u_queue.restore_entries ? u_queue.restore_valid : 2'b00),
     .restore_data_i(restore_data_i)
   );
 `endif
 
-  `NS_ASSERT(begun_in_range, !begins || begun_q != '1)
-  `NS_ASSERT(line_ids_are_the_queues, !line_answer || queued != written)
+  `NS_ASSERT(nvme_writes_counted, !nvme_aw_fire || nvme_write_count_q != '1)
+  `NS_ASSERT(line_response_of_the_queue, !line_response || queued != written)
 
 endmodule

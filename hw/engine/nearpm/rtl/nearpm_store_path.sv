@@ -6,24 +6,24 @@
 // into the queue; on the bus to the memory, which lines of the queue share, in the order of the addresses there.
 `include "ns_assert.svh"
 
-module nearpm_stores
+module nearpm_store_path
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 (
   input  logic                  clk_i,
   input  logic                  rst_ni,
   input  logic                  freeze_i,
-  input  commands_t             ended_i,
+  input  commands_t             retired_i,
 
   /// An address may be taken from the bus, to be looked up in the next cycle.
-  output logic                  open_o,
-  input  logic                  taken_i,
+  output logic                  lookup_ready_o,
+  input  logic                  accept_i,
   /// One is being looked up; what it waits for is there at the end of this cycle, but for what the store before it adds.
-  input  logic                  look_i,
-  input  ax_t                   look_ax_i,
-  input  burst_t                look_burst_i,
-  input  waits_t                look_waits_i,
+  input  logic                  lookup_valid_i,
+  input  ax_t                   lookup_ax_i,
+  input  burst_t                lookup_burst_i,
+  input  conflict_set_t                lookup_conflicts_i,
 
   /// Stores as they come, and as they have been answered. From registers.
   output count_t                stores_o,
@@ -33,16 +33,16 @@ module nearpm_stores
   /// There is a store. From registers.
   output logic                  busy_o,
   /// One goes into the queue.
-  output logic                  queued_o,
+  output logic                  store_queued_o,
 
   /// The queue, see nearpm_queue.
   input  count_t                written_i,
   input  place_t                queue_tail_i,
   input  logic   [CountBits-1:0] free_i,
-  output logic                  insert_o,
+  output logic                  insert_valid_o,
   output burst_t                insert_burst_o,
   output commands_t             insert_commands_o,
-  output logic                  fill_o,
+  output logic                  fill_valid_o,
   output place_t fill_place_o,
   output line_t                 fill_line_o,
   output logic [StrbWidth-1:0]  fill_strb_o,
@@ -53,8 +53,8 @@ module nearpm_stores
   input  logic                  line_w_valid_i,
   input  w_t                    line_w_i,
   output logic                  line_w_ready_o,
-  output logic                  line_answer_o,
-  output count_t                settle_o,
+  output logic                  line_response_o,
+  output count_t                settled_add_o,
 
   /// Data from the host, and responses to it.
   input  logic                  s_w_valid_i,
@@ -69,10 +69,10 @@ module nearpm_stores
 
   localparam int unsigned Bits = unsigned'($clog2(Stores));
   localparam int unsigned Depth = 1 << Bits;
-  typedef logic [Bits-1:0] store_t;  // place in the ring
+  typedef logic [Bits-1:0] ring_place_t;  // place in the ring
 
-  function automatic store_t after(store_t place);
-    after = (place == store_t'(Stores - 1)) ? '0 : place + 1'b1;
+  function automatic ring_place_t next_place(ring_place_t place);
+    next_place = (place == ring_place_t'(Stores - 1)) ? '0 : place + 1'b1;
   endfunction
 
   // ---------------------------------------------------------------- what becomes of a store
@@ -80,120 +80,120 @@ module nearpm_stores
   logic
       valid_q,
       fresh_q,
-      whole_q,
-      sure_q;  // fresh_q: it came in this cycle; whole_q: it can be queued; sure_q: and there is room
+      queueable_q,
+      room_q;  // fresh_q: it came in this cycle; queueable_q: it can be queued; room_q: and there is room
   ax_t ax_q;
   burst_t burst_q;
-  waits_t waits_q;
-  logic look_whole, look_sure, behind, passes, queues, goes;
-  count_t look_lines, lines;
-  store_t new_q;  // its place
+  conflict_set_t conflicts_q;
+  logic lookup_queueable, lookup_room, overlaps_previous, forward_push, queue_push, lookup_pop;
+  count_t lookup_lines, lines;
+  ring_place_t ring_tail_q;  // its place
   count_t stores_q, used_q;
   logic b_fire;
 
   assign lines = count_t'(burst_q.last - burst_q.first) + count_t'(1);
-  assign look_lines = count_t'(look_burst_i.last - look_burst_i.first) + count_t'(1);
-  assign look_whole = look_ax_i.burst == BurstIncr && look_ax_i.size == 3'($clog2(StrbWidth));
-  assign look_sure = look_whole &&
-      (CountBits + 1)'(look_lines) + (CountBits + 1)'(valid_q ? lines : '0) <= (CountBits + 1)'(free_i);
-  assign open_o = !freeze_i && used_q != count_t'(Stores) && !(look_i && !look_sure) && !(valid_q && !sure_q);
+  assign lookup_lines = count_t'(lookup_burst_i.last - lookup_burst_i.first) + count_t'(1);
+  assign lookup_queueable = lookup_ax_i.burst == BurstIncr && lookup_ax_i.size == 3'($clog2(StrbWidth));
+  assign lookup_room = lookup_queueable &&
+      (CountBits + 1)'(lookup_lines) + (CountBits + 1)'(valid_q ? lines : '0) <= (CountBits + 1)'(free_i);
+  assign lookup_ready_o = !freeze_i && used_q != count_t'(Stores) && !(lookup_valid_i && !lookup_room) && !(valid_q && !room_q);
 
-  assign passes = valid_q && none(waits_q);
-  assign queues = valid_q && fresh_q && whole_q && lines <= free_i && !none(waits_q);
-  assign goes = passes || queues;
+  assign forward_push = valid_q && no_conflict(conflicts_q);
+  assign queue_push = valid_q && fresh_q && queueable_q && lines <= free_i && !no_conflict(conflicts_q);
+  assign lookup_pop = forward_push || queue_push;
   // The store before this one goes into the queue in this cycle.
-  assign behind = queues && burst_q.page == look_burst_i.page && burst_q.first <= look_burst_i.last &&
-      look_burst_i.first <= burst_q.last;
+  assign overlaps_previous = queue_push && burst_q.page == lookup_burst_i.page && burst_q.first <= lookup_burst_i.last &&
+      lookup_burst_i.first <= burst_q.last;
 
   assign stores_o = stores_q;
-  assign quiet_o = !look_i && !(valid_q && fresh_q);
+  assign quiet_o = !lookup_valid_i && !(valid_q && fresh_q);
   assign busy_o = used_q != '0;
-  assign queued_o = queues;
-  assign insert_o = queues;
+  assign store_queued_o = queue_push;
+  assign insert_valid_o = queue_push;
   assign insert_burst_o = burst_q;
-  assign insert_commands_o = waits_q.commands;
+  assign insert_commands_o = conflicts_q.commands;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       valid_q  <= 1'b0;
       fresh_q  <= 1'b0;
-      whole_q  <= 1'b0;
-      sure_q   <= 1'b0;
-      new_q    <= '0;
+      queueable_q  <= 1'b0;
+      room_q   <= 1'b0;
+      ring_tail_q    <= '0;
       stores_q <= '0;
       used_q   <= '0;
     end else begin
-      fresh_q <= look_i;
-      if (look_i) begin
+      fresh_q <= lookup_valid_i;
+      if (lookup_valid_i) begin
         valid_q <= 1'b1;
-        whole_q <= look_whole;
-        sure_q  <= look_sure;
-      end else if (goes) begin
+        queueable_q <= lookup_queueable;
+        room_q  <= lookup_room;
+      end else if (lookup_pop) begin
         valid_q <= 1'b0;
       end
-      if (goes) new_q <= after(new_q);
-      stores_q <= stores_q + count_t'(look_i);
-      used_q   <= used_q + count_t'(taken_i) - count_t'(b_fire);
+      if (lookup_pop) ring_tail_q <= next_place(ring_tail_q);
+      stores_q <= stores_q + count_t'(lookup_valid_i);
+      used_q   <= used_q + count_t'(accept_i) - count_t'(b_fire);
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (look_i) begin
-      ax_q <= look_ax_i;
-      burst_q <= look_burst_i;
-      waits_q <= look_waits_i;
-      waits_q.lines <= look_waits_i.lines || behind;
+    if (lookup_valid_i) begin
+      ax_q <= lookup_ax_i;
+      burst_q <= lookup_burst_i;
+      conflicts_q <= lookup_conflicts_i;
+      conflicts_q.lines <= lookup_conflicts_i.lines || overlaps_previous;
     end else begin
-      waits_q <= left(waits_q, ended_i, written_i);
+      conflicts_q <= remaining(conflicts_q, retired_i, written_i);
     end
   end
 
   // ---------------------------------------------------------------- addresses to the memory
 
   typedef struct packed {
-    store_t               store;
+    ring_place_t               store;
     logic [7:0]           len;
     logic [2:0]           size;
     logic [1:0]           burst;
     logic [MediaBits-1:0] addr;
-  } pass_t;
+  } forward_t;
 
-  pass_t pass;
-  logic pass_valid, order_room;
-  logic line_q, shown_q, turn_q, line, line_next, order_valid, aw_fire;
+  forward_t forward;
+  logic forward_valid, order_room;
+  logic line_q, aw_held_q, turn_q, line, line_next, order_valid, aw_fire;
 
   ns_fifo #(
-    .Width($bits(pass_t)),
+    .Width($bits(forward_t)),
     .Depth(Depth),
     .Style("lutram")
-  ) u_pass (
+  ) u_forward (
     .clk_i,
     .rst_ni,
-    .in_valid_i (passes),
+    .in_valid_i (forward_push),
     .in_ready_o (),
-    .in_data_i  ({new_q, ax_q.len, ax_q.size, ax_q.burst, ax_q.addr[MediaBits-1:0]}),
-    .out_valid_o(pass_valid),
+    .in_data_i  ({ring_tail_q, ax_q.len, ax_q.size, ax_q.burst, ax_q.addr[MediaBits-1:0]}),
+    .out_valid_o(forward_valid),
     .out_ready_i(aw_fire && !line),
-    .out_data_o (pass),
+    .out_data_o (forward),
     .count_o    ()
   );
 
   // Stores that pass and lines of the queue take turns; what is shown stays.
-  assign line = shown_q ? line_q : line_aw_valid_i && (turn_q || !pass_valid);
-  assign m_axi.aw_valid = shown_q || (!freeze_i && order_room && (line_aw_valid_i || pass_valid));
+  assign line = aw_held_q ? line_q : line_aw_valid_i && (turn_q || !forward_valid);
+  assign m_axi.aw_valid = aw_held_q || (!freeze_i && order_room && (line_aw_valid_i || forward_valid));
   assign m_axi.aw = line ?
       '{id: LineId, len: '0, size: 3'($clog2(StrbWidth)), burst: BurstIncr, addr: AddrWidth'({line_aw_line_i, 6'd0})} :
-      '{id: IdWidth'(pass.store), len: pass.len, size: pass.size, burst: pass.burst, addr: AddrWidth'(pass.addr)};
+      '{id: IdWidth'(forward.store), len: forward.len, size: forward.size, burst: forward.burst, addr: AddrWidth'(forward.addr)};
   assign aw_fire = m_axi.aw_valid && m_axi.aw_ready;
   assign line_aw_ready_o = aw_fire && line;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      shown_q <= 1'b0;
+      aw_held_q <= 1'b0;
       line_q  <= 1'b0;
       turn_q  <= 1'b0;
     end else begin
-      shown_q <= m_axi.aw_valid && !m_axi.aw_ready;
+      aw_held_q <= m_axi.aw_valid && !m_axi.aw_ready;
       line_q  <= line;
       if (aw_fire) turn_q <= !line;
     end
@@ -204,7 +204,7 @@ module nearpm_stores
   // What becomes of each store's data.
   typedef struct packed {
     logic   queued;
-    store_t ring;
+    ring_place_t ring;
     place_t place;
     line_t  line;
   } plan_t;
@@ -220,9 +220,9 @@ module nearpm_stores
   ) u_plan (
     .clk_i,
     .rst_ni,
-    .in_valid_i (goes),
+    .in_valid_i (lookup_pop),
     .in_ready_o (),
-    .in_data_i  ({queues, new_q, queue_tail_i, burst_q.page, burst_q.first}),
+    .in_data_i  ({queue_push, ring_tail_q, queue_tail_i, burst_q.page, burst_q.first}),
     .out_valid_o(plan_valid),
     .out_ready_i(w_end),
     .out_data_o (plan),
@@ -253,7 +253,7 @@ module nearpm_stores
   assign m_axi.w_valid = order_valid && (line_next ? line_w_valid_i : to_memory && s_w_valid_i);
   assign m_axi.w = line_next ? line_w_i : s_w_i;
   assign line_w_ready_o = order_valid && line_next && m_axi.w_ready;
-  assign fill_o = w_fire && plan.queued;
+  assign fill_valid_o = w_fire && plan.queued;
   assign fill_place_o = plan.place + QueueBits'(beat_q);
   assign fill_line_o = plan.line + line_t'(beat_q);
   assign fill_strb_o = s_w_i.strb;
@@ -270,62 +270,62 @@ module nearpm_stores
   logic [1:0] resp_q[Depth];
   logic [IdWidth-1:0] id[Depth];
   count_t queued_lines[Depth];
-  store_t answered_place_q, b_place_q;
-  count_t answered_q, open_b_q;  // open_b_q: answered, but the host does not know
-  logic answers, answered, line_answer;
+  ring_place_t answer_place_q, b_place_q;
+  count_t answered_q, b_pending_q;  // b_pending_q: answered, but the host does not know
+  logic answer_pop, answer_valid, line_response;
 
-  assign line_answer = m_axi.b_valid && m_axi.b.id == LineId;
-  assign line_answer_o = line_answer;
+  assign line_response = m_axi.b_valid && m_axi.b.id == LineId;
+  assign line_response_o = line_response;
   assign m_axi.b_ready = 1'b1;
-  assign answered = m_axi.b_valid && !line_answer;
-  assign answers = done_q[answered_place_q] && !freeze_i;
+  assign answer_valid = m_axi.b_valid && !line_response;
+  assign answer_pop = done_q[answer_place_q] && !freeze_i;
   assign answered_o = answered_q;
-  assign settle_o = answers ? queued_lines[answered_place_q] : '0;
-  assign s_b_valid_o = open_b_q != '0;
+  assign settled_add_o = answer_pop ? queued_lines[answer_place_q] : '0;
+  assign s_b_valid_o = b_pending_q != '0;
   assign s_b_o = '{id: id[b_place_q], resp: resp_q[b_place_q]};
   assign b_fire = s_b_valid_o && s_b_ready_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       done_q <= '0;
-      answered_place_q <= '0;
+      answer_place_q <= '0;
       b_place_q <= '0;
       answered_q <= '0;
-      open_b_q <= '0;
+      b_pending_q <= '0;
     end else begin
-      if (answered) done_q[m_axi.b.id[Bits-1:0]] <= 1'b1;
-      if (fill_o && s_w_i.last) done_q[plan.ring] <= 1'b1;
-      if (answers) begin
-        done_q[answered_place_q] <= 1'b0;
-        answered_place_q <= after(answered_place_q);
+      if (answer_valid) done_q[m_axi.b.id[Bits-1:0]] <= 1'b1;
+      if (fill_valid_o && s_w_i.last) done_q[plan.ring] <= 1'b1;
+      if (answer_pop) begin
+        done_q[answer_place_q] <= 1'b0;
+        answer_place_q <= next_place(answer_place_q);
         answered_q <= answered_q + 1'b1;
       end
-      if (b_fire) b_place_q <= after(b_place_q);
-      open_b_q <= open_b_q + count_t'(answers) - count_t'(b_fire);
+      if (b_fire) b_place_q <= next_place(b_place_q);
+      b_pending_q <= b_pending_q + count_t'(answer_pop) - count_t'(b_fire);
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (goes) id[new_q] <= ax_q.id;
-    if (goes) queued_lines[new_q] <= queues ? lines : '0;
-    if (answered) resp_q[m_axi.b.id[Bits-1:0]] <= m_axi.b.resp;
-    if (fill_o && s_w_i.last) resp_q[plan.ring] <= RespOkay;
+    if (lookup_pop) id[ring_tail_q] <= ax_q.id;
+    if (lookup_pop) queued_lines[ring_tail_q] <= queue_push ? lines : '0;
+    if (answer_valid) resp_q[m_axi.b.id[Bits-1:0]] <= m_axi.b.resp;
+    if (fill_valid_o && s_w_i.last) resp_q[plan.ring] <= RespOkay;
   end
 
   // The beat that the address of a queued store makes its last one; for the assertion alone.
 `ifdef NS_ASSERT_ON
   logic [PageLineBits-1:0] last_beat[Depth];
   logic plan_ends;
-  always_ff @(posedge clk_i) if (goes) last_beat[new_q] <= burst_q.last - burst_q.first;
+  always_ff @(posedge clk_i) if (lookup_pop) last_beat[ring_tail_q] <= burst_q.last - burst_q.first;
   assign plan_ends = beat_q == last_beat[plan.ring];
 `endif
 
-  `NS_ASSERT(one_at_a_time, !look_i || !valid_q || goes)
-  `NS_ASSERT(goes_when_sure, !(valid_q && sure_q) || goes)
-  `NS_ASSERT(alone_unless_sure, !(valid_q && !sure_q) || !look_i)
-  `NS_ASSERT(passes_nobody, !passes || none(waits_q))
+  `NS_ASSERT(one_at_a_time, !lookup_valid_i || !valid_q || lookup_pop)
+  `NS_ASSERT(leaves_when_room, !(valid_q && room_q) || lookup_pop)
+  `NS_ASSERT(alone_unless_room, !(valid_q && !room_q) || !lookup_valid_i)
+  `NS_ASSERT(forwarded_without_conflict, !forward_push || no_conflict(conflicts_q))
   `NS_ASSERT(counted, used_q <= count_t'(Stores))
-  `NS_ASSERT(answered_once, !answered || !done_q[m_axi.b.id[Bits-1:0]])
-  `NS_ASSERT(whole_lines_only, !fill_o || s_w_i.last == plan_ends)
+  `NS_ASSERT(answered_once, !answer_valid || !done_q[m_axi.b.id[Bits-1:0]])
+  `NS_ASSERT(whole_lines_only, !fill_valid_o || s_w_i.last == plan_ends)
 
 endmodule

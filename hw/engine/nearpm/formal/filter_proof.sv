@@ -4,10 +4,10 @@
 // The command does what nearpm_table promises, another one comes and ends as it likes. Accesses are those of two lines on each of two pages, more in bursts. The data of the
 // line that the followed store has are marked, as are the addresses of the followed loads and NVMe accesses, in bits that address no line. The memory answers in any
 // order, but lines of the queue, which have one ID, in theirs. Nothing freezes or is restored.
-module hook_proof
+module filter_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
   /// There are stores, others than the one that is followed, bursts of two beats, waits for data; loads, NVMe accesses.
   parameter bit WithStores = 1'b1,
@@ -57,7 +57,7 @@ module hook_proof
   input logic       n_m_ar_ready_i,
   input logic       pick_store_i,
   input logic       pick_load_i,
-  input logic       pick_behind_i,
+  input logic       pick_second_i,
   input logic       pick_write_i,
   input logic       pick_read_i,
   input logic       insert_i,
@@ -138,18 +138,18 @@ module hook_proof
   logic [511:0] save_data;
   logic [6:0] lines_there;
   logic [4:0] loads_there;
-  commands_t ended;
+  commands_t retired;
 
-  nearpm_hook #(
+  nearpm_filter #(
     .NumChannels(2),
     .Granule    (4096),
     .Channel    (Channel)
-  ) u_hook (
+  ) u_filter (
     .clk_i,
     .rst_ni,
     .freeze_i       (1'b0),
     .busy_o         (busy),
-    .ended_i        (ended),
+    .retired_i        (retired),
     .lookup         (lookup),
     .order          (order),
     .save_index_i   ('0),
@@ -158,58 +158,58 @@ module hook_proof
     .restore_i      (1'b0),
     .restore_index_i('0),
     .restore_data_i ('0),
-    .queued_o       (queued),
+    .store_queued_o       (queued),
     .lines_o        (lines_there),
     .loads_o        (loads_there),
     .line_error_o   (line_error),
-    .s_hook_pm      (s_pm),
-    .m_hook_pm      (m_pm),
-    .s_hook_nvme    (s_nvme),
-    .m_hook_nvme    (m_nvme)
+    .s_pm      (s_pm),
+    .m_pm      (m_pm),
+    .s_nvme    (s_nvme),
+    .m_nvme    (m_nvme)
   );
 
   // ---------------------------------------------------------------- commands
 
   // The one that is followed is number 0. It waits for what was there before it, as in the table.
-  logic command_ends;  // in the next cycle it is gone
-  logic there_q, other_q, other_ends_q, stores_wait_q, lines_wait_q, begun_q, ends_q;
+  logic command_retires;  // in the next cycle it is gone
+  logic present_q, other_q, other_retired_q, stores_wait_q, lines_wait_q, issued_q, retired_q;
   count_t stores_q, lines_q;
   ranges_t ranges_q, new_ranges;
-  logic inserts, reads_line, writes_line, may_begin;
+  logic insert_fire, reads_line, writes_line, may_issue;
 
   assign new_ranges = '{reads: range_of(insert_reads_i), writes: range_of(insert_writes_i)};
   assign order.lines = insert_i ? new_ranges : '0;
-  assign inserts = insert_i && order.quiet && !there_q && !ends_q && !soon;
-  assign may_begin = there_q && !stores_wait_q && !lines_wait_q;
-  assign command_ends = may_begin && begun_q && (soon || (end_i && What != 2));
+  assign insert_fire = insert_i && order.quiet && !present_q && !retired_q && !soon;
+  assign may_issue = present_q && !stores_wait_q && !lines_wait_q;
+  assign command_retires = may_issue && issued_q && (soon || (end_i && What != 2));
   assign reads_line = holds(ranges_q.reads, Followed);
   assign writes_line = holds(ranges_q.writes, Followed);
-  assign ended = commands_t'({other_ends_q, ends_q});
+  assign retired = commands_t'({other_retired_q, retired_q});
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      there_q <= 1'b0;
-      ends_q <= 1'b0;
-      begun_q <= 1'b0;
+      present_q <= 1'b0;
+      retired_q <= 1'b0;
+      issued_q <= 1'b0;
       other_q <= 1'b0;
-      other_ends_q <= 1'b0;
+      other_retired_q <= 1'b0;
     end else begin
-      ends_q <= 1'b0;
-      if (inserts) begin
-        there_q <= 1'b1;
-        begun_q <= 1'b0;
-      end else if (may_begin) begin
-        begun_q <= 1'b1;
-        if (command_ends) begin
-          there_q <= 1'b0;
-          ends_q  <= 1'b1;
+      retired_q <= 1'b0;
+      if (insert_fire) begin
+        present_q <= 1'b1;
+        issued_q <= 1'b0;
+      end else if (may_issue) begin
+        issued_q <= 1'b1;
+        if (command_retires) begin
+          present_q <= 1'b0;
+          retired_q  <= 1'b1;
         end
       end
-      other_ends_q <= 1'b0;
+      other_retired_q <= 1'b0;
       if (!other_q) other_q <= other_i && !soon;
       else if (soon || (other_end_i && What != 2)) begin
         other_q <= 1'b0;
-        other_ends_q <= 1'b1;
+        other_retired_q <= 1'b1;
       end
     end
   end
@@ -217,19 +217,19 @@ module hook_proof
   always_ff @(posedge clk_i) begin
     if (order.answered == stores_q) stores_wait_q <= 1'b0;
     if (order.written == lines_q) lines_wait_q <= 1'b0;
-    if (inserts) begin
+    if (insert_fire) begin
       ranges_q <= new_ranges;
       stores_q <= order.stores;
       lines_q <= order.queued;
       stores_wait_q <= order.stores != order.answered;
-      lines_wait_q <= order.overlaps;
+      lines_wait_q <= order.overlap;
     end
   end
 
   always_comb begin
     lookup.commands = '0;
     lookup.commands[1] = other_q && other_found_i;
-    lookup.commands[0] = lookup.valid && there_q && (meets(ranges_q.writes, lookup.lines) ||
+    lookup.commands[0] = lookup.valid && present_q && (meets(ranges_q.writes, lookup.lines) ||
                                                      (lookup.write && meets(ranges_q.reads, lookup.lines)));
   end
 
@@ -316,7 +316,7 @@ module hook_proof
       if (takes_f) begin
         f_q <= 1'b1;
         f_id_q <= aw_id_i;
-        f_waits_q <= there_q && !ends_q && (reads_line || writes_line) && !command_ends;
+        f_waits_q <= present_q && !retired_q && (reads_line || writes_line) && !command_retires;
         f_beats_q <= beats_q - 3'(w_fire) + 3'(aw_two_i && (aw_fixed_i || aw_line_i != Followed));
         f_left_q <= beats_q - 3'(w_fire) + 3'd1 + 3'(aw_two_i);
         f_before_q <= line_stores_q - 3'(m_of_line);
@@ -334,7 +334,7 @@ module hook_proof
           else f_open_q <= f_open_q - 1'b1;
         end
       end
-      if (ends_q) f_waits_q <= 1'b0;
+      if (retired_q) f_waits_q <= 1'b0;
     end
   end
 
@@ -431,7 +431,7 @@ module hook_proof
   // ---------------------------------------------------------------- loads
 
   // Two are followed, the second one of any line, with the same ID.
-  logic ar_fire, takes_g, takes_h, g_q, h_q, g_out_q, h_out_q, g_waits_q, g_behind_q;
+  logic ar_fire, takes_g, takes_h, g_q, h_q, g_out_q, h_out_q, g_waits_q, g_after_store_q;
   logic m_ar_fire, m_g, m_h;
   logic [3:0] loads_q;
   logic [1:0][3:0] loads_of_q;  // by ID
@@ -439,14 +439,14 @@ module hook_proof
   logic [7:0] ar_lines;
   assign ar_lines = lines_of(ar_line_i, ar_two_i);
   assign takes_g = ar_fire && pick_load_i && !g_q && ar_lines[Followed];
-  assign takes_h = ar_fire && pick_behind_i && g_q && !h_q && s_pm.ar.id == g_ax_q.id;
+  assign takes_h = ar_fire && pick_second_i && g_q && !h_q && s_pm.ar.id == g_ax_q.id;
   // Marked as it is shown; whether it is followed is decided then.
   assign s_pm.ar = '{
           id: IdWidth'(ar_id_i),
           len: 8'(ar_two_i),
           size: 3'd6,
           burst: BurstIncr,
-          addr: address_of(ar_line_i) | AddrWidth'({pick_behind_i && g_q && !h_q && IdWidth'(ar_id_i) == g_ax_q.id,
+          addr: address_of(ar_line_i) | AddrWidth'({pick_second_i && g_q && !h_q && IdWidth'(ar_id_i) == g_ax_q.id,
                                                     pick_load_i && !g_q && ar_lines[Followed]})
       };
   assign s_pm.ar_valid = WithLoads && ar_valid_i;
@@ -461,7 +461,7 @@ module hook_proof
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {g_q, h_q, g_out_q, h_out_q, g_waits_q, g_behind_q} <= '0;
+      {g_q, h_q, g_out_q, h_out_q, g_waits_q, g_after_store_q} <= '0;
       loads_q <= '0;
       loads_of_q <= '0;
     end else begin
@@ -470,10 +470,10 @@ module hook_proof
       loads_q <= loads_q + 4'(ar_fire) - 4'(m_ar_fire);
       if (takes_g) begin
         g_q <= 1'b1;
-        g_waits_q <= there_q && writes_line && !command_ends;
+        g_waits_q <= present_q && writes_line && !command_retires;
         // A store that has been answered is older.
-        g_behind_q <= f_answered_q;
-      end else if (ends_q) g_waits_q <= 1'b0;
+        g_after_store_q <= f_answered_q;
+      end else if (retired_q) g_waits_q <= 1'b0;
       if (takes_h) h_q <= 1'b1;
       if (m_ar_fire && m_g) g_out_q <= 1'b1;
       if (m_ar_fire && m_h) h_out_q <= 1'b1;
@@ -487,7 +487,7 @@ module hook_proof
   // ---------------------------------------------------------------- NVMe controller
 
   // A write, then a read: taken, left, waits for the command, is behind the followed store.
-  logic [1:0] n_fire, n_takes, n_q, n_out_q, n_waits_q, n_behind_q, n_m_fire, n_m;
+  logic [1:0] n_fire, n_takes, n_q, n_out_q, n_waits_q, n_after_store_q, n_m_fire, n_m;
   logic [1:0][2:0] n_count_q;
   logic [7:0] n_aw_lines, n_ar_lines;
   logic [2:0] n_data_q;  // addresses whose data are not there
@@ -529,7 +529,7 @@ module hook_proof
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {n_q, n_out_q, n_waits_q, n_behind_q} <= '0;
+      {n_q, n_out_q, n_waits_q, n_after_store_q} <= '0;
       n_count_q <= '0;
       n_data_q <= '0;
     end else begin
@@ -538,9 +538,9 @@ module hook_proof
         n_count_q[d] <= n_count_q[d] + 3'(n_fire[d]) - 3'(n_m_fire[d]);
         if (n_takes[d]) begin
           n_q[d] <= 1'b1;
-          n_waits_q[d] <= there_q && (writes_line || (d == 0 && reads_line)) && !command_ends;
-          n_behind_q[d] <= f_answered_q;
-        end else if (ends_q) n_waits_q[d] <= 1'b0;
+          n_waits_q[d] <= present_q && (writes_line || (d == 0 && reads_line)) && !command_retires;
+          n_after_store_q[d] <= f_answered_q;
+        end else if (retired_q) n_waits_q[d] <= 1'b0;
         if (n_m[d] && n_m_fire[d]) n_out_q[d] <= 1'b1;
       end
     end
@@ -574,20 +574,20 @@ module hook_proof
   assume property (@(posedge clk_i) !(n_ar_two_i && n_ar_line_i[1:0] == 2'd3));
   logic [1:0] stores_seen_q;
   logic [1:0] loads_seen_q;
-  logic there_seen_q, other_seen_q;
+  logic present_seen_q, other_seen_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {stores_seen_q, loads_seen_q, there_seen_q, other_seen_q} <= '0;
+    if (!rst_ni) {stores_seen_q, loads_seen_q, present_seen_q, other_seen_q} <= '0;
     else begin
       if (aw_fire && stores_seen_q != '1) stores_seen_q <= stores_seen_q + 1'b1;
       if (ar_fire && loads_seen_q != '1) loads_seen_q <= loads_seen_q + 1'b1;
-      if (there_q) there_seen_q <= 1'b1;
+      if (present_q) present_seen_q <= 1'b1;
       if (other_q) other_seen_q <= 1'b1;
     end
   end
   assume property (@(posedge clk_i) Most == 0 || !aw_valid_i || stores_seen_q < 2'(Most));
   assume property (@(posedge clk_i) WithStores || !aw_valid_i);
   assume property (@(posedge clk_i) Most == 0 || !ar_valid_i || loads_seen_q != '1);
-  assume property (@(posedge clk_i) Most == 0 || !insert_i || !there_seen_q);
+  assume property (@(posedge clk_i) Most == 0 || !insert_i || !present_seen_q);
   assume property (@(posedge clk_i) Most == 0 || !other_i || !other_seen_q);
   assume property (@(posedge clk_i) Bursts || !aw_two_i);
   assume property (@(posedge clk_i) {insert_reads_i[6], insert_reads_i[1], insert_writes_i[6], insert_writes_i[1]} == '0);
@@ -598,7 +598,7 @@ module hook_proof
   // ---------------------------------------------------------------- what the hook promises
 
   if (What == 1) begin : gen_soon
-    assert property (@(posedge clk_i) disable iff (!rst_ni) cycle_q < 7'(Slow + Rest) || (!busy && shows == '0 && !there_q && (!f_q || (f_written_q && f_answered_q)) &&
+    assert property (@(posedge clk_i) disable iff (!rst_ni) cycle_q < 7'(Slow + Rest) || (!busy && shows == '0 && !present_q && (!f_q || (f_written_q && f_answered_q)) &&
         g_q == g_out_q && h_q == h_out_q && n_q == n_out_q && stores_open_q == '0 && loads_q == '0 && n_count_q == '0 && !m_any && m_count_q == '0));
   end else if (What == 2) begin : gen_pass
     // Of the store and the first load that are followed: they overlap no command, and no store that was there before. The command is there all the time.
@@ -655,9 +655,10 @@ module hook_proof
     logic waited_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) waited_q <= 1'b0;
-      else if (inserts && f_q && !f_written_q && f_answered_q && order.overlaps) waited_q <= 1'b1;
+      else if (insert_fire && f_q && !f_written_q && f_answered_q && order.overlap)
+        waited_q <= 1'b1;
     end
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && begun_q && f_written_q && f_line_q));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && issued_q && f_written_q && f_line_q));
   end else if (What == 6) begin : gen_data
     // Those of a line reach it in their order, whole, each once: the marked data are at the right address, and nowhere else.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_w_fire ||
@@ -674,7 +675,7 @@ module hook_proof
         older_q   <= 1'b0;
       end else begin
         m_shown_q <= m_shows & ~{m_nvme.ar_ready, m_nvme.aw_ready, m_pm.ar_ready, m_pm.aw_ready};
-        if (inserts) older_q <= f_q || takes_f;
+        if (insert_fire) older_q <= f_q || takes_f;
       end
     end
     always_ff @(posedge clk_i) m_shown_ax_q <= {m_nvme.ar, m_nvme.aw, m_pm.ar, m_pm.aw};
@@ -695,16 +696,16 @@ module hook_proof
         (s_pm.b.id == IdWidth'(f_id_q) && f_left_q == '0 && (f_written_q || !f_address_q || f_line_q) &&
          s_pm.b.resp == (f_written_q && !f_line_q && f_error_q ? RespSlvErr : RespOkay)));
     // A command comes when no store is shown; if it overlaps an older one it does not begin before that is in the memory.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserts || !aw_valid_i);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !(may_begin && older_q && (reads_line || writes_line)) || f_written_q);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !insert_fire || !aw_valid_i);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(may_issue && older_q && (reads_line || writes_line)) || f_written_q);
     // A load does not pass while the command that writes its line is there, or before a store of it that was answered is in the memory. It leaves once, as it came;
     // those of one ID in their order.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !m_g || (g_q && !g_out_q && !g_waits_q && (!g_behind_q || f_written_q) && m_pm.ar == g_ax_q));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !m_g || (g_q && !g_out_q && !g_waits_q && (!g_after_store_q || f_written_q) && m_pm.ar == g_ax_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_h || (h_q && !h_out_q && g_out_q && m_pm.ar == h_ax_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_pm.ar_valid || loads_q != '0);
     // The same of NVMe accesses; data of a write follow its address.
     for (genvar d = 0; d < 2; d++) begin : gen_nvme
-      assert property (@(posedge clk_i) disable iff (!rst_ni) !n_m[d] || (n_q[d] && !n_out_q[d] && !n_waits_q[d] && (!n_behind_q[d] || f_written_q) &&
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !n_m[d] || (n_q[d] && !n_out_q[d] && !n_waits_q[d] && (!n_after_store_q[d] || f_written_q) &&
           (d == 0 ? m_nvme.aw : m_nvme.ar) == n_ax_q[d]));
       assert property (@(posedge clk_i) disable iff (!rst_ni) !m_shows[2+d] || n_count_q[d] != '0);
     end
