@@ -28,9 +28,18 @@ LONGEST = ["filter", "dispatch", "level", "timeout", "pairs", "completion", "who
 # and those that show that the longer proofs are not empty.
 LONG = {
     "level": ["one"],
-    "dispatch": ["alone", "completes", "refused", "waits"],
-    "filter": ["command_waits", "load_waits", "passes", "rules", "soon", "soon_loads", "store_waits", "stores"],
-    "peers": ["long", "soon", "lost"],
+    "dispatch": ["without_table", "reached_commits", "reached_cancel", "reached_wait"],
+    "filter": [
+        "reached_command",
+        "reached_load",
+        "reached_store",
+        "unblocked",
+        "rules",
+        "liveness",
+        "liveness_loads",
+        "stores",
+    ],
+    "peers": ["safe", "liveness", "lost_notification"],
     "pairs": ["bmc_deletion", "reached_deletion"],
     "axi_demux": ["cover", "read_outside", "write_local", "write_outside"],
     "axi_xbar": ["cover"],

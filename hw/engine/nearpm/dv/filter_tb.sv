@@ -1,4 +1,5 @@
-// Test bench of nearpm_filter and nearpm_table: one channel of several, with flat ports; commands come from the test.
+// Test bench of nearpm_filter and nearpm_table: one channel of several, with flat ports. The test
+// acts as units and command decode.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
@@ -6,16 +7,16 @@ module filter_tb
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 #(
-  /// Channels; all but one have no accesses.
+  /// Channels; only one of them has accesses.
   parameter int unsigned NumChannels = 2,
-  /// That one.
+  /// Channel with accesses.
   parameter int unsigned Channel = 1
 ) (
   input  logic clk_i,
   input  logic rst_ni,
   input  logic freeze_i,
   output logic busy_o,
-  /// Stores wait in front of the hook, as while a command is to be taken.
+  /// Blocks stores at the port of the filter, as during the insertion of a command.
   input  logic hold_i,
 
   input  logic         insert_valid_i,
@@ -96,7 +97,7 @@ module filter_tb
     .insert_valid_i,
     .insert_number_i,
     .insert_ranges_i,
-    .insert_after_i('0),  // the proof of the table has it
+    .insert_after_i('0),  // covered by the proof of the table
     .inserted_o,
     .ready_o,
     .issue_valid_i,
@@ -167,7 +168,7 @@ module filter_tb
   stable_check #($bits(w_t)) u_nvme_w (clk_i, rst_ni, m_nvme_wvalid, m_nvme_wready, m_nvme_bus.w);
   stable_check #($bits(ax_t)) u_nvme_ar (clk_i, rst_ni, m_nvme_arvalid, m_nvme_arready, m_nvme_bus.ar);
 
-  // Write data never stand before their address.
+  // Write data never precede their address.
   logic [7:0] pm_open_q, nvme_open_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin

@@ -1,4 +1,4 @@
-// Test top of a unit: a command's fields as plain vectors, its memory port flat.
+// Test top of a unit: the fields of a command as plain vectors, and a flat memory port.
 `include "ns_axi_flat.svh"
 
 module nearpm_unit_tb

@@ -1,17 +1,20 @@
-// The dispatcher with two units and four commands, against a model that sees its ports alone; with the table before it, or with anything that keeps to what the
-// table promises (table_proof.sv).
+// The dispatcher with two units and four commands, against a model of its ports. Upstream is the
+// table, or anything that keeps the guarantees of the table (table_proof.sv).
 //
-// Commands go in as they like, units end in any order and with any error, a log of several devices is deleted in between. There are two pools with two
-// logs each; a log has places for two records, a pool two objects. What conflicts is said here by what commands mean, not by ranges of lines. Nothing is restored.
+// Commands arrive at any time, units end in any order and with any error, and a log of several
+// devices may be deleted in between. There are two pools with two logs each; a log holds two
+// records, a pool two objects. Conflicts follow from the meaning of the commands, not from ranges
+// of lines. Nothing is restored.
 module dispatch_proof
   import command_page_pkg::*;
   import nearpm_pkg::*;
 #(
-  /// The table is there.
+  /// The table is upstream.
   parameter bit Table = 1'b1,
-  /// What is asserted: 0 all that is promised; 4 that what is ready is given soon, where nothing else happens than switches; those that have to fail: 1 that no command which conflicted with an older one is given to a unit, 2 that none is
-  /// refused, 3 that there is no commit of several devices behind which another one ends.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: all guarantees. 4: a ready command is assigned within a bound, with
+  /// switches alone. The others have to fail. 1: no command that had a conflict is assigned. 2: no
+  /// command is cancelled. 3: no commit of several devices ends after another one.
+  parameter int unsigned Property = 0
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
@@ -38,7 +41,7 @@ module dispatch_proof
 
   localparam int unsigned Units = 2;
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
@@ -53,47 +56,47 @@ module dispatch_proof
     Switch,
     Sync,
     Open,
-    Copy  // within an object, so that no other command of its log needs it
+    Copy  // within an object: no other command of its log depends on it
   } kind_e;
 
   typedef struct packed {
     kind_e              kind;
     logic [LogBits-1:0] log;
     logic               record;  // place in the log
-    logic               object;  // of the pool
+    logic               object;  // index in the pool
   } command_t;
 
   function automatic logic of_log(command_t c);
     return c.kind inside {Record, Commit, CommitPeers, Sync, Open};
   endfunction
 
-  /// It is of no use when the log is closed.
+  /// Has no effect when the log is closed.
   function automatic logic needs(command_t c);
     return c.kind inside {Record, Commit, CommitPeers};
   endfunction
 
-  /// Nor are these when it is closed behind them.
+  /// Is cancelled when the log is closed after it was accepted.
   function automatic logic builds(command_t c);
     return needs(c) || c.kind inside {Switch, Open};
   endfunction
 
-  /// The second one waits for the first.
+  /// Command b waits for command a.
   function automatic logic conflicts(command_t a, command_t b);
     if (a.log[LogBits-1:ThreadBits] != b.log[LogBits-1:ThreadBits]) return 1'b0;
     if (a.kind == Recover || b.kind == Recover) return 1'b1;
     if (of_log(a) && of_log(b) && a.log == b.log)
       return a.kind != Record || b.kind != Record || a.record == b.record;
-    // What is recorded is not to be changed before that.
+    // Data that are recorded must not change before the record is made.
     if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record} && a.object == b.object)
       return 1'b1;
     if (a.kind == Record && b.kind inside {Switch, Copy}) return a.object == b.object;
-    // A page does not take another one's place before it has been copied.
+    // A page is not replaced before it has been copied.
     if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
-    // A log that has been opened is closed by nothing older.
+    // No older command closes a log that has been opened.
     return a.kind inside {Copy, Switch} && b.kind == Open && a.log == b.log;
   endfunction
 
-  // A pool is 16 lines: two objects, and logs of four lines from the eighth on.
+  // A pool has 16 lines: two objects, and logs of four lines from the eighth line on.
   function automatic job_t job_of(command_t c);
     logic [MediaBits-1:0] pool, base;
     pool = MediaBits'(c.log[LogBits-1:ThreadBits]) << 10;
@@ -125,7 +128,7 @@ module dispatch_proof
           record: insert_record_i,
           object: insert_object_i
       };
-  // ---------------------------------------------------------------- the dispatcher
+  // ---------------------------------------------------------------- device under test
 
   logic
       busy,
@@ -206,17 +209,18 @@ module dispatch_proof
     .cancelled_i             ('0)
   );
 
-  // ---------------------------------------------------------------- the model
+  // ---------------------------------------------------------------- model
 
   commands_t present_q, issued_q, assigned_q, retired_q;
   command_t  command_q[Commands];
   commands_t older_q  [Commands];
-  // Its log was closed after it had been taken, or before; what it waited for has failed; it has waited.
+  // closed_q: an error closed the log before or after the command was accepted. builds_q: a command
+  // that it waited for has failed. waited_q: the command has waited.
   commands_t closed_q, builds_q, waited_q;
-  // Its pool has been unmapped since.
+  // The pool has been unmapped since.
   commands_t stale_q;
   commands_t conflict;
-  // Cycles in which nothing but other commands held it.
+  // Cycles in which only other commands delayed it.
   logic [3:0] free_q[Commands];
 
   always_comb begin
@@ -227,7 +231,7 @@ module dispatch_proof
     end
   end
 
-  // The one that has begun, and is to be given to a unit.
+  // The command that is issued and not yet assigned.
   commands_t to_assign;
   logic [CommandBits-1:0] number;
   assign to_assign = issued_q & ~assigned_q;
@@ -246,14 +250,14 @@ module dispatch_proof
   assign end_valid = ends_q;
   assign end_data  = end_q;
 
-  // What is to be told in this cycle.
+  // Result to be reported in this cycle.
   logic reported_q, reported_delete_q;
   logic [CommandBits-1:0] reported_number_q;
   unit_end_t reported_end_q;
   logic cancel_valid;
   assign cancel_valid = retire_valid && !(reported_q && !reported_delete_q);
 
-  // A unit has failed in something that is about a log, and whether that log is still the same one.
+  // A command on a log failed in a unit; whether the log still has the same owner.
   logic end_failed, stale, delete_stale_q;
   logic [LogBits-1:0] fail_log;
   assign end_failed = reported_q && reported_end_q.result != '0 &&
@@ -364,10 +368,10 @@ module dispatch_proof
     end
   end
 
-  // ---------------------------------------------------------------- what others promise
+  // ---------------------------------------------------------------- assumptions
 
-  // Several devices: a deletion is asked for, held until a unit has it, and the next one only when it has ended. Meanwhile no command
-  // of the pool as a whole is to begin.
+  // Several devices: a deletion is held until a unit accepts it, and the next one follows after its
+  // end. Meanwhile `hold_i` is 1.
   logic delete_q, deleting_q;
   logic [LogBits-1:0] delete_log_q;
   logic [1:0] delete_for_q;
@@ -393,7 +397,7 @@ module dispatch_proof
   end
   assume property (@(posedge clk_i) !(delete_q || deleting_q) || hold_i);
 
-  // What ends together with them is kept from the next cycle on, until it is taken.
+  // A commit that has ended occupies the peers' buffer from the next cycle until it is accepted.
   logic commit_done_ready_q, commit_done_valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) {commit_done_ready_q, commit_done_valid_q} <= '0;
@@ -402,10 +406,10 @@ module dispatch_proof
   assume property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid_q || !commit_done_ready_i);
   assume property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_ready_q || commit_done_ready_i || commit_done_valid_q);
 
-  // A pool is unmapped before the command that does so goes in.
+  // A pool is unmapped before its pool_unmap command is inserted.
   assume property (@(posedge clk_i) !pool_change_valid_i || !insert_valid_i);
 
-  // Once it is frozen it stays so: a reset follows.
+  // A freeze lasts until the reset.
   logic freeze_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) freeze_q <= 1'b0;
@@ -413,7 +417,7 @@ module dispatch_proof
   end
   assume property (@(posedge clk_i) !freeze_q || freeze_i);
 
-  // A line of the page is free in the cycle behind the one in which its command has ended.
+  // A page line is free in the cycle after the end of its command.
   assume property (@(posedge clk_i) !insert_valid_i || (!present_q[insert_number_i] && !retired_q[insert_number_i]));
 
   if (Table) begin : gen_table
@@ -477,7 +481,8 @@ module dispatch_proof
     always_ff @(posedge clk_i) {insert_number_q, held_q} <= {insert_number_i, insert};
     assume property (@(posedge clk_i) !insert_q || (insert_valid_i && insert_number_i == insert_number_q && insert == held_q));
 
-    // Numbers do not matter to the table, so the first free one will do. Nothing is deleted, nothing freezes: that is seen without the table.
+    // The table does not depend on the numbers, so the lowest free one is sufficient. Deletion and
+    // freeze are covered without the table.
     logic [CommandBits-1:0] first_free;
     always_comb begin
       first_free = '0;
@@ -487,7 +492,8 @@ module dispatch_proof
     assume property (@(posedge clk_i) insert_q || insert_number_i == first_free);
     assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i && !pool_change_valid_i);
   end else begin : gen_any
-    // A command is ready at any time when it has not begun, and what it conflicts with has ended; then it stays so.
+    // A command may become ready whenever it is not issued and its conflicts have ended. It then
+    // stays ready.
     commands_t ready_q, conflict_q;
     assign inserted = insert_valid_i && !freeze_i;
     assign ready = freeze_i ? '0 : ready_i & present_q & ~issued_q & ~conflict & ~conflict_q;
@@ -503,34 +509,35 @@ module dispatch_proof
     assume property (@(posedge clk_i) (ready_q & ~ready_i) == '0);
   end
 
-  // ---------------------------------------------------------------- what the dispatcher promises
+  // ---------------------------------------------------------------- guarantees
 
-  if (What == 1) begin : gen_none_waits
+  if (Property == 1) begin : gen_none_waits
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !waited_q[number]);
-  end else if (What == 2) begin : gen_none_refused
+  end else if (Property == 2) begin : gen_none_refused
     assert property (@(posedge clk_i) disable iff (!rst_ni) !cancel_valid);
-  end else if (What == 3) begin : gen_one_complete
+  end else if (Property == 3) begin : gen_one_complete
     logic before_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) before_q <= 1'b0;
       else if (commit_done_valid) before_q <= 1'b1;
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && commit_done_valid));
-  end else if (What == 4) begin : gen_turns
+  end else if (Property == 4) begin : gen_turns
     assume property (@(posedge clk_i) insert.kind == Switch && !insert_closed_i && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
-    // What is ready is given when there is a unit, whatever the other commands do: each of these goes before it once at most.
+    // A ready command is assigned when a unit is free: each other command precedes it at most once.
     for (genvar n = 0; n < Commands; n++) begin : gen_free
       assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 4'd13);
     end
   end else begin : gen_safe
-    // One that is there and ready begins, one after the other.
+    // Only present and ready commands are issued, one at a time.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         !issue_valid || freeze_i || (present_q[issue_number] && !issued_q[issue_number] && ready[issue_number]));
     assert property (@(posedge clk_i) disable iff (!rst_ni) (to_assign & (to_assign - 1'b1)) == '0);
-    // A job goes to one unit that rests.
+    // A job is assigned to one idle unit.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         (job_valid & (job_valid - 1'b1)) == '0 && (job_valid & ~job_ready) == '0);
-    // It is the one that has begun, what it is has not changed, and nothing older that it conflicts with is there; what it builds on has not failed.
+    // The assigned command is the issued one, its job is unchanged, no older conflict is present,
+    // and nothing that it depends on has failed.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || to_assign != '0);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || job == job_of(
         command_q[number]
@@ -539,37 +546,40 @@ module dispatch_proof
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !builds_q[number]);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !hold_i || command_q[number].kind != Recover ||
         command_q[number].log[LogBits-1:ThreadBits] != delete.log[LogBits-1:ThreadBits]);
-    // A deletion is given when it was asked for, as it was.
+    // A deletion is assigned on request, unchanged.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !delete_grant || (delete_q && job_valid != '0 &&
         job.op == OpDelete && job.log == delete.log && job.base == delete.base));
-    // What a unit has ended is told in the next cycle, and nothing else but that a command is not to be done.
+    // The result of a unit is reported in the next cycle. Otherwise only cancelled commands are
+    // reported.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         freeze_q || !(reported_q && !reported_delete_q) || (retire_valid && retire_number == reported_number_q &&
                                          done_data.result == 32'(reported_end_q.result) && done_data.value == reported_end_q.value));
     assert property (@(posedge clk_i) disable iff (!rst_ni) delete_done == (reported_q && reported_delete_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         !cancel_valid || (to_assign[retire_number] && closed_q[retire_number] && done_data.result == 32'd8 && done_data.value == '0));
-    // Only what is there ends, once, with one answer.
+    // Only a present command ends, once, with one response.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !retire_valid || (present_q[retire_number] && issued_q[retire_number]));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         done_valid == retire_valid && (!done_valid || done_data.line == LineWidth'(retire_number)));
-    // An error closes the log that it is about, unless somebody else may have that by now.
+    // An error closes its log, unless the log may have another owner by now.
     assert property (@(posedge clk_i) disable iff (!rst_ni) close_valid == (end_failed && !stale));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         !close_valid || (close_log == fail_log && close_spoiled == reported_end_q.spoiled));
-    // The peers are told of each commit of several devices, when they can take it; not of one that will be done again, or whose log may be another one.
+    // Each commit of several devices is reported to the peers when they can accept it. One that is
+    // executed again, or whose log may have another owner, is not.
     assert property (@(posedge clk_i) disable iff (!rst_ni) commit_done_valid == (reported_q && !reported_delete_q &&
         command_q[reported_number_q].kind == CommitPeers && reported_end_q.result == '0 && !stale && !freeze_i));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid || (commit_done_ready_q && !commit_done_valid_q &&
         commit_done_log == command_q[reported_number_q].log && commit_done_generation == reported_end_q.value));
-    // An end is taken within 3 cycles in which the peers take one, too, and a deletion in the second one in which there is a unit, and no end, at the latest.
+    // A result is accepted within 3 cycles in which the peers accept one. A deletion is assigned at
+    // the latest in the second cycle with an idle unit and no result.
     for (genvar u = 0; u < Units; u++) begin : gen_end
       assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] < 2'd3);
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < 2'd3);
-    // Nothing is lost: it rests only when there is nothing.
+    // The dispatcher is idle only without commands.
     assert property (@(posedge clk_i) disable iff (!rst_ni) freeze_i || busy || issued_q == '0);
-    // When it is frozen nothing begins or ends.
+    // While frozen nothing is issued or ends.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_i || job_valid == '0);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_q || (!retire_valid && !delete_done && !commit_done_valid));
   end

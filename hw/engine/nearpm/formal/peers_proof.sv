@@ -1,14 +1,16 @@
-// Two handlers of several devices back to back, a log on each: nothing is deleted before both have completed its transaction, and it is then.
+// Two instances of nearpm_peers connected to each other, with one log per device: no log is deleted
+// before both devices have completed its transaction, and then it is deleted.
 //
-// What one tells the other comes late, twice or in another order, as does all else: commits and their ends, units, the host port. For the second
-// one all comes at once from cycle 7 on, and no log waits any longer in cycle 70. A device that is told of what has not been completed has to be noticed.
+// Notifications may arrive late, twice or in another order. Commits and their ends, units and the
+// host port may be late too. For liveness, all of them respond at once from cycle 7 on, and no log
+// waits in cycle 70. A false notification has to be detected.
 module peers_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 #(
-  /// What is asserted: 0 that nothing goes early; 1 that nothing waits for ever, 2 the same as 0 of devices that are told lies, 3 that a log never becomes empty, 4 the same as 1 with messages that are
-  /// lost.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: no early deletion. 1: liveness. 2: as 0 with false notifications; has to
+  /// fail. 3: no log ever becomes empty; has to fail. 4: as 1 with lost notifications; has to fail.
+  parameter int unsigned Property = 0
 ) (
   input logic       clk_i,
   input logic       rst_ni,
@@ -21,28 +23,28 @@ module peers_proof
   input logic [1:0] accept_i,
   input logic [1:0] answer_i,
   input logic [1:0] deliver_i,
-  input logic [1:0] which_i,      // of two messages
-  input logic [1:0] again_i,      // it will come once more
+  input logic [1:0] which_i,  // selects one of two messages
+  input logic [1:0] again_i,  // the message is delivered once more
   input logic [1:0] register_i
 );
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
 
   logic [6:0] cycle_q;
   logic soon;
-  assign soon = (What == 1 || What == 4) && cycle_q >= 7'd7;
+  assign soon = (Property == 1 || Property == 4) && cycle_q >= 7'd7;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cycle_q <= '0;
     else if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
   end
 
-  // The truth: the last transaction whose commit has ended on each device.
+  // Reference: the last transaction whose commit has ended on each device.
   sequence_t [1:0] done_q, last_q;
   logic [1:0] pending_q, under_way_q;
-  // Messages on their way to each device.
+  // Messages in flight to each device.
   logic [1:0][1:0] message_q;
   sequence_t [1:0][1:0] number_q;
 
@@ -61,10 +63,10 @@ module peers_proof
     delete_t delete;
     completion_t [1:0] notifications;
     logic [1:0] peer_notified;
-    logic notification_pending;  // what was told before
+    logic notification_pending;  // the preceding notification is not yet accepted
     ns_axi_if host ();
 
-    // A command is judged, and writes the contexts, while nobody else may; it takes six cycles.
+    // Command decode uses the contexts exclusively, for six cycles.
     logic [2:0] lookup_wait_q;
     logic lookup_valid;
     assign contexts_free = soon || rest_i[d];
@@ -140,19 +142,19 @@ module peers_proof
     // Messages to this device.
     assign room[d] = message_q[d] != '1;
     assign which = soon ? !message_q[d][0] : which_i[d];
-    assign delivers = (message_q[d][which] || What == 2) && !notification_pending && (soon || deliver_i[d]);
+    assign delivers = (message_q[d][which] || Property == 2) && !notification_pending && (soon || deliver_i[d]);
     always_comb begin
       peer_notified = '0;
       peer_notified[Peer] = delivers;
       notifications = '0;
-      notifications[Peer].number = (What == 2) ? 2'd1 : number_q[d][which];
+      notifications[Peer].number = (Property == 2) ? 2'd1 : number_q[d][which];
     end
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         message_q[d] <= '0;
       end else begin
         if (delivers && (soon || !again_i[d])) message_q[d][which] <= 1'b0;
-        if (sends[Peer] && What != 4) message_q[d][message_q[d][0]] <= 1'b1;
+        if (sends[Peer] && Property != 4) message_q[d][message_q[d][0]] <= 1'b1;
       end
     end
     always_ff @(posedge clk_i) if (sends[Peer]) number_q[d][message_q[d][0]] <= sent[Peer];
@@ -211,20 +213,21 @@ module peers_proof
 
     always @(posedge clk_i)
       if (rst_ni) begin
-        // Nothing is deleted before both have completed it, and only what is pending becomes empty.
-        if (What == 0 || What == 2)
+        // No deletion before both devices have completed the transaction; only a pending log
+        // becomes empty.
+        if (Property == 0 || Property == 2)
           no_record_goes_early :
           assert (!delete_valid[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
-        if (What == 0) begin
+        if (Property == 0) begin
           the_pending_one_goes : assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
-          // What is told is true.
+          // Notifications are true.
           sent_is_complete : assert (!sends[d] || sent[d] <= done_q[d]);
           message_is_true_0 : assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
           message_is_true_1 : assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
         end
-        if ((What == 1 || What == 4) && cycle_q >= 7'd70)
+        if ((Property == 1 || Property == 4) && cycle_q >= 7'd70)
           none_waits : assert (!pending_q[d] || last_q[Peer] < last_q[d]);
-        if (What == 3) none_goes : assert (!writes);
+        if (Property == 3) none_goes : assert (!writes);
       end
   end
 

@@ -1,11 +1,13 @@
-// The table of commands under way, with one channel and four commands, against a model that sees its ports alone.
+// The table of commands with one channel and four commands, against a model of its ports.
 //
-// Commands go in, begin and end in any order that the table allows; stores and lines of the queue come and go as they like. Nothing freezes.
+// Commands are inserted, issued and retired in any order that the table allows. Stores and lines of
+// the queue arrive and leave at any time. Nothing freezes.
 module table_proof
   import nearpm_pkg::*;
 #(
-  /// What is asserted: 0 all that is promised; 1 that no command which waited for another one ever begins: it has to fail.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: all guarantees. 1: no command that waited for another one is ever
+  /// issued; has to fail.
+  parameter int unsigned Property = 0
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
@@ -28,7 +30,7 @@ module table_proof
   input logic [4:0]             lookup_lines_i
 );
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
@@ -96,7 +98,7 @@ module table_proof
     .order             (order)
   );
 
-  // ---------------------------------------------------------------- the hook's counts
+  // ---------------------------------------------------------------- counters of the filter
 
   count_t stores_q, answered_q, queued_q, written_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -124,12 +126,12 @@ module table_proof
   assign lookup[0].write = lookup_write_i;
   assign lookup[0].lines = range_of(lookup_lines_i);
 
-  // ---------------------------------------------------------------- the model
+  // ---------------------------------------------------------------- model
 
   commands_t present_q, issued_q, waited_q, retired_q;
   ranges_t ranges_q[Commands];
   commands_t older_q[Commands], after_q[Commands];
-  // Stores and lines before it that are still on their way.
+  // Older stores and lines that are still in progress.
   count_t stores_left_q[Commands], lines_left_q[Commands];
   logic [2:0] free_q[Commands];
   logic [2:0] waiting_q;
@@ -194,7 +196,7 @@ module table_proof
     end
   end
 
-  // ---------------------------------------------------------------- what its owners promise
+  // ---------------------------------------------------------------- assumptions
 
   logic insert_q, inserted_q;
   logic [CommandBits-1:0] number_q;
@@ -215,23 +217,23 @@ module table_proof
   assume property (@(posedge clk_i) !issue_valid_i || ready[issue_number_i]);
   assume property (@(posedge clk_i) !retire_valid_i || issued_q[retire_number_i]);
 
-  // ---------------------------------------------------------------- what the table promises
+  // ---------------------------------------------------------------- guarantees
 
-  if (What == 1) begin : gen_reached
+  if (Property == 1) begin : gen_reached
     assert property (@(posedge clk_i) disable iff (!rst_ni) !issue_valid_i || !waited_q[issue_number_i]);
   end else begin : gen_safe
-    // Nothing begins that is not there, twice, or while something older is in its way.
+    // No command is issued that is absent, already issued, or blocked by an older access.
     assert property (@(posedge clk_i) disable iff (!rst_ni) (ready & ~(present_q & ~issued_q & ~held)) == '0);
-    // What nothing is in the way of can begin within 3 cycles, whatever others do: so the oldest one always can.
+    // A command without conflicts becomes ready within 3 cycles, so the oldest one always does.
     for (genvar n = 0; n < Commands; n++) begin : gen_free
       assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 3'd3 || ready[n] || issued_q[n]);
     end
-    // A command goes in within 4 cycles when no store is on its way.
+    // A command is inserted within 4 cycles when no store is in progress.
     assert property (@(posedge clk_i) disable iff (!rst_ni) waiting_q < 3'd4);
-    // Each ends once; none is forgotten.
+    // Each command retires once; none is lost.
     assert property (@(posedge clk_i) disable iff (!rst_ni) retired == retired_q);
     assert property (@(posedge clk_i) disable iff (!rst_ni) busy || present_q == '0);
-    // An access is told of what it overlaps, and of nothing else.
+    // A lookup returns exactly the commands that the access overlaps.
     assert property (@(posedge clk_i) disable iff (!rst_ni) lookup[0].commands == overlapped);
   end
 

@@ -1,7 +1,9 @@
-// Crash consistency near memory: logs, checkpoints and shadow copies of persistent objects, in an order with the host's accesses.
+// Crash-consistency engine: makes logs, checkpoints and shadow copies of persistent objects near
+// memory. Its commands and the host's accesses have one order.
 //
-// README.md says what it does, and shows the parts. When the function ends (`stop_i`) all that it has taken goes to the end of the media, and comes
-// back when the reset is over.
+// docs/hardware/nearpm.md describes the operation and the structure. When the function stops
+// (`stop_i`), the state of the engine is saved to the end of the media. It is restored after the
+// reset.
 `include "ns_assert.svh"
 `include "ns_axil_regs.svh"
 
@@ -13,7 +15,7 @@ module nearpm
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Bytes that go to one channel before the next channel follows, a power of two.
   parameter int unsigned Granule = 4096,
   /// Bytes of the media.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
@@ -24,30 +26,30 @@ module nearpm
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// A further clock edge can change the state without new input. From registers.
   output logic     busy_o,
-  /// The function is about to be reset, or the power fails; stays until then. From a register.
+  /// The function is about to be reset, or the power fails; held until then. From a register.
   input  logic     stop_i,
-  /// All that has to survive is in the memory. From registers.
+  /// The persistence domain is in the memory. From registers.
   output logic     saved_o,
-  /// All that was restored has ended, and the PM window may pass. From a register.
+  /// All restored commands and lines have ended: the PM window may pass. From a register.
   output logic     open_o,
   /// Registers.
   ns_axil_if.slave s_axil,
-  /// Commands.
+  /// Command page.
   command_page_if.engine s_page,
-  /// Its peers in other devices.
+  /// Host port, to the peers in other devices.
   ns_axi_if.master m_host,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Memory, one master per channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// Access hook.
+  /// Conflict filter: accesses of the PM window and of the NVMe controller.
   ns_axi_if.slave  s_hook_pm[NumChannels],
   ns_axi_if.master m_hook_pm[NumChannels],
   ns_axi_if.slave  s_hook_nvme[NumChannels],
   ns_axi_if.master m_hook_nvme[NumChannels]
 );
 
-  // Units share buses so that their IDs fit.
+  // Units share buses so that their AXI IDs fit.
   localparam int unsigned PerBus = (Units + 3) / 4;
   localparam int unsigned Buses = (Units + PerBus - 1) / PerBus;
   localparam int unsigned Masters = Buses + 1;
@@ -128,12 +130,13 @@ module nearpm
     .inserted_i    (inserted)
   );
 
-  // One of a unit that is on its way goes first; no further one is taken before this one, as it holds up the command's being taken.
+  // Unit completions have priority over decode responses. A pending response blocks decode, so at
+  // most one is outstanding.
   assign response_ready = !unit_done_valid;
   assign s_page.done_valid = unit_done_valid || (response_valid && (!freeze || restore_failed_q));
   assign s_page.done = unit_done_valid ? unit_done : '{line: decode_line, result: 32'(response), value: '0};
 
-  // ---------------------------------------------------------------- saving and restoring
+  // ---------------------------------------------------------------- save and restore
 
   logic [CommandBits-1:0] save_number, restore_number;
   logic [7:0] save_context, restore_context_index;
@@ -158,7 +161,7 @@ module nearpm
   logic [NumChannels-1:0] restore_entry;
   ns_axi_if master[Masters] ();
 
-  // Contexts are those of the handler of several devices while no command is judged.
+  // `nearpm_peers` uses the contexts while no command is being decoded.
   logic peers_read, peers_write;
   logic [LogBits-1:0] peers_log;
   log_t peers_new;
@@ -242,7 +245,7 @@ module nearpm
     .m_axi                  (master[Buses])
   );
 
-  // Writes that the memory has not answered, of all masters.
+  // Writes of all masters that the memory has not answered.
   localparam int unsigned InFlightBits = 10;
   logic [InFlightBits-1:0] writes_in_flight_q, aw_count, b_count;
   logic [Masters-1:0] aw_fire, b_fire;
@@ -472,7 +475,7 @@ module nearpm
       );
     end
 
-    // Nothing begins once it is saved.
+    // No burst is started once the state is saved.
     ns_axi_gate u_gate (
       .aw_open_i(!freeze),
       .ar_open_i(!freeze),
@@ -504,11 +507,11 @@ module nearpm
     .m_local(no_local)
   );
 
-  // ---------------------------------------------------------------- when it rests
+  // ---------------------------------------------------------------- idle
 
-  // What stays closed answers with errors, so that nobody waits for it.
+  // A failed restore opens the window too: accesses then end with errors instead of waiting.
   assign open_o = open_q || restore_failed_q;
-  // What could not be restored stands still until a reset.
+  // After a failed restore nothing changes until a reset.
   assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -516,7 +519,7 @@ module nearpm
       restore_failed_q <= 1'b0;
       live_q   <= 1'b0;
     end else begin
-      // Until the reset, whatever becomes of it.
+      // Holds until the reset, even if the save unit leaves its state.
       restore_failed_q <= restore_failed_q || restore_failed;
       live_q   <= mapped || table_busy || queue_lines != '0 || numbered;
     end
@@ -637,7 +640,7 @@ module nearpm
 
   assign forget = hwif_out.forget.forget.value;
 
-  // Half of an address is none: nothing goes there.
+  // An address takes effect as a whole: no notification goes to half of one.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) addresses_q <= '0;
     else
@@ -646,7 +649,7 @@ module nearpm
         addresses_q[n] <= {hwif_out.peer[2*n+1].word.value, hwif_out.peer[2*n].word.value[31:12]};
   end
 
-  // What the host has written by then, the number or that there is one, is not overwritten by what was kept.
+  // A device number that the host has already written is not overwritten by the restored one.
   logic own_written, own_written_q, numbered_written, numbered_written_q;
   assign own_written = own_written_q || hwif_out.device.own.swmod;
   assign numbered_written = numbered_written_q || hwif_out.device.numbered.swmod;
@@ -660,7 +663,7 @@ module nearpm
     end
   end
 
-  // The words are those that were written in the next cycle.
+  // The register words are valid in the cycle that follows `swmod`.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       peer_registered_q <= '0;
@@ -673,7 +676,7 @@ module nearpm
     end
   end
 
-  // ---------------------------------------------------------------- what the registers show
+  // ---------------------------------------------------------------- register values
 
   logic [31:0] taken_count_q, refused_count_q, queued_count_q;
   logic [6:0] in_flight_q, most_lines_q, most_lines;
@@ -776,7 +779,7 @@ module nearpm
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value, view.notify};
 
   if (IdBits < 1 || (1 << IdBits) < NumChannels) begin : gen_bad_ids
-    $error("nearpm: there are not enough IDs for so many units and channels");
+    $error("nearpm: too few AXI IDs for this number of units and channels");
   end
 
 `ifdef NS_ORDER

@@ -1,10 +1,14 @@
-// The order of a command's moves, and the lines of the log that it writes and reads.
+// Control of a unit: the sequence of moves of a command, and the log lines that it writes and
+// checks.
 //
-// A record is its payload, then its header. Abort and recover first look at all of the makes_record, and change nothing unless all are
-// whole: abort from the last one back, recover from the first one on; then they write back, or apply. The descriptor comes last. So
-// each command may begin again from its start, wherever it was cut off. Where nobody knows how many makes_record there are, those behind the
-// first header that is not there are looked for: one that is there tells of a hole. A command that fails leaves in the descriptor how many
-// makes_record the log has to have from now on, so that nothing forgets it.
+// A record is written payload first, then header. Abort and recover first check all records, and
+// change nothing unless all are valid. Abort checks from the last record back, recover from the
+// first one on. Then they write back or apply, and write the descriptor last. Each command can
+// therefore start again after a power cut at any point.
+//
+// If the number of records is unknown, the lines after the first invalid header are searched. A
+// later header proves that a record is missing. A command that fails writes the required number of
+// records to the descriptor, so the error persists.
 `include "ns_assert.svh"
 
 module nearpm_control
@@ -14,15 +18,15 @@ module nearpm_control
 (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// Taken while it rests; not looked at afterwards.
+  /// Accepted while idle; not used afterwards.
   input  job_t         job_i,
   input  logic         job_valid_i,
   output logic         job_ready_o,
-  /// How it ended; stays until it is taken.
+  /// Result of the command, held until it is accepted.
   output unit_end_t         end_o,
   output logic         end_valid_o,
   input  logic         end_ready_i,
-  /// The mover.
+  /// Mover.
   output move_t        move_o,
   output logic         move_valid_o,
   input  logic         moved_i,
@@ -36,22 +40,22 @@ module nearpm_control
   typedef enum logic [4:0] {
     StIdle,
     StDecode,
-    StCopy,        // payload, or the bytes of a copy
-    StHeader,      // writes a record's
-    StDescriptor,  // writes the log's
+    StCopy,  // payload of a record, or data of a copy
+    StHeader,  // writes the header of a record
+    StDescriptor,  // writes the descriptor
     StSwitch,
-    StReadDescriptor,        // recover: reads the descriptor
+    StReadDescriptor,  // recover: reads the descriptor
     StDescriptorRead,
     StCheckDescriptor,
-    StNextRecord,        // in front of a record
-    StReadHeader,        // reads its header
+    StNextRecord,  // before each record
+    StReadHeader,  // reads the header of a record
     StCheckHeader,
     StDecide,
-    StCheckPayload,         // first pass: reads its payload
-    StWriteBack,        // second pass: copies it to the object
-    StSeek,        // nobody knows of further records: looks for one
-    StSecondPass,        // between the passes
-    StMark,        // failed: writes the descriptor
+    StCheckPayload,  // first pass: reads the payload
+    StWriteBack,  // second pass: copies the payload to the object
+    StSeek,  // number of records unknown: searches for a later header
+    StSecondPass,  // between the passes
+    StMark,  // after a failure: writes the descriptor
     StEnd
   } state_e;
 
@@ -60,29 +64,29 @@ module nearpm_control
   result_t result_q;
   logic move_failed, makes_record, ends_log, multi_device;
 
-  // The walk.
+  // Walk over the records.
   logic forward_q;  // from the first record on
-  logic second_pass_q;  // second pass
-  logic committed_q;  // of recover: redo makes_record are applied
-  logic [63:0] generation_q;  // of the makes_record
-  logic [31:0] offset_q;  // offset of the record that is looked at
-  logic [31:0] number_q;  // it should have
-  logic [31:0] previous_q;  // forward: offset of the record before
-  logic [31:0] next_offset_q;  // backward: offset of the record behind; 0: there is none
-  logic [31:0] written_count_q;  // makes_record written back or applied
-  logic limited_q;  // it is known how many makes_record there are
-  logic [31:0] limit_q;  // so many
-  logic mark_failed_q;  // that could not be written
-  logic mark_on_failure_q;  // the log has to have its makes_record when this fails
-  logic [5:0] seeks_q;  // pieces that have been looked through
+  logic second_pass_q;
+  logic committed_q;  // recover: redo records are applied
+  logic [63:0] generation_q;  // of the records
+  logic [31:0] offset_q;  // of the current record
+  logic [31:0] number_q;  // expected number
+  logic [31:0] previous_q;  // forward: offset of the preceding record
+  logic [31:0] next_offset_q;  // backward: offset of the following record; 0: none
+  logic [31:0] written_count_q;  // records written back or applied
+  logic limited_q;  // the number of records is known
+  logic [31:0] limit_q;  // that number
+  logic mark_failed_q;  // the descriptor could not be written after a failure
+  logic mark_on_failure_q;  // a failure must leave the number of records in the descriptor
+  logic [5:0] seeks_q;  // pieces that were searched
 
   assign makes_record = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
-  // A commit of several devices leaves the log as it is.
+  // A commit of several devices leaves the log unchanged.
   assign multi_device = has_peers(job_q);
   assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !multi_device;
   assign move_failed = moved_i && (read_error_i || write_error_i);
 
-  // ---------------------------------------------------------------- lines
+  // ---------------------------------------------------------------- log lines
 
   header_t header, read_header, seek_header;
   descriptor_t descriptor, read_descriptor;
@@ -109,7 +113,7 @@ module nearpm_control
         payload: crc_i,
         default: '0
     };
-    // What the record that is looked for has at least.
+    // Minimum fields of a later header.
     seek_header = header;
     seek_header.generation = generation_q;
     seek_header.number = number_q;
@@ -124,11 +128,11 @@ module nearpm_control
     };
   end
 
-  // What has been read. Bytes of the log stand in `object` of a job that walks.
+  // Checks of a line that was read. For a walk, `object` of the job holds the bytes of the log.
   logic object_ok, place_ok, end_ok, record_ok;
   logic header_ok_q, place_ok_q, apply_match_q, to_write_back_q, log_ok_q;
   logic [16:0] header_bytes, padded;
-  logic [32:0] record_end_q;  // offset behind the record
+  logic [32:0] record_end_q;  // offset of the first byte after the record
   logic [31:0] payload_q, read_previous_q;
   logic [MediaBits-1:0] object_q;
   logic [16:0] bytes_q;
@@ -147,7 +151,7 @@ module nearpm_control
 
   always_ff @(posedge clk_i) begin
     if (state_q == StCheckHeader) begin
-      header_ok_q <= read_header.magic == HeaderMagic && read_header.crc == crc_i && read_header.zeros == '0 && read_header.maker <= MakerCpuBehind &&
+      header_ok_q <= read_header.magic == HeaderMagic && read_header.crc == crc_i && read_header.zeros == '0 && read_header.maker <= MakerCpuFenced &&
           read_header.kind inside {KindUndo, KindRedo, KindCheckpoint} && read_header.pool == 8'(job_q.log[7:4]) &&
           read_header.thread == 8'(job_q.log[3:0]) && read_header.generation == generation_q && object_ok;
       place_ok_q <= place_ok;
@@ -163,28 +167,28 @@ module nearpm_control
         ((read_descriptor.participants == '0) ? read_descriptor.state <= 32'd1 : read_descriptor.state == 32'd2);
   end
 
-  // It ends where the next one begins, or inside of the log.
+  // The record ends where the next one starts, or inside the log.
   assign end_ok = 64'(record_end_q) <= job_q.object && (forward_q || next_offset_q == '0 || record_end_q == 33'(next_offset_q));
   assign record_ok = header_ok_q && place_ok_q && end_ok;
-  // What the contexts know of the log that is to be recovered.
+  // The contexts know the log that is recovered.
   assign count_known = job_q.number != '1;
-  // Closed when its descriptor could not be written.
+  // The log was closed without a descriptor.
   assign spoiled = !count_known && job_q.previous != '0 && read_descriptor.state == '0 && read_descriptor.records == '0;
-  // It was cut off behind its last line.
+  // The power failed after the descriptor was written.
   assign already_done = count_known && log_ok_q && read_descriptor.generation == job_q.value + 64'd1 && read_descriptor.state == '0;
-  // What is left to look through, a piece at a time, and only so far as makes_record can have been under way.
+  // Bytes left to search, piece by piece, limited to the span that records in flight can cover.
   logic [31:0] bytes_left;
   logic [16:0] seek_bytes;
   logic seek_last;
   assign bytes_left = job_q.object[31:0] - offset_q;
   assign seek_last = bytes_left <= 32'(MaxBytes) || seeks_q == '1;
   assign seek_bytes = (bytes_left > 32'(MaxBytes)) ? 17'(MaxBytes) : bytes_left[16:0];
-  // No record fits behind the last one.
+  // No further record fits into the log.
   assign no_room = 64'(offset_q) + 64'd128 > job_q.object;
 
-  // ---------------------------------------------------------------- states
+  // ---------------------------------------------------------------- state machine
 
-  logic torn, record_done;  // past: the record is done with
+  logic torn, record_done;  // record_done: the walk leaves the record
 
   always_comb begin
     torn = 1'b0;
@@ -274,7 +278,7 @@ module nearpm_control
         committed_q <= read_descriptor.state[0];
         limited_q <= count_known || read_descriptor.state != '0 || read_descriptor.records != '0;
         limit_q <= count_known ? job_q.number : read_descriptor.records;
-        // Else the descriptor says it.
+        // Otherwise the descriptor holds the number.
         mark_on_failure_q <= !torn && count_known && job_q.number != '0 && read_descriptor.state == '0;
       end
       StMark: if (move_failed) mark_failed_q <= 1'b1;
@@ -317,7 +321,7 @@ module nearpm_control
 
   // ---------------------------------------------------------------- moves
 
-  logic [MediaBits-1:0] record_address;  // the header's address
+  logic [MediaBits-1:0] record_address;  // of the header
   assign record_address = (job_q.op == OpApply) ? job_q.source : job_q.base + MediaBits'(offset_q);
 
   always_comb begin

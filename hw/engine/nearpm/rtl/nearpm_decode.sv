@@ -1,6 +1,7 @@
-// Takes commands: judges and translates one, lets the contexts go on, and puts it into the table. What is refused, or done at once, it answers itself.
+// Command decode: checks a command, translates its addresses, updates the contexts and inserts it
+// into the table. Refused commands, and those that need no unit, are answered here.
 //
-// 6 cycles to the table, which takes 4 more when the hooks are quiet.
+// Decode takes 6 cycles; the table takes 4 more when no store is in progress.
 `include "ns_assert.svh"
 
 module nearpm_decode
@@ -8,28 +9,28 @@ module nearpm_decode
   import nearpm_pkg::*;
   import nearpm_job_pkg::*;
 #(
-  /// Bytes of the media; the last ReservedBytes are no pool's.
+  /// Bytes of the media; the last ReservedBytes belong to no pool.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// Nothing is begun. From a register.
+  /// No command is started. From a register.
   input  logic                 freeze_i,
-  /// What was kept could not be brought back: all is refused. From a register.
+  /// The saved state could not be restored: every command is refused. From a register.
   input  logic                 restore_failed_i,
-  /// From a register.
+  /// A command is being decoded. From a register.
   output logic                 busy_o,
 
-  /// The page.
+  /// Command page.
   input  logic [511:0]         cmd_i,
   input  logic [LineWidth-1:0] line_i,
   input  logic                 cmd_valid_i,
   output logic                 cmd_ready_o,
-  /// Answer of a command that does not get into the table.
+  /// Response to a command that is not inserted into the table.
   output logic                 response_valid_o,
   input  logic                 response_ready_i,
   output result_t              response_o,
-  /// Line of this command, and of the answer.
+  /// Page line of the command and of the response.
   output logic [LineWidth-1:0] line_o,
 
   /// Contexts.
@@ -45,11 +46,13 @@ module nearpm_decode
   output logic                 log_write_o,
   output log_t                 log_o,
 
-  /// Several devices: the own number, a bit, if there is one; a cycle behind `read_o`, the last transaction of the log that has been completed here.
+  /// Transactions of several devices: one-hot number of this device, 0 if it has none.
+  /// `completed_i` follows `read_o` by a cycle: the log's last transaction that is complete on this
+  /// device.
   input  logic [Devices-1:0]   own_i,
   input  sequence_t            completed_i,
 
-  /// The table: this command goes in.
+  /// Table: the command is inserted.
   output logic                 insert_valid_o,
   output job_t                 job_o,
   output ranges_t              ranges_o,
@@ -60,9 +63,9 @@ module nearpm_decode
 
   typedef enum logic [3:0] {
     StIdle,
-    StRead,    // the contexts are read
-    StSpan,    // offsets in the pool
-    StSum,     // ends of ranges, against bounds
+    StRead,  // reads the contexts
+    StSpan,  // offsets in the pool
+    StSum,  // ends of ranges and their bounds
     StCheck,
     StRange,
     StInsert,
@@ -74,7 +77,7 @@ module nearpm_decode
   logic [511:0] cmd_q;
   logic [LineWidth-1:0] line_q;
 
-  // ---------------------------------------------------------------- the command
+  // ---------------------------------------------------------------- command fields
 
   logic [63:0] word, address, bytes, target, transaction, value, extra;
   op_e op;
@@ -88,7 +91,7 @@ module nearpm_decode
   assign padded = (bytes[16:0] + 17'd63) & ~17'd63;
   assign line_o = line_q;
 
-  // Arguments that the operation names, and that its bytes are those of a copy.
+  // Arguments that the operation has. `has_copy_length`: `bytes` is the length of a copy.
   logic has_address, has_bytes, has_target, has_value, has_extra, has_copy_length;
   always_comb begin
     has_address = 1'b0;
@@ -129,25 +132,25 @@ module nearpm_decode
   assign map_bad = op == OpPoolMap && (address[11:0] != '0 || bytes[11:0] != '0 || bytes == '0 || target[11:0] != '0 ||
       transaction[11:0] != '0 || value[5:0] != '0 || value < 64'd192 || value[63:32] != '0 || extra == '0 || extra > 64'(Threads));
 
-  // Participants, this device among them, and a transaction that is new.
+  // A commit of several devices names this device and a transaction above the last complete one.
   assign multi_device = op == OpCommit && value != '0;
   assign multi_device_invalid = multi_device && (value[63:Devices] != '0 || (value[Devices-1:0] & own_i) == '0 ||
       transaction[63:SequenceBits] != '0 || transaction[SequenceBits-1:0] <= completed_q);
 
-  // ---------------------------------------------------------------- against the contexts
+  // ---------------------------------------------------------------- checks against the contexts
 
   pool_t pool_q, new_mapping;
   logic mapping_unchanged;
-  logic [63:0] address_offset_q, target_offset_q;  // offsets in the pool of address and target
-  logic [36:0] logs_q;  // bytes of the logs before this one; pool_map: of all
+  logic [63:0] address_offset_q, target_offset_q;  // in the pool
+  logic [36:0] logs_q;  // bytes of the preceding logs; pool_map: of all logs
   logic [MediaBits-1:0] base_q;  // of the log
-  logic [44:0] record_end_q;  // offset in the log behind the record
+  logic [44:0] record_end_q;  // offset in the log of the first byte after the record
   logic address_ok_q, target_ok_q, map_ok_q, overlap_q, invalid_q, multi_device_invalid_q;
   result_t refusal, refusal_q;
   job_t job, job_q;
   ranges_t ranges_q;
 
-  /// A range at an offset is inside of the pool.
+  /// The range lies inside the pool.
   function automatic logic inside_pool(logic [63:0] offset, logic [16:0] count,
                                        logic [MediaBits-1:0] size);
     return offset[63:MediaBits] == '0 &&
@@ -170,7 +173,7 @@ module nearpm_decode
   assign product = 37'((op == OpPoolMap) ? value[31:0] : pool_q.log_bytes[31:0]) *
       37'((op == OpPoolMap) ? extra[4:0] : {1'b0, thread});
 
-  // Of a pool that is to be mapped.
+  // Pages of a pool to be mapped.
   logic [MediaBits-13:0] last_page_q;
   assign first_page_o = target[MediaBits-1:12];
   assign last_page_o  = last_page_q;
@@ -264,7 +267,7 @@ module nearpm_decode
   assign job_o = job_q;
   assign ranges_o = ranges_q;
 
-  // ---------------------------------------------------------------- states
+  // ---------------------------------------------------------------- state machine
 
   assign insert_valid_o = state_q == StInsert;
   assign response_valid_o = state_q == StResponse;
@@ -290,14 +293,14 @@ module nearpm_decode
     end
   end
 
-  // ---------------------------------------------------------------- contexts
+  // ---------------------------------------------------------------- context update
 
-  logic accepted;  // in this cycle, not refused
+  logic accepted;  // not refused, in this cycle
   logic [31:0] first;
   assign first = 32'd64;
   assign accepted = insert_valid_o ? inserted_i : response_valid_o && response_ready_i && !freeze_i && refusal_q == '0;
 
-  // The same mapping again changes nothing.
+  // Repeating the same mapping changes nothing.
   assign pool_write_o = accepted && (op == OpPoolUnmap || (op == OpPoolMap && !pool_q.mapped));
   always_comb begin
     pool_o = new_mapping;

@@ -1,7 +1,8 @@
-// From the table to the units, and back: keeps what the commands are, gives those that are ready to units that rest, and tells how they ended.
+// Dispatcher: keeps the jobs of the commands, assigns ready commands to idle units, and reports
+// results.
 //
-// Both ways take turns. A command of a log that was closed by an error after it had been taken is not begun: nothing that builds on a record that is not
-// there is done.
+// Assignments and results are served round-robin. A command is cancelled if an error closed its log
+// after the command was accepted: nothing that depends on a missing record is executed.
 `include "ns_assert.svh"
 
 module nearpm_dispatch
@@ -15,19 +16,22 @@ module nearpm_dispatch
 ) (
   input  logic                   clk_i,
   input  logic                   rst_ni,
-  /// Nothing begins or ends. From a register.
+  /// No command is issued or retired. From a register.
   input  logic                   freeze_i,
   /// From registers.
   output logic                   busy_o,
 
-  /// A command goes into the table; `insert_open_i`: its log is open; `insert_closed_i`: it was closed by an error.
+  /// A command enters the table. `insert_open_i`: its log is open. `insert_closed_i`: an error
+  /// closed the log.
   input  logic                   inserted_i,
   input  logic [CommandBits-1:0] insert_number_i,
   input  job_t                   insert_job_i,
   input  logic                   insert_open_i,
   input  logic                   insert_closed_i,
 
-  /// The table. `behind_o`: what `insert_job_i` waits for, whatever it touches: a switch for the copies of its thread, a log_open for all of its thread; some may have ended.
+  /// Table. `insert_after_o`: commands that `insert_job_i` waits for regardless of ranges. A switch
+  /// waits for the copies of its thread, a log_open for all commands of its thread. Some of them
+  /// may have ended.
   output commands_t              insert_after_o,
   input  commands_t              ready_i,
   output logic                   issue_valid_o,
@@ -43,40 +47,43 @@ module nearpm_dispatch
   input  logic [Units-1:0]       unit_end_valid_i,
   output logic [Units-1:0]       unit_end_ready_o,
 
-  /// A unit is to make a log empty whose transaction all devices have completed; how that ended. While `hold_i` no command begins that is about that pool as a whole.
+  /// Deletion: a unit empties a log whose transaction all devices have completed; `delete_done_o`:
+  /// it has ended. While `hold_i` is 1, no command on that pool as a whole starts.
   input  logic                   delete_valid_i,
   input  delete_t                delete_i,
   output logic                   delete_ready_o,
   output logic                   delete_done_o,
   input  logic                   hold_i,
-  /// A pool is mapped or unmapped: commands of it that are under way have nothing to do with its logs any more.
+  /// A pool is mapped or unmapped: its commands in flight no longer affect its logs.
   input  logic                   pool_change_valid_i,
   input  logic [LogBits-ThreadBits-1:0] pool_change_number_i,
-  /// A commit of several devices has ended without an error: its log, that log's generation.
+  /// A commit of several devices has ended without an error: its log and that log's generation.
   output logic                   commit_done_valid_o,
   output logic [LogBits-1:0]     commit_done_log_o,
   output logic [63:0]            commit_done_generation_o,
   input  logic                   commit_done_ready_i,
 
-  /// Answer of a command, for one cycle; together with `end_o`. Commands of an earlier life have none.
+  /// Response of a command, for one cycle, together with `retire_valid_o`. Commands restored after
+  /// a power failure have none.
   output logic                   done_valid_o,
   output page_done_t             done_data_o,
-  /// Its log is closed.
+  /// Closes the log of the command.
   output logic                   close_valid_o,
   output logic [LogBits-1:0]     close_log_o,
   output logic                   close_spoiled_o,
 
-  /// A command to save; it comes a cycle later, and whether its pool is another one by now. Commands that are not to begin.
+  /// Save: number of a command. A cycle later: its job, and whether its pool has changed since.
+  /// `cancelled_o`: commands that are not to be executed.
   input  logic [CommandBits-1:0] save_number_i,
   output job_t                   save_job_o,
   output logic                   save_stale_o,
   output commands_t              cancelled_o,
-  /// One comes back.
+  /// Restores a command.
   input  logic                   restore_i,
   input  logic [CommandBits-1:0] restore_number_i,
   input  job_t                   restore_job_i,
   input  logic                   restore_stale_i,
-  /// What was not to begin.
+  /// Restores the cancelled commands.
   input  logic                   restore_cancelled_i,
   input  commands_t              cancelled_i
 );
@@ -88,11 +95,11 @@ module nearpm_dispatch
   logic write;
   logic [CommandBits-1:0] write_number;
   job_t write_job, job;
-  commands_t cancelled_q, response_due_q;  // response_due_q: of this life
-  commands_t is_copy_q;  // it is a copy
-  commands_t depends_on_log_q;  // not begun when its log is closed
-  commands_t assigned_q;  // a unit has it: it is done to its end
-  commands_t stale_q;  // of a pool that has been unmapped since
+  commands_t cancelled_q, response_due_q;  // response_due_q: accepted since the reset
+  commands_t is_copy_q;
+  commands_t depends_on_log_q;  // cancelled when its log is closed
+  commands_t assigned_q;  // assigned to a unit, which completes it
+  commands_t stale_q;  // its pool has been unmapped since
   logic [LogBits-1:0] logs_q[Commands];
 
   always_comb begin
@@ -105,7 +112,7 @@ module nearpm_dispatch
   assign write_number = restore_i ? restore_number_i : insert_number_i;
   assign write_job = restore_i ? restore_job_i : insert_job_i;
 
-  // Beginning: one of the commands that are ready is chosen, then it begins, then its job is here.
+  // Issue in three steps: select a ready command, issue it, read its job and assign it.
   typedef enum logic [1:0] {
     StSelect,
     StIssue,
@@ -118,7 +125,7 @@ module nearpm_dispatch
   logic [Units-1:0]
       unit_select,
       unit_delete_q,
-      unit_multi_device_q;  // what units do: delete, commit for several devices
+      unit_multi_device_q;  // units with a deletion, and with a commit of several devices
 
   ns_rr_arbiter #(
     .N(Commands)
@@ -132,7 +139,7 @@ module nearpm_dispatch
     .valid_o(select_valid)
   );
 
-  // Any unit will do.
+  // Any idle unit is suitable.
   assign unit_select = job_ready_i & (~job_ready_i + 1'b1);
 
   ns_ram_1r1w #(
@@ -183,7 +190,7 @@ module nearpm_dispatch
     cancel_q <= cancelled_q[number_q];
   end
 
-  // ---------------------------------------------------------------- ends
+  // ---------------------------------------------------------------- results
 
   logic [Units-1:0] end_grant;
   logic [UnitBits-1:0] end_unit;
@@ -206,10 +213,10 @@ module nearpm_dispatch
     .valid_o(end_valid)
   );
 
-  // Commits of several devices one by one.
+  // Commits of several devices end one at a time.
   assign end_request = unit_end_valid_i & ~(unit_multi_device_q & {Units{!commit_done_ready_i || end_multi_device_q}});
 
-  // A command that is refused here ends when no unit's does.
+  // A cancelled command ends when no unit's command does.
   assign cancel_valid = state_q == StAssign && cancel_q && !end_valid;
   assign assign_done = cancel_q ? cancel_valid : unit_select != '0 && !assign_held && !freeze_i;
   assign unit_accept = state_q == StAssign && assign_done && !cancel_q;
@@ -252,24 +259,24 @@ module nearpm_dispatch
   assign retire_number_o = end_number_q;
   assign done_valid_o = retire_valid_o && end_response_due_q;
   assign delete_done_o = end_valid_q && end_delete_q;
-  // What ends as all freezes has not ended: it is done again.
+  // A command that ends while the engine freezes has not ended: it is executed again.
   assign commit_done_valid_o = end_multi_device_q && !freeze_i && !stale_q[end_number_q] && unit_end_q.result == '0;
   assign commit_done_log_o = logs_q[end_number_q];
   assign commit_done_generation_o = unit_end_q.value;
   assign done_data_o = '{line: end_number_q, result: 32'(unit_end_q.result), value: unit_end_q.value};
 
-  // ---------------------------------------------------------------- logs that are closed
+  // ---------------------------------------------------------------- closed logs
 
   commands_t closes_log_q;
   logic end_failed, stale, closes_inserted, delete_stale_q;
   assign end_failed = end_valid_q && (end_delete_q || closes_log_q[end_number_q]) &&
       (unit_end_q.result.read_error || unit_end_q.result.write_error || unit_end_q.result.torn);
   assign stale = end_delete_q ? delete_stale_q : stale_q[end_number_q];
-  // A log of the same number that somebody else has by now stays as it is.
+  // A log of the same number with another owner is left unchanged.
   assign close_valid_o = end_failed && !stale;
   assign close_spoiled_o = unit_end_q.spoiled;
   assign close_log_o = end_delete_q ? delete_i.log : logs_q[end_number_q];
-  // One that goes in. A log that is opened in this cycle is so behind that.
+  // A command being inserted. A log that is opened in this cycle is open after it.
   assign closes_inserted = close_valid_o && close_log_o == insert_job_i.log;
   assign cancelled_o = cancelled_q;
 

@@ -1,10 +1,16 @@
-// The access hook of one channel: stores, loads and accesses of the NVMe controller that overlap a command wait for it; all others pass.
+// Conflict filter of one channel: accesses of the PM window and of the NVMe controller that overlap
+// a command wait for it; all others pass.
 //
-// README.md, "Order", says who waits for what. One access a cycle is looked up in the table of commands and in the queue, in turns: stores of the PM window, its
-// loads, writes and reads of the controller. A store that passes reaches the memory 3 cycles after its address came, a load 3, the controller's 2.
+// The rules are in docs/hardware/nearpm.md, "Order". One access per cycle is looked up in the table
+// of commands and in the queue. Stores and loads of the PM window, and writes and reads of the
+// controller, take turns. A store or load without conflicts reaches the memory 3 cycles after its
+// address arrived; an access of the controller takes 2 cycles.
 //
-// Assumes that no store comes while a command is to be inserted, that bursts stay within 4 KiB, IDs of the PM window's stores of any
-// value, and a memory that takes writes to one line in the order of their addresses, whatever their IDs, and answers those of one ID in order.
+// Assumptions:
+// - No store arrives while a command is being inserted.
+// - Bursts stay within 4 KiB. IDs of the stores are arbitrary.
+// - The memory performs writes to one line in the order of their addresses, whatever their IDs.
+// - The memory answers the writes of one ID in order.
 `include "ns_assert.svh"
 
 module nearpm_filter
@@ -14,34 +20,38 @@ module nearpm_filter
 #(
   /// Channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two, at least 4096.
+  /// Bytes that go to one channel before the next channel follows, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
-  /// This one.
+  /// Index of this channel.
   parameter int unsigned Channel = 0
 ) (
   input  logic             clk_i,
   input  logic             rst_ni,
-  /// Nothing new passes, no line of the queue leaves, nothing counts as answered: until the next reset, or until all has been restored after one. From a register.
+  /// No access is forwarded, no line leaves the queue and no response counts. Holds until the next
+  /// reset, or after a reset until the restore is done. From a register.
   input  logic             freeze_i,
   /// From registers.
   output logic             busy_o,
 
-  /// Commands that are gone from this cycle on.
+  /// Commands that retire: absent from this cycle on.
   input  commands_t        retired_i,
-  /// The table.
+  /// Table of commands.
   nearpm_lookup_if.filter    lookup,
   nearpm_order_if.filter     order,
 
-  /// When frozen: a line of the reserved range, 0 to 95, see README; it comes a cycle later. Lines of stores that have not been answered are left out, and so are those that wait for a command in `save_dropped_i`.
+  /// Save, while frozen: selects one of 96 lines of the reserved range; data follow a cycle later.
+  /// Lines of unanswered stores are left out, and lines that wait for a command in
+  /// `save_dropped_i`.
   input  logic [6:0]       save_index_i,
   input  commands_t        save_dropped_i,
   output logic [511:0]     save_data_o,
-  /// While frozen after a reset: a line comes back, from 0 on.
+  /// Restore, while frozen after a reset: lines in order, from 0 on.
   input  logic             restore_i,
   input  logic [6:0]       restore_index_i,
   input  logic [511:0]     restore_data_i,
 
-  /// For registers: a store goes into the queue; lines there; loads that wait; a line could not be written. From registers, but for the last.
+  /// For registers: a store enters the queue; lines in it; waiting loads; a line could not be
+  /// written. From registers, except the last.
   output logic             store_queued_o,
   output logic [6:0]       lines_o,
   output logic [4:0]       loads_o,
@@ -58,7 +68,7 @@ module nearpm_filter
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule)) - 6;  // lines
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
 
-  // ---------------------------------------------------------------- questions
+  // ---------------------------------------------------------------- lookup
 
   typedef enum logic [1:0] {
     PmStore,
@@ -195,10 +205,10 @@ module nearpm_filter
   ns_axi_if loads ();
   logic stores_busy, stores_quiet, loads_busy;
 
-  // One whose address is shown is older than a command that comes now, too.
+  // A store whose address is valid at the port is older than a command that arrives now.
   assign order.quiet = stores_quiet && !s_pm.aw_valid;
 
-  // Data that wait for their turn behind an engine's burst hold up no store of another channel.
+  // Data that wait for an engine's burst in this channel do not block stores of other channels.
   w_t data;
   logic data_valid, data_ready;
 

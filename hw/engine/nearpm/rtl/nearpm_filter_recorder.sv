@@ -1,4 +1,4 @@
-// Tells a simulation what becomes of a channel's stores and loads; see nearpm_order_pkg. It looks on, and drives nothing.
+// Reports events of a channel's stores and loads to the simulation (nearpm_order_pkg). Passive.
 `ifdef NS_ORDER
 module nearpm_filter_recorder
   import ns_axi_pkg::*;
@@ -11,36 +11,36 @@ module nearpm_filter_recorder
 ) (
   input logic               clk_i,
   input logic               rst_ni,
-  /// A store, a load has come, and the lines that it is looked up with.
+  /// A store or load arrived; the lines of its lookup.
   input logic               store_valid_i,
   input logic               load_valid_i,
   input range_t             lines_i,
   input logic [IdWidth-1:0] id_i,
-  /// A store goes on; its place; into the queue.
+  /// A store leaves the lookup stage: its place; it enters the queue.
   input logic               lookup_pop_i,
   input logic [5:0]         ring_place_i,
   input logic               queue_push_i,
-  /// The memory takes an address of a store or of a line.
+  /// The memory accepts the address of a store or of a line.
   input logic               aw_fire_i,
   input logic [IdWidth-1:0] aw_id_i,
-  /// The store of a place has been answered, and so have all before it.
+  /// The store at this place, and all before it, are answered.
   input logic               answer_pop_i,
   input logic [5:0]         answer_place_i,
   /// The memory has answered the oldest line.
   input logic               line_written_i,
-  /// The memory takes an address of a load; its last data.
+  /// The memory accepts the address of a load; its last data beat.
   input logic               ar_fire_i,
   input logic [IdWidth-1:0] ar_id_i,
   input logic               r_last_i,
   input logic [IdWidth-1:0] r_last_id_i,
-  /// Lines that come back: two entries of the reserved range.
+  /// Restored lines: two entries of the reserved range.
   input logic [1:0]         restored_valid_i,
   input logic [511:0]       restore_data_i
 );
 
   localparam int ChannelIndex = int'(Channel);
 
-  // What causes something in the same cycle is told first.
+  // Within a cycle, causes are reported before effects.
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       if (answer_pop_i) ns_order(OrderStoreAnswered, ChannelIndex, 64'(answer_place_i), 0, 0, 0, 0);

@@ -1,6 +1,7 @@
-// In front of a hook: passes everything, or answers it with errors when what was kept could not be brought back, so that nobody waits for it.
+// Isolates a conflict filter when the saved state could not be restored. Normally all accesses
+// pass; isolated, they end with SLVERR, so that none waits.
 //
-// Assumes that it is shut before anything has come, and until a reset.
+// Assumes that `isolate_i` rises before the first access and stays until a reset.
 `include "ns_assert.svh"
 
 module nearpm_isolate

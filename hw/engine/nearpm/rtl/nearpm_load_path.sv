@@ -1,7 +1,7 @@
-// Loads of the PM window: those that conflict are parked, up to 16 of them, and the others pass.
+// Loads of the PM window: up to 16 conflicting loads are parked; the others are forwarded.
 //
-// Loads of one ID stay in order: one goes behind a parked one of its ID, whatever it overlaps. When all places are taken, a
-// further load that conflicts waits in front of them, and those behind it.
+// Loads of one ID stay in order: a load is parked if an older load of its ID is parked. When all
+// places are occupied, a further conflicting load blocks all later ones.
 `include "ns_assert.svh"
 
 module nearpm_load_path
@@ -17,7 +17,7 @@ module nearpm_load_path
 
   /// An address may be looked up.
   output logic         lookup_ready_o,
-  /// One is being looked up; what it waits for is there at the end of this cycle.
+  /// An address is looked up; its conflicts are valid at the end of this cycle.
   input  logic         lookup_valid_i,
   input  ax_t          lookup_ax_i,
   input  conflict_set_t       lookup_conflicts_i,
@@ -26,9 +26,9 @@ module nearpm_load_path
   output logic         ar_valid_o,
   output ax_t          ar_o,
   input  logic         ar_ready_i,
-  /// Loads that wait. From registers.
+  /// Number of waiting loads. From registers.
   output logic   [4:0] waiting_o,
-  /// There is one. From registers.
+  /// A load is present. From registers.
   output logic         busy_o
 );
 
@@ -36,16 +36,16 @@ module nearpm_load_path
   localparam int unsigned Depth = 4;
   localparam int unsigned RoomBits = unsigned'($clog2(Depth + 1));
 
-  // The load that has just been looked up.
+  // The load looked up last.
   logic valid_q;
   ax_t ax_q;
   conflict_set_t conflicts_q;
   logic forward_push, park_push;
 
-  // Parked ones.
+  // Parked loads.
   logic [Loads-1:0] parked_q, ready, ready_q, grant;
   logic [Loads-1:0][IdWidth-1:0] id_q;
-  logic [Loads-1:0][Loads-1:0] older_same_id_q;  // parked ones before it, of its ID
+  logic [Loads-1:0][Loads-1:0] older_same_id_q;  // older parked loads of the same ID
   conflict_set_t parked_conflicts_q[Loads];
   ax_t parked_ax[Loads];
   logic [Bits-1:0] free_place, pop_index;
@@ -53,13 +53,13 @@ module nearpm_load_path
   logic [Loads-1:0] same_id;
   logic park_pop;
 
-  // Those that pass.
+  // Forwarded loads.
   logic out_valid, ar_held_q;
   logic [RoomBits-1:0] out_count;
   logic [RoomBits:0] in_flight;
 
   assign in_flight = (RoomBits + 1)'(out_count) + (RoomBits + 1)'(lookup_valid_i) + (RoomBits + 1)'(valid_q);
-  // A parked one that may go is not passed for ever.
+  // A parked load that is ready takes precedence, so it is not starved.
   assign lookup_ready_o = !freeze_i && ready_q == '0 && in_flight < (RoomBits + 1)'(Depth) &&
       ((count_q + 5'(lookup_valid_i) + 5'(valid_q) < 5'(Loads)) || (!lookup_valid_i && !valid_q));
 

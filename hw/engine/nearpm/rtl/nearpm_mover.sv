@@ -1,9 +1,9 @@
-// Data of a unit: one move at a time, and the CRC-32C of what it moves.
+// Data path of a unit: one move at a time, and the CRC-32C of the moved data.
 //
-//   memory ─► ns_dma_read ─┬─► ns_dma_align ─► zeros behind the end ─┬─► ns_dma_write ─► memory
+//   memory ─► ns_dma_read ─┬─► ns_dma_align ─► zeros after the end ──┬─► ns_dma_write ─► memory
 //                          └──────────────► CRC-32C, a line ◄────────┘
 //
-// A move has ended when all that it writes has been answered.
+// A move ends when the memory has answered all of its writes.
 `include "ns_assert.svh"
 
 module nearpm_mover
@@ -16,24 +16,24 @@ module nearpm_mover
 #(
   /// Bytes of a burst.
   parameter int unsigned BurstBytes = 1024,
-  /// Bursts under way each way, a power of two; IDs 0 to Bursts-1.
+  /// Bursts in flight per direction, a power of two; IDs are 0 to Bursts-1.
   parameter int unsigned Bursts = 4
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// Stays until the move has ended.
+  /// Held until the move ends.
   input  move_t        move_i,
   input  logic         valid_i,
-  /// The move has ended, for one cycle. What follows stays until the next one begins.
+  /// The move has ended, for one cycle. The outputs below hold until the next move starts.
   output logic         move_done_o,
-  /// Something could not be read, or written.
+  /// A read or a write failed.
   output logic         read_error_o,
   output logic         write_error_o,
   /// Load: the line.
   output logic [511:0] line_o,
-  /// Copy, sum: the CRC of all lines; load: of the line's first 60 bytes.
+  /// Copy, sum: CRC of all lines. Load: CRC of the first 60 bytes of the line.
   output crc_t         crc_o,
-  /// Seek: there was such a header.
+  /// Seek: a matching header was found.
   output logic         header_found_o,
   /// Memory.
   ns_axi_if.master     m_axi
@@ -43,7 +43,7 @@ module nearpm_mover
     StIdle,
     StCopy,
     StRead,
-    StCrcWait,  // the CRC takes some cycles
+    StCrcWait,  // latency of the CRC
     StStore,
     StEnd
   } state_e;
@@ -64,13 +64,13 @@ module nearpm_mover
   logic read_error_q, write_error_q;
   logic [511:0] line_q;
 
-  // Beats of the source.
+  // Source beats.
   logic [511:0] read_data;
   logic read_error, read_last, read_valid, read_ready, align_ready;
-  // Beats of the target.
+  // Target beats.
   logic [511:0] align_data, write_data;
   logic align_error, align_valid, write_valid, write_ready;
-  logic [10:0] beats_q;  // of a copy, that are to come
+  logic [10:0] beats_q;  // of a copy, still to come
   logic last_beat;
   dma_done_t done;
   logic done_valid;
@@ -119,9 +119,9 @@ module nearpm_mover
     end
   end
 
-  // What follows from the move alone.
+  // Values that depend on the move alone.
   logic [16:0] padded, read_bytes, write_bytes;
-  logic [1:0] source_end;  // beats up to the last one, from that with the first byte on, modulo 4
+  logic [1:0] source_end;  // last source beat, counted from the first one, modulo 4
   logic [10:0] target_end;
   logic [1:0] beat_surplus;
   logic skip_q, flush_q, store_valid_q;
@@ -165,7 +165,7 @@ module nearpm_mover
       store_valid_q <= (state_q == StCrcWait && crc_wait_q == '0 && is_store) || (store_valid_q && !write_ready && state_q == StStore);
   end
 
-  // The bus's halves.
+  // Read and write channels of the bus.
   ns_axi_if bus ();
 
   ns_axi_link u_link (
@@ -212,7 +212,7 @@ module nearpm_mover
     .ready_i      (write_ready)
   );
 
-  // A padded target begins with a line. Behind its end are zeros.
+  // A padded target starts with a line. Bytes after its end are zeros.
   assign last_beat = beats_q == '0;
   always_comb begin
     write_data = align_data;
@@ -245,7 +245,7 @@ module nearpm_mover
     .m_axi       (bus)
   );
 
-  // The CRC: a line, what it does to a register of zeros, the register.
+  // CRC pipeline: line, its effect on a register of zeros, register.
   logic feed, feed_q, effect_valid_q;
   logic [511:0] feed_data, feed_q_data;
   crc_t effect_q, crc_q;
@@ -289,7 +289,7 @@ module nearpm_mover
   end
   assign crc_o = ~crc_q;
 
-  // Seek: each line by itself.
+  // Seek: each line separately.
   header_t beat_header, seek_header;
   logic header_match_q, header_match_delayed_q, header_found_q;
   crc_t header_crc_q, header_crc_delayed_q;

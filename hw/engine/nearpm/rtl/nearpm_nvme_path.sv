@@ -1,4 +1,4 @@
-// One address channel of the NVMe controller: an address that conflicts waits here, and those behind it.
+// One address channel of the NVMe controller: a conflicting address waits and blocks later ones.
 `include "ns_assert.svh"
 
 module nearpm_nvme_path
@@ -14,16 +14,16 @@ module nearpm_nvme_path
 
   /// An address may be looked up.
   output logic      lookup_ready_o,
-  /// One is being looked up; what it waits for is there at the end of this cycle.
+  /// An address is looked up; its conflicts are valid at the end of this cycle.
   input  logic      lookup_valid_i,
   input  ax_t       lookup_ax_i,
   input  conflict_set_t    lookup_conflicts_i,
 
-  /// It passes. From registers.
+  /// Forwarded address. From registers.
   output logic      ax_valid_o,
   output ax_t       ax_o,
   input  logic      ax_ready_i,
-  /// There is one. From a register.
+  /// An address is present. From a register.
   output logic      busy_o
 );
 

@@ -1,10 +1,18 @@
-// Several devices: what this one and its peers have completed of transactions, and when a log's records may be deleted. README.md, "Several devices".
+// Transactions of several devices: records what this device and its peers have completed, and
+// decides when the records of a log may be deleted. See docs/hardware/nearpm.md, "Several devices".
 //
-// What is known of a log is a row of a memory. Three things read and write rows, one at a time, three cycles each: what a peer tells, a commit that has ended here,
-// and the walk, which has a list of logs that there may be something to do for: peers are told, and once all have completed the transaction a unit writes
-// the descriptor of the empty log. Only the walk waits for anything: a unit, or the host port. So whatever a peer tells is taken at once, and no command waits for a peer.
+// The progress of a log is a row of a memory. Rows have three users, one at a time, with three
+// cycles per access:
+// - a notification of a peer;
+// - the end of a commit on this device;
+// - the walk over the logs with pending work.
 //
-// While the walk deletes, `hold_o` keeps units from commands that touch the log as a whole, whose turn may have come meanwhile.
+// The walk notifies peers. When all participants have completed a transaction, it has a unit write
+// the descriptor of the empty log. Only the walk waits, for a unit or for the host port.
+// Notifications are therefore accepted at once, and no command waits for a peer.
+//
+// During a deletion `hold_o` keeps units from commands on the pool as a whole, which may have
+// become ready in the meantime.
 `include "ns_assert.svh"
 
 module nearpm_peers
@@ -13,29 +21,32 @@ module nearpm_peers
 (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// Nothing is begun; what has ended is still taken down. From a register.
+  /// The walk stops; ended commits are still recorded. From a register.
   input  logic                 freeze_i,
   /// From registers.
   output logic                 busy_o,
 
-  /// Registers: the own number, if there is one; which log is shown; peers' addresses in 4 KiB.
+  /// Registers: number of this device, and whether it has one; selected log; addresses of the
+  /// peers' registers in units of 4 KiB.
   input  logic                 numbered_i,
   input  logic [DeviceBits-1:0] own_i,
   input  logic [LogBits-1:0]   select_i,
   input  logic [Devices-1:0][51:0] addresses_i,
-  /// A peer's address has been written. For one cycle, from registers.
+  /// The address of a peer was written: for one cycle, from registers.
   input  logic [Devices-1:0]   peer_registered_i,
-  /// A peer tells `words_i`: for one cycle, from registers, while `told_o` says that nothing which was told before waits.
+  /// A peer notifies this device of `notifications_i`: for one cycle, from registers, while
+  /// `notification_pending_o` is 0.
   input  logic [Devices-1:0]   peer_notified_i,
   output logic                 notification_pending_o,
   input  completion_t [Devices-1:0] notifications_i,
-  /// What is known of the selected log, and the highest transaction of all.
+  /// Row of the selected log, and the highest transaction of all logs.
   output peers_row_t           view_o,
   output sequence_t            highest_o,
-  /// They are of the log that is selected now, and of all that has been told or has ended here. From registers, and `select_i`.
+  /// `view_o` and `highest_o` belong to the selected log and include all notifications and commits.
+  /// From registers and `select_i`.
   output logic                 settled_o,
 
-  /// A command's log is looked at; a cycle later, what has been completed of it here.
+  /// Lookup of a command's log. A cycle later: its last transaction that is complete here.
   input  logic                 lookup_valid_i,
   input  logic [LogBits-1:0]   lookup_log_i,
   output sequence_t            completed_o,
@@ -46,7 +57,8 @@ module nearpm_peers
   input  logic [63:0]          commit_done_generation_i,
   output logic                 commit_done_ready_o,
 
-  /// Contexts, while no command is judged: a log is read, and comes a cycle later, its pool and whether it is open at once; or it is written.
+  /// Contexts, while no command is being decoded: read or write a log. A log follows its read by a
+  /// cycle; its pool, and whether it is open, are valid at once.
   input  logic                 contexts_free_i,
   output logic                 read_o,
   output logic                 write_o,
@@ -55,21 +67,22 @@ module nearpm_peers
   input  pool_t                pool_i,
   input  logic                 open_i,
   input  log_t                 log_i,
-  /// Others write that log, or its pool, or close it.
+  /// Other writers of the contexts: a log, its pool, or an error that closes a log.
   input  logic                 change_valid_i,
   input  logic [LogBits-1:0]   change_log_i,
   input  logic                 pool_change_valid_i,
   input  logic                 close_valid_i,
   input  logic [LogBits-1:0]   close_log_i,
 
-  /// A unit is to write the descriptor of an empty log. `deleted_i`: it has, or could not; then the log is closed in that cycle.
+  /// A unit writes the descriptor of an empty log. `delete_done_i`: the unit has ended; after an
+  /// error the log is closed in that cycle.
   output logic                 delete_valid_o,
   output delete_t              delete_o,
   input  logic                 delete_ready_i,
   input  logic                 delete_done_i,
   output logic                 hold_o,
 
-  /// Lines of the reserved range: 0 the number, then the logs. Data come a cycle later.
+  /// Lines of the reserved range: 0 is the device number, then the logs. Data follow a cycle later.
   input  logic [LogBits:0]     save_index_i,
   output logic [511:0]         save_data_o,
   output logic                 restore_own_o,
@@ -86,16 +99,16 @@ module nearpm_peers
   localparam int unsigned Logs = Pools * Threads;
   typedef logic [LogBits-1:0] log_index_t;
 
-  // Not the thread.
+  // The thread is not used.
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic [LogBits-ThreadBits-1:0] pool_of(log_index_t log);
     // verilator lint_on UNUSEDSIGNAL
     return log[LogBits-1:ThreadBits];
   endfunction
 
-  // ---------------------------------------------------------------- what comes in
+  // ---------------------------------------------------------------- inputs
 
-  // Under another number nothing is left of what was known.
+  // A change of the device number clears all rows.
   logic numbered_q, forget;
   logic [DeviceBits-1:0] own_q;
   assign forget = !freeze_i && (numbered_q != numbered_i || own_q != own_i);
@@ -113,7 +126,7 @@ module nearpm_peers
       notification_pending_q <= 1'b0;
       commit_pending_q <= 1'b0;
     end else begin
-      // A number that the host gives before what was kept is back stands against the one that was kept.
+      // A number that the host writes before the restore is compared with the restored one.
       if (restore_own_o) begin
         numbered_q <= restored_numbered_o;
         own_q <= restored_own_o;
@@ -125,7 +138,7 @@ module nearpm_peers
       for (int unsigned n = 0; n < Devices; n++)
       if (peer_notified_i[n] && numbered_i && own_i != DeviceBits'(n) && !freeze_i)
         notification_pending_q <= 1'b1;
-      // That of a pool which somebody else may have from now on completes nothing.
+      // A commit of a pool that may have another owner by now completes nothing.
       if (commit_accept || (pool_change_valid_i && pool_of(change_log_i) == pool_of(commit_log_q)))
         commit_pending_q <= 1'b0;
       if (commit_done_valid_i && !(pool_change_valid_i && pool_of(
@@ -159,17 +172,17 @@ module nearpm_peers
     RowNone,
     RowNotification,
     RowCommit,
-    RowWalk,   // the walk looks
-    RowAllComplete,    // it notes that all are complete
+    RowWalk,  // the walk reads
+    RowAllComplete,  // the walk notes that all participants have completed
     RowView
   } row_access_e;
 
-  // A row is read, a cycle later it is here, and another one later it is written.
+  // Pipeline of an access: read, available a cycle later, written another cycle later.
   row_access_e row_access, read_access_q, write_access_q;
   logic walk_read_valid, walk_all_valid, write_row, row_valid_q, stale_q, port_free;
   log_index_t read_log, read_log_q, write_log_q, walk_log_q, select_q;
   peers_row_t stored, row, row_q, new_row;
-  logic [Logs-1:0] valid_q;  // else nothing is known
+  logic [Logs-1:0] valid_q;  // 0: the row is all zeros
   logic restore_row;
   log_index_t restore_log, save_log;
 
@@ -241,17 +254,17 @@ module nearpm_peers
     row_q <= row;
   end
 
-  // A host may look before anything is restored.
+  // The host may read before the restore.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) view_o <= '0;
     else if (read_access_q == RowView) view_o <= row;
   end
 
-  // While all stands still nothing new is to show.
+  // While frozen, nothing new becomes visible.
   assign settled_o = freeze_i || !(notification_pending_q || commit_pending_q || stale_q || forget || select_i != select_q || read_access_q inside {RowNotification, RowCommit, RowView} ||
       write_access_q inside {RowNotification, RowCommit});
 
-  // ---------------------------------------------------------------- what becomes of a row
+  // ---------------------------------------------------------------- row update
 
   logic log_open_q, newer_q, generation_match_q, pending_q;
   logic [Devices-1:0] own_mask, participants_q, participant_complete_q;
@@ -270,7 +283,7 @@ module nearpm_peers
       number_q <= log_i.number;
       participants_q <= log_i.participants;
     end
-    // Of the transaction that is pending, if it is still that one.
+    // Whether the log's pending transaction is still the one of this commit.
     pending_q <= log_open_q && log_i.pending;
     generation_match_q <= log_i.generation == commit_generation_q;
     for (int unsigned n = 0; n < Devices; n++)
@@ -303,7 +316,7 @@ module nearpm_peers
     if (forget) write_row = 1'b0;
   end
 
-  // The highest transaction that was told, or completed here.
+  // Highest transaction that was notified or completed here.
   sequence_t highest_q;
   assign highest_o = highest_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -314,9 +327,10 @@ module nearpm_peers
       highest_q <= number_q;
   end
 
-  // ---------------------------------------------------------------- logs to look at
+  // ---------------------------------------------------------------- logs with work
 
-  // One by one, the pools and the threads of each in turns; and all of them once, when a peer is introduced, or behind a loss of power.
+  // Logs with work are served one by one: pools in turn, and the threads of each pool in turn. All
+  // logs are visited once after a peer is registered, and after a power failure.
   logic [Logs-1:0] work_q;
   logic [Pools-1:0] pool_work;
   logic [LogBits-ThreadBits-1:0] pool_turn, pool_q;
@@ -360,7 +374,7 @@ module nearpm_peers
       sweep_log_q <= '0;
       sweep_peers_q <= '0;
     end else begin
-      // What comes while the walk waits for its look is there when it looks.
+      // Work that arrives while the walk waits for its read is covered by that read.
       if (walk_read_valid) work_q[walk_log_q] <= 1'b0;
       if (write_row && write_access_q inside {RowNotification, RowCommit})
         work_q[write_log_q] <= 1'b1;
@@ -384,19 +398,19 @@ module nearpm_peers
     end
   end
 
-  // ---------------------------------------------------------------- the walk
+  // ---------------------------------------------------------------- walk
 
   typedef enum logic [3:0] {
     StIdle,
-    StPick,      // a thread of the pool
+    StPick,  // selects a thread of the pool
     StReadRow,
     StReadLog,
     StEvaluate,
     StNotify,
-    StResponse,    // of the host port
+    StResponse,  // of the host port
     StDelete,
     StDeleting,
-    StLogEmpty      // the log is of the next generation
+    StLogEmpty  // the log enters its next generation
   } state_e;
 
   state_e state_q;
@@ -407,7 +421,7 @@ module nearpm_peers
   logic [MediaBits-1:0] logs_q, base_q, product, product_q;
   logic [63:0] walk_generation_q;
   logic [31:0] log_bytes_q;
-  logic aw_q, w_q;  // they are still to go
+  logic aw_q, w_q;  // still to be accepted
   logic address_known;
 
   assign pool_pick = state_q == StIdle && !freeze_i;
@@ -417,9 +431,9 @@ module nearpm_peers
   assign walk_all_valid = state_q == StLogEmpty && !void_q;
 
   assign all_complete = numbered_q && pending_q && participants_q[own_q] && participant_complete_q == '1;
-  // Peers that are told of what there is. When they have been, more may have been completed here.
+  // Peers to notify of the present state. More may have been completed by the end.
   assign notify = !numbered_q ? '0 : (row_q.notify | (sweep_q & {Devices{row_q.completed[own_q] != '0}})) & ~own_mask;
-  // Who is told next, and whether it is known where it is.
+  // Next peer to notify, and whether its address is known.
   assign next_peer = notify_q & (~notify_q + 1'b1);
   always_comb begin
     next_peer_number = '0;
@@ -458,7 +472,7 @@ module nearpm_peers
     end
   end
 
-  // From the pool's logs to the thread's one.
+  // Offset of the thread's log within the logs of the pool.
   always_comb begin
     product = '0;
     for (int unsigned b = 0; b < ThreadBits; b++)
@@ -491,8 +505,8 @@ module nearpm_peers
       sweep_q <= '0;
       notify_q  <= notify_q & ~next_peer;
     end
-    // Something else has become of the log since it was looked at. A recover, which waits for the walk, leaves it true that all have completed the
-    // transaction whose log is empty now.
+    // The log has changed since it was read. After a recover, which waits for the walk, it is still
+    // true that all have completed the transaction of the log that is now empty.
     if (state_q == StReadRow) begin
       cancelled_q <= 1'b0;
       void_q <= 1'b0;
@@ -509,7 +523,7 @@ module nearpm_peers
     if (forget) notify_q <= '0;
   end
 
-  // ---------------------------------------------------------------- contexts, and units
+  // ---------------------------------------------------------------- contexts and units
 
   assign read_o = row_access inside {RowCommit, RowWalk};
   assign write_o = row_access == RowAllComplete && !cancelled_q;
@@ -532,7 +546,7 @@ module nearpm_peers
   assign delete_valid_o = state_q == StDelete;
   assign delete_o = '{log: walk_log_q, base: base_q, generation: walk_generation_q, number: walk_sequence_q};
 
-  // ---------------------------------------------------------------- to the peers
+  // ---------------------------------------------------------------- host port
 
   logic [51:0] address_q;
   logic [DeviceBits-1:0] lane_q;
@@ -546,7 +560,7 @@ module nearpm_peers
   completion_t notification;
   assign notification = '{log: walk_log_q, zero: '0, number: own_sequence_q};
 
-  // Registers of 64 bits, one for each device, in one line.
+  // A line holds one 64-bit register per device.
   assign m_host.aw = '{id: '0, len: '0, size: 3'd6, burst: BurstIncr, addr: {address_q, PeerCompletions}};
   assign m_host.aw_valid = aw_q;
   assign m_host.w = '{last: 1'b1, strb: StrbWidth'(8'hFF) << {lane_q, 3'd0}, data: {8{notification}}};
@@ -556,16 +570,16 @@ module nearpm_peers
   assign m_host.ar_valid = 1'b0;
   assign m_host.r_ready = 1'b1;
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   logic save_number_q;
   always_ff @(posedge clk_i) save_number_q <= save_index_i == '0;
 
   always_comb begin
     save_data_o = 512'(row);
-    save_data_o[$bits(peers_row_t)-1-:Devices] = '0;  // those that were to be told are, when they are introduced again
+    save_data_o[$bits(peers_row_t)-1-:Devices] = '0;  // registration of the peers sets them again
     if (save_number_q) begin
-      // The number that the rows are of: one that came too late to forget them is lost.
+      // The device number of the rows. A number written too late to clear the rows is lost.
       save_data_o = '0;
       save_data_o[DeviceBits-1:0] = own_q;
       save_data_o[8] = numbered_q;

@@ -1,11 +1,16 @@
-// The hook's queue: lines of stores that overlap a command, on their way to the memory, in order.
+// Queue of the conflict filter: lines of stores that overlap a command, in order, on their way to
+// the memory.
 //
-// A store takes places for all of its lines at once; its data fill them as they come. The oldest line leaves when its
-// store and all before it have been answered, and the commands that it waits for have ended; its place is free when the memory has answered. Lines of a store are in the
-// persistence domain when it and all stores before it have been answered: `save_index_i` shows them to be saved, `restore_i` puts them back.
-// So a power cut never leaves a younger store of a line without an older one.
+// A store reserves places for all of its lines at once; data fill them on arrival. The oldest line
+// leaves when its store and all earlier ones are answered, and its commands have retired. Its place
+// is free after the response of the memory.
 //
-// While `freeze_i` is 1 no line leaves and no place becomes free. A reset has to follow, and the restoring, before it is 0 again.
+// Lines are in the persistence domain when their store and all earlier stores are answered.
+// `save_index_i` selects a line to save, and `restore_i` writes one back. A power cut therefore
+// never keeps a younger store of a line without an older one.
+//
+// While `freeze_i` is 1 no line leaves and no place becomes free. Before it falls, a reset and the
+// restore have to follow.
 `include "ns_assert.svh"
 
 module nearpm_queue
@@ -21,49 +26,49 @@ module nearpm_queue
   input  logic                             clk_i,
   input  logic                             rst_ni,
   input  logic                             freeze_i,
-  /// Commands that are gone.
+  /// Commands that have retired.
   input  commands_t                        retired_i,
 
-  /// Lines of the queue: as they come, as they are in the memory. From registers.
+  /// Lines that entered, and lines that are in the memory. From registers.
   output count_t                           queued_o,
   output count_t                           written_o,
   /// `queued_o` of the next cycle.
   output count_t                           queued_next_o,
-  /// Does an access to the channel overlap a line?
+  /// Lookup: an access to the channel overlaps a line.
   input  logic                             lookup_valid_i,
   input  burst_t                           lookup_burst_i,
   output logic                             lookup_overlap_o,
-  /// Does a command?
+  /// The same for a command.
   input  ranges_t                          order_lines_i,
   output logic                             order_overlap_o,
 
-  /// A store takes places for its lines. There is room for them.
+  /// A store reserves places for its lines; enough are free.
   input  logic                             insert_valid_i,
   input  burst_t                           insert_burst_i,
   input  commands_t                        insert_commands_i,
-  /// Places, and lines, that are free.
+  /// Free places.
   output logic      [QueueBits:0]          free_o,
-  /// Data of the line at a place; `line` is that of the channel.
+  /// Data of the line at a place; `fill_line_i` is local to the channel.
   input  logic                             fill_valid_i,
   input  logic      [QueueBits-1:0]        fill_place_i,
   input  line_t                            fill_line_i,
   input  logic      [StrbWidth-1:0]        fill_strb_i,
   input  logic      [DataWidth-1:0]        fill_data_i,
 
-  /// A line leaves: its address and then its data.
+  /// A line leaves: address, then data.
   output logic                             aw_valid_o,
   output line_t                            aw_line_o,
   input  logic                             aw_ready_i,
-  /// There are data whose address has left.
+  /// Data of a line whose address has left.
   output logic                             w_valid_o,
   output w_t                               w_o,
   input  logic                             w_ready_i,
-  /// So many further lines belong to stores that have been answered, as have all before them.
+  /// Number of further lines whose store, and all earlier ones, are answered.
   input  count_t                           settled_add_i,
-  /// The memory has answered the oldest line that has left.
+  /// Response of the memory to the oldest line that has left.
   input  logic                             response_i,
 
-  /// A line of the reserved range, see README; it comes a cycle later.
+  /// A line of the reserved range; data follow a cycle later.
   input  logic      [6:0]                  save_index_i,
   input  commands_t                        save_dropped_i,
   output logic      [511:0]                save_data_o,
@@ -76,7 +81,7 @@ module nearpm_queue
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned EntryWords = QueueLines / 2;
 
-  /// What is written when a line's data come, beside these.
+  /// Written with the data of a line.
   typedef struct packed {
     line_t                line;
     logic [StrbWidth-1:0] strb;
@@ -95,7 +100,7 @@ module nearpm_queue
   assign written_o = written_q;
   assign free_o = (QueueBits + 1)'(QueueLines) - (QueueBits + 1)'(count_t'(queued_q - written_q));
 
-  // ---------------------------------------------------------------- who overlaps
+  // ---------------------------------------------------------------- overlap
 
   always_comb begin
     lookup_overlap_o = 1'b0;
@@ -121,7 +126,7 @@ module nearpm_queue
     end
   end
 
-  // ---------------------------------------------------------------- lines come and go
+  // ---------------------------------------------------------------- places
 
   logic fetch, out_load, line_written;
   place_t fetch_place, written_place, restore_place;
@@ -133,11 +138,11 @@ module nearpm_queue
   assign line_written = response_i && !freeze_i;
   assign restore_entries = restore_i && restore_index_i < 7'(EntryWords);
   assign restore_place = {restore_index_i[QueueBits-2:0], 1'b0};
-  // Lines that were saved are the first ones.
+  // Valid entries come first.
   assign restore_valid[0] = restore_data_i[63] && queued_q[QueueBits-1:0] == restore_place;
   assign restore_valid[1] = restore_data_i[256+63] && restore_valid[0];
 
-  // Places that a store takes, and which of its lines stands there.
+  // Places that a store reserves, and the line offset at each.
   logic [QueueLines-1:0] insert_slot;
   place_t [QueueLines-1:0] offset;
   always_comb begin
@@ -207,7 +212,7 @@ module nearpm_queue
 
   // ---------------------------------------------------------------- data
 
-  // The place that is read: the next line to leave, or when frozen the one to be saved.
+  // Place to read: the next line to leave, or the line to save while frozen.
   place_t read_place, save_place;
   logic save_entries_q;
   logic [1:0] save_valid_q;
@@ -231,12 +236,12 @@ module nearpm_queue
     .rdata_o(data)
   );
 
-  // Places of two banks, since two entries stand in a line of the reserved range.
+  // Two banks of places, since a line of the reserved range holds two entries.
   tag_t [1:0] tag;
   place_t [1:0] read_half;
   logic fetch_odd_q, save_odd_q;
   for (genvar b = 0; b < 2; b++) begin : gen_bank
-    // Of two successive places the one in this bank.
+    // The one of two successive places that lies in this bank.
     assign read_half[b] = (read_place[0] == 1'(b)) ? read_place : read_place + 1'b1;
     ns_ram_1r1w #(
       .Width($bits(tag_t)),
@@ -254,12 +259,12 @@ module nearpm_queue
     );
   end
 
-  // A line that has been read moves on to where its address and then its data leave.
+  // A line that was read moves to the output stage; its address leaves before its data.
   logic fetched_valid_q, out_valid_q, out_sent_q;
   tag_t out_tag_q;
   logic [DataWidth-1:0] out_data_q;
 
-  // The set that is looked at is that of the place which is read.
+  // The set of commands is that of the place that is read.
   assign fetch = !freeze_i && fetched_q != settled_q && commands_q[read_place] == '0 &&
       (!fetched_valid_q || out_load);
   assign out_load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
@@ -291,13 +296,13 @@ module nearpm_queue
     end
   end
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   place_t save_next;
   assign save_next = save_place + 1'b1;
 
-  // Lines behind the first one that waits for a dropped command are left out with it: all of them are younger than the store that has not been
-  // answered, in whatever channel that is, as is what has come behind it.
+  // A line that waits for a dropped command is left out, with all lines after it. All of them are
+  // younger than the unanswered store, whatever its channel.
   count_t [1:0] save_line_q;
   count_t save_end_q;
   logic [1:0] save_blocked, save_keep;
@@ -308,7 +313,8 @@ module nearpm_queue
     save_keep[1] = save_valid_q[1] && save_blocked == '0 && save_line_q[1] < save_end_q;
   end
 
-  // An entry may be shown for more than a cycle. From the reset on nothing is left out: the power may fail again before this has run.
+  // An entry may be selected for several cycles. After a reset all entries count as valid, since
+  // the power may fail before the lines have left.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) save_end_q <= '1;
     else if (!freeze_i) save_end_q <= '1;

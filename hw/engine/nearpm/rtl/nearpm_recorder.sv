@@ -1,4 +1,4 @@
-// Tells a simulation what becomes of commands; see nearpm_order_pkg. It looks on, and drives nothing.
+// Reports events of commands to the simulation (nearpm_order_pkg). Passive.
 `ifdef NS_ORDER
 module nearpm_recorder
   import nearpm_pkg::*;
@@ -6,23 +6,23 @@ module nearpm_recorder
 (
   input logic                   clk_i,
   input logic                   rst_ni,
-  /// A command goes into the table.
+  /// A command is inserted into the table.
   input logic                   inserted_i,
   input logic [CommandBits-1:0] number_i,
   input job_t                   job_i,
   input ranges_t                ranges_i,
-  /// One is answered without having been there.
+  /// A command is answered without being inserted.
   input logic                   answered_i,
-  /// One begins, one ends.
+  /// A command is issued; a command retires.
   input logic                   issue_valid_i,
   input logic [CommandBits-1:0] issue_number_i,
   input logic                   retire_valid_i,
   input logic [CommandBits-1:0] retire_number_i,
   input logic                   retire_ok_i,
-  /// A log's records are void.
+  /// The records of a log are void.
   input logic                   log_void_i,
   input delete_t                delete_i,
-  /// One comes back.
+  /// A command is restored.
   input logic                   restored_valid_i,
   input logic [CommandBits-1:0] restored_number_i,
   input job_t                   restored_job_i,
@@ -31,7 +31,7 @@ module nearpm_recorder
   input logic                   window_open_i
 );
 
-  // What causes something in the same cycle is told first.
+  // Within a cycle, causes are reported before effects.
   always_ff @(posedge clk_i) begin
     if (rst_ni) begin
       if (retire_valid_i)

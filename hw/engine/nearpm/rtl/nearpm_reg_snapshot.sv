@@ -1,12 +1,12 @@
-/// Numbers of 64 bits that are read word by word, the low one first: the upper one is kept until the next read of it, so that the two are
-/// words of one number.
+/// 64-bit numbers read as two words, low word first. The high word is latched with the low word and
+/// held until it is read, so both belong to one number.
 module nearpm_reg_snapshot #(
   parameter int unsigned Count = 1
 ) (
   input  logic                    clk_i,
   input  logic                    rst_ni,
   input  logic [Count-1:0][63:0]  number_i,
-  /// A word of a number is being read; one at a time.
+  /// A word of a number is read; one at a time.
   input  logic [Count-1:0]        low_read_i,
   input  logic [Count-1:0]        high_read_i,
   output logic [Count-1:0][63:0]  number_o

@@ -1,15 +1,16 @@
 `include "ns_assert.svh"
 
-/// Registers whose accesses wait for what is written there to have its effect: reads until it shows, but not for ever, as peers may tell without
-/// end; and what a peer tells until what one told before is taken.
+/// Orders register accesses. A read waits until earlier writes are visible, at most 31 cycles,
+/// since peers may notify without end. A notification waits until the preceding one is accepted.
 module nearpm_register_gate
   import nearpm_pkg::*;
 (
   input logic             clk_i,
   input logic             rst_ni,
-  /// What is read is as new as what was written.
+  /// Readable state includes all earlier writes.
   input logic             settled_i,
-  /// Something that a peer has told is not taken yet. From registers, from the cycle on in which the response to its write comes.
+  /// A notification is not yet accepted. From registers; valid from the cycle of its write
+  /// response.
   input logic             notification_pending_i,
   ns_axil_if.slave        s_axil,
   ns_axil_if.master       m_axil
@@ -33,7 +34,8 @@ module nearpm_register_gate
   assign s_axil.rvalid = m_axil.rvalid;
   assign m_axil.rready = s_axil.rready;
 
-  // An upper half tells. Writes whose responses are outstanding, and how many of these responses come until that of the last one that told.
+  // A write to an upper half is a notification. Counted are outstanding writes, and the responses
+  // up to that of the last notification.
   logic is_notification, write_open, aw_fire, b_fire;
   logic [1:0] outstanding_q, responses_left_q;
   assign is_notification = s_axil.awaddr[11:5] == PeerCompletions[11:5] && s_axil.awaddr[2];

@@ -1,12 +1,16 @@
-// The persistence domain's way to the reserved range and back: README.md has its lines.
+// Saves the persistence domain to the reserved range and restores it; docs/hardware/nearpm.md
+// describes the lines.
 //
-// After a reset it reads the range twice, first for the CRC, then to give back what it holds; it marks the range as used, and only then lets go of `freeze_o`. A
-// stop before that leaves the range as it is. Any other one has all lines written, 16 a burst, and the header last; its CRC tells whether all of them have come.
+// After a reset the range is read twice: once to check the CRC, once to restore. Then the range is
+// marked as used, and `freeze_o` falls. A stop before that leaves the range unchanged. Any other
+// stop writes all lines, 16 per burst, and the header last; the header's CRC covers all of them.
 //
-// While there is something that has to survive, the header says so: one that is found in the next life tells that it was not saved. What can't be brought back
-// stays where it is, and all stands still, until the host says that it may be forgotten.
+// While state exists that has to survive, the header says so. Such a header after the next reset
+// proves that the state was not saved. If the state cannot be restored, the range is kept and the
+// engine stays frozen until the host discards it.
 //
-// Bursts of one channel have one ID, those of different channels have different ones: none waits for a response, and the header's writes keep their order.
+// Bursts of one channel have one ID, and channels have different IDs. No burst waits for a
+// response, and writes of the header keep their order.
 `include "ns_assert.svh"
 
 module nearpm_save
@@ -17,38 +21,39 @@ module nearpm_save
 #(
   /// Channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn.
+  /// Bytes that go to one channel before the next channel follows.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media; the range is the last ReservedBytes.
+  /// Bytes of the media; the reserved range is the last ReservedBytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
   localparam int unsigned ChannelBits = idx_width(NumChannels)
 ) (
   input  logic                         clk_i,
   input  logic                         rst_ni,
-  /// The function ends; stays until the reset.
+  /// The function stops; held until the reset.
   input  logic                         stop_i,
-  /// All writes that were begun have been answered by the memory. From a register.
+  /// The memory has answered all writes that were started. From a register.
   input  logic                         quiet_i,
-  /// What has to be saved is safe.
+  /// The state to save is in the memory.
   output logic                         saved_o,
-  /// Everything stands still. From a register.
+  /// The engine is frozen. From a register.
   output logic                         freeze_o,
-  /// It restores or saves. From registers.
+  /// Restoring or saving. From registers.
   output logic                         busy_o,
-  /// There was something to restore.
+  /// A state was restored.
   output logic                         restored_o,
-  /// What was kept could not be brought back. From a register.
+  /// The saved state could not be restored. From a register.
   output logic                         restore_failed_o,
-  /// There is something that has to survive. From registers.
+  /// State exists that has to survive. From registers.
   input  logic                         live_i,
-  /// What is lost, or could not be brought back, is to be forgotten.
+  /// The host discards a lost state, or one that cannot be restored.
   input  logic                         forget_i,
-  /// The last life was not saved, though it had something. From a register.
+  /// The preceding run had state and was not saved. From a register.
   output logic                         lost_o,
-  /// The header is not what it has to be by now. From registers.
+  /// The header is not yet up to date. From registers.
   output logic                         unkept_o,
 
-  /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
+  /// Selects what to save: a command or its job, a line of the contexts, a line of each queue, a
+  /// row of the peers. Data follow a cycle later.
   output logic [CommandBits-1:0]       number_o,
   output logic [7:0]                   context_o,
   output logic [6:0]                   entry_o,
@@ -64,11 +69,11 @@ module nearpm_save
   input  logic [NumChannels-1:0][511:0] entry_i,
   input  logic [511:0]                 peers_i,
 
-  /// A log that had more commands than are saved: what is known of it is no longer so.
+  /// Closes a log of which a command was dropped.
   output logic                         close_valid_o,
   output logic [LogBits-1:0]           close_log_o,
 
-  /// What comes back, with these numbers.
+  /// Restored state and its indices.
   output logic                         restore_command_o,
   output logic [CommandBits-1:0]       restore_number_o,
   output job_t                         restore_job_o,
@@ -84,7 +89,7 @@ module nearpm_save
   output logic [LogBits:0]             restore_peers_index_o,
   output logic [511:0]                 restore_data_o,
 
-  /// Memory, addresses of the media; IDs below NumChannels.
+  /// Memory; media addresses; IDs below NumChannels.
   ns_axi_if.master                     m_axi
 );
 
@@ -94,7 +99,7 @@ module nearpm_save
   localparam int unsigned FirstEntry = FirstContext + Pools + Pools * Threads / 2;
   localparam int unsigned Entries = QueueLines / 2 + QueueLines;  // lines of a channel's queue
   localparam int unsigned FirstPeers = FirstEntry + Entries * NumChannels;
-  localparam int unsigned Lines = FirstPeers + Pools * Threads;  // behind the header
+  localparam int unsigned Lines = FirstPeers + Pools * Threads;  // after the header
   localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
   localparam int unsigned BurstBits = 4;
   localparam int unsigned BurstLines = 1 << BurstBits;
@@ -108,16 +113,16 @@ module nearpm_save
   typedef enum logic [3:0] {
     StHeaderAddress,
     StHeaderData,
-    StReadAddress,         // a burst to restore
+    StReadAddress,  // address of a burst to restore
     StReadData,
-    StCrcCheck,      // of the CRC, behind each pass
-    StRestoreFailed,      // the range could not be read or marked, is not whole, or what has been restored is not what was checked: it is as it was
+    StCrcCheck,  // latency of the CRC, after each pass
+    StRestoreFailed,  // reading, checking, restoring or marking failed; the range is unchanged
     StMarkAddress,
     StMarkData,
     StMarkResponse,
     StRun,
-    StStop,        // all stands still in a few cycles
-    StGather,      // until a burst is here
+    StStop,  // all parts freeze within a few cycles
+    StGather,  // collects a burst
     StAddress,
     StData,
     StSeal,
@@ -127,24 +132,24 @@ module nearpm_save
   state_e state_q;
   logic [2:0] wait_q;
   logic freeze_q, pass_q, read_ok_q, abandon, header_ok, header_live, header_none, saving, header_q;
-  logic forget_mark_q;  // the mark is one that what could not be brought back is to be forgotten
-  logic forget_q, forget;  // that was asked for before it was known what there is
-  logic marked_live_q;  // the header says that there is something, or is going to
-  logic unmarked_q;  // it could not be written
+  logic forget_mark_q;  // the mark discards a state that cannot be restored
+  logic forget_q, forget;  // requested before the header was known
+  logic marked_live_q;  // the header announces state, or is about to
+  logic unmarked_q;  // the mark could not be written
   logic lost_q, was_lost_q, live;
-  logic [31:0] header_crc_q;  // the header's CRC
+  logic [31:0] header_crc_q;
   crc_t crc;
 
-  // ---------------------------------------------------------------- lines, in their order
+  // ---------------------------------------------------------------- line sequence
 
-  index_t index_q, burst_q;  // of the next line, and that of the next burst
+  index_t index_q, burst_q;  // of the next line, and of the next burst
   logic [6:0] entry_q;
   logic [ChannelBits-1:0] channel_q;
   beats_t beats, beat_q;
   logic step, rewind, is_command, is_context, is_peers;
   logic [AddrWidth-1:0] burst_addr;
 
-  // A line on its way: what it is.
+  // Kind of the line in progress.
   logic valid_q, command_q, second_q, context_q, peers_q;
   logic [CommandBits-1:0] number_q;
   logic [7:0] context_index_q;
@@ -185,12 +190,12 @@ module nearpm_save
     line_q <= m_axi.r.data;
   end
 
-  // Bursts end with a multiple of 16 lines, or the last line.
+  // A burst ends at a multiple of 16 lines, or with the last line.
   assign beats = (index_t'(Lines + 1) - burst_q < index_t'(BurstLines)) ? beats_t'(index_t'(Lines + 1) - burst_q) :
       beats_t'(BurstLines) - beats_t'(burst_q[BurstBits-1:0]);
   assign burst_addr = Base + (header_q ? '0 : AddrWidth'({burst_q, 6'd0}));
 
-  // ---------------------------------------------------------------- back
+  // ---------------------------------------------------------------- restore
 
   job_t job_q;
   logic restoring;
@@ -215,7 +220,7 @@ module nearpm_save
     if (valid_q && command_q && !second_q)
       job_q <= job_t'(line_q[$bits(job_t)-1:0]);
 
-  // ---------------------------------------------------------------- to the range
+  // ---------------------------------------------------------------- save
 
   logic gather, fifo_valid, fifo_pop;
   logic [5:0] fifo_count;
@@ -257,11 +262,11 @@ module nearpm_save
     .count_o    (fifo_count)
   );
 
-  // Logs come behind all of the commands.
+  // Logs are saved after all commands.
   assign close_valid_o = valid_q && saving && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op) && !stale_i;
   assign close_log_o = job_i.log;
 
-  // ---------------------------------------------------------------- states
+  // ---------------------------------------------------------------- state machine
 
   logic ar_fire, r_fire, aw_fire, w_fire, last_beat, last_burst, data_fire;
 
@@ -275,9 +280,9 @@ module nearpm_save
   assign header_live = m_axi.r.data == 512'(LiveMagic);
   assign header_none = m_axi.r.data == '0;
   assign forget = forget_i || forget_q;
-  // A loss is told until somebody has seen it.
+  // A loss is reported until the host acknowledges it.
   assign live = live_i || lost_q;
-  // A stop that leaves the range as it is.
+  // A stop that leaves the range unchanged.
   assign abandon = stop_i && state_q inside {StHeaderAddress, StHeaderData, StReadAddress, StReadData, StCrcCheck, StRestoreFailed};
   assign data_fire = r_fire && state_q == StReadData;
   assign step = gather || data_fire;
@@ -437,7 +442,7 @@ module nearpm_save
   end
   assign crc = ~crc_q;
 
-  // ---------------------------------------------------------------- bus
+  // ---------------------------------------------------------------- memory port
 
   logic [IdWidth-1:0] id;
   ax_t ax;
@@ -456,7 +461,7 @@ module nearpm_save
           burst: BurstIncr,
           addr: burst_addr
       };
-  // To be restored no more once all has been: the mark says whether there is something, or is a line of zeros.
+  // The mark invalidates the saved state: it announces that state exists, or is a line of zeros.
   assign header = (state_q != StMarkData) ? {383'd0, lost_q, crc, 32'(Lines), Magic} : marked_live_q ? 512'(LiveMagic) : '0;
 
   assign m_axi.ar = ax;
@@ -473,7 +478,7 @@ module nearpm_save
   assign unused = ^{m_axi.b.id, m_axi.r.id, m_axi.r.last};
 
   if (Lines >= ReservedBytes / 64) begin : gen_bad_channels
-    $error("nearpm_save: the reserved range has no room for so many channels");
+    $error("nearpm_save: the reserved range is too small for this number of channels");
   end
 
   `NS_ASSERT(burst_data_valid, state_q != StData || header_q || fifo_valid)

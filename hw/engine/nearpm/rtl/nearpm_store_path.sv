@@ -1,9 +1,13 @@
-// Stores of the PM window: those that conflict go into the queue, the others pass, and all are answered in their order.
+// Stores of the PM window: conflicting stores enter the queue, others are forwarded, and all are
+// answered in their order.
 //
-// A store that has been looked up goes on in the next cycle: it passes, or takes places in the queue. One for which there are none then,
-// or that can't be queued, waits here until it no longer conflicts, and passes; nothing comes behind one that may have to. Its place in the ring of stores under way
-// is its AXI ID on the way to the memory, so answers may come in any order. Data follow in the order of the stores, to the memory or
-// into the queue; on the bus to the memory, which lines of the queue share, in the order of the addresses there.
+// A store leaves the lookup stage in the next cycle: it is forwarded, or reserves places in the
+// queue. A store that cannot be queued waits until its conflicts are gone and is then forwarded; no
+// later store passes it.
+//
+// The place in the ring of stores is the AXI ID towards the memory, so responses may arrive in any
+// order. Data follow in the order of the stores, to the memory or into the queue. Lines of the
+// queue share the bus to the memory; data there follow the order of the addresses.
 `include "ns_assert.svh"
 
 module nearpm_store_path
@@ -16,23 +20,24 @@ module nearpm_store_path
   input  logic                  freeze_i,
   input  commands_t             retired_i,
 
-  /// An address may be taken from the bus, to be looked up in the next cycle.
+  /// An address may be accepted from the bus; its lookup follows in the next cycle.
   output logic                  lookup_ready_o,
   input  logic                  accept_i,
-  /// One is being looked up; what it waits for is there at the end of this cycle, but for what the store before it adds.
+  /// An address is looked up. Its conflicts are valid at the end of this cycle, except those that
+  /// the preceding store adds.
   input  logic                  lookup_valid_i,
   input  ax_t                   lookup_ax_i,
   input  burst_t                lookup_burst_i,
   input  conflict_set_t                lookup_conflicts_i,
 
-  /// Stores as they come, and as they have been answered. From registers.
+  /// Stores that arrived, and stores that are answered. From registers.
   output count_t                stores_o,
   output count_t                answered_o,
-  /// Nothing is on its way to these counts and those of the queue. From registers.
+  /// No store is on its way to these counters or to those of the queue. From registers.
   output logic                  quiet_o,
-  /// There is a store. From registers.
+  /// A store is present. From registers.
   output logic                  busy_o,
-  /// One goes into the queue.
+  /// A store enters the queue.
   output logic                  store_queued_o,
 
   /// The queue, see nearpm_queue.
@@ -56,7 +61,7 @@ module nearpm_store_path
   output logic                  line_response_o,
   output count_t                settled_add_o,
 
-  /// Data from the host, and responses to it.
+  /// Data from the host and responses to it.
   input  logic                  s_w_valid_i,
   input  w_t                    s_w_i,
   output logic                  s_w_ready_o,
@@ -75,19 +80,21 @@ module nearpm_store_path
     next_place = (place == ring_place_t'(Stores - 1)) ? '0 : place + 1'b1;
   endfunction
 
-  // ---------------------------------------------------------------- what becomes of a store
+  // ---------------------------------------------------------------- lookup
 
   logic
       valid_q,
       fresh_q,
       queueable_q,
-      room_q;  // fresh_q: it came in this cycle; queueable_q: it can be queued; room_q: and there is room
+      // fresh_q: arrived in this cycle; queueable_q: whole lines; room_q: queueable, and there is
+      // room
+      room_q;
   ax_t ax_q;
   burst_t burst_q;
   conflict_set_t conflicts_q;
   logic lookup_queueable, lookup_room, overlaps_previous, forward_push, queue_push, lookup_pop;
   count_t lookup_lines, lines;
-  ring_place_t ring_tail_q;  // its place
+  ring_place_t ring_tail_q;  // place of the next store
   count_t stores_q, used_q;
   logic b_fire;
 
@@ -101,7 +108,7 @@ module nearpm_store_path
   assign forward_push = valid_q && no_conflict(conflicts_q);
   assign queue_push = valid_q && fresh_q && queueable_q && lines <= free_i && !no_conflict(conflicts_q);
   assign lookup_pop = forward_push || queue_push;
-  // The store before this one goes into the queue in this cycle.
+  // The preceding store enters the queue in this cycle.
   assign overlaps_previous = queue_push && burst_q.page == lookup_burst_i.page && burst_q.first <= lookup_burst_i.last &&
       lookup_burst_i.first <= burst_q.last;
 
@@ -178,7 +185,7 @@ module nearpm_store_path
     .count_o    ()
   );
 
-  // Stores that pass and lines of the queue take turns; what is shown stays.
+  // Forwarded stores and lines of the queue alternate; a valid address is held.
   assign line = aw_held_q ? line_q : line_aw_valid_i && (turn_q || !forward_valid);
   assign m_axi.aw_valid = aw_held_q || (!freeze_i && order_room && (line_aw_valid_i || forward_valid));
   assign m_axi.aw = line ?
@@ -201,7 +208,7 @@ module nearpm_store_path
 
   // ---------------------------------------------------------------- data
 
-  // What becomes of each store's data.
+  // Destination of a store's data.
   typedef struct packed {
     logic   queued;
     ring_place_t ring;
@@ -229,7 +236,7 @@ module nearpm_store_path
     .count_o    ()
   );
 
-  // Whose data come next on the bus to the memory: those of a line, or of the next store that passes.
+  // Source of the next data on the bus to the memory: a line of the queue, or a forwarded store.
   ns_fifo #(
     .Width(1),
     .Depth(Depth),
@@ -271,7 +278,7 @@ module nearpm_store_path
   logic [IdWidth-1:0] id[Depth];
   count_t queued_lines[Depth];
   ring_place_t answer_place_q, b_place_q;
-  count_t answered_q, b_pending_q;  // b_pending_q: answered, but the host does not know
+  count_t answered_q, b_pending_q;  // b_pending_q: answered, response not yet sent
   logic answer_pop, answer_valid, line_response;
 
   assign line_response = m_axi.b_valid && m_axi.b.id == LineId;
@@ -312,7 +319,7 @@ module nearpm_store_path
     if (fill_valid_o && s_w_i.last) resp_q[plan.ring] <= RespOkay;
   end
 
-  // The beat that the address of a queued store makes its last one; for the assertion alone.
+  // Last beat according to the address of a queued store, for the assertion.
 `ifdef NS_ASSERT_ON
   logic [PageLineBits-1:0] last_beat[Depth];
   logic plan_ends;

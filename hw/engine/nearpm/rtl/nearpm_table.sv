@@ -1,11 +1,14 @@
-// The in-flight access table: commands under way, what each touches, and what each still waits for.
+// In-flight access table: the commands in flight, their ranges, and what each still waits for.
 //
-// A command waits for the older ones that it conflicts with, for the stores that were there before it, and for the lines in the hooks' queues that
-// overlap it. All of that is known when it is inserted; from then on the sets only get smaller. Which of those that are `ready_o` goes to a unit, and when, is
-// its owner's choice, and so is what a command does.
+// A command waits for older conflicting commands, for stores that arrived before it, and for
+// overlapping lines in the queues of the conflict filters. These sets are fixed at insertion;
+// afterwards they only shrink. The owner decides which ready command is issued to a unit, and when.
 //
-// `freeze_i` stops it for good, so that it can be saved, from 2 cycles later on; a reset follows, and `restore_i` while `freeze_i` is 1.
-// Assumes that a number is not inserted while it is under way, that only what is ready begins, and only what has begun ends.
+// `freeze_i` stops the table; it can be saved from 2 cycles later on. A reset follows, and a
+// restore while `freeze_i` is 1.
+//
+// Assumes that a number in flight is not inserted, that only ready commands are issued, and that
+// only issued commands retire.
 `include "ns_assert.svh"
 
 module nearpm_table
@@ -16,50 +19,50 @@ module nearpm_table
 ) (
   input  logic                                  clk_i,
   input  logic                                  rst_ni,
-  /// Nothing is inserted, begins or ends any more. From a register.
+  /// No command is inserted, issued or retired. From a register.
   input  logic                                  freeze_i,
-  /// There are commands, or one is on its way in. From registers.
+  /// A command is present or being inserted. From registers.
   output logic                                  busy_o,
 
-  /// A command is to go in: held, with number and ranges, until `inserted_o`.
+  /// A command to insert: held, with number and ranges, until `inserted_o`.
   input  logic                                  insert_valid_i,
   input  logic    [CommandBits-1:0]             insert_number_i,
   input  ranges_t                               insert_ranges_i,
-  /// Older ones that it waits for, whatever they touch, if they are there when it goes in.
+  /// Older commands that it waits for regardless of ranges, if they are present at insertion.
   input  commands_t                             insert_after_i,
-  /// It goes in at the end of this cycle: later accesses meet it.
+  /// The command is present from the next cycle on: later accesses see it.
   output logic                                  inserted_o,
 
-  /// Commands that wait for nothing and have not begun.
+  /// Commands that wait for nothing and are not issued.
   output commands_t                             ready_o,
-  /// One of them is given to a unit.
+  /// A ready command is issued to a unit.
   input  logic                                  issue_valid_i,
   input  logic    [CommandBits-1:0]             issue_number_i,
-  /// One has ended: its writes have been answered.
+  /// A command has ended: its writes are answered.
   input  logic                                  retire_valid_i,
   input  logic    [CommandBits-1:0]             retire_number_i,
-  /// Commands that are gone from this cycle on, for one cycle. From registers.
+  /// Commands absent from this cycle on, for one cycle. From registers.
   output commands_t                             retired_o,
 
-  /// When frozen: commands that wait for stores which have not been answered, and so are not to be saved.
+  /// While frozen: commands that wait for unanswered stores; they are not saved.
   output commands_t                             dropped_o,
-  /// A command to save; its fields come a cycle later.
+  /// Number of a command to save; its fields follow a cycle later.
   input  logic    [CommandBits-1:0]             save_number_i,
   output logic                                  save_valid_o,
   /// Commands that it waits for.
   output commands_t                             save_commands_o,
-  /// Lines of each channel's queue that it waits for, from the oldest on.
+  /// Lines of each channel's queue that it waits for, counted from the oldest.
   output logic    [NumChannels-1:0][7:0]        save_lines_o,
-  /// A saved command comes back, while frozen; what it waits for and does not come back is forgotten.
+  /// Restores a command, while frozen. Conflicts with commands that are not restored are dropped.
   input  logic                                  restore_i,
   input  logic    [CommandBits-1:0]             restore_number_i,
   input  ranges_t                               restore_ranges_i,
   input  commands_t                             restore_commands_i,
   input  logic    [NumChannels-1:0][7:0]        restore_lines_i,
 
-  /// Questions of the channels' hooks.
+  /// Lookups of the conflict filters.
   nearpm_lookup_if.table_                       lookup[NumChannels],
-  /// What they hold.
+  /// State of the conflict filters.
   nearpm_order_if.table_                        order [NumChannels]
 );
 
@@ -73,12 +76,12 @@ module nearpm_table
   state_e state_q;
   logic [CommandBits-1:0] number_q;
   ranges_t new_q;
-  commands_t conflicts_q;  // what the new command conflicts with
+  commands_t conflicts_q;  // conflicts of the new command
 
   commands_t valid_q, issued_q, ready_q, retired_q;
   ranges_t [Commands-1:0] ranges_q;
   commands_t wait_commands_q[Commands];
-  // In each channel: it waits until `answered` reaches a count, until `written` does.
+  // Per channel: the command waits until `answered`, or `written`, reaches a count.
   logic [NumChannels-1:0] wait_stores_q[Commands];
   logic [NumChannels-1:0] wait_lines_q[Commands];
   count_t [NumChannels-1:0] wait_store_count_q[Commands];
@@ -94,7 +97,7 @@ module nearpm_table
   assign busy_o = valid_q != '0 || state_q != StIdle || retired_q != '0;
   assign inserted_o = state_q == StInsert && quiet == '1 && !freeze_i;
 
-  // ---------------------------------------------------------------- questions
+  // ---------------------------------------------------------------- lookups
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     nearpm_range_match u_match (
@@ -115,7 +118,8 @@ module nearpm_table
     assign order[c].lines = (state_q == StInsert) ? new_q : '0;
   end
 
-  // What a new command writes against what others read and write, then what it reads against what they write.
+  // Conflicts of the new command: its writes with all accesses of others, then its reads with their
+  // writes.
   nearpm_range_match u_match (
     .commands_i(valid_q),
     .ranges_i  (ranges_q),
@@ -181,7 +185,7 @@ module nearpm_table
     end
   end
 
-  // Nothing here counts while its command is not valid.
+  // Entries of absent commands are not used.
   commands_t removed;
   assign removed = retired_q | (freeze_q && !freeze_i ? ~valid_q : '0);
 
@@ -216,7 +220,7 @@ module nearpm_table
     end
   end
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   always_ff @(posedge clk_i) begin
     save_valid_o <= valid_q[save_number_i] && !dropped_o[save_number_i];
