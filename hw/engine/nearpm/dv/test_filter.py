@@ -1,4 +1,4 @@
-"""The access hook and the table of commands."""
+"""The conflict filter and the table of commands."""
 
 import pytest
 from hdl import simulate
