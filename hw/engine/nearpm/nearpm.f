@@ -1,4 +1,4 @@
-# The crash-consistency engine.
+# Crash-consistency engine.
 -f hw/ip/engine_launch/engine_launch.f
 -f hw/engine/nearpm/nearpm_unit.f
 hw/engine/nearpm/rtl/nearpm_lookup_if.sv

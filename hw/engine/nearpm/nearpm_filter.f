@@ -1,4 +1,4 @@
-# The access hook of the crash-consistency engine, one channel.
+# Conflict filter of the crash-consistency engine, one channel.
 -f hw/lib/lib.f
 hw/engine/nearpm/rtl/nearpm_pkg.sv
 hw/engine/nearpm/rtl/nearpm_lookup_if.sv

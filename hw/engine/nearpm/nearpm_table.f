@@ -1,4 +1,4 @@
-# The table of commands of the crash-consistency engine.
+# Table of commands of the crash-consistency engine.
 -f hw/lib/lib.f
 hw/engine/nearpm/rtl/nearpm_pkg.sv
 hw/engine/nearpm/rtl/nearpm_lookup_if.sv
