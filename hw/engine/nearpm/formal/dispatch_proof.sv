@@ -522,7 +522,7 @@ module dispatch_proof
       else if (commit_done_valid) before_q <= 1'b1;
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && commit_done_valid));
-  end else if (Property == 4) begin : gen_turns
+  end else if (Property == 4) begin : gen_fairness
     assume property (@(posedge clk_i) insert.kind == Switch && !insert_closed_i && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
     // A ready command is assigned when a unit is free: each other command precedes it at most once.
     for (genvar n = 0; n < Commands; n++) begin : gen_free

@@ -85,9 +85,9 @@ module filter_proof
 
   // After `ActiveCycles` nothing new arrives, and the environment responds at once.
   logic [6:0] cycle_q;
-  logic soon, prompt;
-  assign soon = Property == 1 && cycle_q >= 7'(ActiveCycles);
-  assign prompt = soon || Property == 2;
+  logic draining, prompt;
+  assign draining = Property == 1 && cycle_q >= 7'(ActiveCycles);
+  assign prompt = draining || Property == 2;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cycle_q <= '0;
     else if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
@@ -186,9 +186,9 @@ module filter_proof
 
   assign new_ranges = '{reads: range_of(insert_reads_i), writes: range_of(insert_writes_i)};
   assign order.lines = insert_i ? new_ranges : '0;
-  assign insert_fire = insert_i && order.quiet && !present_q && !retired_q && !soon;
+  assign insert_fire = insert_i && order.quiet && !present_q && !retired_q && !draining;
   assign may_issue = present_q && !stores_wait_q && !lines_wait_q;
-  assign command_retires = may_issue && issued_q && (soon || (end_i && Property != 2));
+  assign command_retires = may_issue && issued_q && (draining || (end_i && Property != 2));
   assign reads_line = holds(ranges_q.reads, Followed);
   assign writes_line = holds(ranges_q.writes, Followed);
   assign retired = commands_t'({other_retired_q, retired_q});
@@ -213,8 +213,8 @@ module filter_proof
         end
       end
       other_retired_q <= 1'b0;
-      if (!other_q) other_q <= other_i && !soon;
-      else if (soon || (other_end_i && Property != 2)) begin
+      if (!other_q) other_q <= other_i && !draining;
+      else if (draining || (other_end_i && Property != 2)) begin
         other_q <= 1'b0;
         other_retired_q <= 1'b1;
       end
@@ -521,7 +521,7 @@ module filter_proof
   assign s_nvme.aw_valid = WithNvme && n_aw_valid_i;
   assign s_nvme.ar_valid = WithNvme && n_ar_valid_i;
   assign s_nvme.w = '{last: 1'b1, strb: '0, data: '0};
-  assign s_nvme.w_valid = WithNvme && (n_w_valid_i || soon);
+  assign s_nvme.w_valid = WithNvme && (n_w_valid_i || draining);
   assign s_nvme.b_ready = 1'b1;
   assign s_nvme.r_ready = 1'b1;
   assign m_nvme.aw_ready = prompt || n_m_aw_ready_i;
@@ -577,7 +577,7 @@ module filter_proof
   assume property (@(posedge clk_i) !shown_q[1] || s_pm.ar == shown_ax_q[1]);
   assume property (@(posedge clk_i) !shown_q[2] || s_nvme.aw == shown_ax_q[2]);
   assume property (@(posedge clk_i) !shown_q[3] || s_nvme.ar == shown_ax_q[3]);
-  assume property (@(posedge clk_i) !soon || (shows & ~shown_q) == '0);
+  assume property (@(posedge clk_i) !draining || (shows & ~shown_q) == '0);
   assume property (@(posedge clk_i) !(aw_two_i && !aw_fixed_i && aw_line_i[1:0] == 2'd3));
   assume property (@(posedge clk_i) !(ar_two_i && ar_line_i[1:0] == 2'd3));
   assume property (@(posedge clk_i) !(n_aw_two_i && n_aw_line_i[1:0] == 2'd3));
@@ -607,10 +607,10 @@ module filter_proof
 
   // ---------------------------------------------------------------- guarantees
 
-  if (Property == 1) begin : gen_soon
+  if (Property == 1) begin : gen_liveness
     assert property (@(posedge clk_i) disable iff (!rst_ni) cycle_q < 7'(ActiveCycles + DrainCycles) || (!busy && shows == '0 && !present_q && (!f_q || (f_written_q && f_answered_q)) &&
         g_q == g_out_q && h_q == h_out_q && n_q == n_out_q && stores_open_q == '0 && loads_q == '0 && n_count_q == '0 && !m_any && m_count_q == '0));
-  end else if (Property == 2) begin : gen_pass
+  end else if (Property == 2) begin : gen_unblocked
     // The followed store and first load, if they overlap no command and no earlier store. The
     // command is present all the time.
     logic [7:0] touched_q;

@@ -34,8 +34,8 @@ module peers_proof
   assume property (@(posedge clk_i) rst_ni == started_q);
 
   logic [6:0] cycle_q;
-  logic soon;
-  assign soon = (Property == 1 || Property == 4) && cycle_q >= 7'd7;
+  logic draining;
+  assign draining = (Property == 1 || Property == 4) && cycle_q >= 7'd7;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cycle_q <= '0;
     else if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
@@ -69,14 +69,14 @@ module peers_proof
     // Command decode uses the contexts exclusively, for six cycles.
     logic [2:0] lookup_wait_q;
     logic lookup_valid;
-    assign contexts_free = soon || rest_i[d];
+    assign contexts_free = draining || rest_i[d];
     assign lookup_valid = look_i[d] && !contexts_free && lookup_wait_q == '0;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) lookup_wait_q <= '0;
       else lookup_wait_q <= lookup_valid ? 3'd5 : (lookup_wait_q == '0) ? '0 : lookup_wait_q - 1'b1;
     end
     assign commit_begins = commit_i[d] && !contexts_free && !pending_q[d] && last_q[d] != '1;
-    assign commit_done_valid = under_way_q[d] && commit_done_ready && (soon || end_i[d]);
+    assign commit_done_valid = under_way_q[d] && commit_done_ready && (draining || end_i[d]);
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         pending_q[d] <= 1'b0;
@@ -115,8 +115,8 @@ module peers_proof
     always_ff @(posedge clk_i) if (reads) log_q <= log_now;
 
     // Units.
-    assign delete_accept = delete_valid[d] && (soon || unit_i[d]);
-    assign delete_done = deleting_q && (soon || written_i[d]);
+    assign delete_accept = delete_valid[d] && (draining || unit_i[d]);
+    assign delete_done = deleting_q && (draining || written_i[d]);
     assign deleted_number[d] = delete.number;
     assign empties[d] = writes;
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -125,9 +125,9 @@ module peers_proof
     end
 
     // Host port: address and data together, while there is room.
-    assign host.aw_ready = host.aw_valid && host.w_valid && room[Peer] && (soon || accept_i[d]);
+    assign host.aw_ready = host.aw_valid && host.w_valid && room[Peer] && (draining || accept_i[d]);
     assign host.w_ready = host.aw_ready;
-    assign host.b_valid = asked_q && (soon || answer_i[d]);
+    assign host.b_valid = asked_q && (draining || answer_i[d]);
     assign host.b = '0;
     assign host.ar_ready = 1'b0;
     assign host.r_valid = 1'b0;
@@ -141,8 +141,8 @@ module peers_proof
 
     // Messages to this device.
     assign room[d] = message_q[d] != '1;
-    assign which = soon ? !message_q[d][0] : which_i[d];
-    assign delivers = (message_q[d][which] || Property == 2) && !notification_pending && (soon || deliver_i[d]);
+    assign which = draining ? !message_q[d][0] : which_i[d];
+    assign delivers = (message_q[d][which] || Property == 2) && !notification_pending && (draining || deliver_i[d]);
     always_comb begin
       peer_notified = '0;
       peer_notified[Peer] = delivers;
@@ -153,7 +153,7 @@ module peers_proof
       if (!rst_ni) begin
         message_q[d] <= '0;
       end else begin
-        if (delivers && (soon || !again_i[d])) message_q[d][which] <= 1'b0;
+        if (delivers && (draining || !again_i[d])) message_q[d][which] <= 1'b0;
         if (sends[Peer] && Property != 4) message_q[d][message_q[d][0]] <= 1'b1;
       end
     end
@@ -168,7 +168,7 @@ module peers_proof
       .own_i              (DeviceBits'(d)),
       .select_i           ('0),
       .addresses_i        ({52'd1, 52'd1}),
-      .peer_registered_i       ((register_i[d] && !soon) ? 2'b1 << Peer : '0),
+      .peer_registered_i       ((register_i[d] && !draining) ? 2'b1 << Peer : '0),
       .peer_notified_i             (peer_notified),
       .notification_pending_o             (notification_pending),
       .notifications_i            (notifications),
@@ -216,18 +216,19 @@ module peers_proof
         // No deletion before both devices have completed the transaction; only a pending log
         // becomes empty.
         if (Property == 0 || Property == 2)
-          no_record_goes_early :
+          no_early_deletion :
           assert (!delete_valid[d] || (delete.log == '0 && delete.number <= done_q[0] && delete.number <= done_q[1]));
         if (Property == 0) begin
-          the_pending_one_goes : assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
+          only_pending_becomes_empty :
+          assert (!writes || (log == '0 && pending_q[d] && !under_way_q[d]));
           // Notifications are true.
           sent_is_complete : assert (!sends[d] || sent[d] <= done_q[d]);
           message_is_true_0 : assert (!message_q[d][0] || number_q[d][0] <= done_q[Peer]);
           message_is_true_1 : assert (!message_q[d][1] || number_q[d][1] <= done_q[Peer]);
         end
         if ((Property == 1 || Property == 4) && cycle_q >= 7'd70)
-          none_waits : assert (!pending_q[d] || last_q[Peer] < last_q[d]);
-        if (Property == 3) none_goes : assert (!writes);
+          no_log_waits : assert (!pending_q[d] || last_q[Peer] < last_q[d]);
+        if (Property == 3) no_log_becomes_empty : assert (!writes);
       end
   end
 
