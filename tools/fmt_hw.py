@@ -25,7 +25,7 @@ EXCLUDED: dict[str, str] = {
     "hw/ip/nvme_ctrl/dv/nvme_ctrl_tb.sv": "port lists out of macros",
     "hw/engine/row_shuffle/dv/row_shuffle_tb.sv": "port lists out of macros",
     "hw/engine/nearpm/dv/nearpm_tb.sv": "port lists out of macros",
-    "hw/engine/nearpm/dv/hook_tb.sv": "port lists out of macros",
+    "hw/engine/nearpm/dv/filter_tb.sv": "port lists out of macros",
 }
 INDENTED = ["port_declarations", "formal_parameters", "named_port", "named_parameter"]
 ALIGNED = [

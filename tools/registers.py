@@ -4,7 +4,7 @@ After power-on a register without a reset holds anything. So each of them, and e
 `lint/no_reset.txt` of its block, under a comment with the reason why nobody reads it before it is written:
 
     # The command that is under way: valid_q says that there is one.
-    nearpm_take: command_q line_q
+    nearpm_decode: command_q line_q
     # Written in each cycle from what has a reset.
     nearpm_table: match_q
 

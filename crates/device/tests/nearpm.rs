@@ -297,7 +297,7 @@ fn power(kit: &mut Kit, wait: Time) {
 /// Copies have only the thread that asks for them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Gets a pool and a log of it back, as a host does after a loss of power: hw/engine/nearpm/README.md.
+/// Gets a pool and a log of it back, as a host does after a loss of power: docs/hardware/nearpm.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
     kit.fine(&pool.command(Operation::Recover, thread));

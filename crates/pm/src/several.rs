@@ -1,6 +1,6 @@
 //! A pool over several devices: they know each other, and come to the same transaction after a loss of power of any of them.
 //!
-//! The rule is that of `hw/engine/nearpm/README.md`, "Several devices".
+//! The rule is that of `docs/hardware/nearpm.md`, "Several devices".
 
 use std::sync::Arc;
 

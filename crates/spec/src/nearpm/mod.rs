@@ -1,6 +1,6 @@
 //! The crash-consistency engine `nearpm`: its commands, its logs on the media, and what it keeps when the power fails.
 //!
-//! `hw/engine/nearpm/README.md` says what all of it means; `hw/engine/nearpm/rtl/nearpm_pkg.sv` has the same numbers.
+//! `docs/hardware/nearpm.md` says what all of it means; `hw/engine/nearpm/rtl/nearpm_pkg.sv` has the same numbers.
 
 mod command;
 mod log;

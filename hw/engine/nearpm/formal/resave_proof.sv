@@ -1,15 +1,17 @@
-// The queue of one channel of two, with four lines: what was restored into it, and has not run, is saved as it was, whatever its registers and memories
-// held before the reset. The power fails again before what was kept is marked as used.
+// The queue of one channel of two, with four lines: lines that were restored and have not left are
+// saved unchanged, whatever registers and memories held before the reset. The power fails again
+// before the saved state is marked as used.
 //
-// Lines come in their order, as those that were saved are: behind one that is not valid none is. One of them is followed, by a few bits of what there is of it.
-// Everything stands still.
-module again_proof
+// Lines are restored in order; no valid one follows an invalid one. One line is followed, by a few
+// of its bits. The queue is frozen.
+module resave_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
-  /// What is asserted: 0 that it is saved as it was; 1 has to fail: that no line which was restored is ever saved.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: the line is saved unchanged. 1: no restored line is ever saved; has to
+  /// fail.
+  parameter int unsigned Property = 0
 ) (
   input logic         clk_i,
   input logic         rst_ni,
@@ -23,17 +25,17 @@ module again_proof
   localparam int unsigned EntryWords = QueueLines / 2;
   localparam int unsigned Words = EntryWords + QueueLines;
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  // One line is followed.
+  // The followed line is fixed.
   logic [1:0] followed_q;
   always_ff @(posedge clk_i) followed_q <= followed_i;
   assume property (@(posedge clk_i) !started_q || followed_i == followed_q);
 
-  // ---------------------------------------------------------------- what is restored
+  // ---------------------------------------------------------------- restore
 
   typedef struct packed {
     logic         valid;
@@ -53,7 +55,8 @@ module again_proof
     ;
   endfunction
 
-  // Half of a word of entries: valid, two bits of the line, two of the strobes, two of the commands.
+  // Half of a word of entries: valid bit, and two bits each of the line, the strobes and the
+  // commands.
   function automatic logic [255:0] half(logic [6:0] bits);
     half = '0;
     half[63] = bits[0];
@@ -75,7 +78,7 @@ module again_proof
   assign restore_data = entries ? {half(restore_bits_i[13:7]), half(restore_bits_i[6:0])} : {restore_bits_i[1:0], 508'd0, restore_bits_i[3:2]};
   assign entry[0] = entry_of(restore_data, 0);
   assign entry[1] = entry_of(restore_data, 1);
-  // Behind one that is not there none is.
+  // No valid entry follows an invalid one.
   assume property (@(posedge clk_i) !(restores && entries) || ((index_q == '0 || last_valid_q || !entry[0].valid) &&
       (entry[0].valid || !entry[1].valid)));
 
@@ -94,7 +97,7 @@ module again_proof
     if (restores && index_q == 7'(EntryWords) + 7'(followed_i)) data_q <= restore_data;
   end
 
-  // ---------------------------------------------------------------- what is saved
+  // ---------------------------------------------------------------- save
 
   logic [511:0] saved;
   logic [6:0] asked_q;
@@ -113,20 +116,20 @@ module again_proof
     .clk_i,
     .rst_ni,
     .freeze_i         (1'b1),
-    .ended_i          ('0),
+    .retired_i          ('0),
     .queued_o         (),
     .written_o        (),
     .queued_next_o    (),
-    .look_i           (1'b0),
-    .look_burst_i     ('0),
-    .look_overlaps_o  (),
+    .lookup_valid_i           (1'b0),
+    .lookup_burst_i     ('0),
+    .lookup_overlap_o  (),
     .order_lines_i    ('0),
-    .order_overlaps_o (),
-    .insert_i         (1'b0),
+    .order_overlap_o (),
+    .insert_valid_i         (1'b0),
     .insert_burst_i   ('0),
     .insert_commands_i('0),
     .free_o           (),
-    .fill_i           (1'b0),
+    .fill_valid_i           (1'b0),
     .fill_place_i     ('0),
     .fill_line_i      ('0),
     .fill_strb_i      ('0),
@@ -137,8 +140,8 @@ module again_proof
     .w_valid_o        (),
     .w_o              (),
     .w_ready_i        (1'b0),
-    .settle_i         ('0),
-    .answer_i         (1'b0),
+    .settled_add_i         ('0),
+    .response_i         (1'b0),
     .save_index_i,
     .save_dropped_i   ('0),
     .save_data_o      (saved),
@@ -152,7 +155,7 @@ module again_proof
   assign found = entry_of(saved, 32'(followed_i[0]));
   assign looks = all_q && asked_q == 7'(followed_i >> 1);
 
-  if (What == 0) begin : gen_again
+  if (Property == 0) begin : gen_again
     SameEntry :
     assert property (@(posedge clk_i) !(rst_ni && looks) || (found.valid == entry_q.valid && (!found.valid || found == entry_q)));
     SameData :

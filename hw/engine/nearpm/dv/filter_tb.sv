@@ -1,32 +1,33 @@
-// Test bench of nearpm_hook and nearpm_table: one channel of several, with flat ports; commands come from the test.
+// Test bench of nearpm_filter and nearpm_table: one channel of several, with flat ports. The test
+// acts as units and command decode.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
-module hook_tb
+module filter_tb
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 #(
-  /// Channels; all but one have no accesses.
+  /// Channels; only one of them has accesses.
   parameter int unsigned NumChannels = 2,
-  /// That one.
+  /// Channel with accesses.
   parameter int unsigned Channel = 1
 ) (
   input  logic clk_i,
   input  logic rst_ni,
   input  logic freeze_i,
   output logic busy_o,
-  /// Stores wait in front of the hook, as while a command is to be taken.
+  /// Blocks stores at the port of the filter, as during the insertion of a command.
   input  logic hold_i,
 
-  input  logic         insert_i,
+  input  logic         insert_valid_i,
   input  logic [5:0]   insert_number_i,
   input  logic [$bits(ranges_t)-1:0] insert_ranges_i,
   output logic         inserted_o,
   output logic [63:0]  ready_o,
-  input  logic         begin_i,
-  input  logic [5:0]   begin_number_i,
-  input  logic         end_i,
-  input  logic [5:0]   end_number_i,
+  input  logic         issue_valid_i,
+  input  logic [5:0]   issue_number_i,
+  input  logic         retire_valid_i,
+  input  logic [5:0]   retire_number_i,
   output logic [63:0]  dropped_o,
 
   input  logic [5:0]   save_number_i,
@@ -45,7 +46,7 @@ module hook_tb
   input  logic [6:0]   queue_restore_index_i,
   input  logic [511:0] queue_restore_data_i,
 
-  output logic         queued_o,
+  output logic         store_queued_o,
   output logic [6:0]   lines_o,
   output logic [4:0]   loads_o,
 
@@ -76,15 +77,15 @@ module hook_tb
   nearpm_lookup_if lookup[NumChannels] ();
   nearpm_order_if order[NumChannels] ();
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
-  logic table_busy, hook_busy;
-  commands_t ended;
+  logic table_busy, filter_busy;
+  commands_t retired;
 
   always_comb begin
     restore_lines = '0;
     restore_lines[Channel] = restore_lines_i;
   end
   assign save_lines_o = save_lines[Channel];
-  assign busy_o = table_busy || hook_busy;
+  assign busy_o = table_busy || filter_busy;
 
   nearpm_table #(
     .NumChannels(NumChannels)
@@ -93,17 +94,17 @@ module hook_tb
     .rst_ni,
     .freeze_i,
     .busy_o         (table_busy),
-    .insert_i,
+    .insert_valid_i,
     .insert_number_i,
     .insert_ranges_i,
-    .insert_behind_i('0),  // the proof of the table has it
+    .insert_after_i('0),  // covered by the proof of the table
     .inserted_o,
     .ready_o,
-    .begin_i,
-    .begin_number_i,
-    .end_i,
-    .end_number_i,
-    .ended_o        (ended),
+    .issue_valid_i,
+    .issue_number_i,
+    .retire_valid_i,
+    .retire_number_i,
+    .retired_o        (retired),
     .dropped_o,
     .save_number_i,
     .save_valid_o,
@@ -119,16 +120,16 @@ module hook_tb
   );
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
-    if (c == Channel) begin : gen_hook
-      nearpm_hook #(
+    if (c == Channel) begin : gen_filter
+      nearpm_filter #(
         .NumChannels(NumChannels),
         .Channel    (Channel)
-      ) u_hook (
+      ) u_filter (
         .clk_i,
         .rst_ni,
         .freeze_i,
-        .busy_o         (hook_busy),
-        .ended_i        (ended),
+        .busy_o         (filter_busy),
+        .retired_i        (retired),
         .lookup         (lookup[c]),
         .order          (order[c]),
         .save_index_i   (queue_save_index_i),
@@ -137,14 +138,14 @@ module hook_tb
         .restore_i      (queue_restore_i),
         .restore_index_i(queue_restore_index_i),
         .restore_data_i (queue_restore_data_i),
-        .queued_o,
+        .store_queued_o,
         .lines_o,
         .loads_o,
         .line_error_o   (),
-        .s_hook_pm      (pm),
-        .m_hook_pm      (m_pm_bus),
-        .s_hook_nvme    (nvme),
-        .m_hook_nvme    (m_nvme_bus)
+        .s_pm      (pm),
+        .m_pm      (m_pm_bus),
+        .s_nvme    (nvme),
+        .m_nvme    (m_nvme_bus)
       );
     end else begin : gen_none
       assign lookup[c].valid = 1'b0;
@@ -155,7 +156,7 @@ module hook_tb
       assign order[c].queued = '0;
       assign order[c].written = '0;
       assign order[c].quiet = 1'b1;
-      assign order[c].overlaps = 1'b0;
+      assign order[c].overlap = 1'b0;
     end
   end
 
@@ -167,7 +168,7 @@ module hook_tb
   stable_check #($bits(w_t)) u_nvme_w (clk_i, rst_ni, m_nvme_wvalid, m_nvme_wready, m_nvme_bus.w);
   stable_check #($bits(ax_t)) u_nvme_ar (clk_i, rst_ni, m_nvme_arvalid, m_nvme_arready, m_nvme_bus.ar);
 
-  // Write data never stand before their address.
+  // Write data never precede their address.
   logic [7:0] pm_open_q, nvme_open_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -178,8 +179,8 @@ module hook_tb
       nvme_open_q <= nvme_open_q + 8'(m_nvme_awvalid && m_nvme_awready) - 8'(m_nvme_wvalid && m_nvme_wready && m_nvme_wlast);
     end
   end
-  `NS_ASSERT(pm_data_behind_address, !m_pm_wvalid || pm_open_q != '0)
-  `NS_ASSERT(nvme_data_behind_address, !m_nvme_wvalid || nvme_open_q != '0)
-  `NS_ASSERT(busy, hook_busy || !(m_pm_awvalid || m_pm_wvalid || m_pm_arvalid || s_pm_bvalid || m_nvme_awvalid))
+  `NS_ASSERT(pm_data_after_address, !m_pm_wvalid || pm_open_q != '0)
+  `NS_ASSERT(nvme_data_after_address, !m_nvme_wvalid || nvme_open_q != '0)
+  `NS_ASSERT(busy, filter_busy || !(m_pm_awvalid || m_pm_wvalid || m_pm_arvalid || s_pm_bvalid || m_nvme_awvalid))
 
 endmodule

@@ -1,4 +1,4 @@
-"""nearpm_hook and nearpm_table: order, what waits and what does not, a full queue, saving and restoring."""
+"""nearpm_filter and nearpm_table: order, conflicts, a full queue, save and restore."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import os
 
 import cocotb
 from cocotb.triggers import ClockCycles, Combine, RisingEdge, with_timeout
-from hook_bench import LINE, LINES, NVME, PERIOD, Bench, ranges
+from filter_bench import LINE, LINES, NVME, PERIOD, Bench, ranges
 
 CHANNELS, CHANNEL = int(os.environ["CHANNELS"]), int(os.environ["CHANNEL"])
 CUTS = int(os.environ["CUTS"])
-HOT = 40  # lines at the start of each half that most accesses go to
+HOT = 40  # lines at the start of each half that receive most accesses
 
 
 async def bounded(task, cycles: int):
@@ -26,7 +26,7 @@ async def bench_of(dut, seed: int, p: float = 0.0, latency=(1, 4)) -> Bench:
 
 
 def span(bench: Bench, base: int, most: int) -> tuple[int, int]:
-    """Address and bytes of an access from line `base` on, within 4 KiB."""
+    """Address and length of an access from line `base` on, within 4 KiB."""
     rng = bench.rng
     line = base + (rng.randrange(HOT) if rng.random() < 0.7 else rng.randrange(NVME - 64))
     start = line * LINE + rng.choice([0, 0, 0, rng.randrange(LINE)])
@@ -55,7 +55,7 @@ async def loads(bench: Bench, count: int) -> None:
 
 
 async def nvme(bench: Bench, count: int) -> None:
-    """Blocks; one write of a line at a time."""
+    """NVMe blocks; a line has at most one outstanding write."""
     rng, tasks = bench.rng, []
     for _ in range(count):
         blocks = rng.choice([1, 2, 8])
@@ -74,7 +74,7 @@ async def nvme(bench: Bench, count: int) -> None:
 
 
 def place(bench: Bench, most: int) -> tuple[int, int]:
-    """A range of the media that begins in this channel."""
+    """A range of the media that starts in this channel."""
     rng = bench.rng
     line = rng.choice([0, 0, NVME]) + (rng.randrange(HOT) if rng.random() < 0.6 else rng.randrange(NVME - 128))
     first = bench.media(line)
@@ -82,15 +82,15 @@ def place(bench: Bench, most: int) -> tuple[int, int]:
 
 
 def command(bench: Bench, most: int):
-    """A command of random ranges that do not overlap, or None if the NVMe controller writes there."""
+    """A command with random disjoint ranges; None if the NVMe controller writes to them."""
     while True:
         reads = place(bench, most) if bench.rng.random() < 0.7 else None
         writes = place(bench, most) if bench.rng.random() < 0.9 else None
         if not (reads and writes and reads[0] <= writes[1] and writes[0] <= reads[1]):
             break
-    made = bench.make(reads, writes)
+    new = bench.new_command(reads, writes)
     taken = {line for access in bench.open_nvme for line in access.lines}
-    return made if taken.isdisjoint({*made.reads, *made.writes}) else None
+    return new if taken.isdisjoint({*new.reads, *new.writes}) else None
 
 
 async def commands(bench: Bench, count: int, gap: int) -> None:
@@ -98,14 +98,14 @@ async def commands(bench: Bench, count: int, gap: int) -> None:
     for _ in range(count):
         while not bench.ids_free:
             await RisingEdge(bench.dut.clk_i)
-        made = command(bench, rng.choice([1, 4, 32, 100]))
-        if made:
-            await bench.insert(made)
+        new = command(bench, rng.choice([1, 4, 32, 100]))
+        if new:
+            await bench.insert(new)
         await ClockCycles(bench.dut.clk_i, rng.randint(1, gap))
 
 
-async def settled(bench: Bench, cycles: int = 5000) -> None:
-    """Everything ends, the hook rests, and the memory is what program order makes of it."""
+async def check_drained(bench: Bench, cycles: int = 5000) -> None:
+    """Everything ends, the filter is idle, and the memory matches program order."""
     for _ in range(cycles):
         await RisingEdge(bench.dut.clk_i)
         if not bench.commands and not int(bench.dut.busy_o.value):
@@ -127,201 +127,202 @@ async def mixed(dut, seed: int, p: float, latency, scale: int) -> Bench:
         commands(bench, 12 * scale, 60),
     ]
     await bounded(Combine(*map(cocotb.start_soon, tasks)), 200_000)
-    await settled(bench)
+    await check_drained(bench)
     assert bench.queued > scale, "some stores have waited"
     assert bench.most_loads > 1 or scale < 6
     return bench
 
 
 @cocotb.test()
-async def random_full_speed(dut):
+async def traffic_at_full_speed(dut):
     await mixed(dut, 11, 0.0, (1, 4), 10)
 
 
 @cocotb.test()
-async def random_back_pressure(dut):
+async def traffic_with_back_pressure(dut):
     await mixed(dut, 12, 0.4, (1, 60), 6)
 
 
 @cocotb.test()
-async def random_slow(dut):
+async def traffic_with_slow_memory(dut):
     await mixed(dut, 13, 0.8, (20, 300), 2)
 
 
-# ---------------------------------------------------------------- what waits and what does not
+# ---------------------------------------------------------------- conflicts
 
 
-async def held(dut, seed: int, reads=None, writes=None):
-    """A bench in which one command is under way until `go` says so."""
+async def bench_with_blocked_command(dut, seed: int, reads=None, writes=None):
+    """A bench with one command in flight until `released` holds an entry."""
     bench = await bench_of(dut, seed)
-    go: list[int] = []
-    cocotb.start_soon(bench.units(when=lambda: bool(go)))
-    made = bench.make(reads and span_of(bench, *reads), writes and span_of(bench, *writes))
-    await bench.insert(made)
-    return bench, go
+    released: list[int] = []
+    cocotb.start_soon(bench.units(when=lambda: bool(released)))
+    new = bench.new_command(reads and span_of(bench, *reads), writes and span_of(bench, *writes))
+    await bench.insert(new)
+    return bench, released
 
 
 def span_of(bench: Bench, first: int, last: int) -> tuple[int, int]:
     return bench.media(first), bench.media(last)
 
 
-async def quick(task, cycles: int = 40):
+async def prompt(task, cycles: int = 40):
     return await with_timeout(task, cycles * PERIOD, "ns")
 
 
-async def waits(task, bench: Bench, cycles: int = 300) -> None:
+async def assert_waits(task, bench: Bench, cycles: int = 300) -> None:
     await ClockCycles(bench.dut.clk_i, cycles)
     assert not task.done()
 
 
 @cocotb.test()
-async def only_overlaps_wait(dut):
-    """Beside a command that does not end: stores of its lines are answered all the same, its input can be read."""
-    bench, go = await held(dut, 1, reads=(8, 11), writes=(16, 19))
+async def conflict_blocks_only_overlaps(dut):
+    """A command that does not end: stores to its lines are still answered, its input can be read."""
+    bench, released = await bench_with_blocked_command(dut, 1, reads=(8, 11), writes=(16, 19))
     rng = bench.rng
     for line in (0, 7, 12, 15, 20, 63):
-        await quick(bench.store(line * LINE, rng.randbytes(LINE)))
-        await quick(bench.load(line * LINE, LINE))
-        await quick(bench.nvme_read(line * LINE, LINE))
+        await prompt(bench.store(line * LINE, rng.randbytes(LINE)))
+        await prompt(bench.load(line * LINE, LINE))
+        await prompt(bench.nvme_read(line * LINE, LINE))
     for line in (8, 11):
-        await quick(bench.load(line * LINE, LINE))
-        await quick(bench.nvme_read(line * LINE, LINE))
-    await quick(bench.nvme_write(NVME * LINE, rng.randbytes(512)))
+        await prompt(bench.load(line * LINE, LINE))
+        await prompt(bench.nvme_read(line * LINE, LINE))
+    await prompt(bench.nvme_write(NVME * LINE, rng.randbytes(512)))
     assert bench.queued == 0
-    # Four lines of stores into the queue, and what overlaps these behind them.
-    await quick(bench.store(11 * LINE + 32, rng.randbytes(LINE)))
-    await quick(bench.store(16 * LINE, rng.randbytes(2 * LINE)))
+    # Stores put four lines into the queue; an access that overlaps these follows them.
+    await prompt(bench.store(11 * LINE + 32, rng.randbytes(LINE)))
+    await prompt(bench.store(16 * LINE, rng.randbytes(2 * LINE)))
     assert (bench.queued, int(dut.lines_o.value)) == (2, 4)
-    await quick(bench.store(12 * LINE, rng.randbytes(LINE)))
+    await prompt(bench.store(12 * LINE, rng.randbytes(LINE)))
     assert (bench.queued, int(dut.lines_o.value)) == (3, 5)
     parked = [cocotb.start_soon(bench.load(line * LINE, LINE, ident=line)) for line in (11, 12, 17, 19)]
-    await quick(bench.load(13 * LINE, LINE))
-    await quick(bench.load(8 * LINE, LINE))
+    await prompt(bench.load(13 * LINE, LINE))
+    await prompt(bench.load(8 * LINE, LINE))
     nvme_waits = cocotb.start_soon(bench.nvme_read(18 * LINE, LINE))
     for task in (*parked, nvme_waits):
-        await waits(task, bench, 60)
+        await assert_waits(task, bench, 60)
     assert int(dut.loads_o.value) == 4
-    # Younger commands: one elsewhere goes at once, one that overlaps a line of the queue or the older command does not.
-    other = bench.make(span_of(bench, 40, 41), span_of(bench, 44, 44))
-    behind_line = bench.make(None, span_of(bench, 12, 12))
-    behind_command = bench.make(span_of(bench, 19, 19), None)
-    for made in (other, behind_line, behind_command):
-        await bench.insert(made)
+    # Younger commands: one without overlap is ready at once. One that overlaps a line of the
+    # queue, or the older command, is not.
+    other = bench.new_command(span_of(bench, 40, 41), span_of(bench, 44, 44))
+    after_line = bench.new_command(None, span_of(bench, 12, 12))
+    after_command = bench.new_command(span_of(bench, 19, 19), None)
+    for new in (other, after_line, after_command):
+        await bench.insert(new)
     await ClockCycles(dut.clk_i, 20)
     assert int(dut.ready_o.value) >> other.number & 1
-    assert not int(dut.ready_o.value) >> behind_line.number & 1
-    assert not int(dut.ready_o.value) >> behind_command.number & 1
-    go.append(1)
+    assert not int(dut.ready_o.value) >> after_line.number & 1
+    assert not int(dut.ready_o.value) >> after_command.number & 1
+    released.append(1)
     await bounded(Combine(*parked, nvme_waits), 1000)
-    await settled(bench)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def behind_the_store_before(dut):
-    """A store in the cycle behind one that is queued, which overlaps it and no command, does not pass it."""
-    bench, go = await held(dut, 7, reads=(16, 16))
+async def store_waits_for_queued_predecessor(dut):
+    """A store that overlaps only a store queued one cycle earlier does not pass it."""
+    bench, released = await bench_with_blocked_command(dut, 7, reads=(16, 16))
     taken = []
 
-    async def note() -> None:
+    async def record() -> None:
         while True:
             await RisingEdge(dut.clk_i)
             if int(dut.s_pm_awvalid.value) and int(dut.s_pm_awready.value):
                 taken.append(bench.cycle)
 
-    cocotb.start_soon(note())
+    cocotb.start_soon(record())
     pair = [cocotb.start_soon(bench.store(line * LINE, bench.rng.randbytes(2 * LINE))) for line in (16, 17)]
     await bounded(Combine(*pair), 200)
     assert taken[1] - taken[0] == 1
     assert (bench.queued, int(dut.lines_o.value)) == (2, 4)
-    go.append(1)
-    await settled(bench)
+    released.append(1)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def sixteen_loads_wait(dut):
-    """The seventeenth that overlaps waits in front of the others, and then those behind it."""
-    bench, go = await held(dut, 2, writes=(0, 31))
+async def loads_parked_up_to_sixteen(dut):
+    """The seventeenth conflicting load blocks all later loads."""
+    bench, released = await bench_with_blocked_command(dut, 2, writes=(0, 31))
     parked = [cocotb.start_soon(bench.load(line * LINE, LINE, ident=line)) for line in range(16)]
     await ClockCycles(dut.clk_i, 60)
     assert int(dut.loads_o.value) == 16
     for line in range(32, 44):
-        await quick(bench.load(line * LINE, LINE, ident=line))
+        await prompt(bench.load(line * LINE, LINE, ident=line))
     last = cocotb.start_soon(bench.load(16 * LINE, LINE, ident=16))
     await ClockCycles(dut.clk_i, 20)
     assert int(dut.loads_o.value) == 17
-    behind = cocotb.start_soon(bench.load(50 * LINE, LINE, ident=17))
-    await waits(behind, bench)
-    await quick(bench.store(50 * LINE, bench.rng.randbytes(LINE)))
-    await quick(bench.nvme_read(50 * LINE, LINE))
-    go.append(1)
-    await bounded(Combine(*parked, last, behind), 1000)
-    await settled(bench)
+    later = cocotb.start_soon(bench.load(50 * LINE, LINE, ident=17))
+    await assert_waits(later, bench)
+    await prompt(bench.store(50 * LINE, bench.rng.randbytes(LINE)))
+    await prompt(bench.nvme_read(50 * LINE, LINE))
+    released.append(1)
+    await bounded(Combine(*parked, last, later), 1000)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def full_queue(dut):
-    """Sixty-four lines are taken; a further store that overlaps stops stores, and nothing else."""
-    bench, go = await held(dut, 3, reads=(0, 99))
+async def queue_full_blocks_only_stores(dut):
+    """The queue accepts 64 lines; a further conflicting store blocks stores, and nothing else."""
+    bench, released = await bench_with_blocked_command(dut, 3, reads=(0, 99))
     rng = bench.rng
     tasks = [cocotb.start_soon(bench.store(8 * i * LINE, rng.randbytes(8 * LINE))) for i in range(8)]
     await bounded(Combine(*tasks), 200)
     assert (bench.queued, int(dut.lines_o.value)) == (8, 64)
-    await quick(bench.store(200 * LINE, rng.randbytes(LINE)))
+    await prompt(bench.store(200 * LINE, rng.randbytes(LINE)))
     stuck = cocotb.start_soon(bench.store(70 * LINE, rng.randbytes(LINE)))
-    behind = cocotb.start_soon(bench.store(200 * LINE, rng.randbytes(LINE)))
-    await waits(behind, bench)
+    later = cocotb.start_soon(bench.store(200 * LINE, rng.randbytes(LINE)))
+    await assert_waits(later, bench)
     assert not stuck.done()
-    await quick(bench.load(99 * LINE, LINE))
-    await quick(bench.nvme_write(NVME * LINE, rng.randbytes(512)))
-    go.append(1)
-    await bounded(Combine(stuck, behind), 1000)
+    await prompt(bench.load(99 * LINE, LINE))
+    await prompt(bench.nvme_write(NVME * LINE, rng.randbytes(512)))
+    released.append(1)
+    await bounded(Combine(stuck, later), 1000)
     assert bench.queued == 8
-    await settled(bench)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def queue_to_the_last_place(dut):
-    """Stores in successive cycles, of which the first ones pass, do not take room from those that are queued."""
-    bench, go = await held(dut, 6, reads=(64, 127))
+async def queue_fills_to_last_place(dut):
+    """Forwarded stores in the preceding cycles do not use places that a queued store needs."""
+    bench, released = await bench_with_blocked_command(dut, 6, reads=(64, 127))
     rng = bench.rng
     passing = [cocotb.start_soon(bench.store(i * LINE, rng.randbytes(40 * LINE))) for i in (0, 20)]
     waiting = cocotb.start_soon(bench.store(64 * LINE, rng.randbytes(64 * LINE)))
     await bounded(Combine(*passing, waiting), 300)
     assert (bench.queued, int(dut.lines_o.value)) == (1, 64)
-    go.append(1)
-    await settled(bench)
+    released.append(1)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def narrow_store(dut):
-    """A store that can't be queued waits in front; a younger command goes in meanwhile, and waits for it."""
-    bench, go = await held(dut, 4, writes=(10, 12))
+async def store_narrow_waits_in_front(dut):
+    """A store that cannot be queued waits in front; a younger command is inserted and waits for it."""
+    bench, released = await bench_with_blocked_command(dut, 4, writes=(10, 12))
     rng = bench.rng
     narrow = cocotb.start_soon(bench.store(11 * LINE + 8, rng.randbytes(16), size=3))
-    await waits(narrow, bench, 20)
+    await assert_waits(narrow, bench, 20)
     assert bench.queued == 0
-    younger = bench.make(span_of(bench, 11, 11), span_of(bench, 30, 30))
-    elsewhere = bench.make(None, span_of(bench, 40, 40))
+    younger = bench.new_command(span_of(bench, 11, 11), span_of(bench, 30, 30))
+    elsewhere = bench.new_command(None, span_of(bench, 40, 40))
     await bench.insert(younger)
     await bench.insert(elsewhere)
-    behind = cocotb.start_soon(bench.store(50 * LINE, rng.randbytes(LINE)))
-    await waits(behind, bench, 100)
-    await quick(bench.load(50 * LINE, LINE))
-    go.append(1)
-    await bounded(Combine(narrow, behind), 1000)
-    await settled(bench)
+    later = cocotb.start_soon(bench.store(50 * LINE, rng.randbytes(LINE)))
+    await assert_waits(later, bench, 100)
+    await prompt(bench.load(50 * LINE, LINE))
+    released.append(1)
+    await bounded(Combine(narrow, later), 1000)
+    await check_drained(bench)
 
 
 @cocotb.test()
-async def rate_and_latency(dut):
-    """What the hook adds to a store, to its response and to a load; stores that pass one after another never wait."""
+async def latency_and_rate(dut):
+    """Latency added to a store, its response and a load; successive forwarded stores never wait."""
     bench = await bench_of(dut, 5)
     bench.memory.latency = (1, 1)
     rng = bench.rng
     seen = {name: [] for name in ("s_pm_aw", "m_pm_aw", "s_pm_ar", "m_pm_ar", "m_pm_b", "s_pm_b")}
     stalls = [0]
 
-    async def note() -> None:
+    async def record() -> None:
         while True:
             await RisingEdge(dut.clk_i)
             for name, cycles in seen.items():
@@ -329,9 +330,9 @@ async def rate_and_latency(dut):
                     cycles.append(bench.cycle)
             stalls[0] += int(dut.s_pm_awvalid.value) and not int(dut.s_pm_awready.value)
 
-    cocotb.start_soon(note())
-    await quick(bench.store(0, rng.randbytes(LINE)))
-    await quick(bench.load(0, LINE))
+    cocotb.start_soon(record())
+    await prompt(bench.store(0, rng.randbytes(LINE)))
+    await prompt(bench.load(0, LINE))
     assert seen["m_pm_aw"][0] - seen["s_pm_aw"][0] == 3
     assert seen["m_pm_ar"][0] - seen["s_pm_ar"][0] == 3
     assert seen["s_pm_b"][0] - seen["m_pm_b"][0] == 2
@@ -341,7 +342,7 @@ async def rate_and_latency(dut):
     assert len(gaps) == 199
     assert gaps.count(1) > 100, "the master sends several in successive cycles"
     assert stalls[0] == 0
-    await settled(bench)
+    await check_drained(bench)
 
 
 # ---------------------------------------------------------------- power
@@ -350,8 +351,8 @@ async def rate_and_latency(dut):
 totals = [0, 0, 0]
 
 
-async def cut(dut, seed: int, p: float, latency, cycles: int) -> None:
-    """Power fails amid traffic; what is saved goes on in another life."""
+async def run_power_cut(dut, seed: int, p: float, latency, cycles: int) -> None:
+    """Power fails during traffic; the saved state is restored and completes."""
     bench = await bench_of(dut, seed, p, latency)
     cocotb.start_soon(bench.units())
     traffic = [
@@ -373,28 +374,28 @@ async def cut(dut, seed: int, p: float, latency, cycles: int) -> None:
             assert number in before
         elif number in before:
             dropped[number] = before[number]
-    gone = int(dut.dropped_o.value)
-    assert {n for n in range(64) if gone >> n & 1} == set(dropped)
+    dropped_mask = int(dut.dropped_o.value)
+    assert {n for n in range(64) if dropped_mask >> n & 1} == set(dropped)
     image = []
     for index in range(96):
         dut.queue_save_index_i.value = index
         await ClockCycles(dut.clk_i, 2)
         image.append(int(dut.queue_save_data_o.value))
-    # Stores that the host has no answer for are what a command may be dropped for.
+    # A command may be dropped only for stores that are not answered to the host.
     for command in dropped.values():
         assert oldest_open is not None
         assert oldest_open < command.stores
-    # What is under way on the buses ends; the host and the controller are dead.
+    # Transfers in flight on the buses end; the host and the controller have stopped.
     await ClockCycles(dut.clk_i, 1000)
     durable = list(bench.durable)
     for command in before.values():
         if command.number in saved:
-            for line, version in command.made.items():
+            for line, version in command.versions_made.items():
                 durable[line] = max(durable[line], version)
-    await bench.die(traffic)
+    await bench.power_cut(traffic)
     for number in saved:
         command = before[number]
-        command.again, command.begun = command.begun, False
+        command.restored, command.issued = command.issued, False
         dut.restore_i.value, dut.restore_number_i.value = 1, number
         dut.restore_ranges_i.value = ranges(*command.ranges)
         dut.restore_commands_i.value, dut.restore_lines_i.value = saved[number][1:]
@@ -424,18 +425,18 @@ async def cut(dut, seed: int, p: float, latency, cycles: int) -> None:
 
 @cocotb.test()
 @cocotb.parametrize(seed=range(1, 1 + CUTS))
-async def power_cut(dut, seed: int):
-    await cut(dut, seed, 0.0, (1, 40), 250 + 137 * seed)
+async def power_cut_restores_state(dut, seed: int):
+    await run_power_cut(dut, seed, 0.0, (1, 40), 250 + 137 * seed)
 
 
 @cocotb.test()
 @cocotb.parametrize(seed=range(1, 1 + CUTS))
-async def power_cut_slow(dut, seed: int):
-    await cut(dut, 50 + seed, 0.5, (20, 200), 500 + 137 * seed)
+async def power_cut_restores_state_slow(dut, seed: int):
+    await run_power_cut(dut, 50 + seed, 0.5, (20, 200), 500 + 137 * seed)
 
 
 @cocotb.test()
-async def power_cuts_met_all(dut):
-    """The ones before have saved commands and lines, and dropped commands."""
+async def power_cut_coverage(dut):
+    """The preceding tests have saved commands and lines, and dropped commands."""
     cocotb.log.info(f"{totals[0]} commands saved, {totals[1]} dropped, {totals[2]} lines saved")
     assert all(totals)

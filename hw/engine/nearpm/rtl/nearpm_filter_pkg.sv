@@ -1,25 +1,25 @@
-// Types of the access hook.
-package nearpm_hook_pkg;
+// Types of the conflict filter.
+package nearpm_filter_pkg;
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
 
 `ifdef NEARPM_SMALL
-  // As few as a proof can have: formal.
+  // Smallest configuration, for the proofs.
   parameter int unsigned Stores = 3;
   parameter logic [IdWidth-1:0] LineId = 12'd3;
   parameter int unsigned DataBeats = 4;
   parameter int unsigned QueueBits = 2;
   parameter int unsigned Loads = 2;
 `else
-  /// Stores between their address and their response, each with a place and an AXI ID of its own.
+  /// Stores between address and response; each has a place and an AXI ID.
   parameter int unsigned Stores = 63;
-  /// AXI ID of the lines that leave the queue.
+  /// AXI ID of lines that leave the queue.
   parameter logic [IdWidth-1:0] LineId = 12'd63;
-  /// Beats of stores whose turn has not come.
+  /// Buffered write data beats of stores.
   parameter int unsigned DataBeats = 32;
-  /// Places of the queue.
+  /// Bits of a place in the queue.
   parameter int unsigned QueueBits = 6;
-  /// Loads that wait.
+  /// Places for parked loads.
   parameter int unsigned Loads = 16;
 `endif
   typedef logic [QueueBits-1:0] place_t;
@@ -28,19 +28,19 @@ package nearpm_hook_pkg;
   parameter int unsigned PageLineBits = 6;
   parameter int unsigned PageBits = LineBits - PageLineBits;
 
-  /// Lines of a burst, in the channel.
+  /// Lines of a burst, local to the channel.
   typedef struct packed {
     logic [PageBits-1:0]     page;
     logic [PageLineBits-1:0] first;
     logic [PageLineBits-1:0] last;
   } burst_t;
 
-  /// What an access waits for: commands, and lines of the queue, until `written` is `target`.
+  /// Conflicts of an access: commands, and lines of the queue until `written` reaches `target`.
   typedef struct packed {
     logic      lines;
     count_t    target;
     commands_t commands;
-  } waits_t;
+  } conflict_set_t;
 
   function automatic burst_t burst_of(logic [MediaBits-1:0] addr, logic [7:0] len, logic [2:0] size,
                                       logic [1:0] burst);
@@ -55,7 +55,8 @@ package nearpm_hook_pkg;
     burst_of.last = first[11:6];
   endfunction
 
-  /// A line of a channel on the media, and the other way round. Sizes are powers of two: lines of a granule, channels.
+  /// Converts a line between channel and media. Sizes are logarithms of lines per granule and of
+  /// channels.
   function automatic line_t to_media(line_t line, int unsigned granule_bits,
                                      int unsigned channel_bits, int unsigned channel);
     line_t granule;
@@ -70,15 +71,20 @@ package nearpm_hook_pkg;
     to_local = (granule << granule_bits) | (line & ((line_t'(1) << granule_bits) - 1'b1));
   endfunction
 
-  /// What is left to wait for in the next cycle.
-  function automatic waits_t left(waits_t waits, commands_t ended, count_t written);
-    left = waits;
-    left.commands &= ~ended;
-    if (written == waits.target) left.lines = 1'b0;
+  /// Conflicts that remain in the next cycle.
+  function automatic conflict_set_t remaining(conflict_set_t conflicts, commands_t ended,
+                                              count_t written);
+    remaining = conflicts;
+    remaining.commands &= ~ended;
+    if (written == conflicts.target) remaining.lines = 1'b0;
   endfunction
 
-  function automatic logic none(waits_t waits);
-    none = waits == waits_t'{lines: 1'b0, target: waits.target, commands: '0};
+  function automatic logic no_conflict(conflict_set_t conflicts);
+    no_conflict = conflicts == conflict_set_t'{
+        lines: 1'b0,
+        target: conflicts.target,
+        commands: '0
+    };
   endfunction
 
 endpackage

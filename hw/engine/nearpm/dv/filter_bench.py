@@ -1,7 +1,8 @@
-"""The hook of one channel and the table of commands between masters, a memory, and commands that the bench runs.
+"""Bench of the conflict filter and the table: masters, a memory, and commands that the bench runs.
 
-The model keeps, for each line, the versions that program order gives it: stores in the order of their addresses,
-commands as they go in. Whatever overtakes what it must not, or is lost, shows as a version that should not be seen.
+The model keeps the versions that program order gives each line: stores in the order of their
+addresses, commands in the order of insertion. An access that passes an older one, or is lost, shows
+as a version that must not be visible.
 """
 
 from __future__ import annotations
@@ -22,22 +23,22 @@ LINE = 64
 GRANULE = 4096
 BYTES = 1 << 16  # of the channel
 LINES = BYTES // LINE
-NVME = LINES // 2  # lines from here on are the NVMe controller's to write
+NVME = LINES // 2  # lines from here on are written by the NVMe controller only
 
 
 @dataclass
 class Access:
-    """A burst; its lines' versions when it is a write."""
+    """A burst; a write keeps the versions of its lines."""
 
     addr: int
     data: bytes = b""
     length: int = 0
     ident: int = 0
     size: int = 6
-    cycle: int = 0  # in which its address was taken
-    made: dict[int, int] = field(default_factory=dict)  # line: its version
-    lower: dict[int, int] = field(default_factory=dict)  # of a load: the oldest version that it may see
-    number: int = 0  # of a store, from 0 on
+    cycle: int = 0  # of the address handshake
+    versions_made: dict[int, int] = field(default_factory=dict)  # line: its version
+    oldest_visible: dict[int, int] = field(default_factory=dict)  # load: oldest version that it may return
+    number: int = 0  # store: index, from 0 on
 
     @property
     def lines(self) -> range:
@@ -46,29 +47,29 @@ class Access:
 
 @dataclass
 class Command:
-    """A command under way: the lines of this channel that it reads and writes."""
+    """A command in flight: the lines of this channel that it reads and writes."""
 
     number: int
     ranges: tuple  # (first, last) on the media or None, of reads and writes
     reads: list[int]
     writes: list[int]
     data: dict[int, bytes]
-    seen: dict[int, bytes] = field(default_factory=dict)  # what it has to find
-    made: dict[int, int] = field(default_factory=dict)
-    begun: bool = False
-    stores: int = 0  # before it
-    again: bool = False  # it goes on in another life
+    seen: dict[int, bytes] = field(default_factory=dict)  # expected content of its lines
+    versions_made: dict[int, int] = field(default_factory=dict)
+    issued: bool = False
+    stores: int = 0  # stores that precede it
+    restored: bool = False  # restored after a power cut
 
 
 class Memory:
-    """The memory of the PM window's port: answers of different IDs come in any order."""
+    """Memory at the port of the PM window; responses of different IDs come in any order."""
 
     def __init__(self, dut, mem, rng) -> None:
         self.dut, self.mem, self.rng = dut, mem, rng
         self.pause = 0.0
         self.latency = (1, 4)
         self.error_ids: set[int] = set()
-        self.bursts: deque = deque()  # addresses whose data come
+        self.bursts: deque = deque()  # addresses with data to come
         self.writes: list = []  # (ready at, ID), oldest first
         self.reads: list = []  # (ready at, ID, beats)
         self.read = None
@@ -77,11 +78,11 @@ class Memory:
             getattr(dut, f"m_pm_{name}").value = 0
         cocotb.start_soon(self.run())
 
-    def go(self) -> bool:
+    def accepts(self) -> bool:
         return self.rng.random() >= self.pause
 
     def pick(self, queue):
-        """One of the entries that are due, the oldest of its ID."""
+        """One of the due entries that are the oldest of their ID."""
         seen, due = set(), []
         for entry in queue:
             if entry[1] not in seen and entry[0] <= self.now:
@@ -116,9 +117,9 @@ class Memory:
                 for i in range(LINE):
                     if strb >> i & 1:
                         self.mem[base + i] = data[i]
-                last = int(dut.m_pm_wlast.value)
-                assert last == (beats == 1)
-                if last:
+                is_last = int(dut.m_pm_wlast.value)
+                assert is_last == (beats == 1)
+                if is_last:
                     self.bursts.popleft()
                     self.writes.append((later(), ident))
                 else:
@@ -133,7 +134,7 @@ class Memory:
                     out.append(int.from_bytes(self.mem[base : base + LINE], "little"))
                     addr = (addr & -(1 << size)) + (1 << size)
                 self.reads.append((later(), ident, out))
-            if answer is None and self.go():
+            if answer is None and self.accepts():
                 answer = self.pick(self.writes)
                 if answer:
                     self.writes.remove(answer)
@@ -141,7 +142,7 @@ class Memory:
             if answer:
                 dut.m_pm_bid.value = answer[1]
                 dut.m_pm_bresp.value = 2 if answer[1] in self.error_ids else 0
-            if self.read is None and self.go():
+            if self.read is None and self.accepts():
                 self.read = self.pick(self.reads)
                 if self.read:
                     self.reads.remove(self.read)
@@ -149,9 +150,9 @@ class Memory:
             if self.read:
                 dut.m_pm_rid.value, dut.m_pm_rresp.value = self.read[1], 0
                 dut.m_pm_rdata.value, dut.m_pm_rlast.value = self.read[2][0], int(len(self.read[2]) == 1)
-            dut.m_pm_awready.value = int(self.go() and len(self.bursts) < 30)
-            dut.m_pm_wready.value = int(self.go())
-            dut.m_pm_arready.value = int(self.go())
+            dut.m_pm_awready.value = int(self.accepts() and len(self.bursts) < 30)
+            dut.m_pm_wready.value = int(self.accepts())
+            dut.m_pm_arready.value = int(self.accepts())
 
     def address(self, channel: str) -> tuple[int, int, int, int]:
         value = lambda what: int(getattr(self.dut, f"m_pm_{channel}{what}").value)  # noqa: E731
@@ -169,15 +170,15 @@ class Bench:
         self.pm = AxiMaster(AxiBus.from_prefix(dut, "s_pm"), dut.clk_i, **kwargs)
         self.nvme = AxiMaster(AxiBus.from_prefix(dut, "s_nvme"), dut.clk_i, **kwargs)
         self.ram = AxiRam(AxiBus.from_prefix(dut, "m_nvme"), dut.clk_i, size=BYTES, mem=self.mem, **kwargs)
-        for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.hook_tb")):
+        for name in (m for m in logging.root.manager.loggerDict if m.startswith("cocotb.filter_tb")):
             logging.getLogger(name).setLevel(logging.ERROR)
         self.memory = Memory(dut, self.mem, random.Random(seed + 1))
         self.versions = [[bytes(self.mem[i * LINE : (i + 1) * LINE])] for i in range(LINES)]
-        self.known = [0] * LINES  # the newest version of each line that somebody has been told of
-        self.durable = [0] * LINES  # without what commands do
-        # What has been asked of the masters and whose address is still to be taken.
+        self.visible = [0] * LINES  # newest version of each line that a response has confirmed
+        self.durable = [0] * LINES  # newest durable version, without writes of commands
+        # Accesses requested of the masters whose address is not accepted yet.
         self.queues: dict[str, deque[Access]] = {p + c: deque() for p in ("pm_", "nvme_") for c in ("aw", "ar")}
-        self.order: deque[Access] = deque()  # stores whose response is to come
+        self.order: deque[Access] = deque()  # stores without a response
         self.open_nvme: list[Access] = []
         self.commands: dict[int, Command] = {}
         self.ids_free = list(range(64))
@@ -186,14 +187,14 @@ class Bench:
         self.cycle = self.ended = self.stores = self.queued = 0
         self.most_lines = self.most_loads = 0
         for name in (
-            *("freeze_i", "hold_i", "insert_i", "insert_number_i", "insert_ranges_i", "begin_i", "begin_number_i"),
-            *("end_i", "end_number_i", "save_number_i", "restore_i", "restore_number_i", "restore_ranges_i"),
-            *("restore_commands_i", "restore_lines_i", "queue_save_index_i", "queue_restore_i"),
-            *("queue_restore_index_i", "queue_restore_data_i"),
+            *("freeze_i", "hold_i", "insert_valid_i", "insert_number_i", "insert_ranges_i"),
+            *("issue_valid_i", "issue_number_i", "retire_valid_i", "retire_number_i", "save_number_i"),
+            *("restore_i", "restore_number_i", "restore_ranges_i", "restore_commands_i", "restore_lines_i"),
+            *("queue_save_index_i", "queue_restore_i", "queue_restore_index_i", "queue_restore_data_i"),
         ):
             getattr(dut, name).value = 0
         cocotb.start_soon(Clock(dut.clk_i, PERIOD, unit="ns").start())
-        cocotb.start_soon(self.watch())
+        cocotb.start_soon(self.monitor())
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
@@ -214,18 +215,18 @@ class Bench:
             for channel in (write.aw_channel, write.w_channel, write.b_channel, read.ar_channel, read.r_channel):
                 channel.set_pause_generator(stalls(random.Random(self.rng.random())))
 
-    async def die(self, traffic) -> None:
-        """The function is reset, and nobody is left at its buses."""
+    async def power_cut(self, traffic) -> None:
+        """Resets the function and drops all traffic."""
         for task in traffic:
             task.cancel()
-        self.dead = True  # what the masters were asked for ends without an answer
-        self.dut.hold_i.value = self.dut.insert_i.value = 0
+        self.dead = True  # requests to the masters end without a response
+        self.dut.hold_i.value = self.dut.insert_valid_i.value = 0
         self.inserting = None
         await self.reset()
         for queue in (*self.queues.values(), self.order, self.open_nvme):
             queue.clear()
 
-    # ------------------------------------------------------------ the model
+    # ------------------------------------------------------------ model
 
     def media(self, line: int) -> int:
         per = GRANULE // LINE
@@ -249,23 +250,23 @@ class Bench:
             new = bytearray(self.versions[line][-1])
             new[at % LINE : at % LINE + stop - at] = access.data[at - access.addr : stop - access.addr]
             self.versions[line].append(bytes(new))
-            access.made[line] = len(self.versions[line]) - 1
+            access.versions_made[line] = len(self.versions[line]) - 1
             at = stop
 
-    def tell(self, made: dict[int, int]) -> None:
-        for line, version in made.items():
-            self.known[line] = max(self.known[line], version)
+    def note_visible(self, versions_made: dict[int, int]) -> None:
+        for line, version in versions_made.items():
+            self.visible[line] = max(self.visible[line], version)
 
-    def last(self, made: dict[int, int]) -> None:
-        """These outlive the power."""
-        for line, version in made.items():
+    def note_durable(self, versions_made: dict[int, int]) -> None:
+        """These versions survive a power cut."""
+        for line, version in versions_made.items():
             self.durable[line] = max(self.durable[line], version)
 
-    async def watch(self) -> None:
-        """What the edges of the hook's ports do, in program order."""
+    async def monitor(self) -> None:
+        """Handshakes at the ports of the filter, in program order."""
         dut = self.dut
 
-        def fires(port: str) -> bool:
+        def handshake(port: str) -> bool:
             return bool(int(getattr(dut, f"{port}valid").value) and int(getattr(dut, f"{port}ready").value))
 
         while True:
@@ -274,8 +275,8 @@ class Bench:
             if not int(dut.rst_ni.value):
                 continue
             if int(dut.inserted_o.value):
-                self.goes_in(int(dut.insert_number_i.value))
-            if fires("s_pm_aw") and self.queues["pm_aw"]:
+                self.note_insert(int(dut.insert_number_i.value))
+            if handshake("s_pm_aw") and self.queues["pm_aw"]:
                 access = self.queues["pm_aw"].popleft()
                 assert access.addr == int(dut.s_pm_awaddr.value)
                 access.cycle = self.cycle
@@ -283,25 +284,25 @@ class Bench:
                 self.stores += 1
                 self.write(access)
                 self.order.append(access)
-            if fires("s_nvme_aw") and self.queues["nvme_aw"]:
+            if handshake("s_nvme_aw") and self.queues["nvme_aw"]:
                 access = self.queues["nvme_aw"].popleft()
                 self.write(access)
             for port in ("pm_ar", "nvme_ar"):
-                if fires(f"s_{port}"):
+                if handshake(f"s_{port}"):
                     access = self.queues[port].popleft()
                     access.cycle = self.cycle
-                    access.lower = {line: self.known[line] for line in access.lines}
-            if fires("s_pm_b"):
+                    access.oldest_visible = {line: self.visible[line] for line in access.lines}
+            if handshake("s_pm_b"):
                 access = self.order.popleft()
                 assert access.ident == int(dut.s_pm_bid.value), "responses in the order of the stores"
-                self.tell(access.made)
-                self.last(access.made)
-            self.queued += int(dut.queued_o.value)
+                self.note_visible(access.versions_made)
+                self.note_durable(access.versions_made)
+            self.queued += int(dut.store_queued_o.value)
             self.most_lines = max(self.most_lines, int(dut.lines_o.value))
             self.most_loads = max(self.most_loads, int(dut.loads_o.value))
 
-    def goes_in(self, number: int) -> None:
-        """Whoever sees it first, here or in `insert`."""
+    def note_insert(self, number: int) -> None:
+        """Called by the first of `monitor` and `insert` that sees the insertion."""
         command = self.inserting
         if command is None or command.number != number:
             return
@@ -309,8 +310,8 @@ class Bench:
             command.seen[line] = self.versions[line][-1]
         for line in command.writes:
             self.versions[line].append(command.data[line])
-            command.made[line] = len(self.versions[line]) - 1
-        self.tell(command.made)
+            command.versions_made[line] = len(self.versions[line]) - 1
+        self.note_visible(command.versions_made)
         command.stores = self.stores
         self.commands[command.number] = command
         self.inserting = None
@@ -330,7 +331,7 @@ class Bench:
         return self.check(access, done)
 
     def nvme_write(self, addr: int, data: bytes):
-        """Counts as open at once."""
+        """The write is outstanding from the call on."""
         access = Access(addr, data)
         self.queues["nvme_aw"].append(access)
         self.open_nvme.append(access)
@@ -340,8 +341,8 @@ class Bench:
             if self.dead:
                 return
             assert done.resp == AxiResp.OKAY
-            self.tell(access.made)
-            self.last(access.made)
+            self.note_visible(access.versions_made)
+            self.note_durable(access.versions_made)
             self.open_nvme.remove(access)
 
         return cocotb.start_soon(write())
@@ -353,27 +354,26 @@ class Bench:
         return self.check(access, done)
 
     def check(self, access: Access, done) -> bytes:
-        """Each line read is a version that it may be: not older than what was known when the load came."""
+        """Each line read has a version at least as new as the one visible when the load arrived."""
         if self.dead:
             return b""
         assert done.resp == AxiResp.OKAY
         for line in access.lines:
             start, end = max(access.addr, line * LINE), min(access.addr + access.length, (line + 1) * LINE)
             got = bytes(done.data[start - access.addr : end - access.addr])
-            may = [v[start - line * LINE : end - line * LINE] for v in self.versions[line][access.lower[line] :]]
+            oldest = access.oldest_visible[line]
+            may = [v[start - line * LINE : end - line * LINE] for v in self.versions[line][oldest:]]
             if got not in may:
                 old = [v[start - line * LINE : end - line * LINE] for v in self.versions[line]]
                 found = old.index(got) if got in old else "none"
                 newest = len(old) - 1
-                raise AssertionError(
-                    f"line {line} read at {access.cycle}: version {found}, not {access.lower[line]} to {newest}"
-                )
+                raise AssertionError(f"line {line} read at {access.cycle}: version {found}, not {oldest} to {newest}")
         return bytes(done.data)
 
     # ------------------------------------------------------------ commands
 
-    def make(self, reads: tuple[int, int] | None, writes: tuple[int, int] | None) -> Command | None:
-        """A command on ranges of the media, if it can go in now."""
+    def new_command(self, reads: tuple[int, int] | None, writes: tuple[int, int] | None) -> Command | None:
+        """A command on ranges of the media."""
         read, written = (self.local(*r) if r else [] for r in (reads, writes))
         read, written = ([line for line in some if line < LINES] for some in (read, written))
         number = self.rng.choice(self.ids_free)
@@ -381,24 +381,24 @@ class Bench:
         return Command(number, (reads, writes), read, written, data)
 
     async def insert(self, command: Command) -> int:
-        """Puts a command in, as the command page does; the cycles that it took."""
+        """Inserts a command as the command page does; returns the cycles that it took."""
         dut = self.dut
         self.ids_free.remove(command.number)
         self.inserting = command
         dut.hold_i.value = 1
         await RisingEdge(dut.clk_i)
-        dut.insert_i.value = 1
+        dut.insert_valid_i.value = 1
         dut.insert_number_i.value = command.number
         dut.insert_ranges_i.value = ranges(*command.ranges)
         cycles = 0
         while True:
             await RisingEdge(dut.clk_i)
             cycles += not int(dut.freeze_i.value)
-            assert cycles <= 12, "a command goes in at once"
+            assert cycles <= 12, "insertion is bounded"
             if int(dut.inserted_o.value):
-                self.goes_in(command.number)
+                self.note_insert(command.number)
                 break
-        dut.insert_i.value = 0
+        dut.insert_valid_i.value = 0
         dut.hold_i.value = 0
         return cycles
 
@@ -406,42 +406,42 @@ class Bench:
         return {line: bytes(self.mem[line * LINE : (line + 1) * LINE]) for line in some}
 
     async def units(self, most: int = 4, quickest: int = 4, slowest: int = 60, when=lambda: True) -> None:
-        """Begins what is ready, `most` at a time, and ends it some cycles later; for good."""
+        """Issues ready commands, `most` at a time, and retires them some cycles later; until a freeze."""
         dut, running, ending = self.dut, [], deque()
         while True:
             await RisingEdge(dut.clk_i)
             if int(dut.freeze_i.value):
-                dut.begin_i.value = dut.end_i.value = 0
+                dut.issue_valid_i.value = dut.retire_valid_i.value = 0
                 return
-            if int(dut.end_i.value):
-                self.retire(int(dut.end_number_i.value))
-            dut.begin_i.value = dut.end_i.value = 0
+            if int(dut.retire_valid_i.value):
+                self.retire(int(dut.retire_number_i.value))
+            dut.issue_valid_i.value = dut.retire_valid_i.value = 0
             for entry in running:
                 if entry[0] == self.cycle:
-                    self.half(entry[2])
+                    self.write_data(entry[2])
                 if entry[1] == self.cycle:
                     self.end_check(entry[2])
                     ending.append(entry[2])
             running = [entry for entry in running if entry[1] > self.cycle]
             if ending:
                 command = ending.popleft()
-                dut.end_i.value, dut.end_number_i.value = 1, command.number
+                dut.retire_valid_i.value, dut.retire_number_i.value = 1, command.number
             ready = int(dut.ready_o.value)
-            may = [c for n, c in self.commands.items() if ready >> n & 1 and not c.begun]
+            may = [c for n, c in self.commands.items() if ready >> n & 1 and not c.issued]
             if may and len(running) < most and when():
                 command = self.rng.choice(may)
-                self.begin(command)
-                dut.begin_i.value, dut.begin_number_i.value = 1, command.number
-                half = self.cycle + self.rng.randint(2, slowest)
-                running.append((half, half + self.rng.randint(2, quickest), command))
+                self.issue_check(command)
+                dut.issue_valid_i.value, dut.issue_number_i.value = 1, command.number
+                write_at = self.cycle + self.rng.randint(2, slowest)
+                running.append((write_at, write_at + self.rng.randint(2, quickest), command))
 
-    def begin(self, command: Command) -> None:
-        """All that is older is in the memory, and nothing that is younger."""
-        seen = {line: data for line, data in command.seen.items() if not command.again or line in command.reads}
+    def issue_check(self, command: Command) -> None:
+        """All older accesses are in the memory, and no younger ones."""
+        seen = {line: data for line, data in command.seen.items() if not command.restored or line in command.reads}
         assert self.lines(seen) == seen, f"command {command.number} begins"
-        command.begun = True
+        command.issued = True
 
-    def half(self, command: Command) -> None:
+    def write_data(self, command: Command) -> None:
         for line, data in command.data.items():
             self.mem[line * LINE : (line + 1) * LINE] = data
 
@@ -457,7 +457,7 @@ class Bench:
 
 
 def ranges(reads, writes) -> int:
-    """Both as `ranges_t`."""
+    """Packs both ranges as `ranges_t`."""
 
     def one(pair) -> int:
         return 0 if pair is None else 1 << 76 | pair[0] << 38 | pair[1]

@@ -1,30 +1,37 @@
-// The access hook of one channel of two, with few places of everything, against a model that sees its ports alone. It follows a line of the channel, a command and, of
-// those that touch the line, any store, two loads of one ID, a write and a read of the NVMe controller.
+// The conflict filter of one channel of two, in a small configuration, against a model of its
+// ports. The model follows a line of the channel and a command. Of the accesses to that line it
+// follows any store, two loads of one ID, and a write and a read of the NVMe controller.
 //
-// The command does what nearpm_table promises, another one comes and ends as it likes. Accesses are those of two lines on each of two pages, more in bursts. The data of the
-// line that the followed store has are marked, as are the addresses of the followed loads and NVMe accesses, in bits that address no line. The memory answers in any
-// order, but lines of the queue, which have one ID, in theirs. Nothing freezes or is restored.
-module hook_proof
+// The command keeps the guarantees of nearpm_table; another command arrives and ends at any time.
+// Accesses are to two lines on each of two pages, more in bursts. The line of the followed store is
+// marked in its data. The followed loads and NVMe accesses are marked in address bits below the
+// line.
+//
+// The memory answers in any order, except lines of the queue, which have one ID. Nothing freezes or
+// is restored.
+module filter_proof
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
-  /// There are stores, others than the one that is followed, bursts of two beats, waits for data; loads, NVMe accesses.
+  /// Enabled: stores, stores besides the followed one, bursts of two beats, delayed data, loads,
+  /// NVMe accesses.
   parameter bit WithStores = 1'b1,
-  parameter bit Others = 1'b1,
+  parameter bit OtherStores = 1'b1,
   parameter bit Bursts = 1'b1,
   parameter bit SlowData = 1'b1,
   parameter bit WithLoads = 1'b1,
   parameter bit WithNvme = 1'b1,
-  /// Stores that there are at most, up to 3, three loads, and each of the commands once; 0: any number.
-  parameter int unsigned Most = 0,
-  /// What is asserted: 0 what may not happen; 1 that nothing waits for ever; 2 that what overlaps nothing passes soon, though no command ever ends; 6 that the data of stores reach
-  /// their lines; 7 nothing, but what the blocks assert themselves. These have to fail: 3 that no store which waited ever leaves, 4 no load, 5 that no command ever waits
-  /// for the store.
-  parameter int unsigned What = 0,
-  /// For 1: cycles in which everything may be slow, and further ones after which nothing is left.
-  parameter int unsigned Slow = 6,
-  parameter int unsigned Rest = 30
+  /// Maximum number of stores, up to 3, with three loads and each command once; 0: no limit.
+  parameter int unsigned MaxStores = 0,
+  /// Asserted property. 0: safety. 1: liveness. 2: an access without a conflict is forwarded within
+  /// a bound, although no command ends. 6: data of stores reach their lines. 7: only the assertions
+  /// of the blocks. The others have to fail. 3: no store that waited leaves. 4: no load that waited
+  /// leaves. 5: no command waits for the store.
+  parameter int unsigned Property = 0,
+  /// For property 1: cycles with arbitrary delays, and further cycles after which nothing is left.
+  parameter int unsigned ActiveCycles = 6,
+  parameter int unsigned DrainCycles = 30
 ) (
   input logic       clk_i,
   input logic       rst_ni,
@@ -57,7 +64,7 @@ module hook_proof
   input logic       n_m_ar_ready_i,
   input logic       pick_store_i,
   input logic       pick_load_i,
-  input logic       pick_behind_i,
+  input logic       pick_second_i,
   input logic       pick_write_i,
   input logic       pick_read_i,
   input logic       insert_i,
@@ -71,16 +78,16 @@ module hook_proof
 
   localparam int unsigned Channel = 1;
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  // From `Slow` cycles on nothing new comes and all that others do is done at once.
+  // After `ActiveCycles` nothing new arrives, and the environment responds at once.
   logic [6:0] cycle_q;
-  logic soon, prompt;
-  assign soon = What == 1 && cycle_q >= 7'(Slow);
-  assign prompt = soon || What == 2;
+  logic draining, prompt;
+  assign draining = Property == 1 && cycle_q >= 7'(ActiveCycles);
+  assign prompt = draining || Property == 2;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) cycle_q <= '0;
     else if (cycle_q != '1) cycle_q <= cycle_q + 1'b1;
@@ -88,7 +95,7 @@ module hook_proof
 
   // ---------------------------------------------------------------- lines
 
-  // Of the channel: page and one of its first four lines.
+  // Local to the channel: page and one of its first four lines.
   typedef logic [2:0] local_t;
   localparam local_t Followed = 3'd5;
 
@@ -96,17 +103,17 @@ module hook_proof
     return AddrWidth'(line[2]) << 12 | AddrWidth'(line[1:0]) << 6;
   endfunction
 
-  /// The same on the media: pages of the channels take turns.
+  /// The same line on the media: pages of the channels alternate.
   function automatic line_t media_of(local_t line);
     return line_t'(line[2]) << 7 | line_t'(Channel) << 6 | line_t'(line[1:0]);
   endfunction
 
-  /// Lines that an access touches.
+  /// Lines of an access.
   function automatic logic [7:0] lines_of(local_t line, logic two);
     return 8'(two ? 2'b11 : 2'b01) << line;
   endfunction
 
-  /// Of a command: page, channel and line of its first and of its last.
+  /// Range of a command: page, channel and line of its first and of its last line.
   function automatic range_t range_of(logic [9:0] ends);
     return
     '{
@@ -125,7 +132,7 @@ module hook_proof
     return range.valid && range.first <= media_of(line) && media_of(line) <= range.last;
   endfunction
 
-  // ---------------------------------------------------------------- the hook
+  // ---------------------------------------------------------------- device under test
 
   ns_axi_if s_pm ();
   ns_axi_if m_pm ();
@@ -138,18 +145,18 @@ module hook_proof
   logic [511:0] save_data;
   logic [6:0] lines_there;
   logic [4:0] loads_there;
-  commands_t ended;
+  commands_t retired;
 
-  nearpm_hook #(
+  nearpm_filter #(
     .NumChannels(2),
     .Granule    (4096),
     .Channel    (Channel)
-  ) u_hook (
+  ) u_filter (
     .clk_i,
     .rst_ni,
     .freeze_i       (1'b0),
     .busy_o         (busy),
-    .ended_i        (ended),
+    .retired_i        (retired),
     .lookup         (lookup),
     .order          (order),
     .save_index_i   ('0),
@@ -158,58 +165,58 @@ module hook_proof
     .restore_i      (1'b0),
     .restore_index_i('0),
     .restore_data_i ('0),
-    .queued_o       (queued),
+    .store_queued_o       (queued),
     .lines_o        (lines_there),
     .loads_o        (loads_there),
     .line_error_o   (line_error),
-    .s_hook_pm      (s_pm),
-    .m_hook_pm      (m_pm),
-    .s_hook_nvme    (s_nvme),
-    .m_hook_nvme    (m_nvme)
+    .s_pm      (s_pm),
+    .m_pm      (m_pm),
+    .s_nvme    (s_nvme),
+    .m_nvme    (m_nvme)
   );
 
   // ---------------------------------------------------------------- commands
 
-  // The one that is followed is number 0. It waits for what was there before it, as in the table.
-  logic command_ends;  // in the next cycle it is gone
-  logic there_q, other_q, other_ends_q, stores_wait_q, lines_wait_q, begun_q, ends_q;
+  // The followed command has number 0. It waits for older accesses, as in the table.
+  logic command_retires;  // absent from the next cycle on
+  logic present_q, other_q, other_retired_q, stores_wait_q, lines_wait_q, issued_q, retired_q;
   count_t stores_q, lines_q;
   ranges_t ranges_q, new_ranges;
-  logic inserts, reads_line, writes_line, may_begin;
+  logic insert_fire, reads_line, writes_line, may_issue;
 
   assign new_ranges = '{reads: range_of(insert_reads_i), writes: range_of(insert_writes_i)};
   assign order.lines = insert_i ? new_ranges : '0;
-  assign inserts = insert_i && order.quiet && !there_q && !ends_q && !soon;
-  assign may_begin = there_q && !stores_wait_q && !lines_wait_q;
-  assign command_ends = may_begin && begun_q && (soon || (end_i && What != 2));
+  assign insert_fire = insert_i && order.quiet && !present_q && !retired_q && !draining;
+  assign may_issue = present_q && !stores_wait_q && !lines_wait_q;
+  assign command_retires = may_issue && issued_q && (draining || (end_i && Property != 2));
   assign reads_line = holds(ranges_q.reads, Followed);
   assign writes_line = holds(ranges_q.writes, Followed);
-  assign ended = commands_t'({other_ends_q, ends_q});
+  assign retired = commands_t'({other_retired_q, retired_q});
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      there_q <= 1'b0;
-      ends_q <= 1'b0;
-      begun_q <= 1'b0;
+      present_q <= 1'b0;
+      retired_q <= 1'b0;
+      issued_q <= 1'b0;
       other_q <= 1'b0;
-      other_ends_q <= 1'b0;
+      other_retired_q <= 1'b0;
     end else begin
-      ends_q <= 1'b0;
-      if (inserts) begin
-        there_q <= 1'b1;
-        begun_q <= 1'b0;
-      end else if (may_begin) begin
-        begun_q <= 1'b1;
-        if (command_ends) begin
-          there_q <= 1'b0;
-          ends_q  <= 1'b1;
+      retired_q <= 1'b0;
+      if (insert_fire) begin
+        present_q <= 1'b1;
+        issued_q <= 1'b0;
+      end else if (may_issue) begin
+        issued_q <= 1'b1;
+        if (command_retires) begin
+          present_q <= 1'b0;
+          retired_q  <= 1'b1;
         end
       end
-      other_ends_q <= 1'b0;
-      if (!other_q) other_q <= other_i && !soon;
-      else if (soon || (other_end_i && What != 2)) begin
+      other_retired_q <= 1'b0;
+      if (!other_q) other_q <= other_i && !draining;
+      else if (draining || (other_end_i && Property != 2)) begin
         other_q <= 1'b0;
-        other_ends_q <= 1'b1;
+        other_retired_q <= 1'b1;
       end
     end
   end
@@ -217,40 +224,41 @@ module hook_proof
   always_ff @(posedge clk_i) begin
     if (order.answered == stores_q) stores_wait_q <= 1'b0;
     if (order.written == lines_q) lines_wait_q <= 1'b0;
-    if (inserts) begin
+    if (insert_fire) begin
       ranges_q <= new_ranges;
       stores_q <= order.stores;
       lines_q <= order.queued;
       stores_wait_q <= order.stores != order.answered;
-      lines_wait_q <= order.overlaps;
+      lines_wait_q <= order.overlap;
     end
   end
 
   always_comb begin
     lookup.commands = '0;
     lookup.commands[1] = other_q && other_found_i;
-    lookup.commands[0] = lookup.valid && there_q && (meets(ranges_q.writes, lookup.lines) ||
+    lookup.commands[0] = lookup.valid && present_q && (meets(ranges_q.writes, lookup.lines) ||
                                                      (lookup.write && meets(ranges_q.reads, lookup.lines)));
   end
 
   // ---------------------------------------------------------------- stores of the host
 
-  // FIXED: all beats are of one line; not to be queued.
+  // FIXED bursts: all beats access one line; not queueable.
   logic aw_fire, w_fire, b_fire;
   logic [7:0] aw_lines;
   logic [2:0] beats_q, stores_open_q;  // beats to come; stores without a response
-  logic [3:0] two_q;  // stores whose data are to come
+  logic [3:0] two_q;  // bursts with two beats among those with data to come
   logic [2:0] count_q;
-  logic second_q;  // beat of the oldest of these
+  logic second_q;  // second beat of the oldest of these
   logic w_last;
 
-  // The followed store: taken, its beat of the line has been sent, its address left, its data, it is answered by the memory, by the hook.
+  // The followed store: accepted; its beat of the line sent; address and data at the memory;
+  // answered by the memory and by the filter.
   logic f_q, f_sent_q, f_address_q, f_data_q, f_written_q, f_answered_q;
   logic f_id_q, f_error_q, f_line_q;
-  logic f_waits_q;  // for the command
-  logic [2:0] f_beats_q, f_left_q;  // beats of the host before that of the line, until the last one
-  logic [2:0] f_before_q;  // stores of the line without an address at the memory before it
-  logic [2:0] f_open_q;  // stores without a response before it
+  logic f_waits_q;  // waits for the command
+  logic [2:0] f_beats_q, f_left_q;  // host beats before that of the line, and until the last one
+  logic [2:0] f_before_q;  // earlier stores of the line whose address is not at the memory
+  logic [2:0] f_open_q;  // earlier stores without a response
   logic takes_f, marks;
 
   assign aw_lines = lines_of(aw_line_i, aw_two_i && !aw_fixed_i);
@@ -274,7 +282,7 @@ module hook_proof
   assign s_pm.b_ready = prompt || b_ready_i;
   assign b_fire = s_pm.b_valid && s_pm.b_ready;
 
-  // Stores of the line that are taken and have no address at the memory.
+  // Accepted stores of the line whose address is not at the memory.
   logic [2:0] line_stores_q;
   logic m_aw_fire, m_w_fire, m_of_line, m_line;
   logic f_address;
@@ -316,7 +324,7 @@ module hook_proof
       if (takes_f) begin
         f_q <= 1'b1;
         f_id_q <= aw_id_i;
-        f_waits_q <= there_q && !ends_q && (reads_line || writes_line) && !command_ends;
+        f_waits_q <= present_q && !retired_q && (reads_line || writes_line) && !command_retires;
         f_beats_q <= beats_q - 3'(w_fire) + 3'(aw_two_i && (aw_fixed_i || aw_line_i != Followed));
         f_left_q <= beats_q - 3'(w_fire) + 3'd1 + 3'(aw_two_i);
         f_before_q <= line_stores_q - 3'(m_of_line);
@@ -334,25 +342,25 @@ module hook_proof
           else f_open_q <= f_open_q - 1'b1;
         end
       end
-      if (ends_q) f_waits_q <= 1'b0;
+      if (retired_q) f_waits_q <= 1'b0;
     end
   end
 
   // ---------------------------------------------------------------- memory
 
-  // Addresses whose data are not there: their IDs, and that they have two beats. Then what is to be answered.
+  // Addresses with data to come: ID and two beats. Then the responses to come.
   logic [1:0] m_id_q[4];
   logic m_two_q[4];
   logic [2:0] m_count_q;
   logic m_second_q, m_last;
   logic [3:0] m_beats_q, m_f_beats_q;
-  logic [3:0] m_lines_q;   // lines with data that are not answered
+  logic [3:0] m_lines_q;  // lines with data, not answered
   logic [Stores-1:0] m_done_q;
   logic m_any, m_mark;
   logic [1:0] m_b_id;
-  logic [3:0] m_f_lines_q;   // lines before the followed store's
+  logic [3:0] m_f_lines_q;  // lines before that of the followed store
   logic [1:0] m_f_id_q;
-  logic m_f_all_q;  // its last beat is there
+  logic m_f_all_q;  // its last beat has arrived
 
   assign m_pm.aw_ready = (prompt || m_aw_ready_i) && m_count_q != 3'd4;
   assign m_pm.w_ready = m_count_q != '0 && (prompt || !SlowData || m_w_ready_i);
@@ -430,8 +438,8 @@ module hook_proof
 
   // ---------------------------------------------------------------- loads
 
-  // Two are followed, the second one of any line, with the same ID.
-  logic ar_fire, takes_g, takes_h, g_q, h_q, g_out_q, h_out_q, g_waits_q, g_behind_q;
+  // Two loads of one ID are followed; the second one may access any line.
+  logic ar_fire, takes_g, takes_h, g_q, h_q, g_out_q, h_out_q, g_waits_q, g_after_store_q;
   logic m_ar_fire, m_g, m_h;
   logic [3:0] loads_q;
   logic [1:0][3:0] loads_of_q;  // by ID
@@ -439,14 +447,14 @@ module hook_proof
   logic [7:0] ar_lines;
   assign ar_lines = lines_of(ar_line_i, ar_two_i);
   assign takes_g = ar_fire && pick_load_i && !g_q && ar_lines[Followed];
-  assign takes_h = ar_fire && pick_behind_i && g_q && !h_q && s_pm.ar.id == g_ax_q.id;
-  // Marked as it is shown; whether it is followed is decided then.
+  assign takes_h = ar_fire && pick_second_i && g_q && !h_q && s_pm.ar.id == g_ax_q.id;
+  // The mark is part of the address; acceptance decides whether the load is followed.
   assign s_pm.ar = '{
           id: IdWidth'(ar_id_i),
           len: 8'(ar_two_i),
           size: 3'd6,
           burst: BurstIncr,
-          addr: address_of(ar_line_i) | AddrWidth'({pick_behind_i && g_q && !h_q && IdWidth'(ar_id_i) == g_ax_q.id,
+          addr: address_of(ar_line_i) | AddrWidth'({pick_second_i && g_q && !h_q && IdWidth'(ar_id_i) == g_ax_q.id,
                                                     pick_load_i && !g_q && ar_lines[Followed]})
       };
   assign s_pm.ar_valid = WithLoads && ar_valid_i;
@@ -461,7 +469,7 @@ module hook_proof
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {g_q, h_q, g_out_q, h_out_q, g_waits_q, g_behind_q} <= '0;
+      {g_q, h_q, g_out_q, h_out_q, g_waits_q, g_after_store_q} <= '0;
       loads_q <= '0;
       loads_of_q <= '0;
     end else begin
@@ -470,10 +478,10 @@ module hook_proof
       loads_q <= loads_q + 4'(ar_fire) - 4'(m_ar_fire);
       if (takes_g) begin
         g_q <= 1'b1;
-        g_waits_q <= there_q && writes_line && !command_ends;
-        // A store that has been answered is older.
-        g_behind_q <= f_answered_q;
-      end else if (ends_q) g_waits_q <= 1'b0;
+        g_waits_q <= present_q && writes_line && !command_retires;
+        // A store that was answered is older.
+        g_after_store_q <= f_answered_q;
+      end else if (retired_q) g_waits_q <= 1'b0;
       if (takes_h) h_q <= 1'b1;
       if (m_ar_fire && m_g) g_out_q <= 1'b1;
       if (m_ar_fire && m_h) h_out_q <= 1'b1;
@@ -486,11 +494,12 @@ module hook_proof
 
   // ---------------------------------------------------------------- NVMe controller
 
-  // A write, then a read: taken, left, waits for the command, is behind the followed store.
-  logic [1:0] n_fire, n_takes, n_q, n_out_q, n_waits_q, n_behind_q, n_m_fire, n_m;
+  // A write, then a read: accepted, forwarded, waits for the command, younger than the followed
+  // store.
+  logic [1:0] n_fire, n_takes, n_q, n_out_q, n_waits_q, n_after_store_q, n_m_fire, n_m;
   logic [1:0][2:0] n_count_q;
   logic [7:0] n_aw_lines, n_ar_lines;
-  logic [2:0] n_data_q;  // addresses whose data are not there
+  logic [2:0] n_data_q;  // addresses with data to come
   ax_t [1:0] n_ax_q;
 
   assign n_aw_lines = lines_of(n_aw_line_i, n_aw_two_i);
@@ -512,7 +521,7 @@ module hook_proof
   assign s_nvme.aw_valid = WithNvme && n_aw_valid_i;
   assign s_nvme.ar_valid = WithNvme && n_ar_valid_i;
   assign s_nvme.w = '{last: 1'b1, strb: '0, data: '0};
-  assign s_nvme.w_valid = WithNvme && (n_w_valid_i || soon);
+  assign s_nvme.w_valid = WithNvme && (n_w_valid_i || draining);
   assign s_nvme.b_ready = 1'b1;
   assign s_nvme.r_ready = 1'b1;
   assign m_nvme.aw_ready = prompt || n_m_aw_ready_i;
@@ -529,7 +538,7 @@ module hook_proof
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {n_q, n_out_q, n_waits_q, n_behind_q} <= '0;
+      {n_q, n_out_q, n_waits_q, n_after_store_q} <= '0;
       n_count_q <= '0;
       n_data_q <= '0;
     end else begin
@@ -538,9 +547,9 @@ module hook_proof
         n_count_q[d] <= n_count_q[d] + 3'(n_fire[d]) - 3'(n_m_fire[d]);
         if (n_takes[d]) begin
           n_q[d] <= 1'b1;
-          n_waits_q[d] <= there_q && (writes_line || (d == 0 && reads_line)) && !command_ends;
-          n_behind_q[d] <= f_answered_q;
-        end else if (ends_q) n_waits_q[d] <= 1'b0;
+          n_waits_q[d] <= present_q && (writes_line || (d == 0 && reads_line)) && !command_retires;
+          n_after_store_q[d] <= f_answered_q;
+        end else if (retired_q) n_waits_q[d] <= 1'b0;
         if (n_m[d] && n_m_fire[d]) n_out_q[d] <= 1'b1;
       end
     end
@@ -550,9 +559,10 @@ module hook_proof
     if (n_takes[1]) n_ax_q[1] <= s_nvme.ar;
   end
 
-  // ---------------------------------------------------------------- what others promise
+  // ---------------------------------------------------------------- assumptions
 
-  // An address that is shown stays until it is taken; nothing new is shown when all is to end. Bursts are of lines that there are here.
+  // A valid address is held until it is accepted. At the end nothing new arrives. Bursts cover only
+  // the lines of the model.
   logic [3:0] shown_q;
   ax_t [3:0] shown_ax_q;
   logic [3:0] shows;
@@ -567,45 +577,46 @@ module hook_proof
   assume property (@(posedge clk_i) !shown_q[1] || s_pm.ar == shown_ax_q[1]);
   assume property (@(posedge clk_i) !shown_q[2] || s_nvme.aw == shown_ax_q[2]);
   assume property (@(posedge clk_i) !shown_q[3] || s_nvme.ar == shown_ax_q[3]);
-  assume property (@(posedge clk_i) !soon || (shows & ~shown_q) == '0);
+  assume property (@(posedge clk_i) !draining || (shows & ~shown_q) == '0);
   assume property (@(posedge clk_i) !(aw_two_i && !aw_fixed_i && aw_line_i[1:0] == 2'd3));
   assume property (@(posedge clk_i) !(ar_two_i && ar_line_i[1:0] == 2'd3));
   assume property (@(posedge clk_i) !(n_aw_two_i && n_aw_line_i[1:0] == 2'd3));
   assume property (@(posedge clk_i) !(n_ar_two_i && n_ar_line_i[1:0] == 2'd3));
   logic [1:0] stores_seen_q;
   logic [1:0] loads_seen_q;
-  logic there_seen_q, other_seen_q;
+  logic present_seen_q, other_seen_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {stores_seen_q, loads_seen_q, there_seen_q, other_seen_q} <= '0;
+    if (!rst_ni) {stores_seen_q, loads_seen_q, present_seen_q, other_seen_q} <= '0;
     else begin
       if (aw_fire && stores_seen_q != '1) stores_seen_q <= stores_seen_q + 1'b1;
       if (ar_fire && loads_seen_q != '1) loads_seen_q <= loads_seen_q + 1'b1;
-      if (there_q) there_seen_q <= 1'b1;
+      if (present_q) present_seen_q <= 1'b1;
       if (other_q) other_seen_q <= 1'b1;
     end
   end
-  assume property (@(posedge clk_i) Most == 0 || !aw_valid_i || stores_seen_q < 2'(Most));
+  assume property (@(posedge clk_i) MaxStores == 0 || !aw_valid_i || stores_seen_q < 2'(MaxStores));
   assume property (@(posedge clk_i) WithStores || !aw_valid_i);
-  assume property (@(posedge clk_i) Most == 0 || !ar_valid_i || loads_seen_q != '1);
-  assume property (@(posedge clk_i) Most == 0 || !insert_i || !there_seen_q);
-  assume property (@(posedge clk_i) Most == 0 || !other_i || !other_seen_q);
+  assume property (@(posedge clk_i) MaxStores == 0 || !ar_valid_i || loads_seen_q != '1);
+  assume property (@(posedge clk_i) MaxStores == 0 || !insert_i || !present_seen_q);
+  assume property (@(posedge clk_i) MaxStores == 0 || !other_i || !other_seen_q);
   assume property (@(posedge clk_i) Bursts || !aw_two_i);
   assume property (@(posedge clk_i) {insert_reads_i[6], insert_reads_i[1], insert_writes_i[6], insert_writes_i[1]} == '0);
   assume property (@(posedge clk_i) {insert_reads_i[7], insert_reads_i[2], insert_writes_i[7], insert_writes_i[2]} == '0);
   assume property (@(posedge clk_i) {aw_line_i[1], ar_line_i[1], n_aw_line_i[1], n_ar_line_i[1]} == '0);
-  assume property (@(posedge clk_i) Others || !aw_valid_i || f_q == 1'b0 && aw_lines[Followed] && pick_store_i);
+  assume property (@(posedge clk_i) OtherStores || !aw_valid_i || f_q == 1'b0 && aw_lines[Followed] && pick_store_i);
 
-  // ---------------------------------------------------------------- what the hook promises
+  // ---------------------------------------------------------------- guarantees
 
-  if (What == 1) begin : gen_soon
-    assert property (@(posedge clk_i) disable iff (!rst_ni) cycle_q < 7'(Slow + Rest) || (!busy && shows == '0 && !there_q && (!f_q || (f_written_q && f_answered_q)) &&
+  if (Property == 1) begin : gen_liveness
+    assert property (@(posedge clk_i) disable iff (!rst_ni) cycle_q < 7'(ActiveCycles + DrainCycles) || (!busy && shows == '0 && !present_q && (!f_q || (f_written_q && f_answered_q)) &&
         g_q == g_out_q && h_q == h_out_q && n_q == n_out_q && stores_open_q == '0 && loads_q == '0 && n_count_q == '0 && !m_any && m_count_q == '0));
-  end else if (What == 2) begin : gen_pass
-    // Of the store and the first load that are followed: they overlap no command, and no store that was there before. The command is there all the time.
+  end else if (Property == 2) begin : gen_unblocked
+    // The followed store and first load, if they overlap no command and no earlier store. The
+    // command is present all the time.
     logic [7:0] touched_q;
     logic [3:0] f_for_q, f_answer_q, g_for_q;
     logic [1:0][1:0] n_for_q;
-    logic [3:0] free_q;  // the store, the load, the write, the read overlap nothing
+    logic [3:0] free_q;  // store, load, write, read overlap nothing
     logic [3:0] looks_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -637,32 +648,34 @@ module hook_proof
     assert property (@(posedge clk_i) disable iff (!rst_ni) !free_q[1] || g_for_q < 4'd6);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !free_q[2] || n_for_q[0] < 2'd3);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !free_q[3] || n_for_q[1] < 2'd3);
-  end else if (What == 3) begin : gen_no_store_waits
+  end else if (Property == 3) begin : gen_no_store_waits
     logic waited_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) waited_q <= 1'b0;
       else if (f_waits_q && f_answered_q) waited_q <= 1'b1;
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && f_written_q));
-  end else if (What == 4) begin : gen_no_load_waits
+  end else if (Property == 4) begin : gen_no_load_waits
     logic waited_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) waited_q <= 1'b0;
       else if (g_waits_q && h_q) waited_q <= 1'b1;
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && g_out_q && h_out_q));
-  end else if (What == 5) begin : gen_no_command_waits
+  end else if (Property == 5) begin : gen_no_command_waits
     logic waited_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) waited_q <= 1'b0;
-      else if (inserts && f_q && !f_written_q && f_answered_q && order.overlaps) waited_q <= 1'b1;
+      else if (insert_fire && f_q && !f_written_q && f_answered_q && order.overlap)
+        waited_q <= 1'b1;
     end
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && begun_q && f_written_q && f_line_q));
-  end else if (What == 6) begin : gen_data
-    // Those of a line reach it in their order, whole, each once: the marked data are at the right address, and nowhere else.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(waited_q && issued_q && f_written_q && f_line_q));
+  end else if (Property == 6) begin : gen_data
+    // Data of a line arrive in order, complete and once: the marked data are at the right address,
+    // and nowhere else.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_w_fire ||
         (m_pm.w.last == m_last && m_pm.w.data[0] == m_mark && m_pm.w.strb[0] == m_mark));
-  end else if (What == 0) begin : gen_safe
+  end else if (Property == 0) begin : gen_safe
     logic [3:0] m_shown_q;
     ax_t [3:0] m_shown_ax_q;
     logic [3:0] m_shows;
@@ -674,12 +687,13 @@ module hook_proof
         older_q   <= 1'b0;
       end else begin
         m_shown_q <= m_shows & ~{m_nvme.ar_ready, m_nvme.aw_ready, m_pm.ar_ready, m_pm.aw_ready};
-        if (inserts) older_q <= f_q || takes_f;
+        if (insert_fire) older_q <= f_q || takes_f;
       end
     end
     always_ff @(posedge clk_i) m_shown_ax_q <= {m_nvme.ar, m_nvme.aw, m_pm.ar, m_pm.aw};
 
-    // A store does not reach the memory while the command that it overlaps is there; nor does it when none of its line has come.
+    // A store does not reach the memory while an overlapping command is present. No access to the
+    // line reaches the memory without a store.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !f_address || !f_waits_q);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_of_line || line_stores_q != '0);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_aw_fire || (m_pm.aw.size == 3'd6 &&
@@ -689,27 +703,30 @@ module hook_proof
       assert property (@(posedge clk_i) disable iff (!rst_ni) !(m_aw_fire && m_pm.aw.id == IdWidth'(s)) || (!m_done_q[s] &&
           !(m_count_q > 3'd0 && m_id_q[0] == 2'(s)) && !(m_count_q > 3'd1 && m_id_q[1] == 2'(s)) && !(m_count_q > 3'd2 && m_id_q[2] == 2'(s))));
     end
-    // Each is answered once, in their order, when all of its data have come, and either the memory has answered, or it is still to go to the memory.
+    // Each store is answered once and in order, after all of its data have arrived. Then either the
+    // memory has answered, or the store is in the queue.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !s_pm.b_valid || stores_open_q != '0);
     assert property (@(posedge clk_i) disable iff (!rst_ni) !(s_pm.b_valid && f_q && !f_answered_q && f_open_q == '0) ||
         (s_pm.b.id == IdWidth'(f_id_q) && f_left_q == '0 && (f_written_q || !f_address_q || f_line_q) &&
          s_pm.b.resp == (f_written_q && !f_line_q && f_error_q ? RespSlvErr : RespOkay)));
-    // A command comes when no store is shown; if it overlaps an older one it does not begin before that is in the memory.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !inserts || !aw_valid_i);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !(may_begin && older_q && (reads_line || writes_line)) || f_written_q);
-    // A load does not pass while the command that writes its line is there, or before a store of it that was answered is in the memory. It leaves once, as it came;
-    // those of one ID in their order.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !m_g || (g_q && !g_out_q && !g_waits_q && (!g_behind_q || f_written_q) && m_pm.ar == g_ax_q));
+    // A command is inserted when no store is valid. It is not issued before an older overlapping
+    // store is in the memory.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !insert_fire || !aw_valid_i);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(may_issue && older_q && (reads_line || writes_line)) || f_written_q);
+    // A load is not forwarded while a command that writes its line is present, or before an
+    // answered store to the line is in the memory. It is forwarded once, unchanged; loads of one ID
+    // stay in order.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !m_g || (g_q && !g_out_q && !g_waits_q && (!g_after_store_q || f_written_q) && m_pm.ar == g_ax_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_h || (h_q && !h_out_q && g_out_q && m_pm.ar == h_ax_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_pm.ar_valid || loads_q != '0);
-    // The same of NVMe accesses; data of a write follow its address.
+    // The same holds for NVMe accesses; data of a write follow its address.
     for (genvar d = 0; d < 2; d++) begin : gen_nvme
-      assert property (@(posedge clk_i) disable iff (!rst_ni) !n_m[d] || (n_q[d] && !n_out_q[d] && !n_waits_q[d] && (!n_behind_q[d] || f_written_q) &&
+      assert property (@(posedge clk_i) disable iff (!rst_ni) !n_m[d] || (n_q[d] && !n_out_q[d] && !n_waits_q[d] && (!n_after_store_q[d] || f_written_q) &&
           (d == 0 ? m_nvme.aw : m_nvme.ar) == n_ax_q[d]));
       assert property (@(posedge clk_i) disable iff (!rst_ni) !m_shows[2+d] || n_count_q[d] != '0);
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) !m_nvme.w_valid || n_data_q != '0);
-    // What is shown stays.
+    // A valid output is held.
     assert property (@(posedge clk_i) disable iff (!rst_ni) (m_shown_q & ~m_shows) == '0 &&
         (!m_shown_q[0] || m_pm.aw == m_shown_ax_q[0]) && (!m_shown_q[1] || m_pm.ar == m_shown_ax_q[1]) &&
         (!m_shown_q[2] || m_nvme.aw == m_shown_ax_q[2]) && (!m_shown_q[3] || m_nvme.ar == m_shown_ax_q[3]));

@@ -1,17 +1,17 @@
-// Which commands does an access overlap? The answer comes in the same cycle.
-module nearpm_match
+// Finds the commands that an access overlaps, in the same cycle.
+module nearpm_range_match
   import nearpm_pkg::*;
 (
-  /// Commands, and what each touches.
+  /// Commands and their lines.
   input  commands_t              commands_i,
   input  ranges_t [Commands-1:0] ranges_i,
-  /// There is a question.
+  /// The lookup is valid.
   input  logic                   valid_i,
-  /// What a command reads counts, too; else only what it writes.
+  /// Lines that a command reads count too; otherwise only those that it writes.
   input  logic                   write_i,
-  /// The access.
+  /// Lines of the access.
   input  range_t                 lines_i,
-  /// Those that it overlaps.
+  /// Commands that it overlaps.
   output commands_t              commands_o
 );
 
