@@ -64,18 +64,18 @@ pub struct Config {
     /// Largest payload of the link, bytes: answers to loads leave in such pieces.
     pub host_chunk: u32,
     /// What it leaves out, for tests that have to find that.
-    pub omits: Option<Omission>,
+    pub fault_injection: Option<FaultInjection>,
 }
 
 /// Something that a device leaves out on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Omission {
+pub enum FaultInjection {
     /// Waiting at the access hook of `nearpm`: stores and loads pass, whatever they overlap.
-    Hook,
+    ConflictFilter,
     /// The order of commands of `nearpm`: none waits for an older one.
-    Commands,
+    CommandOrder,
     /// What `nearpm` saves when the power fails.
-    Domain,
+    PersistenceDomain,
 }
 
 impl Config {
@@ -129,7 +129,7 @@ impl Config {
             engines: design.engines(root)?,
             host_reads: design.pcie.tags.min(256),
             host_chunk: design.pcie.max_payload_bytes,
-            omits: None,
+            fault_injection: None,
         })
     }
 

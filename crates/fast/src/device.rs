@@ -10,7 +10,7 @@ use spec::bar4;
 
 use crate::bridge::{Asked, Bridge, Registers};
 use crate::calendar::Calendar;
-use crate::config::{Config, Omission};
+use crate::config::{Config, FaultInjection};
 use crate::control::Status;
 use crate::controller::Controller;
 use crate::controller::ToEngine;
@@ -172,7 +172,7 @@ impl FastDevice {
         let mut saved = true;
         if let Some(p) = &mut self.powered {
             p.controller.end_bursts(self.edge, &mut self.memory);
-            let saves = self.config.omits != Some(Omission::Domain);
+            let saves = self.config.fault_injection != Some(FaultInjection::PersistenceDomain);
             if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
                     let (at, last) = p.engines.last_writes(hook);
@@ -263,7 +263,7 @@ impl Parts<'_> {
         if !changed || !storage.has_journal() {
             return;
         }
-        let saves = self.config.omits != Some(Omission::Domain);
+        let saves = self.config.fault_injection != Some(FaultInjection::PersistenceDomain);
         let hook = self.p.hook.as_deref().filter(|_| saves);
         let last = hook.map(|hook| self.p.engines.last_writes(hook));
         let (at, last) = last.unwrap_or_default();

@@ -17,5 +17,5 @@ mod port;
 mod qos;
 mod slab;
 
-pub use config::{Config, Omission};
+pub use config::{Config, FaultInjection};
 pub use device::FastDevice;

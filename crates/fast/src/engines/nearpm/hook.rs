@@ -8,7 +8,7 @@ use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
 use super::job::{Job, Lines};
 use super::table::{Before, Begins, Done, Set, Table, CHANNELS};
-use crate::config::{Config, Omission};
+use crate::config::{Config, FaultInjection};
 
 /// From a line's data, and from a command's end, until the line leaves.
 const LEAVE: u64 = 3;
@@ -102,7 +102,7 @@ pub(crate) struct Hook {
     /// The most lines of a queue, and the stores that had to wait.
     most: usize,
     stores: u32,
-    omits: Option<Omission>,
+    fault_injection: Option<FaultInjection>,
 }
 
 impl Hook {
@@ -121,7 +121,7 @@ impl Hook {
             line_error: false,
             most: 0,
             stores: 0,
-            omits: config.omits,
+            fault_injection: config.fault_injection,
         }
     }
 
@@ -189,7 +189,7 @@ impl Hook {
     }
 
     fn is_free(&self, channel: usize, waits: &Waits) -> bool {
-        if self.omits == Some(Omission::Hook) {
+        if self.fault_injection == Some(FaultInjection::ConflictFilter) {
             return true;
         }
         waits.commands == 0 && waits.lines <= self.channels[channel].written
@@ -338,8 +338,8 @@ impl Hook {
                 before.lines[n] = channel.queued;
             }
         }
-        match self.omits {
-            Some(Omission::Commands) => self.table.put(number, job, 0, before, from),
+        match self.fault_injection {
+            Some(FaultInjection::CommandOrder) => self.table.put(number, job, 0, before, from),
             _ => self.table.insert(number, job, before, from),
         }
     }
