@@ -152,7 +152,7 @@ impl Command {
 /// A bit of the return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Refusal {
+pub enum ErrorBit {
     /// The memory could not be read.
     ReadError = 1 << 0,
     /// The memory could not be written.
@@ -173,24 +173,30 @@ pub enum Refusal {
     Busy = 1 << 8,
 }
 
-impl Refusal {
-    const ALL: [(Refusal, &'static str); 9] = [
-        (Refusal::ReadError, "the memory could not be read"),
-        (Refusal::WriteError, "the memory could not be written"),
+impl ErrorBit {
+    const ALL: [(ErrorBit, &'static str); 9] = [
+        (ErrorBit::ReadError, "the memory could not be read"),
+        (ErrorBit::WriteError, "the memory could not be written"),
         (
-            Refusal::Invalid,
+            ErrorBit::Invalid,
             "invalid operation, length, alignment or overlap",
         ),
         (
-            Refusal::Unmapped,
+            ErrorBit::Unmapped,
             "the pool is not mapped, or the log is not open",
         ),
-        (Refusal::WrongProcess, "the pool belongs to another process"),
-        (Refusal::OutOfPool, "a range outside of the pool or the log"),
-        (Refusal::LogFull, "the log is full"),
-        (Refusal::Torn, "a record of the log is torn"),
         (
-            Refusal::Busy,
+            ErrorBit::WrongProcess,
+            "the pool belongs to another process",
+        ),
+        (
+            ErrorBit::OutOfPool,
+            "a range outside of the pool or the log",
+        ),
+        (ErrorBit::LogFull, "the log is full"),
+        (ErrorBit::Torn, "a record of the log is torn"),
+        (
+            ErrorBit::Busy,
             "the pool is mapped otherwise, or the log is open already",
         ),
     ];
@@ -198,32 +204,32 @@ impl Refusal {
 
 /// A return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Results(pub u32);
+pub struct ReturnValue(pub u32);
 
-impl Results {
+impl ReturnValue {
     /// All is well.
     pub fn is_ok(self) -> bool {
         self.0 == 0
     }
 
     /// One of its bits.
-    pub fn has(self, refusal: Refusal) -> bool {
+    pub fn has(self, refusal: ErrorBit) -> bool {
         self.0 & refusal as u32 != 0
     }
 }
 
-impl From<Refusal> for Results {
-    fn from(refusal: Refusal) -> Results {
-        Results(refusal as u32)
+impl From<ErrorBit> for ReturnValue {
+    fn from(refusal: ErrorBit) -> ReturnValue {
+        ReturnValue(refusal as u32)
     }
 }
 
-impl fmt::Display for Results {
+impl fmt::Display for ReturnValue {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.is_ok() {
             return f.write_str("all is well");
         }
-        let known = Refusal::ALL.iter().filter(|(bit, _)| self.has(*bit));
+        let known = ErrorBit::ALL.iter().filter(|(bit, _)| self.has(*bit));
         let mut texts: Vec<String> = known.map(|(_, text)| (*text).to_string()).collect();
         let rest = self.0 & !0x1FF;
         if rest != 0 {

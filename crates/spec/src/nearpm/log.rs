@@ -43,7 +43,7 @@ fn is_sealed(line: &[u8; 64]) -> bool {
 
 /// What is to become of a log's records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum LogState {
     /// Undo records and checkpoints are to be written back, redo records to be forgotten.
     Open,
     /// The redo records are to be applied.
@@ -54,7 +54,7 @@ pub enum State {
 }
 
 /// Records that a log never has: one of them could not be made.
-pub const NEVER: u32 = u32::MAX;
+pub const INCOMPLETE: u32 = u32::MAX;
 
 /// The first line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,9 +62,9 @@ pub struct Descriptor {
     /// Generation of the records that count.
     pub generation: u64,
     /// What is to become of these.
-    pub state: State,
+    pub state: LogState,
     /// Records that the log has to have. 0 where the state is `Open`: as many as there are; unless the engine has failed to do something
-    /// with the log, which has to have these then. [`NEVER`]: one could not be made.
+    /// with the log, which has to have these then. [`INCOMPLETE`]: one could not be made.
     pub records: u32,
     /// Transaction of the last operation that wrote this line.
     pub transaction: u64,
@@ -74,9 +74,9 @@ impl Descriptor {
     /// The line.
     pub fn to_line(&self) -> [u8; 64] {
         let (state, participants) = match self.state {
-            State::Open => (0, 0),
-            State::Committed => (1, 0),
-            State::Pending(participants) => (2, participants),
+            LogState::Open => (0, 0),
+            LogState::Committed => (1, 0),
+            LogState::Pending(participants) => (2, participants),
         };
         let mut line = [0; 64];
         line[..8].copy_from_slice(&DESCRIPTOR_MAGIC);
@@ -92,9 +92,9 @@ impl Descriptor {
     /// The descriptor in a line; `None` if there is none, or it is not whole.
     pub fn from_line(line: &[u8; 64]) -> Option<Descriptor> {
         let state = match (word(line, 16), line[32]) {
-            (0, 0) => State::Open,
-            (1, 0) => State::Committed,
-            (2, 1..) => State::Pending(line[32]),
+            (0, 0) => LogState::Open,
+            (1, 0) => LogState::Committed,
+            (2, 1..) => LogState::Pending(line[32]),
             _ => return None,
         };
         let rest = line[33..CRC].iter().all(|byte| *byte == 0);
@@ -110,7 +110,7 @@ impl Descriptor {
 /// What a record holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// Old bytes.
     Undo = 1,
     /// New bytes.
@@ -122,26 +122,26 @@ pub enum Kind {
 /// Who has written a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Maker {
+pub enum RecordWriter {
     /// An engine: it is whole before its command ends.
     Engine = 0,
     /// A CPU: its lines, and those of the records that it wrote before the same fence, may be persistent in any order.
     Cpu = 1,
     /// The same, but all records before it were persistent when it was written.
-    CpuBehind = 2,
+    CpuOrdered = 2,
 }
 
 /// The first line of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// What it holds.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Pool that it belongs to.
     pub pool: u8,
     /// Thread of that.
     pub thread: u8,
     /// Who has written it.
-    pub maker: Maker,
+    pub writer: RecordWriter,
     /// Generation of the log.
     pub generation: u64,
     /// Offset of the object in the pool.
@@ -170,7 +170,7 @@ impl Header {
         let mut line = [0; 64];
         line[..4].copy_from_slice(&HEADER_MAGIC);
         line[4..7].copy_from_slice(&[self.kind as u8, self.pool, self.thread]);
-        line[7] = self.maker as u8;
+        line[7] = self.writer as u8;
         line[8..16].copy_from_slice(&self.generation.to_le_bytes());
         line[16..24].copy_from_slice(&self.object.to_le_bytes());
         line[24..28].copy_from_slice(&self.bytes.to_le_bytes());
@@ -187,7 +187,7 @@ impl Header {
     pub fn is_later(line: &[u8; 64], pool: u8, thread: u8, generation: u64, number: u32) -> bool {
         line[..4] == HEADER_MAGIC
             && line[5..7] == [pool, thread]
-            && line[7] != Maker::Cpu as u8
+            && line[7] != RecordWriter::Cpu as u8
             && long(line, 8) == generation
             && word(line, 28) >= number
             && is_sealed(line)
@@ -196,15 +196,15 @@ impl Header {
     /// The header in a line; `None` if there is none, or it is not whole. Whether the payload is, its CRC says.
     pub fn from_line(line: &[u8; 64]) -> Option<Header> {
         let kind = match line[4] {
-            1 => Kind::Undo,
-            2 => Kind::Redo,
-            3 => Kind::Checkpoint,
+            1 => RecordKind::Undo,
+            2 => RecordKind::Redo,
+            3 => RecordKind::Checkpoint,
             _ => return None,
         };
-        let maker = match line[7] {
-            0 => Maker::Engine,
-            1 => Maker::Cpu,
-            2 => Maker::CpuBehind,
+        let writer = match line[7] {
+            0 => RecordWriter::Engine,
+            1 => RecordWriter::Cpu,
+            2 => RecordWriter::CpuOrdered,
             _ => return None,
         };
         let rest = line[48..56].iter().all(|byte| *byte == 0);
@@ -212,7 +212,7 @@ impl Header {
             kind,
             pool: line[5],
             thread: line[6],
-            maker,
+            writer,
             generation: long(line, 8),
             object: long(line, 16),
             bytes: word(line, 24),
@@ -232,19 +232,19 @@ mod tests {
     fn lines_are_read_as_written_and_no_other_way() {
         let descriptor = Descriptor {
             generation: 7,
-            state: State::Committed,
+            state: LogState::Committed,
             records: 3,
             transaction: 9,
         };
         let pending = Descriptor {
-            state: State::Pending(0b1010),
+            state: LogState::Pending(0b1010),
             ..descriptor
         };
         let header = Header {
-            kind: Kind::Redo,
+            kind: RecordKind::Redo,
             pool: 2,
             thread: 3,
-            maker: Maker::CpuBehind,
+            writer: RecordWriter::CpuOrdered,
             generation: 7,
             object: 0x1234,
             bytes: 100,
@@ -259,7 +259,7 @@ mod tests {
         );
         assert_eq!(Descriptor::from_line(&pending.to_line()), Some(pending));
         let nobody = Descriptor {
-            state: State::Pending(0),
+            state: LogState::Pending(0),
             ..pending
         };
         assert_eq!(Descriptor::from_line(&nobody.to_line()), None);

@@ -6,10 +6,10 @@ mod command;
 mod log;
 mod peers;
 
-pub use command::{Command, Operation, Refusal, Results};
+pub use command::{Command, ErrorBit, Operation, ReturnValue};
 pub use log::{
-    next_record, padded, payload_crc, Descriptor, Header, Kind, Maker, State, DESCRIPTOR_BYTES,
-    FIRST_RECORD, HEADER_BYTES, NEVER,
+    next_record, padded, payload_crc, Descriptor, Header, LogState, RecordKind, RecordWriter,
+    DESCRIPTOR_BYTES, FIRST_RECORD, HEADER_BYTES, INCOMPLETE,
 };
 pub use peers::{register, Completion, DEVICES, SEQUENCE_BITS};
 

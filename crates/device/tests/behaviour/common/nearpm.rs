@@ -7,7 +7,7 @@ use driver::control::Delay;
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
-use spec::nearpm::{Command, Descriptor, Header, Operation, Refusal};
+use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
 
 use super::{design, engine, root};
 
@@ -229,7 +229,7 @@ impl Kit {
     }
 
     /// One that is refused.
-    pub fn refused(&mut self, command: &Command, refusal: Refusal) {
+    pub fn refused(&mut self, command: &Command, refusal: ErrorBit) {
         let wanted = Ended {
             result: refusal as u32,
             value: 0,

@@ -1,7 +1,7 @@
 //! Pools and logs: what a command is checked and translated with when it is taken.
 
 use spec::nearpm::{
-    next_record, Command, Descriptor, Operation, Refusal, State, ALIGN, DEVICES, FIRST_RECORD,
+    next_record, Command, Descriptor, ErrorBit, LogState, Operation, ALIGN, DEVICES, FIRST_RECORD,
     LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, SEQUENCE_BITS, THREADS,
 };
 
@@ -149,10 +149,10 @@ impl Pool {
     }
 
     /// The place on the media of a range.
-    fn place(&self, address: u64, bytes: u64) -> Result<u64, Refusal> {
+    fn place(&self, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let offset = address.checked_sub(self.base);
         let inside = offset.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
-        inside.map(|at| self.media + at).ok_or(Refusal::OutOfPool)
+        inside.map(|at| self.media + at).ok_or(ErrorBit::OutOfPool)
     }
 }
 
@@ -197,7 +197,7 @@ impl Contexts {
         *own = Log::empty(own.generation.wrapping_add(1));
         let descriptor = Descriptor {
             generation: own.generation,
-            state: State::Open,
+            state: LogState::Open,
             records: 0,
             transaction: sequence,
         };
@@ -209,10 +209,10 @@ impl Contexts {
         &mut self,
         command: Option<Command>,
         peers: &Peers,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Taken, ErrorBit> {
         use Operation::*;
         let Some(command) = command.filter(well_formed) else {
-            return Err(Refusal::Invalid);
+            return Err(ErrorBit::Invalid);
         };
         let Command {
             operation,
@@ -233,15 +233,15 @@ impl Contexts {
         if operation == Commit && value != 0 {
             let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
             if !own || transaction <= peers.completed(log_number) {
-                return Err(Refusal::Invalid);
+                return Err(ErrorBit::Invalid);
             }
         }
         let pool = self.pools[number];
         if !pool.mapped {
-            return Err(Refusal::Unmapped);
+            return Err(ErrorBit::Unmapped);
         }
         if pool.process != process {
-            return Err(Refusal::WrongProcess);
+            return Err(ErrorBit::WrongProcess);
         }
         let mut job = Job {
             operation,
@@ -268,13 +268,13 @@ impl Contexts {
                 job.source = pool.place(address, bytes)?;
                 job.target = pool.place(target, bytes)?;
                 if address.abs_diff(target) < bytes {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
                 return Ok(Taken::Job(job));
             }
             Switch => {
                 if self.logs[usize::from(log_number)].closed {
-                    return Err(Refusal::Unmapped);
+                    return Err(ErrorBit::Unmapped);
                 }
                 job.target = pool.place(target, 8)?;
                 job.value = value;
@@ -284,14 +284,14 @@ impl Contexts {
         }
         // All others are about the thread's log.
         if thread >= pool.threads {
-            return Err(Refusal::Unmapped);
+            return Err(ErrorBit::Unmapped);
         }
         job.base = pool.log(thread);
         let log = &mut self.logs[usize::from(log_number)];
         match operation {
-            LogOpen if log.open => return Err(Refusal::Busy),
+            LogOpen if log.open => return Err(ErrorBit::Busy),
             LogOpen | Recover => {}
-            _ if !log.open => return Err(Refusal::Unmapped),
+            _ if !log.open => return Err(ErrorBit::Unmapped),
             _ => {}
         }
         // Such a log takes nothing but what its records are not needed for.
@@ -315,11 +315,11 @@ impl Contexts {
                     _ => job.source,
                 };
                 if is_busy {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 let next = next_record(log.next.into(), bytes);
                 if next > pool.log_bytes {
-                    return Err(Refusal::LogFull);
+                    return Err(ErrorBit::LogFull);
                 }
                 job.object = object - pool.media;
                 job.target = job.base + u64::from(log.next);
@@ -335,15 +335,15 @@ impl Contexts {
                     && value < u64::from(log.next)
                     && next_record(value, bytes) <= log.next.into();
                 if !inside {
-                    return Err(Refusal::OutOfPool);
+                    return Err(ErrorBit::OutOfPool);
                 }
                 if is_busy {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 job.source = job.base + value;
                 job.number = log.records;
             }
-            _ if is_busy => return Err(Refusal::Busy),
+            _ if is_busy => return Err(ErrorBit::Busy),
             CommitRedo => {
                 job.number = log.records;
                 log.committed = true;
@@ -373,7 +373,7 @@ impl Contexts {
         logs.fill(Log::default());
     }
 
-    fn map(&mut self, command: &Command) -> Result<Taken, Refusal> {
+    fn map(&mut self, command: &Command) -> Result<Taken, ErrorBit> {
         let pool = Pool {
             mapped: true,
             process: command.process,
@@ -393,7 +393,7 @@ impl Contexts {
             && fits(pool.base, pool.bytes - 1, u64::MAX)
             && logs.is_some_and(|logs| fits(pool.logs, logs, pool.bytes));
         if !inside {
-            return Err(Refusal::OutOfPool);
+            return Err(ErrorBit::OutOfPool);
         }
         let number = usize::from(command.pool);
         let others =
@@ -401,11 +401,11 @@ impl Contexts {
         let end = pool.media + pool.bytes;
         let overlaps = |other: &Pool| other.media < end && pool.media < other.media + other.bytes;
         if others.into_iter().any(|(_, other)| overlaps(other)) {
-            return Err(Refusal::Busy);
+            return Err(ErrorBit::Busy);
         }
         let own = &mut self.pools[number];
         if own.mapped && *own != pool {
-            return Err(Refusal::Busy);
+            return Err(ErrorBit::Busy);
         }
         if !own.mapped {
             *own = pool;

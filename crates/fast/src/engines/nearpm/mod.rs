@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use design::engine::Plugged;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
-use spec::nearpm::{register, Command, Operation, Refusal};
+use spec::nearpm::{register, Command, ErrorBit, Operation};
 use spec::regs::nearpm::{
     control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
     MOST_LINES, REFUSED, STORES, TAKEN, UNDER_WAY, WORKING,
@@ -138,7 +138,7 @@ impl NearPm {
                 false => Command::from_arguments(&job.arguments),
             };
             let taken = match cx.hook.as_deref().is_some_and(Hook::is_unread) {
-                true => Err(Refusal::ReadError),
+                true => Err(ErrorBit::ReadError),
                 false => self.contexts.take(command, &self.peers),
             };
             match (taken, cx.hook.as_deref_mut()) {
@@ -187,7 +187,7 @@ impl NearPm {
                         number,
                         fine: false,
                     });
-                    self.over(number, Refusal::Unmapped as u32, 0, cx);
+                    self.over(number, ErrorBit::Unmapped as u32, 0, cx);
                 }
                 Ok(Begins { number, job, .. }) => {
                     cx.tell(now, || TraceEvent::UnitBegins {

@@ -6,8 +6,8 @@
 //! many the log has to have.
 
 use spec::nearpm::{
-    next_record, padded, payload_crc, Descriptor, Header, Kind, Maker, Operation, Refusal, State,
-    FIRST_RECORD, HEADER_BYTES, LINE, MAX_BYTES, NEVER,
+    next_record, padded, payload_crc, Descriptor, ErrorBit, Header, LogState, Operation,
+    RecordKind, RecordWriter, FIRST_RECORD, HEADER_BYTES, INCOMPLETE, LINE, MAX_BYTES,
 };
 
 use super::super::ports::Ports;
@@ -129,7 +129,7 @@ impl Unit {
         self.header = None;
         self.spoils = false;
         self.demands = match job.operation {
-            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(NEVER),
+            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(INCOMPLETE),
             Operation::Abort => Some(job.number).filter(|records| *records != 0),
             _ => None,
         };
@@ -193,7 +193,7 @@ impl Unit {
         ports.wake(ports.now() + END, self.part << 1 | ENDS);
     }
 
-    fn fail(&mut self, refusal: Refusal, ports: &mut Ports) {
+    fn fail(&mut self, refusal: ErrorBit, ports: &mut Ports) {
         self.result |= refusal as u32;
         self.give_up(ports);
     }
@@ -205,7 +205,7 @@ impl Unit {
         };
         let descriptor = Descriptor {
             generation: self.walk.generation,
-            state: State::Open,
+            state: LogState::Open,
             records,
             transaction: job.transaction,
         };
@@ -251,8 +251,8 @@ impl Unit {
     /// A move has ended.
     fn moved(&mut self, job: &Job, errors: Errors, ports: &mut Ports) {
         if errors.read || errors.write {
-            self.result |= u32::from(errors.read) * Refusal::ReadError as u32;
-            self.result |= u32::from(errors.write) * Refusal::WriteError as u32;
+            self.result |= u32::from(errors.read) * ErrorBit::ReadError as u32;
+            self.result |= u32::from(errors.write) * ErrorBit::WriteError as u32;
             self.spoils |= self.step == Step::Mark;
             return self.give_up(ports);
         }
@@ -263,7 +263,7 @@ impl Unit {
             Step::Sum => {
                 let wanted = self.header.map(|header| header.payload_crc);
                 if wanted != Some(payload_crc(self.mover.data())) {
-                    return self.fail(Refusal::Torn, ports);
+                    return self.fail(ErrorBit::Torn, ports);
                 }
                 if job.operation == Operation::Apply {
                     return self.back(job, ports);
@@ -284,15 +284,15 @@ impl Unit {
 
     fn write_header(&mut self, job: &Job, ports: &mut Ports) {
         let kind = match job.operation {
-            Operation::Undo => Kind::Undo,
-            Operation::Redo => Kind::Redo,
-            _ => Kind::Checkpoint,
+            Operation::Undo => RecordKind::Undo,
+            Operation::Redo => RecordKind::Redo,
+            _ => RecordKind::Checkpoint,
         };
         let header = Header {
             kind,
             pool: job.log >> 4,
             thread: job.log & 15,
-            maker: Maker::Engine,
+            writer: RecordWriter::Engine,
             generation: job.value,
             object: job.object,
             bytes: job.bytes,
@@ -308,12 +308,12 @@ impl Unit {
     fn descriptor(&mut self, job: &Job, ports: &mut Ports) {
         use Operation::*;
         let state = match job.operation {
-            CommitRedo => State::Committed,
-            Commit if job.bytes != 0 => State::Pending(job.bytes as u8),
-            _ => State::Open,
+            CommitRedo => LogState::Committed,
+            Commit if job.bytes != 0 => LogState::Pending(job.bytes as u8),
+            _ => LogState::Open,
         };
         let ends = matches!(job.operation, Commit | Delete | Abort | Recover);
-        let is_void = state == State::Open;
+        let is_void = state == LogState::Open;
         let descriptor = Descriptor {
             generation: self.walk.generation.wrapping_add((ends && is_void).into()),
             state,
@@ -327,27 +327,27 @@ impl Unit {
     /// Recover: the descriptor is here.
     fn found(&mut self, job: &Job, ports: &mut Ports) {
         let Some(found) = Descriptor::from_line(&self.mover.line()) else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
         let known = job.number != UNKNOWN;
         let next = job.value.wrapping_add(1);
-        if known && found.generation == next && found.state == State::Open {
+        if known && found.generation == next && found.state == LogState::Open {
             // It was cut off behind its last line.
             return self.end(ports);
         }
-        let says_nothing = found.state == State::Open && found.records == 0;
+        let says_nothing = found.state == LogState::Open && found.records == 0;
         let is_spoiled = !known && job.previous != 0 && says_nothing;
         if is_spoiled || known && found.generation != job.value {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         }
         self.walk.generation = found.generation;
-        self.walk.committed = found.state == State::Committed;
+        self.walk.committed = found.state == LogState::Committed;
         self.walk.limit = match known {
             true => Some(job.number),
-            false => Some(found.records).filter(|n| *n != 0 || found.state != State::Open),
+            false => Some(found.records).filter(|n| *n != 0 || found.state != LogState::Open),
         };
         // Else the descriptor says it.
-        let says_not = known && job.number != 0 && found.state == State::Open;
+        let says_not = known && job.number != 0 && found.state == LogState::Open;
         self.demands = says_not.then_some(job.number);
         self.next_record(job, ports);
     }
@@ -371,7 +371,7 @@ impl Unit {
             })
         };
         if self.mover.data().chunks(LINE as usize).any(is_later) {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         }
         walk.seeks += 1;
         if job.object - u64::from(walk.at) <= MAX_BYTES || walk.seeks == SEEKS {
@@ -394,7 +394,7 @@ impl Unit {
             return self.turn(job, ports);
         }
         if walk.forward && no_room {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         }
         self.load(job, ports);
     }
@@ -445,21 +445,22 @@ impl Unit {
         let header = Header::from_line(&self.mover.line());
         let header = header.filter(|header| self.whole(job, header));
         if job.operation == Operation::Apply {
-            let wanted =
-                |h: &Header| h.kind == Kind::Redo && h.object == job.object && h.bytes == job.bytes;
+            let wanted = |h: &Header| {
+                h.kind == RecordKind::Redo && h.object == job.object && h.bytes == job.bytes
+            };
             self.header = header.filter(wanted);
             return match self.header {
                 Some(_) => self.sum(job, ports),
-                None => self.fail(Refusal::Torn, ports),
+                None => self.fail(ErrorBit::Torn, ports),
             };
         }
         self.header = header.filter(|header| self.in_place(job, header));
         match self.header {
             // Behind the last record there is none.
             None if self.walk.forward && self.walk.limit.is_none() => self.seek(job, ports),
-            None => self.fail(Refusal::Torn, ports),
+            None => self.fail(ErrorBit::Torn, ports),
             Some(_) if !self.walk.write => self.sum(job, ports),
-            Some(header) if (header.kind == Kind::Redo) == self.walk.committed => {
+            Some(header) if (header.kind == RecordKind::Redo) == self.walk.committed => {
                 self.back(job, ports);
             }
             Some(_) => self.past(job, ports),
@@ -475,7 +476,7 @@ impl Unit {
 
     fn back(&mut self, job: &Job, ports: &mut Ports) {
         let Some(header) = self.header else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
         self.step = Step::Back;
         let (from, to) = (self.record(job) + HEADER_BYTES, job.pool + header.object);
@@ -485,7 +486,7 @@ impl Unit {
     /// The record is done with in this pass.
     fn past(&mut self, job: &Job, ports: &mut Ports) {
         let Some(header) = self.header else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
         let walk = &mut self.walk;
         if walk.forward {
