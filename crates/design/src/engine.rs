@@ -144,7 +144,7 @@ pub struct Manifest {
 
 /// An engine in its place in a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plugged {
+pub struct EngineInstance {
     /// As the design says.
     pub engine: Engine,
     /// As its folder says.
@@ -309,7 +309,7 @@ fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> 
     Ok(())
 }
 
-impl Plugged {
+impl EngineInstance {
     /// The value of one of its parameters, if it has one of that name.
     pub fn parameter(&self, name: &str) -> Option<u64> {
         let given = self.engine.parameters.get(name).copied();
@@ -334,7 +334,7 @@ impl Engine {
 
 impl Design {
     /// The engines of this design, each with its folder read and its place in the device; `root` is that of the repository.
-    pub fn engines(&self, root: &Path) -> Result<Vec<Plugged>, Error> {
+    pub fn engines(&self, root: &Path) -> Result<Vec<EngineInstance>, Error> {
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
         let mut plugged = Vec::new();
@@ -366,7 +366,7 @@ impl Design {
             check("engine", given, vector <= 128, allowed)?;
             let commands = engine.commands(&manifest, *instance == 0);
             let mut others = plugged.iter();
-            let alone = !manifest.hook || !others.any(|e: &Plugged| e.manifest.hook);
+            let alone = !manifest.hook || !others.any(|e: &EngineInstance| e.manifest.hook);
             let allowed = "at most one engine with the access hook";
             check("engine", format!("{:?}", engine.engine), alone, allowed)?;
             if let Some(own) = &engine.opcodes {
@@ -401,7 +401,7 @@ impl Design {
                     given & 3 == own & 3,
                     &allowed,
                 )?;
-                let mut others = plugged.iter().flat_map(|e: &Plugged| &e.commands);
+                let mut others = plugged.iter().flat_map(|e: &EngineInstance| &e.commands);
                 let alone = others.all(|other| other.opcode != command.opcode);
                 let allowed = "an opcode of its own: `opcodes` in the design gives others";
                 let opcode = format!("{:#x}", command.opcode);
@@ -409,7 +409,7 @@ impl Design {
             }
             let all = 1..=self.nvme.namespaces.len().max(1) as u32;
             let own = engine.first_and_last();
-            plugged.push(Plugged {
+            plugged.push(EngineInstance {
                 commands,
                 namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
@@ -431,7 +431,7 @@ impl Design {
     }
 
     /// Keeps what an engine has reserved at the end of the media from namespaces and other engines.
-    fn reserve(&self, plugged: &mut [Plugged]) -> Result<(), Error> {
+    fn reserve(&self, plugged: &mut [EngineInstance]) -> Result<(), Error> {
         let Some(owner) = plugged.iter().position(|e| e.manifest.reserved.0 > 0) else {
             return Ok(());
         };
@@ -571,7 +571,7 @@ fn shipped(root: &Path) -> String {
 }
 
 /// The device top with these engines: the repository's, with each of them written into it.
-pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
+pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
     let path = root.join(TOP);
     let mut text = error::read(&path)?;
     if engines.is_empty() {
@@ -606,7 +606,7 @@ pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
     Ok(text)
 }
 
-fn entry(engine: &Plugged) -> String {
+fn entry(engine: &EngineInstance) -> String {
     let manifest = &engine.manifest;
     let version = manifest.version_word().unwrap_or_default();
     let commands = engine.commands.iter().zip(0..);
@@ -639,7 +639,7 @@ fn entry(engine: &Plugged) -> String {
 }
 
 /// An engine's instance; a port that it doesn't have is not connected.
-fn instance((number, engine): (usize, &Plugged)) -> String {
+fn instance((number, engine): (usize, &EngineInstance)) -> String {
     let manifest = &engine.manifest;
     let (module, name) = (&manifest.name, &engine.engine.name);
     let mut sizes = Vec::new();

@@ -101,7 +101,7 @@ pub struct Core {
 /// How a set of the cache chooses the line that has to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Policy {
+pub enum ReplacementPolicy {
     /// The least recently used one.
     Lru,
     /// Any, drawn from `host.seed`.
@@ -117,7 +117,7 @@ pub struct Cache {
     /// Lines of a set: 1 to 64.
     pub ways: Sourced<u32>,
     /// Which line of a set leaves.
-    pub policy: Sourced<Policy>,
+    pub policy: Sourced<ReplacementPolicy>,
     /// From the issue of a load to its data, when the line is there.
     pub hit_ns: Sourced<f64>,
 }

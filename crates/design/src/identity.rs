@@ -19,7 +19,7 @@ const UUID_HIGH: u64 = 0x4E65_6172_7369_8465;
 
 /// What tells a device of the same design from another one, when the design names no serial number.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
+pub enum DeviceInstance<'a> {
     /// The path at which it is served.
     Socket(&'a Path),
     /// Its number among the devices of a process.
@@ -46,14 +46,14 @@ impl Identity {
 
     /// The identity of a design's device: the design's serial number; else one that is derived from the media file, with which it stays
     /// wherever the device is served; else from its place.
-    pub fn of(design: &Design, place: Place) -> Result<Identity, Error> {
+    pub fn of(design: &Design, place: DeviceInstance) -> Result<Identity, Error> {
         if let Some(serial) = &design.nvme.serial {
             return Identity::new(serial);
         }
         Ok(match (&design.media.file, place) {
             (Some(file), _) => Identity::derived("media", &absolute(file)),
-            (None, Place::Socket(path)) => Identity::derived("socket", &absolute(path)),
-            (None, Place::Number(number)) => {
+            (None, DeviceInstance::Socket(path)) => Identity::derived("socket", &absolute(path)),
+            (None, DeviceInstance::Number(number)) => {
                 Identity::derived("number", number.to_string().as_bytes())
             }
         })
@@ -147,7 +147,7 @@ mod tests {
         Design::parse(&text, Path::new("x.toml")).unwrap()
     }
 
-    fn of(design: &Design, place: Place) -> Identity {
+    fn of(design: &Design, place: DeviceInstance) -> Identity {
         Identity::of(design, place).unwrap()
     }
 
@@ -156,12 +156,16 @@ mod tests {
         let plain = design("");
         let mut all = BTreeSet::new();
         for number in 0..1000 {
-            all.insert(of(&plain, Place::Number(number)).serial);
+            all.insert(of(&plain, DeviceInstance::Number(number)).serial);
             let path = format!("/tmp/{number}.sock");
-            all.insert(of(&plain, Place::Socket(Path::new(&path))).serial);
+            all.insert(of(&plain, DeviceInstance::Socket(Path::new(&path))).serial);
             let file = design(&format!("file = \"/tmp/{number}.img\"\n"));
-            let here = of(&file, Place::Socket(Path::new(&path)));
-            assert_eq!(here, of(&file, Place::Number(0)), "the file's, wherever");
+            let here = of(&file, DeviceInstance::Socket(Path::new(&path)));
+            assert_eq!(
+                here,
+                of(&file, DeviceInstance::Number(0)),
+                "the file's, wherever"
+            );
             all.insert(here.serial);
         }
         assert_eq!(all.len(), 3000);
@@ -169,9 +173,9 @@ mod tests {
             .iter()
             .all(|s| s.len() == 20 && Identity::new(s).is_ok()));
         // As it was in the last version: a change would make other devices of people's.
-        let socket = Place::Socket(Path::new("/tmp/0.sock"));
+        let socket = DeviceInstance::Socket(Path::new("/tmp/0.sock"));
         assert_eq!(of(&plain, socket).serial, of(&plain, socket).serial);
-        assert_eq!(Identity::default(), of(&plain, Place::Number(0)));
+        assert_eq!(Identity::default(), of(&plain, DeviceInstance::Number(0)));
     }
 
     #[test]
@@ -188,15 +192,18 @@ mod tests {
             let path = Path::new(OsStr::from_bytes(bytes));
             let mut file = design("");
             file.media.file = Some(path.into());
-            assert_ne!(of(&file, Place::Number(0)), of(&plain, Place::Socket(path)));
-            of(&plain, Place::Socket(path)).serial
+            assert_ne!(
+                of(&file, DeviceInstance::Number(0)),
+                of(&plain, DeviceInstance::Socket(path))
+            );
+            of(&plain, DeviceInstance::Socket(path)).serial
         });
         assert_eq!(BTreeSet::from(serials).len(), 3);
     }
 
     #[test]
     fn text_has_the_identity_that_it_always_had() {
-        let socket = Place::Socket(Path::new("/nonexistent/0.sock"));
+        let socket = DeviceInstance::Socket(Path::new("/nonexistent/0.sock"));
         assert_eq!(of(&design(""), socket).serial, "NS322XDN25ANYBMR9M1A");
     }
 
@@ -221,9 +228,9 @@ mod tests {
     #[test]
     fn the_design_s_serial_number_comes_first_and_is_checked() {
         let named = design("file = \"x.img\"\n[nvme]\nserial = \"bench-3\"\n");
-        assert_eq!(of(&named, Place::Number(7)).serial(), "bench-3");
+        assert_eq!(of(&named, DeviceInstance::Number(7)).serial(), "bench-3");
         assert_eq!(
-            &of(&named, Place::Number(7)).serial_bytes(),
+            &of(&named, DeviceInstance::Number(7)).serial_bytes(),
             b"bench-3             "
         );
         for bad in ["", "123456789012345678901", "a b", "\u{e4}"] {

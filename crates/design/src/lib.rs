@@ -24,7 +24,7 @@ use sim::{Clock, DramConfig, HostConfig, LinkConfig};
 pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
 pub use host::HostProfile;
-pub use identity::{Identity, Place};
+pub use identity::{DeviceInstance, Identity};
 
 pub use media::Profile;
 pub use memory::{Memory, LOCAL};
@@ -134,8 +134,8 @@ impl Delay {
     }
 
     /// These, where they are said.
-    fn sizes(&self, sizes: media::Sizes) -> media::Sizes {
-        media::Sizes {
+    fn sizes(&self, sizes: media::DelaySizes) -> media::DelaySizes {
+        media::DelaySizes {
             read_slots: self.read_slots.unwrap_or(sizes.read_slots),
             write_slots: self.write_slots.unwrap_or(sizes.write_slots),
             buffer_beats: self.buffer_beats.unwrap_or(sizes.buffer_beats),
@@ -439,16 +439,16 @@ impl Design {
         Ok(profile.attached(&self.host, &self.pcie))
     }
 
-    /// How the memory channels take turns.
-    pub fn turns(&self) -> media::Turns {
-        media::Turns {
+    /// How the memory channels are interleaved.
+    pub fn interleave(&self) -> media::Interleave {
+        media::Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }
     }
 
     /// The sizes of each channel's `nvm_delay`: those that the design says, others by its media profile.
-    pub fn delay_sizes(&self, profile: &Profile) -> media::Sizes {
+    pub fn delay_sizes(&self, profile: &Profile) -> media::DelaySizes {
         self.delay.sizes(profile.sizes(self.clock(), self.channels))
     }
 

@@ -78,14 +78,14 @@ fn yes() -> bool {
 
 /// Whose turn it is: each channel has `granule` bytes of the media, then the next one has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
+pub struct Interleave {
     /// Memory channels, at least 1.
     pub channels: u32,
     /// Bytes, a multiple of 4 KiB.
     pub granule: u64,
 }
 
-impl Turns {
+impl Interleave {
     /// How many pages of a channel stand before this address of the media. They are in the order of their addresses, so those
     /// of a range of the media are a range of the channel's.
     fn pages_before(self, channel: u32, addr: u64) -> u32 {
@@ -98,7 +98,7 @@ impl Turns {
 
 /// Sizes of a channel's `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct DelaySizes {
     /// Reads in flight.
     pub read_slots: u32,
     /// Writes in flight.
@@ -282,9 +282,9 @@ impl Profile {
     /// A channel sees its own addresses, has the regions that it has a part of, and gets its share of the bandwidth. Times are
     /// rounded to 2^-12 cycles, caps to 2^-16 bytes per cycle; a cap above what a channel can carry is none. A time of more
     /// cycles than the registers hold is an error. The calibration is what the host's accesses take beside: [`path::CYCLES`].
-    pub fn registers(&self, clock: Clock, turns: Turns) -> Result<Vec<Registers>, Error> {
+    pub fn registers(&self, clock: Clock, interleave: Interleave) -> Result<Vec<Registers>, Error> {
         if !self.enable {
-            return Ok(vec![Registers::default(); turns.channels as usize]);
+            return Ok(vec![Registers::default(); interleave.channels as usize]);
         }
         let all = [("read", &self.read), ("write", &self.write)].into_iter();
         let regions = self.regions.iter().flat_map(|r| [&r.read, &r.write]);
@@ -302,7 +302,8 @@ impl Profile {
         let of_channel = |channel| {
             let regions = self.regions.iter().filter_map(|r| {
                 let end = r.first.0.saturating_add(r.bytes.0);
-                let [first, end] = [r.first.0, end].map(|addr| turns.pages_before(channel, addr));
+                let [first, end] =
+                    [r.first.0, end].map(|addr| interleave.pages_before(channel, addr));
                 let [a, b, c, d] = times(&r.read, &r.write);
                 (first < end).then(|| [first, end - 1, a, b, c, d])
             });
@@ -310,14 +311,14 @@ impl Profile {
             let enabled = REGION_ENABLE.of((1 << regions.len()) - 1);
             Registers {
                 control: (ENABLE.of(1) | enabled) as u32,
-                read_cap: cap(self.read.cap_gb_s, clock, turns.channels),
-                write_cap: cap(self.write.cap_gb_s, clock, turns.channels),
+                read_cap: cap(self.read.cap_gb_s, clock, interleave.channels),
+                write_cap: cap(self.write.cap_gb_s, clock, interleave.channels),
                 calibration: [path, 0, path, 0],
                 timing: times(&self.read, &self.write),
                 regions,
             }
         };
-        Ok((0..turns.channels).map(of_channel).collect())
+        Ok((0..interleave.channels).map(of_channel).collect())
     }
 }
 
@@ -346,11 +347,11 @@ impl Profile {
     /// The sizes with which a channel reaches the profile's bandwidth (Little's law): as many transactions of 512 bytes in
     /// flight as come in one latency, from 64 to 128; writes that would need more, up to 512 of 4 KiB. The buffer is the smallest: a read that waits for room in it has been accepted, so
     /// its latency passes meanwhile, and it needs room for as long as the DRAM takes.
-    pub fn sizes(&self, clock: Clock, channels: u32) -> Sizes {
+    pub fn sizes(&self, clock: Clock, channels: u32) -> DelaySizes {
         let [reads, writes] = self.in_flight(clock, channels, SHORT);
         let long = self.in_flight(clock, channels, LONG)[1];
         let slots = |needed: u32, most: u32| needed.clamp(FEWEST_SLOTS, most).next_power_of_two();
-        Sizes {
+        DelaySizes {
             read_slots: slots(reads, SLOTS[2]),
             write_slots: match writes > SLOTS[2] {
                 true => slots(long.max(SLOTS[2]), WRITE_SLOTS[4]),
@@ -496,7 +497,7 @@ mod tests {
         assert_eq!(
             Profile::find(&root, "dram")
                 .unwrap()
-                .registers(Clock::default(), TURNS),
+                .registers(Clock::default(), INTERLEAVE),
             Ok(vec![Registers::default(); 2])
         );
         assert!(Profile::find(&root, "core")
@@ -505,7 +506,7 @@ mod tests {
             .contains("optane-dcpmm"));
     }
 
-    const TURNS: Turns = Turns {
+    const INTERLEAVE: Interleave = Interleave {
         channels: 2,
         granule: REGION_PAGE,
     };
@@ -587,7 +588,7 @@ mod tests {
             write: Timing::default(),
         });
         let clock = Clock::default();
-        let [r, _] = &p.registers(clock, TURNS).unwrap()[..] else {
+        let [r, _] = &p.registers(clock, INTERLEAVE).unwrap()[..] else {
             panic!("two channels");
         };
         assert_eq!(r.control, 0x11);
@@ -598,7 +599,7 @@ mod tests {
         assert_eq!(time_ns(r.timing[0], clock), 305.0);
         assert!((cap_gb_s(r.read_cap, clock, 2) - 6.4).abs() < 1e-4);
         let error = p
-            .registers(Clock::from_mhz(1000).unwrap(), TURNS)
+            .registers(Clock::from_mhz(1000).unwrap(), INTERLEAVE)
             .unwrap_err();
         let want = "region.base_ns = 2000000: allowed is at most 1048575 ns at 1000 MHz";
         assert_eq!(error.to_string(), want);
@@ -608,7 +609,7 @@ mod tests {
     fn a_region_is_what_it_names_on_every_channel() {
         const PAGES: u64 = 96;
         for (channels, granule_pages) in [(1, 1), (2, 1), (4, 1), (2, 4), (4, 8), (2, 256)] {
-            let turns = Turns {
+            let interleave = Interleave {
                 channels,
                 granule: granule_pages * REGION_PAGE,
             };
@@ -621,8 +622,8 @@ mod tests {
                         read: Timing::default(),
                         write: Timing::default(),
                     });
-                    let registers = p.registers(Clock::default(), turns).unwrap();
-                    // As the device turns: its pages, one after the other.
+                    let registers = p.registers(Clock::default(), interleave).unwrap();
+                    // As the device interleaves them: its pages, one after the other.
                     let mut next = vec![0; channels as usize];
                     for page in 0..2 * PAGES {
                         let channel = (page / granule_pages % u64::from(channels)) as usize;
@@ -633,7 +634,7 @@ mod tests {
                         let named = (first..first + pages).contains(&page);
                         assert_eq!(
                             slow, named,
-                            "page {page} of {turns:?}, {pages} from {first}"
+                            "page {page} of {interleave:?}, {pages} from {first}"
                         );
                         assert_eq!(r.control >> 4, (1 << r.regions.len()) - 1);
                     }
@@ -648,7 +649,7 @@ mod tests {
             let clock = Clock::from_mhz(mhz).unwrap();
             for ns in [0.0, 0.1, 1.0, 94.0, 305.0, 12_345.6, 1e6] {
                 let p = Profile::latencies("x", ns, 0.0);
-                let raw = p.registers(clock, TURNS).unwrap()[0].timing[0];
+                let raw = p.registers(clock, INTERLEAVE).unwrap()[0].timing[0];
                 // In exact arithmetic: ns * mhz / 1000 cycles, in tenths of ns.
                 let tenths = (ns * 10.0).round() as u64;
                 let exact = (tenths * u64::from(mhz) * 4096 * 2 + 10_000) / 20_000;

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use sim::DramConfig;
 
 use crate::error::{check, one_of, Error};
-use crate::media::{Registers, Sizes, Turns};
+use crate::media::{DelaySizes, Interleave, Registers};
 use crate::{Bytes, Delay, Design, Profile};
 
 /// What a memory beside the storage is called.
@@ -45,9 +45,9 @@ fn one() -> u32 {
 }
 
 impl Memory {
-    /// How its channels take turns.
-    pub fn turns(&self) -> Turns {
-        Turns {
+    /// How its channels are interleaved.
+    pub fn interleave(&self) -> Interleave {
+        Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }
@@ -90,7 +90,7 @@ impl Design {
     }
 
     /// The sizes of each of its channels' `nvm_delay`.
-    pub fn local_sizes(&self, memory: &Memory, profile: &Profile) -> Sizes {
+    pub fn local_sizes(&self, memory: &Memory, profile: &Profile) -> DelaySizes {
         memory
             .delay
             .sizes(profile.sizes(self.clock(), memory.channels))
@@ -101,11 +101,15 @@ impl Design {
         let Some(memory) = self.local() else {
             return Ok(Vec::new());
         };
-        Profile::find(root, &memory.profile)?.registers(self.clock(), memory.turns())
+        Profile::find(root, &memory.profile)?.registers(self.clock(), memory.interleave())
     }
 
     /// The parameters of the hardware for it, as SystemVerilog literals.
-    pub fn local_parameters(&self, memory: &Memory, sizes: Sizes) -> Vec<(&'static str, String)> {
+    pub fn local_parameters(
+        &self,
+        memory: &Memory,
+        sizes: DelaySizes,
+    ) -> Vec<(&'static str, String)> {
         vec![
             ("LocalChannels", memory.channels.to_string()),
             ("LocalGranule", memory.granule.0.to_string()),

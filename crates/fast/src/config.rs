@@ -21,7 +21,7 @@ pub struct MemoryConfig {
     /// What is behind each channel.
     pub dram: Memory,
     /// Sizes of each channel's `nvm_delay`.
-    pub delay: design::media::Sizes,
+    pub delay: design::media::DelaySizes,
     /// A file that keeps the data.
     pub file: Option<PathBuf>,
 }
@@ -58,7 +58,7 @@ pub struct Config {
     /// Bytes of the PM window.
     pub window_bytes: u64,
     /// Engines, in the order of the design.
-    pub engines: Vec<design::engine::Plugged>,
+    pub engines: Vec<design::engine::EngineInstance>,
     /// Reads of host memory that may be outstanding.
     pub host_reads: u32,
     /// Largest payload of the link, bytes: answers to loads leave in such pieces.
@@ -105,7 +105,7 @@ impl Config {
             }),
         };
         Ok(Config {
-            identity: Identity::of(design, design::Place::Number(0))?,
+            identity: Identity::of(design, design::DeviceInstance::Number(0))?,
             clock: design.clock(),
             io_queues: design.nvme.io_queues as u16,
             queue_entries: design.nvme.queue_entries,

@@ -16,7 +16,7 @@ use crate::controller::Controller;
 use crate::controller::ToEngine;
 use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
 use crate::engines::{self, Engines, Hook};
-use crate::memory::{Event as Answer, Memories};
+use crate::memory::{ChannelEvent, Memories};
 use crate::msix::Msix;
 use crate::patience::LOOK_MS;
 use crate::port::Port;
@@ -67,7 +67,7 @@ pub struct FastDevice {
     order: Option<OrderWatch>,
     lost_writes: u64,
     events: u64,
-    answers: Vec<Answer>,
+    answers: Vec<ChannelEvent>,
     /// What failing power would write may have changed since the media were settled.
     unsettled: bool,
     /// It is in the middle of something.
@@ -229,7 +229,7 @@ struct Parts<'a> {
     memory: &'a mut Memories,
     status: &'a Status,
     config: &'a Config,
-    answers: &'a mut Vec<Answer>,
+    answers: &'a mut Vec<ChannelEvent>,
     now: u64,
     tracer: Option<&'a Tracer>,
     order: Option<&'a OrderWatch>,
@@ -530,15 +530,15 @@ impl Parts<'_> {
         self.memory.channels[channel].advance(self.now, &mut answers);
         for answer in answers.drain(..) {
             let loads = |tag: u64| tag >> 32 << 32 == TAG_LOAD;
-            *self.unsettled |= !matches!(answer, Answer::Read { tag, .. } if loads(tag));
+            *self.unsettled |= !matches!(answer, ChannelEvent::Read { tag, .. } if loads(tag));
             let (tag, number) = match answer {
-                Answer::Read { tag, .. } | Answer::Write { tag, .. } => {
+                ChannelEvent::Read { tag, .. } | ChannelEvent::Write { tag, .. } => {
                     (tag >> 32 << 32, tag as u32)
                 }
             };
             match (answer, tag) {
                 (
-                    Answer::Read {
+                    ChannelEvent::Read {
                         cycle, beats, end, ..
                     },
                     TAG_READ,
@@ -547,7 +547,7 @@ impl Parts<'_> {
                     controller.media_read(number, cycle, beats, end, &mut cx!(self));
                 }
                 (
-                    Answer::Read {
+                    ChannelEvent::Read {
                         cycle, beats, end, ..
                     },
                     TAG_LOAD,
@@ -556,22 +556,22 @@ impl Parts<'_> {
                     let bridge = &mut self.p.bridge;
                     bridge.loaded(number, channel, part, &mut cx!(self));
                 }
-                (Answer::Write { .. }, TAG_WRITE) => {
+                (ChannelEvent::Write { .. }, TAG_WRITE) => {
                     self.p.controller.media_written(number, &mut cx!(self))
                 }
-                (Answer::Write { .. }, TAG_STORE) => {
+                (ChannelEvent::Write { .. }, TAG_STORE) => {
                     self.p.bridge.stored(number, &mut cx!(self));
                     let (_, answered) = self.p.bridge.counts();
                     let engines = &mut self.p.engines;
                     engines.stores_answered(answered, &mut cx!(self));
                 }
-                (Answer::Read { end, .. }, TAG_ENGINE) => {
+                (ChannelEvent::Read { end, .. }, TAG_ENGINE) => {
                     self.p.engines.read(number, end, &mut cx!(self));
                 }
-                (Answer::Write { .. }, TAG_ENGINE) => {
+                (ChannelEvent::Write { .. }, TAG_ENGINE) => {
                     self.p.engines.written(number, &mut cx!(self));
                 }
-                (Answer::Write { .. }, TAG_LINE) => {
+                (ChannelEvent::Write { .. }, TAG_LINE) => {
                     engines::line_written(number, &mut cx!(self));
                 }
                 _ => {}

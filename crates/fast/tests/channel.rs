@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use design::media::Sizes;
-use fast::memory::{Channel, ChannelConfig, Credits, Event, Stages};
+use design::media::DelaySizes;
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, Credits, Stages};
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
@@ -11,7 +11,7 @@ use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
 fn channel(memory: Memory) -> Channel {
     Channel::new(ChannelConfig {
         masters: 4,
-        sizes: Sizes {
+        sizes: DelaySizes {
             read_slots: 64,
             write_slots: 64,
             buffer_beats: 512,
@@ -31,7 +31,7 @@ fn set(channel: &mut Channel, cycle: u64, writes: &[(u64, u32)]) {
 }
 
 /// Lets all of it end; returns what came, and when.
-fn finish(channel: &mut Channel) -> Vec<Event> {
+fn finish(channel: &mut Channel) -> Vec<ChannelEvent> {
     let mut events = Vec::new();
     while let Some(cycle) = channel.next_event() {
         channel.advance(cycle, &mut events);
@@ -40,14 +40,14 @@ fn finish(channel: &mut Channel) -> Vec<Event> {
     events
 }
 
-fn ends(events: &[Event]) -> BTreeMap<u64, u64> {
+fn ends(events: &[ChannelEvent]) -> BTreeMap<u64, u64> {
     events
         .iter()
         .filter_map(|event| match *event {
-            Event::Read {
+            ChannelEvent::Read {
                 tag, cycle, end, ..
             } => end.then_some((tag, cycle)),
-            Event::Write { tag, cycle } => Some((tag, cycle)),
+            ChannelEvent::Write { tag, cycle } => Some((tag, cycle)),
         })
         .collect()
 }
@@ -59,7 +59,7 @@ fn a_read_comes_in_pieces_in_order() {
     let mut last = 0;
     let (mut beats, mut ended) = (0, 0);
     for event in finish(&mut channel) {
-        let Event::Read {
+        let ChannelEvent::Read {
             tag,
             cycle,
             beats: n,
@@ -298,7 +298,7 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
         }
         events.extend(finish(&mut channel));
         for event in &events {
-            came += u64::from(!matches!(event, Event::Read { end: false, .. }));
+            came += u64::from(!matches!(event, ChannelEvent::Read { end: false, .. }));
         }
         assert_eq!(came, sent);
     }

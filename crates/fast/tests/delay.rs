@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use design::media::{Registers, Sizes, Turns};
+use design::media::{DelaySizes, Interleave, Registers};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, Stages};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
 use sim::controller::Memory;
@@ -12,7 +12,7 @@ use sim::{Clock, DramConfig, Media, Random, Time};
 use spec::regs::nvm_delay::{self, command, counters};
 
 const BYTES: u64 = 1 << 28;
-const SIZES: Sizes = Sizes {
+const SIZES: DelaySizes = DelaySizes {
     read_slots: 64,
     write_slots: 64,
     buffer_beats: 512,
@@ -107,8 +107,8 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
             channel.advance(event, &mut events);
             for event in events.drain(..) {
                 let (last, cycle) = match event {
-                    Event::Read { end, cycle, .. } => (end, cycle),
-                    Event::Write { cycle, .. } => (true, cycle),
+                    ChannelEvent::Read { end, cycle, .. } => (end, cycle),
+                    ChannelEvent::Write { cycle, .. } => (true, cycle),
                 };
                 if last {
                     done += 1;
@@ -224,7 +224,7 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
 
 fn registers(profile: &str) -> Registers {
     let profile = Profile::find(&root(), profile).unwrap();
-    let turns = Turns {
+    let turns = Interleave {
         channels: 2,
         granule: 4096,
     };

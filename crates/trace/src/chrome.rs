@@ -8,26 +8,26 @@ use std::io::{self, Write};
 
 use sim::Time;
 
-use crate::command::{Command, Point};
+use crate::command::{Command, TracePoint};
 use crate::json;
 
 /// Tracks of a queue; more commands at a time than there can be.
 const TRACKS: usize = 1 << 16;
 
 /// Stages that follow one another: the moment that ends each, and what it is called.
-const STAGES: [(Point, &str); 12] = [
-    (Point::Doorbell, "doorbell"),
-    (Point::Fetch, "queue"),
-    (Point::Decoded, "fetch and decode"),
-    (Point::Started, "to data path"),
-    (Point::FirstJob, "PRP"),
-    (Point::FirstData, "source"),
-    (Point::Done, "data"),
-    (Point::Posted, "to completion"),
-    (Point::Sent, "completion"),
-    (Point::Landed, "entry to host"),
-    (Point::Message, "to interrupt"),
-    (Point::Interrupt, "interrupt"),
+const STAGES: [(TracePoint, &str); 12] = [
+    (TracePoint::Doorbell, "doorbell"),
+    (TracePoint::Fetch, "queue"),
+    (TracePoint::Decoded, "fetch and decode"),
+    (TracePoint::Started, "to data path"),
+    (TracePoint::FirstJob, "PRP"),
+    (TracePoint::FirstData, "source"),
+    (TracePoint::Done, "data"),
+    (TracePoint::Posted, "to completion"),
+    (TracePoint::Sent, "completion"),
+    (TracePoint::Landed, "entry to host"),
+    (TracePoint::Message, "to interrupt"),
+    (TracePoint::Interrupt, "interrupt"),
 ];
 
 #[derive(Default)]
@@ -141,9 +141,9 @@ fn stages(command: &Command) -> Vec<(&'static str, Time)> {
     let time = |point| command.time(point);
     for (point, name) in STAGES {
         match point {
-            Point::FirstJob => {
-                let walked = time(Point::LastJob);
-                let data = time(Point::FirstData);
+            TracePoint::FirstJob => {
+                let walked = time(TracePoint::LastJob);
+                let data = time(TracePoint::FirstData);
                 match (walked, data) {
                     (Some(w), Some(d)) if w > d => {
                         add(name, Some(d));

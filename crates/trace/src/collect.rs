@@ -6,7 +6,7 @@ use sim::{Time, TraceEvent};
 use spec::nvme::admin;
 use spec::nvme::properties::{self, CC};
 
-use crate::command::{Command, Point};
+use crate::command::{Command, TracePoint};
 
 const DOORBELLS: std::ops::Range<u64> = properties::DOORBELLS..properties::MSIX_TABLE;
 /// Doorbell stores, and entries and messages on their way, that are kept: far more than there can be unless something is lost.
@@ -76,7 +76,7 @@ impl Collector {
                 cdw,
             } => {
                 if let Some(command) = self.active.get_mut(slot) {
-                    command.set(Point::Decoded, time);
+                    command.set(TracePoint::Decoded, time);
                     command.queue = *queue;
                     command.cid = *cid;
                     command.opcode = *opcode;
@@ -87,15 +87,15 @@ impl Collector {
                     self.doorbells.remove(&(cdw[0] as u16));
                 }
             }
-            TraceEvent::Started { slot } => self.mark(*slot, Point::Started, time),
+            TraceEvent::Started { slot } => self.mark(*slot, TracePoint::Started, time),
             TraceEvent::Job {
                 slot,
                 mover,
                 to_media,
             } => {
-                self.mark(*slot, Point::LastJob, time);
+                self.mark(*slot, TracePoint::LastJob, time);
                 if let Some(command) = self.active.get_mut(slot) {
-                    command.set_first(Point::FirstJob, time);
+                    command.set_first(TracePoint::FirstJob, time);
                     if command.has_source(*to_media) {
                         self.jobs.entry(*mover).or_default().push_back(*slot);
                     }
@@ -104,11 +104,11 @@ impl Collector {
             TraceEvent::Data { mover } => {
                 let slot = self.jobs.get_mut(mover).and_then(VecDeque::pop_front);
                 if let Some(command) = slot.and_then(|slot| self.active.get_mut(&slot)) {
-                    command.set_first(Point::FirstData, time);
+                    command.set_first(TracePoint::FirstData, time);
                 }
             }
             TraceEvent::Done { slot } => {
-                self.mark(*slot, Point::Done, time);
+                self.mark(*slot, TracePoint::Done, time);
                 self.forget_jobs(*slot);
             }
             TraceEvent::Post => self.posted = Some(time),
@@ -134,7 +134,7 @@ impl Collector {
     }
 
     /// The commands that are over since the last call, in the order in which that became known.
-    pub fn take(&mut self) -> Vec<Command> {
+    pub fn take_finished(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.finished)
     }
 
@@ -149,7 +149,7 @@ impl Collector {
             .extend(std::mem::take(&mut self.active).into_values());
     }
 
-    fn mark(&mut self, slot: u8, point: Point, time: Time) {
+    fn mark(&mut self, slot: u8, point: TracePoint, time: Time) {
         if let Some(command) = self.active.get_mut(&slot) {
             command.set(point, time);
         }
@@ -186,9 +186,9 @@ impl Collector {
         let mut command = Command::new(queue, slot);
         if let Some(list) = self.doorbells.get_mut(&queue) {
             if let Some(doorbell) = list.front() {
-                command.set(Point::Doorbell, doorbell.arrived);
+                command.set(TracePoint::Doorbell, doorbell.arrived);
                 if let Some(stored) = doorbell.stored {
-                    command.set(Point::Stored, stored);
+                    command.set(TracePoint::Stored, stored);
                 }
             }
             // The doorbell with this tail announced no more, nor did those before it.
@@ -196,7 +196,7 @@ impl Collector {
                 list.drain(..=last);
             }
         }
-        command.set(Point::Fetch, time);
+        command.set(TracePoint::Fetch, time);
         if let Some(lost) = self.active.insert(slot, command) {
             self.finished.push(lost);
         }
@@ -213,8 +213,8 @@ impl Collector {
             self.finished.push(command);
             return;
         };
-        command.set(Point::Posted, posted);
-        command.set(Point::Sent, time);
+        command.set(TracePoint::Posted, posted);
+        command.set(TracePoint::Sent, time);
         command.status = Some(u16::from_le_bytes([entry[14], entry[15]]) >> 1);
         command.vector = vector;
         self.entries.push_back((addr, command));
@@ -235,11 +235,11 @@ impl Collector {
             !announced
         });
         for command in &mut commands {
-            command.set(Point::Message, time);
+            command.set(TracePoint::Message, time);
         }
         for (_, command) in &mut self.entries {
             if command.vector == Some(vector) {
-                command.set_first(Point::Message, time);
+                command.set_first(TracePoint::Message, time);
             }
         }
         self.messages.push_back(Message {
@@ -259,7 +259,7 @@ impl Collector {
         if len == 16 {
             if let Some(at) = self.entries.iter().position(|&(a, _)| a == addr) {
                 if let Some((_, mut command)) = self.entries.remove(at) {
-                    command.set(Point::Landed, time);
+                    command.set(TracePoint::Landed, time);
                     self.has_landed(command);
                 }
             }
@@ -267,7 +267,7 @@ impl Collector {
             if let Some(at) = self.messages.iter().position(|m| m.addr == addr) {
                 if let Some(mut message) = self.messages.remove(at) {
                     for command in &mut message.commands {
-                        command.set(Point::Interrupt, time);
+                        command.set(TracePoint::Interrupt, time);
                     }
                     self.finished.append(&mut message.commands);
                 }
@@ -279,7 +279,9 @@ impl Collector {
     fn has_landed(&mut self, command: Command) {
         if command.vector.is_none() {
             self.finished.push(command);
-        } else if let (Some(vector), Some(sent)) = (command.vector, command.time(Point::Message)) {
+        } else if let (Some(vector), Some(sent)) =
+            (command.vector, command.time(TracePoint::Message))
+        {
             // Its message is behind it on the link.
             let mut messages = self.messages.iter_mut();
             match messages.find(|m| (m.vector, m.sent) == (vector, sent)) {

@@ -5,7 +5,7 @@ use spec::nvme::{admin, io};
 
 /// A moment in the life of a command, in the order in which they come (data may arrive before the last job is made).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Point {
+pub enum TracePoint {
     /// The CPU stores to the doorbell that announces it. Not known of a device that is served.
     Stored,
     /// The doorbell arrives at the device. Not there for commands that were announced in memory.
@@ -37,21 +37,21 @@ pub enum Point {
 }
 
 /// All moments, in order, and what files call them.
-pub const POINTS: [(Point, &str); 14] = [
-    (Point::Stored, "stored"),
-    (Point::Doorbell, "doorbell"),
-    (Point::Fetch, "fetch"),
-    (Point::Decoded, "decoded"),
-    (Point::Started, "started"),
-    (Point::FirstJob, "first_job"),
-    (Point::LastJob, "last_job"),
-    (Point::FirstData, "first_data"),
-    (Point::Done, "done"),
-    (Point::Posted, "posted"),
-    (Point::Sent, "sent"),
-    (Point::Landed, "landed"),
-    (Point::Message, "message"),
-    (Point::Interrupt, "interrupt"),
+pub const TRACE_POINTS: [(TracePoint, &str); 14] = [
+    (TracePoint::Stored, "stored"),
+    (TracePoint::Doorbell, "doorbell"),
+    (TracePoint::Fetch, "fetch"),
+    (TracePoint::Decoded, "decoded"),
+    (TracePoint::Started, "started"),
+    (TracePoint::FirstJob, "first_job"),
+    (TracePoint::LastJob, "last_job"),
+    (TracePoint::FirstData, "first_data"),
+    (TracePoint::Done, "done"),
+    (TracePoint::Posted, "posted"),
+    (TracePoint::Sent, "sent"),
+    (TracePoint::Landed, "landed"),
+    (TracePoint::Message, "message"),
+    (TracePoint::Interrupt, "interrupt"),
 ];
 
 /// A command and what became of it.
@@ -73,7 +73,7 @@ pub struct Command {
     pub status: Option<u16>,
     /// Vector of its interrupt, if it asked for one.
     pub vector: Option<u8>,
-    times: [Option<Time>; POINTS.len()],
+    times: [Option<Time>; TRACE_POINTS.len()],
 }
 
 impl Command {
@@ -88,20 +88,20 @@ impl Command {
             cdw: [0; 3],
             status: None,
             vector: None,
-            times: [None; POINTS.len()],
+            times: [None; TRACE_POINTS.len()],
         }
     }
 
     /// When this was, if it was.
-    pub fn time(&self, point: Point) -> Option<Time> {
+    pub fn time(&self, point: TracePoint) -> Option<Time> {
         self.times[point as usize]
     }
 
-    pub(crate) fn set(&mut self, point: Point, time: Time) {
+    pub(crate) fn set(&mut self, point: TracePoint, time: Time) {
         self.times[point as usize] = Some(time);
     }
 
-    pub(crate) fn set_first(&mut self, point: Point, time: Time) {
+    pub(crate) fn set_first(&mut self, point: TracePoint, time: Time) {
         self.times[point as usize].get_or_insert(time);
     }
 

@@ -79,7 +79,7 @@ impl TraceFile {
     }
 
     fn write(&mut self) {
-        for command in self.collector.take() {
+        for command in self.collector.take_finished() {
             if self.error.is_some() {
                 return; // the disk is full, perhaps: the rest would only leave holes
             }

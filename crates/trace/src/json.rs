@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use spec::nvme::Status;
 
-use crate::command::{Command, POINTS};
+use crate::command::{Command, TRACE_POINTS};
 
 /// Writes `command` as a line. All names are without characters that JSON escapes.
 pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
@@ -12,7 +12,7 @@ pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     fields(out, command)?;
     out.write_all(b",\"times_ps\":{")?;
     let mut comma = "";
-    for (point, name) in POINTS {
+    for (point, name) in TRACE_POINTS {
         if let Some(time) = command.time(point) {
             write!(out, "{comma}\"{name}\":{}", time.0)?;
             comma = ",";

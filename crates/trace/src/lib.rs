@@ -11,5 +11,5 @@ mod file;
 mod json;
 
 pub use collect::Collector;
-pub use command::{Command, Point, POINTS};
+pub use command::{Command, TracePoint, TRACE_POINTS};
 pub use file::TraceFile;

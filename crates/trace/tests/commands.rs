@@ -10,7 +10,7 @@ use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
 use spec::nvme::{io, Sqe};
-use trace::{Collector, Command, Point, TraceFile, POINTS};
+use trace::{Collector, Command, TraceFile, TracePoint, TRACE_POINTS};
 
 const MEDIA: u64 = 1 << 30; // as in the default design
 const QUEUES: u16 = 3;
@@ -27,7 +27,7 @@ struct Kept {
 impl TraceSink for Kept {
     fn event(&mut self, time: Time, event: &TraceEvent) {
         self.collector.event(time, event);
-        self.commands.extend(self.collector.take());
+        self.commands.extend(self.collector.take_finished());
     }
 }
 
@@ -145,31 +145,42 @@ fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
 
 fn check_order(command: &Command) {
     let order = [
-        Point::Stored,
-        Point::Doorbell,
-        Point::Fetch,
-        Point::Decoded,
-        Point::Started,
-        Point::FirstJob,
-        Point::LastJob,
-        Point::Done,
-        Point::Posted,
-        Point::Sent,
-        Point::Landed,
-        Point::Interrupt,
+        TracePoint::Stored,
+        TracePoint::Doorbell,
+        TracePoint::Fetch,
+        TracePoint::Decoded,
+        TracePoint::Started,
+        TracePoint::FirstJob,
+        TracePoint::LastJob,
+        TracePoint::Done,
+        TracePoint::Posted,
+        TracePoint::Sent,
+        TracePoint::Landed,
+        TracePoint::Interrupt,
     ];
     let times: Vec<Time> = order.iter().filter_map(|&p| command.time(p)).collect();
     assert!(times.windows(2).all(|w| w[0] <= w[1]), "{command:?}");
-    if let Some(data) = command.time(Point::FirstData) {
-        assert!(command.time(Point::FirstJob).unwrap() < data, "{command:?}");
-        assert!(data < command.time(Point::Done).unwrap(), "{command:?}");
+    if let Some(data) = command.time(TracePoint::FirstData) {
+        assert!(
+            command.time(TracePoint::FirstJob).unwrap() < data,
+            "{command:?}"
+        );
+        assert!(
+            data < command.time(TracePoint::Done).unwrap(),
+            "{command:?}"
+        );
     }
-    for point in [Point::Stored, Point::Doorbell, Point::Fetch, Point::Decoded] {
+    for point in [
+        TracePoint::Stored,
+        TracePoint::Doorbell,
+        TracePoint::Fetch,
+        TracePoint::Decoded,
+    ] {
         assert!(command.time(point).is_some(), "{point:?} of {command:?}");
     }
     let data = matches!(command.opcode, io::READ | io::WRITE | io::VERIFY);
     if command.queue != 0 && command.status == Some(0) && data {
-        assert!(command.time(Point::FirstData).is_some(), "{command:?}");
+        assert!(command.time(TracePoint::FirstData).is_some(), "{command:?}");
     }
 }
 
@@ -191,7 +202,7 @@ fn against_the_host(cpu: &str) {
     for (n, seen) in seen.iter().enumerate() {
         let queue = n as u16 + 1;
         let mut own: Vec<&Command> = commands.iter().filter(|c| c.queue == queue).collect();
-        own.sort_by_key(|c| c.time(Point::Landed).unwrap());
+        own.sort_by_key(|c| c.time(TracePoint::Landed).unwrap());
         assert_eq!(own.len(), seen.len(), "queue {queue}");
         for (command, completion) in own.iter().zip(seen) {
             check_order(command);
@@ -200,10 +211,13 @@ fn against_the_host(cpu: &str) {
                 assert_eq!(command.name(), completion.command);
             }
             failed += usize::from(!completion.status.is_success());
-            assert!(completion.submitted <= command.time(Point::Stored).unwrap());
+            assert!(completion.submitted <= command.time(TracePoint::Stored).unwrap());
             // With interrupts, too: a handler that is awake looks for entries before their own interrupt comes.
-            assert!(command.time(Point::Landed).unwrap() <= completion.completed);
-            assert_eq!(command.time(Point::Interrupt).is_some(), cpu == "kernel");
+            assert!(command.time(TracePoint::Landed).unwrap() <= completion.completed);
+            assert_eq!(
+                command.time(TracePoint::Interrupt).is_some(),
+                cpu == "kernel"
+            );
             assert_eq!(command.vector.is_some(), cpu == "kernel");
         }
     }
@@ -211,7 +225,7 @@ fn against_the_host(cpu: &str) {
     let long = commands
         .iter()
         .filter(|c| c.blocks().is_some_and(|(_, n)| n > 1000));
-    let listed = long.filter(|c| c.time(Point::LastJob) > c.time(Point::FirstData));
+    let listed = long.filter(|c| c.time(TracePoint::LastJob) > c.time(TracePoint::FirstData));
     assert!(listed.count() > 0, "lists are walked while data flows");
 }
 
@@ -249,7 +263,7 @@ fn lines_of_json_repeat() {
         .collect();
     assert_eq!(lines.len() as u64, count);
     assert!(count > 60, "admin commands, too");
-    let known: Vec<&str> = POINTS.iter().map(|p| p.1).collect();
+    let known: Vec<&str> = TRACE_POINTS.iter().map(|p| p.1).collect();
     for line in &lines {
         for (name, time) in line["times_ps"].as_object().unwrap() {
             assert!(known.contains(&&name[..]) && time.is_u64(), "{line}");

@@ -12,7 +12,7 @@ use crate::cx::{Cx, Event};
 use crate::port::{Arrival, Purpose, BEAT};
 
 use super::data::{self, Op, Outcome, Request, Source};
-use super::features::{Data as Brought, Outcome as Feature};
+use super::features::{FeatureData, FeatureOutcome};
 use super::queues::{Completion, Submission};
 use super::zero::What;
 use super::{error_log, identify, logs, timing, Controller};
@@ -26,7 +26,7 @@ const ABORT_STEP: u64 = 2;
 
 /// Data that a command brings along.
 struct Take {
-    what: Brought,
+    what: FeatureData,
     /// Pieces of host pages: address, bytes, where they begin.
     pieces: Vec<(u64, u32, u32)>,
     got: Vec<u32>,
@@ -163,7 +163,7 @@ impl Controller {
     pub(super) fn look_at_events(&mut self, cx: &mut Cx) {
         let kelvins = self.logs.smart.temperature();
         self.events
-            .look(kelvins, self.features.thresholds(), self.features.events());
+            .update(kelvins, self.features.thresholds(), self.features.events());
         self.events.set_listed(self.logs.changed.any());
         self.admin_next(cx);
     }
@@ -296,7 +296,7 @@ impl Controller {
                 if let (Some(lid), Outcome::Ok) = (*log, outcome) {
                     self.logs.release(lid);
                     self.events.set_listed(self.logs.changed.any());
-                    self.events.log_read(lid);
+                    self.events.log_was_read(lid);
                 }
                 let status = outcome.status(self.features.acre());
                 self.admin_over(status, 0, cx);
@@ -459,19 +459,19 @@ impl Controller {
             cx.after(1, Event::Coalesced);
         }
         match outcome {
-            Feature::Done(dw0) => Ok(Some(dw0)),
-            Feature::KeepAlive => Ok(Some(0)),
-            Feature::SendsData(data) => {
+            FeatureOutcome::Done(dw0) => Ok(Some(dw0)),
+            FeatureOutcome::KeepAlive => Ok(Some(0)),
+            FeatureOutcome::SendsData(data) => {
                 let bytes = data.len() as u64;
                 self.send_page(slot, sqe, data.into(), bytes, None, cx);
                 Ok(None)
             }
-            Feature::NeedsData(what) => self.take(sqe, what, cx).map(|()| None),
+            FeatureOutcome::NeedsData(what) => self.take(sqe, what, cx).map(|()| None),
         }
     }
 
     /// Reads what a command brings along.
-    fn take(&mut self, sqe: &Sqe, what: Brought, cx: &mut Cx) -> Result<(), Status> {
+    fn take(&mut self, sqe: &Sqe, what: FeatureData, cx: &mut Cx) -> Result<(), Status> {
         let bytes = what.bytes();
         let mut walker = Walker::new(sqe, bytes, false);
         let mut pieces = Vec::new();
@@ -529,8 +529,8 @@ impl Controller {
         };
         let outcome = match (take.failed, take.what) {
             (true, _) => Err(status::DATA_TRANSFER_ERROR),
-            (false, Brought::Behavior) => self.features.set_behavior(take.bytes[0]),
-            (false, Brought::Timestamp) => {
+            (false, FeatureData::Behavior) => self.features.set_behavior(take.bytes[0]),
+            (false, FeatureData::Timestamp) => {
                 let mut bytes = [0; 8];
                 bytes.copy_from_slice(&take.bytes);
                 let now = self.uptime(cx);
@@ -614,7 +614,7 @@ impl Controller {
     pub(super) fn keep_alive_due(&mut self, cx: &mut Cx) {
         if self.keep_alive.is_some_and(|deadline| deadline <= cx.now) && self.fetches() {
             self.keep_alive = None;
-            self.logs.errors.note(error_log::Cause::KeepAlive);
+            self.logs.errors.record(error_log::ErrorCause::KeepAlive);
             self.fail(cx);
         }
     }

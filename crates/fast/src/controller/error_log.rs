@@ -12,7 +12,7 @@ const NONE: u16 = 0xFFFF;
 
 /// The command that an error is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct FailedCommand {
     /// Its submission queue.
     pub sqid: u16,
     /// Its identifier.
@@ -23,9 +23,9 @@ pub struct Command {
     pub lba: u64,
 }
 
-impl Command {
+impl FailedCommand {
     /// A command of a submission queue, whatever it is.
-    pub fn of(sqid: u16, sqe: &Sqe) -> Command {
+    pub fn of(sqid: u16, sqe: &Sqe) -> FailedCommand {
         let ranges = [
             io::READ,
             io::WRITE,
@@ -34,7 +34,7 @@ impl Command {
             io::VERIFY,
         ];
         let has_range = sqid != 0 && ranges.contains(&sqe.opcode());
-        Command {
+        FailedCommand {
             sqid,
             cid: sqe.cid(),
             nsid: sqe.nsid(),
@@ -45,7 +45,7 @@ impl Command {
 
 /// An error that is no command's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub enum ErrorCause {
     /// A doorbell was written that does not exist.
     DoorbellRegister,
     /// An impossible value was written to a doorbell.
@@ -54,20 +54,20 @@ pub enum Cause {
     KeepAlive,
 }
 
-impl Cause {
+impl ErrorCause {
     /// The status that comes closest.
     fn status(self) -> Status {
         match self {
-            Cause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
-            Cause::DoorbellValue => status::INVALID_FIELD.dnr(),
-            Cause::KeepAlive => status::KEEP_ALIVE_TIMER_EXPIRED.dnr(),
+            ErrorCause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
+            ErrorCause::DoorbellValue => status::INVALID_FIELD.dnr(),
+            ErrorCause::KeepAlive => status::KEEP_ALIVE_TIMER_EXPIRED.dnr(),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    command: Command,
+struct LogEntry {
+    command: FailedCommand,
     /// With phase.
     status: u16,
 }
@@ -75,29 +75,29 @@ struct Entry {
 /// The log.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLog {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     count: u64,
 }
 
 impl ErrorLog {
     /// A completion queue entry is posted. A success is no error.
-    pub fn completed(&mut self, command: Command, status: Status, phase: bool) {
+    pub fn completed(&mut self, command: FailedCommand, status: Status, phase: bool) {
         if !status.is_success() {
             let status = status.0 << 1 | u16::from(phase);
-            self.push(Entry { command, status });
+            self.push(LogEntry { command, status });
         }
     }
 
     /// An error that is no command's.
-    pub fn note(&mut self, cause: Cause) {
-        let command = Command {
+    pub fn record(&mut self, cause: ErrorCause) {
+        let command = FailedCommand {
             sqid: NONE,
             cid: NONE,
             nsid: 0,
             lba: 0,
         };
         let status = cause.status().0 << 1;
-        self.push(Entry { command, status });
+        self.push(LogEntry { command, status });
     }
 
     /// Errors since power-on.
@@ -105,7 +105,7 @@ impl ErrorLog {
         self.count
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: LogEntry) {
         self.entries.push_front(entry);
         self.entries.truncate(ENTRIES);
         self.count += 1;
@@ -134,8 +134,8 @@ impl ErrorLog {
 mod tests {
     use super::*;
 
-    fn command(cid: u16) -> Command {
-        Command {
+    fn command(cid: u16) -> FailedCommand {
+        FailedCommand {
             sqid: 3,
             cid,
             nsid: 2,
@@ -164,11 +164,11 @@ mod tests {
     #[test]
     fn only_io_commands_with_a_range_have_a_block() {
         let sqe = Sqe::transfer(true, 2, 0x1_0000_0007, 8).with_cid(9);
-        assert_eq!(Command::of(3, &sqe), command(9));
-        assert_eq!(Command::of(0, &sqe).lba, 0);
-        assert_eq!(Command::of(1, &Sqe::deallocate(1, 3)).lba, 0);
+        assert_eq!(FailedCommand::of(3, &sqe), command(9));
+        assert_eq!(FailedCommand::of(0, &sqe).lba, 0);
+        assert_eq!(FailedCommand::of(1, &Sqe::deallocate(1, 3)).lba, 0);
         let vendor = Sqe::of_blocks(0xC0, 1, 5, 1);
-        assert_eq!(Command::of(1, &vendor).lba, 0);
+        assert_eq!(FailedCommand::of(1, &vendor).lba, 0);
     }
 
     #[test]
@@ -177,9 +177,9 @@ mod tests {
         for cid in 0..70 {
             log.completed(command(cid), status::INTERNAL_ERROR, false);
         }
-        log.note(Cause::DoorbellRegister);
-        log.note(Cause::DoorbellValue);
-        log.note(Cause::KeepAlive);
+        log.record(ErrorCause::DoorbellRegister);
+        log.record(ErrorCause::DoorbellValue);
+        log.record(ErrorCause::KeepAlive);
         let page = log.page();
         let field = |entry: usize, at: usize| {
             let at = 64 * entry + at;

@@ -7,7 +7,7 @@ use nvme::log;
 use spec::nvme::{status, Status};
 
 /// Asynchronous Event Requests that can wait (AERL, the number itself).
-pub const MOST_PARKED: usize = 4;
+pub const MAX_PARKED: usize = 4;
 /// SMART critical warning "temperature", in Asynchronous Event Configuration and in Critical Warning.
 const TEMPERATURE: u32 = 1 << 1;
 /// Namespace Attribute Notices, in Asynchronous Event Configuration.
@@ -15,7 +15,7 @@ const NAMESPACE_NOTICES: u32 = 1 << 8;
 
 /// What has happened at a doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doorbell {
+pub enum DoorbellError {
     /// A register was written that is no doorbell: information 00h.
     InvalidRegister,
     /// It was written with an impossible value: information 01h.
@@ -24,26 +24,26 @@ pub enum Doorbell {
 
 /// Asynchronous Event Types, in the order in which they are reported.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum EventType {
     Error = 0,
     Smart = 1,
     Notice = 2,
 }
 
-impl Type {
-    const ALL: [Type; 3] = [Type::Error, Type::Smart, Type::Notice];
+impl EventType {
+    const ALL: [EventType; 3] = [EventType::Error, EventType::Smart, EventType::Notice];
 
     fn log(self) -> u8 {
         match self {
-            Type::Error => log::ERROR,
-            Type::Smart => log::SMART,
-            Type::Notice => log::CHANGED_NAMESPACES,
+            EventType::Error => log::ERROR,
+            EventType::Smart => log::SMART,
+            EventType::Notice => log::CHANGED_NAMESPACES,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
+struct EventState {
     /// Its information, while it waits.
     pending: Option<u8>,
     /// It was reported.
@@ -54,7 +54,7 @@ struct State {
 #[derive(Clone, Debug)]
 pub struct Events<R> {
     ready: bool,
-    types: [State; 3],
+    types: [EventState; 3],
     parked: Vec<(u16, R)>,
     /// The temperature is beyond a threshold.
     outside: bool,
@@ -68,7 +68,7 @@ impl<R> Default for Events<R> {
     fn default() -> Events<R> {
         Events {
             ready: false,
-            types: [State::default(); 3],
+            types: [EventState::default(); 3],
             parked: Vec::new(),
             outside: false,
             enabled: 0,
@@ -82,9 +82,9 @@ impl<R> Events<R> {
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
         if !ready {
-            self.types = [State::default(); 3];
+            self.types = [EventState::default(); 3];
         }
-        self.notice();
+        self.raise_notice();
     }
 
     /// The controller is reset: all requests are given back, the latest one first.
@@ -96,30 +96,30 @@ impl<R> Events<R> {
     }
 
     /// Something is wrong at a doorbell.
-    pub fn doorbell(&mut self, what: Doorbell) {
+    pub fn doorbell(&mut self, what: DoorbellError) {
         let info = match what {
-            Doorbell::InvalidRegister => 0x00,
-            Doorbell::InvalidValue => 0x01,
+            DoorbellError::InvalidRegister => 0x00,
+            DoorbellError::InvalidValue => 0x01,
         };
-        self.raise(Type::Error, info);
+        self.raise(EventType::Error, info);
     }
 
     /// The composite temperature, its thresholds (over, under) or Asynchronous Event Configuration may have changed. A warning is an
     /// event when it comes up, not while it lasts.
-    pub fn look(&mut self, kelvins: u16, thresholds: (u16, u16), enabled: u32) {
+    pub fn update(&mut self, kelvins: u16, thresholds: (u16, u16), enabled: u32) {
         let before = self.outside && self.enabled & TEMPERATURE != 0;
         self.outside = kelvins >= thresholds.0 || kelvins <= thresholds.1;
         self.enabled = enabled;
         if self.outside && enabled & TEMPERATURE != 0 && !before {
-            self.raise(Type::Smart, 0x01);
+            self.raise(EventType::Smart, 0x01);
         }
-        self.notice();
+        self.raise_notice();
     }
 
     /// Whether the Changed Namespace List has an entry.
     pub fn set_listed(&mut self, listed: bool) {
         self.listed = listed;
-        self.notice();
+        self.raise_notice();
     }
 
     /// Critical Warning of the SMART log.
@@ -132,18 +132,18 @@ impl<R> Events<R> {
     }
 
     /// The host has got this log with Retain Asynchronous Event 0: its event is gone, and may come again.
-    pub fn log_read(&mut self, lid: u8) {
-        for kind in Type::ALL {
+    pub fn log_was_read(&mut self, lid: u8) {
+        for kind in EventType::ALL {
             if kind.log() == lid {
-                self.types[kind as usize] = State::default();
+                self.types[kind as usize] = EventState::default();
             }
         }
-        self.notice();
+        self.raise_notice();
     }
 
     /// An Asynchronous Event Request waits, if there is room.
     pub fn park(&mut self, cid: u16, request: R) -> Result<(), Status> {
-        if self.parked.len() >= MOST_PARKED {
+        if self.parked.len() >= MAX_PARKED {
             return Err(status::ASYNC_EVENT_REQUEST_LIMIT_EXCEEDED);
         }
         self.parked.push((cid, request));
@@ -175,10 +175,10 @@ impl<R> Events<R> {
     /// Reports an event: the request that it completes, and dword 0 of the completion (5.2). Call it once there is room in the
     /// completion queue. It is the latest request that completes.
     pub fn report(&mut self) -> Option<(R, u32)> {
-        let due = |kind: &Type| self.types[*kind as usize].pending.map(|info| (*kind, info));
-        let (kind, info) = Type::ALL.iter().find_map(due)?;
+        let due = |kind: &EventType| self.types[*kind as usize].pending.map(|info| (*kind, info));
+        let (kind, info) = EventType::ALL.iter().find_map(due)?;
         let (_, request) = self.parked.pop()?;
-        self.types[kind as usize] = State {
+        self.types[kind as usize] = EventState {
             pending: None,
             masked: true,
         };
@@ -187,13 +187,13 @@ impl<R> Events<R> {
     }
 
     /// A notice comes as long as there is something in its list.
-    fn notice(&mut self) {
+    fn raise_notice(&mut self) {
         if self.listed && self.enabled & NAMESPACE_NOTICES != 0 {
-            self.raise(Type::Notice, 0x00);
+            self.raise(EventType::Notice, 0x00);
         }
     }
 
-    fn raise(&mut self, kind: Type, info: u8) {
+    fn raise(&mut self, kind: EventType, info: u8) {
         let state = &mut self.types[kind as usize];
         if self.ready && state.pending.is_none() && !state.masked {
             state.pending = Some(info);
@@ -213,7 +213,7 @@ mod tests {
 
     fn events() -> Events<u8> {
         let mut events = Events::default();
-        events.doorbell(Doorbell::InvalidValue);
+        events.doorbell(DoorbellError::InvalidValue);
         events.set_ready(true);
         events
     }
@@ -225,22 +225,22 @@ mod tests {
             e.park(n, n as u8).unwrap();
         }
         assert!(e.report().is_none(), "before it was ready there were none");
-        e.doorbell(Doorbell::InvalidValue);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidValue);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert!(e.is_due());
         assert_eq!(e.report(), Some((2, ERROR_VALUE)));
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), None);
-        e.log_read(log::SMART);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.log_was_read(log::SMART);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), None);
-        e.log_read(log::ERROR);
+        e.log_was_read(log::ERROR);
         assert_eq!(e.report(), None);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), Some((1, ERROR_REGISTER)));
-        e.log_read(log::ERROR);
-        e.doorbell(Doorbell::InvalidRegister);
-        e.log_read(log::ERROR);
+        e.log_was_read(log::ERROR);
+        e.doorbell(DoorbellError::InvalidRegister);
+        e.log_was_read(log::ERROR);
         assert!(!e.is_due(), "the log was read before it was reported");
     }
 
@@ -248,8 +248,8 @@ mod tests {
     fn the_order_is_that_of_the_types() {
         let mut e = events();
         e.set_listed(true);
-        e.look(343, LIMITS, 0x102);
-        e.doorbell(Doorbell::InvalidValue);
+        e.update(343, LIMITS, 0x102);
+        e.doorbell(DoorbellError::InvalidValue);
         assert!(!e.is_due());
         for n in 0..4 {
             e.park(n, n as u8).unwrap();
@@ -263,16 +263,16 @@ mod tests {
         let mut e = events();
         e.park(0, 0).unwrap();
         e.park(1, 1).unwrap();
-        e.look(343, LIMITS, 0);
+        e.update(343, LIMITS, 0);
         assert_eq!((e.warning(), e.is_due()), (2, false));
-        e.look(343, LIMITS, 2);
+        e.update(343, LIMITS, 2);
         assert_eq!(e.report(), Some((1, HOT)));
-        e.log_read(log::SMART);
-        e.look(350, LIMITS, 2);
+        e.log_was_read(log::SMART);
+        e.update(350, LIMITS, 2);
         assert!(!e.is_due(), "it lasts");
-        e.look(300, LIMITS, 2);
+        e.update(300, LIMITS, 2);
         assert_eq!(e.warning(), 0);
-        e.look(300, (343, 300), 2);
+        e.update(300, (343, 300), 2);
         assert_eq!((e.warning(), e.report()), (2, Some((0, HOT))));
     }
 
@@ -283,14 +283,14 @@ mod tests {
         e.park(1, 1).unwrap();
         e.set_listed(true);
         assert!(!e.is_due());
-        e.look(298, LIMITS, 0x100);
+        e.update(298, LIMITS, 0x100);
         assert_eq!(e.report(), Some((1, CHANGED)));
         assert!(!e.is_due());
         e.set_listed(true);
-        e.log_read(log::CHANGED_NAMESPACES);
+        e.log_was_read(log::CHANGED_NAMESPACES);
         assert_eq!(e.report(), Some((0, CHANGED)));
         e.set_listed(false);
-        e.log_read(log::CHANGED_NAMESPACES);
+        e.log_was_read(log::CHANGED_NAMESPACES);
         e.park(0, 0).unwrap();
         assert!(!e.is_due());
     }
@@ -306,7 +306,7 @@ mod tests {
         assert!(!limit.do_not_retry());
         assert_eq!((e.abort(9), e.abort(1), e.parked()), (None, Some(1), 3));
         assert!(e.is_parked(3) && !e.is_parked(1));
-        e.doorbell(Doorbell::InvalidValue);
+        e.doorbell(DoorbellError::InvalidValue);
         assert_eq!(
             e.report().map(|n| n.0),
             Some(2),

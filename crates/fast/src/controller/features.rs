@@ -22,32 +22,32 @@ const SET_BY_HOST: u64 = 1 << (48 + 1);
 
 /// What Set Features brings along from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
+pub enum FeatureData {
     /// A Timestamp: for [`Features::set_timestamp`].
     Timestamp,
     /// Host Behavior Support: for [`Features::set_behavior`].
     Behavior,
 }
 
-impl Data {
+impl FeatureData {
     /// Their bytes.
     pub fn bytes(self) -> u64 {
         match self {
-            Data::Timestamp => feature::TIMESTAMP_BYTES,
-            Data::Behavior => feature::BEHAVIOR_BYTES,
+            FeatureData::Timestamp => feature::TIMESTAMP_BYTES,
+            FeatureData::Behavior => feature::BEHAVIOR_BYTES,
         }
     }
 }
 
 /// What is to be done for a Set or Get Features that nothing stands against.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum FeatureOutcome {
     /// It is over, with this dword 0.
     Done(u32),
     /// The same of a Keep Alive Timeout that was set: the time begins again when it completes.
     KeepAlive,
     /// Data come from the host first.
-    NeedsData(Data),
+    NeedsData(FeatureData),
     /// These bytes go to the host.
     SendsData(Vec<u8>),
 }
@@ -114,7 +114,7 @@ impl Features {
         cdw11: u32,
         nsid: u32,
         queues_exist: bool,
-    ) -> Result<Outcome, Status> {
+    ) -> Result<FeatureOutcome, Status> {
         let request = Request {
             set: true,
             cdw10,
@@ -136,7 +136,7 @@ impl Features {
                     }
                 }
             }
-            NUMBER_OF_QUEUES => return Ok(Outcome::Done(self.queues())),
+            NUMBER_OF_QUEUES => return Ok(FeatureOutcome::Done(self.queues())),
             INTERRUPT_COALESCING => self.coalescing = value,
             INTERRUPT_VECTOR_CONFIGURATION => {
                 let vector = Vector(cdw11);
@@ -146,20 +146,26 @@ impl Features {
             }
             WRITE_ATOMICITY_NORMAL => self.atomicity = value,
             ASYNC_EVENT_CONFIGURATION => self.events = value,
-            TIMESTAMP => return Ok(Outcome::NeedsData(Data::Timestamp)),
-            HOST_BEHAVIOR_SUPPORT => return Ok(Outcome::NeedsData(Data::Behavior)),
+            TIMESTAMP => return Ok(FeatureOutcome::NeedsData(FeatureData::Timestamp)),
+            HOST_BEHAVIOR_SUPPORT => return Ok(FeatureOutcome::NeedsData(FeatureData::Behavior)),
             KEEP_ALIVE_TIMER => {
                 let rounded = feature::keep_alive(cdw11);
                 self.keep_alive = rounded.ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
-                return Ok(Outcome::KeepAlive);
+                return Ok(FeatureOutcome::KeepAlive);
             }
             _ => {}
         }
-        Ok(Outcome::Done(0))
+        Ok(FeatureOutcome::Done(0))
     }
 
     /// Get Features.
-    pub fn get(&self, cdw10: u32, cdw11: u32, nsid: u32, now: Uptime) -> Result<Outcome, Status> {
+    pub fn get(
+        &self,
+        cdw10: u32,
+        cdw11: u32,
+        nsid: u32,
+        now: Uptime,
+    ) -> Result<FeatureOutcome, Status> {
         let request = Request {
             set: false,
             cdw10,
@@ -173,12 +179,12 @@ impl Features {
                 ERROR_RECOVERY => capability::NAMESPACE,
                 _ => 0,
             };
-            return Ok(Outcome::Done(capability::CHANGEABLE | of_namespace));
+            return Ok(FeatureOutcome::Done(capability::CHANGEABLE | of_namespace));
         }
         // Nothing can be saved; so what is saved are the defaults.
         let current = request.select() == select::CURRENT;
         let or_default = |value: u32, default: u32| if current { value } else { default };
-        Ok(Outcome::Done(match fid {
+        Ok(FeatureOutcome::Done(match fid {
             ARBITRATION => or_default(self.arbitration, DEFAULT_ARBITRATION),
             POWER_MANAGEMENT => or_default(self.power, 0),
             TEMPERATURE_THRESHOLD if Threshold(cdw11).kind() == 1 => or_default(self.under, 0),
@@ -200,12 +206,12 @@ impl Features {
             KEEP_ALIVE_TIMER => or_default(self.keep_alive, 0),
             TIMESTAMP => {
                 let value = if current { self.timestamp(now) } else { 0 };
-                return Ok(Outcome::SendsData(value.to_le_bytes().to_vec()));
+                return Ok(FeatureOutcome::SendsData(value.to_le_bytes().to_vec()));
             }
             HOST_BEHAVIOR_SUPPORT => {
                 let mut data = vec![0; feature::BEHAVIOR_BYTES as usize];
                 data[0] = u8::from(current && self.acre);
-                return Ok(Outcome::SendsData(data));
+                return Ok(FeatureOutcome::SendsData(data));
             }
             _ => 0,
         }))
@@ -356,13 +362,13 @@ mod tests {
         Features::new(4, Arc::new(Namespaces::new(&[8, 0, 8])))
     }
 
-    fn set(f: &mut Features, fid: u8, value: u32, nsid: u32) -> Result<Outcome, Status> {
+    fn set(f: &mut Features, fid: u8, value: u32, nsid: u32) -> Result<FeatureOutcome, Status> {
         f.set(fid.into(), value, nsid, true)
     }
 
     fn get(f: &Features, fid: u8, select: u32, value: u32, nsid: u32) -> u32 {
         match f.get(select << 8 | u32::from(fid), value, nsid, NOW) {
-            Ok(Outcome::Done(dw0)) => dw0,
+            Ok(FeatureOutcome::Done(dw0)) => dw0,
             other => panic!("{other:?}"),
         }
     }
@@ -380,15 +386,18 @@ mod tests {
         for (fid, kept, default) in cases {
             assert_eq!(get(&f, fid, 0, 0, 0), default);
             let all = if fid == 4 { 0xFFC0_FFFF } else { u32::MAX };
-            assert_eq!(set(&mut f, fid, all, 0), Ok(Outcome::Done(0)));
+            assert_eq!(set(&mut f, fid, all, 0), Ok(FeatureOutcome::Done(0)));
             assert_eq!(get(&f, fid, 0, 0, ALL_NAMESPACES), kept, "{fid:#x}");
             assert_eq!(get(&f, fid, 1, 0, 1), default);
             assert_eq!(get(&f, fid, 2, 0, 0), default);
             assert_eq!(get(&f, fid, 3, 0, 0), 4);
         }
-        assert_eq!(set(&mut f, 0x02, 0xFFFF_FFE0, 0), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 0x02, 0xFFFF_FFE0, 0),
+            Ok(FeatureOutcome::Done(0))
+        );
         assert_eq!(get(&f, 0x02, 0, 0, 0), 0xE0);
-        assert_eq!(set(&mut f, 0x04, 0x1F_0123, 0), Ok(Outcome::Done(0)));
+        assert_eq!(set(&mut f, 0x04, 0x1F_0123, 0), Ok(FeatureOutcome::Done(0)));
         assert_eq!(get(&f, 0x04, 0, 1 << 20, 0), 0x123);
         assert_eq!(
             (get(&f, 0x04, 1, 1 << 20, 0), f.thresholds()),
@@ -398,7 +407,10 @@ mod tests {
             (get(&f, 0x07, 0, 0, 0), get(&f, 0x07, 1, 0, 0)),
             (0x3_0003, 0x3_0003)
         );
-        assert_eq!(set(&mut f, 0x09, 1 << 16 | 4, 0), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 0x09, 1 << 16 | 4, 0),
+            Ok(FeatureOutcome::Done(0))
+        );
         assert_eq!(get(&f, 0x09, 0, 0xABCD_0004, 0), 1 << 16 | 4);
         assert_eq!((get(&f, 0x09, 1, 4, 0), get(&f, 0x09, 0, 3, 0)), (4, 3));
         assert!(f.uncoalesced(4) && !f.uncoalesced(0) && !f.uncoalesced(99));
@@ -412,8 +424,11 @@ mod tests {
     #[test]
     fn error_recovery_is_a_namespaces() {
         let mut f = features();
-        assert_eq!(set(&mut f, 5, 5, ALL_NAMESPACES), Ok(Outcome::Done(0)));
-        assert_eq!(set(&mut f, 5, 6, 3), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 5, 5, ALL_NAMESPACES),
+            Ok(FeatureOutcome::Done(0))
+        );
+        assert_eq!(set(&mut f, 5, 6, 3), Ok(FeatureOutcome::Done(0)));
         assert_eq!((get(&f, 5, 0, 0, 1), get(&f, 5, 0, 0, 3)), (5, 6));
         assert_eq!((get(&f, 5, 1, 0, 3), get(&f, 5, 3, 0, 1)), (0, 6));
     }
@@ -427,13 +442,13 @@ mod tests {
         };
         let bytes = |f: &Features, select: u32, now: Uptime| {
             let got = f.get(select << 8 | 0x0E, 0, 0, now);
-            let Ok(Outcome::SendsData(bytes)) = got else {
+            let Ok(FeatureOutcome::SendsData(bytes)) = got else {
                 panic!("{got:?}");
             };
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         assert_eq!(bytes(&f, 0, at(5)), 5);
-        let needs = Outcome::NeedsData(Data::Timestamp);
+        let needs = FeatureOutcome::NeedsData(FeatureData::Timestamp);
         assert_eq!(set(&mut f, 0x0E, 0, 0), Ok(needs));
         f.set_timestamp([0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xAA, 0xBB], at(10));
         assert_eq!(bytes(&f, 0, at(11)), 0x0002_FFFF_FFFF_FFFF);
@@ -441,13 +456,13 @@ mod tests {
         assert_eq!((bytes(&f, 1, at(13)), bytes(&f, 2, at(13))), (0, 0));
         f.reset(at(20));
         assert_eq!(bytes(&f, 0, at(22)), 2);
-        assert_eq!(Data::Timestamp.bytes(), 8);
+        assert_eq!(FeatureData::Timestamp.bytes(), 8);
     }
 
     #[test]
     fn host_behavior_is_one_bit() {
         let mut f = features();
-        let needs = Outcome::NeedsData(Data::Behavior);
+        let needs = FeatureOutcome::NeedsData(FeatureData::Behavior);
         assert_eq!(set(&mut f, 0x16, 0, ALL_NAMESPACES), Ok(needs));
         assert_eq!(f.set_behavior(1), Ok(()));
         assert_eq!(f.set_behavior(2), Err(status::INVALID_FIELD.dnr()));
@@ -456,7 +471,7 @@ mod tests {
             let mut expected = vec![0; 512];
             expected[0] = acre;
             let got = f.get(select << 8 | 0x16, 0, 0, NOW);
-            assert_eq!(got, Ok(Outcome::SendsData(expected)));
+            assert_eq!(got, Ok(FeatureOutcome::SendsData(expected)));
         }
         f.reset(NOW);
         assert!(!f.acre());
@@ -471,7 +486,7 @@ mod tests {
             (201, 300),
             (u32::MAX - 95, u32::MAX - 95),
         ] {
-            assert_eq!(set(&mut f, 0x0F, value, 0), Ok(Outcome::KeepAlive));
+            assert_eq!(set(&mut f, 0x0F, value, 0), Ok(FeatureOutcome::KeepAlive));
             let refused = set(&mut f, 0x0F, u32::MAX - 94, 0);
             assert_eq!(refused, Err(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr()));
             assert_eq!((get(&f, 0x0F, 0, 0, 0), f.keep_alive()), (kept, kept));

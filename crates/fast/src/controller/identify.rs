@@ -7,7 +7,7 @@ use nvme::identify::Identify;
 use nvme::{Namespaces, BLOCK_BYTES};
 use spec::nvme::{cns, oncs, status, Status, ALL_NAMESPACES, IDENTIFY_BYTES};
 
-use super::events::MOST_PARKED;
+use super::events::MAX_PARKED;
 use super::{error_log, smart};
 
 /// PCI Vendor ID and Subsystem Vendor ID.
@@ -142,7 +142,7 @@ fn controller(config: &Config) -> Page {
         (128, &1u16.to_le_bytes()),                 // CRDT1: 100 ms, the only one in use
         (256, &(1u16 << 1 | 1 << 8).to_le_bytes()), // OACS: Format NVM, Doorbell Buffer Config
         (258, &[3]),                                // ACL
-        (259, &[MOST_PARKED as u8 - 1]),            // AERL
+        (259, &[MAX_PARKED as u8 - 1]),             // AERL
         (260, &[0x03]),                             // FRMW: one slot, read only
         (261, &[0x06]),                             // LPA: log 05h; offsets and 32-bit lengths
         (262, &[error_log::ENTRIES as u8 - 1]),     // ELPE

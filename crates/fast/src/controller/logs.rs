@@ -39,7 +39,7 @@ pub struct ChangedNamespaces {
 
 impl ChangedNamespaces {
     /// Identify data of a namespace, 1 to 16, have changed.
-    pub fn note(&mut self, nsid: u32) {
+    pub fn mark_changed(&mut self, nsid: u32) {
         let bit = nsid.checked_sub(1).and_then(|n| 1u32.checked_shl(n));
         let bit = bit.unwrap_or(0);
         self.changed |= bit;
@@ -113,7 +113,7 @@ impl Logs {
         data
     }
 
-    /// The host has got all of what a Get Log Page has asked for, and does not retain the event: `Events::log_read` follows.
+    /// The host has got all of what a Get Log Page has asked for, and does not retain the event: `Events::log_was_read` follows.
     pub fn release(&mut self, lid: u8) {
         if lid == log::CHANGED_NAMESPACES {
             self.changed.release();
@@ -273,17 +273,17 @@ mod tests {
     #[test]
     fn the_list_of_changes_is_emptied_but_for_what_came_meanwhile() {
         let mut logs = Logs::new([]);
-        logs.changed.note(4);
-        logs.changed.note(2);
-        logs.changed.note(0);
+        logs.changed.mark_changed(4);
+        logs.changed.mark_changed(2);
+        logs.changed.mark_changed(0);
         assert_eq!(read(&mut logs, 4, 0, 12), dwords(&[(0, 2), (1, 4)])[..12]);
-        logs.changed.note(3);
-        logs.changed.note(2);
+        logs.changed.mark_changed(3);
+        logs.changed.mark_changed(2);
         logs.release(log::CHANGED_NAMESPACES);
         assert_eq!(read(&mut logs, 4, 0, 12), dwords(&[(0, 2), (1, 3)])[..12]);
         logs.release(log::CHANGED_NAMESPACES);
         assert!(!logs.changed.any());
-        logs.changed.note(1);
+        logs.changed.mark_changed(1);
         logs.reset();
         assert!(!logs.changed.any());
     }

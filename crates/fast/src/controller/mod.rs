@@ -34,8 +34,8 @@ use crate::port::{Arrival, Post, Purpose};
 
 use admin::Admin;
 use data::{Data, Outcome};
-use error_log::Cause;
-use events::{Doorbell, Events};
+use error_log::ErrorCause;
+use events::{DoorbellError, Events};
 use features::Features;
 use fused::Fused;
 use interrupts::Coalesce;
@@ -45,7 +45,7 @@ use pairs::{Next, Pairs};
 use properties::{Csts, Properties};
 use queues::{next, Queues};
 use shadow::Shadow;
-use smart::{Counts, Uptime};
+use smart::{IoCount, Uptime};
 use zero::{What, Zeroing};
 
 /// Entries that are being fetched at a time.
@@ -65,7 +65,7 @@ struct Owner {
     lba: u64,
     /// Its namespace, from when it is under way there.
     flies: Option<u32>,
-    counts: Counts,
+    counts: IoCount,
 }
 
 /// An entry that is being fetched.
@@ -185,7 +185,7 @@ impl Controller {
     pub(crate) fn new(config: std::sync::Arc<Config>, now: u64) -> Controller {
         let queues = config.queues();
         let mut routes: Vec<Option<Route>> = vec![None; 256];
-        let commands = |plugged: &design::engine::Plugged| plugged.commands.clone();
+        let commands = |plugged: &design::engine::EngineInstance| plugged.commands.clone();
         let all: Vec<design::engine::Command> = config.engines.iter().flat_map(commands).collect();
         for (engine, plugged) in config.engines.iter().enumerate() {
             let namespaces = plugged.namespaces.clone();
@@ -312,21 +312,21 @@ impl Controller {
 
     fn doorbell_register(&mut self, qid: usize, completion: bool, value: u16, cx: &mut Cx) {
         if qid >= self.queues.count() {
-            self.bad_doorbell(Doorbell::InvalidRegister, cx);
+            self.bad_doorbell(DoorbellError::InvalidRegister, cx);
         } else if !self.shadow.kick(qid, completion, &self.queues, cx) {
             self.ring(qid, completion, value, false, cx);
         }
     }
 
-    fn bad_doorbell(&mut self, what: Doorbell, cx: &mut Cx) {
+    fn bad_doorbell(&mut self, what: DoorbellError, cx: &mut Cx) {
         // Before the controller is ready there are none.
         if !self.rdy {
             return;
         }
         self.events.doorbell(what);
-        self.logs.errors.note(match what {
-            Doorbell::InvalidRegister => Cause::DoorbellRegister,
-            Doorbell::InvalidValue => Cause::DoorbellValue,
+        self.logs.errors.record(match what {
+            DoorbellError::InvalidRegister => ErrorCause::DoorbellRegister,
+            DoorbellError::InvalidValue => ErrorCause::DoorbellValue,
         });
         self.admin_next(cx);
     }
@@ -336,16 +336,16 @@ impl Controller {
         let value_of = u32::from(value);
         let bad = match completion {
             false => match self.queues.submission[qid].as_mut().filter(|sq| sq.valid) {
-                None => Some(Doorbell::InvalidRegister),
-                Some(sq) if value_of > sq.size => Some(Doorbell::InvalidValue),
+                None => Some(DoorbellError::InvalidRegister),
+                Some(sq) if value_of > sq.size => Some(DoorbellError::InvalidValue),
                 Some(sq) => {
                     sq.tail = value_of;
                     None
                 }
             },
             true => match self.queues.completion[qid].as_mut() {
-                None => Some(Doorbell::InvalidRegister),
-                Some(cq) if !cq.may_move(value_of) => Some(Doorbell::InvalidValue),
+                None => Some(DoorbellError::InvalidRegister),
+                Some(cq) if !cq.may_move(value_of) => Some(DoorbellError::InvalidValue),
                 Some(cq) => {
                     cq.head = value_of;
                     None
@@ -358,7 +358,7 @@ impl Controller {
         }
         match bad {
             // A value out of the shadow page may come when its queue has gone.
-            Some(Doorbell::InvalidRegister) if shadow => {}
+            Some(DoorbellError::InvalidRegister) if shadow => {}
             Some(what) => self.bad_doorbell(what, cx),
             None if completion => self.head_moved(qid, cx),
             None => {}
@@ -584,7 +584,7 @@ impl Controller {
             nsid: 0,
             lba: 0,
             flies: None,
-            counts: Counts::Nothing,
+            counts: IoCount::None,
         });
         self.fetching.push_back(Fetching {
             qid: qid as u16,
@@ -747,10 +747,10 @@ impl Controller {
         let blocks = command.span.blocks;
         let counts = match command.sqe.opcode() {
             spec::nvme::io::READ | spec::nvme::io::COMPARE | spec::nvme::io::VERIFY => {
-                Counts::Read(blocks)
+                IoCount::Read(blocks)
             }
-            spec::nvme::io::WRITE => Counts::Write(blocks),
-            _ => Counts::Nothing,
+            spec::nvme::io::WRITE => IoCount::Write(blocks),
+            _ => IoCount::None,
         };
         if let Some(owner) = &mut self.slots[usize::from(command.slot)] {
             owner.counts = counts;
@@ -835,7 +835,7 @@ impl Controller {
         cq.phase ^= cq.tail == 0;
         let vector = cq.vector;
         self.logs.errors.completed(
-            error_log::Command {
+            error_log::FailedCommand {
                 sqid: owner.qid,
                 cid: owner.cid,
                 nsid: owner.nsid,

@@ -39,23 +39,23 @@ impl Uptime {
 
 /// What an I/O command counts as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
+pub enum IoCount {
     /// Read, Compare, Verify of so many blocks.
     Read(u64),
     /// Write of so many blocks.
     Write(u64),
     /// Write Zeroes and Dataset Management: for its errors and its time only.
-    Nothing,
+    None,
 }
 
-impl Counts {
+impl IoCount {
     /// An I/O command that goes to the data path.
-    pub fn of(sqe: &Sqe) -> Counts {
+    pub fn of(sqe: &Sqe) -> IoCount {
         let blocks = sqe.blocks().into();
         match sqe.opcode() {
-            io::READ | io::COMPARE | io::VERIFY => Counts::Read(blocks),
-            io::WRITE => Counts::Write(blocks),
-            _ => Counts::Nothing,
+            io::READ | io::COMPARE | io::VERIFY => IoCount::Read(blocks),
+            io::WRITE => IoCount::Write(blocks),
+            _ => IoCount::None,
         }
     }
 }
@@ -128,15 +128,15 @@ impl Smart {
     }
 
     /// It has ended there: commands count however they end, units only if they end well.
-    pub fn ended(&mut self, counts: Counts, answer: Status, now: Uptime) {
+    pub fn ended(&mut self, counts: IoCount, answer: Status, now: Uptime) {
         self.flying = self.flying.saturating_sub(1);
         self.busy.set(self.flying > 0, now.cycles);
         let media = [status::UNRECOVERED_READ_ERROR, status::WRITE_FAULT];
         self.media_errors += u64::from(media.contains(&answer.bare()));
         let (moved, blocks) = match counts {
-            Counts::Read(blocks) => (&mut self.read, blocks),
-            Counts::Write(blocks) => (&mut self.written, blocks),
-            Counts::Nothing => return,
+            IoCount::Read(blocks) => (&mut self.read, blocks),
+            IoCount::Write(blocks) => (&mut self.written, blocks),
+            IoCount::None => return,
         };
         moved.commands += 1;
         if answer.is_success() {
@@ -214,12 +214,12 @@ mod tests {
     fn commands_count_always_and_units_if_they_end_well() {
         let mut smart = Smart::default();
         let answers = [
-            (Counts::Read(8), status::SUCCESS),
-            (Counts::Read(1000), status::SUCCESS),
-            (Counts::Read(9), status::UNRECOVERED_READ_ERROR),
-            (Counts::Write(1000), status::SUCCESS),
-            (Counts::Nothing, status::WRITE_FAULT),
-            (Counts::Nothing, status::SUCCESS),
+            (IoCount::Read(8), status::SUCCESS),
+            (IoCount::Read(1000), status::SUCCESS),
+            (IoCount::Read(9), status::UNRECOVERED_READ_ERROR),
+            (IoCount::Write(1000), status::SUCCESS),
+            (IoCount::None, status::WRITE_FAULT),
+            (IoCount::None, status::SUCCESS),
         ];
         for (counts, answer) in answers {
             smart.started(at(0));
@@ -237,9 +237,9 @@ mod tests {
         let mut smart = Smart::default();
         smart.started(at(5));
         smart.started(at(MINUTE));
-        smart.ended(Counts::Read(1), status::SUCCESS, at(MINUTE + 1));
+        smart.ended(IoCount::Read(1), status::SUCCESS, at(MINUTE + 1));
         assert_eq!(word(&smart.page(0, 0, at(2 * MINUTE + 4)), 96), 1);
-        smart.ended(Counts::Read(1), status::SUCCESS, at(2 * MINUTE + 5));
+        smart.ended(IoCount::Read(1), status::SUCCESS, at(2 * MINUTE + 5));
         assert_eq!(word(&smart.page(0, 0, at(9 * MINUTE)), 96), 2);
         smart.set_temperature(WARNING_TEMPERATURE, at(9 * MINUTE));
         smart.set_temperature(CRITICAL_TEMPERATURE, at(11 * MINUTE));

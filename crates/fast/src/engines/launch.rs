@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 
 use crate::config::Config;
 use crate::controller::{EngineCommand, EngineEnd};
@@ -57,7 +57,7 @@ impl Unit {
     /// An engine at rest.
     pub(super) fn new(
         number: u8,
-        plugged: &Plugged,
+        plugged: &EngineInstance,
         config: &Config,
         engine: Box<dyn Engine>,
     ) -> Unit {

@@ -15,7 +15,7 @@ mod row_shuffle;
 mod scan;
 mod sorter;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 use spec::nvme::Status;
 
 use crate::config::Config;
@@ -133,7 +133,7 @@ fn bursts_of_two(config: &Config) -> usize {
 }
 
 /// An engine of this kind, or none if only the RTL has it. Kinds are those of `engine.toml`, and of docs/architecture.md, "BARs".
-fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
+fn make(plugged: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
     match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
@@ -146,7 +146,7 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
 }
 
 /// It is the one that takes many jobs at a time.
-pub(crate) fn is_nearpm(plugged: &Plugged) -> bool {
+pub(crate) fn is_nearpm(plugged: &EngineInstance) -> bool {
     (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
 }
 
@@ -160,7 +160,8 @@ pub(crate) fn last_bytes(config: &Config) -> usize {
 
 /// Says which engine of a device only the RTL has, in one line.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
-    let unknown = |plugged: &&Plugged| !is_nearpm(plugged) && make(plugged, config).is_none();
+    let unknown =
+        |plugged: &&EngineInstance| !is_nearpm(plugged) && make(plugged, config).is_none();
     match config.engines.iter().find(unknown) {
         None => Ok(()),
         Some(plugged) => Err(format!(

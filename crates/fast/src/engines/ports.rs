@@ -28,7 +28,7 @@ pub(super) struct Reach {
 
 impl Reach {
     /// That of an engine of a design.
-    pub(super) fn new(plugged: &design::engine::Plugged, config: &Config) -> Reach {
+    pub(super) fn new(plugged: &design::engine::EngineInstance, config: &Config) -> Reach {
         let local = match &config.local {
             Some(local) if plugged.local => config.local_base..config.local_base + local.bytes,
             _ => 0..0,

@@ -10,7 +10,7 @@ mod memories;
 mod timing;
 
 pub(crate) use channel::Returns;
-pub use channel::{Channel, ChannelConfig, Event, Stages};
+pub use channel::{Channel, ChannelConfig, ChannelEvent, Stages};
 pub(crate) use memories::{master, Memories};
 
 pub use crate::qos::Credits;

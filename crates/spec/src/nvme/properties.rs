@@ -114,7 +114,7 @@ impl Csts {
         csts::SHST.get(self.0.into()) == 2
     }
     /// All ones: nothing answers behind the register.
-    pub fn gone(self) -> bool {
+    pub fn device_removed(self) -> bool {
         self.0 == u32::MAX
     }
 }
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(off.0, 0x0046_4001);
         assert!(off.enabled());
         assert!(Csts(0b1001).shutdown_complete() && Csts(1).ready() && Csts(2).fatal());
-        assert!(Csts(u32::MAX).gone());
+        assert!(Csts(u32::MAX).device_removed());
     }
 
     #[test]

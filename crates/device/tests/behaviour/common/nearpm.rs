@@ -1,6 +1,6 @@
 //! A host of a device with the engine `nearpm`: its commands, a pool, and what stands in its logs.
 
-use design::media::Turns;
+use design::media::Interleave;
 use design::Design;
 use device::Engine;
 use driver::control::Delay;
@@ -147,7 +147,7 @@ impl Kit {
     pub fn before(device: Box<dyn Device + Send>, design: &Design) -> Kit {
         let mut host = super::host_of(design, device);
         let profile = design::Profile::find(&root(), &design.media.profile).unwrap();
-        let turns = Turns {
+        let turns = Interleave {
             channels: design.channels,
             granule: design.granule.0,
         };

@@ -13,7 +13,7 @@ mod unit;
 
 use std::ops::Range;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
 use spec::nearpm::{register, Command, ErrorBit, Operation};
 use spec::regs::nearpm::{
@@ -79,7 +79,7 @@ pub(super) struct NearPm {
 }
 
 impl NearPm {
-    pub(super) fn new(number: u8, plugged: &Plugged, config: &Config) -> NearPm {
+    pub(super) fn new(number: u8, plugged: &EngineInstance, config: &Config) -> NearPm {
         let manifest = &plugged.manifest;
         let parameter =
             |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));

@@ -4,7 +4,7 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
     wide: bool,
-    /// Turns two's complement into the order of unsigned numbers.
+    /// Interleave two's complement into the order of unsigned numbers.
     sign: u64,
     low: u64,
     /// What may be added to the lower bound; `None`: nothing lies between.

@@ -12,7 +12,7 @@ mod slots;
 
 use std::collections::VecDeque;
 
-use design::media::Sizes;
+use design::media::DelaySizes;
 use sim::controller::{Memory, MAX_WRITES};
 use sim::Clock;
 use spec::regs::nvm_delay;
@@ -90,7 +90,7 @@ pub struct ChannelConfig {
     /// Masters, up to [`MASTERS`].
     pub masters: usize,
     /// Sizes of the emulator.
-    pub sizes: Sizes,
+    pub sizes: DelaySizes,
     /// The clock of the device.
     pub clock: Clock,
     /// What is behind it.
@@ -101,7 +101,7 @@ pub struct ChannelConfig {
 
 /// Something that a master gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ChannelEvent {
     /// A piece of read data.
     Read {
         /// That of the read.
@@ -379,7 +379,7 @@ impl Channel {
 
     /// Lets time pass to `cycle`, and appends the events until then.
     #[inline]
-    pub fn advance(&mut self, cycle: u64, events: &mut Vec<Event>) {
+    pub fn advance(&mut self, cycle: u64, events: &mut Vec<ChannelEvent>) {
         loop {
             let read = self.ask_at();
             let (write, due) = (self.write_due, self.due.next());
@@ -663,7 +663,7 @@ impl Channel {
 
     /// Lets go what is due first.
     #[inline]
-    fn leave(&mut self, events: &mut Vec<Event>) {
+    fn leave(&mut self, events: &mut Vec<ChannelEvent>) {
         let Some(due) = self.due.pop() else { return };
         match due.write {
             true => self.leave_write(due, events),
@@ -672,7 +672,7 @@ impl Channel {
     }
 
     #[inline]
-    fn leave_read(&mut self, due: Due, events: &mut Vec<Event>) {
+    fn leave_read(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.reads.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -718,7 +718,7 @@ impl Channel {
         let first = slot.sent == 0;
         slot.sent += beats as u16;
         let end = slot.sent == slot.beats;
-        events.push(Event::Read {
+        events.push(ChannelEvent::Read {
             tag: slot.tag,
             cycle: due.cycle,
             beats,
@@ -744,7 +744,7 @@ impl Channel {
     }
 
     #[inline]
-    fn leave_write(&mut self, due: Due, events: &mut Vec<Event>) {
+    fn leave_write(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.writes.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -762,7 +762,7 @@ impl Channel {
                 return;
             }
         }
-        events.push(Event::Write {
+        events.push(ChannelEvent::Write {
             tag: slot.tag,
             cycle: due.cycle,
         });

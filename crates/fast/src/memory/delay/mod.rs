@@ -11,7 +11,7 @@ pub use counters::{bucket, Counters, BUCKETS};
 pub use registers::{copying, Commands, Committed, Registers, REGIONS};
 pub use target::{Target, Targets, LEAST, TIME_FRACTION};
 
-use design::media::Sizes;
+use design::media::DelaySizes;
 
 /// Reads and writes, as they index what there is for each direction.
 pub const READ: usize = 0;
@@ -32,7 +32,7 @@ pub struct Delay {
 
 impl Delay {
     /// As after reset: off.
-    pub fn new(sizes: Sizes) -> Delay {
+    pub fn new(sizes: DelaySizes) -> Delay {
         Delay {
             registers: Registers::new(sizes),
             committed: Committed::default(),

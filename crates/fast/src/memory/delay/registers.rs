@@ -4,7 +4,7 @@ use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status
 
 use super::counters::{Counters, BUCKETS};
 use super::target::TIME_FRACTION;
-use design::media::Sizes;
+use design::media::DelaySizes;
 
 /// Address regions.
 pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
@@ -67,7 +67,7 @@ pub fn copying(offset: u64, value: u32) -> (bool, bool) {
 /// The registers that software sees.
 #[derive(Clone, Debug)]
 pub struct Registers {
-    sizes: Sizes,
+    sizes: DelaySizes,
     shadow: Committed,
     calibration: [u32; 4],
     control: u32,
@@ -78,7 +78,7 @@ pub struct Registers {
 
 impl Registers {
     /// As after reset.
-    pub fn new(sizes: Sizes) -> Registers {
+    pub fn new(sizes: DelaySizes) -> Registers {
         Registers {
             sizes,
             shadow: Committed::default(),
