@@ -62,7 +62,7 @@ pub struct Config {
     /// Reads of host memory that may be outstanding.
     pub host_reads: u32,
     /// Largest payload of the link, bytes: answers to loads leave in such pieces.
-    pub host_chunk: u32,
+    pub max_payload: u32,
     /// What it leaves out, for tests that have to find that.
     pub fault_injection: Option<FaultInjection>,
 }
@@ -128,7 +128,7 @@ impl Config {
             window_bytes: design.window_bytes(),
             engines: design.engines(root)?,
             host_reads: design.pcie.tags.min(256),
-            host_chunk: design.pcie.max_payload_bytes,
+            max_payload: design.pcie.max_payload_bytes,
             fault_injection: None,
         })
     }

@@ -1,10 +1,10 @@
 //! MSI-X: table, pending bits, messages (hw/ip/msix).
 
 /// Bytes of an entry of the table.
-const ENTRY: u64 = 16;
+const ENTRY_BYTES: u64 = 16;
 
 /// The bits that the table keeps of each word of an entry: address low and high, data, control.
-const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
+const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
 const CONTROL: usize = 3;
 
 /// An interrupt on its way.
@@ -16,7 +16,7 @@ pub(crate) struct Message {
 
 pub(crate) struct Msix {
     /// Vectors of the controller; those of engines come behind.
-    own: usize,
+    controller_vectors: usize,
     table: Vec<[u32; 4]>,
     pending: Vec<bool>,
     enabled: bool,
@@ -28,11 +28,15 @@ pub(crate) struct Msix {
 }
 
 impl Msix {
-    pub(crate) fn new(own: usize, raised: usize, (enabled, masked): (bool, bool)) -> Msix {
+    pub(crate) fn new(
+        controller_vectors: usize,
+        engine_vectors: usize,
+        (enabled, masked): (bool, bool),
+    ) -> Msix {
         Msix {
-            own,
-            table: vec![[0, 0, 0, 1]; own + raised],
-            pending: vec![false; own + raised],
+            controller_vectors,
+            table: vec![[0, 0, 0, 1]; controller_vectors + engine_vectors],
+            pending: vec![false; controller_vectors + engine_vectors],
             enabled,
             masked,
             waiting: 0,
@@ -49,7 +53,7 @@ impl Msix {
         }
     }
 
-    fn put(&mut self, vector: usize, pending: bool) {
+    fn set_pending(&mut self, vector: usize, pending: bool) {
         let was = std::mem::replace(&mut self.pending[vector], pending);
         self.waiting = self.waiting + usize::from(pending) - usize::from(was);
     }
@@ -57,7 +61,7 @@ impl Msix {
     /// Asks for an interrupt. Requests that come before the message has left merge into it.
     pub(crate) fn request(&mut self, vector: usize) {
         if self.enabled && vector < self.pending.len() {
-            self.put(vector, true);
+            self.set_pending(vector, true);
         }
     }
 
@@ -68,24 +72,24 @@ impl Msix {
     /// The cause of a vector's pending bit is no more.
     pub(crate) fn withdraw(&mut self, vector: usize) {
         if vector < self.pending.len() && self.masks(vector) {
-            self.put(vector, false);
+            self.set_pending(vector, false);
         }
     }
 
     /// A reset of the controller: its vectors are not pending any more.
     pub(crate) fn clear(&mut self) {
-        (0..self.own).for_each(|vector| self.put(vector, false));
+        (0..self.controller_vectors).for_each(|vector| self.set_pending(vector, false));
     }
 
     /// The next message: of a vector that is pending and not masked. They take turns.
-    pub(crate) fn take(&mut self) -> Option<Message> {
+    pub(crate) fn next_message(&mut self) -> Option<Message> {
         if self.waiting == 0 || !self.enabled {
             return None;
         }
         let count = self.table.len();
         let fires = |&vector: &usize| self.pending[vector] && !self.masks(vector);
         let vector = (1..=count).map(|n| (self.last + n) % count).find(fires)?;
-        self.put(vector, false);
+        self.set_pending(vector, false);
         self.last = vector;
         let [low, high, data, _] = self.table[vector];
         Some(Message {
@@ -97,15 +101,18 @@ impl Msix {
 
     /// A word of the table, by its offset in it.
     pub(crate) fn read(&self, offset: u64) -> u32 {
-        let entry = self.table.get((offset / ENTRY) as usize);
-        entry.map_or(0, |entry| entry[(offset % ENTRY / 4) as usize])
+        let entry = self.table.get((offset / ENTRY_BYTES) as usize);
+        entry.map_or(0, |entry| entry[(offset % ENTRY_BYTES / 4) as usize])
     }
 
     /// Writes a whole word of the table; vectors that do not exist, and parts of words, change nothing.
     pub(crate) fn write(&mut self, offset: u64, value: u32) {
-        let (vector, word) = ((offset / ENTRY) as usize, (offset % ENTRY / 4) as usize);
+        let (vector, word) = (
+            (offset / ENTRY_BYTES) as usize,
+            (offset % ENTRY_BYTES / 4) as usize,
+        );
         if let Some(entry) = self.table.get_mut(vector) {
-            entry[word] = value & KEPT[word];
+            entry[word] = value & WRITABLE[word];
         }
     }
 

@@ -35,7 +35,7 @@ impl<T> Slab<T> {
     }
 
     /// Drops an item where it is.
-    pub(crate) fn end(&mut self, n: u32) {
+    pub(crate) fn drop_item(&mut self, n: u32) {
         if let Some(item @ Some(_)) = self.items.get_mut(n as usize) {
             *item = None;
             self.free.push(n);

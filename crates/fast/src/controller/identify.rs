@@ -69,13 +69,13 @@ pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<
     match cns {
         cns::NAMESPACE => {
             valid?;
-            Ok(active.map_or_else(empty, |n| namespace_page(config, n)))
+            Ok(active.map_or_else(empty_page, |n| namespace_page(config, n)))
         }
         cns::CONTROLLER => Ok(controller(config)),
         cns::ACTIVE_NAMESPACES if nsid >= ALL_NAMESPACES - 1 => {
             Err(status::INVALID_NAMESPACE_OR_FORMAT.dnr())
         }
-        cns::ACTIVE_NAMESPACES => Ok(with(&[(0, &config.namespaces.list_above(nsid))])),
+        cns::ACTIVE_NAMESPACES => Ok(page_with(&[(0, &config.namespaces.list_above(nsid))])),
         cns::NAMESPACE_DESCRIPTORS => {
             valid?;
             active.ok_or(status::INVALID_FIELD.dnr())?;
@@ -85,7 +85,7 @@ pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<
         cns::INDEPENDENT_NAMESPACE => {
             valid?;
             // NSTAT: ready.
-            Ok(active.map_or_else(empty, |_| with(&[(14, &[1])])))
+            Ok(active.map_or_else(empty_page, |_| page_with(&[(14, &[1])])))
         }
         cns::ATTACHED_CONTROLLERS if nsid == ALL_NAMESPACES => Err(status::INVALID_FIELD.dnr()),
         cns::ATTACHED_CONTROLLERS => {
@@ -97,13 +97,13 @@ pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<
     }
 }
 
-fn empty() -> Page {
+fn empty_page() -> Page {
     Box::new([0; IDENTIFY_BYTES])
 }
 
 /// A page of zeros but for bytes at offsets.
-fn with(fields: &[(usize, &[u8])]) -> Page {
-    let mut page = empty();
+fn page_with(fields: &[(usize, &[u8])]) -> Page {
+    let mut page = empty_page();
     for &(at, bytes) in fields {
         if let Some(place) = page.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
@@ -126,7 +126,7 @@ fn controller(config: &Config) -> Page {
     // Compare, Dataset Management, Write Zeroes, Verify; Save and Select (bit 4), Timestamp (bit 6).
     let commands = oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::VERIFY;
     let oncs = commands | 1 << 4 | 1 << 6;
-    with(&[
+    page_with(&[
         (0, &VENDOR_ID.to_le_bytes()),
         (2, &VENDOR_ID.to_le_bytes()),
         (4, &config.identity.serial_bytes()),
@@ -165,7 +165,7 @@ fn controller(config: &Config) -> Page {
 /// Identify Namespace (figure 245). NAWUN, NAWUPF and NACWU count, and are 0; there are no atomic boundaries.
 fn namespace_page(config: &Config, namespace: nvme::Namespace) -> Page {
     let blocks = namespace.blocks.to_le_bytes();
-    with(&[
+    page_with(&[
         (0, &blocks),
         (8, &blocks),
         (16, &blocks),
@@ -179,7 +179,7 @@ fn namespace_page(config: &Config, namespace: nvme::Namespace) -> Page {
 
 /// Namespace Identification Descriptors (figure 249): type and length, then the identifier.
 fn descriptors(config: &Config, nsid: u32) -> Page {
-    with(&[
+    page_with(&[
         (0, &[1, 8]),
         (4, &config.identity.eui64(nsid).to_be_bytes()),
         (12, &[2, 16]),
@@ -191,7 +191,7 @@ fn descriptors(config: &Config, nsid: u32) -> Page {
 
 /// I/O Command Set specific Identify Controller, NVM command set: Verify and Write Zeroes of any number of blocks that NLB can say.
 fn command_set() -> Page {
-    with(&[
+    page_with(&[
         (0, &[13]),  // VSL: 2^13 pages are 65536 blocks
         (1, &[13]),  // WZSL
         (3, &[255]), // DMRL
@@ -203,8 +203,8 @@ fn command_set() -> Page {
 /// A Controller List (4.9) from an identifier on: this controller, if it is one of them.
 fn controllers(from: u16, attached: bool) -> Page {
     match attached && from <= CONTROLLER_ID {
-        true => with(&[(0, &[1, 0]), (2, &CONTROLLER_ID.to_le_bytes())]),
-        false => empty(),
+        true => page_with(&[(0, &[1, 0]), (2, &CONTROLLER_ID.to_le_bytes())]),
+        false => empty_page(),
     }
 }
 

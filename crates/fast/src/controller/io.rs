@@ -3,12 +3,12 @@
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
-use super::data::{Op, Request, Source};
-use super::pairs::Span;
-use super::zero::What;
+use super::data_path::{DataRequest, DataSource, Op};
+use super::fused_arbiter::Span;
+use super::range_walk::RangeOp;
 
 /// Most bytes that a command moves (MDTS 8).
-pub(crate) const MOST_BYTES: u64 = 1 << 20;
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// FUSE of the first and of the second command of a pair.
 pub(crate) const FUSE_FIRST: u8 = 1;
@@ -26,7 +26,7 @@ pub(crate) struct Route {
 
 /// A data command of an I/O queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Command {
+pub(crate) struct DataCommand {
     pub(crate) slot: u16,
     pub(crate) sqe: Sqe,
     pub(crate) span: Span,
@@ -36,10 +36,10 @@ pub(crate) struct Command {
 
 /// What becomes of an entry.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
+pub(crate) enum Decoded {
     /// It is over.
-    Over(Status),
-    Data(Command),
+    Complete(Status),
+    Data(DataCommand),
     Engine(Route),
 }
 
@@ -52,14 +52,14 @@ pub(crate) fn has_lba(opcode: u8) -> bool {
 }
 
 /// Looks at an entry, in the order of the README's table.
-pub(crate) fn judge(
+pub(crate) fn validate(
     slot: u16,
     sqe: &Sqe,
     namespaces: &Namespaces,
     formatting: u32,
     route: Option<Route>,
-) -> Verdict {
-    check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Verdict::Over)
+) -> Decoded {
+    check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Decoded::Complete)
 }
 
 fn check(
@@ -68,7 +68,7 @@ fn check(
     namespaces: &Namespaces,
     formatting: u32,
     route: Option<Route>,
-) -> Result<Verdict, Status> {
+) -> Result<Decoded, Status> {
     let opcode = sqe.opcode();
     let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
     let has_lba = has_lba(opcode);
@@ -81,7 +81,7 @@ fn check(
         return Err(status::INVALID_FIELD.dnr());
     }
     if flush && sqe.nsid() == ALL_NAMESPACES {
-        return Ok(Verdict::Over(status::SUCCESS));
+        return Ok(Decoded::Complete(status::SUCCESS));
     }
     let namespace = namespaces
         .get(sqe.nsid())
@@ -97,16 +97,16 @@ fn check(
         return Err(status::FORMAT_IN_PROGRESS);
     }
     let blocks = u64::from(sqe.blocks());
-    if moves && blocks * BLOCK_BYTES > MOST_BYTES {
+    if moves && blocks * BLOCK_BYTES > MAX_BYTES {
         return Err(status::INVALID_FIELD.dnr());
     }
     if has_lba && !namespace.holds(sqe.slba(), blocks) {
         return Err(status::LBA_OUT_OF_RANGE.dnr());
     }
     if let Some(route) = route {
-        return Ok(Verdict::Engine(route));
+        return Ok(Decoded::Engine(route));
     }
-    let command = |first, blocks, bytes, all| Command {
+    let command = |first, blocks, bytes, all| DataCommand {
         slot,
         sqe: *sqe,
         span: Span {
@@ -118,40 +118,40 @@ fn check(
         bytes,
     };
     Ok(if has_lba {
-        Verdict::Data(command(
+        Decoded::Data(command(
             namespace.base + sqe.slba(),
             blocks,
             blocks * BLOCK_BYTES,
             false,
         ))
     } else if dataset && dataset::deallocates(sqe) {
-        Verdict::Data(command(
+        Decoded::Data(command(
             namespace.base,
             namespace.blocks,
             dataset::list_bytes(sqe),
             true,
         ))
     } else {
-        Verdict::Over(status::SUCCESS)
+        Decoded::Complete(status::SUCCESS)
     })
 }
 
 /// What a data command asks for.
-pub(crate) enum Work {
-    Move(Request),
-    Sweep(Op, What),
+pub(crate) enum DataWork {
+    Transfer(DataRequest),
+    RangeWalk(Op, RangeOp),
 }
 
-impl Command {
+impl DataCommand {
     /// The namespace's place on the media is that of the span.
-    pub(crate) fn work(&self, namespaces: &Namespaces) -> Work {
+    pub(crate) fn data_work(&self, namespaces: &Namespaces) -> DataWork {
         let addr = self.span.first * BLOCK_BYTES;
         let (sqe, bytes) = (&self.sqe, self.bytes);
         let walker = |to_host| Walker::new(sqe, bytes, to_host);
         let moves = |op| {
-            Work::Move(Request {
+            DataWork::Transfer(DataRequest {
                 op,
-                source: Source::Media(addr),
+                source: DataSource::Media(addr),
                 walker: walker(op == Op::Read),
             })
         };
@@ -159,11 +159,11 @@ impl Command {
             io::READ => moves(Op::Read),
             io::WRITE => moves(Op::Write),
             io::COMPARE => moves(Op::Compare),
-            io::WRITE_ZEROES => Work::Sweep(Op::Zero, What::Zero(addr, bytes)),
-            io::VERIFY => Work::Sweep(Op::Verify, What::Verify(addr, bytes)),
-            _ => Work::Sweep(
+            io::WRITE_ZEROES => DataWork::RangeWalk(Op::Zero, RangeOp::Zero(addr, bytes)),
+            io::VERIFY => DataWork::RangeWalk(Op::Verify, RangeOp::Verify(addr, bytes)),
+            _ => DataWork::RangeWalk(
                 Op::Zero,
-                What::Deallocate {
+                RangeOp::Deallocate {
                     walker: walker(false),
                     bytes,
                     // The decoder has looked it up.

@@ -39,7 +39,7 @@ pub(crate) struct Completion {
 }
 
 /// The index behind one, in a queue of so many entries less one.
-pub(crate) fn next(index: u32, size: u32) -> u32 {
+pub(crate) fn next_index(index: u32, size: u32) -> u32 {
     match index == size {
         true => 0,
         false => index + 1,
@@ -48,7 +48,7 @@ pub(crate) fn next(index: u32, size: u32) -> u32 {
 
 impl Submission {
     /// It has commands to fetch, and room for their completions as far as that is known.
-    fn wants(&self) -> bool {
+    fn is_ready(&self) -> bool {
         self.has_commands() && !self.blocked
     }
 
@@ -61,7 +61,7 @@ impl Submission {
 impl Completion {
     /// Promises an entry, if there is one.
     pub(crate) fn reserve(&mut self) -> bool {
-        let after = next(self.reserve, self.size);
+        let after = next_index(self.reserve, self.size);
         let room = after != self.head;
         if room {
             self.reserve = after;
@@ -141,14 +141,14 @@ impl Queues {
     }
 
     /// There is something to fetch: from the admin queue only with `admin`, from the others only with `io`.
-    pub(crate) fn any(&self, admin: bool, io: bool) -> bool {
-        let wants = |sq: &Option<Submission>| sq.as_ref().is_some_and(Submission::wants);
+    pub(crate) fn any_ready(&self, admin: bool, io: bool) -> bool {
+        let wants = |sq: &Option<Submission>| sq.as_ref().is_some_and(Submission::is_ready);
         let (first, others) = self.submission.split_at(1);
         admin && first.iter().any(wants) || io && others.iter().any(wants)
     }
 
     /// Whose turn it is.
-    pub(crate) fn choose(
+    pub(crate) fn arbitrate(
         &mut self,
         admin: bool,
         io: bool,
@@ -157,15 +157,17 @@ impl Queues {
         let submission = &self.submission;
         let wants = |qid: usize| {
             let allowed = if qid == 0 { admin } else { io };
-            let sq = submission[qid].as_ref().filter(|sq| allowed && sq.wants());
+            let sq = submission[qid]
+                .as_ref()
+                .filter(|sq| allowed && sq.is_ready());
             sq.map(|sq| sq.priority)
         };
-        self.arbiter.choose(submission.len(), wants, weights)
+        self.arbiter.arbitrate(submission.len(), wants, weights)
     }
 
     /// A command of the queue chosen last is being fetched.
-    pub(crate) fn used(&mut self) {
-        self.arbiter.used();
+    pub(crate) fn consume_credit(&mut self) {
+        self.arbiter.consume_credit();
     }
 }
 
@@ -183,7 +185,7 @@ const ALL: usize = 4;
 
 impl Arbiter {
     /// `wants` tells the priority of a queue that has a command to fetch.
-    fn choose(
+    fn arbitrate(
         &mut self,
         count: usize,
         wants: impl Fn(usize) -> Option<Priority>,
@@ -191,7 +193,7 @@ impl Arbiter {
     ) -> Option<usize> {
         self.class = None;
         let Some(weights) = weights else {
-            return self.turn(ALL, count, |qid| wants(qid).is_some());
+            return self.round_robin(ALL, count, |qid| wants(qid).is_some());
         };
         if wants(0).is_some() {
             return Some(0);
@@ -210,19 +212,24 @@ impl Arbiter {
             self.class = Some(c);
             classes[c]
         };
-        self.turn(class as usize, count, |qid| {
+        self.round_robin(class as usize, count, |qid| {
             qid > 0 && wants(qid) == Some(class)
         })
     }
 
-    fn turn(&mut self, of: usize, count: usize, wants: impl Fn(usize) -> bool) -> Option<usize> {
+    fn round_robin(
+        &mut self,
+        of: usize,
+        count: usize,
+        wants: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let last = self.last[of];
         let qid = (last + 1..count).chain(0..=last).find(|&qid| wants(qid))?;
         self.last[of] = qid;
         Some(qid)
     }
 
-    fn used(&mut self) {
+    fn consume_credit(&mut self) {
         if let Some(class) = self.class.take() {
             self.credit[class] = self.credit[class].saturating_sub(1);
         }

@@ -62,12 +62,12 @@ impl IoCount {
 
 /// Time that something takes all in all.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct AccumulatedTime {
     cycles: u64,
     since: Option<u64>,
 }
 
-impl Spent {
+impl AccumulatedTime {
     fn set(&mut self, on: bool, now: u64) {
         match (on, self.since) {
             (true, None) => self.since = Some(now),
@@ -87,7 +87,7 @@ impl Spent {
 
 /// Of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moved {
+struct DirectionCounts {
     commands: u64,
     blocks: u64,
 }
@@ -96,26 +96,26 @@ struct Moved {
 #[derive(Clone, Debug)]
 pub struct Smart {
     temperature: u16,
-    flying: u64,
-    read: Moved,
-    written: Moved,
+    in_flight: u64,
+    read: DirectionCounts,
+    written: DirectionCounts,
     media_errors: u64,
-    busy: Spent,
-    warm: Spent,
-    critical: Spent,
+    busy: AccumulatedTime,
+    warm: AccumulatedTime,
+    critical: AccumulatedTime,
 }
 
 impl Default for Smart {
     fn default() -> Smart {
         Smart {
             temperature: ROOM_TEMPERATURE,
-            flying: 0,
-            read: Moved::default(),
-            written: Moved::default(),
+            in_flight: 0,
+            read: DirectionCounts::default(),
+            written: DirectionCounts::default(),
             media_errors: 0,
-            busy: Spent::default(),
-            warm: Spent::default(),
-            critical: Spent::default(),
+            busy: AccumulatedTime::default(),
+            warm: AccumulatedTime::default(),
+            critical: AccumulatedTime::default(),
         }
     }
 }
@@ -123,14 +123,14 @@ impl Default for Smart {
 impl Smart {
     /// An I/O command goes to the data path.
     pub fn started(&mut self, now: Uptime) {
-        self.flying += 1;
+        self.in_flight += 1;
         self.busy.set(true, now.cycles);
     }
 
     /// It has ended there: commands count however they end, units only if they end well.
     pub fn ended(&mut self, counts: IoCount, answer: Status, now: Uptime) {
-        self.flying = self.flying.saturating_sub(1);
-        self.busy.set(self.flying > 0, now.cycles);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.busy.set(self.in_flight > 0, now.cycles);
         let media = [status::UNRECOVERED_READ_ERROR, status::WRITE_FAULT];
         self.media_errors += u64::from(media.contains(&answer.bare()));
         let (moved, blocks) = match counts {
@@ -161,10 +161,11 @@ impl Smart {
     /// The log, with the Critical Warning and the number of errors in the Error Information log.
     pub fn page(&self, warning: u8, errors: u64, now: Uptime) -> [u8; BYTES] {
         let mut page = [0; BYTES];
-        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &[warning]);
-        put(1, &self.temperature.to_le_bytes());
-        put(3, &[100]); // Available Spare, %: the medium does not wear
+        let mut write_field =
+            |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        write_field(0, &[warning]);
+        write_field(1, &self.temperature.to_le_bytes());
+        write_field(3, &[100]); // Available Spare, %: the medium does not wear
         let counters = [
             (32, self.read.blocks.div_ceil(UNIT)),
             (48, self.written.blocks.div_ceil(UNIT)),
@@ -177,10 +178,10 @@ impl Smart {
             (176, errors),
         ];
         for (at, value) in counters {
-            put(at, &value.to_le_bytes());
+            write_field(at, &value.to_le_bytes());
         }
-        put(192, &(self.warm.minutes(now) as u32).to_le_bytes());
-        put(196, &(self.critical.minutes(now) as u32).to_le_bytes());
+        write_field(192, &(self.warm.minutes(now) as u32).to_le_bytes());
+        write_field(196, &(self.critical.minutes(now) as u32).to_le_bytes());
         page
     }
 }

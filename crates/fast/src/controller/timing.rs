@@ -17,7 +17,7 @@ pub(crate) const FIRST_PAGE: u64 = 2;
 /// From one entry of a list to the next one.
 pub(crate) const PAGE_STEP: u64 = 6;
 /// More, where parts wait for each other.
-pub(crate) const PARTS: u64 = 3;
+pub(crate) const GROUP_SPLIT: u64 = 3;
 /// A list read, from the walker to the host port.
 pub(crate) const LIST: u64 = 0;
 /// And back.
@@ -41,7 +41,7 @@ pub(crate) const HOST_RESPONSE: u64 = 3;
 /// And the media's, from the channel's multiplexer.
 pub(crate) const MEDIA_RESPONSE: u64 = 1;
 /// The end of a transfer's last job, to the front end.
-pub(crate) const JOB_OVER: u64 = 4;
+pub(crate) const TRANSFER_DONE: u64 = 4;
 /// A completion, from its cause to its entry in the line.
 pub(crate) const COMPLETE: u64 = 6;
 /// From one completion to the next.

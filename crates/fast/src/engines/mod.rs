@@ -6,7 +6,7 @@ mod dict_decode;
 mod launch;
 mod mover;
 mod nearpm;
-mod nvme;
+mod nvme_source;
 mod page;
 mod pipeline;
 mod ports;
@@ -19,71 +19,73 @@ use design::engine::EngineInstance;
 use spec::nvme::Status;
 
 use crate::config::Config;
-use crate::controller::{EngineCommand, EngineEnd};
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
+use crate::controller::{EngineCommand, EngineResult};
 use crate::memory::Memories;
 
-use launch::Unit;
+use launch::EngineUnit;
 use nearpm::NearPm;
-use ports::Ports;
+use ports::EnginePorts;
 
-pub(crate) use nearpm::{go_on, line_written, tell_restored, Hook, Store};
+pub(crate) use nearpm::{
+    issue_waiting_accesses, line_written, record_restored, ConflictFilter, StoreDecision,
+};
 
 /// Arguments of a job at most: what a command of a page holds.
-pub(crate) const MOST_ARGUMENTS: usize = 7;
+pub(crate) const MAX_ARGUMENTS: usize = 7;
 /// Bytes of a block, as a power of two.
 const BLOCK_BITS: u32 = 9;
 /// Bytes of a unit in which engines of tables tell places in NVMe commands, the same.
 const UNIT_BITS: u32 = 12;
 /// Outputs at most.
-pub(crate) const MOST_OUTPUTS: usize = 4;
+pub(crate) const MAX_OUTPUTS: usize = 4;
 
 /// What an engine is asked to do, by whomever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
     /// The arguments of `engine.toml`, in their order.
-    pub(crate) arguments: [u64; MOST_ARGUMENTS],
+    pub(crate) arguments: [u64; MAX_ARGUMENTS],
     /// What has to be 0 in a command of the page is not.
     pub(crate) malformed: bool,
 }
 
 /// How a job has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct End {
+pub(crate) struct JobResult {
     /// The return value: `results` of `engine.toml`.
     pub(crate) result: u32,
     /// `outputs` of `engine.toml`.
-    pub(crate) outputs: [u64; MOST_OUTPUTS],
+    pub(crate) outputs: [u64; MAX_OUTPUTS],
 }
 
-/// What one kind of engine does: one job at a time. It looks whether a job has ended after each of these calls ([`Engine::ended`]).
+/// What one kind of engine does: one job at a time. It looks whether a job has ended after each of these calls ([`Engine::take_result`]).
 pub(crate) trait Engine: Send {
     /// What an NVMe I/O command comes to, or the status with which it is refused.
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status>;
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status>;
 
     /// The bits of the return value that say that a job was stopped.
-    fn stopped(&self) -> u32;
+    fn stopped_mask(&self) -> u32;
 
     /// How an NVMe I/O command that has not been stopped is answered: status and dword 0.
-    fn answer(&self, end: &End) -> (Status, u32);
+    fn completion_status(&self, end: &JobResult) -> (Status, u32);
 
     /// Begins a job; none is under way.
-    fn start(&mut self, job: &Job, ports: &mut Ports);
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts);
 
     /// Ends the present job early.
-    fn stop(&mut self, ports: &mut Ports);
+    fn stop(&mut self, ports: &mut EnginePorts);
 
-    /// A time has come that was asked for with [`Ports::wake`].
-    fn wake(&mut self, what: u32, ports: &mut Ports);
+    /// A time has come that was asked for with [`EnginePorts::wake`].
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts);
 
-    /// A part of a read burst has come: its last one, or not. `fine`: the burst lies within the engine's reach.
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports);
+    /// A part of a read burst has come: its last one, or not. `ok`: the burst lies within the engine's bounds.
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts);
 
-    /// A write burst has been answered. `fine`: it lies within the engine's reach.
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports);
+    /// A write burst has been answered. `ok`: it lies within the engine's bounds.
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts);
 
     /// Takes how the present job has ended, if it has.
-    fn ended(&mut self) -> Option<End>;
+    fn take_result(&mut self) -> Option<JobResult>;
 
     /// How far the present job has come, or had, in what its kind counts.
     fn progress(&self) -> u64 {
@@ -119,7 +121,7 @@ impl Range {
         self.end <= 1 << 64
     }
 
-    fn is_apart(&self, other: &Range) -> bool {
+    fn is_disjoint(&self, other: &Range) -> bool {
         u128::from(self.begin) >= other.end || u128::from(other.begin) >= self.end
     }
 }
@@ -172,17 +174,17 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
 }
 
 /// What an event of an engine is about: the upper bits of its number, the lower ones are the kind's own.
-mod what {
+mod event_kind {
     pub(super) const BITS: u32 = 28;
     /// A time that the kind has asked for.
     pub(super) const WAKE: u32 = 0;
-    /// A burst outside of the reach is answered.
+    /// A burst outside of the bounds is answered.
     pub(super) const READ: u32 = 1;
     pub(super) const WRITE: u32 = 2;
     /// A job may begin.
     pub(super) const LAUNCH: u32 = 3;
     /// An NVMe command has been looked at.
-    pub(super) const JUDGED: u32 = 4;
+    pub(super) const DECODED: u32 = 4;
     /// A command of the page has been looked at.
     pub(super) const PAGE: u32 = 5;
     /// A job has ended.
@@ -192,10 +194,10 @@ mod what {
 /// All engines of a device.
 pub(crate) struct Engines {
     /// Those that do one job at a time, by their numbers.
-    units: Vec<Option<Unit>>,
+    units: Vec<Option<EngineUnit>>,
     nearpm: Option<(usize, NearPm)>,
     /// NVMe commands that have ended.
-    ended: Vec<(u16, EngineEnd)>,
+    ended: Vec<(u16, EngineResult)>,
 }
 
 impl Engines {
@@ -203,7 +205,7 @@ impl Engines {
     pub(crate) fn new(config: &Config) -> Engines {
         let unit = |(number, plugged)| {
             let engine = make(plugged, config)?;
-            Some(Unit::new(number, plugged, config, engine))
+            Some(EngineUnit::new(number, plugged, config, engine))
         };
         let nearpm = config.engines.iter().position(is_nearpm);
         let nearpm = nearpm.map(|n| (n, NearPm::new(n as u8, &config.engines[n], config)));
@@ -214,32 +216,32 @@ impl Engines {
         }
     }
 
-    /// Brings back what an engine with the access hook has kept; nothing begins before an edge.
+    /// Brings back what an engine with the access filter has kept; nothing begins before an edge.
     pub(crate) fn restore(
         &mut self,
         config: &Config,
         from: u64,
         memory: &mut Memories,
-    ) -> Option<Box<Hook>> {
+    ) -> Option<Box<ConflictFilter>> {
         let (number, nearpm) = self.nearpm.as_mut()?;
         let reserved = config.engines[*number].manifest.reserved.0;
         Some(nearpm.restore(config, reserved, from, memory))
     }
 
     /// The power fails, or the function is reset: such an engine keeps what it has. False: not all of that could be written.
-    pub(crate) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
+    pub(crate) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
         let nearpm = self.nearpm.as_ref();
-        nearpm.is_none_or(|(_, nearpm)| nearpm.save(hook, memory))
+        nearpm.is_none_or(|(_, nearpm)| nearpm.save(filter, memory))
     }
 
     /// What [`Engines::save`] would write, and where.
-    pub(crate) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
+    pub(crate) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
         let nearpm = self.nearpm.as_ref();
-        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(hook));
+        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(filter));
         writes.unwrap_or_default()
     }
 
-    fn unit(&mut self, number: usize) -> Option<&mut Unit> {
+    fn unit(&mut self, number: usize) -> Option<&mut EngineUnit> {
         self.units.get_mut(number)?.as_mut()
     }
 
@@ -248,22 +250,22 @@ impl Engines {
         nearpm.map(|(_, nearpm)| nearpm)
     }
 
-    /// Commands of an engine with the access hook may begin.
-    pub(crate) fn dispatch(&mut self, cx: &mut Cx) {
+    /// Commands of an engine with the access filter may begin.
+    pub(crate) fn dispatch(&mut self, ctx: &mut SimContext) {
         if let Some((_, nearpm)) = &mut self.nearpm {
-            nearpm.dispatch(cx);
+            nearpm.dispatch(ctx);
         }
     }
 
     /// None of them works.
-    pub(crate) fn is_quiet(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         let nearpm = self.nearpm.as_ref();
-        self.units.iter().flatten().all(Unit::is_quiet)
-            && nearpm.is_none_or(|(_, nearpm)| nearpm.is_quiet())
+        self.units.iter().flatten().all(EngineUnit::is_idle)
+            && nearpm.is_none_or(|(_, nearpm)| nearpm.is_idle())
     }
 
     /// The engine whose registers a place in BAR4 is among.
-    fn at(&mut self, offset: u64) -> Option<(&mut Unit, u64)> {
+    fn unit_at(&mut self, offset: u64) -> Option<(&mut EngineUnit, u64)> {
         let unit = self
             .units
             .iter_mut()
@@ -278,14 +280,14 @@ impl Engines {
         &mut self,
         offset: u64,
         now: u64,
-        hook: Option<&Hook>,
+        filter: Option<&ConflictFilter>,
     ) -> Option<u32> {
         if let Some((_, nearpm)) = &mut self.nearpm {
             if nearpm.place.contains(&offset) {
-                return Some(nearpm.read_register(offset - nearpm.place.start, hook));
+                return Some(nearpm.read_register(offset - nearpm.place.start, filter));
             }
         }
-        self.at(offset)
+        self.unit_at(offset)
             .map(|(unit, at)| unit.read_register(at, now))
     }
 
@@ -295,16 +297,16 @@ impl Engines {
         offset: u64,
         value: u32,
         bits: u32,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> bool {
-        match self.at(offset) {
+        match self.unit_at(offset) {
             Some((unit, at)) => {
-                unit.write_register(at, value, bits, cx);
+                unit.write_register(at, value, bits, ctx);
                 true
             }
             None => match &mut self.nearpm {
                 Some((_, nearpm)) if nearpm.place.contains(&offset) => {
-                    nearpm.write_register(offset - nearpm.place.start, value, bits, cx);
+                    nearpm.write_register(offset - nearpm.place.start, value, bits, ctx);
                     true
                 }
                 _ => false,
@@ -320,30 +322,30 @@ impl Engines {
         data: &[u8],
         stores: u64,
         answered: u64,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> bool {
-        let mut fine = true;
-        page::pieces(offset, data.len(), |page, at, from, len| {
+        let mut ok = true;
+        page::for_each_page(offset, data.len(), |page, at, from, len| {
             let data = &data[from..from + len];
             if let Some((_, nearpm)) = &mut self.nearpm {
                 if nearpm.page_at == Some(page) {
-                    return nearpm.write_page(at, data, stores, cx);
+                    return nearpm.write_page(at, data, stores, ctx);
                 }
             }
             let mut units = self.units.iter_mut().flatten();
             match units.find(|u| u.page_at == Some(page)) {
-                Some(unit) => unit.write_page(at, data, stores, answered, cx),
-                None => fine = false,
+                Some(unit) => unit.write_page(at, data, stores, answered, ctx),
+                None => ok = false,
             }
         });
-        fine
+        ok
     }
 
     /// A load from them; `None`: a part of it is in no page.
     pub(crate) fn read_page(&self, offset: u64, len: u32) -> Option<Vec<u8>> {
         let mut data = Vec::with_capacity(len as usize);
-        let mut fine = true;
-        page::pieces(offset, len as usize, |page, at, _, len| {
+        let mut ok = true;
+        page::for_each_page(offset, len as usize, |page, at, _, len| {
             if let Some((_, nearpm)) = &self.nearpm {
                 if nearpm.page_at == Some(page) {
                     return nearpm.read_page(at, len, &mut data);
@@ -353,19 +355,19 @@ impl Engines {
             let found = units.find(|u| u.page_at == Some(page));
             match found.and_then(|unit| unit.page.as_ref()) {
                 Some(page) => page.read(at, len, &mut data),
-                None => fine = false,
+                None => ok = false,
             }
         });
-        fine.then_some(data)
+        ok.then_some(data)
     }
 
     /// So many stores of the PM window have been answered, all that came before these included.
-    pub(crate) fn stores_answered(&mut self, answered: u64, cx: &mut Cx) {
+    pub(crate) fn stores_answered(&mut self, answered: u64, ctx: &mut SimContext) {
         let units = self.units.iter_mut().flatten();
-        units.for_each(|unit| unit.next_of_page(answered, cx));
-        if let Some(hook) = cx.hook.as_deref_mut() {
-            hook.answered(answered);
-            cx.plan(cx.now, Event::Hook);
+        units.for_each(|unit| unit.accept_page_command(answered, ctx));
+        if let Some(filter) = ctx.filter.as_deref_mut() {
+            filter.set_answered_stores(answered);
+            ctx.schedule(ctx.now, Event::ConflictFilter);
         }
     }
 
@@ -376,51 +378,62 @@ impl Engines {
     }
 
     /// An NVMe command comes to an engine that has room.
-    pub(crate) fn command(&mut self, engine: usize, command: EngineCommand, cx: &mut Cx) {
+    pub(crate) fn start_command(
+        &mut self,
+        engine: usize,
+        command: EngineCommand,
+        ctx: &mut SimContext,
+    ) {
         if let Some(unit) = self.unit(engine) {
-            unit.command(command, cx);
+            unit.start_command(command, ctx);
         }
     }
 
     /// The NVMe command of a slot is to end early.
-    pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, cx: &mut Cx) {
+    pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, ctx: &mut SimContext) {
         if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
-            unit.stop_command(slot, &mut self.ended, cx);
+            unit.stop_command(slot, &mut self.ended, ctx);
         }
     }
 
     /// Takes an NVMe command that has ended.
-    pub(crate) fn take_ended(&mut self) -> Option<(u16, EngineEnd)> {
+    pub(crate) fn next_ended_command(&mut self) -> Option<(u16, EngineResult)> {
         self.ended.pop()
     }
 
     /// Something that was planned for an engine.
-    pub(crate) fn handle(&mut self, engine: u8, event: u32, answered: u64, cx: &mut Cx) {
+    pub(crate) fn handle_event(
+        &mut self,
+        engine: u8,
+        event: u32,
+        answered: u64,
+        ctx: &mut SimContext,
+    ) {
         let number = usize::from(engine);
         if let Some(unit) = self.units.get_mut(number).and_then(Option::as_mut) {
-            unit.handle(event, answered, &mut self.ended, cx);
+            unit.handle_event(event, answered, &mut self.ended, ctx);
         } else if let Some(nearpm) = self.nearpm(number) {
-            nearpm.handle(event, cx);
+            nearpm.handle_event(event, ctx);
         }
     }
 
     /// A part of a read burst has come.
-    pub(crate) fn read(&mut self, tag: u32, end: bool, cx: &mut Cx) {
+    pub(crate) fn read_answered(&mut self, tag: u32, end: bool, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {
-            unit.read(burst, end, true, cx);
+            unit.read_answered(burst, end, true, ctx);
         } else if let (Some(nearpm), true) = (self.nearpm(engine), end) {
-            nearpm.answered(burst, true, cx);
+            nearpm.burst_answered(burst, true, ctx);
         }
     }
 
     /// A write burst has been answered.
-    pub(crate) fn written(&mut self, tag: u32, cx: &mut Cx) {
+    pub(crate) fn write_answered(&mut self, tag: u32, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {
-            unit.written(burst, true, cx);
+            unit.write_answered(burst, true, ctx);
         } else if let Some(nearpm) = self.nearpm(engine) {
-            nearpm.answered(burst, true, cx);
+            nearpm.burst_answered(burst, true, ctx);
         }
     }
 }

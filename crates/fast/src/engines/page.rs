@@ -5,15 +5,19 @@ use std::collections::VecDeque;
 use spec::bar4::{PAGES, PAGE_STEP};
 use spec::regs::command_page::line;
 
-use super::{End, Job, MOST_ARGUMENTS};
+use super::{Job, JobResult, MAX_ARGUMENTS};
 
 /// Bytes of a line.
-const LINE: usize = 64;
+const LINE_BYTES: usize = 64;
 /// Lines.
 const LINES: usize = 64;
 
 /// Cuts an access at pages: calls `piece` with the page's place in BAR4, the place in it, the place in the access, and the bytes.
-pub(super) fn pieces(offset: u64, len: usize, mut piece: impl FnMut(u64, usize, usize, usize)) {
+pub(super) fn for_each_page(
+    offset: u64,
+    len: usize,
+    mut piece: impl FnMut(u64, usize, usize, usize),
+) {
     let mut from = 0;
     while from < len {
         let at = offset + from as u64;
@@ -25,8 +29,8 @@ pub(super) fn pieces(offset: u64, len: usize, mut piece: impl FnMut(u64, usize, 
 }
 
 #[derive(Clone, Copy)]
-struct Line {
-    bytes: [u8; LINE],
+struct PageLine {
+    bytes: [u8; LINE_BYTES],
     /// Which of them have been written since the last command, a bit each.
     written: u64,
     /// It holds a command that has not ended.
@@ -39,15 +43,15 @@ struct Line {
 
 /// A command that waits: its line, and how many stores the PM window has had before it.
 #[derive(Clone, Copy)]
-struct Waits {
+struct WaitingCommand {
     line: u8,
     stores: u64,
 }
 
 /// One page, and the command of it that the engine has (engine_page).
 pub(super) struct Page {
-    lines: Vec<Line>,
-    waiting: VecDeque<Waits>,
+    lines: Vec<PageLine>,
+    waiting: VecDeque<WaitingCommand>,
     accepted: u32,
     ended: u32,
     dropped: u32,
@@ -61,8 +65,8 @@ pub(super) struct Page {
 impl Page {
     /// Of commands with so many arguments, as after a reset.
     pub(super) fn new(arguments: usize) -> Page {
-        let line = Line {
-            bytes: [0; LINE],
+        let line = PageLine {
+            bytes: [0; LINE_BYTES],
             written: 0,
             busy: false,
             done: false,
@@ -75,14 +79,14 @@ impl Page {
             accepted: 0,
             ended: 0,
             dropped: 0,
-            arguments: arguments.min(MOST_ARGUMENTS),
+            arguments: arguments.min(MAX_ARGUMENTS),
             kept: None,
             job: None,
         }
     }
 
     /// No command waits or is carried out.
-    pub(super) fn is_quiet(&self) -> bool {
+    pub(super) fn is_idle(&self) -> bool {
         self.kept.is_none() && self.waiting.is_empty()
     }
 
@@ -90,18 +94,18 @@ impl Page {
     pub(super) fn write(&mut self, at: usize, data: &[u8], stores: u64) {
         let mut from = 0;
         while from < data.len() {
-            let (number, inside) = ((at + from) / LINE % LINES, (at + from) % LINE);
-            let len = (LINE - inside).min(data.len() - from);
+            let (number, inside) = ((at + from) / LINE_BYTES % LINES, (at + from) % LINE_BYTES);
+            let len = (LINE_BYTES - inside).min(data.len() - from);
             let line = &mut self.lines[number];
             if line.busy {
                 self.dropped = self.dropped.wrapping_add(1);
             } else {
                 line.bytes[inside..inside + len].copy_from_slice(&data[from..from + len]);
-                line.written |= u64::MAX >> (LINE - len) << inside;
+                line.written |= u64::MAX >> (LINE_BYTES - len) << inside;
                 if line.written == u64::MAX {
                     (line.written, line.busy, line.done) = (0, true, false);
                     self.accepted = self.accepted.wrapping_add(1);
-                    self.waiting.push_back(Waits {
+                    self.waiting.push_back(WaitingCommand {
                         line: number as u8,
                         stores,
                     });
@@ -113,15 +117,15 @@ impl Page {
 
     /// Appends bytes that the page reads as.
     pub(super) fn read(&self, at: usize, len: usize, out: &mut Vec<u8>) {
-        let mask = |is: fn(&Line) -> bool| {
+        let mask = |is: fn(&PageLine) -> bool| {
             let lines = self.lines.iter().enumerate();
             lines.fold(0, |all, (n, line)| all | u64::from(is(line)) << n)
         };
         let busy = mask(|line| line.busy);
         let succeeded = mask(|line| line.done && line.result == 0);
         for at in at..at + len {
-            let line = &self.lines[at / LINE % LINES];
-            let place = (at % LINE) as u64;
+            let line = &self.lines[at / LINE_BYTES % LINES];
+            let place = (at % LINE_BYTES) as u64;
             let (result, value) = match line.done {
                 true => (line.result, line.value),
                 false => (0, 0),
@@ -145,9 +149,9 @@ impl Page {
     }
 
     /// The engine takes the oldest command, if it has none, and if so many answered stores are all before it. True: it has.
-    pub(super) fn take(&mut self, answered: u64) -> bool {
-        let settled = |waits: &&Waits| waits.stores <= answered;
-        if self.kept.is_some() || self.waiting.front().filter(settled).is_none() {
+    pub(super) fn accept_next(&mut self, answered: u64) -> bool {
+        let ordered = |waits: &&WaitingCommand| waits.stores <= answered;
+        if self.kept.is_some() || self.waiting.front().filter(ordered).is_none() {
             return false;
         }
         self.kept = self.waiting.pop_front().map(|waits| waits.line);
@@ -155,7 +159,7 @@ impl Page {
     }
 
     /// The command that the engine has becomes a job.
-    pub(super) fn look(&mut self) {
+    pub(super) fn make_job(&mut self) {
         if let Some(kept) = self.kept {
             self.job = Some(self.job_of(kept));
         }
@@ -176,12 +180,12 @@ impl Page {
     }
 
     /// The line of the oldest command that waits, for an engine with room for all of them.
-    pub(super) fn take_line(&mut self) -> Option<u8> {
+    pub(super) fn next_line(&mut self) -> Option<u8> {
         self.waiting.pop_front().map(|waits| waits.line)
     }
 
     /// That job has ended.
-    pub(super) fn ended(&mut self, end: &End) {
+    pub(super) fn job_ended(&mut self, end: &JobResult) {
         self.job = None;
         if let Some(kept) = self.kept.take() {
             self.end_line(kept, end);
@@ -189,7 +193,7 @@ impl Page {
     }
 
     /// The command in a line has ended. One from before a reset has no line any more.
-    pub(super) fn end_line(&mut self, line: u8, end: &End) {
+    pub(super) fn end_line(&mut self, line: u8, end: &JobResult) {
         let line = &mut self.lines[usize::from(line)];
         if line.busy {
             (line.busy, line.done) = (false, true);

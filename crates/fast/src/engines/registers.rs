@@ -3,7 +3,7 @@
 use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
 use spec::regs::copy::{control, CONTROL, INTERRUPT, RESULT, SOURCES, STATUS};
 
-use super::{End, Job, MOST_ARGUMENTS, MOST_OUTPUTS};
+use super::{Job, JobResult, MAX_ARGUMENTS, MAX_OUTPUTS};
 
 /// Registers of one engine, and the job that they ask for (engine_registers).
 pub(super) struct Registers {
@@ -14,7 +14,7 @@ pub(super) struct Registers {
     done: bool,
     result: u32,
     /// A job was asked for, and has not ended.
-    pub(super) wants: bool,
+    pub(super) requested: bool,
     /// It is to end early.
     pub(super) stop: bool,
     /// The interrupt request, as of the last look.
@@ -25,13 +25,13 @@ impl Registers {
     /// As after a reset, with so many arguments and outputs.
     pub(super) fn new(arguments: usize, outputs: usize) -> Registers {
         Registers {
-            arguments: vec![[0; 2]; arguments.min(MOST_ARGUMENTS)],
-            outputs: vec![0; outputs.min(MOST_OUTPUTS)],
+            arguments: vec![[0; 2]; arguments.min(MAX_ARGUMENTS)],
+            outputs: vec![0; outputs.min(MAX_OUTPUTS)],
             interrupt: false,
             sources: false,
             done: false,
             result: 0,
-            wants: false,
+            requested: false,
             stop: false,
             requests: false,
         }
@@ -47,7 +47,7 @@ impl Registers {
     /// A word, by its offset; where no register is, 0.
     pub(super) fn read(&self, at: u64) -> u32 {
         match at {
-            CONTROL => match self.wants {
+            CONTROL => match self.requested {
                 true => 0,
                 false => control::IDLE.mask() as u32,
             },
@@ -74,10 +74,10 @@ impl Registers {
             CONTROL => {
                 let start = set & control::START.mask() as u32 != 0;
                 let stop = set & control::STOP.mask() as u32 != 0;
-                if self.wants {
+                if self.requested {
                     self.stop |= stop;
                 } else if start {
-                    (self.wants, self.stop) = (true, stop);
+                    (self.requested, self.stop) = (true, stop);
                 }
             }
             INTERRUPT => self.interrupt = flag(self.interrupt),
@@ -103,8 +103,8 @@ impl Registers {
     }
 
     /// Their job has ended.
-    pub(super) fn ended(&mut self, end: &End) {
-        (self.wants, self.stop) = (false, false);
+    pub(super) fn job_ended(&mut self, end: &JobResult) {
+        (self.requested, self.stop) = (false, false);
         self.result = end.result;
         self.done = true;
         for (to, value) in self.outputs.iter_mut().zip(end.outputs) {
@@ -113,7 +113,7 @@ impl Registers {
     }
 
     /// The interrupt request has risen since the last look.
-    pub(super) fn rises(&mut self) -> bool {
+    pub(super) fn interrupt_rises(&mut self) -> bool {
         let now = self.interrupt && self.sources && self.done;
         let before = std::mem::replace(&mut self.requests, now);
         now && !before

@@ -17,7 +17,7 @@ pub(crate) mod master {
 
 /// A place in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChannelAddress {
     pub(crate) channel: usize,
     /// Address in the channel.
     pub(crate) addr: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Place {
 }
 
 /// One memory in the PM window.
-struct Part {
+struct MemoryRegion {
     media: Media,
     /// Its first address in the window.
     base: u64,
@@ -37,9 +37,9 @@ struct Part {
     granule_bits: u32,
 }
 
-impl Part {
+impl MemoryRegion {
     #[inline]
-    fn place(&self, at: u64) -> Place {
+    fn locate(&self, at: u64) -> ChannelAddress {
         let granule = at >> self.granule_bits;
         let within = at & (self.granule - 1);
         // A division is as slow as all the rest.
@@ -48,7 +48,7 @@ impl Part {
             2 => (granule / 2, granule % 2),
             channels => (granule / channels, granule % channels),
         };
-        Place {
+        ChannelAddress {
             channel: self.first_channel + channel as usize,
             addr: row << self.granule_bits | within,
             left: self.granule - within,
@@ -58,10 +58,10 @@ impl Part {
 
 /// All memories; addresses are those of the PM window.
 pub(crate) struct Memories {
-    parts: Vec<Part>,
+    regions: Vec<MemoryRegion>,
     pub(crate) channels: Vec<Channel>,
     /// PM window and controller get errors from the storage: the access hook stays closed.
-    pub(crate) shut: bool,
+    pub(crate) storage_closed: bool,
     /// Stores of the host that were taken, queued, and could not be written.
     pub(crate) lost_writes: u64,
 }
@@ -84,7 +84,7 @@ impl Memories {
         if let Some(local) = &config.local {
             channels.extend((0..local.channels).map(|_| channel(local, Stages::LOCAL)));
         }
-        let part = |config: &MemoryConfig, media, base, first_channel| Part {
+        let part = |config: &MemoryConfig, media, base, first_channel| MemoryRegion {
             media,
             base,
             first_channel,
@@ -92,9 +92,9 @@ impl Memories {
             granule: config.granule,
             granule_bits: config.granule.trailing_zeros(),
         };
-        let mut parts = vec![part(&config.storage, storage, 0, 0)];
+        let mut regions = vec![part(&config.storage, storage, 0, 0)];
         if let (Some(config_of), Some((media, base))) = (&config.local, local) {
-            parts.push(part(
+            regions.push(part(
                 config_of,
                 media,
                 base,
@@ -102,71 +102,71 @@ impl Memories {
             ));
         }
         Memories {
-            parts,
+            regions,
             channels,
-            shut: false,
+            storage_closed: false,
             lost_writes: 0,
         }
     }
 
     /// What the storage holds.
     pub(crate) fn storage(&self) -> &Media {
-        &self.parts[0].media
+        &self.regions[0].media
     }
 
     /// The same, to be changed.
     pub(crate) fn storage_mut(&mut self) -> &mut Media {
-        &mut self.parts[0].media
+        &mut self.regions[0].media
     }
 
     /// Some of it is kept in files.
     pub(crate) fn has_file(&self) -> bool {
-        self.parts.iter().any(|part| part.media.is_file())
+        self.regions.iter().any(|part| part.media.is_file())
     }
 
     /// What the local memory holds.
     pub(crate) fn local(&self) -> Option<&Media> {
-        self.parts.get(1).map(|part| &part.media)
+        self.regions.get(1).map(|part| &part.media)
     }
 
     fn find(&self, addr: u64) -> Option<(usize, u64)> {
-        self.parts.iter().enumerate().find_map(|(n, part)| {
+        self.regions.iter().enumerate().find_map(|(n, part)| {
             let at = addr.checked_sub(part.base)?;
             (at < part.media.size()).then_some((n, at))
         })
     }
 
     /// Where an address lies; `None` outside of all memories.
-    pub(crate) fn place(&self, addr: u64) -> Option<Place> {
-        self.find(addr).map(|(n, at)| self.parts[n].place(at))
+    pub(crate) fn locate(&self, addr: u64) -> Option<ChannelAddress> {
+        self.find(addr).map(|(n, at)| self.regions[n].locate(at))
     }
 
     /// Reads what lies in one granule, as the PM window and the controller do. False: it could not be had.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        !self.is_shut(addr) && self.read_beside(addr, out)
+        !self.is_closed(addr) && self.read_unfiltered(addr, out)
     }
 
     /// Writes what lies in one granule, the same. False: there was no room for it.
     pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> bool {
-        !self.is_shut(addr) && self.write_beside(addr, data)
+        !self.is_closed(addr) && self.write_unfiltered(addr, data)
     }
 
-    fn is_shut(&self, addr: u64) -> bool {
-        self.shut && self.find(addr).is_some_and(|(part, _)| part == 0)
+    fn is_closed(&self, addr: u64) -> bool {
+        self.storage_closed && self.find(addr).is_some_and(|(part, _)| part == 0)
     }
 
     /// Reads as engines do, which do not pass through the access hook.
-    pub(crate) fn read_beside(&self, addr: u64, out: &mut [u8]) -> bool {
+    pub(crate) fn read_unfiltered(&self, addr: u64, out: &mut [u8]) -> bool {
         match self.find(addr) {
-            Some((n, at)) => self.parts[n].media.read(at, out),
+            Some((n, at)) => self.regions[n].media.read(at, out),
             None => false,
         }
     }
 
     /// Writes as engines do.
-    pub(crate) fn write_beside(&mut self, addr: u64, data: &[u8]) -> bool {
+    pub(crate) fn write_unfiltered(&mut self, addr: u64, data: &[u8]) -> bool {
         match self.find(addr) {
-            Some((n, at)) => self.parts[n].media.write(at, data),
+            Some((n, at)) => self.regions[n].media.write(at, data),
             None => false,
         }
     }
@@ -174,13 +174,13 @@ impl Memories {
     /// What lies there is read or written when its burst is over: long enough ahead for the machine to fetch it meanwhile.
     pub(crate) fn prefetch(&self, addr: u64, len: u32) {
         if let Some((n, at)) = self.find(addr) {
-            self.parts[n].media.prefetch(at, len as usize);
+            self.regions[n].media.prefetch(at, len as usize);
         }
     }
 
     /// Makes a range of the storage zeros.
     pub(crate) fn zero(&mut self, addr: u64, len: u64) -> bool {
-        !self.shut && self.parts[0].media.zero(addr, len)
+        !self.storage_closed && self.regions[0].media.zero(addr, len)
     }
 
     /// The function is reset: nothing is under way any more.
@@ -190,11 +190,11 @@ impl Memories {
 
     /// Brings files to the disk.
     pub(crate) fn flush(&self) -> Result<(), sim::MediaError> {
-        self.parts.iter().try_for_each(|part| part.media.flush())
+        self.regions.iter().try_for_each(|part| part.media.flush())
     }
 
     /// Accesses that files had no room for, or could not give.
     pub(crate) fn failures(&self) -> u64 {
-        self.parts.iter().map(|part| part.media.failures()).sum()
+        self.regions.iter().map(|part| part.media.failures()).sum()
     }
 }

@@ -4,12 +4,12 @@
 //! in `hw`: what a burst takes is found once, when it may pass the stage, and not cycle by cycle.
 
 pub mod channel;
+mod clock_converter;
 pub mod delay;
-mod edges;
 mod memories;
-mod timing;
+mod memory_timing;
 
-pub(crate) use channel::Returns;
+pub(crate) use channel::ReturnPath;
 pub use channel::{Channel, ChannelConfig, ChannelEvent, Stages};
 pub(crate) use memories::{master, Memories};
 

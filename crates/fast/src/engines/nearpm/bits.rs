@@ -12,7 +12,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The next bits.
-    pub(super) fn put(&mut self, value: u64, width: u32) {
+    pub(super) fn write(&mut self, value: u64, width: u32) {
         for bit in 0..width {
             if let Some(byte) = self.line.get_mut(self.at / 8) {
                 *byte |= ((value >> bit & 1) as u8) << (self.at % 8);
@@ -33,7 +33,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next bits, at most 64; 0 behind the end.
-    pub(super) fn take(&mut self, width: u32) -> u64 {
+    pub(super) fn read(&mut self, width: u32) -> u64 {
         (0..width).fold(0, |value, bit| {
             let byte = self.line.get(self.at / 8).copied().unwrap_or(0);
             let set = u64::from(byte >> (self.at % 8) & 1);

@@ -6,8 +6,8 @@ use spec::nearpm::{
 };
 
 use super::bits::{Reader, Writer};
-use super::job::{Job, UNKNOWN};
 use super::peers::Peers;
+use super::unit_command::{UnitCommand, UNKNOWN};
 
 /// Bits of an address of the media, in what is saved.
 const MEDIA_BITS: u32 = 44;
@@ -36,11 +36,11 @@ pub(super) struct Log {
     /// By an error: nothing that builds on it is done until it is opened again.
     closed: bool,
     /// Closed, and its descriptor does not say what it has to have.
-    spoiled: bool,
+    inconsistent: bool,
     /// commit_redo has been taken.
     committed: bool,
     /// A commit of several devices has been taken, and its records are not deleted yet.
-    pending: Option<Pending>,
+    pending: Option<PendingCommit>,
     generation: u64,
     /// Offsets of the next record and of the last one; 0: there is none.
     next: u32,
@@ -50,7 +50,7 @@ pub(super) struct Log {
 
 /// A transaction of several devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingCommit {
     pub(super) sequence: u64,
     /// A bit for each device that takes part.
     pub(super) participants: u8,
@@ -70,11 +70,11 @@ impl Log {
 
 /// What becomes of a command that is not refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Accepted {
     /// It has ended.
     Ended,
     /// A unit carries it out.
-    Job(Job),
+    Unit(UnitCommand),
 }
 
 /// All pools and logs.
@@ -86,7 +86,7 @@ pub(super) struct Contexts {
 }
 
 /// Arguments that an operation names beside the transaction: address, bytes, target, value, extra.
-fn named(operation: Operation) -> [bool; 5] {
+fn used_arguments(operation: Operation) -> [bool; 5] {
     use Operation::*;
     match operation {
         PoolMap => [true; 5],
@@ -113,7 +113,7 @@ fn well_formed(command: &Command) -> bool {
         ..
     } = *command;
     let given = [address, bytes, target, value, extra];
-    let used = named(command.operation);
+    let used = used_arguments(command.operation);
     if given
         .iter()
         .zip(used)
@@ -166,12 +166,12 @@ impl Contexts {
         }
     }
 
-    /// A unit could not carry out what a thread asked for; nor, if that spoils its log, say so in the descriptor.
-    pub(super) fn close(&mut self, log: u8, spoils: bool) {
+    /// A unit could not carry out what a thread asked for; nor, if that log_inconsistent its log, say so in the descriptor.
+    pub(super) fn close(&mut self, log: u8, log_inconsistent: bool) {
         let log = &mut self.logs[usize::from(log)];
         (log.open, log.pending) = (false, None);
         log.closed = true;
-        log.spoiled |= spoils;
+        log.inconsistent |= log_inconsistent;
     }
 
     /// There is a pool.
@@ -180,13 +180,13 @@ impl Contexts {
     }
 
     /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
-    pub(super) fn ended(&self, job: &Job) -> Option<Pending> {
+    pub(super) fn completed_commit(&self, job: &UnitCommand) -> Option<PendingCommit> {
         let log = &self.logs[usize::from(job.log)];
         log.pending.filter(|_| log.generation == job.value)
     }
 
     /// A log's transaction of several devices that is not complete everywhere yet.
-    pub(super) fn pending(&self, log: u8) -> Option<Pending> {
+    pub(super) fn pending(&self, log: u8) -> Option<PendingCommit> {
         self.logs[usize::from(log)].pending
     }
 
@@ -205,11 +205,11 @@ impl Contexts {
     }
 
     /// Takes a command: `None` is one that nobody knows.
-    pub(super) fn take(
+    pub(super) fn accept_command(
         &mut self,
         command: Option<Command>,
         peers: &Peers,
-    ) -> Result<Taken, ErrorBit> {
+    ) -> Result<Accepted, ErrorBit> {
         use Operation::*;
         let Some(command) = command.filter(well_formed) else {
             return Err(ErrorBit::Invalid);
@@ -232,7 +232,7 @@ impl Contexts {
         }
         if operation == Commit && value != 0 {
             let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
-            if !own || transaction <= peers.completed(log_number) {
+            if !own || transaction <= peers.own_progress(log_number) {
                 return Err(ErrorBit::Invalid);
             }
         }
@@ -243,7 +243,7 @@ impl Contexts {
         if pool.process != process {
             return Err(ErrorBit::WrongProcess);
         }
-        let mut job = Job {
+        let mut job = UnitCommand {
             operation,
             log: log_number,
             source: 0,
@@ -262,7 +262,7 @@ impl Contexts {
             PoolUnmap => {
                 self.pools[number].mapped = false;
                 self.close_all(number);
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             Copy => {
                 job.source = pool.place(address, bytes)?;
@@ -270,7 +270,7 @@ impl Contexts {
                 if address.abs_diff(target) < bytes {
                     return Err(ErrorBit::Invalid);
                 }
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             Switch => {
                 if self.logs[usize::from(log_number)].closed {
@@ -278,7 +278,7 @@ impl Contexts {
                 }
                 job.target = pool.place(target, 8)?;
                 job.value = value;
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             _ => {}
         }
@@ -350,21 +350,21 @@ impl Contexts {
             }
             Commit if value != 0 => {
                 (job.number, job.bytes) = (log.records, value as u32);
-                log.pending = Some(Pending {
+                log.pending = Some(PendingCommit {
                     sequence: transaction,
                     participants: value as u8,
                 });
             }
             Recover if !log.open => {
                 // What the log is the descriptor says.
-                (job.value, job.number, job.previous) = (0, UNKNOWN, log.spoiled.into());
+                (job.value, job.number, job.previous) = (0, UNKNOWN, log.inconsistent.into());
             }
             _ => {
                 (job.number, job.previous) = (log.records, log.last);
                 *log = Log::empty(log.generation.wrapping_add(1));
             }
         }
-        Ok(Taken::Job(job))
+        Ok(Accepted::Unit(job))
     }
 
     fn close_all(&mut self, pool: usize) {
@@ -373,7 +373,7 @@ impl Contexts {
         logs.fill(Log::default());
     }
 
-    fn map(&mut self, command: &Command) -> Result<Taken, ErrorBit> {
+    fn map(&mut self, command: &Command) -> Result<Accepted, ErrorBit> {
         let pool = Pool {
             mapped: true,
             process: command.process,
@@ -411,7 +411,7 @@ impl Contexts {
             *own = pool;
             self.close_all(number);
         }
-        Ok(Taken::Ended)
+        Ok(Accepted::Ended)
     }
 }
 
@@ -430,7 +430,7 @@ impl Pool {
             (self.process.into(), 16),
             (self.mapped.into(), 1),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
@@ -438,14 +438,14 @@ impl Pool {
     pub(super) fn from_line(line: &[u8]) -> Pool {
         let mut bits = Reader::new(line);
         Pool {
-            threads: bits.take(5) as u8,
-            log_bytes: bits.take(MEDIA_BITS),
-            logs: bits.take(MEDIA_BITS),
-            bytes: bits.take(MEDIA_BITS),
-            media: bits.take(MEDIA_BITS),
-            base: bits.take(64),
-            process: bits.take(16) as u16,
-            mapped: bits.take(1) == 1,
+            threads: bits.read(5) as u8,
+            log_bytes: bits.read(MEDIA_BITS),
+            logs: bits.read(MEDIA_BITS),
+            bytes: bits.read(MEDIA_BITS),
+            media: bits.read(MEDIA_BITS),
+            base: bits.read(64),
+            process: bits.read(16) as u16,
+            mapped: bits.read(1) == 1,
         }
     }
 }
@@ -466,29 +466,29 @@ impl Log {
             (self.pending.is_some().into(), 1),
             (self.open.into(), 1),
             (self.closed.into(), 1),
-            (self.spoiled.into(), 1),
+            (self.inconsistent.into(), 1),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
 
     pub(super) fn from_bytes(line: &[u8]) -> Log {
         let mut bits = Reader::new(line);
-        let (records, last, next) = (bits.take(32), bits.take(32), bits.take(32));
-        let (generation, committed) = (bits.take(64), bits.take(1) == 1);
-        let pending = Pending {
-            sequence: bits.take(SEQUENCE_BITS),
-            participants: bits.take(4) as u8,
+        let (records, last, next) = (bits.read(32), bits.read(32), bits.read(32));
+        let (generation, committed) = (bits.read(64), bits.read(1) == 1);
+        let pending = PendingCommit {
+            sequence: bits.read(SEQUENCE_BITS),
+            participants: bits.read(4) as u8,
         };
         // A closed log is none, whatever else stands there: of the RTL it is only the last bit that closes one.
-        let is_pending = bits.take(1) == 1;
-        let open = bits.take(1) == 1;
-        let closed = bits.take(1) == 1;
-        let spoiled = bits.take(1) == 1;
+        let is_pending = bits.read(1) == 1;
+        let open = bits.read(1) == 1;
+        let closed = bits.read(1) == 1;
+        let inconsistent = bits.read(1) == 1;
         Log {
             closed,
-            spoiled,
+            inconsistent,
             records: records as u32,
             last: last as u32,
             next: next as u32,
@@ -505,8 +505,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_log_is_pending_for_nobody() {
-        let pending = Some(Pending {
+    fn log_context_restores_a_closed_log_as_not_pending() {
+        let pending = Some(PendingCommit {
             sequence: 5,
             participants: 0b11,
         });

@@ -2,7 +2,7 @@
 
 use spec::nearpm::{Operation, COMMANDS};
 
-use super::job::{Job, Lines, Ranges};
+use super::unit_command::{AccessRanges, LineRange, UnitCommand};
 
 /// Channels of the storage at most.
 pub(super) const CHANNELS: usize = 4;
@@ -12,7 +12,7 @@ pub(super) type Set = u64;
 
 /// What a command waits for besides older commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Before {
+pub(super) struct Prerequisites {
     /// Stores of the PM window that have to be answered, counted from the first one on.
     pub(super) stores: u64,
     /// The same for writes of the NVMe controller to each channel.
@@ -23,10 +23,10 @@ pub(super) struct Before {
 
 /// How far all of these have come.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done(pub(super) Before);
+pub(super) struct Progress(pub(super) Prerequisites);
 
-impl Before {
-    fn is_there(&self, done: &Done) -> bool {
+impl Prerequisites {
+    fn are_met(&self, done: &Progress) -> bool {
         let reached = |wanted: &[u64], done: &[u64]| wanted.iter().zip(done).all(|(w, d)| w <= d);
         self.stores <= done.0.stores
             && reached(&self.writes, &done.0.writes)
@@ -35,19 +35,19 @@ impl Before {
 }
 
 /// A command whose turn has come.
-pub(super) struct Begins {
+pub(super) struct ReadyCommand {
     pub(super) number: u8,
-    pub(super) job: Job,
+    pub(super) job: UnitCommand,
     /// It ends without having begun.
     pub(super) failed: bool,
 }
 
-pub(super) struct Entry {
-    pub(super) job: Job,
-    ranges: Ranges,
+pub(super) struct TableEntry {
+    pub(super) job: UnitCommand,
+    ranges: AccessRanges,
     /// Older commands.
     pub(super) commands: Set,
-    pub(super) before: Before,
+    pub(super) before: Prerequisites,
     /// A unit has it.
     begun: bool,
     /// Its log was closed by an error: it does not begin.
@@ -61,7 +61,7 @@ pub(super) struct Entry {
 }
 
 pub(super) struct Table {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<TableEntry>>,
     count: usize,
     taken: u64,
 }
@@ -80,30 +80,36 @@ impl Table {
         self.count == 0
     }
 
-    fn all(&self) -> impl Iterator<Item = (u8, &Entry)> {
+    fn iter(&self) -> impl Iterator<Item = (u8, &TableEntry)> {
         let entries = (0..).zip(&self.entries);
         entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
     }
 
-    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Set {
-        let all = self.all().filter(|(_, entry)| wanted(entry));
+    fn matching(&self, wanted: impl Fn(&TableEntry) -> bool) -> Set {
+        let all = self.iter().filter(|(_, entry)| wanted(entry));
         all.fold(0, |set, (number, _)| set | 1 << number)
     }
 
     /// Commands that a store waits for.
-    pub(super) fn touching(&self, lines: &Lines) -> Set {
-        self.those(|entry| entry.ranges.touch(lines))
+    pub(super) fn touching(&self, lines: &LineRange) -> Set {
+        self.matching(|entry| entry.ranges.touch(lines))
     }
 
     /// Commands that a load waits for.
-    pub(super) fn writing(&self, lines: &Lines) -> Set {
-        self.those(|entry| entry.ranges.write(lines))
+    pub(super) fn writing(&self, lines: &LineRange) -> Set {
+        self.matching(|entry| entry.ranges.write(lines))
     }
 
     /// A command goes in, behind those that it conflicts with.
-    pub(super) fn insert(&mut self, number: u8, job: Job, before: Before, from: u64) {
+    pub(super) fn insert(
+        &mut self,
+        number: u8,
+        job: UnitCommand,
+        before: Prerequisites,
+        from: u64,
+    ) {
         let ranges = job.ranges();
-        let commands = self.those(|old| {
+        let commands = self.matching(|old| {
             let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
             let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
             // A page does not take another one's place before it has been copied. A log that has been opened is closed by nothing older.
@@ -113,15 +119,22 @@ impl Table {
             };
             reads || writes || (behind && old.job.log == job.log)
         });
-        self.put(number, job, commands, before, from);
+        self.restore(number, job, commands, before, from);
     }
 
     /// The same, of a command that is known to wait for some.
-    pub(super) fn put(&mut self, number: u8, job: Job, commands: Set, before: Before, from: u64) {
+    pub(super) fn restore(
+        &mut self,
+        number: u8,
+        job: UnitCommand,
+        commands: Set,
+        before: Prerequisites,
+        from: u64,
+    ) {
         if let Some(place) = self.entries.get_mut(usize::from(number)) {
             self.count += usize::from(place.is_none());
             self.taken += 1;
-            *place = Some(Entry {
+            *place = Some(TableEntry {
                 job,
                 ranges: job.ranges(),
                 commands,
@@ -136,12 +149,16 @@ impl Table {
     }
 
     /// The oldest command that waits for nothing begins; else when one does that waits for its time alone.
-    pub(super) fn begin(&mut self, done: &Done, now: u64) -> Result<Begins, Option<u64>> {
+    pub(super) fn next_ready(
+        &mut self,
+        done: &Progress,
+        now: u64,
+    ) -> Result<ReadyCommand, Option<u64>> {
         let ready =
-            |entry: &Entry| !entry.begun && entry.commands == 0 && entry.before.is_there(done);
+            |entry: &TableEntry| !entry.begun && entry.commands == 0 && entry.before.are_met(done);
         let mut later: Option<u64> = None;
         let mut first: Option<(u64, u8)> = None;
-        for (number, entry) in self.all().filter(|(_, entry)| ready(entry)) {
+        for (number, entry) in self.iter().filter(|(_, entry)| ready(entry)) {
             if entry.from > now {
                 later = Some(later.map_or(entry.from, |later| later.min(entry.from)));
             } else if first.is_none_or(|(order, _)| entry.order < order) {
@@ -154,7 +171,7 @@ impl Table {
         match &mut self.entries[usize::from(number)] {
             Some(entry) => {
                 entry.begun = true;
-                Ok(Begins {
+                Ok(ReadyCommand {
                     number,
                     job: entry.job,
                     failed: entry.failed,
@@ -173,7 +190,7 @@ impl Table {
     }
 
     /// A pool is unmapped.
-    pub(super) fn leave(&mut self, pool: u8) {
+    pub(super) fn unmap_pool(&mut self, pool: u8) {
         let entries = self.entries.iter_mut().flatten();
         let of_pool = entries.filter(|entry| entry.job.log >> 4 == pool);
         of_pool.for_each(|entry| entry.stale = true);
@@ -186,14 +203,14 @@ impl Table {
     }
 
     /// A restored command is one of these.
-    pub(super) fn mark(&mut self, number: u8, failed: bool, stale: bool) {
+    pub(super) fn set_flags(&mut self, number: u8, failed: bool, stale: bool) {
         if let Some(entry) = &mut self.entries[usize::from(number)] {
             (entry.failed, entry.stale) = (failed, stale);
         }
     }
 
     /// A command has ended.
-    pub(super) fn end(&mut self, number: u8) {
+    pub(super) fn remove(&mut self, number: u8) {
         if self.entries[usize::from(number)].take().is_some() {
             self.count -= 1;
         }
@@ -202,7 +219,7 @@ impl Table {
     }
 
     /// Those that are there, by their numbers.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &Entry)> {
-        self.all()
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &TableEntry)> {
+        self.iter()
     }
 }

@@ -7,14 +7,14 @@ const LINE: usize = 64;
 
 /// A part of a line that is written.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct BitmapLine {
     /// Media address of its first byte.
     pub(super) at: u64,
     pub(super) len: usize,
     pub(super) data: [u8; LINE],
 }
 
-const EMPTY: Line = Line {
+const EMPTY: BitmapLine = BitmapLine {
     at: 0,
     len: 0,
     data: [0; LINE],
@@ -24,8 +24,8 @@ const EMPTY: Line = Line {
 pub(super) struct Bitmap {
     /// The place of the next byte.
     pos: u64,
-    gathered: Line,
-    lines: VecDeque<Line>,
+    gathered: BitmapLine,
+    lines: VecDeque<BitmapLine>,
 }
 
 impl Bitmap {
@@ -76,7 +76,7 @@ impl Bitmap {
     }
 
     /// Takes the oldest line.
-    pub(super) fn take(&mut self) -> Option<Line> {
+    pub(super) fn take_line(&mut self) -> Option<BitmapLine> {
         self.lines.pop_front()
     }
 }

@@ -14,9 +14,9 @@ use spec::regs::sorter::{kind_lo, result};
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use self::keys::{Kind, INDEX_BYTES};
-use super::ports::Ports;
-use super::{End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+use self::keys::{SortKind, INDEX_BYTES};
+use super::ports::EnginePorts;
+use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
 /// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
 const LEAVES: u64 = 64;
@@ -27,16 +27,16 @@ const BURST: u64 = 4096;
 const RANGE: u64 = 16 << 10;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
-const MOST_KEYS: u64 = 1 << 31;
+const MAX_KEYS: u64 = 1 << 31;
 const BEAT: u64 = 64;
 
 /// Cycles from the start to the first read, from a pass's last response to the next pass, and from that of the last one to the end.
-const CHECK: u64 = 4;
+const CHECK_CYCLES: u64 = 4;
 const NEXT_PASS: u64 = 2;
-const FINISH: u64 = 4;
+const FINISH_CYCLES: u64 = 4;
 /// Through the crossbar, and from a channel to where rows are made.
-const CROSSBAR: u64 = 2;
-const BACK: u64 = 9;
+const CROSSBAR_CYCLES: u64 = 2;
+const RETURN_CYCLES: u64 = 9;
 /// From a row that comes to the end of its chunk's last run, from the leaves to the tree's first row, and between two merges.
 const CASCADE: u64 = RUN_ROWS + 80;
 const TREE: u64 = 52;
@@ -44,20 +44,20 @@ const CLEAR: u64 = 3;
 
 /// What a wake-up is about.
 const BEGIN: u32 = 0;
-const GO_ON: u32 = 1;
+const ADVANCE: u32 = 1;
 const PASS: u32 = 2;
-const OVER: u32 = 3;
+const DONE: u32 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SorterState {
     Idle,
-    Check,
-    Work,
+    Checking,
+    Sorting,
     /// Between passes.
-    Pause,
+    BetweenPasses,
     /// What is under way ends.
-    Abort,
-    Over,
+    Aborting,
+    Finished,
 }
 
 /// What is sorted.
@@ -67,17 +67,17 @@ struct Column {
     dst: u64,
     tmp: u64,
     count: u64,
-    kind: Kind,
+    kind: SortKind,
 }
 
 impl Column {
     /// That of a job; `None`: there is no such column.
     fn of(job: &Job) -> Option<Column> {
         let [src, dst, tmp, count, kind, ..] = job.arguments;
-        if job.malformed || count == 0 || count > MOST_KEYS {
+        if job.malformed || count == 0 || count > MAX_KEYS {
             return None;
         }
-        let kind = Kind::of(kind)?;
+        let kind = SortKind::of(kind)?;
         let column = Column {
             src,
             dst,
@@ -91,7 +91,7 @@ impl Column {
         let aligned = places[..used].iter().all(|place| place % BEAT == 0);
         let ranges = [0, 1, 2].map(|n| Range::new(places[n], sizes[n]));
         let fits = ranges[..used].iter().all(Range::fits);
-        let alone = (0..used).all(|a| (0..a).all(|b| ranges[a].is_apart(&ranges[b])));
+        let alone = (0..used).all(|a| (0..a).all(|b| ranges[a].is_disjoint(&ranges[b])));
         (aligned && fits && alone).then_some(column)
     }
 
@@ -134,7 +134,7 @@ fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
 }
 
 /// A read burst.
-struct Read {
+struct ReadBurst {
     addr: u64,
     len: u64,
     /// Of which leaf; the first pass has one only.
@@ -148,16 +148,16 @@ struct Read {
 /// A leaf of the tree, in all passes but the first.
 #[derive(Clone, Default)]
 struct Leaf {
-    /// Records: of its run, asked for, here, merged.
+    /// Records: of its run, requested for, here, merged.
     run: u64,
-    asked: u64,
+    requested: u64,
     here: u64,
     merged: u64,
 }
 
 /// One sort at a time.
 pub(super) struct Sorter {
-    state: State,
+    state: SorterState,
     column: Option<Column>,
     stopped: bool,
     read_error: bool,
@@ -172,12 +172,12 @@ pub(super) struct Sorter {
     run: u64,
 
     /// Read bursts in their order, the number of the first one, the next edge of an address, and that up to which beats have been taken.
-    reads: VecDeque<Read>,
+    reads: VecDeque<ReadBurst>,
     first_read: u64,
     read_free: u64,
     taken: u64,
-    /// Records asked for, and taken.
-    asked: u64,
+    /// Records requested for, and taken.
+    requested: u64,
     loaded: u64,
     /// Leaves with room for a piece, in turn; those whose next piece is in the channel whose turn it is go first.
     leaves: Vec<Leaf>,
@@ -199,15 +199,15 @@ pub(super) struct Sorter {
     writes: Vec<bool>,
     next_write: usize,
     write_free: u64,
-    planned: u64,
-    ended: Option<End>,
+    scheduled: u64,
+    finished: Option<JobResult>,
 }
 
 impl Sorter {
     /// With so many bursts under way or in the buffer, of reads and of writes.
     pub(super) fn new(config: &Config, bursts: usize) -> Sorter {
         Sorter {
-            state: State::Idle,
+            state: SorterState::Idle,
             column: None,
             stopped: false,
             read_error: false,
@@ -221,7 +221,7 @@ impl Sorter {
             first_read: 0,
             read_free: 0,
             taken: 0,
-            asked: 0,
+            requested: 0,
             loaded: 0,
             leaves: vec![Leaf::default(); LEAVES as usize],
             turn: 0,
@@ -237,16 +237,16 @@ impl Sorter {
             writes: vec![false; bursts],
             next_write: 0,
             write_free: 0,
-            planned: 0,
-            ended: None,
+            scheduled: 0,
+            finished: None,
         }
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
-            ports.wake(cycle, GO_ON);
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
+            ports.wake(cycle, ADVANCE);
         }
     }
 
@@ -263,9 +263,9 @@ impl Sorter {
         (self.passes - self.pass) % 2 == 1
     }
 
-    fn begin_pass(&mut self, ports: &mut Ports) {
-        self.state = State::Work;
-        (self.asked, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
+    fn begin_pass(&mut self, ports: &mut EnginePorts) {
+        self.state = SorterState::Sorting;
+        (self.requested, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
         (self.read_free, self.taken, self.out_free) = (ports.now(), ports.now(), ports.now());
         (self.merge_end, self.write_free) = (0, ports.now());
         self.chunks.clear();
@@ -273,7 +273,7 @@ impl Sorter {
         if !self.is_first() {
             self.begin_group(ports.now());
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 
     /// The next runs that become one.
@@ -302,25 +302,31 @@ impl Sorter {
     }
 
     /// Does all that can be done by now.
-    fn go_on(&mut self, ports: &mut Ports) {
-        if self.state == State::Work {
-            while self.take(ports) | self.merge(ports) {}
-            self.ask(ports);
+    fn advance(&mut self, ports: &mut EnginePorts) {
+        if self.state == SorterState::Sorting {
+            while self.take_burst(ports) | self.merge(ports) {}
+            self.issue_reads(ports);
         }
-        self.look(ports);
+        self.check_done(ports);
     }
 
     /// Asks for what there is room for.
-    fn ask(&mut self, ports: &mut Ports) {
+    fn issue_reads(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
         while self.reads.len() < self.writes.len() {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
-                return self.wake(cycle, ports);
+                return self.schedule_wake_up(cycle, ports);
             }
             let (size, from, first, leaf, left) = if self.is_first() {
                 let size = column.kind.bytes as u64;
-                (size, column.src, self.asked, 0, column.count - self.asked)
+                (
+                    size,
+                    column.src,
+                    self.requested,
+                    0,
+                    column.count - self.requested,
+                )
             } else {
                 let from = if self.is_to_dst() {
                     column.tmp
@@ -330,14 +336,14 @@ impl Sorter {
                 let Some(leaf) = self.leaf_with_room(&column, from) else {
                     return;
                 };
-                let (begin, asked) = (self.merge_begin(&column), self.leaves[leaf].asked);
-                let first = begin + leaf as u64 * self.run + asked;
+                let (begin, requested) = (self.merge_begin(&column), self.leaves[leaf].requested);
+                let first = begin + leaf as u64 * self.run + requested;
                 (
                     column.kind.record() as u64,
                     from,
                     first,
                     leaf,
-                    self.leaves[leaf].run - asked,
+                    self.leaves[leaf].run - requested,
                 )
             };
             if left == 0 {
@@ -348,17 +354,17 @@ impl Sorter {
             let len = (BURST - addr % BURST).min(left * size);
             let records = len / size;
             match self.is_first() {
-                true => self.asked += records,
+                true => self.requested += records,
                 false => {
-                    self.leaves[leaf].asked += records;
-                    // A piece of 4 KiB is asked for whole.
+                    self.leaves[leaf].requested += records;
+                    // A piece of 4 KiB is requested for whole.
                     if addr % BURST + len == BURST {
                         self.turn = (leaf + 1) % self.leaves.len();
                     }
                 }
             }
             let slot = (self.first_read + self.reads.len() as u64) % self.writes.len() as u64;
-            self.reads.push_back(Read {
+            self.reads.push_back(ReadBurst {
                 addr,
                 len,
                 leaf,
@@ -366,7 +372,7 @@ impl Sorter {
                 here: None,
             });
             self.read_free = ports.now() + 1;
-            ports.read(CROSSBAR, slot as u16, addr, len as u32, slot as u32);
+            ports.read(CROSSBAR_CYCLES, slot as u16, addr, len as u32, slot as u32);
         }
     }
 
@@ -382,10 +388,10 @@ impl Sorter {
         let leaves = self.leaves.len();
         let has_room = |n: &usize| {
             let leaf = &self.leaves[*n];
-            leaf.asked < leaf.run && leaf.asked - leaf.merged + piece <= ring
+            leaf.requested < leaf.run && leaf.requested - leaf.merged + piece <= ring
         };
         let has_turn = |n: &usize| {
-            let first = begin + *n as u64 * self.run + self.leaves[*n].asked;
+            let first = begin + *n as u64 * self.run + self.leaves[*n].requested;
             (from + first * record) / self.granule % self.channels == self.channel % self.channels
         };
         let with_room = || {
@@ -397,7 +403,7 @@ impl Sorter {
     }
 
     /// Takes the oldest read burst, if it is here.
-    fn take(&mut self, ports: &mut Ports) -> bool {
+    fn take_burst(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
         };
@@ -414,14 +420,14 @@ impl Sorter {
         }
         let beats = read.len.div_ceil(BEAT);
         let rows = read.records.div_ceil(LANES);
-        let done = self.taken.max(here + BACK)
+        let done = self.taken.max(here + RETURN_CYCLES)
             + if self.is_first() {
                 beats.max(rows)
             } else {
                 beats
             };
         if done > ports.now() {
-            self.wake(done, ports);
+            self.schedule_wake_up(done, ports);
             return false;
         }
         self.taken = done;
@@ -446,7 +452,7 @@ impl Sorter {
     }
 
     /// Merges as much as the next write burst needs, and begins it.
-    fn merge(&mut self, ports: &mut Ports) -> bool {
+    fn merge(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
         };
@@ -506,28 +512,28 @@ impl Sorter {
         }
         let when = self.out_free.max(self.write_free);
         if when > ports.now() {
-            self.wake(when, ports);
+            self.schedule_wake_up(when, ports);
             return false;
         }
-        self.write(addr, len, size, indexes, ports);
+        self.issue_write(addr, len, size, indexes, ports);
         true
     }
 
     /// A chunk, or the next group of runs, if there is one.
-    fn begin_merge(&mut self, column: &Column, ports: &mut Ports) -> bool {
+    fn begin_merge(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         if self.merged == column.count {
             return true;
         }
         if !self.is_first() {
             self.begin_group(ports.now());
-            self.ask(ports);
+            self.issue_reads(ports);
             return true;
         }
         let Some(&full) = self.chunks.front() else {
             return false;
         };
         if full > ports.now() {
-            self.wake(full, ports);
+            self.schedule_wake_up(full, ports);
             return false;
         }
         self.merge_end = (self.merged + CHUNK).min(column.count);
@@ -535,7 +541,14 @@ impl Sorter {
         true
     }
 
-    fn write(&mut self, addr: u64, len: u64, size: u64, indexes: bool, ports: &mut Ports) {
+    fn issue_write(
+        &mut self,
+        addr: u64,
+        len: u64,
+        size: u64,
+        indexes: bool,
+        ports: &mut EnginePorts,
+    ) {
         let Some(column) = self.column else { return };
         let key_bytes = column.kind.bytes;
         let first = self.written / size;
@@ -554,7 +567,7 @@ impl Sorter {
         let skip = (self.written - first * size) as usize;
         let id = self.next_write as u16;
         self.writes[self.next_write] = true;
-        if ports.write(CROSSBAR, id, addr, len as u32, id.into()) {
+        if ports.write(CROSSBAR_CYCLES, id, addr, len as u32, id.into()) {
             self.write_error |= !ports.store(addr, &data[skip..skip + len as usize]);
         }
         self.next_write = (self.next_write + 1) % self.writes.len();
@@ -563,33 +576,35 @@ impl Sorter {
     }
 
     /// Looks whether a pass, or what was to end, is over.
-    fn look(&mut self, ports: &mut Ports) {
+    fn check_done(&mut self, ports: &mut EnginePorts) {
         let rests = self.writes.iter().all(|&open| !open);
         let Some(column) = self.column else { return };
         match self.state {
-            State::Work if self.read_error || self.write_error || self.stopped => {
-                self.state = State::Abort;
+            SorterState::Sorting if self.read_error || self.write_error || self.stopped => {
+                self.state = SorterState::Aborting;
                 self.write_free = self.write_free.max(ports.now()) + self.unfed(&column);
-                self.look(ports);
+                self.check_done(ports);
             }
-            State::Work if rests && self.merged == column.count && self.is_written(&column) => {
+            SorterState::Sorting
+                if rests && self.merged == column.count && self.is_written(&column) =>
+            {
                 self.pass += 1;
                 if self.pass > 1 {
                     self.run *= column.group();
                 }
                 match self.pass == self.passes {
-                    true => self.over(FINISH, ports),
+                    true => self.finish(FINISH_CYCLES, ports),
                     false => {
-                        self.state = State::Pause;
+                        self.state = SorterState::BetweenPasses;
                         ports.wake(ports.now() + NEXT_PASS, PASS);
                     }
                 }
             }
-            State::Abort if ports.now() < self.write_free => {
-                ports.wake(self.write_free, GO_ON);
+            SorterState::Aborting if ports.now() < self.write_free => {
+                ports.wake(self.write_free, ADVANCE);
             }
-            State::Abort if rests && self.reads.iter().all(|read| read.here.is_some()) => {
-                self.over(FINISH, ports)
+            SorterState::Aborting if rests && self.reads.iter().all(|read| read.here.is_some()) => {
+                self.finish(FINISH_CYCLES, ports)
             }
             _ => {}
         }
@@ -625,13 +640,13 @@ impl Sorter {
         self.written == self.bytes(column)
     }
 
-    fn over(&mut self, cycles: u64, ports: &mut Ports) {
-        self.state = State::Over;
-        ports.wake(ports.now() + cycles, OVER);
+    fn finish(&mut self, cycles: u64, ports: &mut EnginePorts) {
+        self.state = SorterState::Finished;
+        ports.wake(ports.now() + cycles, DONE);
     }
 
-    fn result(&self) -> End {
-        let mut end = End::default();
+    fn result(&self) -> JobResult {
+        let mut end = JobResult::default();
         let stopped = self.stopped && !self.read_error;
         let bits = [
             (result::READ_ERROR, self.read_error),
@@ -650,13 +665,13 @@ impl Sorter {
 }
 
 /// Sorts numbers of keys by their keys. They are in their order where keys are equal, and stay so.
-fn sort(order: &mut [u32], keys: &[u8], kind: &Kind) {
+fn sort(order: &mut [u32], keys: &[u8], kind: &SortKind) {
     let size = kind.bytes;
     order.sort_by_key(|&number| kind.rank(&keys[number as usize * size..][..size]));
 }
 
 impl Engine for Sorter {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         if dw[14] >> 7 != 0 || dw[15] != 0 {
             return Err(status::INVALID_FIELD.dnr());
@@ -683,11 +698,11 @@ impl Engine for Sorter {
         Ok(job)
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let status = if is(result::INVALID) {
             status::INVALID_FIELD.dnr()
@@ -701,7 +716,7 @@ impl Engine for Sorter {
         (status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
         self.column = Column::of(job);
         (self.stopped, self.read_error, self.write_error) = (false, false, false);
         (self.pass, self.run) = (0, CHUNK);
@@ -710,37 +725,37 @@ impl Engine for Sorter {
         self.keys.clear();
         self.order.clear();
         self.reads.clear();
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        self.state = SorterState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check => self.stopped |= self.column.is_some(),
-            State::Work | State::Pause if !self.stopped => {
+            SorterState::Checking => self.stopped |= self.column.is_some(),
+            SorterState::Sorting | SorterState::BetweenPasses if !self.stopped => {
                 self.stopped = true;
-                self.look(ports);
+                self.check_done(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
-            BEGIN if self.column.is_none() || self.stopped => self.over(1, ports),
+            BEGIN if self.column.is_none() || self.stopped => self.finish(1, ports),
             BEGIN => self.begin_pass(ports),
-            PASS if self.stopped => self.over(FINISH, ports),
+            PASS if self.stopped => self.finish(FINISH_CYCLES, ports),
             PASS => self.begin_pass(ports),
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(self.result());
+            DONE => {
+                self.state = SorterState::Idle;
+                self.finished = Some(self.result());
                 (self.keys, self.order) = (Vec::new(), Vec::new());
             }
-            _ => self.go_on(ports),
+            _ => self.advance(ports),
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         if !end {
             return;
         }
@@ -752,31 +767,31 @@ impl Engine for Sorter {
             return;
         };
         read.here = Some(ports.now());
-        let mut fine = fine;
-        if is_first && fine {
+        let mut ok = ok;
+        if is_first && ok {
             let Some(column) = self.column else { return };
             let at = (read.addr - column.src) as usize;
             let end = at + read.len as usize;
             if self.keys.len() < end {
                 self.keys.resize(end, 0);
             }
-            fine = ports.load(read.addr, &mut self.keys[at..end]);
+            ok = ports.load(read.addr, &mut self.keys[at..end]);
         }
-        self.read_error |= !fine;
-        self.go_on(ports);
+        self.read_error |= !ok;
+        self.advance(ports);
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.writes[burst as usize] = false;
-        self.write_error |= !fine;
-        self.go_on(ports);
+        self.write_error |= !ok;
+        self.advance(ports);
     }
 
     fn progress(&self) -> u64 {
         self.before + self.merged
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

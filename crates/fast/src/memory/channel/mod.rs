@@ -1,6 +1,6 @@
 //! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`, turns of reads, memory.
 //!
-//! A burst is granted, gets a slot and a target, is asked of the memory in pieces of 8 lines, and leaves piece by piece. Each piece is
+//! A burst is granted, gets a slot and a target, is requested of the memory in pieces of 8 lines, and leaves piece by piece. Each piece is
 //! one entry in a queue of what becomes due; what it waits for before that (a slot, room in the read buffer, its turn at the
 //! memory) is known in cycles when it is decided. Data is not the channel's: whoever calls moves it when an event comes.
 
@@ -20,11 +20,11 @@ use spec::regs::nvm_delay;
 use self::arbiter::{Grant, URGENT};
 use self::mux::{Limit, Mux, Request, CONTROLLER};
 use self::queue::{Due, DueQueue};
-pub(crate) use self::returns::Returns;
+pub(crate) use self::returns::ReturnPath;
 use self::slots::{Slot, Slots};
-use super::delay::{Cap, Delay, LEAST, READ, WRITE};
-use super::edges::Edges;
-use super::timing::Timing;
+use super::clock_converter::ClockConverter;
+use super::delay::{Cap, Delay, MIN_LATENCY, READ, WRITE};
+use super::memory_timing::MemoryTiming;
 use crate::qos::{Credits, Qos};
 
 /// Masters of a channel: the PM window, the NVMe controller, engines.
@@ -32,8 +32,8 @@ pub const MASTERS: usize = 8;
 /// Lines of a piece: reads are cut into these, and their answers come in these.
 pub const PIECE: u32 = 8;
 /// Lines of a burst at most.
-const MOST_LINES: u64 = 64;
-/// Cycles that a burst is asked of the memory ahead of time, when nothing is before it.
+const MAX_LINES: u64 = 64;
+/// Cycles that a burst is requested of the memory ahead of time, when nothing is before it.
 const AHEAD: u64 = 8;
 
 /// The stages around the emulator.
@@ -123,7 +123,7 @@ pub enum ChannelEvent {
 }
 
 /// Beats of a read that have been given their cycles on the way out.
-struct Booked {
+struct ScheduledBeats {
     slot: u16,
     /// The first cycle that would do if the way were free, and how many they are.
     from: u64,
@@ -135,7 +135,7 @@ struct Booked {
 /// One channel. Calls come in the order of cycles.
 pub struct Channel {
     config: ChannelConfig,
-    edges: Edges,
+    converter: ClockConverter,
     delay: Delay,
     mux: [Mux; 2],
     weights: [i32; MASTERS],
@@ -146,11 +146,11 @@ pub struct Channel {
     /// Beats of room in it.
     room: u32,
     /// Reads that take turns at the memory, urgent ones apart, with the cycle from which on they may go.
-    rows: [VecDeque<(u16, u64)>; 2],
-    /// When the next piece can be asked of the memory.
+    read_queues: [VecDeque<(u16, u64)>; 2],
+    /// When the next piece can be requested of the memory.
     read_due: u64,
     next_piece: u64,
-    returns: Returns,
+    returns: ReturnPath,
     /// Writes whose data is still to go.
     data: VecDeque<u16>,
     write_due: u64,
@@ -160,19 +160,19 @@ pub struct Channel {
     /// The next cycle of each way out.
     out: [u64; 2],
     /// Pieces of reads that have their cycles and have not left, in this order.
-    booked: VecDeque<Booked>,
+    scheduled: VecDeque<ScheduledBeats>,
     due: DueQueue,
-    timing: Timing,
+    timing: MemoryTiming,
 }
 
 impl Channel {
     /// A channel at rest.
     pub fn new(config: ChannelConfig) -> Channel {
-        let edges = Edges::new(config.clock);
+        let converter = ClockConverter::new(config.clock);
         let masters = config.masters.clamp(1, MASTERS);
         let sizes = config.sizes;
         let mut channel = Channel {
-            edges,
+            converter,
             delay: Delay::new(sizes),
             mux: [Mux::new(), Mux::new()],
             weights: [1; MASTERS],
@@ -180,18 +180,18 @@ impl Channel {
             writes: Slots::new(sizes.write_slots, masters),
             issue: VecDeque::with_capacity(sizes.read_slots as usize),
             room: sizes.buffer_beats.saturating_sub(sizes.read_slots),
-            rows: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
+            read_queues: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
             read_due: u64::MAX,
             next_piece: 0,
-            returns: Returns::default(),
+            returns: ReturnPath::default(),
             data: VecDeque::with_capacity(64),
             write_due: u64::MAX,
             next_data: 0,
             flushing: false,
             out: [0; 2],
-            booked: VecDeque::new(),
+            scheduled: VecDeque::new(),
             due: DueQueue::default(),
-            timing: Timing::new(&config.memory, edges.time(1)),
+            timing: MemoryTiming::new(&config.memory, converter.edge_time(1)),
             config,
         };
         let qos = Qos::new();
@@ -218,60 +218,63 @@ impl Channel {
 
     /// Writes bytes of a register of the emulator, those with a bit in `strobe`.
     pub fn set_register(&mut self, cycle: u64, offset: u64, value: u32, strobe: u8) {
-        let early = !self.booked.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
+        let early = !self.scheduled.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
         if early {
-            self.unbook(cycle);
+            self.unschedule(cycle);
         }
         self.delay.write(cycle, offset, value, strobe);
         if early {
-            self.book_again();
+            self.reschedule();
         }
         if self.write_due != u64::MAX {
-            self.plan_data();
+            self.schedule_data();
         }
     }
 
     /// Takes back the cycles of beats that have not left by `cycle`: the cap is about to change.
-    fn unbook(&mut self, cycle: u64) {
+    fn unschedule(&mut self, cycle: u64) {
         self.due.remove_placed_reads();
         let mut left = false;
-        for booked in &mut self.booked {
+        for scheduled in &mut self.scheduled {
             if left {
                 continue;
             }
-            let mut cap = booked.cap.clone();
-            while booked.beats > 0 {
+            let mut cap = scheduled.cap.clone();
+            while scheduled.beats > 0 {
                 let before = cap.clone();
-                let (at, _) = cap.take(booked.from, 1);
+                let (at, _) = cap.pass_beats(scheduled.from, 1);
                 if at > cycle {
                     cap = before;
                     left = true;
                     break;
                 }
-                booked.beats -= 1;
-                booked.from = at + 1;
+                scheduled.beats -= 1;
+                scheduled.from = at + 1;
             }
             self.delay.caps[READ] = cap;
         }
-        let next = self.booked.iter_mut().filter(|booked| booked.beats > 0);
-        next.for_each(|booked| booked.from = booked.from.max(cycle + 1));
+        let next = self
+            .scheduled
+            .iter_mut()
+            .filter(|scheduled| scheduled.beats > 0);
+        next.for_each(|scheduled| scheduled.from = scheduled.from.max(cycle + 1));
     }
 
     /// Gives them new ones.
-    fn book_again(&mut self) {
+    fn reschedule(&mut self) {
         let mut out = 0;
-        for booked in &mut self.booked {
-            let from = booked.from.max(out);
-            booked.cap = self.delay.caps[READ].clone();
-            let last = match booked.beats {
-                0 => booked.from - 1,
-                beats => self.delay.caps[READ].take(from, beats).1,
+        for scheduled in &mut self.scheduled {
+            let from = scheduled.from.max(out);
+            scheduled.cap = self.delay.caps[READ].clone();
+            let last = match scheduled.beats {
+                0 => scheduled.from - 1,
+                beats => self.delay.caps[READ].pass_beats(from, beats).1,
             };
             out = last + 1;
             self.due.push(Due {
                 cycle: last,
                 write: false,
-                slot: booked.slot,
+                slot: scheduled.slot,
                 placed: true,
             });
         }
@@ -287,7 +290,7 @@ impl Channel {
     pub fn flush(&mut self, cycle: u64, on: bool) {
         self.flushing = on;
         self.next_data = self.next_data.max(cycle);
-        self.plan_data();
+        self.schedule_data();
     }
 
     /// A reset of the function: all that is under way is forgotten, and all settings and counters are as after power-on. The memory
@@ -295,7 +298,7 @@ impl Channel {
     pub fn reset(&mut self) {
         let timing = std::mem::replace(
             &mut self.timing,
-            Timing::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
+            MemoryTiming::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
         );
         let ends = [self.next_piece, self.next_data];
         let mut fresh = Channel::new(self.config.clone());
@@ -311,8 +314,12 @@ impl Channel {
 
     /// Beats of a master's writes that wait for the memory.
     #[inline]
-    pub fn held(&self, master: usize) -> u32 {
-        self.mux[WRITE].held.get(master).copied().unwrap_or(0)
+    pub fn waiting_write_beats(&self, master: usize) -> u32 {
+        self.mux[WRITE]
+            .waiting_beats
+            .get(master)
+            .copied()
+            .unwrap_or(0)
     }
 
     /// No read data leave before a cycle: those that have are not taken.
@@ -352,11 +359,11 @@ impl Channel {
             addr,
             arrived: cycle,
             id,
-            beats: lines.clamp(1, MOST_LINES) as u16,
+            beats: lines.clamp(1, MAX_LINES) as u16,
         };
         let mux = &mut self.mux[direction];
         if direction == WRITE {
-            mux.held[master] += u32::from(request.beats);
+            mux.waiting_beats[master] += u32::from(request.beats);
         }
         mux.waiting[master].push_back(request);
         mux.count += 1;
@@ -370,7 +377,7 @@ impl Channel {
         let next = self
             .due
             .next()
-            .min(self.ask_at())
+            .min(self.request_cycle())
             .min(self.write_due)
             .min(self.mux[READ].due)
             .min(self.mux[WRITE].due);
@@ -381,7 +388,7 @@ impl Channel {
     #[inline]
     pub fn advance(&mut self, cycle: u64, events: &mut Vec<ChannelEvent>) {
         loop {
-            let read = self.ask_at();
+            let read = self.request_cycle();
             let (write, due) = (self.write_due, self.due.next());
             let grant = self.mux[READ].due.min(self.mux[WRITE].due);
             let first = read.min(write).min(due).min(grant);
@@ -389,12 +396,12 @@ impl Channel {
                 return;
             }
             if due == first {
-                self.leave(events);
+                self.emit_next(events);
             } else if grant == first {
                 self.grant(READ, grant);
                 self.grant(WRITE, grant);
             } else if read == first {
-                self.ask();
+                self.request_piece();
             } else {
                 self.send_data();
             }
@@ -421,7 +428,7 @@ impl Channel {
                 let master = masters.trailing_zeros() as usize;
                 masters &= masters - 1;
                 let first = mux.waiting[master].front();
-                if first.is_some_and(|r| mux.may(master, r.beats, beside)) {
+                if first.is_some_and(|r| mux.has_credit(master, r.beats, beside)) {
                     requests |= 1 << master;
                 }
             }
@@ -464,48 +471,53 @@ impl Channel {
             ..Slot::default()
         };
         if direction == READ {
-            if let Some(number) = self.reads.put(slot, request.id) {
+            if let Some(number) = self.reads.allocate(slot, request.id) {
                 self.issue.push_back(number);
-                self.take_turns(received + 1);
+                self.queue_reads(received + 1);
             }
-        } else if let Some(number) = self.writes.put(slot, request.id) {
+        } else if let Some(number) = self.writes.allocate(slot, request.id) {
             self.data.push_back(number);
             if self.data.len() == 1 {
-                self.plan_data();
+                self.schedule_data();
             }
         }
     }
 
-    /// Moves reads to the rows of those that take turns, as many as have room in the buffer and there.
+    /// Moves reads to the read_queues of those that take turns, as many as have room in the buffer and there.
     #[inline]
-    fn take_turns(&mut self, cycle: u64) {
+    fn queue_reads(&mut self, cycle: u64) {
         let stages = self.config.stages;
         while let Some(&number) = self.issue.front() {
             let slot = &self.reads.all[usize::from(number)];
             let beats = u32::from(slot.beats) - 1;
-            if beats > self.room || self.rows[0].len() + self.rows[1].len() >= stages.bursts {
+            if beats > self.room
+                || self.read_queues[0].len() + self.read_queues[1].len() >= stages.bursts
+            {
                 break;
             }
             self.room -= beats;
             self.issue.pop_front();
             let urgent = usize::from(usize::from(slot.master) == URGENT);
-            self.rows[urgent].push_back((number, cycle.max(slot.received + 1) + stages.turns));
+            self.read_queues[urgent]
+                .push_back((number, cycle.max(slot.received + 1) + stages.turns));
         }
-        self.plan_reads();
+        self.schedule_reads();
         while self.read_due <= cycle + AHEAD {
-            self.ask();
+            self.request_piece();
         }
     }
 
-    /// Finds when the next piece can be asked of the memory.
+    /// Finds when the next piece can be requested of the memory.
     #[inline]
-    fn plan_reads(&mut self) {
-        let urgent = self.rows[1].front().map_or(u64::MAX, |&(_, ready)| ready);
-        let normal = match self.rows[0].front() {
+    fn schedule_reads(&mut self) {
+        let urgent = self.read_queues[1]
+            .front()
+            .map_or(u64::MAX, |&(_, ready)| ready);
+        let normal = match self.read_queues[0].front() {
             None => u64::MAX,
             Some(&(number, ready)) => {
                 let slot = &self.reads.all[usize::from(number)];
-                let lines = PIECE.min(u32::from(slot.beats - slot.asked)) as usize;
+                let lines = PIECE.min(u32::from(slot.beats - slot.requested)) as usize;
                 let allowed = self.config.stages.lines.saturating_sub(lines);
                 // All but so many have to have come, the cycle before.
                 match self.returns.len().checked_sub(allowed + 1) {
@@ -524,7 +536,7 @@ impl Channel {
 
     /// When it is, as far ahead as may be.
     #[inline]
-    fn ask_at(&self) -> u64 {
+    fn request_cycle(&self) -> u64 {
         match self.read_due {
             u64::MAX => u64::MAX,
             due => due.saturating_sub(AHEAD),
@@ -533,37 +545,39 @@ impl Channel {
 
     /// Asks the memory for a piece.
     #[inline]
-    fn ask(&mut self) {
+    fn request_piece(&mut self) {
         let stages = self.config.stages;
         let cycle = self.read_due;
-        let urgent = self.rows[1].front().is_some_and(|&(_, r)| r <= cycle);
-        let row = usize::from(urgent);
-        let Some((number, ready)) = self.rows[row].pop_front() else {
+        let urgent = self.read_queues[1]
+            .front()
+            .is_some_and(|&(_, r)| r <= cycle);
+        let queue = usize::from(urgent);
+        let Some((number, ready)) = self.read_queues[queue].pop_front() else {
             self.read_due = u64::MAX;
             return;
         };
         let slot = &mut self.reads.all[usize::from(number)];
-        let lines = PIECE.min(u32::from(slot.beats - slot.asked));
-        let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
-        let from = self.edges.time(cycle + stages.slice + 1);
+        let lines = PIECE.min(u32::from(slot.beats - slot.requested));
+        let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
+        let from = self.converter.edge_time(cycle + stages.slice + 1);
         let answered = self.timing.read(from, addr, lines);
-        let last = self.edges.after(answered.last);
+        let last = self.converter.first_edge_from(answered.last);
         let first = match lines {
             1 => last,
-            _ => self.edges.after(answered.first),
+            _ => self.converter.first_edge_from(answered.first),
         };
-        self.returns.forget(cycle.saturating_sub(1));
-        let came = self.returns.take(first, last, lines);
-        slot.asked += lines as u16;
-        let end = slot.asked == slot.beats;
+        self.returns.release_until(cycle.saturating_sub(1));
+        let came = self.returns.reserve(first, last, lines);
+        slot.requested += lines as u16;
+        let end = slot.requested == slot.beats;
         let mut out = came + 1;
         if !slot.target.off {
             // A beat a cycle, none before its deadline.
             let first = slot
                 .target
-                .cycles(u32::from(slot.asked) - lines + 1)
-                .max(LEAST);
-            let target = slot.target.cycles(slot.asked.into());
+                .cycles(u32::from(slot.requested) - lines + 1)
+                .max(MIN_LATENCY);
+            let target = slot.target.cycles(slot.requested.into());
             let deadline = slot.received + target.max(first + u64::from(lines) - 1);
             let passes = slot.beats == 1 || slot.target.together();
             // What arrives in the cycle before the last that would do is stored, and comes a cycle late.
@@ -585,23 +599,25 @@ impl Channel {
         // An address goes a cycle. Without turns they wait before the controller instead, which comes to the same: there is nobody
         // who would overtake them.
         self.next_piece = match stages.lines {
-            usize::MAX => (self.edges.after(answered.taken) - stages.slice).max(cycle + 1),
+            usize::MAX => {
+                (self.converter.first_edge_from(answered.taken) - stages.slice).max(cycle + 1)
+            }
             _ => cycle + 1,
         };
         if !end && stages.whole {
-            self.rows[row].push_front((number, ready.max(cycle + 1)));
+            self.read_queues[queue].push_front((number, ready.max(cycle + 1)));
         } else if !end {
-            self.rows[row].push_back((number, ready.max(cycle + 2)));
+            self.read_queues[queue].push_back((number, ready.max(cycle + 2)));
         } else if !self.issue.is_empty() {
-            self.take_turns(cycle + 1);
+            self.queue_reads(cycle + 1);
             return;
         }
-        self.plan_reads();
+        self.schedule_reads();
     }
 
     /// Finds when the next write data can go to the memory.
     #[inline]
-    fn plan_data(&mut self) {
+    fn schedule_data(&mut self) {
         self.write_due = match self.data.front() {
             None => u64::MAX,
             Some(&number) => {
@@ -618,32 +634,34 @@ impl Channel {
             return;
         };
         let slot = &mut self.writes.all[usize::from(number)];
-        let mut lines = PIECE.min(u32::from(slot.beats - slot.asked));
-        let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
+        let mut lines = PIECE.min(u32::from(slot.beats - slot.requested));
+        let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
         let from = self.write_due;
         let mut passed = 0;
         let cap = &mut self.delay.caps[WRITE];
         if !cap.is_off() && !self.flushing {
-            let open = cap.open(from);
+            let open = cap.open_cycle(from);
             if open > from {
                 self.write_due = open;
                 return;
             }
-            lines = cap.within(lines);
-            passed = cap.take(from, lines).1;
+            lines = cap.beats_without_pause(lines);
+            passed = cap.pass_beats(from, lines).1;
         }
-        let buffered = self.timing.write(self.edges.time(from), addr, lines);
-        let taken = self.edges.after(buffered.taken);
+        let buffered = self
+            .timing
+            .write(self.converter.edge_time(from), addr, lines);
+        let taken = self.converter.first_edge_from(buffered.taken);
         let held = passed.saturating_sub(taken);
-        slot.asked += lines as u16;
-        self.mux[WRITE].held[usize::from(slot.master)] -= lines;
+        slot.requested += lines as u16;
+        self.mux[WRITE].waiting_beats[usize::from(slot.master)] -= lines;
         self.next_data = taken + held + 1;
         self.delay.counters[WRITE].beats += u64::from(lines);
-        if slot.asked == slot.beats {
-            let came = self.edges.after(buffered.safe) + held;
+        if slot.requested == slot.beats {
+            let came = self.converter.first_edge_from(buffered.safe) + held;
             let mut out = came + 1;
             if !slot.target.off {
-                let target = slot.target.cycles(slot.beats.into()).max(LEAST);
+                let target = slot.target.cycles(slot.beats.into()).max(MIN_LATENCY);
                 out = out.max(slot.received + target);
             }
             slot.ready = out;
@@ -658,21 +676,21 @@ impl Channel {
                 self.grant(WRITE, self.next_data);
             }
         }
-        self.plan_data();
+        self.schedule_data();
     }
 
     /// Lets go what is due first.
     #[inline]
-    fn leave(&mut self, events: &mut Vec<ChannelEvent>) {
+    fn emit_next(&mut self, events: &mut Vec<ChannelEvent>) {
         let Some(due) = self.due.pop() else { return };
         match due.write {
-            true => self.leave_write(due, events),
-            false => self.leave_read(due, events),
+            true => self.emit_write(due, events),
+            false => self.emit_read(due, events),
         }
     }
 
     #[inline]
-    fn leave_read(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
+    fn emit_read(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.reads.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -692,13 +710,13 @@ impl Channel {
             let wanted = due.cycle.saturating_sub(before);
             let from = wanted.max(self.out[READ]);
             let cap = self.delay.caps[READ].clone();
-            let (_, last) = self.delay.caps[READ].take(from, beats);
+            let (_, last) = self.delay.caps[READ].pass_beats(from, beats);
             // While a read is put into the calendar no other beat can be.
             let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
             self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
                 let slot = due.slot;
-                self.booked.push_back(Booked {
+                self.scheduled.push_back(ScheduledBeats {
                     slot,
                     from: wanted,
                     beats,
@@ -712,7 +730,7 @@ impl Channel {
                 return;
             }
         } else {
-            self.booked.pop_front();
+            self.scheduled.pop_front();
         }
         let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;
@@ -733,18 +751,18 @@ impl Channel {
             let latency = due.cycle - self.config.stages.mux - slot.received;
             let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
             counters.count(latency, late);
-            if let Some(next) = self.reads.end(due.slot) {
+            if let Some(next) = self.reads.retire(due.slot) {
                 self.unpark(false, next, due.cycle);
             }
         }
         if !self.issue.is_empty() {
-            self.take_turns(due.cycle);
+            self.queue_reads(due.cycle);
         }
         self.grant_after(READ, master, due.cycle + 1);
     }
 
     #[inline]
-    fn leave_write(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
+    fn emit_write(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.writes.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -771,7 +789,7 @@ impl Channel {
         let latency = due.cycle - self.config.stages.mux - slot.received;
         let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
         self.delay.counters[WRITE].count(latency, late);
-        if let Some(next) = self.writes.end(due.slot) {
+        if let Some(next) = self.writes.retire(due.slot) {
             self.unpark(true, next, due.cycle);
         }
         self.grant_after(WRITE, master, due.cycle + 1);

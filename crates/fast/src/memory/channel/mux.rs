@@ -54,7 +54,7 @@ pub struct Mux {
     /// When something can be granted that has not been yet.
     pub due: u64,
     /// Beats of each master's writes that have arrived, or are going to, and have not passed to the memory.
-    pub held: [u32; MASTERS],
+    pub waiting_beats: [u32; MASTERS],
 }
 
 impl Mux {
@@ -68,13 +68,13 @@ impl Mux {
             limits: [Limit::default(); MASTERS],
             next: 0,
             due: u64::MAX,
-            held: [0; MASTERS],
+            waiting_beats: [0; MASTERS],
         }
     }
 
     /// Whether a master's burst fits into its credits. `beside`: the controller has something outstanding.
     #[inline]
-    pub fn may(&self, master: usize, beats: u16, beside: bool) -> bool {
+    pub fn has_credit(&self, master: usize, beats: u16, beside: bool) -> bool {
         let (open, limit) = (
             self.open[master],
             self.limits[master].lines[usize::from(beside)],

@@ -4,17 +4,17 @@ use std::collections::VecDeque;
 
 /// Cycles in which beats of read data pass, of reads that have been given a place and have not come.
 #[derive(Default)]
-pub struct Returns {
+pub struct ReturnPath {
     /// First and last cycle of each run, sorted, with a free cycle between them at least.
     runs: VecDeque<(u64, u64)>,
     beats: usize,
 }
 
-impl Returns {
+impl ReturnPath {
     /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// Returns the cycle of the last.
+    /// ReturnPath the cycle of the last.
     #[inline]
-    pub fn take(&mut self, first: u64, last: u64, beats: u32) -> u64 {
+    pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> u64 {
         let count = u64::from(beats.max(1));
         self.beats += count as usize;
         let mut wanted = first.max((last + 1).saturating_sub(count));
@@ -25,10 +25,10 @@ impl Returns {
                 *end
             }
             Some((_, end)) if wanted <= *end => {
-                let mut end = self.one(wanted);
+                let mut end = self.reserve_one(wanted);
                 for _ in 1..count {
                     wanted += 1;
-                    end = self.one(wanted.max(end + 1));
+                    end = self.reserve_one(wanted.max(end + 1));
                 }
                 end
             }
@@ -39,7 +39,7 @@ impl Returns {
         }
     }
 
-    fn one(&mut self, wanted: u64) -> u64 {
+    fn reserve_one(&mut self, wanted: u64) -> u64 {
         let mut i = self.runs.len();
         while i > 0 && self.runs[i - 1].1 >= wanted {
             i -= 1;
@@ -70,7 +70,7 @@ impl Returns {
 
     /// Forgets the beats that have passed by the end of `cycle`.
     #[inline]
-    pub fn forget(&mut self, cycle: u64) {
+    pub fn release_until(&mut self, cycle: u64) {
         while let Some((start, end)) = self.runs.front_mut() {
             if *end <= cycle {
                 self.beats -= (*end + 1 - *start) as usize;
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn runs_are_the_beats_of_the_port() {
         let mut random = Random::new(5);
-        let (mut runs, mut beats) = (Returns::default(), sim::controller::Returns::new());
+        let (mut runs, mut beats) = (ReturnPath::default(), sim::controller::Returns::new());
         let mut now = 0;
         for _ in 0..100_000 {
             now += random.below(12);
@@ -121,10 +121,10 @@ mod tests {
             let last = first + random.below(20);
             let count = 1 + random.below(8) as u32;
             assert_eq!(
-                runs.take(first, last, count),
+                runs.reserve(first, last, count),
                 beats.take(first, last, count).1
             );
-            runs.forget(now);
+            runs.release_until(now);
             beats.forget(now);
             assert_eq!(runs.len(), beats.len());
             let n = random.below(40) as usize;

@@ -20,9 +20,9 @@ pub struct Slot {
     pub target: Target,
     /// Cycle of the answer to the last piece, or to the write.
     pub ready: u64,
-    /// Beats in all, asked of the memory, with a place on the way out, and answered.
+    /// Beats in all, requested of the memory, with a place on the way out, and answered.
     pub beats: u16,
-    pub asked: u16,
+    pub requested: u16,
     pub placed: u16,
     pub sent: u16,
     /// Pieces that are ready and wait for older transactions of their ID.
@@ -65,7 +65,7 @@ impl Slots {
 
     /// Puts a transaction behind those of its ID.
     #[inline]
-    pub fn put(&mut self, mut slot: Slot, id: u16) -> Option<u16> {
+    pub fn allocate(&mut self, mut slot: Slot, id: u16) -> Option<u16> {
         let number = self.free.pop()?;
         slot.list = (usize::from(slot.master) * IDS + usize::from(id) % IDS) as u16;
         slot.next = NONE;
@@ -80,7 +80,7 @@ impl Slots {
 
     /// Ends a transaction; the next one of its ID, if there is one, becomes the oldest.
     #[inline]
-    pub fn end(&mut self, number: u16) -> Option<u16> {
+    pub fn retire(&mut self, number: u16) -> Option<u16> {
         self.free.push(number);
         let slot = self.all[usize::from(number)];
         if slot.next == NONE {

@@ -8,8 +8,8 @@ mod target;
 
 pub use cap::Cap;
 pub use counters::{bucket, Counters, BUCKETS};
-pub use registers::{copying, Commands, Committed, Registers, REGIONS};
-pub use target::{Target, Targets, LEAST, TIME_FRACTION};
+pub use registers::{timing_copy, Commands, Committed, Registers, REGIONS};
+pub use target::{Target, Targets, MIN_LATENCY, TIME_FRACTION};
 
 use design::media::DelaySizes;
 
@@ -43,8 +43,8 @@ impl Delay {
     }
 
     /// Reads a register; see [`Registers::read`].
-    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
-        self.registers.read(offset, flying)
+    pub fn read(&self, offset: u64, in_flight: [usize; 2]) -> u32 {
+        self.registers.read(offset, in_flight)
     }
 
     /// Writes a register in `cycle`. A command takes effect at once.

@@ -13,7 +13,7 @@ const TIME_INTEGER: u64 = 20;
 /// Bytes of a beat.
 const BEAT_BYTES: u64 = 64;
 /// Registers that tell numbers in eight bits say this for all that are larger.
-const MANY: u64 = 255;
+const MAX_COUNT: u64 = 255;
 
 /// Offsets of the times of a place, in the order of [`Committed::times`].
 const TIMES: [u64; 4] = [
@@ -50,7 +50,7 @@ pub struct Commands {
 }
 
 /// Whether an access to a register waits until the times have been copied, and whether a write to it has them copied anew.
-pub fn copying(offset: u64, value: u32) -> (bool, bool) {
+pub fn timing_copy(offset: u64, value: u32) -> (bool, bool) {
     let offset = offset & 0xFFC;
     let within = |base: u64| (base..base + 16).contains(&offset);
     let calibration = within(nvm_delay::CALIBRATION);
@@ -90,10 +90,10 @@ impl Registers {
         }
     }
 
-    /// Reads the register at `offset`; where none is, 0. `flying` are reads and writes in flight.
-    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
+    /// Reads the register at `offset`; where none is, 0. `in_flight` are reads and writes in flight.
+    pub fn read(&self, offset: u64, in_flight: [usize; 2]) -> u32 {
         let offset = offset & 0xFFC;
-        let many = |n: u64| n.min(MANY);
+        let saturated = |n: u64| n.min(MAX_COUNT);
         let value = match offset {
             nvm_delay::ID => nvm_delay::id::MAGIC.reset(),
             nvm_delay::VERSION => {
@@ -101,8 +101,8 @@ impl Registers {
                     | nvm_delay::version::MAJOR.of(nvm_delay::version::MAJOR.reset())
             }
             nvm_delay::CAP0 => {
-                cap0::READ_SLOTS.of(many(self.sizes.read_slots.into()))
-                    | cap0::WRITE_SLOTS.of(many(self.sizes.write_slots.into()))
+                cap0::READ_SLOTS.of(saturated(self.sizes.read_slots.into()))
+                    | cap0::WRITE_SLOTS.of(saturated(self.sizes.write_slots.into()))
                     | cap0::FRAC_BITS.of(TIME_FRACTION.into())
                     | cap0::INT_BITS.of(TIME_INTEGER)
                     | cap0::REGIONS.of(REGIONS as u64)
@@ -116,8 +116,8 @@ impl Registers {
             nvm_delay::STATUS => {
                 status::COMMITS.of(self.commits.into())
                     | status::ACTIVE.of(self.active.into())
-                    | status::READS.of(many(flying[0] as u64))
-                    | status::WRITES.of(many(flying[1] as u64))
+                    | status::READS.of(saturated(in_flight[0] as u64))
+                    | status::WRITES.of(saturated(in_flight[1] as u64))
             }
             nvm_delay::READ_CAP => self.shadow.caps[0].into(),
             nvm_delay::WRITE_CAP => self.shadow.caps[1].into(),
@@ -157,9 +157,9 @@ impl Registers {
             _ => {
                 if let Some(word) = self.word(offset) {
                     let old = match word {
-                        Word::Page(region, end) => &mut self.shadow.pages[region][end],
-                        Word::Time(place, which) => &mut self.shadow.times[place][which],
-                        Word::Calibration(which) => &mut self.calibration[which],
+                        ShadowWord::Page(region, end) => &mut self.shadow.pages[region][end],
+                        ShadowWord::Time(place, which) => &mut self.shadow.times[place][which],
+                        ShadowWord::Calibration(which) => &mut self.calibration[which],
                     };
                     set(old, u32::MAX.into());
                 }
@@ -193,13 +193,13 @@ impl Registers {
     }
 
     /// The page or time at an offset.
-    fn word(&self, offset: u64) -> Option<Word> {
+    fn word(&self, offset: u64) -> Option<ShadowWord> {
         let time = |base: u64| TIMES.iter().position(|&t| base + t == offset);
         if let Some(which) = time(nvm_delay::TIMING) {
-            return Some(Word::Time(REGIONS, which));
+            return Some(ShadowWord::Time(REGIONS, which));
         }
         if let Some(which) = time(nvm_delay::CALIBRATION) {
-            return Some(Word::Calibration(which));
+            return Some(ShadowWord::Calibration(which));
         }
         let region = offset.checked_sub(nvm_delay::REGION)? / nvm_delay::REGION_STRIDE;
         if region >= nvm_delay::REGION_COUNT {
@@ -208,17 +208,20 @@ impl Registers {
         let base = nvm_delay::REGION + region * nvm_delay::REGION_STRIDE;
         let region = region as usize;
         match offset - base {
-            nvm_delay::region::FIRST => Some(Word::Page(region, 0)),
-            nvm_delay::region::LAST => Some(Word::Page(region, 1)),
-            _ => Some(Word::Time(region, time(base + nvm_delay::region::TIMING)?)),
+            nvm_delay::region::FIRST => Some(ShadowWord::Page(region, 0)),
+            nvm_delay::region::LAST => Some(ShadowWord::Page(region, 1)),
+            _ => Some(ShadowWord::Time(
+                region,
+                time(base + nvm_delay::region::TIMING)?,
+            )),
         }
     }
 
-    fn shadow_word(&self, word: Word) -> u32 {
+    fn shadow_word(&self, word: ShadowWord) -> u32 {
         match word {
-            Word::Page(region, end) => self.shadow.pages[region][end],
-            Word::Time(place, which) => self.shadow.times[place][which],
-            Word::Calibration(which) => self.calibration[which],
+            ShadowWord::Page(region, end) => self.shadow.pages[region][end],
+            ShadowWord::Time(place, which) => self.shadow.times[place][which],
+            ShadowWord::Calibration(which) => self.calibration[which],
         }
     }
 
@@ -245,7 +248,7 @@ impl Registers {
 
 /// A word of the shadow registers that has all bits.
 #[derive(Clone, Copy)]
-enum Word {
+enum ShadowWord {
     /// Of a region: its first page, or its last.
     Page(usize, usize),
     /// Of a place: one of its times.

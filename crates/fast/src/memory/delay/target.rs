@@ -7,7 +7,7 @@ pub const TIME_FRACTION: u32 = 12;
 /// Cycles of 1/phi in Q0.16.
 const GOLDEN: u16 = 40_503;
 /// No response of a read or a write comes sooner than so many cycles behind its address while the emulation is on.
-pub const LEAST: u64 = 7;
+pub const MIN_LATENCY: u64 = 7;
 
 /// What a transaction takes, in 1/4096 of a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

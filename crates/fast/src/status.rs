@@ -33,10 +33,10 @@ mod kind {
 type Block = [u32; 8];
 
 /// The list of blocks (hw/ip/status).
-pub(crate) struct Status(Vec<u32>);
+pub(crate) struct StatusBlock(Vec<u32>);
 
-impl Status {
-    pub(crate) fn new(config: &Config) -> Status {
+impl StatusBlock {
+    pub(crate) fn new(config: &Config) -> StatusBlock {
         let mut blocks: Vec<Block> = Vec::new();
         let nvme = [config.io_queues.into(), config.queue_entries];
         let block = |kind, instance, bar, offset, size, capabilities: [u32; 2]| {
@@ -115,7 +115,7 @@ impl Status {
         ];
         words.resize(FIRST, 0);
         words.extend(blocks.iter().flatten());
-        Status(words)
+        StatusBlock(words)
     }
 
     /// A word; what lies behind the table reads 0.

@@ -1,7 +1,7 @@
 //! The part of a range that lies in one channel, which is a range of that channel's addresses (scan_channel, ns_dma_read).
 
-use super::super::ports::Ports;
-use super::bitmap::{Bitmap, Line};
+use super::super::ports::EnginePorts;
+use super::bitmap::{Bitmap, BitmapLine};
 use super::values::Bounds;
 
 /// Bytes of a burst.
@@ -9,17 +9,17 @@ const BURST: u64 = 256;
 /// Read bursts under way or in the buffer.
 pub(super) const BURSTS: usize = 16;
 /// A range is read in pieces that end at multiples of so many bytes, so that an end is never far.
-const PIECE: u64 = 4096;
+const SECTION_BYTES: u64 = 4096;
 const BEAT: u64 = 64;
 /// Lines of the bitmap that wait, so that no more beats are taken.
 const LINES: usize = 8;
 /// From a channel to the buffer, and out of it.
-const BACK: u64 = 4;
+const RETURN_CYCLES: u64 = 4;
 /// From the buffer to the counted values.
 const COUNT: u64 = 3;
 
 #[derive(Clone, Copy, Default)]
-struct Slot {
+struct ReadSlot {
     /// Place in the channel.
     at: u64,
     len: u64,
@@ -30,19 +30,19 @@ struct Slot {
 }
 
 /// One channel's part.
-pub(super) struct Part {
+pub(super) struct ChannelScan {
     number: u32,
     channels: u32,
     granule: u64,
     bounds: Bounds,
-    /// What has not been asked for, and where the piece that is asked for ends.
+    /// What has not been asked for, and where the section that is asked for ends.
     at: u64,
     end: u64,
-    piece: u64,
+    section: u64,
     halted: bool,
     failed: bool,
-    count: u64,
-    slots: [Slot; BURSTS],
+    matches: u64,
+    slots: [ReadSlot; BURSTS],
     head: usize,
     tail: usize,
     used: usize,
@@ -51,43 +51,43 @@ pub(super) struct Part {
     map: Bitmap,
     /// The next edges of a read, and of a beat that is handed on.
     read_free: u64,
-    pass_free: u64,
-    planned: u64,
+    count_free: u64,
+    scheduled: u64,
 }
 
-impl Part {
-    pub(super) fn new(number: u32, channels: u32, granule: u64) -> Part {
-        Part {
+impl ChannelScan {
+    pub(super) fn new(number: u32, channels: u32, granule: u64) -> ChannelScan {
+        ChannelScan {
             number,
             channels,
             granule,
             bounds: Bounds::default(),
             at: 0,
             end: 0,
-            piece: 0,
+            section: 0,
             halted: false,
             failed: false,
-            count: 0,
-            slots: [Slot::default(); BURSTS],
+            matches: 0,
+            slots: [ReadSlot::default(); BURSTS],
             head: 0,
             tail: 0,
             used: 0,
             filter: false,
             map: Bitmap::new(),
             read_free: 0,
-            pass_free: 0,
-            planned: 0,
+            count_free: 0,
+            scheduled: 0,
         }
     }
 
     /// Nothing has been counted.
     pub(super) fn clear(&mut self) {
-        (self.count, self.failed) = (0, false);
+        (self.matches, self.failed) = (0, false);
     }
 
     /// Begins with so many bytes from a place in the channel on, and a bitmap with this place of its first bits.
     pub(super) fn start(&mut self, at: u64, bytes: u64, bounds: Bounds, map: Option<u64>) {
-        (self.at, self.piece) = (at, at);
+        (self.at, self.section) = (at, at);
         self.end = at + bytes;
         self.bounds = bounds;
         self.halted = false;
@@ -95,19 +95,19 @@ impl Part {
         self.map.start(map.unwrap_or(0));
     }
 
-    /// No further piece is begun.
+    /// No further section is begun.
     pub(super) fn halt(&mut self) {
         self.halted = true;
     }
 
     /// It reads, or lines of its bitmap wait.
     pub(super) fn is_busy(&self) -> bool {
-        self.used > 0 || self.asks() || self.has_line()
+        self.used > 0 || self.has_reads() || self.has_line()
     }
 
     /// There is something to ask for.
-    fn asks(&self) -> bool {
-        self.at < self.piece || (self.at < self.end && !self.halted)
+    fn has_reads(&self) -> bool {
+        self.at < self.section || (self.at < self.end && !self.halted)
     }
 
     /// A burst could not be read.
@@ -116,8 +116,8 @@ impl Part {
     }
 
     /// Values between the bounds.
-    pub(super) fn count(&self) -> u64 {
-        self.count
+    pub(super) fn matches(&self) -> u64 {
+        self.matches
     }
 
     /// A line of the bitmap waits.
@@ -126,14 +126,14 @@ impl Part {
     }
 
     /// Takes it.
-    pub(super) fn take_line(&mut self) -> Option<Line> {
-        self.map.take()
+    pub(super) fn take_line(&mut self) -> Option<BitmapLine> {
+        self.map.take_line()
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
             ports.wake(cycle, self.number);
         }
     }
@@ -146,31 +146,31 @@ impl Part {
     }
 
     /// Does all that can be done by now.
-    pub(super) fn go_on(&mut self, ports: &mut Ports) {
-        while self.pass(ports) {}
-        while self.read(ports) {}
+    pub(super) fn advance(&mut self, ports: &mut EnginePorts) {
+        while self.count_oldest(ports) {}
+        while self.issue_read(ports) {}
     }
 
     /// Asks for a burst.
-    fn read(&mut self, ports: &mut Ports) -> bool {
-        if self.used == BURSTS || !self.asks() {
+    fn issue_read(&mut self, ports: &mut EnginePorts) -> bool {
+        if self.used == BURSTS || !self.has_reads() {
             return false;
         }
         if self.read_free > ports.now() {
             let cycle = self.read_free;
-            self.wake(cycle, ports);
+            self.schedule_wake_up(cycle, ports);
             return false;
         }
-        if self.at == self.piece {
-            let room = PIECE - self.at % PIECE;
-            self.piece = self.at + room.min(self.end - self.at);
+        if self.at == self.section {
+            let room = SECTION_BYTES - self.at % SECTION_BYTES;
+            self.section = self.at + room.min(self.end - self.at);
         }
         let (at, id) = (self.at, (self.number as usize * BURSTS + self.head) as u32);
-        let len = (BURST - at % BURST).min(self.piece - at);
-        self.slots[self.head] = Slot {
+        let len = (BURST - at % BURST).min(self.section - at);
+        self.slots[self.head] = ReadSlot {
             at,
             len,
-            ..Slot::default()
+            ..ReadSlot::default()
         };
         let slot = self.head as u16;
         self.head = (self.head + 1) % BURSTS;
@@ -182,40 +182,40 @@ impl Part {
     }
 
     /// A burst has come; its number counts from the part's first one on.
-    pub(super) fn arrived(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
+    pub(super) fn arrived(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let addr = self.addr(self.slots[burst].at);
         let slot = &mut self.slots[burst];
         let mut data = [0; BURST as usize];
         let data = &mut data[..slot.len as usize];
-        let fine = fine && ports.load(addr, data);
-        slot.hits = if fine { self.bounds.hits(data) } else { 0 };
-        slot.here = Some((ports.now(), fine));
+        let ok = ok && ports.load(addr, data);
+        slot.hits = if ok { self.bounds.hits(data) } else { 0 };
+        slot.here = Some((ports.now(), ok));
         if burst == self.tail {
-            self.go_on(ports);
+            self.advance(ports);
         }
     }
 
     /// Counts the oldest burst.
-    fn pass(&mut self, ports: &mut Ports) -> bool {
+    fn count_oldest(&mut self, ports: &mut EnginePorts) -> bool {
         if self.used == 0 || self.map.waiting() > LINES {
             return false;
         }
         let slot = self.slots[self.tail];
-        let Some((here, fine)) = slot.here else {
+        let Some((here, ok)) = slot.here else {
             return false;
         };
         let beats = (slot.at % BEAT + slot.len).div_ceil(BEAT);
         let late = if self.filter { COUNT } else { 0 };
-        let done = (self.pass_free + beats).max(here + BACK + late);
+        let done = (self.count_free + beats).max(here + RETURN_CYCLES + late);
         if done > ports.now() {
-            self.wake(done, ports);
+            self.schedule_wake_up(done, ports);
             return false;
         }
-        self.pass_free = done;
+        self.count_free = done;
         self.tail = (self.tail + 1) % BURSTS;
         self.used -= 1;
-        self.count = self.count.wrapping_add(u64::from(slot.hits.count_ones()));
-        if !fine {
+        self.matches = self.matches.wrapping_add(u64::from(slot.hits.count_ones()));
+        if !ok {
             (self.halted, self.failed) = (true, true);
         }
         if self.filter {

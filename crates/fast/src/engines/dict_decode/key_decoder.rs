@@ -1,17 +1,17 @@
 //! Runs of keys as Apache Parquet writes them, cut into rows of up to 16 keys as the RTL does (dict_decode_runs): so errors have their places.
 
-/// Keys of a row.
+/// KeyDecoder of a row.
 const LANES: u64 = 16;
-/// Keys of a group of a bit-packed run.
+/// KeyDecoder of a group of a bit-packed run.
 const GROUP: u64 = 8;
 /// Bytes of a length at most, and of the longest header with its key.
 const VARINT_BYTES: usize = 5;
 const HEAD_BYTES: u64 = 9;
 const BEAT: u64 = 64;
 
-/// What is wrong with a source, at a place among its keys.
+/// What is error with a source, at a place among its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wrong {
+pub(super) enum DecodeError {
     ReadError,
     Truncated,
     Overrun,
@@ -20,15 +20,15 @@ pub(super) enum Wrong {
 
 /// What comes next.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Next {
-    /// Keys of a row.
+pub(super) enum DecodeStep {
+    /// KeyDecoder of a row.
     Row(Vec<u32>),
     /// A header, without keys.
     Header,
     /// More of the source has to come.
     Wait,
-    /// All keys have been told, or no more can be.
-    End(Result<(), Wrong>),
+    /// All keys have been decoded, or no more can be.
+    End(Result<(), DecodeError>),
 }
 
 /// The run that is decoded.
@@ -41,10 +41,10 @@ enum Run {
 
 /// A source that comes in pieces.
 #[derive(Debug)]
-pub(super) struct Keys {
+pub(super) struct KeyDecoder {
     width: u32,
     fixed: bool,
-    /// Keys without a header are fewer than wanted.
+    /// KeyDecoder without a header are fewer than wanted.
     cut: bool,
     /// Bytes of all, and of what has come.
     bytes: u64,
@@ -55,20 +55,20 @@ pub(super) struct Keys {
     bad_beats: Vec<u64>,
     /// Bytes that have been used.
     at: u64,
-    /// Keys left of all.
+    /// KeyDecoder left of all.
     left: u64,
     run: Run,
 }
 
-impl Keys {
+impl KeyDecoder {
     /// `count` keys of `width` bits in `bytes` bytes; `fixed`: without headers.
-    pub(super) fn new(width: u32, fixed: bool, count: u64, bytes: u64) -> Keys {
+    pub(super) fn new(width: u32, fixed: bool, count: u64, bytes: u64) -> KeyDecoder {
         let here = match fixed {
             true => bytes * 8 / u64::from(width),
             false => count,
         };
         let left = count.min(here);
-        Keys {
+        KeyDecoder {
             width,
             fixed,
             cut: here < count,
@@ -95,17 +95,17 @@ impl Keys {
         self.bytes
     }
 
-    /// The next bytes of the source, whole beats but for the last ones; `fine`: they could be read.
-    pub(super) fn push(&mut self, data: &[u8], fine: bool) {
-        let first = self.come();
+    /// The next bytes of the source, whole beats but for the last ones; `ok`: they could be read.
+    pub(super) fn push(&mut self, data: &[u8], ok: bool) {
+        let first = self.received_bytes();
         self.source.extend_from_slice(data);
-        if !fine {
+        if !ok {
             self.bad_beats
-                .extend(first / BEAT..self.come().div_ceil(BEAT));
+                .extend(first / BEAT..self.received_bytes().div_ceil(BEAT));
         }
     }
 
-    fn come(&self) -> u64 {
+    fn received_bytes(&self) -> u64 {
         self.gone + self.source.len() as u64
     }
 
@@ -127,11 +127,11 @@ impl Keys {
     }
 
     /// What comes next.
-    pub(super) fn next(&mut self) -> Next {
+    pub(super) fn next(&mut self) -> DecodeStep {
         self.forget();
         match self.run {
-            _ if self.left == 0 => Next::End(match self.cut {
-                true => Err(Wrong::Truncated),
+            _ if self.left == 0 => DecodeStep::End(match self.cut {
+                true => Err(DecodeError::Truncated),
                 false => Ok(()),
             }),
             Run::None => self.header(),
@@ -144,7 +144,7 @@ impl Keys {
                         left: left - number,
                     },
                 );
-                Next::Row(vec![key; number as usize])
+                DecodeStep::Row(vec![key; number as usize])
             }
             Run::Packed { left } => self.packed(left),
         }
@@ -158,19 +158,19 @@ impl Keys {
         };
     }
 
-    fn packed(&mut self, left: u64) -> Next {
+    fn packed(&mut self, left: u64) -> DecodeStep {
         let (group, bytes_left) = (u64::from(self.width), self.bytes - self.at);
         if !self.fixed && bytes_left < group {
-            return Next::End(Err(Wrong::Truncated));
+            return DecodeStep::End(Err(DecodeError::Truncated));
         }
         let two = left > GROUP && (self.fixed || bytes_left >= 2 * group);
         let step = (if two { 2 * group } else { group }).min(bytes_left);
         let until = self.at + step;
-        if until > self.come() {
-            return Next::Wait;
+        if until > self.received_bytes() {
+            return DecodeStep::Wait;
         }
         if self.is_bad(self.at, until) {
-            return Next::End(Err(Wrong::ReadError));
+            return DecodeStep::End(Err(DecodeError::ReadError));
         }
         let number = left.min(if two { LANES } else { GROUP });
         let bytes = self.slice(self.at, until);
@@ -184,20 +184,20 @@ impl Keys {
                 left: left - number,
             },
         );
-        Next::Row(keys)
+        DecodeStep::Row(keys)
     }
 
-    fn header(&mut self) -> Next {
+    fn header(&mut self) -> DecodeStep {
         let bytes_left = self.bytes - self.at;
         if bytes_left == 0 {
-            return Next::End(Err(Wrong::Truncated));
+            return DecodeStep::End(Err(DecodeError::Truncated));
         }
         let until = self.at + bytes_left.min(HEAD_BYTES);
-        if until > self.come() {
-            return Next::Wait;
+        if until > self.received_bytes() {
+            return DecodeStep::Wait;
         }
         // What could not be read may be anything: it matters if the header needs it.
-        let fine = (self.at..until)
+        let ok = (self.at..until)
             .take_while(|&at| !self.is_bad(at, at + 1))
             .count();
         let head = self.slice(self.at, until);
@@ -206,11 +206,11 @@ impl Keys {
             .clone()
             .position(|byte| byte & 0x80 == 0)
             .map(|n| n + 1);
-        if size.unwrap_or(VARINT_BYTES) > fine && fine < head.len() {
-            return Next::End(Err(Wrong::ReadError));
+        if size.unwrap_or(VARINT_BYTES) > ok && ok < head.len() {
+            return DecodeStep::End(Err(DecodeError::ReadError));
         }
         let Some(size) = size else {
-            return Next::End(Err(Wrong::Truncated));
+            return DecodeStep::End(Err(DecodeError::Truncated));
         };
         let value = varint
             .take(size)
@@ -218,11 +218,11 @@ impl Keys {
             .fold(0, |value, byte| value << 7 | u64::from(byte & 0x7F));
         let (packed, length) = (value & 1 == 1, value >> 1);
         if length == 0 {
-            return Next::End(Err(Wrong::Truncated));
+            return DecodeStep::End(Err(DecodeError::Truncated));
         }
         let groups = self.left.div_ceil(GROUP);
         if length > if packed { groups } else { self.left } {
-            return Next::End(Err(Wrong::Overrun));
+            return DecodeStep::End(Err(DecodeError::Overrun));
         }
         self.run = if packed {
             self.at += size as u64;
@@ -232,10 +232,10 @@ impl Keys {
         } else {
             let key_bytes = self.width.div_ceil(8) as usize;
             let Some(key) = head.get(size..size + key_bytes) else {
-                return Next::End(Err(Wrong::Truncated));
+                return DecodeStep::End(Err(DecodeError::Truncated));
             };
-            if size + key_bytes > fine {
-                return Next::End(Err(Wrong::ReadError));
+            if size + key_bytes > ok {
+                return DecodeStep::End(Err(DecodeError::ReadError));
             }
             let key = key
                 .iter()
@@ -244,7 +244,7 @@ impl Keys {
             self.at += (size + key_bytes) as u64;
             Run::Same { key, left: length }
         };
-        Next::Header
+        DecodeStep::Header
     }
 }
 
@@ -262,22 +262,22 @@ fn bits(bytes: &[u8], at: u64, width: u32) -> u32 {
 mod tests {
     use super::*;
 
-    fn all(width: u32, count: u64, source: &[u8]) -> (Vec<u32>, Result<(), Wrong>) {
-        let mut keys = Keys::new(width, false, count, source.len() as u64);
+    fn all(width: u32, count: u64, source: &[u8]) -> (Vec<u32>, Result<(), DecodeError>) {
+        let mut keys = KeyDecoder::new(width, false, count, source.len() as u64);
         keys.push(source, true);
-        let mut told = Vec::new();
+        let mut decoded = Vec::new();
         loop {
             match keys.next() {
-                Next::Row(row) => told.extend(row),
-                Next::Header => {}
-                Next::Wait => panic!("all is here"),
-                Next::End(end) => return (told, end),
+                DecodeStep::Row(row) => decoded.extend(row),
+                DecodeStep::Header => {}
+                DecodeStep::Wait => panic!("all is here"),
+                DecodeStep::End(end) => return (decoded, end),
             }
         }
     }
 
     #[test]
-    fn runs_of_both_kinds() {
+    fn key_decoder_reads_rle_and_bit_packed_runs() {
         // The example of Parquet's specification: 0 to 7 in 3 bits; then nine times 5.
         let source = [0b11, 0b1000_1000, 0b1100_0110, 0b1111_1010, 9 << 1, 5];
         let (keys, end) = all(3, 17, &source);
@@ -290,20 +290,29 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_at_its_place() {
-        let wrong = |width, count, source: &[u8]| {
+    fn key_decoder_reports_errors_at_their_position() {
+        let decode_error = |width, count, source: &[u8]| {
             let (keys, end) = all(width, count, source);
             (keys.len(), end.unwrap_err())
         };
-        assert_eq!(wrong(3, 17, &[0b11, 1, 2]), (0, Wrong::Truncated));
-        assert_eq!(wrong(3, 17, &[9 << 1]), (0, Wrong::Truncated));
-        assert_eq!(wrong(3, 17, &[9 << 1, 5]), (9, Wrong::Truncated));
-        assert_eq!(wrong(3, 8, &[9 << 1, 5]), (0, Wrong::Overrun));
-        assert_eq!(wrong(3, 8, &[0b101, 0, 0, 0, 0, 0, 0]), (0, Wrong::Overrun));
-        assert_eq!(wrong(3, 8, &[0, 5]), (0, Wrong::Truncated));
         assert_eq!(
-            wrong(3, 8, &[0x80, 0x80, 0x80, 0x80, 0x80, 1]),
-            (0, Wrong::Truncated)
+            decode_error(3, 17, &[0b11, 1, 2]),
+            (0, DecodeError::Truncated)
+        );
+        assert_eq!(decode_error(3, 17, &[9 << 1]), (0, DecodeError::Truncated));
+        assert_eq!(
+            decode_error(3, 17, &[9 << 1, 5]),
+            (9, DecodeError::Truncated)
+        );
+        assert_eq!(decode_error(3, 8, &[9 << 1, 5]), (0, DecodeError::Overrun));
+        assert_eq!(
+            decode_error(3, 8, &[0b101, 0, 0, 0, 0, 0, 0]),
+            (0, DecodeError::Overrun)
+        );
+        assert_eq!(decode_error(3, 8, &[0, 5]), (0, DecodeError::Truncated));
+        assert_eq!(
+            decode_error(3, 8, &[0x80, 0x80, 0x80, 0x80, 0x80, 1]),
+            (0, DecodeError::Truncated)
         );
     }
 }

@@ -1,28 +1,28 @@
-//! The access hook: what stores and loads of the PM window, and accesses of the NVMe controller, wait for.
+//! The access filter: what stores and loads of the PM window, and accesses of the NVMe controller, wait for.
 //!
-//! Each is looked up once, and waits for what is older than it: commands that it overlaps, and lines of its channel's queue.
+//! Each is looked up once, and dependencies for what is older than it: commands that it overlaps, and lines of its channel's queue.
 
 use std::collections::VecDeque;
 
 use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
-use super::job::{Job, Lines};
-use super::table::{Before, Begins, Done, Set, Table, CHANNELS};
+use super::table::{Prerequisites, Progress, ReadyCommand, Set, Table, CHANNELS};
+use super::unit_command::{LineRange, UnitCommand};
 use crate::config::{Config, FaultInjection};
 
 /// From a line's data, and from a command's end, until the line leaves.
-const LEAVE: u64 = 3;
+const ISSUE_CYCLES: u64 = 3;
 
-/// What an access waits for.
+/// What an access dependencies for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Waits {
+struct Dependencies {
     commands: Set,
     /// Lines of its channel's queue, counted from the first one on.
     lines: u64,
 }
 
-/// A line of a store that waits, or that the memory has not answered.
-pub(super) struct Waiting {
+/// A line of a store that dependencies, or that the memory has not answered.
+pub(super) struct QueuedLine {
     /// Number of the line on the media.
     pub(super) line: u64,
     /// Which bytes are written, a bit each.
@@ -35,59 +35,59 @@ pub(super) struct Waiting {
     begun: bool,
 }
 
-/// A load that waits; those behind the first ones have not been looked up.
-struct Load {
+/// A load that dependencies; those behind the first ones have not been looked up.
+struct WaitingLoad {
     number: u32,
-    lines: Lines,
-    waits: Option<Waits>,
+    lines: LineRange,
+    dependencies: Option<Dependencies>,
 }
 
-/// An address of the controller that has been looked up and waits.
+/// An address of the controller that has been looked up and dependencies.
 #[derive(Clone, Copy)]
-struct Gate {
+struct HeldAccess {
     addr: u64,
-    waits: Waits,
+    dependencies: Dependencies,
 }
 
 #[derive(Default)]
 struct Channel {
-    lines: VecDeque<Waiting>,
-    /// Lines that have come, and that are in the memory.
+    lines: VecDeque<QueuedLine>,
+    /// LineRange that have come, and that are in the memory.
     queued: u64,
     written: u64,
     /// The next line leaves from this edge on.
     free: u64,
-    loads: VecDeque<Load>,
+    loads: VecDeque<WaitingLoad>,
     /// By direction: 0 reads, 1 writes.
-    gates: [Option<Gate>; 2],
+    held_accesses: [Option<HeldAccess>; 2],
     /// Writes of the controller that have passed.
     passed: u64,
 }
 
 /// What becomes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Store {
+pub(crate) enum StoreDecision {
     /// Nothing is in its way.
-    Passes,
+    Pass,
     /// Its lines go into the queue.
-    Queues,
+    Queue,
     /// There is no room for them.
-    Waits,
+    Wait,
 }
 
 /// A line that leaves for the memory.
-pub(crate) struct Leaving {
+pub(crate) struct IssuedLine {
     pub(crate) addr: u64,
     pub(crate) strobes: u64,
     pub(crate) data: [u8; LINE as usize],
     pub(crate) cycle: u64,
 }
 
-/// The hook, and the table of commands that it asks.
-pub(crate) struct Hook {
+/// The filter, and the table of commands that it asks.
+pub(crate) struct ConflictFilter {
     pub(super) table: Table,
     channels: Vec<Channel>,
-    done: Done,
+    done: Progress,
     /// Stores in the queue that are going to be answered: when, and which.
     answers: Vec<(u64, u32)>,
     /// From here to the end of the media all is the engine's.
@@ -96,48 +96,48 @@ pub(crate) struct Hook {
     /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
     closed: Option<u64>,
     /// What was kept could not be brought back: accesses are errors until a reset.
-    unread: bool,
+    restore_failed: bool,
     /// A line of a queue could not be written.
     pub(super) line_error: bool,
-    /// The most lines of a queue, and the stores that had to wait.
-    most: usize,
-    stores: u32,
+    /// The max_lines lines of a queue, and the stores that had to wait.
+    max_lines: usize,
+    queued_stores: u32,
     fault_injection: Option<FaultInjection>,
 }
 
-impl Hook {
+impl ConflictFilter {
     /// Of a device whose engine has so many bytes at the end of the media; closed until an edge.
-    pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> Hook {
+    pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> ConflictFilter {
         let channels = config.storage.channels as usize;
-        Hook {
+        ConflictFilter {
             table: Table::new(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
-            done: Done::default(),
+            done: Progress::default(),
             answers: Vec::new(),
             reserved: config.storage.bytes - reserved,
             media: config.storage.bytes,
             closed: Some(opens),
-            unread: false,
+            restore_failed: false,
             line_error: false,
-            most: 0,
-            stores: 0,
+            max_lines: 0,
+            queued_stores: 0,
             fault_injection: config.fault_injection,
         }
     }
 
-    /// Lines in a channel's queue.
+    /// LineRange in a channel's queue.
     pub(super) fn queued(&self, channel: usize) -> usize {
         self.channels.get(channel).map_or(0, |c| c.lines.len())
     }
 
-    /// The most that there were, stores that had to wait, and loads that do.
+    /// The max_lines that there were, stores that had to wait, and loads that do.
     pub(super) fn counts(&self) -> [u32; 3] {
         let loads: usize = self.channels.iter().map(|c| c.loads.len()).sum();
-        [self.most as u32, self.stores, loads as u32]
+        [self.max_lines as u32, self.queued_stores, loads as u32]
     }
 
     /// An access to the engine's own range.
-    pub(crate) fn bars(&self, addr: u64, bytes: u64) -> bool {
+    pub(crate) fn is_reserved(&self, addr: u64, bytes: u64) -> bool {
         addr < self.media && addr + bytes > self.reserved
     }
 
@@ -145,79 +145,79 @@ impl Hook {
         self.closed.is_some()
     }
 
-    pub(super) fn is_unread(&self) -> bool {
-        self.unread
+    pub(super) fn has_failed_restore(&self) -> bool {
+        self.restore_failed
     }
 
     /// It opens when all that was restored has ended. True: now.
-    pub(super) fn opens(&mut self, now: u64) -> bool {
-        let rests = self.is_at_rest() && self.closed.is_some_and(|at| at <= now);
+    pub(super) fn open_if_idle(&mut self, now: u64) -> bool {
+        let rests = self.is_empty() && self.closed.is_some_and(|at| at <= now);
         if rests {
             self.closed = None;
         }
         rests
     }
 
-    /// No command and no line waits.
-    pub(super) fn is_at_rest(&self) -> bool {
+    /// No command and no line dependencies.
+    pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty() && self.channels.iter().all(|c| c.lines.is_empty())
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.is_at_rest() && self.closed.is_none() && self.answers.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.is_empty() && self.closed.is_none() && self.answers.is_empty()
     }
 
     /// A channel has lines that have not left.
-    pub(crate) fn has_lines(&self, channel: usize) -> bool {
+    pub(crate) fn has_waiting_lines(&self, channel: usize) -> bool {
         let channel = self.channels.get(channel);
         channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
     }
 
-    /// The waits of an access to a channel.
-    fn look(&self, channel: usize, lines: &Lines, write: bool) -> Waits {
+    /// The dependencies of an access to a channel.
+    fn dependencies(&self, channel: usize, lines: &LineRange, write: bool) -> Dependencies {
         let commands = match write {
             true => self.table.touching(lines),
             false => self.table.writing(lines),
         };
         let channel = &self.channels[channel];
-        let within = |line: &Waiting| (lines.first..=lines.last).contains(&line.line);
+        let within = |line: &QueuedLine| (lines.first..=lines.last).contains(&line.line);
         let lines = match channel.lines.iter().any(within) {
             true => channel.queued,
             false => 0,
         };
-        Waits { commands, lines }
+        Dependencies { commands, lines }
     }
 
-    fn is_free(&self, channel: usize, waits: &Waits) -> bool {
+    fn is_free(&self, channel: usize, dependencies: &Dependencies) -> bool {
         if self.fault_injection == Some(FaultInjection::ConflictFilter) {
             return true;
         }
-        waits.commands == 0 && waits.lines <= self.channels[channel].written
+        dependencies.commands == 0 && dependencies.lines <= self.channels[channel].written
     }
 
     /// What becomes of a store to a channel.
-    pub(crate) fn store(&self, channel: usize, addr: u64, bytes: u64) -> Store {
+    pub(crate) fn store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
         if self.is_closed() {
-            return Store::Waits;
+            return StoreDecision::Wait;
         }
-        if channel >= self.channels.len() || self.is_at_rest() {
-            return Store::Passes;
+        if channel >= self.channels.len() || self.is_empty() {
+            return StoreDecision::Pass;
         }
-        let lines = Lines::of(addr, bytes);
-        let waits = self.look(channel, &lines, true);
-        if self.is_free(channel, &waits) {
-            return Store::Passes;
+        let lines = LineRange::of(addr, bytes);
+        let dependencies = self.dependencies(channel, &lines, true);
+        if self.is_free(channel, &dependencies) {
+            return StoreDecision::Pass;
         }
         match self.channels[channel].lines.len() + lines.count() <= QUEUE_LINES {
-            true => Store::Queues,
-            false => Store::Waits,
+            true => StoreDecision::Queue,
+            false => StoreDecision::Wait,
         }
     }
 
     /// The lines of a store go into the queue, and are there at an edge: it is answered then.
     pub(crate) fn queue(&mut self, channel: usize, addr: u64, data: &[u8], from: u64, number: u32) {
-        let lines = Lines::of(addr, data.len() as u64);
-        let commands = self.look(channel, &lines, true).commands;
+        let lines = LineRange::of(addr, data.len() as u64);
+        let commands = self.dependencies(channel, &lines, true).commands;
         let channel = &mut self.channels[channel];
         for line in lines.first..=lines.last {
             let (begin, end) = (line * LINE, (line + 1) * LINE);
@@ -227,7 +227,7 @@ impl Hook {
             let source = (first - addr) as usize;
             bytes[at..at + len].copy_from_slice(&data[source..source + len]);
             channel.queued += 1;
-            channel.lines.push_back(Waiting {
+            channel.lines.push_back(QueuedLine {
                 line,
                 strobes: u64::MAX >> (LINE as usize - len) << at,
                 data: bytes,
@@ -236,14 +236,14 @@ impl Hook {
                 begun: false,
             });
         }
-        let most = channel.lines.len();
-        self.most = self.most.max(most);
-        self.stores = self.stores.wrapping_add(1);
+        let max_lines = channel.lines.len();
+        self.max_lines = self.max_lines.max(max_lines);
+        self.queued_stores = self.queued_stores.wrapping_add(1);
         self.answers.push((from, number));
     }
 
     /// A store of the queue whose answer is due.
-    pub(crate) fn take_answer(&mut self, now: u64) -> Option<u32> {
+    pub(crate) fn next_answer(&mut self, now: u64) -> Option<u32> {
         let place = self.answers.iter().position(|&(at, _)| at <= now)?;
         Some(self.answers.remove(place).1)
     }
@@ -253,83 +253,90 @@ impl Hook {
         let Some(own) = self.channels.get(channel) else {
             return true;
         };
-        if own.loads.is_empty() && self.is_at_rest() {
+        if own.loads.is_empty() && self.is_empty() {
             return true;
         }
-        let lines = Lines::of(addr, bytes);
-        let waits = match own.loads.len() < WAITING_LOADS {
-            true => Some(self.look(channel, &lines, false)),
+        let lines = LineRange::of(addr, bytes);
+        let dependencies = match own.loads.len() < WAITING_LOADS {
+            true => Some(self.dependencies(channel, &lines, false)),
             false => None,
         };
-        if waits.is_some_and(|waits| self.is_free(channel, &waits)) {
+        if dependencies.is_some_and(|dependencies| self.is_free(channel, &dependencies)) {
             return true;
         }
-        self.channels[channel].loads.push_back(Load {
+        self.channels[channel].loads.push_back(WaitingLoad {
             number,
             lines,
-            waits,
+            dependencies,
         });
         false
     }
 
-    /// Takes a load of a channel that waits no more.
-    pub(super) fn take_load(&mut self, channel: usize) -> Option<u32> {
+    /// Takes a load of a channel that dependencies no more.
+    pub(super) fn next_free_load(&mut self, channel: usize) -> Option<u32> {
         for place in 0..self.channels[channel].loads.len().min(WAITING_LOADS) {
             let load = &self.channels[channel].loads[place];
-            let waits = match load.waits {
-                Some(waits) => waits,
-                None => self.look(channel, &load.lines, false),
+            let dependencies = match load.dependencies {
+                Some(dependencies) => dependencies,
+                None => self.dependencies(channel, &load.lines, false),
             };
-            if self.is_free(channel, &waits) {
+            if self.is_free(channel, &dependencies) {
                 let load = self.channels[channel].loads.remove(place);
                 return load.map(|load| load.number);
             }
-            self.channels[channel].loads[place].waits = Some(waits);
+            self.channels[channel].loads[place].dependencies = Some(dependencies);
         }
         None
     }
 
     /// An access of the NVMe controller may begin; else it is looked at again when something has ended.
-    pub(crate) fn nvme(&mut self, write: bool, channel: usize, addr: u64, bytes: u64) -> bool {
+    pub(crate) fn admit_nvme(
+        &mut self,
+        write: bool,
+        channel: usize,
+        addr: u64,
+        bytes: u64,
+    ) -> bool {
         let way = usize::from(write);
-        let gate = self.channels[channel].gates[way].filter(|gate| gate.addr == addr);
-        if gate.is_none() && self.is_at_rest() {
+        let held = self.channels[channel].held_accesses[way].filter(|held| held.addr == addr);
+        if held.is_none() && self.is_empty() {
             return true;
         }
-        let waits = match gate {
-            Some(gate) => gate.waits,
-            None => self.look(channel, &Lines::of(addr, bytes), write),
+        let dependencies = match held {
+            Some(held) => held.dependencies,
+            None => self.dependencies(channel, &LineRange::of(addr, bytes), write),
         };
-        let free = self.is_free(channel, &waits);
-        self.channels[channel].gates[way] = (!free).then_some(Gate { addr, waits });
+        let free = self.is_free(channel, &dependencies);
+        self.channels[channel].held_accesses[way] =
+            (!free).then_some(HeldAccess { addr, dependencies });
         free
     }
 
     /// A write of the controller has passed; and the oldest such has been answered.
-    pub(crate) fn nvme_begins(&mut self, channel: usize) {
+    pub(crate) fn nvme_write_issued(&mut self, channel: usize) {
         self.channels[channel].passed += 1;
     }
 
-    pub(crate) fn nvme_ends(&mut self, channel: usize) {
+    pub(crate) fn nvme_write_done(&mut self, channel: usize) {
         self.done.0.writes[channel] += 1;
     }
 
     /// Stores of the PM window that have been answered, all before these included.
-    pub(crate) fn answered(&mut self, stores: u64) {
+    pub(crate) fn set_answered_stores(&mut self, stores: u64) {
         self.done.0.stores = stores;
     }
 
     /// A command goes in, behind so many stores of the PM window.
-    pub(super) fn insert(&mut self, number: u8, job: Job, stores: u64, from: u64) {
+    pub(super) fn insert(&mut self, number: u8, job: UnitCommand, stores: u64, from: u64) {
         let ranges = job.ranges();
-        let mut before = Before {
+        let mut before = Prerequisites {
             stores,
-            ..Before::default()
+            ..Prerequisites::default()
         };
         for (n, channel) in self.channels.iter().enumerate().take(CHANNELS) {
             before.writes[n] = channel.passed;
-            let overlaps = |line: &Waiting| {
-                ranges.touch(&Lines {
+            let overlaps = |line: &QueuedLine| {
+                ranges.touch(&LineRange {
                     first: line.line,
                     last: line.line,
                 })
@@ -339,22 +346,22 @@ impl Hook {
             }
         }
         match self.fault_injection {
-            Some(FaultInjection::CommandOrder) => self.table.put(number, job, 0, before, from),
+            Some(FaultInjection::CommandOrder) => self.table.restore(number, job, 0, before, from),
             _ => self.table.insert(number, job, before, from),
         }
     }
 
     /// A command that may begin, or when one may.
-    pub(super) fn begin(&mut self, now: u64) -> Result<Begins, Option<u64>> {
+    pub(super) fn next_ready(&mut self, now: u64) -> Result<ReadyCommand, Option<u64>> {
         if let Some(at) = self.closed.filter(|at| *at > now) {
             return Err(Some(at));
         }
-        self.table.begin(&self.done, now)
+        self.table.next_ready(&self.done, now)
     }
 
     /// A command has ended.
-    pub(super) fn end(&mut self, number: u8) {
-        self.table.end(number);
+    pub(super) fn command_ended(&mut self, number: u8) {
+        self.table.remove(number);
         let left = !(1 << number);
         for channel in &mut self.channels {
             channel
@@ -364,15 +371,15 @@ impl Hook {
             let loads = channel
                 .loads
                 .iter_mut()
-                .filter_map(|load| load.waits.as_mut());
-            let gates = channel.gates.iter_mut().flatten();
-            let waits = loads.chain(gates.map(|gate| &mut gate.waits));
-            waits.for_each(|waits| waits.commands &= left);
+                .filter_map(|load| load.dependencies.as_mut());
+            let held_accesses = channel.held_accesses.iter_mut().flatten();
+            let dependencies = loads.chain(held_accesses.map(|held| &mut held.dependencies));
+            dependencies.for_each(|dependencies| dependencies.commands &= left);
         }
     }
 
     /// The next line of a channel's queue leaves, if it may.
-    pub(super) fn take_line(&mut self, channel: usize, now: u64) -> Option<Leaving> {
+    pub(super) fn issue_line(&mut self, channel: usize, now: u64) -> Option<IssuedLine> {
         if self.closed.is_some_and(|at| at > now) {
             return None;
         }
@@ -382,9 +389,9 @@ impl Hook {
             return None;
         }
         line.begun = true;
-        let cycle = (now + LEAVE).max(channel.free);
+        let cycle = (now + ISSUE_CYCLES).max(channel.free);
         channel.free = cycle + 1;
-        Some(Leaving {
+        Some(IssuedLine {
             addr: line.line * LINE,
             strobes: line.strobes,
             data: line.data,
@@ -403,7 +410,7 @@ impl Hook {
     }
 
     /// When something happens by itself.
-    pub(super) fn next(&self, now: u64) -> Option<u64> {
+    pub(super) fn next_wake_up(&self, now: u64) -> Option<u64> {
         let answers = self.answers.iter().map(|answer| answer.0);
         let lines = self.channels.iter().filter_map(|channel| {
             let line = channel.lines.iter().find(|line| !line.begun)?;
@@ -418,7 +425,7 @@ impl Hook {
     }
 
     /// Lines of a channel's queue, from the oldest on.
-    pub(super) fn lines(&self, channel: usize) -> impl Iterator<Item = &Waiting> {
+    pub(super) fn lines(&self, channel: usize) -> impl Iterator<Item = &QueuedLine> {
         self.channels[channel].lines.iter()
     }
 
@@ -428,7 +435,7 @@ impl Hook {
     }
 
     /// A saved line comes back.
-    pub(super) fn put_line(
+    pub(super) fn restore_line(
         &mut self,
         channel: usize,
         line: u64,
@@ -440,7 +447,7 @@ impl Hook {
         bytes.copy_from_slice(&data[..LINE as usize]);
         let channel = &mut self.channels[channel];
         channel.queued += 1;
-        channel.lines.push_back(Waiting {
+        channel.lines.push_back(QueuedLine {
             line,
             strobes,
             data: bytes,
@@ -456,7 +463,7 @@ impl Hook {
     }
 
     /// What was kept could not be brought back.
-    pub(super) fn stay_closed(&mut self) {
-        self.unread = true;
+    pub(super) fn fail_restore(&mut self) {
+        self.restore_failed = true;
     }
 }

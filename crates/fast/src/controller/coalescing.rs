@@ -1,23 +1,23 @@
 //! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalesce): holds an interrupt back until enough entries have been posted for
 //! its vector, or the first one held has waited for the aggregation time. One clock for all vectors.
 
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
 
 use super::features::Features;
 
 /// Units of the aggregation time, in ms.
 const UNITS_PER_MS: u64 = 10;
 
-pub(crate) struct Coalesce {
+pub(crate) struct InterruptCoalescer {
     /// Entries held back, by vector.
     held: Vec<u32>,
     /// When the first one was.
     since: Option<u64>,
 }
 
-impl Coalesce {
-    pub(crate) fn new(vectors: usize) -> Coalesce {
-        Coalesce {
+impl InterruptCoalescer {
+    pub(crate) fn new(vectors: usize) -> InterruptCoalescer {
+        InterruptCoalescer {
             held: vec![0; vectors],
             since: None,
         }
@@ -30,73 +30,73 @@ impl Coalesce {
     }
 
     /// An entry has been posted that asks for an interrupt.
-    pub(crate) fn posted(
+    pub(crate) fn entry_posted(
         &mut self,
         vector: usize,
         admin: bool,
         enabled: bool,
         features: &Features,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) {
         let coalescing = features.coalescing();
         let Some(coalescing) =
             coalescing.filter(|_| enabled && !admin && !features.uncoalesced(vector as u16))
         else {
             self.held[vector] = 0;
-            cx.msix.request(vector);
-            self.settle();
+            ctx.msix.request(vector);
+            self.clear_if_empty();
             return;
         };
         if self.held[vector] + 1 >= coalescing.threshold() {
             self.held[vector] = 0;
-            cx.msix.request(vector);
-            self.settle();
+            ctx.msix.request(vector);
+            self.clear_if_empty();
             return;
         }
         self.held[vector] += 1;
         if self.since.is_none() {
-            self.since = Some(cx.now);
-            let cycles = u64::from(coalescing.time()) * cx.ms(1) / UNITS_PER_MS;
-            cx.after(cycles.max(1), Event::Coalesced);
+            self.since = Some(ctx.now);
+            let cycles = u64::from(coalescing.time()) * ctx.cycles_of_ms(1) / UNITS_PER_MS;
+            ctx.schedule_after(cycles.max(1), Event::Coalescing);
         }
     }
 
-    fn settle(&mut self) {
+    fn clear_if_empty(&mut self) {
         if self.held.iter().all(|&held| held == 0) {
             self.since = None;
         }
     }
 
     /// The host has emptied the only queue of a vector, or deleted it.
-    pub(crate) fn withdraw(&mut self, vector: usize, cx: &mut Cx) {
+    pub(crate) fn withdraw(&mut self, vector: usize, ctx: &mut SimContext) {
         self.held[vector] = 0;
-        self.settle();
-        cx.msix.withdraw(vector);
+        self.clear_if_empty();
+        ctx.msix.withdraw(vector);
     }
 
     /// The time may be over, or nothing is held back any more.
-    pub(crate) fn look(&mut self, enabled: bool, features: &Features, cx: &mut Cx) {
+    pub(crate) fn expire(&mut self, enabled: bool, features: &Features, ctx: &mut SimContext) {
         let Some(since) = self.since else {
             return;
         };
         let time = features.coalescing().filter(|_| enabled);
-        let due = time.map_or(cx.now, |coalescing| {
-            since + (u64::from(coalescing.time()) * cx.ms(1) / UNITS_PER_MS).max(1)
+        let due = time.map_or(ctx.now, |coalescing| {
+            since + (u64::from(coalescing.time()) * ctx.cycles_of_ms(1) / UNITS_PER_MS).max(1)
         });
-        if cx.now < due {
-            cx.plan(due, Event::Coalesced);
+        if ctx.now < due {
+            ctx.schedule(due, Event::Coalescing);
             return;
         }
         for vector in 0..self.held.len() {
             if std::mem::take(&mut self.held[vector]) > 0 {
-                cx.msix.request(vector);
+                ctx.msix.request(vector);
             }
         }
         self.since = None;
     }
 
     /// An interrupt is held back.
-    pub(crate) fn holds(&self) -> bool {
+    pub(crate) fn is_holding(&self) -> bool {
         self.since.is_some()
     }
 }

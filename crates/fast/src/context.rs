@@ -3,10 +3,10 @@
 use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};
 
 use crate::calendar::Calendar;
-use crate::engines::Hook;
+use crate::engines::ConflictFilter;
 use crate::memory::Memories;
 use crate::msix::Msix;
-use crate::port::{Port, Purpose};
+use crate::port::{LinkPort, ReadPurpose};
 
 /// Tags of a channel's bursts: whose they are.
 pub(crate) const TAG_READ: u64 = 0;
@@ -22,27 +22,27 @@ pub(crate) enum Event {
     /// The bridge looks at what has arrived.
     Bridge,
     /// Reads of host memory may leave.
-    Reads,
+    HostRead,
     /// Reads of host memory that wait for long are looked at.
-    Owed,
+    CompletionTimeout,
     /// Writes to host memory may leave.
-    Port,
+    HostWrite,
     /// A channel has something.
     Channel(u8),
     /// Goes on with a walk.
     Walk(u16),
     /// A transfer is over.
-    Moved(u16),
+    TransferDone(u16),
     /// Bursts of a channel's media may leave.
-    Fill(u8),
+    MediaWrite(u8),
     /// The place of a read burst of a channel is free.
-    ReadOver(u8),
+    MediaReadDone(u8),
     /// Zeroing goes on.
-    Sweep,
+    RangeWalk,
     /// What the memories zero by themselves has ended.
-    Zeroed(u32),
+    FillDone(u32),
     /// A line of a list of ranges has been looked at.
-    Ranges,
+    RangeListLine,
     /// The next command may be fetched.
     Fetch,
     /// The oldest entry that was fetched goes to the decoder.
@@ -50,142 +50,142 @@ pub(crate) enum Event {
     /// The admin queue's command goes on.
     Admin,
     /// An Abort has looked through the slots.
-    Aborted,
+    AbortScan,
     /// The controller's life goes on.
-    Life,
+    ControllerState,
     /// Interrupts that are held back may be due.
-    Coalesced,
+    Coalescing,
     /// The Keep Alive Timeout may be over.
     KeepAlive,
     /// First halves of fused pairs may have waited for too long.
-    Fused,
+    FusedTimeout,
     /// A shadow doorbell is looked at.
-    Shadow,
+    ShadowDoorbell,
     /// What waits in the access hook is looked at.
-    Hook,
+    ConflictFilter,
     /// An engine goes on.
     Engine(u8, u32),
 }
 
 impl Event {
-    /// Looks at everything of its kind that is due, and plans the next look itself: one look at a time is enough. Its place among those.
-    fn look(self) -> Option<usize> {
+    /// WakeUps at everything of its kind that is due, and plans the next wake_up itself: one wake_up at a time is enough. Its place among those.
+    fn wake_up_index(self) -> Option<usize> {
         Some(match self {
             Event::Bridge => 0,
-            Event::Reads => 1,
-            Event::Port => 2,
+            Event::HostRead => 1,
+            Event::HostWrite => 2,
             Event::Decode => 3,
-            Event::Sweep => 4,
-            Event::Life => 5,
+            Event::RangeWalk => 4,
+            Event::ControllerState => 5,
             Event::Admin => 6,
-            Event::Coalesced => 7,
-            Event::Hook => 8,
+            Event::Coalescing => 7,
+            Event::ConflictFilter => 8,
             _ => return None,
         })
     }
 }
 
-/// When each kind of look is planned, the earliest one.
-pub(crate) struct Looks([u64; 9]);
+/// When each kind of wake_up is planned, the earliest one.
+pub(crate) struct WakeUps([u64; 9]);
 
-impl Looks {
-    pub(crate) fn new() -> Looks {
-        Looks([u64::MAX; 9])
+impl WakeUps {
+    pub(crate) fn new() -> WakeUps {
+        WakeUps([u64::MAX; 9])
     }
 
-    /// A look is planned.
-    pub(crate) fn plan(&mut self, cycle: u64, event: Event) {
-        if let Some(look) = event.look() {
-            self.0[look] = cycle;
+    /// A wake_up is planned.
+    pub(crate) fn set(&mut self, cycle: u64, event: Event) {
+        if let Some(wake_up) = event.wake_up_index() {
+            self.0[wake_up] = cycle;
         }
     }
 
-    /// An event's time has come: true if it is not a look that an earlier one has taken the place of.
+    /// An event's time has come: true if it is not a wake_up that an earlier one has taken the place of.
     #[inline]
     pub(crate) fn is_due(&mut self, now: u64, event: Event) -> bool {
-        let Some(look) = event.look() else {
+        let Some(wake_up) = event.wake_up_index() else {
             return true;
         };
-        let due = self.0[look] == now;
+        let due = self.0[wake_up] == now;
         if due {
-            self.0[look] = u64::MAX;
+            self.0[wake_up] = u64::MAX;
         }
         due
     }
 }
 
-pub(crate) struct Cx<'a> {
+pub(crate) struct SimContext<'a> {
     /// The present clock edge.
     pub(crate) now: u64,
     pub(crate) clock: Clock,
     pub(crate) calendar: &'a mut Calendar<Event>,
-    pub(crate) port: &'a mut Port,
+    pub(crate) port: &'a mut LinkPort,
     pub(crate) memory: &'a mut Memories,
     pub(crate) msix: &'a mut Msix,
-    pub(crate) looks: &'a mut Looks,
-    /// When a look at each channel is planned.
-    pub(crate) channel_looks: &'a mut [u64],
+    pub(crate) wake_ups: &'a mut WakeUps,
+    /// When a wake_up at each channel is planned.
+    pub(crate) channel_wake_ups: &'a mut [u64],
     /// The access hook, if an engine has one.
-    pub(crate) hook: Option<&'a mut Hook>,
+    pub(crate) filter: Option<&'a mut ConflictFilter>,
     pub(crate) tracer: Option<&'a Tracer>,
     pub(crate) order: Option<&'a OrderWatch>,
 }
 
-impl Cx<'_> {
+impl SimContext<'_> {
     /// Plans something for an edge; one that has passed is the present one.
     #[inline]
-    pub(crate) fn plan(&mut self, cycle: u64, event: Event) {
+    pub(crate) fn schedule(&mut self, cycle: u64, event: Event) {
         let cycle = cycle.max(self.now);
-        if let Some(look) = event.look() {
-            let planned = &mut self.looks.0[look];
+        if let Some(wake_up) = event.wake_up_index() {
+            let planned = &mut self.wake_ups.0[wake_up];
             if *planned <= cycle {
                 return;
             }
             *planned = cycle;
         }
-        self.calendar.plan(cycle, event);
+        self.calendar.schedule(cycle, event);
     }
 
     /// Plans something some cycles from now.
-    pub(crate) fn after(&mut self, cycles: u64, event: Event) {
-        self.plan(self.now + cycles, event);
+    pub(crate) fn schedule_after(&mut self, cycles: u64, event: Event) {
+        self.schedule(self.now + cycles, event);
     }
 
     /// Asks for host memory some cycles from now.
-    pub(crate) fn read(&mut self, cycles: u64, purpose: Purpose, addr: u64, len: u32) {
+    pub(crate) fn read_host(&mut self, cycles: u64, purpose: ReadPurpose, addr: u64, len: u32) {
         let cycle = self.now + cycles;
-        self.port.read(cycle, purpose, addr, len);
-        self.reads_changed(cycle);
+        self.port.request_read(cycle, purpose, addr, len);
+        self.schedule_host_reads(cycle);
     }
 
     /// A read of host memory is due at this edge.
-    pub(crate) fn reads_changed(&mut self, cycle: u64) {
-        self.plan(cycle, Event::Reads);
+    pub(crate) fn schedule_host_reads(&mut self, cycle: u64) {
+        self.schedule(cycle, Event::HostRead);
     }
 
     /// Writes bytes, at most 16, to host memory in the front end's line, some cycles from now.
     pub(crate) fn post_write(&mut self, cycles: u64, addr: u64, data: &[u8]) {
         let cycle = self.now + cycles;
         self.port.post_write(cycle, addr, data);
-        self.plan(cycle, Event::Port);
+        self.schedule(cycle, Event::HostWrite);
     }
 
-    /// A channel has got something: look at it when it has an answer.
-    pub(crate) fn channel_changed(&mut self, channel: usize) {
+    /// A channel has got something: wake_up at it when it has an answer.
+    pub(crate) fn schedule_channel(&mut self, channel: usize) {
         let Some(next) = self.memory.channels[channel].next_event() else {
             return;
         };
         let next = next.max(self.now);
-        let look = &mut self.channel_looks[channel];
-        if next < *look || *look <= self.now {
-            *look = next;
-            self.calendar.plan(next, Event::Channel(channel as u8));
+        let wake_up = &mut self.channel_wake_ups[channel];
+        if next < *wake_up || *wake_up <= self.now {
+            *wake_up = next;
+            self.calendar.schedule(next, Event::Channel(channel as u8));
         }
     }
 
     /// Tells who wants to know what happens to commands, at an edge.
     #[inline]
-    pub(crate) fn tell(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
+    pub(crate) fn trace(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
         if let Some(tracer) = self.tracer {
             tracer.tell(self.clock.edge(cycle), &event());
         }
@@ -193,14 +193,14 @@ impl Cx<'_> {
 
     /// Tells who wants to know in what order accesses and commands are carried out.
     #[inline]
-    pub(crate) fn order(&self, event: impl FnOnce() -> OrderEvent) {
+    pub(crate) fn record_order(&self, event: impl FnOnce() -> OrderEvent) {
         if let Some(order) = self.order {
             order.tell(self.clock.edge(self.now), event());
         }
     }
 
     /// So many ms of the device's clock, in cycles.
-    pub(crate) fn ms(&self, ms: u64) -> u64 {
+    pub(crate) fn cycles_of_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(u64::from(self.clock.khz()))
     }
 }

@@ -5,13 +5,13 @@
 //! knows of no more commands, that of a completion queue when a command waits for room. If that brings nothing new, it
 //! writes EventIdx, and once more reads; then the doorbell sleeps. Doorbells that come to be sleep, and have their EventIdx written.
 
-use crate::cx::{Cx, Event};
-use crate::port::{Arrival, Post, Purpose, BEAT};
+use crate::context::{Event, SimContext};
+use crate::port::{HostReadData, PostedWrite, ReadPurpose, BEAT};
 
 use super::queues::Queues;
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Bell {
+struct DoorbellState {
     awake: bool,
     /// Its EventIdx is to be written.
     arm: bool,
@@ -22,7 +22,7 @@ struct Bell {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ShadowState {
     Idle,
     /// The shadow is being read, for the second time or the first.
     Reading {
@@ -36,97 +36,109 @@ enum State {
 
 /// A doorbell's value out of the shadow page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rung {
+pub(crate) struct DoorbellUpdate {
     pub(crate) qid: usize,
     pub(crate) completion: bool,
     pub(crate) value: u16,
 }
 
-pub(crate) struct Shadow {
+pub(crate) struct ShadowDoorbells {
     /// Configured: pages of shadow doorbells and of EventIdx.
     pages: Option<(u64, u64)>,
     /// All doorbells that there were have their EventIdx.
     live: bool,
-    bells: Vec<Bell>,
-    state: State,
+    doorbells: Vec<DoorbellState>,
+    state: ShadowState,
     /// The doorbell at work.
     at: usize,
     /// Its register has been written meanwhile.
-    kicked: bool,
+    register_was_written: bool,
     /// Its queue has been created or deleted meanwhile.
     drop: bool,
     value: u32,
     got: usize,
-    planned: bool,
+    scheduled: bool,
 }
 
-impl Shadow {
-    pub(crate) fn new(queues: usize) -> Shadow {
-        Shadow {
+impl ShadowDoorbells {
+    pub(crate) fn new(queues: usize) -> ShadowDoorbells {
+        ShadowDoorbells {
             pages: None,
             live: false,
-            bells: vec![Bell::default(); 2 * queues],
-            state: State::Idle,
+            doorbells: vec![DoorbellState::default(); 2 * queues],
+            state: ShadowState::Idle,
             at: 0,
-            kicked: false,
+            register_was_written: false,
             drop: false,
             value: 0,
             got: 0,
-            planned: false,
+            scheduled: false,
         }
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.state == State::Idle
+    pub(crate) fn is_idle(&self) -> bool {
+        self.state == ShadowState::Idle
     }
 
     /// Controller reset: back to doorbell registers.
     pub(crate) fn clear(&mut self) {
-        *self = Shadow::new(self.bells.len() / 2);
+        *self = ShadowDoorbells::new(self.doorbells.len() / 2);
     }
 
     /// Doorbell Buffer Config.
-    pub(crate) fn configure(&mut self, shadow: u64, event_idx: u64, queues: &Queues, cx: &mut Cx) {
+    pub(crate) fn configure(
+        &mut self,
+        shadow: u64,
+        event_idx: u64,
+        queues: &Queues,
+        ctx: &mut SimContext,
+    ) {
         let first = self.pages.is_none();
         self.pages = Some((shadow, event_idx));
         self.live = false;
         self.drop = true;
-        for n in 2..self.bells.len() {
+        for n in 2..self.doorbells.len() {
             if first {
-                self.bells[n].awake = false;
+                self.doorbells[n].awake = false;
             }
-            self.bells[n].arm = exists(queues, n);
+            self.doorbells[n].arm = exists(queues, n);
         }
-        self.plan(cx);
+        self.schedule(ctx);
     }
 
     /// A queue is created or deleted.
-    pub(crate) fn changed(&mut self, qid: usize, completion: bool, created: bool, cx: &mut Cx) {
+    pub(crate) fn queue_changed(
+        &mut self,
+        qid: usize,
+        completion: bool,
+        created: bool,
+        ctx: &mut SimContext,
+    ) {
         let n = 2 * qid + usize::from(completion);
-        self.bells[n] = Bell {
+        self.doorbells[n] = DoorbellState {
             arm: self.pages.is_some() && created && qid != 0,
-            ..Bell::default()
+            ..DoorbellState::default()
         };
         if self.at == n {
             self.drop = true;
         }
-        self.plan(cx);
+        self.schedule(ctx);
     }
 
     /// All sleeping doorbells have their EventIdx.
-    pub(crate) fn armed(&self) -> bool {
+    pub(crate) fn is_armed(&self) -> bool {
         self.pages.is_none()
-            || !self.bells.iter().any(|bell| bell.arm)
-                && !matches!(self.state, State::Arming { only: true })
+            || !self.doorbells.iter().any(|doorbell| doorbell.arm)
+                && !matches!(self.state, ShadowState::Arming { only: true })
     }
 
     /// A doorbell register is written; true if that only wakes the doorbell.
-    pub(crate) fn kick(
+    pub(crate) fn register_written(
         &mut self,
         qid: usize,
         completion: bool,
         queues: &Queues,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> bool {
         let n = 2 * qid + usize::from(completion);
         if self.pages.is_none() || qid == 0 || !exists(queues, n) {
@@ -134,85 +146,91 @@ impl Shadow {
         }
         if !self.live {
             // The host has not been told of it yet.
-            self.bells[n].arm = true;
-            self.plan(cx);
+            self.doorbells[n].arm = true;
+            self.schedule(ctx);
             return false;
         }
-        self.bells[n].awake = true;
+        self.doorbells[n].awake = true;
         if self.at == n {
-            self.kicked = true;
+            self.register_was_written = true;
         }
-        self.plan(cx);
+        self.schedule(ctx);
         true
     }
 
     /// A doorbell's value has been taken by its queue.
-    pub(crate) fn taken(&mut self, qid: usize, completion: bool, value: u16, cx: &mut Cx) {
-        let bell = &mut self.bells[2 * qid + usize::from(completion)];
-        bell.last = value;
-        bell.full = false;
-        self.plan(cx);
+    pub(crate) fn value_accepted(
+        &mut self,
+        qid: usize,
+        completion: bool,
+        value: u16,
+        ctx: &mut SimContext,
+    ) {
+        let doorbell = &mut self.doorbells[2 * qid + usize::from(completion)];
+        doorbell.last = value;
+        doorbell.full = false;
+        self.schedule(ctx);
     }
 
     /// A command waits for room in a completion queue.
-    pub(crate) fn full(&mut self, cqid: usize, cx: &mut Cx) {
-        self.bells[2 * cqid + 1].full = true;
-        self.plan(cx);
+    pub(crate) fn queue_full(&mut self, cqid: usize, ctx: &mut SimContext) {
+        self.doorbells[2 * cqid + 1].full = true;
+        self.schedule(ctx);
     }
 
     /// Something may be there to do.
-    pub(crate) fn plan(&mut self, cx: &mut Cx) {
-        if self.pages.is_some() && self.state == State::Idle && !self.planned {
-            self.planned = true;
-            cx.after(3, Event::Shadow);
+    pub(crate) fn schedule(&mut self, ctx: &mut SimContext) {
+        if self.pages.is_some() && self.state == ShadowState::Idle && !self.scheduled {
+            self.scheduled = true;
+            ctx.schedule_after(3, Event::ShadowDoorbell);
         }
     }
 
     /// Goes on.
-    pub(crate) fn go_on(&mut self, queues: &Queues, enabled: bool, cx: &mut Cx) {
-        self.planned = false;
+    pub(crate) fn advance(&mut self, queues: &Queues, enabled: bool, ctx: &mut SimContext) {
+        self.scheduled = false;
         match self.state {
-            State::Idle => self.begin(queues, enabled, cx),
-            State::Arming { only } => {
-                if !cx.port.event_idx_sent {
+            ShadowState::Idle => self.begin(queues, enabled, ctx),
+            ShadowState::Arming { only } => {
+                if !ctx.port.event_idx_sent {
                     return;
                 }
-                cx.port.event_idx_sent = false;
+                ctx.port.event_idx_sent = false;
                 if only || self.drop {
-                    self.state = State::Idle;
-                    self.settle(cx);
+                    self.state = ShadowState::Idle;
+                    self.update_live(ctx);
                 } else {
-                    self.ask(true, cx);
+                    self.read_shadow(true, ctx);
                 }
             }
-            State::Reading { .. } => {}
+            ShadowState::Reading { .. } => {}
         }
     }
 
-    fn settle(&mut self, cx: &mut Cx) {
-        if self.armed() {
+    fn update_live(&mut self, ctx: &mut SimContext) {
+        if self.is_armed() {
             self.live = self.pages.is_some();
         }
-        self.plan(cx);
+        self.schedule(ctx);
     }
 
-    fn begin(&mut self, queues: &Queues, enabled: bool, cx: &mut Cx) {
-        if self.armed() {
+    fn begin(&mut self, queues: &Queues, enabled: bool, ctx: &mut SimContext) {
+        if self.is_armed() {
             self.live = self.pages.is_some();
         }
         if self.pages.is_none() || !enabled {
             return;
         }
         let wants = |n: usize| {
-            let bell = &self.bells[n];
+            let doorbell = &self.doorbells[n];
             let (qid, completion) = (n / 2, n % 2 == 1);
             let due = match completion {
-                true => bell.full,
+                true => doorbell.full,
                 false => !queues.sq(qid).is_some_and(|sq| sq.has_commands()),
             };
-            bell.arm || bell.awake && exists(queues, n) && due
+            doorbell.arm || doorbell.awake && exists(queues, n) && due
         };
-        let count = self.bells.len();
+        let count = self.doorbells.len();
         let Some(n) = (1..=count)
             .map(|k| (self.at + k) % count)
             .find(|&n| wants(n))
@@ -220,49 +238,53 @@ impl Shadow {
             return;
         };
         self.at = n;
-        (self.kicked, self.drop) = (false, false);
-        if std::mem::take(&mut self.bells[n].arm) {
-            self.arm(true, cx);
+        (self.register_was_written, self.drop) = (false, false);
+        if std::mem::take(&mut self.doorbells[n].arm) {
+            self.write_event_idx(true, ctx);
         } else {
-            self.ask(false, cx);
+            self.read_shadow(false, ctx);
         }
     }
 
     /// Reads the shadow.
-    fn ask(&mut self, again: bool, cx: &mut Cx) {
+    fn read_shadow(&mut self, again: bool, ctx: &mut SimContext) {
         let Some((page, _)) = self.pages else {
-            self.state = State::Idle;
+            self.state = ShadowState::Idle;
             return;
         };
-        self.state = State::Reading { again };
+        self.state = ShadowState::Reading { again };
         (self.value, self.got) = (0, 0);
         let addr = page + 4 * self.at as u64;
         let len = BEAT - addr % BEAT;
-        cx.read(3, Purpose::Shadow, addr, len as u32);
+        ctx.read_host(3, ReadPurpose::Shadow, addr, len as u32);
     }
 
     /// Writes EventIdx.
-    fn arm(&mut self, only: bool, cx: &mut Cx) {
+    fn write_event_idx(&mut self, only: bool, ctx: &mut SimContext) {
         let Some((_, page)) = self.pages else {
-            self.state = State::Idle;
+            self.state = ShadowState::Idle;
             return;
         };
-        self.state = State::Arming { only };
-        let value = u32::from(self.bells[self.at].last);
-        let cycle = cx.now + 2;
+        self.state = ShadowState::Arming { only };
+        let value = u32::from(self.doorbells[self.at].last);
+        let cycle = ctx.now + 2;
         let addr = page + 4 * self.at as u64;
-        cx.port.event_idx_sent = false;
-        cx.port.post(cycle, Post::EventIdx(addr, value));
-        cx.plan(cycle, Event::Port);
+        ctx.port.event_idx_sent = false;
+        ctx.port.post(cycle, PostedWrite::EventIdx(addr, value));
+        ctx.schedule(cycle, Event::HostWrite);
     }
 
     /// The shadow has come: a value to ring, if it is new. An error: the host refuses the read.
-    pub(crate) fn arrived(&mut self, arrival: &Arrival, cx: &mut Cx) -> Result<Option<Rung>, ()> {
-        let State::Reading { again } = self.state else {
+    pub(crate) fn receive(
+        &mut self,
+        arrival: &HostReadData,
+        ctx: &mut SimContext,
+    ) -> Result<Option<DoorbellUpdate>, ()> {
+        let ShadowState::Reading { again } = self.state else {
             return Ok(None);
         };
         let Some(data) = &arrival.data else {
-            self.state = State::Idle;
+            self.state = ShadowState::Idle;
             return Err(());
         };
         for &byte in data {
@@ -276,28 +298,28 @@ impl Shadow {
         }
         let (n, value) = (self.at, self.value as u16);
         if self.drop {
-            self.state = State::Idle;
-            self.plan(cx);
+            self.state = ShadowState::Idle;
+            self.schedule(ctx);
             return Ok(None);
         }
-        if value != self.bells[n].last {
-            self.state = State::Idle;
-            return Ok(Some(Rung {
+        if value != self.doorbells[n].last {
+            self.state = ShadowState::Idle;
+            return Ok(Some(DoorbellUpdate {
                 qid: n / 2,
                 completion: n % 2 == 1,
                 value,
             }));
         }
         if !again {
-            self.arm(false, cx);
+            self.write_event_idx(false, ctx);
             return Ok(None);
         }
         // Sleep, unless something has happened meanwhile.
-        if !self.kicked {
-            self.bells[n].awake = false;
+        if !self.register_was_written {
+            self.doorbells[n].awake = false;
         }
-        self.state = State::Idle;
-        self.plan(cx);
+        self.state = ShadowState::Idle;
+        self.schedule(ctx);
         Ok(None)
     }
 }

@@ -13,7 +13,7 @@ pub(crate) const UNKNOWN: u32 = u32::MAX;
 
 /// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv. Addresses are those of the media.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct UnitCommand {
     pub(crate) operation: Operation,
     /// 16 * pool + thread.
     pub(crate) log: u8,
@@ -40,21 +40,21 @@ pub(crate) struct Job {
 
 /// Lines of the media, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lines {
+pub(crate) struct LineRange {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-impl Lines {
+impl LineRange {
     /// Those of a byte at least.
-    pub(crate) fn of(addr: u64, bytes: u64) -> Lines {
-        Lines {
+    pub(crate) fn of(addr: u64, bytes: u64) -> LineRange {
+        LineRange {
             first: addr / LINE,
             last: (addr + bytes.max(1) - 1) / LINE,
         }
     }
 
-    pub(crate) fn overlaps(&self, other: &Lines) -> bool {
+    pub(crate) fn overlaps(&self, other: &LineRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
@@ -65,50 +65,52 @@ impl Lines {
 
 /// What a command reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges {
-    pub(crate) reads: Option<Lines>,
-    pub(crate) writes: Option<Lines>,
+pub(crate) struct AccessRanges {
+    pub(crate) reads: Option<LineRange>,
+    pub(crate) writes: Option<LineRange>,
 }
 
-impl Ranges {
-    pub(crate) fn write(&self, lines: &Lines) -> bool {
+impl AccessRanges {
+    pub(crate) fn write(&self, lines: &LineRange) -> bool {
         self.writes.is_some_and(|own| own.overlaps(lines))
     }
 
-    pub(crate) fn touch(&self, lines: &Lines) -> bool {
+    pub(crate) fn touch(&self, lines: &LineRange) -> bool {
         self.write(lines) || self.reads.is_some_and(|own| own.overlaps(lines))
     }
 }
 
-impl Job {
+impl UnitCommand {
     /// What it touches: README.md of the engine, "Order".
-    pub(crate) fn ranges(&self) -> Ranges {
+    pub(crate) fn ranges(&self) -> AccessRanges {
         use Operation::*;
         let bytes = u64::from(self.bytes);
-        let record = |at| Some(Lines::of(at, HEADER_BYTES + padded(bytes)));
-        let log = Some(Lines::of(self.base, self.object));
+        let record = |at| Some(LineRange::of(at, HEADER_BYTES + padded(bytes)));
+        let log = Some(LineRange::of(self.base, self.object));
         let (reads, writes) = match self.operation {
             PoolMap => (None, None),
-            Undo | Redo | Checkpoint => (Some(Lines::of(self.source, bytes)), record(self.target)),
+            Undo | Redo | Checkpoint => {
+                (Some(LineRange::of(self.source, bytes)), record(self.target))
+            }
             Commit | CommitRedo | Delete | LogOpen | Sync => (None, log),
-            Apply => (record(self.source), Some(Lines::of(self.target, bytes))),
+            Apply => (record(self.source), Some(LineRange::of(self.target, bytes))),
             Abort | Recover | PoolUnmap => {
                 let bytes = self.pool_last - self.pool + 1;
-                (None, Some(Lines::of(self.pool, bytes)))
+                (None, Some(LineRange::of(self.pool, bytes)))
             }
             Copy => (
-                Some(Lines::of(self.source, bytes)),
-                Some(Lines::of(self.target, bytes)),
+                Some(LineRange::of(self.source, bytes)),
+                Some(LineRange::of(self.target, bytes)),
             ),
-            Switch => (None, Some(Lines::of(self.target, 8))),
+            Switch => (None, Some(LineRange::of(self.target, 8))),
         };
-        Ranges { reads, writes }
+        AccessRanges { reads, writes }
     }
 
     /// What is told of its order.
     pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
-        let Ranges { reads, writes } = self.ranges();
-        let told = |lines: Lines| sim::Lines {
+        let AccessRanges { reads, writes } = self.ranges();
+        let to_sim = |lines: LineRange| sim::Lines {
             first: lines.first,
             last: lines.last,
         };
@@ -121,8 +123,8 @@ impl Job {
                 Operation::Commit => self.bytes as u8,
                 _ => 0,
             },
-            reads: reads.map(told),
-            writes: writes.map(told),
+            reads: reads.map(to_sim),
+            writes: writes.map(to_sim),
         }
     }
 
@@ -158,28 +160,28 @@ impl Job {
             (self.log.into(), 8),
             (self.operation as u64, 8),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
 
     /// The job of such a line; `None` if there is no such operation.
-    pub(crate) fn from_line(line: &[u8]) -> Option<Job> {
+    pub(crate) fn from_line(line: &[u8]) -> Option<UnitCommand> {
         let mut bits = Reader::new(line);
-        let pool_last = bits.take(MEDIA_BITS);
-        let pool = bits.take(MEDIA_BITS);
-        let base = bits.take(MEDIA_BITS);
-        let previous = bits.take(32) as u32;
-        let number = bits.take(32) as u32;
-        let transaction = bits.take(64);
-        let value = bits.take(64);
-        let object = bits.take(64);
-        let bytes = bits.take(17) as u32;
-        let target = bits.take(MEDIA_BITS);
-        let source = bits.take(MEDIA_BITS);
-        let log = bits.take(8) as u8;
-        let operation = Operation::from_number(bits.take(8) as u8)?;
-        Some(Job {
+        let pool_last = bits.read(MEDIA_BITS);
+        let pool = bits.read(MEDIA_BITS);
+        let base = bits.read(MEDIA_BITS);
+        let previous = bits.read(32) as u32;
+        let number = bits.read(32) as u32;
+        let transaction = bits.read(64);
+        let value = bits.read(64);
+        let object = bits.read(64);
+        let bytes = bits.read(17) as u32;
+        let target = bits.read(MEDIA_BITS);
+        let source = bits.read(MEDIA_BITS);
+        let log = bits.read(8) as u8;
+        let operation = Operation::from_number(bits.read(8) as u8)?;
+        Some(UnitCommand {
             operation,
             log,
             source,
@@ -202,9 +204,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_read_as_written_with_its_operation_on_top() {
+    fn unit_command_is_read_as_written_with_its_operation_on_top() {
         let most = (1 << MEDIA_BITS) - 1;
-        let job = Job {
+        let job = UnitCommand {
             operation: Operation::Switch,
             log: 0xA5,
             source: most - 1,
@@ -220,7 +222,7 @@ mod tests {
             pool_last: 8,
         };
         let line = job.to_line();
-        assert_eq!(Job::from_line(&line), Some(job));
+        assert_eq!(UnitCommand::from_line(&line), Some(job));
         // 509 bits in all.
         assert_eq!(line[63], 0x21 >> 3);
         assert_eq!(line[62] >> 5, 0x21 & 7);
