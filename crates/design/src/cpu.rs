@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_costs_deviate_from_a_profile() {
+    fn cpu_costs_override_those_of_the_profile() {
         let cpu = Cpu {
             profile: "kernel".into(),
             submit_ns: Some(1),

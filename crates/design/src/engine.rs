@@ -745,7 +745,7 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_has_its_place() {
+    fn engines_are_placed_in_bar4_and_on_the_media() {
         let design = parse(
             "[[engine]]\nname = \"a\"\nengine = \"copy\"\n[[engine]]\nname = \"b\"\nengine = \"copy\"\nnamespaces = [2, 3]\n",
         )
@@ -767,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_file_and_what_is_allowed() {
+    fn engine_errors_name_the_file_and_the_allowed_values() {
         let one = |extra: &str| format!("[[engine]]\nname = \"a\"\nengine = \"copy\"\n{extra}");
         for (text, why) in [
             (
@@ -870,7 +870,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_reach_the_local_memory_unless_the_design_bars_them() {
+    fn engines_reach_the_local_memory_unless_the_design_excludes_it() {
         let local = "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n";
         let one = |name: &str, kind: &str, extra: &str| {
             format!("[[engine]]\nname = \"{name}\"\nengine = \"{kind}\"\n{extra}")
@@ -908,7 +908,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_engine_of_a_kind_has_the_opcodes_of_its_manifest() {
+    fn engine_opcodes_of_the_first_of_a_kind_are_those_of_its_manifest() {
         let one = |name: &str, extra: &str| {
             format!("[[engine]]\nname = \"{name}\"\nengine = \"scan\"\n{extra}")
         };
@@ -939,7 +939,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_reach_the_module_within_their_bounds() {
+    fn engine_parameters_reach_the_module_within_their_bounds() {
         let one = |parameters: &str| {
             let text = format!("[[engine]]\nname = \"a\"\nengine = \"nearpm\"\n{parameters}");
             let head = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [512]\n";
@@ -970,7 +970,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_manifest_names_its_line() {
+    fn engine_manifest_errors_name_the_line() {
         let folder = std::env::temp_dir().join(format!("nearside-engine-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("copy.f"), "").unwrap();

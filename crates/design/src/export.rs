@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_top_has_the_parameters_as_defaults() {
+    fn export_top_has_the_parameters_as_defaults() {
         let (_, _, text) = engines();
         let some = |name: &str| BTreeMap::from([(name.to_string(), "7".to_string())]);
         let out = top(&text, &some("NumChannels")).unwrap();
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_the_address_map() {
+    fn export_header_has_the_address_map() {
         let (design, engines, _) = engines();
         let text = header(&design, &engines).unwrap();
         for line in [
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_has_no_constant_twice() {
+    fn export_header_has_no_constant_twice() {
         let (design, mut engines, _) = engines();
         engines[0].engine.name = "a".to_string();
         engines[0].manifest.results.push("vector".to_string());

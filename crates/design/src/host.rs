@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn all_files_are_shipped_and_each_bears_its_name() {
+    fn host_profiles_are_all_shipped_under_their_file_names() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hosts");
         let files = std::fs::read_dir(&folder).unwrap();
         let mut names: Vec<String> = files
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_of_a_driver_are_what_they_were_before_there_were_files() {
+    fn host_profiles_keep_the_driver_costs_of_the_first_release() {
         for (name, [submit, complete, store, interrupt]) in [
             ("none", [0, 0, 0, 0]),
             ("polled", [40, 30, 20, 0]),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_one_line_with_file_key_and_what_is_allowed() {
+    fn host_profile_errors_are_one_line_with_file_key_and_allowed_values() {
         let polled = text("polled");
         for (from, to, why) in [
             (

@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn places_and_files_give_identities_that_differ_and_stay() {
+    fn identity_differs_by_socket_number_and_file_and_is_stable() {
         let plain = design("");
         let mut all = BTreeSet::new();
         for number in 0..1000 {
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_are_no_text_have_identities_that_differ() {
+    fn identity_differs_for_paths_that_are_no_text() {
         use std::ffi::OsStr;
         use std::os::unix::ffi::OsStrExt;
         let plain = design("");
@@ -202,13 +202,13 @@ mod tests {
     }
 
     #[test]
-    fn text_has_the_identity_that_it_always_had() {
+    fn identity_of_a_text_path_is_that_of_the_first_release() {
         let socket = DeviceInstance::Socket(Path::new("/nonexistent/0.sock"));
         assert_eq!(of(&design(""), socket).serial, "NS322XDN25ANYBMR9M1A");
     }
 
     #[test]
-    fn one_file_has_one_identity_under_all_of_its_names() {
+    fn identity_of_a_file_is_the_same_under_all_of_its_names() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let file = folder.join("a.img");
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_design_s_serial_number_comes_first_and_is_checked() {
+    fn identity_prefers_the_serial_number_of_the_design_and_checks_it() {
         let named = design("file = \"x.img\"\n[nvme]\nserial = \"bench-3\"\n");
         assert_eq!(of(&named, DeviceInstance::Number(7)).serial(), "bench-3");
         assert_eq!(
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_namespaces_are_well_formed_and_differ() {
+    fn identity_gives_namespaces_well_formed_distinct_identifiers() {
         let identity = Identity::new("bench-3").unwrap();
         let other = Identity::new("bench-4").unwrap();
         let mut all = BTreeSet::new();

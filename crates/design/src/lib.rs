@@ -566,7 +566,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_designs_are_valid() {
+    fn designs_shipped_are_valid() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for entry in std::fs::read_dir(root.join("designs")).unwrap() {
             let path = entry.unwrap().path();
@@ -581,7 +581,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_name_file_key_and_what_is_allowed() {
+    fn design_unknown_keys_are_reported_with_file_key_and_allowed_keys() {
         let error = parse(&format!("chanels = 2\n{DEFAULT}")).unwrap_err();
         assert!(
             error.starts_with("x.toml:1: unknown key `chanels`"),
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_named_and_no_other_one() {
+    fn design_missing_key_is_the_one_reported() {
         for (text, said) in [
             ("clock_mhz = 0\n", "x.toml: missing key `name`"),
             (
@@ -628,7 +628,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_name_file_key_and_what_is_allowed() {
+    fn design_impossible_values_are_reported_with_file_key_and_allowed_values() {
         let text = "name = \"x\"\nchannels = 3\n[media]\nbytes = \"1 GiB\"\n";
         assert_eq!(
             parse(text).unwrap_err(),
@@ -666,7 +666,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_its_bounds() {
+    fn design_values_have_bounds() {
         const MIB: u64 = 1 << 20;
         let allowed: &[(&str, &str, &[u64], &[u64])] = &[
             ("", "clock_mhz", &[1, 1000], &[0, 1001]),
@@ -711,7 +711,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_have_sizes_that_fit() {
+    fn design_namespaces_have_sizes_that_fit() {
         let with = |list: &str| {
             parse(&format!(
                 "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = {list}\n"
@@ -757,7 +757,7 @@ mod tests {
     }
 
     #[test]
-    fn any_clock_of_1_to_1000_mhz_is_allowed() {
+    fn design_clock_is_any_of_1_to_1000_mhz() {
         let with = |mhz: &str| minimal().with_values(&format!("clock_mhz = {mhz}\n"));
         for mhz in [1, 7, 150, 250, 300, 333, 999, 1000] {
             let design = with(&mhz.to_string()).unwrap();
@@ -775,7 +775,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_follow_from_the_profile_unless_the_design_says_them() {
+    fn design_delay_sizes_follow_from_the_profile_unless_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
             let s = design.delay_sizes(&Profile::find(&root, name).unwrap());
@@ -833,7 +833,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controllers_sizes_follow_from_the_profile_unless_the_design_says_them() {
+    fn design_mover_sizes_follow_from_the_profile_unless_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
             let s = design.mover_sizes(&Profile::find(&root, name).unwrap());
@@ -873,7 +873,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_design_lists_those_that_exist() {
+    fn design_not_found_lists_those_that_exist() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let error = Design::find(&root, "nonesuch").unwrap_err().to_string();
         assert!(
@@ -890,7 +890,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_depends_on_meaning_alone() {
+    fn design_hash_depends_on_values_alone() {
         let a = parse("channels = 2\nname = \"x\"\n[media]\nbytes = \"1 MiB\"\n").unwrap();
         assert_eq!(a.hash(), minimal().hash());
         let mut b = minimal();
@@ -900,7 +900,7 @@ mod tests {
     }
 
     #[test]
-    fn values_can_be_overridden() {
+    fn design_values_can_be_overridden() {
         let design = minimal()
             .with_values("channels = 4\n[pcie]\nlanes = 4\n")
             .unwrap();
@@ -921,7 +921,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn bytes_are_parsed_and_printed_with_units() {
         assert_eq!("4096".parse(), Ok(Bytes(4096)));
         assert_eq!("64KiB".parse(), Ok(Bytes(65536)));
         assert_eq!(Bytes(3 << 20).to_string(), "3 MiB");

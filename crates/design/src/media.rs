@@ -479,7 +479,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_profile_is_valid_and_named_as_its_file() {
+    fn media_profiles_shipped_are_valid_and_named_as_their_files() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for entry in std::fs::read_dir(root.join("media")).unwrap() {
             let path = entry.unwrap().path();
@@ -512,7 +512,7 @@ mod tests {
     };
 
     #[test]
-    fn profiles_that_the_dram_is_too_slow_for_are_told_by_their_numbers() {
+    fn media_profiles_faster_than_the_dram_are_found_by_their_values() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (clock, dram) = (Clock::default(), DramConfig::default());
         let late = |name: &str| Profile::find(&root, name).unwrap().late_reads(clock, &dram);
@@ -574,7 +574,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_are_fixed_point_cycles() {
+    fn media_registers_are_fixed_point_cycles() {
         let mut p = Profile::latencies("x", 305.0, 94.0);
         p.write.beat_ns = 1.0;
         p.read.cap_gb_s = 6.4;
@@ -606,7 +606,7 @@ mod tests {
     }
 
     #[test]
-    fn a_region_is_what_it_names_on_every_channel() {
+    fn media_region_covers_the_same_pages_on_every_channel() {
         const PAGES: u64 = 96;
         for (channels, granule_pages) in [(1, 1), (2, 1), (4, 1), (2, 4), (4, 8), (2, 256)] {
             let interleave = Interleave {
@@ -644,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn times_are_right_to_a_4096th_of_a_cycle_at_every_clock() {
+    fn media_times_are_exact_to_a_4096th_of_a_cycle_at_every_clock() {
         for mhz in [1, 7, 150, 250, 300, 999, 1000] {
             let clock = Clock::from_mhz(mhz).unwrap();
             for ns in [0.0, 0.1, 1.0, 94.0, 305.0, 12_345.6, 1e6] {
@@ -664,7 +664,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_profiles_name_the_key() {
+    fn media_profile_errors_name_the_key() {
         let head = "name = \"x\"\ndescription = \"y\"\n";
         let error = profile(&format!("{head}[read]\nbase = 5.0\n")).unwrap_err();
         assert!(

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_memory_is_behind_the_storage() {
+    fn local_memory_follows_the_storage_in_the_window() {
         assert_eq!(parse("").unwrap().window_bytes(), 1 << 20);
         let with = |bytes: &str| {
             let text = format!("[[memory]]\nname = \"local\"\nbytes = \"{bytes}\"\n");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn its_sizes_follow_from_its_own_profile() {
+    fn local_memory_sizes_follow_from_its_own_profile() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = parse(
             "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line_and_what_is_allowed() {
+    fn local_memory_errors_name_the_line_and_the_allowed_values() {
         let one = |extra: &str| format!("[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n{extra}");
         for (text, why) in [
             (

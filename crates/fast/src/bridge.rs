@@ -507,7 +507,7 @@ impl Bridge {
             lines: Lines::of(offset, len.into()),
         });
         let filter = ctx.filter.as_deref_mut();
-        if filter.is_none_or(|filter| filter.load(place.channel, offset, len.into(), load)) {
+        if filter.is_none_or(|filter| filter.check_load(place.channel, offset, len.into(), load)) {
             self.issue_load(load, ctx);
         }
     }
@@ -643,10 +643,11 @@ impl Bridge {
             lines: Lines::of(offset, bytes.into()),
         });
         if let Some(filter) = ctx.filter.as_deref_mut() {
-            let queued = filter.store(place.channel, offset, bytes.into()) == StoreDecision::Queue;
+            let queued =
+                filter.check_store(place.channel, offset, bytes.into()) == StoreDecision::Queue;
             if queued {
                 let there = at + STORE + beats;
-                filter.queue(place.channel, offset, data, there, number);
+                filter.queue_store(place.channel, offset, data, there, number);
                 ctx.schedule(there, Event::ConflictFilter);
             }
             record_order(place.channel, ctx, |channel| OrderEvent::Goes {
@@ -713,7 +714,9 @@ fn waits_for_filter(bar: Bar, offset: u64, len: u64, ctx: &SimContext) -> bool {
         return false;
     };
     match (bar, ctx.memory.locate(offset)) {
-        (Bar::Pm, Some(place)) => filter.store(place.channel, offset, len) == StoreDecision::Wait,
+        (Bar::Pm, Some(place)) => {
+            filter.check_store(place.channel, offset, len) == StoreDecision::Wait
+        }
         _ => filter.is_closed(),
     }
 }

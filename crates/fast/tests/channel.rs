@@ -53,7 +53,7 @@ fn ends(events: &[ChannelEvent]) -> BTreeMap<u64, u64> {
 }
 
 #[test]
-fn a_read_comes_in_pieces_in_order() {
+fn channel_returns_a_read_in_pieces_in_order() {
     let mut channel = channel(Memory::Ddr4(DramConfig::default()));
     channel.read(100, 1, 0, 0x1010, 4000, 7);
     let mut last = 0;
@@ -78,7 +78,7 @@ fn a_read_comes_in_pieces_in_order() {
 }
 
 #[test]
-fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
+fn channel_keeps_answers_of_one_id_in_order_and_delays_no_others() {
     let mut channel = channel(Memory::Fixed(Time::ns(40)));
     // The first page is slow.
     let slow = nvm_delay::REGION + region::TIMING;
@@ -108,7 +108,7 @@ fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
 }
 
 #[test]
-fn credits_bound_what_is_outstanding() {
+fn channel_credits_bound_outstanding_lines() {
     let latency = |credits: u32| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
         let credits = Credits {
@@ -132,7 +132,7 @@ fn credits_bound_what_is_outstanding() {
 }
 
 #[test]
-fn credits_are_fewer_while_the_controller_has_something_outstanding() {
+fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
     // The last of 30 lines of an engine, of 100 cycles and more each, which begin when a read of the controller does.
     let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
@@ -169,7 +169,7 @@ fn credits_are_fewer_while_the_controller_has_something_outstanding() {
 }
 
 #[test]
-fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
+fn channel_load_waits_only_for_lines_requested_before_it() {
     let mut alone = channel(Memory::Ddr4(DramConfig::default()));
     alone.read(1000, 0, 0, 1 << 20, 64, 0);
     let alone = ends(&finish(&mut alone))[&0] - 1000;
@@ -193,7 +193,7 @@ fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
 }
 
 #[test]
-fn a_flush_lets_writes_pass_their_cap() {
+fn channel_flush_lets_writes_pass_their_cap() {
     let cap = [
         (nvm_delay::CONTROL, 1),
         (nvm_delay::WRITE_CAP, 1 << 14), // a quarter of a byte a cycle
@@ -213,7 +213,7 @@ fn a_flush_lets_writes_pass_their_cap() {
 }
 
 #[test]
-fn a_reset_forgets_all_but_the_memory() {
+fn channel_reset_keeps_only_the_memory() {
     let mut channel = channel(Memory::Ddr4(DramConfig::default()));
     set(
         &mut channel,
@@ -243,7 +243,7 @@ fn a_reset_forgets_all_but_the_memory() {
 }
 
 #[test]
-fn whatever_is_written_to_the_registers_every_burst_ends() {
+fn channel_ends_every_burst_whatever_the_registers_hold() {
     for (seed, memory) in [
         Memory::Ddr4(DramConfig::default()),
         Memory::Fixed(Time::ZERO),
@@ -305,7 +305,7 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
 }
 
 #[test]
-fn reads_under_way_are_free_as_soon_as_their_cap_is_lifted() {
+fn channel_reads_in_flight_follow_a_cap_that_is_lifted() {
     let mut channel = channel(Memory::Fixed(Time::ns(40)));
     set(
         &mut channel,

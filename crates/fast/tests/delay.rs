@@ -246,7 +246,7 @@ fn bounds(mix: Mix) -> [f64; 3] {
 
 #[test]
 #[ignore = "needs the RTL: minutes"]
-fn profiles_take_the_time_that_the_rtl_takes() {
+fn delay_profiles_take_the_time_of_the_rtl() {
     let memory = Memory::Ddr4(DramConfig::default());
     let mut bench = bench(&memory);
     let mut worst = [0.0f64; 3];
@@ -295,7 +295,7 @@ fn profiles_take_the_time_that_the_rtl_takes() {
 
 #[test]
 #[ignore = "needs the RTL: minutes"]
-fn without_a_memory_every_cycle_is_that_of_the_rtl() {
+fn delay_without_dram_matches_every_cycle_of_the_rtl() {
     for ns in [0, 40, 200] {
         let memory = Memory::Fixed(Time::ns(ns));
         let mut bench = bench(&memory);
@@ -350,7 +350,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
 
 #[test]
 #[ignore = "needs the RTL: a minute"]
-fn registers_read_what_those_of_the_rtl_read() {
+fn delay_registers_read_as_those_of_the_rtl() {
     let memory = Memory::Fixed(Time::ns(40));
     let mut bench = bench(&memory);
     let mut model = channel(&memory);

@@ -188,7 +188,7 @@ mod tests {
     use spec::nvme::Weights;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn feature_fields_are_at_the_offsets_of_the_specification() {
         let weights = Weights {
             high: 256,
             medium: 3,

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn format_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::format_nvm(3, 1);
         let format = Format::of(&sqe.with_cdw(10, sqe.dw[10] | 2 << 5 | 1 << 4 | 5));
         let expected = Format {

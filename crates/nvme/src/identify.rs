@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn identify_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::identify(0x13, 5).with_cdw(10, 0xBEEF_FF13);
         let expected = Identify {
             cns: 0x13,

@@ -72,7 +72,7 @@ mod tests {
     use spec::nvme::admin;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn log_page_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::new(admin::GET_LOG_PAGE)
             .with_cdw(10, 0xFFFF_8002)
             .with_cdw(11, 0xABCD_FFFF)

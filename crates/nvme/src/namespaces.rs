@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_follow_each_other_at_pages_and_some_are_inactive() {
+    fn namespaces_follow_each_other_at_pages_and_may_be_inactive() {
         let all = Namespaces::new(&[16, 9, 0, 1]);
         let bases: Vec<u64> = all.active().map(|n| n.base).collect();
         assert_eq!((all.count(), bases), (4, vec![0, 16, 32]));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_media_has_are_survived() {
+    fn namespaces_accept_sizes_that_no_media_has() {
         let all = Namespaces::new(&[u64::MAX, 8, u64::MAX]);
         assert_eq!(all.media_blocks(), u64::MAX);
     }

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn one_and_two_pages() {
+    fn prp_walk_of_one_and_two_pages() {
         let none = Memory::new();
         let of = |prp1, prp2, bytes| walk(&none, Walker::new(prp1, prp2, bytes), 1).0;
         assert_eq!(of(0x1004, 0x2000, 8), [(0x1004, 8)]);
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_are_chained_by_their_last_entry_and_may_point_at_themselves() {
+    fn prp_lists_are_chained_by_their_last_entry_and_may_point_at_themselves() {
         // The list begins with the last but one entry of its page; the last one leads back to the page's start.
         let memory = Memory::from([
             (0x1FF0, 0xA000),
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_stop_the_walk_where_they_are() {
+    fn prp_walk_stops_at_the_first_error() {
         let memory = Memory::from([(0x1000, 0xA000), (0x1008, 0xB008)]);
         let walks = [
             (0x1000, 2, Fault::Offset),
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_changes_nothing() {
+    fn prp_walk_ignores_entries_that_it_has_not_requested() {
         let mut walker = Walker::new(0x9000, 0x1000, 3 * PAGE);
         walker.feed(&[1, 2, 3]);
         walker.fail();

@@ -105,7 +105,7 @@ mod tests {
     use spec::nvme::admin;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn queue_command_fields_are_at_the_offsets_of_the_specification() {
         let cq = CreateCq::of(&Sqe::create_io_cq(3, 0x10000, 0x7000, Some(9)));
         let expected = CreateCq {
             qid: 3,

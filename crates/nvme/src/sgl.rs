@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_cut_at_pages_and_what_is_beyond_the_data_counts_for_nothing() {
+    fn sgl_data_blocks_are_split_at_pages_and_end_with_the_data() {
         let first = d(DATA_BLOCK, 0x9FFC, 9000);
         let (data, _, fault) = walk(&Memory::new(), Walker::new(first, 512, true), 1);
         assert_eq!(
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_takes_what_goes_to_the_host_only() {
+    fn sgl_bit_bucket_discards_only_data_to_the_host() {
         let list = [
             d(BIT_BUCKET, 3, 256),
             d(DATA_BLOCK, 1 << 32, 256),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn every_error_has_its_name() {
+    fn sgl_errors_have_their_own_statuses() {
         let fault = |list: &[Descriptor]| {
             let first = d(SEGMENT, AT, 16 * list.len() as u32);
             walk(&memory(list), Walker::new(first, 512, true), 3).2
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ring_of_segments_ends() {
+    fn sgl_walk_of_a_ring_of_segments_ends() {
         let memory = memory(&[d(SEGMENT, AT, 16)]);
         let walker = Walker::new(d(SEGMENT, AT, 16), 512, true);
         assert_eq!(walk(&memory, walker, 2).2, Some(Fault::Count));

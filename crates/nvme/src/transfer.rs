@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_host_says_a_walk_ends_and_tells_each_byte_once() {
+    fn walk_of_any_host_data_ends_and_covers_each_byte_once() {
         let mut numbers = Numbers(1);
         let (mut ended, mut stopped) = (0, 0);
         for _ in 0..20_000 {

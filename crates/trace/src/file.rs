@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_a_device_has_is_left_as_it_is_under_all_of_its_names() {
+    fn trace_file_leaves_a_file_in_use_unchanged_under_all_of_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let names = ["m.jsonl", "hard.json", "soft.jsonl"].map(|name| dir.path().join(name));
         let media = sim::Media::file(&names[0], 4096).unwrap();
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_needs_no_lock() {
+    fn trace_file_locks_only_regular_files() {
         let dir = tempfile::tempdir().unwrap();
         let null = dir.path().join("null.jsonl");
         std::os::unix::fs::symlink("/dev/null", &null).unwrap();

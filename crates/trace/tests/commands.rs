@@ -231,13 +231,13 @@ fn against_the_host(cpu: &str) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_polling_host_sees_the_same() {
+fn trace_agrees_with_a_polling_host() {
     against_the_host("polled");
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_host_with_interrupts_sees_the_same() {
+fn trace_agrees_with_a_host_with_interrupts() {
     against_the_host("kernel");
 }
 
@@ -253,7 +253,7 @@ fn file(name: &str) -> (Vec<u8>, u64) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn lines_of_json_repeat() {
+fn trace_json_lines_are_reproducible() {
     let (text, count) = file("a.jsonl");
     assert_eq!(text, file("b.jsonl").0, "the same bytes");
     let lines: Vec<Value> = text
@@ -280,7 +280,7 @@ fn lines_of_json_repeat() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn slices_nest() {
+fn trace_slices_nest() {
     let (text, count) = file("c.json");
     assert_eq!(text, file("d.json").0, "the same bytes");
     let doc: Value = serde_json::from_slice(&text).unwrap();
@@ -318,7 +318,7 @@ fn slices_nest() {
 }
 
 #[test]
-fn other_names_are_refused() {
+fn trace_file_refuses_other_extensions() {
     let error = TraceFile::create(&PathBuf::from("trace.txt"))
         .err()
         .unwrap();

@@ -164,7 +164,7 @@ impl Controller {
         let kelvins = self.logs.smart.temperature();
         self.events
             .update(kelvins, self.features.thresholds(), self.features.events());
-        self.events.set_listed(self.logs.changed.any());
+        self.events.set_listed(self.logs.changed.has_entries());
         self.wake_admin(ctx);
     }
 
@@ -305,7 +305,7 @@ impl Controller {
             AdminState::Page(log) => {
                 if let (Some(lid), TransferResult::Ok) = (*log, outcome) {
                     self.logs.release(lid);
-                    self.events.set_listed(self.logs.changed.any());
+                    self.events.set_listed(self.logs.changed.has_entries());
                     self.events.log_was_read(lid);
                 }
                 let status = outcome.status(self.features.acre());

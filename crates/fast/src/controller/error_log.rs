@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_its_fields_where_the_specification_has_them() {
+    fn error_log_entry_has_its_fields_at_the_offsets_of_the_specification() {
         let mut log = ErrorLog::default();
         log.completed(command(1), status::SUCCESS, true);
         assert_eq!(log.page(), vec![0; 4096]);
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn only_io_commands_with_a_range_have_a_block() {
+    fn error_log_names_a_block_only_for_io_commands_with_a_range() {
         let sqe = Sqe::transfer(true, 2, 0x1_0000_0007, 8).with_cid(9);
         assert_eq!(FailedCommand::of(3, &sqe), command(9));
         assert_eq!(FailedCommand::of(0, &sqe).lba, 0);
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_come_first_and_old_ones_go() {
+    fn error_log_lists_the_latest_first_and_drops_old_entries() {
         let mut log = ErrorLog::default();
         for cid in 0..70 {
             log.completed(command(cid), status::INTERNAL_ERROR, false);

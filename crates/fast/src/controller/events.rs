@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn one_of_each_type_until_its_log_is_read() {
+    fn events_of_a_type_are_masked_until_its_log_is_read() {
         let mut e = events();
         for n in 0..3 {
             e.park(n, n as u8).unwrap();
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_is_that_of_the_types() {
+    fn events_are_reported_in_the_order_of_their_types() {
         let mut e = events();
         e.set_listed(true);
         e.update(343, LIMITS, 0x102);
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_an_event_when_it_comes_up() {
+    fn event_of_a_warning_is_raised_once_when_it_begins() {
         let mut e = events();
         e.park(0, 0).unwrap();
         e.park(1, 1).unwrap();
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_notice_comes_again_while_the_list_has_entries() {
+    fn event_notice_repeats_while_the_list_has_entries() {
         let mut e = events();
         e.park(0, 0).unwrap();
         e.park(1, 1).unwrap();
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_have_a_limit_and_can_be_aborted() {
+    fn event_requests_have_a_limit_and_can_be_aborted() {
         let mut e = events();
         for n in 0..4 {
             e.park(n, n as u8).unwrap();

@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_kept_as_far_as_they_are_implemented() {
+    fn features_keep_the_bits_that_are_implemented() {
         let mut f = features();
         let cases = [
             (0x01, 0xFFFF_FF07, 7),
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn error_recovery_is_a_namespaces() {
+    fn features_keep_error_recovery_for_each_namespace() {
         let mut f = features();
         assert_eq!(
             set(&mut f, 5, 5, ALL_NAMESPACES),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_counts_on_from_what_the_host_has_set_or_from_the_reset() {
+    fn features_timestamp_counts_from_the_value_of_the_host_or_from_the_reset() {
         let mut f = features();
         let at = |ms: u64| Uptime {
             cycles: ms * 1000 + 999,
@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn host_behavior_is_one_bit() {
+    fn features_host_behavior_is_one_bit() {
         let mut f = features();
         let needs = FeatureOutcome::NeedsData(FeatureData::Behavior);
         assert_eq!(set(&mut f, 0x16, 0, ALL_NAMESPACES), Ok(needs));
@@ -478,7 +478,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_alive_timeouts_are_rounded_up() {
+    fn features_keep_alive_timeout_is_rounded_up() {
         let mut f = features();
         for (value, kept) in [
             (1, 100),
@@ -495,7 +495,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_in_the_order_of_the_contract() {
+    fn features_report_errors_in_the_order_of_the_contract() {
         let mut f = features();
         let mut refused = |set: bool, cdw10: u32, cdw11: u32, nsid: u32| {
             let done = match set {

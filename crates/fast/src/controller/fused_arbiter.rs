@@ -82,7 +82,7 @@ impl FusedArbiter {
         };
         match held {
             true => self.held.push_back(HeldCommand::Single(command)),
-            false => self.start(command),
+            false => self.start_command(command),
         }
     }
 
@@ -94,7 +94,7 @@ impl FusedArbiter {
         }
     }
 
-    fn start(&mut self, command: DataCommand) {
+    fn start_command(&mut self, command: DataCommand) {
         self.in_flight[usize::from(command.slot)] = Some(command.span);
         self.actions.push_back(ArbiterAction::Start(command));
     }
@@ -109,7 +109,7 @@ impl FusedArbiter {
             if outcome == TransferResult::Ok {
                 let second = second.clone();
                 self.state = PairState::Writing;
-                self.start(second);
+                self.start_command(second);
             } else {
                 let slot = second.slot;
                 self.actions.push_back(ArbiterAction::Fail(slot));
@@ -129,7 +129,7 @@ impl FusedArbiter {
         self.state = PairState::Waiting;
         while let Some(HeldCommand::Single(_)) = self.held.front() {
             if let Some(HeldCommand::Single(command)) = self.held.pop_front() {
-                self.start(command);
+                self.start_command(command);
             }
         }
         self.begin_pair();
@@ -143,7 +143,7 @@ impl FusedArbiter {
         if !self.in_flight.iter().flatten().any(meets) {
             let first = first.clone();
             self.state = PairState::Comparing;
-            self.start(first);
+            self.start_command(first);
         }
     }
 

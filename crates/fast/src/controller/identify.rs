@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_is_what_the_test_bench_of_the_hardware_wants() {
+    fn identify_controller_is_that_of_the_rtl_test_bench() {
         // As `controller` in hw/ip/nvme_ctrl/dv/identify_model.py.
         only(
             &get(1, 0),
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_has_its_names_and_an_inactive_one_nothing() {
+    fn identify_namespace_has_its_identifiers_and_zeros_if_inactive() {
         let eui = config().identity.eui64(2).to_be_bytes();
         let nguid = [&[0x02, 0x00, 0x4E, 0x56, 0x4D, 0x45, 0, 0][..], &eui].concat();
         only(
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_limits() {
+    fn identify_lists_and_limits() {
         only(&get(2, 0), &[(0, &[1]), (4, &[2]), (8, &[4])]);
         only(&get(2, 2), &[(0, &[4])]);
         only(&get(2, 0xFFFF_FFFD), &[]);
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_the_contract() {
+    fn identify_errors_are_those_of_the_contract() {
         let refused = |cns, nsid, csi| page(&config(), cns, nsid, 0, csi).unwrap_err();
         let no_namespace = status::INVALID_NAMESPACE_OR_FORMAT.dnr();
         for cns in [0, 3, 8, 0x12] {

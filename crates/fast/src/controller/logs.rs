@@ -48,7 +48,7 @@ impl ChangedNamespaces {
     }
 
     /// The list has an entry.
-    pub fn any(&self) -> bool {
+    pub fn has_entries(&self) -> bool {
         self.changed != 0
     }
 
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_what_the_test_bench_of_the_hardware_wants() {
+    fn log_pages_are_those_of_the_rtl_test_bench() {
         // As in hw/ip/nvme_ctrl/dv/identify_model.py.
         let commands = [(0xC0, false), (0xC8, true), (0x10, true)];
         let commands = commands.map(|(opcode, changes)| design::engine::Command {
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn any_piece_of_a_log_comes_and_zeros_behind_it() {
+    fn log_read_returns_any_range_and_zeros_past_the_end() {
         let mut logs = Logs::new([]);
         assert_eq!(read(&mut logs, 3, 8, 4), b"1.0 ");
         assert_eq!(read(&mut logs, 3, 12, 8), b"    \0\0\0\0");
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_the_contract() {
+    fn log_errors_are_those_of_the_contract() {
         let refused = |request: GetLogPage| check(&request).unwrap_err().bare();
         for lid in [6, 0x7F, 0x80, 0xFF] {
             let bad = GetLogPage {
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_changes_is_emptied_but_for_what_came_meanwhile() {
+    fn log_of_changed_namespaces_keeps_changes_made_after_it_was_shown() {
         let mut logs = Logs::new([]);
         logs.changed.mark_changed(4);
         logs.changed.mark_changed(2);
@@ -282,9 +282,9 @@ mod tests {
         logs.release(log::CHANGED_NAMESPACES);
         assert_eq!(read(&mut logs, 4, 0, 12), dwords(&[(0, 2), (1, 3)])[..12]);
         logs.release(log::CHANGED_NAMESPACES);
-        assert!(!logs.changed.any());
+        assert!(!logs.changed.has_entries());
         logs.changed.mark_changed(1);
         logs.reset();
-        assert!(!logs.changed.any());
+        assert!(!logs.changed.has_entries());
     }
 }

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_device_has_counted_nothing() {
+    fn smart_counters_of_a_new_device_are_zero() {
         let page = Smart::default().page(0, 0, at(0));
         let mut expected = [0; BYTES];
         expected[1..3].copy_from_slice(&298u16.to_le_bytes());
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_count_always_and_units_if_they_end_well() {
+    fn smart_counts_all_commands_but_only_successful_data_units() {
         let mut smart = Smart::default();
         let answers = [
             (IoCount::Read(8), status::SUCCESS),
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_those_in_which_something_is_under_way() {
+    fn smart_busy_minutes_count_time_with_commands_in_flight() {
         let mut smart = Smart::default();
         smart.started(at(5));
         smart.started(at(MINUTE));

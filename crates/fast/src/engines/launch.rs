@@ -8,7 +8,7 @@ use crate::config::Config;
 use crate::context::{Event, SimContext};
 use crate::controller::{EngineCommand, EngineResult};
 
-use super::nvme_source::{KeptCommand, NvmeSource};
+use super::nvme_source::{NvmeSource, PendingCommand};
 use super::page::Page;
 use super::ports::{AccessBounds, EnginePorts};
 use super::registers::Registers;
@@ -142,7 +142,7 @@ impl EngineUnit {
 
     /// An NVMe command comes; there is room.
     pub(super) fn start_command(&mut self, command: EngineCommand, ctx: &mut SimContext) {
-        self.nvme.0 = Some(KeptCommand {
+        self.nvme.0 = Some(PendingCommand {
             command,
             job: None,
             stop: false,
@@ -158,7 +158,7 @@ impl EngineUnit {
         ctx: &mut SimContext,
     ) {
         match &mut self.nvme.0 {
-            Some(command) if command.command.slot == slot => command.stop = true,
+            Some(pending) if pending.command.slot == slot => pending.stop = true,
             _ => return,
         }
         if self.nvme.requests().0 {
@@ -236,7 +236,7 @@ impl EngineUnit {
         let page = self.page.as_ref();
         let job: Option<Job> = match source {
             REGISTERS => Some(self.registers.job()),
-            NVME => self.nvme.0.as_ref().and_then(|command| command.job),
+            NVME => self.nvme.0.as_ref().and_then(|pending| pending.job),
             _ => page.and_then(|page| page.job),
         };
         if let Some(job) = job {
@@ -260,16 +260,16 @@ impl EngineUnit {
                 self.update_interrupt(ctx);
             }
             NVME => {
-                if let Some(command) = self.nvme.0.take() {
-                    let stopped = command.stop && end.result & self.engine.stopped_mask() != 0;
+                if let Some(pending) = self.nvme.0.take() {
+                    let stopped = pending.stop && end.result & self.engine.stopped_mask() != 0;
                     let end = match stopped {
                         true => EngineResult::Stopped,
                         false => {
-                            let (status, dw0) = self.engine.completion_status(&end);
+                            let (status, dw0) = self.engine.completion_status(end);
                             EngineResult::Done(status, dw0)
                         }
                     };
-                    ended.push((command.command.slot, end));
+                    ended.push((pending.command.slot, end));
                 }
             }
             _ => {
@@ -313,17 +313,17 @@ impl EngineUnit {
 
     /// The engine says what is wrong with an NVMe command; if nothing is, it becomes a job.
     fn decode_nvme_command(&mut self, ended: &mut Vec<(u16, EngineResult)>, ctx: &mut SimContext) {
-        let Some(command) = &mut self.nvme.0 else {
+        let Some(pending) = &mut self.nvme.0 else {
             return;
         };
-        match self.engine.decode_command(&command.command) {
+        match self.engine.decode_command(&pending.command) {
             Err(status) => {
-                ended.push((command.command.slot, EngineResult::Done(status, 0)));
+                ended.push((pending.command.slot, EngineResult::Done(status, 0)));
                 self.nvme.0 = None;
             }
             Ok(job) => {
-                command.job = Some(job);
-                if command.stop {
+                pending.job = Some(job);
+                if pending.stop {
                     self.stop_source(NVME, ended, ctx);
                 }
                 self.schedule_launch(NEXT_JOB_CYCLES, ctx);

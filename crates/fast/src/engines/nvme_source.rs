@@ -4,8 +4,8 @@ use crate::controller::EngineCommand;
 
 use super::Job;
 
-/// A command that is kept.
-pub(super) struct KeptCommand {
+/// A command that is pending.
+pub(super) struct PendingCommand {
     pub(super) command: EngineCommand,
     /// It is to be carried out.
     pub(super) job: Option<Job>,
@@ -15,7 +15,7 @@ pub(super) struct KeptCommand {
 
 /// The command that an engine has, if it has one.
 #[derive(Default)]
-pub(super) struct NvmeSource(pub(super) Option<KeptCommand>);
+pub(super) struct NvmeSource(pub(super) Option<PendingCommand>);
 
 impl NvmeSource {
     /// A command may come.
@@ -25,7 +25,10 @@ impl NvmeSource {
 
     /// There is a job; and it is to end early.
     pub(super) fn requests(&self) -> (bool, bool) {
-        let kept = self.0.as_ref().filter(|kept| kept.job.is_some());
-        (kept.is_some(), kept.is_some_and(|kept| kept.stop))
+        let pending = self.0.as_ref().filter(|pending| pending.job.is_some());
+        (
+            pending.is_some(),
+            pending.is_some_and(|pending| pending.stop),
+        )
     }
 }

@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rtl_has_the_same_numbers() {
+    fn nearpm_operations_have_the_numbers_of_the_rtl() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../hw/engine/nearpm/rtl/nearpm_pkg.sv"
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_as_written() {
+    fn nearpm_command_arguments_are_read_as_written() {
         let command = Command {
             address: 1,
             bytes: 2,

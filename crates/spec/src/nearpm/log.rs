@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_written_and_no_other_way() {
+    fn nearpm_log_lines_are_read_as_written_and_reject_any_flipped_bit() {
         let descriptor = Descriptor {
             generation: 7,
             state: LogState::Committed,

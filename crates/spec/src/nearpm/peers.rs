@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_completion_is_read_as_written() {
+    fn nearpm_completion_is_read_as_written() {
         let completion = Completion {
             log: 0xA5,
             sequence: (1 << SEQUENCE_BITS) - 2,

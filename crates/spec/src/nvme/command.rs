@@ -321,7 +321,7 @@ mod tests {
     use crate::nvme::status;
 
     #[test]
-    fn read_has_its_fields_at_the_offsets_of_the_specification() {
+    fn sqe_of_a_read_has_its_fields_at_the_offsets_of_the_specification() {
         let sqe = Sqe::transfer(false, 1, 0x1_2345_6789, 8)
             .with_cid(0xBEEF)
             .with_prps(0x1000_2004, 0x2_0000_0000);
@@ -341,12 +341,12 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_of_65536_blocks_fits() {
+    fn sqe_holds_a_transfer_of_65536_blocks() {
         assert_eq!(Sqe::transfer(true, 1, 0, 65536).blocks(), 65536);
     }
 
     #[test]
-    fn queues_are_created_contiguous() {
+    fn sqe_creates_contiguous_queues() {
         let cq = Sqe::create_io_cq(3, 1024, 0x8000, Some(3));
         assert_eq!((cq.dw[10], cq.dw[11]), (1023 << 16 | 3, 3 << 16 | 3));
         assert_eq!(Sqe::create_io_cq(3, 16, 0x8000, None).dw[11], 1);
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn completion_fields() {
+    fn cqe_fields() {
         let cqe = Cqe::new(0x000F_000F, 5, 2, 0x1234, true, status::LBA_OUT_OF_RANGE);
         assert_eq!(Cqe::from_bytes(&cqe.to_bytes()), cqe);
         assert_eq!(

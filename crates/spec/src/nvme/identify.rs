@@ -248,7 +248,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controller_fields_at_their_offsets() {
+    fn identify_controller_fields_at_their_offsets() {
         let mut b = [0; IDENTIFY_BYTES];
         b[4..24].copy_from_slice(b"NS0000000001        ");
         b[24..34].copy_from_slice(b"Nearside  ");
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_values_are_survived() {
+    fn identify_parsers_accept_hostile_values() {
         let id = Controller::parse(&[0xFF; IDENTIFY_BYTES]);
         assert_eq!(id.max_transfer, None);
         assert!(id.serial.chars().all(|c| c == '?'));
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_of_512_byte_blocks() {
+    fn identify_namespace_of_512_byte_blocks() {
         let mut b = [0; IDENTIFY_BYTES];
         b[0..8].copy_from_slice(&2048u64.to_le_bytes());
         b[8..16].copy_from_slice(&2048u64.to_le_bytes());
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn active_list_ends_at_zero() {
+    fn identify_active_namespace_list_ends_at_zero() {
         let mut b = [0; IDENTIFY_BYTES];
         b[0] = 1;
         b[4] = 3;

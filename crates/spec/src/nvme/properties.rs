@@ -140,7 +140,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities() {
+    fn properties_cap_fields() {
         let cap = Cap(1 << 37 | 2 << 24 | 1 << 16 | 1023);
         assert_eq!(cap.max_queue_entries(), 1024);
         assert!(cap.contiguous_queues_required() && cap.nvm_command_set());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn configuration() {
+    fn properties_cc_and_csts_fields() {
         assert_eq!(Cc::DEFAULT.with_enable(true).0, 0x0046_0001);
         let off = Cc(0x0046_0001).with_shutdown(ShutdownNotification::Normal);
         assert_eq!(off.0, 0x0046_4001);
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn doorbells_and_admin_queues() {
+    fn properties_doorbells_and_admin_queues() {
         assert_eq!((sq_doorbell(0, 4), cq_doorbell(0, 4)), (0x1000, 0x1004));
         assert_eq!((sq_doorbell(3, 4), cq_doorbell(3, 4)), (0x1018, 0x101C));
         assert_eq!(aqa(32, 64), 63 << 16 | 31);

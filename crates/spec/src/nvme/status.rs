@@ -234,7 +234,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_in_order_so_that_the_search_finds_each() {
+    fn status_names_are_sorted_so_that_the_search_finds_each() {
         assert!(NAMES.windows(2).all(|w| w[0].0 < w[1].0));
         for &(value, name) in NAMES {
             assert_eq!(Status(value).name(), Some(name));
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn do_not_retry_does_not_change_the_name() {
+    fn status_name_is_independent_of_do_not_retry() {
         let status = LBA_OUT_OF_RANGE.dnr();
         assert_eq!(status.name(), Some("LBA Out of Range"));
         assert_eq!(status.bare(), LBA_OUT_OF_RANGE);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_code_means_another_thing_in_another_type() {
+    fn status_name_depends_on_the_type_as_well_as_the_code() {
         assert_eq!(Status::new(0, 0x80).name(), Some("LBA Out of Range"));
         assert_eq!(Status::new(1, 0x80).name(), Some("Conflicting Attributes"));
         assert_eq!(Status::new(2, 0x80).name(), Some("Write Fault"));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_changed_in_place() {
+    fn register_fields_are_read_and_changed_in_place() {
         let field = Field::new(20, 4, 5);
         assert_eq!(
             (field.max(), field.mask(), field.reset()),
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maps_are_those_of_the_specification() {
+    fn register_maps_are_those_of_the_specification() {
         // NVM Express 1.4, 3.1.
         assert_eq!(
             (nvme::CAP, nvme::CC, nvme::CSTS, nvme::AQA),

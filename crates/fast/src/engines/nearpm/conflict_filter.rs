@@ -196,7 +196,7 @@ impl ConflictFilter {
     }
 
     /// What becomes of a store to a channel.
-    pub(crate) fn store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
+    pub(crate) fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
         if self.is_closed() {
             return StoreDecision::Wait;
         }
@@ -215,7 +215,14 @@ impl ConflictFilter {
     }
 
     /// The lines of a store go into the queue, and are there at an edge: it is answered then.
-    pub(crate) fn queue(&mut self, channel: usize, addr: u64, data: &[u8], from: u64, number: u32) {
+    pub(crate) fn queue_store(
+        &mut self,
+        channel: usize,
+        addr: u64,
+        data: &[u8],
+        from: u64,
+        number: u32,
+    ) {
         let lines = LineRange::of(addr, data.len() as u64);
         let commands = self.dependencies(channel, &lines, true).commands;
         let channel = &mut self.channels[channel];
@@ -249,7 +256,13 @@ impl ConflictFilter {
     }
 
     /// A load may go to its channel; else it is kept.
-    pub(crate) fn load(&mut self, channel: usize, addr: u64, bytes: u64, number: u32) -> bool {
+    pub(crate) fn check_load(
+        &mut self,
+        channel: usize,
+        addr: u64,
+        bytes: u64,
+        number: u32,
+    ) -> bool {
         let Some(own) = self.channels.get(channel) else {
             return true;
         };
@@ -336,7 +349,7 @@ impl ConflictFilter {
         for (n, channel) in self.channels.iter().enumerate().take(CHANNELS) {
             before.writes[n] = channel.passed;
             let overlaps = |line: &QueuedLine| {
-                ranges.touch(&LineRange {
+                ranges.accesses_overlap(&LineRange {
                     first: line.line,
                     last: line.line,
                 })

@@ -446,7 +446,7 @@ impl NearPm {
 
 /// Bytes that failing power writes for a device with so many channels.
 pub(super) fn last_bytes(channels: usize) -> usize {
-    saved_state::bytes(channels)
+    saved_state::image_bytes(channels)
 }
 
 /// Tells what has come back when the power did.

@@ -90,7 +90,7 @@ impl Mover {
         }
     }
 
-    fn begin(
+    fn start_move(
         &mut self,
         source: u64,
         target: u64,
@@ -119,12 +119,12 @@ impl Mover {
         ports: &mut EnginePorts,
     ) {
         let length = if pad { padded(bytes) } else { bytes };
-        self.begin(source, target, bytes, length, ports);
+        self.start_move(source, target, bytes, length, ports);
     }
 
     /// Reads a range.
     pub(super) fn load(&mut self, source: u64, bytes: u64, ports: &mut EnginePorts) {
-        self.begin(source, 0, bytes, 0, ports);
+        self.start_move(source, 0, bytes, 0, ports);
     }
 
     /// Writes bytes of a line.
@@ -167,7 +167,7 @@ impl Mover {
     }
 
     /// Cycles that a read of so many bytes has to wait for.
-    fn pace(&mut self, bytes: u64, now: u64) -> u64 {
+    fn read_delay(&mut self, bytes: u64, now: u64) -> u64 {
         if self.lines == FULL_RATE {
             return 0;
         }
@@ -190,7 +190,7 @@ impl Mover {
                 here: false,
             });
             let burst = self.number + self.head as u32;
-            let wait = self.pace(at % LINE + len, ports.now());
+            let wait = self.read_delay(at % LINE + len, ports.now());
             ports.read(CROSSBAR_CYCLES + wait, burst as u16, at, len as u32, burst);
             self.requested += len;
             self.head = (self.head + 1) % self.reads.len();

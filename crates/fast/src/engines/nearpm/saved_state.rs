@@ -42,7 +42,7 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
 }
 
 /// Bytes of what is saved of a device with so many channels.
-pub(super) fn bytes(channels: usize) -> usize {
+pub(super) fn image_bytes(channels: usize) -> usize {
     (FIRST_QUEUE + QUEUE * channels.min(CHANNELS) + peers::LINES) * BYTES
 }
 

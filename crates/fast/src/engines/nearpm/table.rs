@@ -92,12 +92,12 @@ impl Table {
 
     /// Commands that a store waits for.
     pub(super) fn touching(&self, lines: &LineRange) -> Set {
-        self.matching(|entry| entry.ranges.touch(lines))
+        self.matching(|entry| entry.ranges.accesses_overlap(lines))
     }
 
     /// Commands that a load waits for.
     pub(super) fn writing(&self, lines: &LineRange) -> Set {
-        self.matching(|entry| entry.ranges.write(lines))
+        self.matching(|entry| entry.ranges.writes_overlap(lines))
     }
 
     /// A command goes in, behind those that it conflicts with.
@@ -110,8 +110,12 @@ impl Table {
     ) {
         let ranges = job.ranges();
         let commands = self.matching(|old| {
-            let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
-            let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
+            let reads = ranges
+                .reads
+                .is_some_and(|lines| old.ranges.writes_overlap(&lines));
+            let writes = ranges
+                .writes
+                .is_some_and(|lines| old.ranges.accesses_overlap(&lines));
             // A page does not take another one's place before it has been copied. A log that has been opened is closed by nothing older.
             let behind = match job.operation {
                 Operation::Switch => old.job.operation == Operation::Copy,

@@ -71,12 +71,12 @@ pub(crate) struct AccessRanges {
 }
 
 impl AccessRanges {
-    pub(crate) fn write(&self, lines: &LineRange) -> bool {
+    pub(crate) fn writes_overlap(&self, lines: &LineRange) -> bool {
         self.writes.is_some_and(|own| own.overlaps(lines))
     }
 
-    pub(crate) fn touch(&self, lines: &LineRange) -> bool {
-        self.write(lines) || self.reads.is_some_and(|own| own.overlaps(lines))
+    pub(crate) fn accesses_overlap(&self, lines: &LineRange) -> bool {
+        self.writes_overlap(lines) || self.reads.is_some_and(|own| own.overlaps(lines))
     }
 }
 

@@ -67,7 +67,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn hits_are_those_of_a_plain_comparison() {
+    fn scan_hits_are_those_of_a_plain_comparison() {
         let mut random = Random::new(3);
         let near = [
             0,

@@ -98,18 +98,18 @@ impl Column {
     fn passes(&self) -> u64 {
         let (mut passes, mut most) = (1, CHUNK);
         while self.count > most {
-            (passes, most) = (passes + 1, most * self.group());
+            (passes, most) = (passes + 1, most * self.runs_per_merge());
         }
         passes
     }
 
     /// Runs that are merged at a time.
-    fn group(&self) -> u64 {
-        group(self.kind.pairs)
+    fn runs_per_merge(&self) -> u64 {
+        runs_per_merge(self.kind.pairs)
     }
 }
 
-fn group(pairs: bool) -> u64 {
+fn runs_per_merge(pairs: bool) -> u64 {
     match pairs {
         true => 2,
         false => LEAVES,
@@ -122,7 +122,7 @@ fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
     let records = count << (3 + width);
     [
         count << (2 + width),
-        match indexes && count <= CHUNK * group(pairs) {
+        match indexes && count <= CHUNK * runs_per_merge(pairs) {
             true => count * INDEX_BYTES as u64,
             false => records,
         },
@@ -281,7 +281,7 @@ impl Sorter {
         let Some(column) = self.column else { return };
         let first = self.merged;
         for (n, leaf) in (0..).zip(&mut self.leaves) {
-            let left = match n < column.group() {
+            let left = match n < column.runs_per_merge() {
                 true => column.count.saturating_sub(first + n * self.run),
                 false => 0,
             };
@@ -291,7 +291,7 @@ impl Sorter {
             };
         }
         self.turn = 0;
-        self.merge_end = first + (column.group() * self.run).min(column.count - first);
+        self.merge_end = first + (column.runs_per_merge() * self.run).min(column.count - first);
         self.out_free = now + TREE;
         // Runs follow each other in `order`; together they are in order.
         let (order, keys) = (
@@ -378,7 +378,7 @@ impl Sorter {
 
     /// The first record of the runs that are merged.
     fn merge_begin(&self, column: &Column) -> u64 {
-        let group = column.group() * self.run;
+        let group = column.runs_per_merge() * self.run;
         (self.merge_end - 1) / group * group
     }
 
@@ -582,7 +582,7 @@ impl Sorter {
         match self.state {
             SorterState::Sorting if self.read_error || self.write_error || self.stopped => {
                 self.state = SorterState::Aborting;
-                self.write_free = self.write_free.max(ports.now()) + self.unfed(&column);
+                self.write_free = self.write_free.max(ports.now()) + self.missing_beats(&column);
                 self.check_done(ports);
             }
             SorterState::Sorting
@@ -590,7 +590,7 @@ impl Sorter {
             {
                 self.pass += 1;
                 if self.pass > 1 {
-                    self.run *= column.group();
+                    self.run *= column.runs_per_merge();
                 }
                 match self.pass == self.passes {
                     true => self.finish(FINISH_CYCLES, ports),
@@ -611,7 +611,7 @@ impl Sorter {
     }
 
     /// Beats that the ranges handed over to the memory lack: they come without data.
-    fn unfed(&self, column: &Column) -> u64 {
+    fn missing_beats(&self, column: &Column) -> u64 {
         let to = if self.is_to_dst() {
             column.dst
         } else {

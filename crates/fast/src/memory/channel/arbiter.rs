@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_those_of_the_weights_and_the_urgent_one_is_first() {
+    fn arbiter_shares_follow_weights_and_the_urgent_master_is_first() {
         let mut arbiter = Arbiter::new();
         let mut weights = [1; MASTERS];
         (weights[1], weights[2]) = (30, 10);

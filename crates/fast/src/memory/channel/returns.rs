@@ -111,7 +111,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn runs_are_the_beats_of_the_port() {
+    fn return_path_runs_agree_with_single_beats() {
         let mut random = Random::new(5);
         let (mut runs, mut beats) = (ReturnPath::default(), sim::controller::Returns::new());
         let mut now = 0;

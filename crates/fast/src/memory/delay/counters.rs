@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_those_of_the_readme() {
+    fn latency_buckets_are_those_of_the_readme() {
         assert_eq!([0, 1, 2, 3].map(bucket), [0, 1, 2, 3]);
         for b in 4..BUCKETS as u32 {
             let (e, m) = (b / 4 + 1, b % 4);
