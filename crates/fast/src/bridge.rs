@@ -1,7 +1,8 @@
-//! What arrives at the BARs, in order: registers, loads and stores of the PM window, command pages.
+//! Accesses of the host to the BARs, in order: registers, the PM window, command pages.
 //!
-//! As at the RTL's ports: a write is started only after the writes before it on the other port are done, a read only after all
-//! writes before it; reads do not hold up later accesses to the PM window.
+//! The order is that of the RTL's ports. A write starts after all earlier writes of the other port
+//! are complete, a read after all earlier writes. Reads do not delay later accesses to the PM
+//! window.
 
 use std::collections::VecDeque;
 
@@ -20,41 +21,42 @@ const BAR0_BYTES: u64 = 64 << 10;
 const BAR4_BYTES: u64 = 1 << 20;
 /// Write beats that may wait.
 const MAX_BEATS: u64 = 64;
-/// And such that the device has taken and the memory has not.
-const TAKEN_BEATS: u64 = 8;
-/// Of these, such as may be left of a store for one channel when the next one goes to another: the last is shown to the channel, and
-/// two are in its slice.
-const LEFT_BEATS: u32 = 3;
-/// From the cycle in which data make room for those behind them, until these are shown to a channel.
+/// Further write beats that the device has accepted and the memory has not.
+const ACCEPTED_BEATS: u64 = 8;
+/// Beats of a store that may still wait when the next store goes to another channel: one is at the
+/// channel's port, two are in its register slice.
+const MAX_WAITING_BEATS: u32 = 3;
+/// Cycles from the transfer that makes room for a store until the store reaches a channel.
 const STORE_ISSUE: u64 = 2;
-/// Loads under way.
+/// Loads in flight.
 const MAX_LOADS: usize = 64;
-/// Cycles of a register access: until it counts, and until the next one may begin.
+/// Cycles of a register access: until it takes effect, and until the next one may start.
 const REGISTER: u64 = 4;
 const REGISTER_STEP: u64 = 3;
-/// From a write that has all times of an `nvm_delay` copied until the next one to a time or a command can be done.
+/// Cycles after a write that makes an `nvm_delay` copy all times, until its times and commands can
+/// be accessed again.
 const COPY: u64 = 25;
-/// A load or store, to the channel's multiplexer, and its data back.
+/// Cycles of a load or store to the channel's multiplexer, and of its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
-/// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
+/// Cycles after which used slots of the return path are forgotten. No later data can start earlier.
 const HISTORY: u64 = 64;
 const STORE: u64 = 3;
-/// A write into a command page of a device with an access filter, until what is behind it may pass.
-const TAKEN: u64 = 6;
+/// Cycles from a write to a command page until the next store, in a device with a conflict filter.
+const COMMAND_ACCEPT: u64 = 6;
 
-/// A load of a command page: until its first line is asked for, and each line.
+/// Cycles of a load of a command page: to its first line, and for each line.
 const PAGE_LOAD: u64 = 6;
 const PAGE_LINE: u64 = 2;
 
-/// An access to registers, word by word.
+/// An access to registers, split into words.
 #[derive(Clone, Debug)]
 pub(crate) enum RegisterAccess {
-    /// A word to write: offset, value.
+    /// Write of one word: offset, value.
     Word(Bar, u64, u32),
-    /// Words to write: offset, value, the bits that are written.
+    /// Write of several words: offset, value, mask of the written bits.
     Write(Bar, Vec<(u64, u32, u32)>),
-    /// Words to read, from an offset on; the answer is so many bytes from a place in them.
+    /// Read of several words. The answer is `len` bytes from `skip` on.
     Read {
         bar: Bar,
         first: u64,
@@ -65,17 +67,17 @@ pub(crate) enum RegisterAccess {
     },
 }
 
-/// What the bridge cannot do by itself.
+/// An access that other blocks carry out.
 pub(crate) enum BridgeRequest {
     None,
     Registers(RegisterAccess),
     /// A store to the command pages: offset in BAR4, bytes.
     PageStore(u64, Vec<u8>),
-    /// A load from them: offset, bytes, tag.
+    /// A load from the command pages: offset, bytes, tag.
     PageLoad(u64, u32, u32),
 }
 
-/// A store whose channel has not seen its address.
+/// A store that no channel has received yet.
 struct PendingStore {
     channel: usize,
     addr: u64,
@@ -83,13 +85,13 @@ struct PendingStore {
     beats: u64,
     id: u16,
     tag: u64,
-    /// When it would get there if nothing were before it.
+    /// When it would reach the channel without other stores before it.
     at: u64,
 }
 
-/// The response to a store.
+/// The response to a store that is in flight.
 struct StoreResponse {
-    /// The channel that it comes from.
+    /// The channel that answers.
     channel: usize,
     arrived: bool,
 }
@@ -98,15 +100,15 @@ struct OutstandingLoad {
     tag: u32,
     at: u64,
     len: u32,
-    /// Beats that have come.
+    /// Beats that have arrived.
     beats: u64,
-    /// Up to here all is on its way.
+    /// Address up to which the data was answered.
     sent: u64,
     failed: bool,
     channel: usize,
 }
 
-/// An answer, or a part of it.
+/// A read completion, or a part of one.
 struct ReadAnswer {
     cycle: u64,
     tag: u32,
@@ -116,24 +118,26 @@ struct ReadAnswer {
 
 pub(crate) struct Bridge {
     held_access: Option<Mmio>,
-    /// The registers' port is free from this edge on.
+    /// The next free edge of the register port.
     lite_free: u64,
-    /// `nvm_delay`s copy their times until then.
+    /// The edge until which the `nvm_delay` of each channel copies its times.
     copies: Vec<u64>,
-    /// The PM window's port has its next write beat free from this edge on, and its next load.
+    /// The next free edges of the PM window's port, for a write beat and for a load.
     beats_free: u64,
     load_free: u64,
     loads: Slab<OutstandingLoad>,
     loads_in_flight: usize,
-    /// The way of read data, a beat a cycle from all channels together.
+    /// The path of read data, a beat a cycle for all channels together.
     return_path: ReturnPath,
-    /// Stores that have begun, and of these the first ones whose responses have all arrived; behind them, which have.
+    /// Stores that were started, those of the first of them that are all answered, and which of the
+    /// later ones are.
     stores_begun: u64,
     stores_answered: u64,
     responses: VecDeque<StoreResponse>,
-    /// IDs of stores take turns.
+    /// AXI IDs of stores are used in rotation.
     store_id: u16,
-    /// Stores that wait for data of those before them, their beats, and the channel of the last that did not.
+    /// Stores that wait for the data of earlier ones, their beats, and the channel of the last
+    /// store that was issued.
     store_queue: VecDeque<PendingStore>,
     queued_beats: u64,
     last_channel: usize,
@@ -174,17 +178,17 @@ impl Bridge {
             && self.answers.is_empty()
     }
 
-    /// Stores have begun whose responses have not come.
+    /// Stores wait for their responses.
     fn has_stores_in_flight(&self) -> bool {
         self.stores_answered != self.stores_begun
     }
 
-    /// How many stores have begun, and how many of the first ones of these have all been answered.
+    /// Stores that were started, and those of the first of them that are all answered.
     pub(crate) fn store_counts(&self) -> (u64, u64) {
         (self.stores_begun, self.stores_answered)
     }
 
-    /// It waits for something of its own before it takes a further access.
+    /// An access waits for the bridge itself, so no further one is accepted.
     pub(crate) fn is_blocked(&self) -> bool {
         self.held_access.is_some()
     }
@@ -195,7 +199,7 @@ impl Bridge {
         first.is_some_and(|answer| answer.cycle <= now)
     }
 
-    /// Sends answers that are due. When to call again, clock edge.
+    /// Sends the answers that are due. Returns the edge of the next call.
     pub(crate) fn send_answers(
         &mut self,
         now: u64,
@@ -217,7 +221,7 @@ impl Bridge {
         None
     }
 
-    /// Answers a read at an edge.
+    /// Queues the answer to a read for an edge.
     pub(crate) fn queue_answer(
         &mut self,
         cycle: u64,
@@ -234,8 +238,8 @@ impl Bridge {
         ctx.schedule(cycle, Event::Bridge);
     }
 
-    /// Answers a load of the command pages, whose lines come one behind the other from an edge on: what leaves before the end does so at
-    /// multiples of the largest completion.
+    /// Queues the answer to a load of the command pages. Its lines follow one another; parts are
+    /// split at multiples of the largest completion.
     pub(crate) fn queue_page_answer(
         &mut self,
         tag: u32,
@@ -260,13 +264,14 @@ impl Bridge {
         }
     }
 
-    /// Answers go in the order of their data.
+    /// Keeps answers in the order of their cycles.
     fn insert_answer(&mut self, answer: ReadAnswer) {
         let after = self.answers.iter().rposition(|a| a.cycle <= answer.cycle);
         self.answers.insert(after.map_or(0, |n| n + 1), answer);
     }
 
-    /// A register of a channel's `nvm_delay` is written: what is behind it may have to wait until times have been copied.
+    /// Accounts for a write to an `nvm_delay`. Later accesses may have to wait until it has copied
+    /// its times.
     pub(crate) fn delay_written(&mut self, channel: usize, offset: u64, value: u32, now: u64) {
         let (waits, copies) = timing_copy(offset, value);
         if self.copies.len() <= channel {
@@ -283,7 +288,7 @@ impl Bridge {
         }
     }
 
-    /// Takes the next access, if it may begin now.
+    /// Starts the next access, if it may start now.
     pub(crate) fn next_access(
         &mut self,
         ctx: &mut SimContext,
@@ -312,7 +317,7 @@ impl Bridge {
         }
     }
 
-    /// Begins an access, or gives it back with the edge to try again at, if that is known.
+    /// Starts an access, or returns it with the edge to try again at, if that is known.
     fn start_access(
         &mut self,
         access: Mmio,
@@ -343,12 +348,13 @@ impl Bridge {
                 if self.is_full(ctx) || waits_for_filter(bar, offset, len, ctx) {
                     return Err((access, None));
                 }
-                // The stores behind a command wait until the engine at the filter has taken it.
-                let taken = match (bar, ctx.filter.is_some()) {
-                    (Bar::Control, true) => TAKEN,
+                // Stores that follow a command wait until the engine with the conflict filter has
+                // accepted it.
+                let delay = match (bar, ctx.filter.is_some()) {
+                    (Bar::Control, true) => COMMAND_ACCEPT,
                     _ => 0,
                 };
-                self.beats_free = at + beats + taken;
+                self.beats_free = at + beats + delay;
                 let Mmio::Write { bar, offset, data } = access else {
                     return Ok(BridgeRequest::None);
                 };
@@ -428,14 +434,15 @@ impl Bridge {
         }
     }
 
-    /// A memory that is slower than the link stops what comes over it, until data have passed: [`Bridge::memory_accepted_data`].
+    /// The memory is slower than the link, which stops until data passes:
+    /// [`Bridge::memory_accepted_data`].
     fn is_full(&self, ctx: &SimContext) -> bool {
         let held = |channel: &Channel| u64::from(channel.waiting_write_beats(master::PM));
         let all: u64 = ctx.memory.channels.iter().map(held).sum();
-        all + self.queued_beats >= MAX_BEATS + TAKEN_BEATS
+        all + self.queued_beats >= MAX_BEATS + ACCEPTED_BEATS
     }
 
-    /// Data may have passed to the memory: what has waited for that goes on.
+    /// A memory may have accepted write data: continues what has waited for that.
     #[inline]
     pub(crate) fn memory_accepted_data(&mut self, ctx: &mut SimContext) {
         if !self.store_queue.is_empty() {
@@ -446,12 +453,13 @@ impl Bridge {
         }
     }
 
-    /// Data have one way to all channels, in order: a store goes to another channel than the one before it only behind its data.
+    /// Issues queued stores. All channels share one path for write data, so a store for another
+    /// channel waits until the data before it has passed.
     fn issue_stores(&mut self, ctx: &mut SimContext) {
         while let Some(store) = self.store_queue.front() {
             let channel = store.channel;
             let before = &ctx.memory.channels[self.last_channel];
-            if channel != self.last_channel && before.waiting_write_beats(master::PM) > LEFT_BEATS {
+            if channel != self.last_channel && before.waiting_write_beats(master::PM) > MAX_WAITING_BEATS {
                 return;
             }
             if self.waits_for_id(channel) {
@@ -475,7 +483,8 @@ impl Bridge {
         }
     }
 
-    /// The store before the first in the line that has its ID is under way to another channel: their responses keep their order.
+    /// An earlier store with the same ID is in flight to another channel. Responses of one ID have
+    /// to stay in order.
     fn waits_for_id(&self, channel: usize) -> bool {
         let number = self.store_queue.front().map_or(0, |store| store.tag as u32);
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;
@@ -512,7 +521,7 @@ impl Bridge {
         }
     }
 
-    /// A load that nothing is in the way of goes to its channel.
+    /// Issues a load that nothing delays to its channel.
     pub(crate) fn issue_load(&mut self, load: u32, ctx: &mut SimContext) {
         let Some(OutstandingLoad {
             at: offset, len, ..
@@ -544,7 +553,8 @@ impl Bridge {
         ctx.schedule_channel(place.channel);
     }
 
-    /// A part of the data of a load, so many beats, has left its channel; the last part, or not.
+    /// Data of a load has left its channel: cycle of the last beat, number of beats, and whether it
+    /// is the last data.
     pub(crate) fn load_data_arrived(
         &mut self,
         number: u32,
@@ -558,12 +568,12 @@ impl Bridge {
         let first = (cycle + 1).saturating_sub(beats.into());
         self.return_path
             .release_until(first.saturating_sub(HISTORY));
-        let gone = self.return_path.reserve(first, cycle, beats);
-        if gone > cycle {
-            // What stands behind them in their channel waits, whosever it is.
-            ctx.memory.channels[channel].hold_reads(gone + 1);
+        let returned = self.return_path.reserve(first, cycle, beats);
+        if returned > cycle {
+            // Data that follows in the channel waits, whoever it belongs to.
+            ctx.memory.channels[channel].hold_reads(returned + 1);
         }
-        let cycle = gone + LOAD_BACK;
+        let cycle = returned + LOAD_BACK;
         let stop = load.at + u64::from(load.len);
         let start = load.at & !(BEAT - 1);
         load.beats += u64::from(beats);
@@ -571,7 +581,7 @@ impl Bridge {
             true => stop,
             false => (start + load.beats * BEAT).min(stop),
         };
-        // What leaves before the end does so at multiples of the largest completion.
+        // Partial data is split at multiples of the largest completion.
         let to = match end {
             true => stop,
             false => here - here % self.max_payload,
@@ -601,7 +611,7 @@ impl Bridge {
             }
             return;
         }
-        // A channel tells of several beats at once, which may be more than a completion holds.
+        // A channel reports several beats at once, which may exceed a completion.
         let mut at = from;
         loop {
             let next = (at - at % self.max_payload + self.max_payload).min(to);
@@ -619,8 +629,8 @@ impl Bridge {
         ctx.schedule(cycle, Event::Bridge);
     }
 
-    /// A store: its bytes are there as soon as it stands before the channel, since those to one place stay in order whatever their
-    /// responses do, and since what stands there ends, also without the host.
+    /// Starts a store. Its bytes are visible at once: stores to one place keep their order whatever
+    /// their responses do, and a store that was started completes without the host.
     fn start_store(&mut self, offset: u64, data: &[u8], at: u64, ctx: &mut SimContext) {
         let bytes = data.len() as u32;
         let place = ctx.memory.locate(offset);
@@ -677,7 +687,7 @@ impl Bridge {
         self.issue_stores(ctx);
     }
 
-    /// The response to a store.
+    /// The channel has answered a store.
     pub(crate) fn store_answered(&mut self, number: u32, ctx: &mut SimContext) {
         let place = number.wrapping_sub(self.stores_answered as u32) as usize;
         if let Some(response) = self.responses.get_mut(place) {
@@ -695,7 +705,8 @@ impl Bridge {
     }
 }
 
-/// Tells of the order at the access filter, which has the channels of the storage alone.
+/// Reports an event of the order at the conflict filter, which has only the channels of the
+/// storage.
 #[inline]
 fn record_order(channel: usize, ctx: &SimContext, event: impl FnOnce(u8) -> OrderEvent) {
     if ctx.order.is_some()
@@ -708,7 +719,7 @@ fn record_order(channel: usize, ctx: &SimContext, event: impl FnOnce(u8) -> Orde
     }
 }
 
-/// A store has to wait in front of the access filter.
+/// The conflict filter has no room for a store.
 fn waits_for_filter(bar: Bar, offset: u64, len: u64, ctx: &SimContext) -> bool {
     let Some(filter) = ctx.filter.as_deref() else {
         return false;
@@ -721,7 +732,7 @@ fn waits_for_filter(bar: Bar, offset: u64, len: u64, ctx: &SimContext) -> bool {
     }
 }
 
-/// The access is to what an engine has reserved.
+/// The access overlaps the reserved range of an engine.
 fn is_reserved(offset: u64, len: u64, ctx: &SimContext) -> bool {
     let filter = ctx.filter.as_deref();
     filter.is_some_and(|filter| filter.is_reserved(offset, len))
@@ -737,7 +748,7 @@ fn is_within_bar(bar: Bar, offset: u64, len: u64) -> bool {
     len > 0 && offset.checked_add(len).is_some_and(|end| end <= size)
 }
 
-/// Words that a write touches, with the bits that it writes.
+/// The words that a write touches, with the mask of the written bits.
 fn words_of(offset: u64, data: &[u8]) -> Vec<(u64, u32, u32)> {
     let first = offset & !3;
     let skip = (offset - first) as usize;

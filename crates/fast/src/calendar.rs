@@ -1,12 +1,14 @@
-//! What is going to happen, in the order of its clock edge; of one edge, in the order in which it was planned.
+//! The calendar queue: events in the order of their clock edges, and of one edge in the order in
+//! which they were scheduled.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Edges that the near part covers, a power of two: nearly all that is planned, and little enough to stay in the first cache.
+/// Edges of the near part, a power of two. They cover nearly all events, and the lists fit into the
+/// first-level cache.
 const NEAR_CYCLES: u64 = 256;
 
-/// An entry of the far part: `BinaryHeap` takes the largest first.
+/// An entry of the far part. Its order is reversed, since `BinaryHeap` pops the largest first.
 struct FarEvent<E> {
     cycle: u64,
     number: u64,
@@ -30,16 +32,16 @@ impl<E> PartialEq for FarEvent<E> {
 }
 impl<E> Eq for FarEvent<E> {}
 
-/// A list of events for each of the next edges, and a heap for those behind them.
+/// Lists of events for the next edges, and a heap for all later ones.
 pub(crate) struct Calendar<E> {
-    /// No event is before this edge.
+    /// No event is earlier than this edge.
     begin: u64,
-    /// By edge modulo `NEAR_CYCLES`, each in reverse order of what is left.
+    /// The events of an edge, by edge modulo `NEAR_CYCLES`.
     near: Box<[Vec<E>; NEAR_CYCLES as usize]>,
     /// A bit for each list that is not empty.
     filled: [u64; NEAR_CYCLES as usize / 64],
     count: usize,
-    /// How many of the first list have gone.
+    /// Events of the present edge that were returned already.
     consumed: usize,
     far: BinaryHeap<FarEvent<E>>,
     number: u64,
@@ -58,7 +60,7 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Plans an event for an edge; one that has passed is the present one.
+    /// Schedules an event for an edge. A past edge becomes the present one.
     #[inline]
     pub(crate) fn schedule(&mut self, cycle: u64, event: E) {
         let cycle = cycle.max(self.begin);
@@ -90,12 +92,12 @@ impl<E: Copy> Calendar<E> {
         }
         let start = (self.begin % NEAR_CYCLES) as usize;
         let words = self.filled.len();
-        // Mostly it is one of the next few.
+        // In most cases it is one of the next few edges.
         let bits = self.filled[start / 64] >> (start % 64);
         if bits != 0 {
             return Some(self.begin + u64::from(bits.trailing_zeros()));
         }
-        // What is left of the first word is behind all others.
+        // The first word is searched again last, for the edges before `start`.
         (1..=words).find_map(|n| {
             let word = (start / 64 + n) % words;
             let bits = self.filled[word];
@@ -114,7 +116,7 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Comes to an edge at or behind that of the last call; there must be no event before it.
+    /// Advances to an edge. There must be no event before it.
     #[inline]
     pub(crate) fn advance_to(&mut self, cycle: u64) {
         if cycle <= self.begin {
@@ -130,7 +132,8 @@ impl<E: Copy> Calendar<E> {
         }
     }
 
-    /// Those that come into reach were planned before anything that will be.
+    /// Moves far events into the near part. They were scheduled before any event that follows, so
+    /// the order of an edge holds.
     #[cold]
     fn move_far_events(&mut self) {
         while let Some(far) = self.far.peek() {

@@ -1,41 +1,43 @@
-//! What the host owes for so long that it is given up (ns_axi_timeout).
+//! Completion timeout of reads of host memory (ns_axi_timeout).
 //!
-//! The device looks at the reads that are outstanding, now and then, stream by stream. A stream that has got nothing between two looks
-//! is stuck: all that it is watched ends as errors. What the host still answers is dropped, and what it answers to later reads of the stream
-//! comes behind that, as it does in order.
+//! The device checks outstanding reads at an interval, stream by stream. A stream that has received
+//! nothing between two checks is stalled: all of its reads end with an error. Late answers to these
+//! are dropped. Data for later reads of the stream is held until then, because a stream is answered
+//! in order.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use sim::ReadData;
 
-/// Milliseconds between two looks (`HostTimeout` of nearside_shell): a read is given up after so many to twice that.
+/// Milliseconds between two checks (`HostTimeout` of nearside_shell). A read expires after one to
+/// two of these intervals.
 pub(crate) const CHECK_INTERVAL_MS: u64 = 25;
 
-/// Reads whose answers come in order.
+/// Reads whose answers arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Stream {
     /// Submission queue entries.
     Fetch,
-    /// The list of the command in this slot.
+    /// The PRP list or SGL segments of the command in this slot.
     List(u16),
-    /// Data for the mover of this channel.
+    /// Write data for the mover of this channel.
     Data(u8),
     /// Shadow doorbells.
     Shadow,
-    /// What a Set Features brings along.
+    /// Data of a Set Features.
     AdminData,
     /// Lists of ranges.
     Ranges,
 }
 
 pub(crate) struct CompletionTimeout {
-    /// A look is armed.
+    /// A check is scheduled.
     armed: bool,
-    /// Streams that were watched something at the last look; whether they have got anything since.
+    /// Streams with outstanding reads at the last check; true if they have received data since.
     watched: BTreeMap<Stream, bool>,
-    /// Answers that were given up and may still come.
+    /// Expired reads that the host has not answered, by stream.
     expired: BTreeMap<Stream, usize>,
-    /// What has come behind these.
+    /// Data that has arrived before the answer to an expired read of its stream.
     held: VecDeque<(Stream, ReadData)>,
     released: VecDeque<ReadData>,
 }
@@ -51,7 +53,7 @@ impl CompletionTimeout {
         }
     }
 
-    /// Answers that may still come.
+    /// Number of expired reads that the host may still answer.
     pub(crate) fn expired(&self) -> usize {
         match self.expired.is_empty() {
             true => 0,
@@ -59,12 +61,12 @@ impl CompletionTimeout {
         }
     }
 
-    /// A look is to be armed, unless it is.
+    /// Marks a check as scheduled; false if it is already.
     pub(crate) fn arm(&mut self) -> bool {
         !std::mem::replace(&mut self.armed, true)
     }
 
-    /// Looks at the streams that are watched something. Those that are stuck.
+    /// Checks the streams with outstanding reads and returns the stalled ones.
     pub(crate) fn check(&mut self, open: impl Iterator<Item = Stream>) -> BTreeSet<Stream> {
         self.armed = false;
         let before = std::mem::take(&mut self.watched);
@@ -82,12 +84,13 @@ impl CompletionTimeout {
         stuck
     }
 
-    /// A read of a stream is given up.
+    /// Counts a read of a stream as expired.
     pub(crate) fn expire(&mut self, stream: Stream) {
         *self.expired.entry(stream).or_default() += 1;
     }
 
-    /// The answer to one has come after all.
+    /// An expired read has been answered after all. After the last one the held data of its stream
+    /// is released.
     pub(crate) fn answer_expired(&mut self, stream: Stream) {
         let Some(expired) = self.expired.get_mut(&stream) else {
             return;
@@ -105,7 +108,7 @@ impl CompletionTimeout {
         }
     }
 
-    /// Something of a stream has come, if it is its turn.
+    /// Accepts data of a stream, or holds it until expired reads of the stream are answered.
     #[inline]
     pub(crate) fn accept(&mut self, stream: Stream, piece: ReadData) -> Option<ReadData> {
         if !self.expired.is_empty() && self.expired.contains_key(&stream) {
@@ -118,7 +121,7 @@ impl CompletionTimeout {
         Some(piece)
     }
 
-    /// Drops what has come for a read that waits for its turn; true if that was all.
+    /// Drops held data of a read that expires. True if the read was answered in full.
     pub(crate) fn discard_held(&mut self, tag: u32) -> bool {
         let ended = |piece: &ReadData| piece.tag == tag && piece.last;
         let all = self.held.iter().any(|(_, piece)| ended(piece));
@@ -126,7 +129,7 @@ impl CompletionTimeout {
         all
     }
 
-    /// What waited and has its turn.
+    /// The next data that is no longer held.
     pub(crate) fn released(&mut self) -> Option<ReadData> {
         self.released.pop_front()
     }

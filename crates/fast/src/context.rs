@@ -1,4 +1,4 @@
-//! What the parts of a device share while something happens: time, plans, the host port, the memories.
+//! The context that blocks get while they handle an event: time, calendar, link port, memories.
 
 use sim::{Clock, OrderEvent, OrderWatch, TraceEvent, Tracer};
 
@@ -8,7 +8,7 @@ use crate::memory::Memories;
 use crate::msix::Msix;
 use crate::port::{LinkPort, ReadPurpose};
 
-/// Tags of a channel's bursts: whose they are.
+/// Owners of a channel's bursts, in the upper half of their tags.
 pub(crate) const TAG_READ: u64 = 0;
 pub(crate) const TAG_WRITE: u64 = 1 << 32;
 pub(crate) const TAG_LOAD: u64 = 2 << 32;
@@ -16,59 +16,60 @@ pub(crate) const TAG_STORE: u64 = 3 << 32;
 pub(crate) const TAG_ENGINE: u64 = 4 << 32;
 pub(crate) const TAG_LINE: u64 = 5 << 32;
 
-/// What is going to happen.
+/// An event of the device's calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// The bridge looks at what has arrived.
+    /// The bridge handles accesses that have arrived.
     Bridge,
-    /// Reads of host memory may leave.
+    /// The link port sends reads of host memory.
     HostRead,
-    /// Reads of host memory that wait for long are looked at.
+    /// Reads of host memory are checked for their completion timeout.
     CompletionTimeout,
-    /// Writes to host memory may leave.
+    /// The link port sends writes to host memory.
     HostWrite,
-    /// A channel has something.
+    /// A memory channel has an event.
     Channel(u8),
-    /// Goes on with a walk.
+    /// The PRP or SGL walk of this slot continues.
     Walk(u16),
-    /// A transfer is over.
+    /// The transfer of this slot is complete.
     TransferDone(u16),
-    /// Bursts of a channel's media may leave.
+    /// The controller issues write bursts to this channel.
     MediaWrite(u8),
-    /// The place of a read burst of a channel is free.
+    /// A read burst of the controller has left this channel.
     MediaReadDone(u8),
-    /// Zeroing goes on.
+    /// The range walk continues.
     RangeWalk,
-    /// What the memories zero by themselves has ended.
+    /// The fill with this number is complete.
     FillDone(u32),
-    /// A line of a list of ranges has been looked at.
+    /// A line of a list of ranges has arrived.
     RangeListLine,
-    /// The next command may be fetched.
+    /// The next submission queue entry may be fetched.
     Fetch,
-    /// The oldest entry that was fetched goes to the decoder.
+    /// The oldest fetched entry goes to the decoder.
     Decode,
-    /// The admin queue's command goes on.
+    /// The admin command in progress continues.
     Admin,
-    /// An Abort has looked through the slots.
+    /// An Abort has compared all slots.
     AbortScan,
-    /// The controller's life goes on.
+    /// The controller's state machine is evaluated.
     ControllerState,
-    /// Interrupts that are held back may be due.
+    /// The aggregation time of held interrupts may have passed.
     Coalescing,
-    /// The Keep Alive Timeout may be over.
+    /// The Keep Alive Timeout may have passed.
     KeepAlive,
-    /// First halves of fused pairs may have waited for too long.
+    /// First commands of fused pairs may have waited for too long.
     FusedTimeout,
-    /// A shadow doorbell is looked at.
+    /// A shadow doorbell is processed.
     ShadowDoorbell,
-    /// What waits in the access hook is looked at.
+    /// The conflict filter lets accesses pass.
     ConflictFilter,
-    /// An engine goes on.
+    /// An engine has an event; the number is the engine's.
     Engine(u8, u32),
 }
 
 impl Event {
-    /// WakeUps at everything of its kind that is due, and plans the next wake_up itself: one wake_up at a time is enough. Its place among those.
+    /// Index in [`WakeUps`] of events that serve everything that is due and schedule their
+    /// successor. One pending event of such a kind is enough.
     fn wake_up_index(self) -> Option<usize> {
         Some(match self {
             Event::Bridge => 0,
@@ -85,7 +86,7 @@ impl Event {
     }
 }
 
-/// When each kind of wake_up is planned, the earliest one.
+/// The earliest scheduled cycle of each kind of wake-up.
 pub(crate) struct WakeUps([u64; 9]);
 
 impl WakeUps {
@@ -93,14 +94,15 @@ impl WakeUps {
         WakeUps([u64::MAX; 9])
     }
 
-    /// A wake_up is planned.
+    /// Records the cycle of a wake-up that was put into the calendar directly.
     pub(crate) fn set(&mut self, cycle: u64, event: Event) {
         if let Some(wake_up) = event.wake_up_index() {
             self.0[wake_up] = cycle;
         }
     }
 
-    /// An event's time has come: true if it is not a wake_up that an earlier one has taken the place of.
+    /// Whether an event that has come up is to be handled. A wake-up that an earlier one has
+    /// superseded is not.
     #[inline]
     pub(crate) fn is_due(&mut self, now: u64, event: Event) -> bool {
         let Some(wake_up) = event.wake_up_index() else {
@@ -123,16 +125,16 @@ pub(crate) struct SimContext<'a> {
     pub(crate) memory: &'a mut Memories,
     pub(crate) msix: &'a mut Msix,
     pub(crate) wake_ups: &'a mut WakeUps,
-    /// When a wake_up at each channel is planned.
+    /// The scheduled wake-up of each channel.
     pub(crate) channel_wake_ups: &'a mut [u64],
-    /// The access hook, if an engine has one.
+    /// The conflict filter, if an engine has one.
     pub(crate) filter: Option<&'a mut ConflictFilter>,
     pub(crate) tracer: Option<&'a Tracer>,
     pub(crate) order: Option<&'a OrderWatch>,
 }
 
 impl SimContext<'_> {
-    /// Plans something for an edge; one that has passed is the present one.
+    /// Schedules an event for an edge. A past edge becomes the present one.
     #[inline]
     pub(crate) fn schedule(&mut self, cycle: u64, event: Event) {
         let cycle = cycle.max(self.now);
@@ -146,31 +148,31 @@ impl SimContext<'_> {
         self.calendar.schedule(cycle, event);
     }
 
-    /// Plans something some cycles from now.
+    /// Schedules an event some cycles from now.
     pub(crate) fn schedule_after(&mut self, cycles: u64, event: Event) {
         self.schedule(self.now + cycles, event);
     }
 
-    /// Asks for host memory some cycles from now.
+    /// Requests a read of host memory some cycles from now.
     pub(crate) fn read_host(&mut self, cycles: u64, purpose: ReadPurpose, addr: u64, len: u32) {
         let cycle = self.now + cycles;
         self.port.request_read(cycle, purpose, addr, len);
         self.schedule_host_reads(cycle);
     }
 
-    /// A read of host memory is due at this edge.
+    /// Schedules the link port for a read that is due at this edge.
     pub(crate) fn schedule_host_reads(&mut self, cycle: u64) {
         self.schedule(cycle, Event::HostRead);
     }
 
-    /// Writes bytes, at most 16, to host memory in the front end's line, some cycles from now.
+    /// Posts at most 16 bytes to host memory, in the order of the front end's writes.
     pub(crate) fn post_write(&mut self, cycles: u64, addr: u64, data: &[u8]) {
         let cycle = self.now + cycles;
         self.port.post_write(cycle, addr, data);
         self.schedule(cycle, Event::HostWrite);
     }
 
-    /// A channel has got something: wake_up at it when it has an answer.
+    /// Schedules the next event of a channel after its state has changed.
     pub(crate) fn schedule_channel(&mut self, channel: usize) {
         let Some(next) = self.memory.channels[channel].next_event() else {
             return;
@@ -183,7 +185,7 @@ impl SimContext<'_> {
         }
     }
 
-    /// Tells who wants to know what happens to commands, at an edge.
+    /// Reports a trace event of an edge to the tracer, if there is one.
     #[inline]
     pub(crate) fn trace(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
         if let Some(tracer) = self.tracer {
@@ -191,7 +193,7 @@ impl SimContext<'_> {
         }
     }
 
-    /// Tells who wants to know in what order accesses and commands are carried out.
+    /// Reports an event of the order of accesses and commands, if it is recorded.
     #[inline]
     pub(crate) fn record_order(&self, event: impl FnOnce() -> OrderEvent) {
         if let Some(order) = self.order {
@@ -199,7 +201,7 @@ impl SimContext<'_> {
         }
     }
 
-    /// So many ms of the device's clock, in cycles.
+    /// Milliseconds in cycles of the device's clock.
     pub(crate) fn cycles_of_ms(&self, ms: u64) -> u64 {
         ms.saturating_mul(u64::from(self.clock.khz()))
     }

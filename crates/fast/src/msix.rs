@@ -3,11 +3,11 @@
 /// Bytes of an entry of the table.
 const ENTRY_BYTES: u64 = 16;
 
-/// The bits that the table keeps of each word of an entry: address low and high, data, control.
+/// Writable bits of each word of an entry: address low and high, data, control.
 const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
 const CONTROL: usize = 3;
 
-/// An interrupt on its way.
+/// An interrupt message.
 pub(crate) struct Message {
     pub(crate) vector: usize,
     pub(crate) addr: u64,
@@ -15,13 +15,13 @@ pub(crate) struct Message {
 }
 
 pub(crate) struct Msix {
-    /// Vectors of the controller; those of engines come behind.
+    /// Vectors of the controller; the vectors of engines follow.
     controller_vectors: usize,
     table: Vec<[u32; 4]>,
     pending: Vec<bool>,
     enabled: bool,
     masked: bool,
-    /// Vectors that are pending.
+    /// Number of pending vectors.
     waiting: usize,
     /// The vector of the last message.
     last: usize,
@@ -44,7 +44,7 @@ impl Msix {
         }
     }
 
-    /// Function-level enable and mask.
+    /// Sets function-level enable and mask.
     pub(crate) fn set(&mut self, enabled: bool, masked: bool) {
         (self.enabled, self.masked) = (enabled, masked);
         if !enabled {
@@ -58,7 +58,7 @@ impl Msix {
         self.waiting = self.waiting + usize::from(pending) - usize::from(was);
     }
 
-    /// Asks for an interrupt. Requests that come before the message has left merge into it.
+    /// Requests an interrupt. Requests before the message is sent are merged.
     pub(crate) fn request(&mut self, vector: usize) {
         if self.enabled && vector < self.pending.len() {
             self.set_pending(vector, true);
@@ -69,19 +69,19 @@ impl Msix {
         self.masked || self.table[vector][CONTROL] & 1 == 1
     }
 
-    /// The cause of a vector's pending bit is no more.
+    /// Clears a pending bit whose cause is gone.
     pub(crate) fn withdraw(&mut self, vector: usize) {
         if vector < self.pending.len() && self.masks(vector) {
             self.set_pending(vector, false);
         }
     }
 
-    /// A reset of the controller: its vectors are not pending any more.
+    /// Clears the pending bits of the controller's vectors when it is reset.
     pub(crate) fn clear(&mut self) {
         (0..self.controller_vectors).for_each(|vector| self.set_pending(vector, false));
     }
 
-    /// The next message: of a vector that is pending and not masked. They take turns.
+    /// The next message of a vector that is pending and not masked, in rotation.
     pub(crate) fn next_message(&mut self) -> Option<Message> {
         if self.waiting == 0 || !self.enabled {
             return None;
@@ -99,13 +99,14 @@ impl Msix {
         })
     }
 
-    /// A word of the table, by its offset in it.
+    /// Reads a word of the table at an offset.
     pub(crate) fn read(&self, offset: u64) -> u32 {
         let entry = self.table.get((offset / ENTRY_BYTES) as usize);
         entry.map_or(0, |entry| entry[(offset % ENTRY_BYTES / 4) as usize])
     }
 
-    /// Writes a whole word of the table; vectors that do not exist, and parts of words, change nothing.
+    /// Writes a whole word of the table. Vectors that do not exist and partial words have no
+    /// effect.
     pub(crate) fn write(&mut self, offset: u64, value: u32) {
         let (vector, word) = (
             (offset / ENTRY_BYTES) as usize,
@@ -116,7 +117,7 @@ impl Msix {
         }
     }
 
-    /// Pending bits, by word.
+    /// A word of pending bits.
     pub(crate) fn pending(&self, word: usize) -> u32 {
         let bits = self.pending.iter().skip(32 * word).take(32);
         (0..)

@@ -1,6 +1,6 @@
-//! The device's side of its link: reads of host memory with their tags, and the line of what the front end writes.
+//! The device's port to its PCIe link: reads of host memory with their tags, and posted writes.
 //!
-//! A beat of 64 bytes passes in a cycle, each way.
+//! Each direction carries a beat of 64 bytes a cycle.
 
 use std::collections::VecDeque;
 
@@ -11,36 +11,36 @@ use crate::completion_timeout::{CompletionTimeout, Stream};
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
 
-/// Writes of the front end that wait for the link.
+/// Posted writes of the front end that may wait for the link.
 const MAX_POSTS: usize = 30;
-/// Pieces of write data that may wait for the link.
+/// Payloads of write data that may wait for the link.
 const MAX_PAYLOADS: usize = 8;
 /// Bytes of the largest burst.
 pub(crate) const BURST_BYTES: usize = 512;
-/// Bursts that there is room for: each that waits has a piece that waits.
+/// Buffers of bursts: each waiting burst has at least one waiting payload.
 const BURST_BUFFERS: usize = 2 * MAX_PAYLOADS;
 
-/// Who has pending for host memory.
+/// The block that has requested host memory, and for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReadPurpose {
     /// The submission queue entry of the command in this slot.
     Fetch(u16),
-    /// A part of a list of PRPs or descriptors of the command in this slot.
+    /// A part of the PRP list or SGL segment of the command in this slot.
     List(u16),
-    /// Data of a job: the piece with this number, for the mover of a channel.
+    /// Write data: descriptor number, PRP segment within it, channel of the mover.
     Data(u32, u16, u8),
     /// A shadow doorbell.
     Shadow,
-    /// What a Set Features brings along: the piece with this number.
+    /// Data of a Set Features: the segment with this number.
     AdminData(u8),
     /// A line of a list of ranges.
     RangeList,
-    /// A line of the segments that say where a list of ranges lies.
+    /// A line of a PRP list or SGL segment that describes where a list of ranges is.
     RangeListPointer,
 }
 
 impl ReadPurpose {
-    /// Reads whose answers come in order: the RTL has an ID for each of these.
+    /// The stream whose answers arrive in order. The RTL has an AXI ID for each.
     fn stream(self) -> Stream {
         match self {
             ReadPurpose::Fetch(_) => Stream::Fetch,
@@ -53,18 +53,18 @@ impl ReadPurpose {
     }
 }
 
-/// What comes back.
+/// Read data that has arrived from the host.
 pub(crate) struct HostReadData {
     pub(crate) purpose: ReadPurpose,
-    /// When the last of it has passed the port, clock edge.
+    /// The edge at which its last beat has passed the port.
     pub(crate) cycle: u64,
-    /// Where it begins in what was pending for.
+    /// Its place in the requested data.
     pub(crate) offset: u32,
-    /// The bytes; `None`: the read has failed.
+    /// The bytes; `None` if the read has failed.
     pub(crate) data: Option<Vec<u8>>,
     /// Beats at the port.
     pub(crate) beats: u32,
-    /// Nothing more comes of this read.
+    /// Set with the last data of a read.
     pub(crate) last: bool,
 }
 
@@ -79,58 +79,58 @@ struct PendingRead {
 #[derive(Clone, Copy)]
 struct OutstandingRead {
     purpose: ReadPurpose,
-    /// Bytes of its first beat that are not pending for, and then those that are.
+    /// Bytes of the first beat that were not requested, then those that were.
     skip: u32,
     len: u32,
     received: u32,
-    /// It was given up: what still comes of it is dropped.
+    /// Its completion timeout has passed: late data is dropped.
     expired: bool,
 }
 
-/// What leaves in the line of completion queue entries.
+/// A posted write of the front end.
 pub(crate) enum PostedWrite {
-    /// An entry, a message or an EventIdx: address, bytes, how many of them.
+    /// A completion queue entry or an interrupt message: address, bytes, length.
     Write(u64, [u8; 16], u8),
-    /// The entry of an admin command. Its sender is told.
+    /// The entry of an admin command, whose sending is reported.
     AdminEntry(u64, [u8; 16]),
-    /// An EventIdx of a shadow doorbell: address, value. Its sender is told.
+    /// An EventIdx of a shadow doorbell, whose sending is reported: address, value.
     EventIdx(u64, u32),
-    /// The answer to a read of BAR0.
+    /// The answer to a read of BAR0, which keeps its order with the writes.
     RegisterAnswer(u32, Option<Vec<u8>>),
 }
 
-/// Who wants to know that the link has owner a burst.
+/// The block that is notified once the link has accepted a burst.
 pub(crate) enum BurstOwner {
     None,
-    /// A job, of a part of its data.
+    /// A descriptor of the data path.
     Descriptor(u32),
-    /// The sender of an admin command's entry.
+    /// The admin queue.
     AdminEntry,
-    /// The sender of an EventIdx.
+    /// The shadow doorbells.
     EventIdx,
-    /// The answer to a read of BAR0 follows.
+    /// A read of BAR0, whose answer follows.
     RegisterAnswer(u32, Option<Vec<u8>>),
 }
 
-/// Bytes that have passed the port and go to the link together.
+/// Bytes that go to the link in one packet.
 struct Payload {
-    /// Their last beat has passed.
+    /// The edge at which the last beat has passed the port.
     ready: u64,
     addr: u64,
     len: u16,
-    /// Where they are: in which burst, and where in it.
+    /// Buffer of the burst, and the offset in it.
     burst: u8,
     from: u16,
-    /// Of the last one of a burst.
+    /// Set in the last payload of a burst.
     owner: BurstOwner,
 }
 
 pub(crate) struct LinkPort {
     clock: Clock,
-    /// Bytes of the largest piece, a power of two.
+    /// Bytes of the largest payload, a power of two.
     max_payload: u64,
     payloads: VecDeque<Payload>,
-    /// What payloads are of, and where the next burst's bytes go.
+    /// Bytes of the waiting bursts, and the buffer of the next one.
     bursts: Box<[[u8; BURST_BYTES]; BURST_BUFFERS]>,
     next_burst: usize,
     /// Reads that wait for the link.
@@ -139,25 +139,26 @@ pub(crate) struct LinkPort {
     free_tags: Vec<u32>,
     /// What the host owes for long.
     timeout: CompletionTimeout,
-    /// When the port's read data can have its next beat.
+    /// The next edge that is free for a beat of read data.
     beats_free: u64,
-    /// What the front end sends: from which edge on, what.
+    /// Posted writes with the edge from which on they may be sent.
     pub(crate) posts: VecDeque<(u64, PostedWrite)>,
-    /// When the port's write data can have its next beat.
+    /// The next edge that is free for a beat of write data.
     pub(crate) writes_free: u64,
-    /// The link has refused a read; not before this time.
+    /// The link has refused a read, until this time.
     read_refused: Option<Time>,
-    /// The link has refused a write.
+    /// The link has refused a write, until this time.
     write_refused: Option<Time>,
     beats: [u64; 2],
-    /// The link has owner the last EventIdx.
+    /// The link has accepted the last EventIdx.
     pub(crate) event_idx_sent: bool,
-    /// The link has owner the last entry of an admin command.
+    /// The link has accepted the last entry of an admin command.
     pub(crate) admin_sent: bool,
 }
 
 impl LinkPort {
-    /// With so many reads outstanding; writes go to the link in payloads of up to `max_payload` bytes.
+    /// A port with `tags` outstanding reads, whose writes have payloads of up to `max_payload`
+    /// bytes.
     pub(crate) fn new(clock: Clock, tags: u32, max_payload: u32) -> LinkPort {
         LinkPort {
             clock,
@@ -180,9 +181,9 @@ impl LinkPort {
         }
     }
 
-    /// Asks for host memory within a page; the request is at the port at `cycle`.
+    /// Requests host memory within a page. The request reaches the port at `cycle`.
     pub(crate) fn request_read(&mut self, cycle: u64, purpose: ReadPurpose, addr: u64, len: u32) {
-        // Who comes first goes first, whoever has said so before.
+        // Requests are sent in the order of their cycles, not of the calls.
         let after = self
             .pending_reads
             .iter()
@@ -197,49 +198,49 @@ impl LinkPort {
             .insert(after.map_or(0, |n| n + 1), pending);
     }
 
-    /// Puts something into the front end's line.
+    /// Queues a posted write of the front end.
     pub(crate) fn post(&mut self, cycle: u64, post: PostedWrite) {
         self.posts.push_back((cycle, post));
     }
 
-    /// Writes bytes, at most 16, to host memory in the front end's line.
+    /// Queues a posted write of at most 16 bytes.
     pub(crate) fn post_write(&mut self, cycle: u64, addr: u64, data: &[u8]) {
         let mut bytes = [0; 16];
         bytes[..data.len()].copy_from_slice(data);
         self.post(cycle, PostedWrite::Write(addr, bytes, data.len() as u8));
     }
 
-    /// Nothing is pending for, under way or to be written.
+    /// No read is pending or outstanding, and no write is pending.
     pub(crate) fn is_idle(&self) -> bool {
         self.pending_reads.is_empty() && !self.has_pending_writes() && !self.has_outstanding_reads()
     }
 
-    /// The host owes answers that have not been given up.
+    /// The host has not answered all reads whose completion timeout has not passed.
     fn has_outstanding_reads(&self) -> bool {
         self.free_tags.len() + self.timeout.expired() < self.reads.len()
     }
 
-    /// Answers that were given up may still come.
+    /// Answers to expired reads may still arrive.
     pub(crate) fn has_expired_reads(&self) -> bool {
         self.timeout.expired() > 0
     }
 
-    /// The front end's line has room.
+    /// The queue of posted writes has room.
     pub(crate) fn has_room(&self) -> bool {
         self.posts.len() < MAX_POSTS
     }
 
-    /// The front end has something to write.
+    /// Writes wait for the port or for the link.
     pub(crate) fn has_pending_writes(&self) -> bool {
         !self.posts.is_empty() || !self.payloads.is_empty()
     }
 
-    /// A burst may begin to pass the port.
+    /// Another burst may pass the port.
     pub(crate) fn has_payload_room(&self) -> bool {
         self.payloads.len() < MAX_PAYLOADS
     }
 
-    /// Writes bytes as one burst; see [`Port::pass`].
+    /// Writes bytes as one burst; see [`LinkPort::pass_burst`].
     pub(crate) fn write_burst(
         &mut self,
         now: u64,
@@ -251,12 +252,12 @@ impl LinkPort {
         self.pass_burst(now, addr, data.len(), owner)
     }
 
-    /// Where the bytes of the next burst go.
+    /// The buffer of the next burst.
     pub(crate) fn burst_buffer(&mut self) -> &mut [u8; BURST_BYTES] {
         &mut self.bursts[self.next_burst]
     }
 
-    /// The next burst, of so many bytes, passes the port from `now` on, a beat a cycle, without strobes for what is not in it.
+    /// Passes the next burst through the port, a beat a cycle from `now` on; returns its beats.
     pub(crate) fn pass_burst(&mut self, now: u64, addr: u64, len: usize, owner: BurstOwner) -> u64 {
         let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
         self.writes_free = now + beats;
@@ -282,7 +283,7 @@ impl LinkPort {
         beats
     }
 
-    /// An answer goes after all that has passed.
+    /// Queues an answer that follows all writes that have passed the port.
     pub(crate) fn queue_answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
         self.payloads.push_back(Payload {
             ready: now,
@@ -294,7 +295,8 @@ impl LinkPort {
         });
     }
 
-    /// Gives the link a piece, if one is due that it takes. Else when to look again, if that is known.
+    /// Sends the next payload if it is due and the link accepts it. Otherwise returns the edge to
+    /// try again at, if that is known.
     pub(crate) fn send_payload(
         &mut self,
         now: u64,
@@ -333,7 +335,8 @@ impl LinkPort {
         }
     }
 
-    /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
+    /// Sends pending reads until the link refuses one. Returns the edge of the next call, if that
+    /// is known.
     pub(crate) fn send_reads(
         &mut self,
         now: u64,
@@ -370,12 +373,12 @@ impl LinkPort {
         None
     }
 
-    /// True once when somebody has to look at what the host owes, a while from now.
+    /// Whether a timeout check has to be scheduled. True once for each check.
     pub(crate) fn arm_timeout_check(&mut self) -> bool {
         self.has_outstanding_reads() && self.timeout.arm()
     }
 
-    /// Looks at what the host owes: reads that have received nothing since the last look but one end without data.
+    /// Ends the reads of streams that have received nothing since the last check.
     pub(crate) fn expire_stalled_reads(&mut self, now: u64) -> Vec<HostReadData> {
         let open = self.reads.iter().flatten().filter(|read| !read.expired);
         let stuck = self.timeout.check(open.map(|read| read.purpose.stream()));
@@ -400,7 +403,7 @@ impl LinkPort {
                 beats,
                 last: true,
             });
-            // What waited after another answer is here already.
+            // Its data has arrived already, and has waited for an earlier answer.
             if self.timeout.discard_held(tag) {
                 *place = None;
                 self.free_tags.push(tag);
@@ -412,12 +415,12 @@ impl LinkPort {
         ended
     }
 
-    /// What has come and waited after an answer that was given up.
+    /// Data that was held for an expired read and is next in order now.
     pub(crate) fn released(&mut self) -> Option<ReadData> {
         self.timeout.released()
     }
 
-    /// The edge to try again at after a refusal until `until`; `None` if the link doesn't know.
+    /// The edge to try again at after a refusal; `None` if the link does not know it.
     pub(crate) fn retry_cycle(&self, now: u64, until: Option<Time>) -> Option<u64> {
         match until {
             None | Some(Time::MAX) => None,
@@ -425,19 +428,19 @@ impl LinkPort {
         }
     }
 
-    /// The link has refused something, and does not know until when.
+    /// The link has refused a request for an unknown time.
     pub(crate) fn is_refused(&self) -> bool {
         [self.read_refused, self.write_refused].contains(&Some(Time::MAX))
     }
 
-    /// The link may know more than when it refused; false if it has not.
+    /// Clears refusals of unknown length, so that they are tried again; false if there are none.
     pub(crate) fn clear_unknown_refusals(&mut self) -> bool {
         let unknown =
             |refused: &mut Option<Time>| refused.take_if(|until| *until == Time::MAX).is_some();
         unknown(&mut self.read_refused) | unknown(&mut self.write_refused)
     }
 
-    /// A piece of a read has come.
+    /// Receives read data from the link.
     pub(crate) fn receive(
         &mut self,
         now: u64,
@@ -485,7 +488,7 @@ impl LinkPort {
     }
 }
 
-/// Tells of a beat at the port in each of so many cycles, the last one before `end`.
+/// Reports a beat at the port for each of the cycles before `end`.
 pub(crate) fn trace_beats(
     clock: Clock,
     end: u64,

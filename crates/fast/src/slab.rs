@@ -1,4 +1,4 @@
-//! Things with numbers that are used again.
+//! Numbered items. The number of a removed item is used again.
 
 pub(crate) struct Slab<T> {
     items: Vec<Option<T>>,
@@ -34,7 +34,7 @@ impl<T> Slab<T> {
         item
     }
 
-    /// Drops an item where it is.
+    /// Drops an item in place.
     pub(crate) fn drop_item(&mut self, n: u32) {
         if let Some(item @ Some(_)) = self.items.get_mut(n as usize) {
             *item = None;
