@@ -1,4 +1,4 @@
-//! Runs the fuzzer on the fast engine: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
+//! Runs the fuzzer on the fast model: `fuzz DESIGN COMMANDS SEED [REPLAY]`.
 
 use std::path::Path;
 

@@ -459,7 +459,9 @@ impl Bridge {
         while let Some(store) = self.store_queue.front() {
             let channel = store.channel;
             let before = &ctx.memory.channels[self.last_channel];
-            if channel != self.last_channel && before.waiting_write_beats(master::PM) > MAX_WAITING_BEATS {
+            if channel != self.last_channel
+                && before.waiting_write_beats(master::PM) > MAX_WAITING_BEATS
+            {
                 return;
             }
             if self.waits_for_id(channel) {

@@ -1,4 +1,4 @@
-//! What a channel promises to its masters.
+//! Properties of a channel that its masters rely on.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ fn set(channel: &mut Channel, cycle: u64, writes: &[(u64, u32)]) {
     channel.set_register(cycle, nvm_delay::COMMAND, commit, 0xF);
 }
 
-/// Lets all of it end; returns what came, and when.
+/// Runs until the channel is idle; returns the events.
 fn finish(channel: &mut Channel) -> Vec<ChannelEvent> {
     let mut events = Vec::new();
     while let Some(cycle) = channel.next_event() {
@@ -126,14 +126,15 @@ fn channel_credits_bound_outstanding_lines() {
     };
     let (free, four) = (latency(0), latency(4));
     assert!(free.0 < 300 && free.1 < 300, "{free:?}");
-    // Eight rounds of four, of 100 cycles and more.
+    // Eight rounds of four lines, of at least 100 cycles each.
     assert!((900..1100).contains(&four.0), "{four:?}");
     assert!((900..1100).contains(&four.1), "{four:?}");
 }
 
 #[test]
 fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
-    // The last of 30 lines of an engine, of 100 cycles and more each, which begin when a read of the controller does.
+    // Cycle of the last of 30 lines of an engine, of at least 100 cycles each. They start together
+    // with a read of the controller.
     let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
         let credits = Credits {
@@ -157,13 +158,13 @@ fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
         for engine in [0, 2] {
             let [free, beside, lower] =
                 [(0, 0), (0, 2), (8, 2)].map(|(reads, beside)| last(reads, beside, writes, engine));
-            // Two lines, and when the controller's has ended all the others at once, or eight at a time.
+            // Two lines, and after the controller's all others at once or eight at a time.
             assert!(free < 300, "{free}");
             assert!((300..400).contains(&beside), "{beside}");
             assert!((500..700).contains(&lower), "{lower}");
             assert_eq!(last(2, 8, writes, engine), last(2, 0, writes, engine));
         }
-        // The controller has no such limit itself.
+        // The limit does not apply to the controller itself.
         assert!(last(0, 2, writes, 1) < 300);
     }
 }
@@ -177,7 +178,7 @@ fn channel_load_waits_only_for_lines_requested_before_it() {
     let mut worst = 0;
     for round in 0..50u64 {
         let start = 1000 + 10_000 * round;
-        // As many as have room in the read buffer: a load waits behind those that do not.
+        // As many as fit into the read buffer: a load waits for those that do not.
         for n in 0..7 {
             busy.read(start, 1, n as u16, n << 14, 4096, 1000 + n);
         }
@@ -187,7 +188,7 @@ fn channel_load_waits_only_for_lines_requested_before_it() {
         busy.read(at, 0, 0, 1 << 20, 64, 0);
         worst = worst.max(ends(&finish(&mut busy))[&0] - at);
     }
-    // 32 lines take 32 cycles of the memory's front end; a refresh is 40 cycles more.
+    // 32 lines take 32 cycles of the memory's front end; a refresh takes 40 further cycles.
     assert!(worst <= alone + 32 + 48, "{worst} cycles, {alone} alone");
     assert!(worst > alone + 16, "{worst} cycles, {alone} alone");
 }

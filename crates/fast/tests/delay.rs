@@ -1,4 +1,5 @@
-//! `nvm_delay` and the memory behind it beside the RTL: `cargo test --release -p nearside-fast -- --include-ignored`.
+//! `nvm_delay` and its memory compared with the RTL: `cargo test --release -p nearside-fast --
+//! --include-ignored`.
 
 use std::path::PathBuf;
 
@@ -87,7 +88,8 @@ fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
     })
 }
 
-/// What `DelayBench::run` sends, to the model, from cycle `start` on; returns the cycles that it took.
+/// Sends the traffic of `DelayBench::run` to the model from cycle `start` on; returns the cycles
+/// that it takes.
 fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
     let t = *traffic;
     let span = (u64::from(t.beats) * 64).next_power_of_two();
@@ -144,7 +146,7 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
 
 struct Row {
     what: String,
-    /// Bandwidth, mean latency of reads and of writes, beside the RTL's, in percent.
+    /// Deviation of bandwidth and of mean read and write latency from the RTL, in percent.
     off: [f64; 3],
     late: [[u64; 2]; 2],
 }
@@ -162,7 +164,7 @@ impl Row {
     }
 }
 
-/// Both, side by side.
+/// Runs both models with the same traffic.
 fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &Traffic) -> Row {
     for (offset, value) in settings(registers) {
         bench.write(offset, value).unwrap();
@@ -234,8 +236,8 @@ fn registers(profile: &str) -> Registers {
         .swap_remove(0)
 }
 
-/// How far bandwidth, latency of reads and latency of writes may be off, in percent. With both directions it is where the DRAM is
-/// saturated, or nearly, that they are: see `crates/sim/tests/bursts.rs`.
+/// Allowed deviation of bandwidth, read latency and write latency, in percent. It is larger where
+/// the DRAM is nearly saturated, with both directions: see `crates/sim/tests/bursts.rs`.
 fn bounds(mix: Mix) -> [f64; 3] {
     match mix {
         Mix::Reads => [2.0, 2.0, 0.0],
@@ -308,7 +310,7 @@ fn delay_without_dram_matches_every_cycle_of_the_rtl() {
             (100_000, 10_000, [0; 4]),
             (500_123, 0, [26_624, 0, 17_321, 0]),
             (500_000, 20_000, [17_321, 10_000, 26_624, 5_000]),
-            // Less than is taken off.
+            // Less than the calibration.
             (30_000, 40_960, [30_001, 0, u32::MAX, 0]),
             (40_960, 3, [0, 4, 0, u32::MAX]),
         ] {
@@ -364,7 +366,7 @@ fn delay_registers_read_as_those_of_the_rtl() {
     for round in 0..20 {
         for _ in 0..60 {
             let offset = 4 * random.below(0x400);
-            // Times are kept short, so that what is committed does not take for ever.
+            // Times are short, so that committed values do not take for ever.
             let value = (random.next() as u32) & 0x1_FFFF;
             if offset != nvm_delay::COMMAND {
                 bench.write(offset, value).unwrap();
@@ -380,7 +382,8 @@ fn delay_registers_read_as_those_of_the_rtl() {
                 bench.write(offset, value).unwrap();
                 model.set_register(0, offset, value, 0xF);
             }
-            // A command waits for the sweep of the counters under way, which the model does not have.
+            // A command waits for a clear of the counters in progress, which the model does not
+            // have.
             bench.idle(1000).unwrap();
             bench.run(&traffic, &mut |_, _| true).unwrap();
             run(&mut model, &traffic, 1_000_000 * (round + 1));

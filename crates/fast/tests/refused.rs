@@ -1,4 +1,4 @@
-//! What the fast engine has not.
+//! Engines that the fast model does not have.
 
 use std::path::Path;
 

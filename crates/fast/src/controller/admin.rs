@@ -19,88 +19,88 @@ use super::{error_log, identify, logs, timing, Controller};
 
 /// Doorbell Buffer Config.
 const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-/// Blocks that a format zeroes with one data command.
+/// Blocks that a format zeroes with one range walk.
 const FORMAT_BLOCKS: u64 = 65536;
-/// Cycles in which an Abort looks at a slot.
+/// Cycles in which an Abort compares one slot.
 const ABORT_SCAN_STEP: u64 = 2;
 
-/// Data that a command brings along.
+/// Data of a Set Features that is read from the host.
 struct HostDataFetch {
     what: FeatureData,
-    /// Pieces of host pages: address, bytes, where they begin.
+    /// Segments of host pages: address, bytes, offset.
     segments: Vec<(u64, u32, u32)>,
     received: Vec<u32>,
     bytes: Vec<u8>,
-    /// Reads that are not over.
+    /// Reads that are not complete.
     open: usize,
     failed: bool,
 }
 
-/// A Format NVM.
+/// Progress of a Format NVM.
 struct FormatProgress {
-    /// Namespaces, 1 in the lowest bit, that are left, and all of them.
+    /// Namespaces that are left, and all of the command, with namespace 1 in the lowest bit.
     left: u32,
     all: u32,
-    /// Blocks of the present one: from, to.
+    /// Blocks of the present namespace that are left: first, end.
     from: u64,
     to: u64,
-    /// A data command is under way.
+    /// A range walk is in progress.
     transfer_active: bool,
 }
 
-/// What the present command waits for.
+/// The state of the admin command in progress.
 #[derive(Default)]
 enum AdminState {
     #[default]
     Idle,
-    /// A page goes to the host: the log that is released with it.
+    /// A page is sent to the host. A log is released after its page.
     Page(Option<u8>),
     HostData(HostDataFetch),
-    /// An Abort looks through the slots.
+    /// An Abort compares all slots.
     AbortScan {
         sqid: usize,
         cid: u16,
     },
-    /// The end of the command in this slot.
+    /// An Abort waits for the end of the command in this slot.
     Aborting {
         slot: u16,
     },
-    /// The commands of a submission queue that is deleted.
+    /// A Delete I/O Submission Queue waits for the queue's commands.
     DeleteQueue {
         qid: usize,
     },
     Format(FormatProgress),
-    /// It is over, but for the EventIdx of doorbells.
+    /// The command has ended. Its entry waits until all EventIdx are written.
     Completing(Status, u32),
 }
 
-/// The admin queue's present command.
+/// The admin queue's command in progress.
 #[derive(Default)]
 pub(super) struct Admin {
-    /// A command has been fetched that is not over.
+    /// A command was fetched and has not ended.
     pub(super) pending: bool,
-    /// There was no room in the completion queue for a parked command.
+    /// The completion queue has no room for an Asynchronous Event Request.
     pub(super) no_room: bool,
     command: Option<(u16, Sqe)>,
-    /// The slot of the last one that was over.
+    /// The slot of the command that has just ended.
     completed_slot: Option<u16>,
-    /// It has started.
+    /// The command was started.
     started: bool,
     state: AdminState,
 }
 
 impl Admin {
-    /// No command is in its hands.
+    /// No command is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.command.is_none()
     }
 
-    /// The command in this slot is over, and its entry is about to go into the line.
+    /// Whether the command in this slot has just ended. True once.
     pub(super) fn take_completed(&mut self, slot: u16) -> bool {
         self.completed_slot.take_if(|over| *over == slot).is_some()
     }
 
-    /// Namespaces that are being formatted, namespace 1 in the lowest bit.
+    /// Namespaces with a format in progress, namespace 1 in the lowest bit.
     pub(super) fn formatting(&self) -> u32 {
         match &self.state {
             AdminState::Format(format) => format.all,
@@ -110,21 +110,21 @@ impl Admin {
 }
 
 impl Controller {
-    /// An entry of the admin queue has come.
+    /// Accepts a command of the admin queue.
     pub(super) fn admin_command(&mut self, slot: u16, sqe: Sqe, ctx: &mut SimContext) {
         self.admin.command = Some((slot, sqe));
         self.admin.started = false;
         ctx.schedule_after(timing::ADMIN, Event::Admin);
     }
 
-    /// Events that are due are reported, then the command goes on.
+    /// Reports pending events, then starts the command.
     pub(super) fn admin_step(&mut self, ctx: &mut SimContext) {
-        // The next one is fetched when nothing of this one's can be seen behind it.
+        // The next command is fetched after the entry of this one was sent.
         if std::mem::take(&mut ctx.port.admin_sent) {
             self.admin.pending = false;
             self.schedule_fetch(1, ctx);
         }
-        // Between two commands, too: an event does not wait for the next one.
+        // Events are also reported between commands.
         if !self.admin.started || self.admin.command.is_none() {
             self.report_events(ctx);
             if let Some((slot, sqe)) = self.admin.command {
@@ -134,7 +134,7 @@ impl Controller {
         }
     }
 
-    /// Something has happened that events, or a command that waits, may be about.
+    /// Schedules the admin queue if an event can be reported.
     pub(super) fn wake_admin(&mut self, ctx: &mut SimContext) {
         if self.admin.command.is_none() && self.events.is_due() && !self.admin.no_room {
             ctx.schedule_after(2, Event::Admin);
@@ -159,7 +159,8 @@ impl Controller {
         fetches && queue.is_some_and(Completion::reserve)
     }
 
-    /// Temperature thresholds, enabled events or the list of changed namespaces may have changed.
+    /// Updates events after temperature, thresholds, enabled events or the list of changed
+    /// namespaces may have changed.
     pub(super) fn update_events(&mut self, ctx: &mut SimContext) {
         let kelvins = self.logs.smart.temperature();
         self.events
@@ -195,13 +196,13 @@ impl Controller {
         }
     }
 
-    /// The present command is over, once the host can rely on EventIdx.
+    /// Ends the command in progress. Its entry waits until the host can rely on EventIdx.
     fn complete_admin(&mut self, status: Status, dw0: u32, ctx: &mut SimContext) {
         self.admin.state = AdminState::Completing(status, dw0);
         self.resume_admin(ctx);
     }
 
-    /// Looks whether what the present command waits for has come.
+    /// Continues the command in progress, if what it waits for has happened.
     pub(super) fn resume_admin(&mut self, ctx: &mut SimContext) {
         match &self.admin.state {
             AdminState::Completing(status, dw0) => {
@@ -237,7 +238,7 @@ impl Controller {
         }
     }
 
-    /// An entry has been posted.
+    /// Ends an Abort whose command's entry was posted.
     pub(super) fn admin_entry_posted(&mut self, slot: u16, status: Status, ctx: &mut SimContext) {
         if matches!(self.admin.state, AdminState::Aborting { slot: of } if of == slot) {
             let aborted = status == status::ABORT_REQUESTED;
@@ -293,7 +294,7 @@ impl Controller {
         Ok(None)
     }
 
-    /// The data command of the present command is over.
+    /// Continues the command in progress after its transfer or range walk.
     pub(super) fn admin_transfer_done(
         &mut self,
         slot: u16,
@@ -406,7 +407,7 @@ impl Controller {
         Ok(None)
     }
 
-    /// Ends those of a deleted queue's commands that may take long.
+    /// Ends those commands of a deleted queue that may take long.
     fn abort_queue_commands(&mut self, qid: usize, ctx: &mut SimContext) {
         let of = |slot: u16, slots: &[Option<super::SlotOwner>]| {
             slots[usize::from(slot)]
@@ -437,7 +438,7 @@ impl Controller {
             return Err(status::INVALID_QUEUE_DELETION.dnr());
         }
         if let Some(vector) = self.queues.completion[qid].take().and_then(|cq| cq.vector) {
-            // What a queue that is deleted has asked for goes with it.
+            // A deleted queue withdraws its pending interrupt.
             if self.queues_of_vector(vector) == 0 {
                 self.coalescer.withdraw(vector, ctx);
             }
@@ -486,7 +487,7 @@ impl Controller {
         }
     }
 
-    /// Reads what a command brings along.
+    /// Reads the data of a Set Features.
     fn fetch_host_data(
         &mut self,
         sqe: &Sqe,
@@ -521,7 +522,7 @@ impl Controller {
         Ok(())
     }
 
-    /// A part of that has come.
+    /// Receives data of a Set Features.
     pub(super) fn accept_admin_data(
         &mut self,
         piece: u8,
@@ -572,7 +573,7 @@ impl Controller {
     fn abort(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let (sqid, cid) = (usize::from(sqe.dw[10] as u16), (sqe.dw[10] >> 16) as u16);
         if sqid == 0 {
-            // Without room for its entry nothing is aborted.
+            // Without room for the entry of the request the Abort has no effect.
             if !self.events.is_parked(cid) || !self.reserve_admin() {
                 return Ok(Some(1));
             }
@@ -589,7 +590,7 @@ impl Controller {
         Ok(None)
     }
 
-    /// An Abort has looked through all slots.
+    /// Compares the slots with the command that an Abort names.
     pub(super) fn abort_scan_done(&mut self, ctx: &mut SimContext) {
         let AdminState::AbortScan { sqid, cid } = self.admin.state else {
             return;
@@ -620,7 +621,7 @@ impl Controller {
         ctx: &mut SimContext,
     ) -> Result<Option<u32>, Status> {
         self.events.park(sqe.cid(), slot)?;
-        // A parked command gives its entry back.
+        // A parked request returns its reserved entry.
         if let Some(cq) = &mut self.queues.completion[0] {
             cq.unreserve();
         }
@@ -644,7 +645,7 @@ impl Controller {
         }
     }
 
-    /// The time may be over.
+    /// Checks the Keep Alive Timeout.
     pub(super) fn expire_keep_alive(&mut self, ctx: &mut SimContext) {
         if self.keep_alive.is_some_and(|deadline| deadline <= ctx.now) && self.accepts_commands() {
             self.keep_alive = None;
@@ -694,7 +695,7 @@ impl Controller {
         Ok(None)
     }
 
-    /// Namespaces with commands under way.
+    /// Namespaces with commands in flight, namespace 1 in the lowest bit.
     fn namespaces_in_flight(&self) -> u32 {
         let in_flight = self
             .slots
@@ -745,9 +746,9 @@ impl Controller {
         );
     }
 
-    /// Commands are not fetched any more.
+    /// Ends the command in progress after commands are not fetched any more.
     pub(super) fn admin_disabled(&mut self, ctx: &mut SimContext) {
-        // A format that has not started to move waits for what is in flight, and ends then.
+        // A format that has not started waits for commands in flight and ends then.
         self.resume_admin(ctx);
     }
 }
@@ -769,7 +770,7 @@ impl Submission {
     }
 }
 
-/// Physically contiguous, at a page.
+/// Checks that a queue is physically contiguous and begins at a page.
 fn contiguous(sqe: &Sqe) -> Result<(), Status> {
     if sqe.dw[11] & 1 == 0 {
         return Err(status::INVALID_FIELD.dnr());

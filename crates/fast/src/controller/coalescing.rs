@@ -1,17 +1,19 @@
-//! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalesce): holds an interrupt back until enough entries have been posted for
-//! its vector, or the first one held has waited for the aggregation time. One clock for all vectors.
+//! Interrupt coalescing (NVMe 1.4, 5.21.1.8 and 5.21.1.9; nvme_coalesce).
+//!
+//! An interrupt is held until enough entries were posted for its vector, or until the aggregation
+//! time has passed since the first held interrupt. All vectors share one timer.
 
 use crate::context::{Event, SimContext};
 
 use super::features::Features;
 
-/// Units of the aggregation time, in ms.
+/// Units of the aggregation time in a millisecond.
 const UNITS_PER_MS: u64 = 10;
 
 pub(crate) struct InterruptCoalescer {
-    /// Entries held back, by vector.
+    /// Held entries of each vector.
     held: Vec<u32>,
-    /// When the first one was.
+    /// The edge at which the first one was held.
     since: Option<u64>,
 }
 
@@ -23,13 +25,13 @@ impl InterruptCoalescer {
         }
     }
 
-    /// Controller reset: drops what is held.
+    /// Drops held interrupts when the controller is reset.
     pub(crate) fn clear(&mut self) {
         self.held.fill(0);
         self.since = None;
     }
 
-    /// An entry has been posted that asks for an interrupt.
+    /// Requests or holds the interrupt of a posted entry.
     pub(crate) fn entry_posted(
         &mut self,
         vector: usize,
@@ -67,14 +69,14 @@ impl InterruptCoalescer {
         }
     }
 
-    /// The host has emptied the only queue of a vector, or deleted it.
+    /// Withdraws the interrupt of a vector whose only queue was emptied or deleted.
     pub(crate) fn withdraw(&mut self, vector: usize, ctx: &mut SimContext) {
         self.held[vector] = 0;
         self.clear_if_empty();
         ctx.msix.withdraw(vector);
     }
 
-    /// The time may be over, or nothing is held back any more.
+    /// Requests all held interrupts if the time has passed, or if coalescing is off.
     pub(crate) fn expire(&mut self, enabled: bool, features: &Features, ctx: &mut SimContext) {
         let Some(since) = self.since else {
             return;
@@ -95,7 +97,7 @@ impl InterruptCoalescer {
         self.since = None;
     }
 
-    /// An interrupt is held back.
+    /// An interrupt is held.
     pub(crate) fn is_holding(&self) -> bool {
         self.since.is_some()
     }

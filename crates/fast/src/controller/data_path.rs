@@ -1,8 +1,12 @@
-//! Transfers: data of commands between host memory and the media (hw/ip/nvme_ctrl/doc_data.md).
+//! The data path: transfers between host memory and the media (hw/ip/nvme_ctrl/doc_data.md).
 //!
-//! A transfer is walked into segments of host pages; segments that make whole blocks become descriptors within 4 KiB of the media, each for
-//! the mover of its channel. A read descriptor is one burst of the media, whose blocks leave for the host as they come; a write descriptor
-//! fetches its segments and leaves as bursts of the media, each when it is here whole.
+//! A walker splits a transfer into PRP segments. PRP segments that make whole blocks are grouped
+//! into transfer segments, each within 4 KiB of the media. A transfer segment becomes a descriptor
+//! for the mover of its channel.
+//!
+//! A read descriptor is one burst of the media, whose blocks leave for the host as they arrive. A
+//! write descriptor reads its PRP segments from the host and leaves as bursts of the media, each
+//! when its data is complete.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -22,44 +26,45 @@ use crate::slab::Slab;
 use super::hazard::Hazard;
 use super::timing;
 
-/// Jobs within so many bytes of the media.
+/// A transfer segment lies within this many bytes of the media.
 const SEGMENT_BYTES: u64 = 4096;
-/// Bursts towards the host end at multiples of so many bytes.
+/// Bursts to the host end at multiples of this many bytes.
 const HOST_BURST: u64 = BURST_BYTES as u64;
-/// Beats that a mover towards the media holds.
+/// Beats that a mover to the media holds.
 const MOVER_BEATS: u32 = 512;
-/// Jobs that wait in a mover.
+/// Descriptors that wait in a mover.
 const MOVER_QUEUE: usize = 16;
-/// Beats of data reads outstanding at the host, over all channels, and one burst.
+/// Limit of the beats of write data that are requested from the host, for all channels together.
+/// One further burst may exceed it.
 const HOST_READ_BEATS: u32 = 512;
-/// Walkers a direction.
+/// Walkers of each direction.
 const WALKERS: usize = 2;
-/// Bytes of a list that are read at a time.
+/// Bytes of a PRP list or SGL segment that are read at a time.
 const LIST_BYTES: u64 = 128;
 
-/// A mover's accesses to the media have one ID.
+/// A mover's accesses to the media have one AXI ID.
 const NVME_ID: u16 = 0;
 
 const READ: usize = 0;
 const WRITE: usize = 1;
 
-/// What a transfer does.
+/// The operation of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Op {
-    /// Media, or a page, to the host.
+    /// Media, or an admin page, to the host.
     Read,
-    /// Host to the media.
+    /// Host to media.
     Write,
-    /// Both are compared.
+    /// Comparison of host and media.
     Compare,
     /// Zeros to the media.
     Zero,
-    /// The media are read, and that is all.
+    /// Media are read, and the data is discarded.
     Verify,
 }
 
 impl Op {
-    /// The walkers that it needs: a comparison looks for what comes from the host.
+    /// The walkers that it uses. A comparison reads from the host, as a write does.
     fn walkers(self) -> usize {
         match self {
             Op::Read => READ,
@@ -67,7 +72,7 @@ impl Op {
         }
     }
 
-    /// The movers.
+    /// The movers that it uses.
     fn direction(self) -> usize {
         match self {
             Op::Read | Op::Verify | Op::Compare => READ,
@@ -76,7 +81,7 @@ impl Op {
     }
 }
 
-/// How a transfer has ended.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferResult {
     Ok,
@@ -86,14 +91,15 @@ pub(crate) enum TransferResult {
     WriteFault,
     Mismatch,
     OutOfRange,
-    /// The controller is being stopped.
+    /// The controller was disabled.
     Interrupted,
     Aborted,
     Deleted,
 }
 
 impl TransferResult {
-    /// The command's status, for a host that has set ACRE or not (README of nvme_ctrl, "Status codes").
+    /// The status of the command. It depends on the host's ACRE (README of nvme_ctrl, "Status
+    /// codes").
     pub(crate) fn status(self, acre: bool) -> Status {
         match self {
             TransferResult::Ok => status::SUCCESS,
@@ -110,8 +116,8 @@ impl TransferResult {
     }
 }
 
-/// The status of what the controller could not go on with (NVMe 1.4, figures 126 and 127): only hosts that have set ACRE get Command
-/// Interrupted.
+/// Status of a command that the controller had to abandon (NVMe 1.4, figures 126 and 127). Only
+/// hosts that have set ACRE get Command Interrupted.
 pub(crate) fn interrupted(acre: bool) -> Status {
     match acre {
         true => status::COMMAND_INTERRUPTED.with_delay(1),
@@ -119,16 +125,16 @@ pub(crate) fn interrupted(acre: bool) -> Status {
     }
 }
 
-/// Where the data of a Read come from.
+/// Source of the data of a read.
 #[derive(Clone)]
 pub(crate) enum DataSource {
     /// The media from this address on.
     Media(u64),
-    /// These bytes, and zeros behind them.
+    /// These bytes, followed by zeros.
     Page(Arc<[u8]>),
 }
 
-/// A command's data.
+/// A data command's transfer.
 pub(crate) struct DataRequest {
     pub(crate) op: Op,
     pub(crate) source: DataSource,
@@ -139,33 +145,33 @@ struct Transfer {
     op: Op,
     source: DataSource,
     walker: Option<Walker>,
-    /// A list read is under way: its first entry's address.
+    /// A read of a list is in progress: address of its first entry.
     list: Option<u64>,
-    /// It has one of the walkers.
+    /// It occupies a walker.
     walking: bool,
-    /// Its next step, clock edge.
+    /// The edge of its next step.
     step_at: u64,
-    /// PrpSegments that do not make whole blocks yet.
+    /// PRP segments that do not make whole blocks yet.
     group: Vec<PrpSegment>,
-    /// Where the group begins in the transfer.
+    /// Start of the group in the transfer.
     group_at: u64,
     group_len: u64,
-    /// Jobs made and not over.
+    /// Descriptors in flight.
     open: u32,
     walked: bool,
     outcome: TransferResult,
-    /// What is to become descriptors, and waits for room in a mover.
+    /// Transfer segments that wait for room in a mover.
     stalled: VecDeque<TransferSegment>,
 }
 
-/// A part of a transfer that becomes a descriptor: address on the media, or place in the page; bytes; where in the host.
+/// A part of a transfer for one mover: address on the media or in the page, bytes, PRP segments.
 struct TransferSegment {
     at: u64,
     len: u32,
     segments: PrpSegments,
 }
 
-/// A part of a descriptor in one host page; without an address it goes nowhere.
+/// A part of a transfer segment in one host page. Without an address its data is discarded.
 #[derive(Clone, Copy, Debug)]
 struct PrpSegment {
     host: Option<u64>,
@@ -175,33 +181,33 @@ struct PrpSegment {
 struct Descriptor {
     slot: u16,
     op: Op,
-    /// Address on the media, or place in the page.
+    /// Address on the media or in the page.
     at: u64,
     len: u32,
     channel: usize,
     segments: PrpSegments,
-    /// DataPath that came from the host, or a copy of what goes there where blocks do not lie whole in a page.
+    /// Data from the host, or a copy of blocks for the host that are split over pages.
     buffer: Vec<u8>,
-    /// Bytes of each segment that have come: the first one's, and those of the others.
+    /// Bytes of each PRP segment that have arrived, the first one apart.
     received: u32,
     received_others: Vec<u32>,
-    /// The host has refused a part of it: from, to.
-    bad: Vec<(u32, u32)>,
-    /// The next segment to ask the host for, of a write.
+    /// Ranges whose read the host has refused: first, end.
+    failed_ranges: Vec<(u32, u32)>,
+    /// The next PRP segment of a write to request.
     next: u16,
-    /// PrpSegments whose reads are not over.
-    asked: u32,
-    /// Compare: the media's side is here.
+    /// PRP segments whose reads are not complete.
+    open_reads: u32,
+    /// Compare: the data of the media has arrived.
     media_arrived: bool,
     /// Read: bytes that have left the channel.
     read: u32,
-    /// Bytes up to here are in bursts.
+    /// Bytes that are part of bursts already.
     issued: u32,
-    /// Bursts, or chunks, that are not over.
+    /// Bursts in flight.
     open: u32,
 }
 
-/// Mostly one.
+/// In most cases one.
 #[derive(Clone, Debug)]
 enum PrpSegments {
     One(PrpSegment),
@@ -217,17 +223,17 @@ impl PrpSegments {
     }
 }
 
-/// Bytes of a descriptor on their way to the host: at most a burst.
+/// Data of a descriptor on the way to the host, at most a burst.
 struct HostBurst {
     ready: u64,
     descriptor: u32,
-    /// Where in the descriptor.
+    /// Its place in the descriptor.
     from: u32,
     len: u32,
     host: u64,
 }
 
-/// A burst on its way to the media.
+/// A burst on the way to the media.
 struct MediaBurst {
     descriptor: u32,
     from: u32,
@@ -237,13 +243,13 @@ struct MediaBurst {
 #[derive(Default)]
 struct Mover {
     queue: VecDeque<u32>,
-    /// Jobs whose data come from the host, in order.
+    /// Descriptors whose data comes from the host, in order.
     filling: VecDeque<u32>,
-    /// Beats that there is room for.
+    /// Beats of room in the buffer.
     room: u32,
-    /// Its next descriptor.
+    /// The edge at which the next descriptor can be issued.
     free: u64,
-    /// The next beat that it writes.
+    /// The edge at which the next beat can be written.
     beats_free: u64,
 }
 
@@ -253,29 +259,30 @@ pub(crate) struct DataPath {
     media_bursts: Slab<MediaBurst>,
     /// By direction and channel.
     movers: [Vec<Mover>; 2],
-    /// What is outstanding on the media of each channel.
+    /// Outstanding accesses to the media of each channel.
     hazards: Vec<Hazard>,
-    /// Chunks of each channel, in order.
+    /// Bursts to the host from each channel, in order.
     outgoing: Vec<VecDeque<HostBurst>>,
-    /// Whose turn it is at the host port: a channel, or the front end.
+    /// The next source at the host port in rotation: the front end, or a channel.
     next_source: usize,
     /// Transfers that wait for a walker.
     waiting: [VecDeque<u16>; 2],
     walking: [usize; 2],
     /// Transfers that wait for room in a mover.
     stalled: VecDeque<u16>,
-    /// Transfers whose descriptors come from range_walks, and not all yet.
+    /// Range walks in progress, which may push further segments.
     range_walks: u32,
     host_beats: u32,
-    /// Whose turn it is to ask the host for data, and from when on.
+    /// The next channel in rotation that may request host data, and the earliest edge.
     next_request_channel: usize,
     request_free: u64,
-    /// DataPath from the host on their way through the movers: when they are there, whose.
+    /// Data from the host on the way through the movers: edge of arrival, descriptor, segment,
+    /// data.
     host_data_queue: VecDeque<(u64, u32, u16, HostReadData)>,
     reads: u32,
     write_bytes: u64,
     writes: u32,
-    /// Buffers and transfers to use again.
+    /// Buffers and transfers for reuse.
     spare: Vec<Vec<u8>>,
     #[allow(clippy::vec_box, reason = "they go back into their slots as they are")]
     spare_transfers: Vec<Box<Transfer>>,
@@ -316,7 +323,7 @@ impl DataPath {
         }
     }
 
-    /// Begins the transfer of a command.
+    /// Starts the transfer of a command.
     pub(crate) fn start(&mut self, slot: u16, request: DataRequest, ctx: &mut SimContext) {
         let direction = request.op.walkers();
         self.open_transfer(slot, request.op, request.source, Some(request.walker));
@@ -328,7 +335,8 @@ impl DataPath {
         self.begin_walk(slot, ctx);
     }
 
-    /// Begins a transfer without a walk: zeros or verification, whose descriptors [`DataPath::push_range_segment`] makes until [`DataPath::range_walk_done`].
+    /// Opens a transfer without a walk of PRPs. [`DataPath::push_range_segment`] supplies its
+    /// segments until [`DataPath::range_walk_done`].
     pub(crate) fn open_range_op(&mut self, slot: u16, op: Op) {
         self.range_walks += 1;
         self.open_transfer(slot, op, DataSource::Media(0), None);
@@ -352,7 +360,7 @@ impl DataPath {
                 stalled: VecDeque::new(),
             })
         });
-        // What is left of the last one: nothing walks, nothing is open.
+        // The other fields of a transfer that has ended are in their initial state.
         transfer.op = op;
         transfer.source = source;
         transfer.walker = walker;
@@ -363,7 +371,8 @@ impl DataPath {
         self.transfers[usize::from(slot)] = Some(transfer);
     }
 
-    /// A descriptor of zeros or verification within 4 KiB of the media; false: its mover has no room.
+    /// Adds a descriptor of zeros or verification within 4 KiB of the media; false if its mover has
+    /// no room.
     pub(crate) fn push_range_segment(
         &mut self,
         slot: u16,
@@ -388,7 +397,7 @@ impl DataPath {
         true
     }
 
-    /// No further descriptor comes.
+    /// Ends the supply of segments to a transfer.
     pub(crate) fn range_walk_done(
         &mut self,
         slot: u16,
@@ -412,7 +421,7 @@ impl DataPath {
         ctx.schedule(ctx.now + timing::WALK, Event::Walk(slot));
     }
 
-    /// Goes on with a walk, unless it waits for something else.
+    /// Continues a walk that waits for nothing else.
     pub(crate) fn walk(&mut self, slot: u16, ctx: &mut SimContext) {
         let place = &mut self.transfers[usize::from(slot)];
         if !place
@@ -444,7 +453,7 @@ impl DataPath {
         self.finish_if_done(slot, ctx);
     }
 
-    /// Walks until there is something to wait for; true when the walk is over.
+    /// Walks until the walk has to wait; true once it is complete.
     fn walk_until_blocked(
         &mut self,
         slot: u16,
@@ -475,7 +484,7 @@ impl DataPath {
                         0 => timing::FIRST_PAGE,
                         _ => timing::PAGE_STEP,
                     };
-                    // Such a group leaves when its last part is here, a part at a time.
+                    // The segments of a group are released one after another, after its last part.
                     if parts > 1 {
                         step += timing::GROUP_SPLIT;
                     }
@@ -486,7 +495,7 @@ impl DataPath {
                     split_segment(transfer, None, segment.len, segment.offset);
                 }
                 Step::NeedList(list) => {
-                    // Whole lines, two at a time, within the page.
+                    // Two whole lines at most, within the page.
                     let (first, skip) = (list.addr & !(BEAT - 1), list.addr % BEAT);
                     let bytes = (skip + 8 * list.entries.min(LIST_BYTES)).next_multiple_of(BEAT);
                     let len = bytes
@@ -511,7 +520,7 @@ impl DataPath {
         }
     }
 
-    /// A part of a list has come.
+    /// Receives a part of a PRP list or SGL segment.
     pub(crate) fn list_arrived(&mut self, slot: u16, arrival: &HostReadData, ctx: &mut SimContext) {
         let Some(transfer) = &mut self.transfers[usize::from(slot)] else {
             return;
@@ -522,7 +531,7 @@ impl DataPath {
         match &arrival.data {
             None => walker.fail(),
             Some(data) => {
-                // What stands before the first entry in its line is not wanted.
+                // Bytes before the first entry in its line are skipped.
                 let first = addr & !(BEAT - 1);
                 let skip = (addr - first).saturating_sub(arrival.offset.into()) as usize;
                 let wanted = data.get(skip..).unwrap_or(&[]);
@@ -539,7 +548,7 @@ impl DataPath {
         }
     }
 
-    /// The channel of a transfer's next descriptor; `None` while its mover has no room.
+    /// The channel of a transfer's next descriptor; `None` if its mover has no room.
     fn room_for(&self, t: &Transfer, part: &TransferSegment, ctx: &SimContext) -> Option<usize> {
         let channel = match t.source {
             DataSource::Media(_) => channel_of(ctx.memory, part.at),
@@ -549,7 +558,7 @@ impl DataPath {
         (mover.queue.len() < MOVER_QUEUE).then_some(channel)
     }
 
-    /// Makes a descriptor of a transfer's next part, for its mover.
+    /// Turns a transfer's next segment into a descriptor for its mover.
     fn push_segment(&mut self, slot: u16, t: &mut Transfer, channel: usize, ctx: &mut SimContext) {
         let Some(TransferSegment { at, len, segments }) = t.stalled.pop_front() else {
             return;
@@ -581,7 +590,7 @@ impl DataPath {
         self.issue_descriptors(direction, channel, ctx);
     }
 
-    /// Begins descriptors of a mover, as far as it has room.
+    /// Issues descriptors of a mover while there is room.
     pub(crate) fn issue_descriptors(
         &mut self,
         direction: usize,
@@ -673,7 +682,8 @@ impl DataPath {
         }
     }
 
-    /// Asks the host for data of writes, a read at a time: channels take turns. True: descriptors have left their queues.
+    /// Requests write data from the host, one read at a time, with the channels in rotation. True
+    /// if descriptors have left their queues.
     fn request_write_data(&mut self, ctx: &mut SimContext) -> bool {
         let channels = self.outgoing.len();
         let mut dequeued = false;
@@ -696,7 +706,7 @@ impl DataPath {
             let mover = &mut self.movers[WRITE][channel];
             let at = self.request_free.max(ctx.now);
             if descriptor.next == 0 {
-                // What comes in one segment is kept as it comes.
+                // Data of a single segment is kept in the buffer in which it arrives.
                 if descriptor.segments.as_slice().len() > 1 {
                     make_buffer(descriptor, &mut self.spare);
                 }
@@ -713,7 +723,7 @@ impl DataPath {
             }
             let beats = request_host_data(number, descriptor, descriptor.next.into(), at, ctx.port);
             if beats > 0 {
-                // What has been asked counts a cycle later.
+                // A request counts from the next cycle on.
                 self.host_beats += beats;
                 self.request_free = at + 2;
                 self.next_request_channel = (channel + 1) % channels;
@@ -737,7 +747,8 @@ impl DataPath {
         }
     }
 
-    /// A part of the data of a read of the media, so many beats, has left the channel; the last part of its burst, or not.
+    /// Receives read data of the media: the cycle of the last beat, the number of beats, and
+    /// whether it ends the burst.
     pub(crate) fn media_read(
         &mut self,
         number: u32,
@@ -770,7 +781,7 @@ impl DataPath {
         if !end {
             return;
         }
-        // The burst's place is free when its last beat has come.
+        // The burst's slot is free after its last beat.
         ctx.schedule(cycle, Event::MediaReadDone(channel as u8));
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
@@ -793,7 +804,7 @@ impl DataPath {
         }
     }
 
-    /// What accesses of the media waited for in the filter may have ended.
+    /// Retries accesses that the conflict filter held.
     pub(crate) fn filter_changed(&mut self, ctx: &mut SimContext) {
         for channel in 0..self.outgoing.len() {
             self.issue_media_writes(channel, ctx);
@@ -801,14 +812,14 @@ impl DataPath {
         }
     }
 
-    /// The place of a read burst is free.
+    /// Frees the slot of a read burst.
     pub(crate) fn media_read_slot_free(&mut self, channel: usize, ctx: &mut SimContext) {
         self.hazards[channel].end_read();
         self.issue_media_writes(channel, ctx);
         self.issue_descriptors(READ, channel, ctx);
     }
 
-    /// Bursts towards the host of what has been read of a descriptor: those that are there whole.
+    /// Makes bursts to the host of the data that has been read, as far as they are complete.
     fn make_host_bursts(&mut self, number: u32, ready: u64) {
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
@@ -844,8 +855,8 @@ impl DataPath {
         }
     }
 
-    /// Where bursts towards the host are no whole blocks, blocks are read when they leave the channel, each at one moment: those from
-    /// `from` on that have been read.
+    /// Copies the blocks that have been read since `from`, where bursts to the host are no whole
+    /// blocks. Each block is then read at one moment.
     fn snapshot(&mut self, number: u32, from: u32, ctx: &mut SimContext) {
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
@@ -867,7 +878,8 @@ impl DataPath {
         }
     }
 
-    /// Sends what is ready to the host, a burst at a time: channels and the front end take turns. When to call again, clock edge.
+    /// Sends data and posted writes to the host, with channels and front end in rotation. Returns
+    /// the edge of the next call.
     pub(crate) fn send_to_host(
         &mut self,
         now: u64,
@@ -926,7 +938,7 @@ impl DataPath {
         }
     }
 
-    /// A channel's first burst passes the port; the beats that it takes.
+    /// Passes a channel's first burst through the port; returns its beats.
     fn pass_host_burst(&mut self, channel: usize, now: u64, ctx: &mut SimContext) -> u64 {
         let Some(burst) = self.outgoing[channel].pop_front() else {
             return 0;
@@ -969,7 +981,7 @@ impl DataPath {
             self.fail_descriptor(number, TransferResult::ReadError);
         }
         if !self.is_page(number) {
-            // Beats of the media, a part of one with the last.
+            // Whole beats of the media that became free; the last burst frees the partial one.
             let before = (from as u64).div_ceil(BEAT);
             let after = ((from + len) as u64).div_ceil(BEAT);
             self.movers[READ][channel].room += (after - before) as u32;
@@ -978,7 +990,7 @@ impl DataPath {
         beats
     }
 
-    /// The descriptor's data come from a page of the admin buffer.
+    /// The descriptor's data comes from a page of the admin buffer.
     fn is_page(&self, number: u32) -> bool {
         let descriptor = self.descriptors.get(number);
         let transfer =
@@ -986,7 +998,7 @@ impl DataPath {
         transfer.is_some_and(|t| matches!(t.source, DataSource::Page(_)))
     }
 
-    /// The link has dequeued a burst of a descriptor.
+    /// The link has accepted a burst of a descriptor.
     fn host_burst_sent(&mut self, number: u32, ctx: &mut SimContext) {
         if let Some(descriptor) = self.descriptors.get_mut(number) {
             descriptor.open -= 1;
@@ -994,7 +1006,7 @@ impl DataPath {
         self.finish_read_if_sent(number, ctx);
     }
 
-    /// A descriptor of a Read is over when all of its chunks have left.
+    /// Ends a read descriptor whose bursts have all been sent.
     fn finish_read_if_sent(&mut self, number: u32, ctx: &mut SimContext) {
         let done = self
             .descriptors
@@ -1003,7 +1015,7 @@ impl DataPath {
         if !done {
             return;
         }
-        // What goes nowhere has held room, too.
+        // Discarded data has occupied room in the buffer, too.
         if let Some(descriptor) = self.descriptors.get(number) {
             if !self.is_page(number) {
                 let mut held = descriptor.len.div_ceil(BEAT as u32);
@@ -1023,7 +1035,7 @@ impl DataPath {
         self.descriptor_done(number, over, ctx);
     }
 
-    /// DataPath of a descriptor have come from the host, or not.
+    /// Receives host data of a descriptor, or the error of its read.
     pub(crate) fn host_data_arrived(
         &mut self,
         number: u32,
@@ -1048,7 +1060,7 @@ impl DataPath {
             return;
         };
         if descriptor.op == Op::Write {
-            // They are there when their last beat has come.
+            // Data is complete with its last beat.
             let cycle = arrival.cycle + timing::DATA_BACK;
             ctx.schedule(cycle, Event::MediaWrite(descriptor.channel as u8));
             self.host_data_queue
@@ -1058,7 +1070,7 @@ impl DataPath {
         self.accept_host_data(number, segment, arrival, ctx);
     }
 
-    /// DataPath of a descriptor are where bursts are made of them.
+    /// Adds host data to its descriptor, from which bursts are made.
     fn accept_host_data(
         &mut self,
         number: u32,
@@ -1097,24 +1109,28 @@ impl DataPath {
                 *received += room;
             }
             None => {
-                descriptor.bad.push((before + *received, before + wanted));
+                descriptor
+                    .failed_ranges
+                    .push((before + *received, before + wanted));
                 *received = wanted;
             }
         }
         if arrival.last {
-            // A read that ends early has failed, too.
+            // A read that ends early has failed.
             if *received < wanted {
-                descriptor.bad.push((before + *received, before + wanted));
+                descriptor
+                    .failed_ranges
+                    .push((before + *received, before + wanted));
                 *received = wanted;
             }
-            descriptor.asked -= 1;
+            descriptor.open_reads -= 1;
         }
-        if descriptor.op == Op::Compare && descriptor.asked == 0 {
+        if descriptor.op == Op::Compare && descriptor.open_reads == 0 {
             self.compare(number, arrival.cycle, ctx);
         }
     }
 
-    /// Sends bursts to a channel's media that are here whole.
+    /// Issues bursts to a channel's media whose data is complete.
     pub(crate) fn issue_media_writes(&mut self, channel: usize, ctx: &mut SimContext) {
         while self
             .host_data_queue
@@ -1135,8 +1151,9 @@ impl DataPath {
                 continue;
             };
             if descriptor.issued == descriptor.len {
-                // What a read has brought beyond its data is still to come, when it failed elsewhere: the descriptor's number is not free before.
-                if descriptor.asked > 0 {
+                // Do not reuse the descriptor's number yet: beats of an outstanding host read may
+                // still arrive.
+                if descriptor.open_reads > 0 {
                     return;
                 }
                 mover.filling.pop_front();
@@ -1154,7 +1171,7 @@ impl DataPath {
                 return;
             }
             let bad = descriptor
-                .bad
+                .failed_ranges
                 .iter()
                 .any(|&(from, to)| from < end && to > descriptor.issued);
             let filter = ctx.filter.as_deref_mut().filter(|_| !bad);
@@ -1196,7 +1213,7 @@ impl DataPath {
         }
     }
 
-    /// The response to a burst of the media: what it brought is there.
+    /// The media have answered a burst: its data is applied.
     pub(crate) fn media_written(&mut self, burst: u32, ctx: &mut SimContext) {
         let Some(number) = self.apply_burst(burst, ctx.memory) else {
             return;
@@ -1221,7 +1238,7 @@ impl DataPath {
         self.issue_descriptors(READ, channel, ctx);
     }
 
-    /// Writes a burst to the media; its descriptor.
+    /// Applies a burst to the media; returns its descriptor.
     fn apply_burst(&mut self, burst: u32, memory: &mut Memories) -> Option<u32> {
         let burst = self.media_bursts.remove(burst)?;
         let descriptor = self.descriptors.get(burst.descriptor)?;
@@ -1239,7 +1256,7 @@ impl DataPath {
         Some(burst.descriptor)
     }
 
-    /// The host is gone: bursts of the media that have begun end.
+    /// Completes the bursts that have started, after the host is gone.
     pub(crate) fn complete_bursts(&mut self, memory: &mut Memories) {
         let open: Vec<u32> = self.media_bursts.iter().map(|(n, _)| n).collect();
         for burst in open {
@@ -1251,13 +1268,13 @@ impl DataPath {
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
         };
-        if !descriptor.media_arrived || descriptor.asked > 0 {
+        if !descriptor.media_arrived || descriptor.open_reads > 0 {
             return;
         }
         let (channel, len) = (descriptor.channel, descriptor.len);
         let mut media = [0; SEGMENT_BYTES as usize];
         let fine = ctx.memory.read(descriptor.at, &mut media[..len as usize]);
-        let outcome = if !descriptor.bad.is_empty() {
+        let outcome = if !descriptor.failed_ranges.is_empty() {
             TransferResult::HostError
         } else if !fine {
             TransferResult::ReadError
@@ -1284,7 +1301,7 @@ impl DataPath {
         }
     }
 
-    /// The first error is the command's.
+    /// Fails a transfer. The first error determines the status.
     fn fail_transfer(&mut self, slot: u16, outcome: TransferResult) {
         if let Some(transfer) = &mut self.transfers[usize::from(slot)] {
             if transfer.outcome == TransferResult::Ok {
@@ -1319,7 +1336,7 @@ impl DataPath {
         }
     }
 
-    /// Takes the outcome of a transfer that is over.
+    /// Removes a transfer that is complete and returns its result.
     pub(crate) fn take_result(&mut self, slot: u16) -> Option<TransferResult> {
         let place = &mut self.transfers[usize::from(slot)];
         let over = place.as_ref().is_some_and(|t| t.walked && t.open == 0);
@@ -1334,8 +1351,8 @@ impl DataPath {
     }
 }
 
-/// A segment of the transfer: cuts it into parts of whole blocks, each within 4 KiB of the media. The parts that it was cut into, and those that
-/// waited for it.
+/// Splits a PRP segment at multiples of 4 KiB of the media and queues the groups that make whole
+/// blocks. Returns the number of segments in the group.
 fn split_segment(t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) -> usize {
     let mut parts = t.group.len();
     let (mut host, mut left, mut at) = (host, len, offset);
@@ -1394,9 +1411,9 @@ impl Descriptor {
             buffer: Vec::new(),
             received: 0,
             received_others: Vec::new(),
-            bad: Vec::new(),
+            failed_ranges: Vec::new(),
             next: 0,
-            asked: 0,
+            open_reads: 0,
             media_arrived: false,
             read: 0,
             issued: 0,
@@ -1404,7 +1421,7 @@ impl Descriptor {
         }
     }
 
-    /// Bytes from the beginning on that are here.
+    /// Bytes at the start that have arrived without a gap.
     fn received_prefix(&self) -> u32 {
         if self.op == Op::Zero {
             return self.len;
@@ -1422,7 +1439,7 @@ impl Descriptor {
     }
 }
 
-/// So many zeros.
+/// A buffer of zeros.
 fn zeroed_buffer(len: u32, spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     let mut buffer = spare.pop().unwrap_or_default();
     buffer.clear();
@@ -1430,7 +1447,7 @@ fn zeroed_buffer(len: u32, spare: &mut Vec<Vec<u8>>) -> Vec<u8> {
     buffer
 }
 
-/// A place for a descriptor's data from the host.
+/// Provides a descriptor with a buffer for its host data.
 fn make_buffer(descriptor: &mut Descriptor, spare: &mut Vec<Vec<u8>>) {
     descriptor.buffer = zeroed_buffer(descriptor.len, spare);
     let segments = descriptor.segments.as_slice().len();
@@ -1439,7 +1456,7 @@ fn make_buffer(descriptor: &mut Descriptor, spare: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// Asks the host for a segment of a descriptor; beats that come of it.
+/// Requests a PRP segment of a descriptor from the host; returns the beats of the answer.
 fn request_host_data(
     number: u32,
     descriptor: &mut Descriptor,
@@ -1451,16 +1468,16 @@ fn request_host_data(
     let Some(host) = segment.host else {
         return 0;
     };
-    // A read goes to the end of its last beat.
+    // A read extends to the end of its last beat.
     let skip = host % BEAT;
     let bytes = (skip + u64::from(segment.len)).next_multiple_of(BEAT);
     let purpose = ReadPurpose::Data(number, place as u16, descriptor.channel as u8);
     port.request_read(at + timing::DATA_READ, purpose, host, (bytes - skip) as u32);
-    descriptor.asked += 1;
+    descriptor.open_reads += 1;
     (bytes / BEAT) as u32
 }
 
-/// The number of a mover in a trace: those to the host, that of pages behind them, those to the media.
+/// Number of a mover in a trace: movers to the host, the admin buffer, movers to the media.
 fn mover_number(direction: usize, channel: usize, channels: usize) -> u8 {
     (direction * (channels + 1) + channel) as u8
 }
@@ -1469,7 +1486,7 @@ fn channel_of(memory: &Memories, at: u64) -> usize {
     memory.locate(at).map_or(0, |place| place.channel)
 }
 
-/// The first of the front end's line passes the port; the beats that it takes.
+/// Passes the first posted write through the port; returns its beats.
 fn pass_post(now: u64, port: &mut LinkPort) -> u64 {
     let Some((_, post)) = port.posts.pop_front() else {
         return 0;

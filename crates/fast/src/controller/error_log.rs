@@ -1,30 +1,31 @@
-//! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It is lost with power, not with a reset of the controller.
+//! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It survives a reset
+//! of the controller, but not a loss of power.
 
 use std::collections::VecDeque;
 
 use nvme::log::ERROR_ENTRY;
 use spec::nvme::{io, status, Sqe, Status};
 
-/// Entries that the log has (ELPE, the number itself).
+/// Entries of the log (ELPE, the number itself).
 pub const ENTRIES: usize = 64;
-/// Submission queue and command of an error that is none's.
+/// Submission queue and command of an error that belongs to no command.
 const NONE: u16 = 0xFFFF;
 
-/// The command that an error is of.
+/// The command that an error belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedCommand {
     /// Its submission queue.
     pub sqid: u16,
     /// Its identifier.
     pub cid: u16,
-    /// Its namespace, as it says.
+    /// Its namespace as given.
     pub nsid: u32,
-    /// Its first block; 0 if it has none.
+    /// Its first block, or 0.
     pub lba: u64,
 }
 
 impl FailedCommand {
-    /// A command of a submission queue, whatever it is.
+    /// A command of a submission queue.
     pub fn of(sqid: u16, sqe: &Sqe) -> FailedCommand {
         let ranges = [
             io::READ,
@@ -43,19 +44,19 @@ impl FailedCommand {
     }
 }
 
-/// An error that is no command's.
+/// An error that belongs to no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorCause {
-    /// A doorbell was written that does not exist.
+    /// A write to a doorbell that does not exist.
     DoorbellRegister,
-    /// An impossible value was written to a doorbell.
+    /// An impossible value in a doorbell.
     DoorbellValue,
     /// The Keep Alive Timeout has expired.
     KeepAlive,
 }
 
 impl ErrorCause {
-    /// The status that comes closest.
+    /// The closest status code.
     fn status(self) -> Status {
         match self {
             ErrorCause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
@@ -68,7 +69,7 @@ impl ErrorCause {
 #[derive(Clone, Copy, Debug)]
 struct LogEntry {
     command: FailedCommand,
-    /// With phase.
+    /// Status with phase.
     status: u16,
 }
 
@@ -80,7 +81,7 @@ pub struct ErrorLog {
 }
 
 impl ErrorLog {
-    /// A completion queue entry is posted. A success is no error.
+    /// Records a posted completion queue entry, unless it is a success.
     pub fn completed(&mut self, command: FailedCommand, status: Status, phase: bool) {
         if !status.is_success() {
             let status = status.0 << 1 | u16::from(phase);
@@ -88,7 +89,7 @@ impl ErrorLog {
         }
     }
 
-    /// An error that is no command's.
+    /// Records an error that belongs to no command.
     pub fn record(&mut self, cause: ErrorCause) {
         let command = FailedCommand {
             sqid: NONE,
@@ -111,7 +112,7 @@ impl ErrorLog {
         self.count += 1;
     }
 
-    /// The log. There is no location in the parameters, and nothing command specific.
+    /// The log page. Parameter error location and command specific information are not used.
     pub fn page(&self) -> Vec<u8> {
         let bytes = ERROR_ENTRY as usize;
         let mut page = vec![0; ENTRIES * bytes];

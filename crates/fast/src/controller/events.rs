@@ -1,7 +1,8 @@
-//! Asynchronous events (NVMe 1.4, 5.2): what there is to report, and the requests that wait for it.
+//! Asynchronous events (NVMe 1.4, 5.2), and the requests that wait for them.
 //!
-//! Of each type one event waits or has been reported; others are masked until the host has read the log with Retain Asynchronous Event
-//! 0. An event that has no request yet waits; if its log is read meanwhile, it is gone. Before the controller is ready there are none.
+//! One event of each type is pending or reported. Further ones are masked until the host reads the
+//! log with Retain Asynchronous Event 0. An event without a request stays pending; reading its log
+//! clears it. A controller that is not ready raises no events.
 
 use nvme::log;
 use spec::nvme::{status, Status};
@@ -13,16 +14,16 @@ const TEMPERATURE: u32 = 1 << 1;
 /// Namespace Attribute Notices, in Asynchronous Event Configuration.
 const NAMESPACE_NOTICES: u32 = 1 << 8;
 
-/// What has happened at a doorbell.
+/// An error at a doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DoorbellError {
-    /// A register was written that is no doorbell: information 00h.
+    /// The register is no doorbell: information 00h.
     InvalidRegister,
-    /// It was written with an impossible value: information 01h.
+    /// The value is impossible: information 01h.
     InvalidValue,
 }
 
-/// Asynchronous Event Types, in the order in which they are reported.
+/// Asynchronous Event Types, in the order of their reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum EventType {
     Error = 0,
@@ -44,19 +45,19 @@ impl EventType {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct EventState {
-    /// Its information, while it waits.
+    /// Information of the pending event.
     pending: Option<u8>,
-    /// It was reported.
+    /// The event was reported, and its log was not read.
     masked: bool,
 }
 
-/// Events and requests; `R` is what the controller knows a request by.
+/// Events and requests. `R` identifies a request for the controller.
 #[derive(Clone, Debug)]
 pub struct Events<R> {
     ready: bool,
     types: [EventState; 3],
     parked: Vec<(u16, R)>,
-    /// The temperature is beyond a threshold.
+    /// The temperature is past a threshold.
     outside: bool,
     /// Asynchronous Event Configuration.
     enabled: u32,
@@ -78,7 +79,7 @@ impl<R> Default for Events<R> {
 }
 
 impl<R> Events<R> {
-    /// CSTS.RDY changes.
+    /// Sets CSTS.RDY.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
         if !ready {
@@ -87,7 +88,7 @@ impl<R> Events<R> {
         self.raise_notice();
     }
 
-    /// The controller is reset: all requests are given back, the latest one first.
+    /// Resets the events and returns all requests, the latest first.
     pub fn reset(&mut self) -> Vec<R> {
         self.set_ready(false);
         self.enabled = 0;
@@ -95,7 +96,7 @@ impl<R> Events<R> {
         self.parked.drain(..).rev().map(|(_, r)| r).collect()
     }
 
-    /// Something is wrong at a doorbell.
+    /// Raises the event of an error at a doorbell.
     pub fn doorbell(&mut self, what: DoorbellError) {
         let info = match what {
             DoorbellError::InvalidRegister => 0x00,
@@ -104,8 +105,8 @@ impl<R> Events<R> {
         self.raise(EventType::Error, info);
     }
 
-    /// The composite temperature, its thresholds (over, under) or Asynchronous Event Configuration may have changed. A warning is an
-    /// event when it comes up, not while it lasts.
+    /// Updates composite temperature, its thresholds (over, under) and Asynchronous Event
+    /// Configuration. A warning raises an event when it begins.
     pub fn update(&mut self, kelvins: u16, thresholds: (u16, u16), enabled: u32) {
         let before = self.outside && self.enabled & TEMPERATURE != 0;
         self.outside = kelvins >= thresholds.0 || kelvins <= thresholds.1;
@@ -116,7 +117,7 @@ impl<R> Events<R> {
         self.raise_notice();
     }
 
-    /// Whether the Changed Namespace List has an entry.
+    /// Sets whether the Changed Namespace List has an entry.
     pub fn set_listed(&mut self, listed: bool) {
         self.listed = listed;
         self.raise_notice();
@@ -131,7 +132,7 @@ impl<R> Events<R> {
         }
     }
 
-    /// The host has got this log with Retain Asynchronous Event 0: its event is gone, and may come again.
+    /// Clears the event of a log that the host has read with Retain Asynchronous Event 0.
     pub fn log_was_read(&mut self, lid: u8) {
         for kind in EventType::ALL {
             if kind.log() == lid {
@@ -141,7 +142,7 @@ impl<R> Events<R> {
         self.raise_notice();
     }
 
-    /// An Asynchronous Event Request waits, if there is room.
+    /// Parks an Asynchronous Event Request, if there is room.
     pub fn park(&mut self, cid: u16, request: R) -> Result<(), Status> {
         if self.parked.len() >= MAX_PARKED {
             return Err(status::ASYNC_EVENT_REQUEST_LIMIT_EXCEEDED);
@@ -150,30 +151,31 @@ impl<R> Events<R> {
         Ok(())
     }
 
-    /// Requests that wait.
+    /// Number of parked requests.
     pub fn parked(&self) -> usize {
         self.parked.len()
     }
 
-    /// A request with this identifier waits.
+    /// Whether a request with this identifier is parked.
     pub fn is_parked(&self, cid: u16) -> bool {
         self.parked.iter().any(|p| p.0 == cid)
     }
 
-    /// Takes the request with this identifier, as an Abort does.
+    /// Removes the request with this identifier, as an Abort does.
     pub fn abort(&mut self, cid: u16) -> Option<R> {
         let at = self.parked.iter().rposition(|p| p.0 == cid)?;
-        // The last one takes its place, as in the hardware: the host sees which one the next event completes.
+        // The last request takes its place, as in the RTL: the host can see which one the next
+        // event completes.
         Some(self.parked.swap_remove(at).1)
     }
 
-    /// There is an event, and a request for it.
+    /// An event and a request are available.
     pub fn is_due(&self) -> bool {
         !self.parked.is_empty() && self.types.iter().any(|t| t.pending.is_some())
     }
 
-    /// Reports an event: the request that it completes, and dword 0 of the completion (5.2). Call it once there is room in the
-    /// completion queue. It is the latest request that completes.
+    /// Reports an event. Returns the latest request, which it completes, and dword 0 of the
+    /// completion (5.2). The completion queue has to have room.
     pub fn report(&mut self) -> Option<(R, u32)> {
         let due = |kind: &EventType| self.types[*kind as usize].pending.map(|info| (*kind, info));
         let (kind, info) = EventType::ALL.iter().find_map(due)?;
@@ -186,7 +188,7 @@ impl<R> Events<R> {
         Some((request, dw0))
     }
 
-    /// A notice comes as long as there is something in its list.
+    /// Raises a notice while its list has entries.
     fn raise_notice(&mut self) {
         if self.listed && self.enabled & NAMESPACE_NOTICES != 0 {
             self.raise(EventType::Notice, 0x00);

@@ -1,4 +1,5 @@
-//! Features (NVMe 1.4, 5.21): what Set and Get Features keep and tell. A reset of the controller sets them back.
+//! Features (NVMe 1.4, 5.21): the values of Set and Get Features. A reset of the controller
+//! restores the defaults.
 
 use std::sync::Arc;
 
@@ -20,17 +21,17 @@ const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
 /// Timestamp Origin: set by the host (figure 291), at its place in the data structure.
 const SET_BY_HOST: u64 = 1 << (48 + 1);
 
-/// What Set Features brings along from the host.
+/// Data that a Set Features needs from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeatureData {
-    /// A Timestamp: for [`Features::set_timestamp`].
+    /// A Timestamp, for [`Features::set_timestamp`].
     Timestamp,
-    /// Host Behavior Support: for [`Features::set_behavior`].
+    /// Host Behavior Support, for [`Features::set_behavior`].
     Behavior,
 }
 
 impl FeatureData {
-    /// Their bytes.
+    /// Bytes of the data.
     pub fn bytes(self) -> u64 {
         match self {
             FeatureData::Timestamp => feature::TIMESTAMP_BYTES,
@@ -39,16 +40,16 @@ impl FeatureData {
     }
 }
 
-/// What is to be done for a Set or Get Features that nothing stands against.
+/// The next step of a valid Set or Get Features.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FeatureOutcome {
-    /// It is over, with this dword 0.
+    /// It ends with this dword 0.
     Done(u32),
-    /// The same of a Keep Alive Timeout that was set: the time begins again when it completes.
+    /// A Keep Alive Timeout was set. The timer restarts when the command completes.
     KeepAlive,
-    /// Data come from the host first.
+    /// The host's data is needed first.
     NeedsData(FeatureData),
-    /// These bytes go to the host.
+    /// These bytes are sent to the host.
     SendsData(Vec<u8>),
 }
 
@@ -61,23 +62,23 @@ pub struct Features {
     power: u32,
     over: u32,
     under: u32,
-    /// Of each namespace.
+    /// By namespace.
     recovery: Vec<u32>,
     coalescing: u32,
-    /// Of each vector.
+    /// By vector.
     uncoalesced: Vec<bool>,
     atomicity: u32,
     events: u32,
     keep_alive: u32,
     acre: bool,
-    /// The Timestamp at a moment, which was set by the host or not.
+    /// The Timestamp at `since`, and whether the host has set it.
     timestamp: u64,
     since: u64,
     by_host: bool,
 }
 
 impl Features {
-    /// Those of a controller with so many I/O queue pairs, at power-on.
+    /// The features of a controller with `io_queues` I/O queue pairs at power-on.
     pub fn new(io_queues: u16, namespaces: Arc<Namespaces>) -> Features {
         Features {
             io_queues,
@@ -99,7 +100,7 @@ impl Features {
         }
     }
 
-    /// The controller is reset: all are at their defaults, and the Timestamp counts from 0.
+    /// Restores all defaults. The Timestamp counts from 0.
     pub fn reset(&mut self, now: Uptime) {
         *self = Features {
             since: now.cycles,
@@ -181,7 +182,7 @@ impl Features {
             };
             return Ok(FeatureOutcome::Done(capability::CHANGEABLE | of_namespace));
         }
-        // Nothing can be saved; so what is saved are the defaults.
+        // Nothing can be saved, so saved values are the defaults.
         let current = request.select() == select::CURRENT;
         let or_default = |value: u32, default: u32| if current { value } else { default };
         Ok(FeatureOutcome::Done(match fid {
@@ -217,14 +218,15 @@ impl Features {
         }))
     }
 
-    /// The data of a Set Features, Timestamp, are here.
+    /// Accepts the data of a Set Features, Timestamp.
     pub fn set_timestamp(&mut self, data: [u8; 8], now: Uptime) {
         self.timestamp = u64::from_le_bytes(data) & TIMESTAMP_MASK;
         self.since = now.cycles;
         self.by_host = true;
     }
 
-    /// The data of a Set Features, Host Behavior Support, are here: their first byte is ACRE, the others are reserved.
+    /// Accepts the data of a Set Features, Host Behavior Support. The first byte is ACRE, the
+    /// others are reserved.
     pub fn set_behavior(&mut self, acre: u8) -> Result<(), Status> {
         self.acre = match acre {
             0 => false,
@@ -241,19 +243,19 @@ impl Features {
         value | origin
     }
 
-    /// I/O submission and completion queues that there are, 0's based.
+    /// Number of I/O submission and completion queues, 0's based.
     fn queues(&self) -> u32 {
         let n = u32::from(self.io_queues).saturating_sub(1);
         n << 16 | n
     }
 
-    /// What stands against a request, in this order: feature and value, Select, save, namespace.
+    /// Checks a request in this order: feature and value, Select, save, namespace.
     fn check(&self, r: Request, queues_exist: bool) -> Result<(), Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
             POWER_MANAGEMENT => r.set && feature::power_state(w) != 0,
             TEMPERATURE_THRESHOLD => {
-                // The composite temperature is the only one.
+                // The composite temperature is the only sensor.
                 let sensor = Threshold(w).sensor();
                 let known = sensor == 0 || r.set && sensor == ALL_SENSORS;
                 !known || Threshold(w).kind() > 1
@@ -288,7 +290,7 @@ impl Features {
         self.check_namespace(r)
     }
 
-    /// Only Error Recovery is a namespace's. All can be set together, but not asked for.
+    /// Only Error Recovery is namespace specific. All namespaces can be set together, but not read.
     fn check_namespace(&self, r: Request) -> Result<(), Status> {
         let of_namespace = r.fid() == ERROR_RECOVERY;
         let Some(namespace) = self.namespaces.get(r.nsid) else {
@@ -311,17 +313,18 @@ impl Features {
         Ok(())
     }
 
-    /// Weights of weighted round robin. A burst is one command, which every Arbitration Burst allows.
+    /// Weights of weighted round robin. Each burst is one command, which every Arbitration Burst
+    /// allows.
     pub fn weights(&self) -> Weights {
         Arbitration(self.arbitration).weights()
     }
 
-    /// Over and under temperature threshold in kelvins.
+    /// Over and under temperature thresholds in kelvins.
     pub fn thresholds(&self) -> (u16, u16) {
         (self.over as u16, self.under as u16)
     }
 
-    /// Interrupt Coalescing; none if it is off.
+    /// Interrupt Coalescing, unless it is off.
     pub fn coalescing(&self) -> Option<Coalescing> {
         let value = Coalescing(self.coalescing);
         (value.threshold() > 1 && value.time() > 0).then_some(value)
@@ -343,7 +346,7 @@ impl Features {
         self.keep_alive
     }
 
-    /// The host takes Command Interrupted (Host Behavior Support, ACRE).
+    /// The host accepts Command Interrupted (Host Behavior Support, ACRE).
     pub fn acre(&self) -> bool {
         self.acre
     }

@@ -1,4 +1,5 @@
-//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until the next one of its queue comes.
+//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until
+//! the next command of its queue arrives.
 
 use spec::nvme::{io, status, Sqe, Status};
 
@@ -7,10 +8,10 @@ use crate::context::{Event, SimContext};
 use super::io::{DataCommand, Decoded, FUSE_FIRST, FUSE_SECOND};
 use super::{data_path, Controller};
 
-/// A first command waits for its partner for so many ms, or up to twice as long.
+/// Least time that a first command waits for its partner, in ms; it may wait twice as long.
 const PARTNER_TIMEOUT_MS: u64 = 25;
 
-/// A first command that is kept.
+/// A first command that waits for its partner.
 #[derive(Clone)]
 pub(super) struct FirstCommand {
     slot: u16,
@@ -19,7 +20,7 @@ pub(super) struct FirstCommand {
     since: u64,
 }
 
-/// By submission queue.
+/// The waiting first commands, by submission queue.
 pub(super) struct Fused(Vec<Option<FirstCommand>>);
 
 impl Fused {
@@ -27,7 +28,7 @@ impl Fused {
         Fused(vec![None; queues])
     }
 
-    /// The queue's next command belongs here.
+    /// A first command of the queue waits, so the queue's next command belongs to it.
     pub(super) fn has_first(&self, qid: usize) -> bool {
         self.0[qid].is_some()
     }
@@ -37,7 +38,7 @@ impl Fused {
     }
 }
 
-/// The own error of a command, if it has one.
+/// The error that decoding has found in a command, if any.
 fn decode_error(decoded: &Decoded) -> Option<Status> {
     match decoded {
         Decoded::Complete(status) if !status.is_success() => Some(*status),
@@ -45,7 +46,7 @@ fn decode_error(decoded: &Decoded) -> Option<Status> {
     }
 }
 
-/// The data command that a command is, if it is of this opcode.
+/// The data command that was decoded, if it has this opcode.
 fn data_command<'a>(decoded: &'a Decoded, sqe: &Sqe, opcode: u8) -> Option<&'a DataCommand> {
     match decoded {
         Decoded::Data(command) if sqe.opcode() == opcode => Some(command),
@@ -54,7 +55,7 @@ fn data_command<'a>(decoded: &'a Decoded, sqe: &Sqe, opcode: u8) -> Option<&'a D
 }
 
 impl Controller {
-    /// A command that is fused, or that comes behind a first one.
+    /// Handles a command that is fused or follows a first command.
     pub(super) fn fused_command(
         &mut self,
         qid: usize,
@@ -86,12 +87,12 @@ impl Controller {
                 ctx.schedule_after(cycles, Event::FusedTimeout);
             }
             0 => self.execute(slot, sqe, decoded, ctx),
-            // A command's own errors come first.
+            // Errors of the command itself have priority.
             _ => self.complete(slot, own.unwrap_or(missing), 0, ctx),
         }
     }
 
-    /// Both are here.
+    /// Submits a pair of which both commands have arrived, or ends both.
     fn submit_fused_pair(
         &mut self,
         first: FirstCommand,
@@ -122,20 +123,20 @@ impl Controller {
             (Some(first), Some(second)) => (first, second),
             (Some(first), None) => (first, failed),
             (None, Some(second)) => (failed, second),
-            // Other ranges.
+            // The ranges differ.
             (None, None) => (invalid, invalid),
         };
         self.complete(first.slot, first_status, 0, ctx);
         self.complete(slot, second_status, 0, ctx);
     }
 
-    /// A first command ends without a partner.
+    /// Ends a first command without its partner.
     fn end_first(&mut self, first: FirstCommand, status: Status, ctx: &mut SimContext) {
         let status = decode_error(&first.decoded).unwrap_or(status);
         self.complete(first.slot, status, 0, ctx);
     }
 
-    /// FirstCommand commands that have waited for too long end.
+    /// Ends first commands that have waited for too long.
     pub(super) fn expire_fused(&mut self, ctx: &mut SimContext) {
         let late = ctx.cycles_of_ms(PARTNER_TIMEOUT_MS);
         let interrupted = data_path::interrupted(self.features.acre());
@@ -147,7 +148,8 @@ impl Controller {
         }
     }
 
-    /// Commands are not fetched any more, or a queue is being deleted: its first command has no partner.
+    /// Ends first commands whose partner can't arrive any more: commands are not fetched, or the
+    /// queue is being deleted.
     pub(super) fn abort_unpaired(&mut self, ctx: &mut SimContext) {
         let fetches = self.accepts_commands();
         for qid in 0..self.fused.0.len() {
@@ -158,7 +160,7 @@ impl Controller {
         }
     }
 
-    /// Ends a first command because of an Abort, if it is kept and has no error of its own.
+    /// Aborts a waiting first command that has no error itself.
     pub(super) fn abort_first(&mut self, qid: usize, slot: u16, ctx: &mut SimContext) -> bool {
         let named =
             |first: &mut FirstCommand| first.slot == slot && decode_error(&first.decoded).is_none();

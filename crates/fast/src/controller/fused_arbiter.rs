@@ -1,18 +1,19 @@
-//! Makes fused pairs atomic (nvme_pairs): stands between the decoder and the data path.
+//! Atomicity of fused pairs (nvme_pairs), between the decoder and the data path.
 //!
-//! A pair waits until each data command under way that overlaps it has ended; then its Compare runs and, if that ended well, its
-//! Write. Until the pair's end, other commands that overlap it are held, in order; all others pass.
+//! A pair waits until all overlapping data commands in flight have ended. Then its Compare runs
+//! and, if that succeeds, its Write. Until the pair has ended, other commands that overlap it are
+//! held in order; all others pass.
 
 use std::collections::VecDeque;
 
 use super::data_path::TransferResult;
 use super::io::DataCommand;
 
-/// What a command is about.
+/// The blocks that a command accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) namespace: u32,
-    /// Its ranges are not known: all of the namespace.
+    /// The ranges are unknown, so the command counts for the whole namespace.
     pub(crate) all: bool,
     /// Blocks of the media.
     pub(crate) first: u64,
@@ -35,7 +36,7 @@ enum HeldCommand {
     Pair(DataCommand, DataCommand),
 }
 
-/// What a pair at the front does.
+/// Progress of the first held pair.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PairState {
     Waiting,
@@ -43,16 +44,16 @@ enum PairState {
     Writing,
 }
 
-/// What is to be done next.
+/// What the controller has to do next.
 pub(crate) enum ArbiterAction {
-    /// Start this command.
+    /// Start a command.
     Start(DataCommand),
-    /// End the command in this slot, as the Write of a pair whose Compare has failed.
+    /// End the Write of a pair whose Compare has failed, in this slot.
     Fail(u16),
 }
 
 pub(crate) struct FusedArbiter {
-    /// By slot: data commands under way.
+    /// Data commands in flight, by slot.
     in_flight: Vec<Option<Span>>,
     held: VecDeque<HeldCommand>,
     state: PairState,
@@ -69,12 +70,12 @@ impl FusedArbiter {
         }
     }
 
-    /// Takes what is to be done next.
+    /// The next action.
     pub(crate) fn next_action(&mut self) -> Option<ArbiterAction> {
         self.actions.pop_front()
     }
 
-    /// A data command.
+    /// Submits a data command.
     pub(crate) fn submit(&mut self, command: DataCommand) {
         let held = match self.held.front() {
             Some(HeldCommand::Pair(first, _)) => first.span.overlaps(&command.span),
@@ -86,7 +87,7 @@ impl FusedArbiter {
         }
     }
 
-    /// A pair of the same namespace and range.
+    /// Submits a pair of one namespace and range.
     pub(crate) fn submit_pair(&mut self, first: DataCommand, second: DataCommand) {
         self.held.push_back(HeldCommand::Pair(first, second));
         if self.held.len() == 1 {
@@ -124,7 +125,7 @@ impl FusedArbiter {
         }
     }
 
-    /// The oldest of what is held is another one.
+    /// Continues with the next held command or pair.
     fn advance(&mut self) {
         self.state = PairState::Waiting;
         while let Some(HeldCommand::Single(_)) = self.held.front() {
@@ -139,15 +140,15 @@ impl FusedArbiter {
         let Some(HeldCommand::Pair(first, _)) = self.held.front() else {
             return;
         };
-        let meets = |span: &Span| span.overlaps(&first.span);
-        if !self.in_flight.iter().flatten().any(meets) {
+        let overlaps = |span: &Span| span.overlaps(&first.span);
+        if !self.in_flight.iter().flatten().any(overlaps) {
             let first = first.clone();
             self.state = PairState::Comparing;
             self.start_command(first);
         }
     }
 
-    /// Ends what waits for long of the commands that `of` names by their slots, a pair as a whole; their slots.
+    /// Removes the held commands whose slots `of` selects, pairs as a whole; returns their slots.
     pub(crate) fn abort_waiting(&mut self, of: impl Fn(u16) -> bool) -> Vec<u16> {
         let mut aborted = Vec::new();
         if self.held.is_empty() || self.state != PairState::Waiting {

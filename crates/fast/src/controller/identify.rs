@@ -1,4 +1,4 @@
-//! Identify (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): pages, and what stands against them.
+//! Identify (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): pages and errors.
 
 use std::sync::Arc;
 
@@ -12,30 +12,30 @@ use super::{error_log, smart};
 
 /// PCI Vendor ID and Subsystem Vendor ID.
 pub const VENDOR_ID: u16 = 0x4E53;
-/// Controller ID (CNTLID): each device is a subsystem of its own.
+/// Controller ID (CNTLID). Each device is a separate subsystem.
 pub const CONTROLLER_ID: u16 = 1;
-/// Firmware Revision (FR), in the Firmware Slot log, too.
+/// Firmware Revision (FR), also in the Firmware Slot log.
 pub const FIRMWARE_REVISION: &[u8; 8] = b"1.0     ";
-/// Blocks that Dataset Management is recommended to take at most (DMRSL, DMSL).
+/// Recommended limit of the blocks of a Dataset Management (DMRSL, DMSL).
 pub const MAX_DEALLOCATE: u32 = 131_072;
-/// MDTS: a transfer is 2 to the power of this pages at most.
+/// MDTS: a transfer has at most 2^MDTS pages.
 pub const MDTS: u8 = 8;
 const MODEL: &[u8] = b"Nearside NVMe controller";
 
-/// A page of Identify.
+/// An Identify page.
 pub type Page = Box<[u8; IDENTIFY_BYTES]>;
 
 /// What the pages depend on.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whose names they tell.
+    /// Serial number and identifiers.
     pub identity: Identity,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
 }
 
 impl Config {
-    /// The device of a design.
+    /// The configuration of a design's device.
     pub fn of(design: &Design, identity: Identity) -> Config {
         let media = design.media.bytes.0;
         let sizes: Vec<u64> = match design.nvme.namespaces.as_slice() {
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// The page that an Identify brings; or why not.
+/// The page that an Identify requests, or its error.
 pub fn answer(config: &Config, request: Identify) -> Result<Page, Status> {
     let Identify {
         cns,
@@ -60,11 +60,11 @@ pub fn answer(config: &Config, request: Identify) -> Result<Page, Status> {
     page(config, cns, nsid, cntid, csi)
 }
 
-/// The same by CNS, NSID, CNTID and CSI.
+/// The page for CNS, NSID, CNTID and CSI.
 pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<Page, Status> {
     let namespace = config.namespaces.get(nsid);
     let valid = namespace.ok_or(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
-    // An inactive namespace has no descriptors; its other pages are zeros (figure 244).
+    // An inactive namespace has no descriptors. Its other pages are zeros (figure 244).
     let active = namespace.filter(|n| n.is_active());
     match cns {
         cns::NAMESPACE => {
@@ -101,7 +101,7 @@ fn empty_page() -> Page {
     Box::new([0; IDENTIFY_BYTES])
 }
 
-/// A page of zeros but for bytes at offsets.
+/// A page of zeros with bytes at offsets.
 fn page_with(fields: &[(usize, &[u8])]) -> Page {
     let mut page = empty_page();
     for &(at, bytes) in fields {
@@ -162,7 +162,8 @@ fn controller(config: &Config) -> Page {
     ])
 }
 
-/// Identify Namespace (figure 245). NAWUN, NAWUPF and NACWU count, and are 0; there are no atomic boundaries.
+/// Identify Namespace (figure 245). NAWUN, NAWUPF and NACWU are valid and 0. There are no atomic
+/// boundaries.
 fn namespace_page(config: &Config, namespace: nvme::Namespace) -> Page {
     let blocks = namespace.blocks.to_le_bytes();
     page_with(&[
@@ -189,7 +190,8 @@ fn descriptors(config: &Config, nsid: u32) -> Page {
     ])
 }
 
-/// I/O Command Set specific Identify Controller, NVM command set: Verify and Write Zeroes of any number of blocks that NLB can say.
+/// I/O Command Set specific Identify Controller, NVM command set. Verify and Write Zeroes are
+/// limited by NLB only.
 fn command_set() -> Page {
     page_with(&[
         (0, &[13]),  // VSL: 2^13 pages are 65536 blocks
@@ -200,7 +202,7 @@ fn command_set() -> Page {
     ])
 }
 
-/// A Controller List (4.9) from an identifier on: this controller, if it is one of them.
+/// A Controller List (4.9) from an identifier on, with this controller if it is in range.
 fn controllers(from: u16, attached: bool) -> Page {
     match attached && from <= CONTROLLER_ID {
         true => page_with(&[(0, &[1, 0]), (2, &CONTROLLER_ID.to_le_bytes())]),
@@ -224,7 +226,7 @@ mod tests {
         page(&config(), cns, nsid, 0, 0).unwrap()
     }
 
-    /// Bytes at offsets; all others are 0.
+    /// Checks bytes at offsets; all others have to be 0.
     fn only(page: &Page, fields: &[(usize, &[u8])]) {
         let mut expected = vec![0; IDENTIFY_BYTES];
         for &(at, bytes) in fields {

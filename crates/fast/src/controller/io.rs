@@ -1,4 +1,4 @@
-//! I/O commands: what is wrong with them, and what they ask of the data path (nvme_decode).
+//! Decoding of I/O commands: their errors, and their requests to the data path (nvme_decode).
 
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
@@ -7,20 +7,20 @@ use super::data_path::{DataRequest, DataSource, Op};
 use super::fused_arbiter::Span;
 use super::range_walk::RangeOp;
 
-/// Most bytes that a command moves (MDTS 8).
+/// Most bytes that a command transfers (MDTS 8).
 pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// FUSE of the first and of the second command of a pair.
 pub(crate) const FUSE_FIRST: u8 = 1;
 pub(crate) const FUSE_SECOND: u8 = 2;
 
-/// Which engine carries out an opcode.
+/// The engine that carries out an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Route {
     pub(crate) engine: usize,
-    /// Number among those of its engine.
+    /// Number of the command within its engine.
     pub(crate) command: u8,
-    /// Namespaces in which it may be used, namespace 1 in the lowest bit.
+    /// Namespaces in which it is allowed, namespace 1 in the lowest bit.
     pub(crate) namespaces: u32,
 }
 
@@ -30,14 +30,14 @@ pub(crate) struct DataCommand {
     pub(crate) slot: u16,
     pub(crate) sqe: Sqe,
     pub(crate) span: Span,
-    /// Bytes that it moves, or of its list.
+    /// Bytes that it transfers, or of its list of ranges.
     pub(crate) bytes: u64,
 }
 
-/// What becomes of an entry.
+/// A decoded command.
 #[derive(Clone, Debug)]
 pub(crate) enum Decoded {
-    /// It is over.
+    /// It ends with this status.
     Complete(Status),
     Data(DataCommand),
     Engine(Route),
@@ -51,7 +51,7 @@ pub(crate) fn has_lba(opcode: u8) -> bool {
     )
 }
 
-/// Looks at an entry, in the order of the README's table.
+/// Validates a command, in the order of the README's table.
 pub(crate) fn validate(
     slot: u16,
     sqe: &Sqe,
@@ -136,14 +136,14 @@ fn check(
     })
 }
 
-/// What a data command asks for.
+/// What a data command asks of the data path.
 pub(crate) enum DataWork {
     Transfer(DataRequest),
     RangeWalk(Op, RangeOp),
 }
 
 impl DataCommand {
-    /// The namespace's place on the media is that of the span.
+    /// The request to the data path. The span holds addresses on the media.
     pub(crate) fn data_work(&self, namespaces: &Namespaces) -> DataWork {
         let addr = self.span.first * BLOCK_BYTES;
         let (sqe, bytes) = (&self.sqe, self.bytes);
@@ -166,7 +166,7 @@ impl DataCommand {
                 RangeOp::Deallocate {
                     walker: walker(false),
                     bytes,
-                    // The decoder has looked it up.
+                    // Validation has found the namespace.
                     namespace: namespaces.get(sqe.nsid()).unwrap_or(nvme::Namespace {
                         nsid: 0,
                         base: 0,

@@ -1,4 +1,13 @@
 //! The NVMe controller (hw/ip/nvme_ctrl): properties, queues, commands, completions.
+//!
+//! Modules in the order in which a command passes them:
+//! - `properties`, `queues`, `shadow_doorbells`: registers, submission and completion queues,
+//!   doorbells.
+//! - `admin` with [`features`], [`identify`], [`logs`], [`events`], [`error_log`] and [`smart`]:
+//!   admin commands.
+//! - `io`, `fused`, `fused_arbiter`: decoding of I/O commands, and fused pairs.
+//! - `data_path`, `range_walk`, `hazard`: data between host and media.
+//! - `coalescing`: interrupts. `timing` has the latencies of the RTL's stages.
 
 mod admin;
 mod coalescing;
@@ -48,48 +57,48 @@ use range_walk::{RangeOp, RangeWalker};
 use shadow_doorbells::ShadowDoorbells;
 use smart::{IoCount, Uptime};
 
-/// Entries that are being fetched at a time.
+/// Submission queue entries that are fetched at a time.
 const FETCH_DEPTH: usize = 32;
-/// Bytes of doorbells, MSI-X table and pending bits.
+/// Bytes of the doorbells, of the MSI-X table and of the pending bits.
 const AREA_BYTES: u64 = 0x1000;
 const PENDING_BYTES: u64 = WORD_COUNT * WORD_STRIDE;
 
-/// Whose command has a slot.
+/// The command that occupies a slot.
 #[derive(Clone, Copy, Debug)]
 struct SlotOwner {
     qid: u16,
-    /// Its entry has come.
+    /// Its submission queue entry has arrived.
     decoded: bool,
     cid: u16,
     nsid: u32,
     lba: u64,
-    /// Its namespace, from when it is under way there.
+    /// The namespace in which the command is in flight.
     in_flight: Option<u32>,
     counts: IoCount,
 }
 
-/// An entry that is being fetched.
+/// A submission queue entry that is being fetched.
 struct EntryFetch {
     qid: u16,
     slot: u16,
-    /// The queue's head behind it.
+    /// The queue's head after this entry.
     head: u32,
-    /// There is another one behind it.
+    /// The queue has another entry.
     more: bool,
     bytes: [u8; SQE_BYTES],
     got: usize,
     failed: bool,
-    /// It is here whole from this edge on.
+    /// The edge from which on the entry is complete.
     here: Option<u64>,
 }
 
-/// ControllerState cycle of the controller (nvme_state).
+/// State of the controller (nvme_state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ControllerState {
     Off,
     Ready,
     Fatal,
-    /// What is in flight abort.
+    /// Disabled, with commands in flight that still have to end.
     Draining,
 }
 
@@ -101,15 +110,15 @@ const SHUTDOWN_COMPLETE: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineCommand {
     pub(crate) slot: u16,
-    /// Number among those of its engine.
+    /// Number of the command within its engine.
     pub(crate) command: u8,
-    /// The namespace's first block on the media, and its blocks.
+    /// First block of the namespace on the media, and its number of blocks.
     pub(crate) base: u64,
     pub(crate) blocks: u64,
     pub(crate) sqe: Sqe,
 }
 
-/// How an engine has ended a command: because it was stop_requested to, or with a status and dword 0.
+/// The end of an offloaded command: stopped on request, or with a status and dword 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum EngineResult {
     Stopped,
@@ -127,16 +136,16 @@ struct OffloadedCommand {
     engine: usize,
     command: EngineCommand,
     state: OffloadState,
-    /// It is to end: since its queue is being deleted, else because of an Abort.
+    /// Set when the command is to end early: true if its queue is deleted, false for an Abort.
     abort: Option<bool>,
     stop_requested: bool,
 }
 
-/// What the device does for the controller at its engines.
+/// A request of the controller to the engines.
 pub(crate) enum EngineRequest {
     /// A command waits: see [`Controller::next_for_engine`].
     Dispatch,
-    /// End the command of this slot.
+    /// Stop the command of a slot: engine, slot.
     Stop(usize, u16),
 }
 
@@ -153,14 +162,15 @@ pub(crate) struct Controller {
     slots: Vec<Option<SlotOwner>>,
     free_slots: VecDeque<u16>,
     fetching: VecDeque<EntryFetch>,
-    /// The next choice of a command.
+    /// The earliest edge of the next arbitration.
     fetch_at: u64,
     fetch_planned: bool,
     decode_at: u64,
-    /// A weighted round robin that was selected counts from the next time that commands may be fetched.
+    /// Weighted round robin is in effect. A change of CC.AMS applies when the controller is
+    /// enabled.
     weighted: bool,
     complete_at: u64,
-    /// Commands that are over, and whose entries wait for room in the line.
+    /// Ended commands whose entries wait for room in the queue of posted writes.
     completions: VecDeque<(u16, Status, u32)>,
     admin: Admin,
     features: Features,
@@ -176,12 +186,12 @@ pub(crate) struct Controller {
     routes: Vec<Option<Route>>,
     offloaded: Vec<Option<OffloadedCommand>>,
     engine_requests: VecDeque<EngineRequest>,
-    /// Cycles that passed before the controller came up, of those since power-on.
+    /// The edge at which the controller came up.
     up_since: u64,
 }
 
 impl Controller {
-    /// As after power-on.
+    /// A controller after power-on.
     pub(crate) fn new(config: std::sync::Arc<Config>, now: u64) -> Controller {
         let queues = config.queues();
         let mut routes: Vec<Option<Route>> = vec![None; 256];
@@ -255,7 +265,7 @@ impl Controller {
         }
     }
 
-    /// A word of BAR0.
+    /// Reads a word of BAR0.
     pub(crate) fn read_register(&self, offset: u64, ctx: &SimContext) -> u32 {
         match offset {
             DOORBELLS..0x2000 => 0,
@@ -270,7 +280,7 @@ impl Controller {
         }
     }
 
-    /// Writes the bits `bits` of a word of BAR0.
+    /// Writes the bits of a word of BAR0 that `bits` selects.
     pub(crate) fn write_register(
         &mut self,
         offset: u64,
@@ -301,7 +311,7 @@ impl Controller {
         }
     }
 
-    /// Puts what MSI-X has ready into the line.
+    /// Posts the MSI-X messages that are ready.
     pub(crate) fn send_messages(&mut self, ctx: &mut SimContext) {
         while ctx.port.has_room() {
             let Some(Message { vector, addr, data }) = ctx.msix.next_message() else {
@@ -334,7 +344,7 @@ impl Controller {
     }
 
     fn doorbell_error(&mut self, what: DoorbellError, ctx: &mut SimContext) {
-        // Before the controller is ready there are none.
+        // A controller that is not ready reports no errors.
         if !self.rdy {
             return;
         }
@@ -346,7 +356,7 @@ impl Controller {
         self.wake_admin(ctx);
     }
 
-    /// A doorbell's value reaches its queue.
+    /// Applies a doorbell's value to its queue.
     fn apply_doorbell(
         &mut self,
         qid: usize,
@@ -374,12 +384,13 @@ impl Controller {
                 }
             },
         };
-        // What counts is what is taken and possible; out of the shadow page anything, or it would be read for ever.
+        // A valid value is recorded. An invalid one from the shadow page is recorded too, or it
+        // would be read again for ever.
         if bad.is_none() || shadow {
             self.shadow.value_accepted(qid, completion, value, ctx);
         }
         match bad {
-            // A value out of the shadow page may come when its queue has gone.
+            // A value from the shadow page may arrive after its queue was deleted.
             Some(DoorbellError::InvalidRegister) if shadow => {}
             Some(what) => self.doorbell_error(what, ctx),
             None if completion => self.cq_head_moved(qid, ctx),
@@ -401,20 +412,20 @@ impl Controller {
         self.wake_admin(ctx);
     }
 
-    /// Completion queues with interrupts on a vector.
+    /// Number of completion queues with interrupts on a vector.
     fn queues_of_vector(&self, vector: usize) -> usize {
         let queues = self.queues.completion.iter().flatten();
         queues.filter(|cq| cq.vector == Some(vector)).count()
     }
 
-    // ---- life ----
+    // ---- state ----
 
-    /// Commands are fetched.
+    /// The controller is ready and fetches commands.
     fn accepts_commands(&self) -> bool {
         self.state == ControllerState::Ready && self.shst == SHUTDOWN_NONE
     }
 
-    /// No command is in flight, except parked ones, and everything that was written has left.
+    /// No command is in flight except parked ones, and all writes have left.
     fn is_drained(&self, ctx: &SimContext) -> bool {
         let used = self.slots.len() - self.free_slots.len();
         used == self.events.parked()
@@ -425,13 +436,13 @@ impl Controller {
             && !ctx.port.has_pending_writes()
     }
 
-    /// Something that no command can report.
+    /// Enters the fatal state, for an error that no completion can report.
     fn raise_fatal(&mut self, ctx: &mut SimContext) {
         self.fatal = true;
         ctx.schedule_after(1, Event::ControllerState);
     }
 
-    /// Goes on with the life cycle, as far as it can.
+    /// Evaluates the state machine until it is stable.
     pub(crate) fn update_state(&mut self, ctx: &mut SimContext) {
         loop {
             let before = (self.state, self.shst);
@@ -504,7 +515,7 @@ impl Controller {
         self.update_events(ctx);
     }
 
-    /// Everything has ended: the controller is as before it was enabled.
+    /// Resets the controller, after everything has ended.
     fn reset(&mut self, ctx: &mut SimContext) {
         for slot in self.events.reset() {
             self.free_slot(slot);
@@ -527,7 +538,7 @@ impl Controller {
         ctx.schedule_after(timing::DEFAULTS, Event::ControllerState);
     }
 
-    /// Commands are not fetched any more: what takes long abort.
+    /// Ends commands that may take long, since commands are not fetched any more.
     fn abort_long_commands(&mut self, ctx: &mut SimContext) {
         self.keep_alive = None;
         if self.slots.len() == self.free_slots.len() {
@@ -547,7 +558,7 @@ impl Controller {
 
     // ---- fetching ----
 
-    /// Looks for a command to fetch, so many cycles from now.
+    /// Schedules the next fetch after a number of cycles, if there is one.
     fn schedule_fetch(&mut self, cycles: u64, ctx: &mut SimContext) {
         if !self.fetch_planned && self.can_fetch() {
             self.fetch_planned = true;
@@ -556,7 +567,8 @@ impl Controller {
         }
     }
 
-    /// Whether commands of the admin queue, and of others, may be fetched. The last slot is the admin queue's.
+    /// Whether commands of the admin queue and of I/O queues may be fetched. The last slot is
+    /// reserved for the admin queue.
     fn fetch_permissions(&self) -> (bool, bool) {
         let free = self.free_slots.len();
         (free > 0 && !self.admin.pending, free > 1)
@@ -658,7 +670,7 @@ impl Controller {
         }
     }
 
-    /// Entries go on in the order in which they were stop_requested for, one a cycle.
+    /// Decodes entries in the order of their fetches, one a cycle.
     pub(crate) fn decode(&mut self, ctx: &mut SimContext) {
         while let Some(entry) = self.fetching.front() {
             let Some(here) = entry.here else {
@@ -722,7 +734,7 @@ impl Controller {
         }
     }
 
-    /// An I/O command that has nothing to do with a pair.
+    /// Executes an I/O command that is not part of a fused pair.
     fn execute(&mut self, slot: u16, sqe: Sqe, decoded: Decoded, ctx: &mut SimContext) {
         match decoded {
             Decoded::Complete(status) => self.complete(slot, status, 0, ctx),
@@ -759,7 +771,7 @@ impl Controller {
         }
     }
 
-    /// Data commands that may go to the data path.
+    /// Starts the data commands that the fused arbiter releases.
     fn start_commands(&mut self, ctx: &mut SimContext) {
         while let Some(next) = self.fused_arbiter.next_action() {
             match next {
@@ -809,7 +821,7 @@ impl Controller {
         }
     }
 
-    /// A transfer may be over.
+    /// Ends the command of a transfer that is complete.
     pub(crate) fn transfer_done(&mut self, slot: u16, ctx: &mut SimContext) {
         let Some(outcome) = self.data_path.take_result(slot) else {
             return;
@@ -833,7 +845,7 @@ impl Controller {
 
     // ---- completing ----
 
-    /// A command is over: its entry goes into the line, when there is room.
+    /// Ends a command. Its entry is posted once there is room.
     fn complete(&mut self, slot: u16, status: Status, dw0: u32, ctx: &mut SimContext) {
         self.completions.push_back((slot, status, dw0));
         if self.completions.len() == 1 {
@@ -841,7 +853,7 @@ impl Controller {
         }
     }
 
-    /// Posts entries, and messages, as long as the line has room.
+    /// Posts entries and messages while there is room.
     fn post_entries(&mut self, ctx: &mut SimContext) {
         self.send_messages(ctx);
         while let Some(&(slot, status, dw0)) = self.completions.front() {
@@ -854,7 +866,7 @@ impl Controller {
         }
     }
 
-    /// Posts an entry; the slot comes back.
+    /// Posts the entry of a command and frees its slot.
     fn post_entry(&mut self, slot: u16, status: Status, dw0: u32, ctx: &mut SimContext) {
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
@@ -892,7 +904,8 @@ impl Controller {
             entry: entry.to_bytes(),
             vector: vector.map(|vector| vector as u8),
         });
-        // Of what completes in the admin queue only the present command has another one wait for it.
+        // The next admin command is fetched after the entry of the present one is sent. Other
+        // entries of the admin queue need no notification.
         let post = match self.admin.take_completed(slot) {
             true => PostedWrite::AdminEntry(addr, entry.to_bytes()),
             false => PostedWrite::Write(addr, entry.to_bytes(), spec::nvme::CQE_BYTES as u8),
@@ -909,7 +922,7 @@ impl Controller {
         self.slot_retired(ctx);
     }
 
-    /// A slot comes back without an entry, or with one.
+    /// Frees a slot, with or without an entry.
     fn retire(&mut self, slot: u16) {
         if let Some(owner) = self.slots[usize::from(slot)] {
             if let Some(sq) = &mut self.queues.submission[usize::from(owner.qid)] {
@@ -936,35 +949,35 @@ impl Controller {
 
     // ---- engines ----
 
-    /// Takes what the engines are to do.
+    /// The next request to the engines.
     pub(crate) fn next_engine_request(&mut self) -> Option<EngineRequest> {
         self.engine_requests.pop_front()
     }
 
-    /// There is something to take.
+    /// There are requests to the engines.
     pub(crate) fn has_engine_requests(&self) -> bool {
         !self.engine_requests.is_empty()
     }
 
-    /// A command is offered to its engine.
+    /// Announces a command to its engine.
     fn dispatch_to_engine(&mut self, slot: u16, ctx: &mut SimContext) {
         let stops = !self.accepts_commands();
         if stops {
-            // What comes while the controller is being stopped abort at once.
+            // A command that arrives while the controller is disabled ends at once.
             self.abort_offloaded(slot, None, ctx);
         } else {
             self.engine_requests.push_back(EngineRequest::Dispatch);
         }
     }
 
-    /// An engine has taken a command.
+    /// An engine has accepted a command.
     pub(crate) fn engine_accepted(&mut self, slot: u16) {
         if let Some(at) = &mut self.offloaded[usize::from(slot)] {
             at.state = OffloadState::Running;
         }
     }
 
-    /// An engine has room: the oldest command that waits for it.
+    /// The oldest command that waits for an engine.
     pub(crate) fn next_for_engine(&mut self, engine: usize) -> Option<EngineCommand> {
         if !self.accepts_commands() {
             return None;
@@ -1001,7 +1014,7 @@ impl Controller {
         }
     }
 
-    /// Ends the command in a slot, if an engine has it or is to get it.
+    /// Ends the offloaded command in a slot; false if there is none.
     fn abort_offloaded(&mut self, slot: u16, abort: Option<bool>, ctx: &mut SimContext) -> bool {
         let Some(at) = &mut self.offloaded[usize::from(slot)] else {
             return false;
@@ -1034,9 +1047,9 @@ impl Controller {
         }
     }
 
-    // ---- what comes from elsewhere ----
+    // ---- inputs of other blocks ----
 
-    /// Something has come from host memory.
+    /// Receives data of a host read for the block that requested it.
     pub(crate) fn receive(&mut self, arrival: HostReadData, ctx: &mut SimContext) {
         match arrival.purpose {
             ReadPurpose::Fetch(slot) => self.entry_arrived(slot, &arrival, ctx),
@@ -1067,7 +1080,7 @@ impl Controller {
         }
     }
 
-    /// Sends what is ready to the host; see [`DataPath::send_to_host`].
+    /// Sends data and posted writes to the host; see [`DataPath::send_to_host`].
     pub(crate) fn send_to_host(
         &mut self,
         now: u64,
@@ -1087,7 +1100,7 @@ impl Controller {
         again
     }
 
-    /// Answers a read of BAR0, behind what was decided before.
+    /// Answers a read of BAR0, in order with the posted writes.
     pub(crate) fn answer_read(
         &mut self,
         tag: u32,
@@ -1100,28 +1113,28 @@ impl Controller {
         ctx.schedule(cycle, Event::HostWrite);
     }
 
-    /// The function-level setting of MSI-X may have changed.
+    /// Sends messages after function-level enable or mask of MSI-X has changed.
     pub(crate) fn msix_changed(&mut self, ctx: &mut SimContext) {
         self.send_messages(ctx);
     }
 
-    /// Writes to the media that have begun end, without the host.
+    /// Completes the writes to the media that have started, without the host.
     pub(crate) fn complete_media_bursts(&mut self, now: u64, memory: &mut Memories) {
         self.data_path.complete_bursts(memory);
         self.range_walker.apply_partial_fill(now, memory);
     }
 
-    /// Nothing is under way but what waits for the host, or for a time of its own.
+    /// No command is in flight except parked ones.
     pub(crate) fn is_idle(&self, port_idle: bool) -> bool {
         port_idle && self.free_slots.len() + self.events.parked() == self.slots.len()
     }
 
-    /// An interrupt is state back.
+    /// Interrupt coalescing holds an interrupt.
     pub(crate) fn holds_interrupt(&self) -> bool {
         self.coalescer.is_holding()
     }
 
-    /// The parts that events are for.
+    /// Dispatches an event to its block.
     pub(crate) fn handle_event(&mut self, event: Event, ctx: &mut SimContext) {
         match event {
             Event::Walk(slot) => self.data_path.walk(slot, ctx),
@@ -1157,7 +1170,7 @@ impl Controller {
         }
     }
 
-    /// Data of a read of the media; see [`DataPath::media_read`].
+    /// Read data of the media; see [`DataPath::media_read`].
     pub(crate) fn media_read(
         &mut self,
         job: u32,
@@ -1169,12 +1182,12 @@ impl Controller {
         self.data_path.media_read(job, cycle, beats, end, ctx);
     }
 
-    /// What an access to the media waited for in the hook may have ended.
+    /// Retries accesses that the conflict filter held.
     pub(crate) fn filter_changed(&mut self, ctx: &mut SimContext) {
         self.data_path.filter_changed(ctx);
     }
 
-    /// See [`DataPath::media_written`].
+    /// Write response of the media; see [`DataPath::media_written`].
     pub(crate) fn media_written(&mut self, burst: u32, ctx: &mut SimContext) {
         self.data_path.media_written(burst, ctx);
     }

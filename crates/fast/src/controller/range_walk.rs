@@ -1,8 +1,8 @@
-//! RangeOp zeroes or verifies ranges of the media, one command at a time (nvme_ranges, nvme_sweep, nvme_fill): Write Zeroes, Verify,
-//! Dataset Management, and the formats.
+//! Range walks: commands that zero or verify ranges of the media, one at a time (nvme_ranges,
+//! nvme_sweep, nvme_fill). These are Write Zeroes, Verify, Dataset Management and Format NVM.
 //!
-//! RangeOp has less than [`FILL_BLOCKS`] blocks goes through the movers, 4 KiB at a time; the rest is asked of the memories, a region at
-//! a time, which write zeros at their own speed.
+//! Ranges of fewer than [`FILL_BLOCKS`] blocks pass the movers, 4 KiB at a time. Longer ones are
+//! filled by the memories at their own speed, a region at a time.
 
 use std::collections::VecDeque;
 
@@ -19,20 +19,20 @@ use crate::port::{HostReadData, ReadPurpose, BEAT};
 use super::data_path::{DataPath, TransferResult};
 use super::timing;
 
-/// Blocks from which on the memories zero by themselves.
+/// Ranges of at least this many blocks are filled by the memories.
 const FILL_BLOCKS: u64 = 128;
-/// Bytes that a channel zeroes for one request.
+/// Bytes that a channel fills for one request.
 const REGION_BYTES: u64 = 512 << 10;
-/// Bytes of a job.
+/// Bytes of a transfer segment.
 const SEGMENT_BYTES: u64 = 4096;
 
-/// RangeOp is asked for.
+/// The ranges of a command, and what is done with them.
 pub(crate) enum RangeOp {
-    /// Zeros: (address on the media, bytes).
+    /// Zeros: address on the media, bytes.
     Zero(u64, u64),
-    /// Reads: the same.
+    /// Reads without data: address on the media, bytes.
     Verify(u64, u64),
-    /// The ranges of a list in host memory.
+    /// Zeros in the ranges of a list in host memory.
     Deallocate {
         walker: Walker,
         bytes: u64,
@@ -51,7 +51,7 @@ struct RangeList {
     bytes: Vec<u8>,
     wanted: usize,
     namespace: Namespace,
-    /// RangeOp is left of the active piece: address, bytes.
+    /// The present PRP segment of the list: address, bytes left.
     segment: (u64, u64),
 }
 
@@ -59,12 +59,12 @@ struct ActiveRangeOp {
     slot: u16,
     list: Option<RangeList>,
     ranges: VecDeque<(u64, u64)>,
-    /// Where the walk through the first range is.
+    /// Position in the first range.
     at: u64,
     verify: bool,
-    /// It is to end like this.
+    /// The command ends with this result.
     end: Option<TransferResult>,
-    /// A memory is zeroing: number, begin, address, bytes, cycles.
+    /// A fill of the memories is in progress.
     fill: Option<MemoryFill>,
 }
 
@@ -78,7 +78,7 @@ struct MemoryFill {
 }
 
 impl MemoryFill {
-    /// Bytes that are zero by now: the memories end at a block's end.
+    /// Bytes that are zero by now. The memories stop at the end of a block.
     fn done(&self, now: u64, line_cycles: u64, channels: u64) -> u64 {
         let lines = now.saturating_sub(self.since) * 256 / line_cycles * channels;
         (lines * BEAT / BLOCK_BYTES * BLOCK_BYTES).min(self.bytes)
@@ -91,9 +91,9 @@ pub(crate) struct RangeWalker {
     fills: u32,
     region: u64,
     channels: u64,
-    /// A channel zeroes a line of 64 bytes in so many cycles, times 256.
+    /// Cycles in which a channel fills a line of 64 bytes, times 256.
     line_cycles: u64,
-    /// A sweep is planned for this edge.
+    /// The edge at which the walk continues.
     planned: Option<u64>,
 }
 
@@ -103,7 +103,7 @@ impl RangeWalker {
         let granule = config.storage.granule;
         let line_cycles = match &config.storage.dram {
             Memory::Ddr4(dram) => {
-                // A line a clock, if the pins carry so much; refreshes take their share.
+                // A line a cycle, if the DRAM's pins carry it. Refreshes take their share.
                 let per_cycle = dram.peak_bytes_per_ns() * config.clock.ns(1.0) * 0.93;
                 (256.0 * (BEAT as f64 / per_cycle).max(1.0)) as u64
             }
@@ -124,7 +124,7 @@ impl RangeWalker {
         self.waiting.is_empty() && self.active.is_none()
     }
 
-    /// Takes a command, whose transfer is open already.
+    /// Queues a command, whose transfer is open already.
     pub(crate) fn start(&mut self, slot: u16, op: RangeOp, ctx: &mut SimContext) {
         self.waiting.push_back(QueuedRangeOp { slot, op });
         self.schedule(ctx.now + timing::WALK, ctx);
@@ -140,7 +140,7 @@ impl RangeWalker {
         }
     }
 
-    /// Ends a command, if it is here; false if it is not.
+    /// Ends a command early; false if it is not here.
     pub(crate) fn abort(
         &mut self,
         slot: u16,
@@ -164,7 +164,7 @@ impl RangeWalker {
         true
     }
 
-    /// The controller is being stopped: all end.
+    /// Ends all commands, as the controller is disabled.
     pub(crate) fn stop(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
         self.abort_active(TransferResult::Interrupted, data_path, ctx);
         for queued in std::mem::take(&mut self.waiting) {
@@ -172,7 +172,7 @@ impl RangeWalker {
         }
     }
 
-    /// The function is reset, or the power fails: what the memories have zeroed is zero.
+    /// Applies the completed part of a fill when the function is reset or the power fails.
     pub(crate) fn apply_partial_fill(&self, now: u64, memory: &mut Memories) {
         if let Some(fill) = self.active.as_ref().and_then(|active| active.fill) {
             memory.zero(fill.addr, fill.done(now, self.line_cycles, self.channels));
@@ -209,7 +209,7 @@ impl RangeWalker {
                 return;
             }
         }
-        // A list is being read: the line that was asked for comes first.
+        // If the list is being read, the requested line arrives first.
         let reading = active
             .list
             .as_ref()
@@ -219,7 +219,7 @@ impl RangeWalker {
         }
     }
 
-    /// The active command hands on no further range.
+    /// Ends the active command.
     fn finish(&mut self, outcome: TransferResult, data_path: &mut DataPath, ctx: &mut SimContext) {
         if let Some(active) = self.active.take() {
             data_path.range_walk_done(active.slot, outcome, ctx);
@@ -229,7 +229,7 @@ impl RangeWalker {
         }
     }
 
-    /// Goes on, as far as movers and memories take it.
+    /// Continues the active command while movers and memories have room.
     pub(crate) fn walk(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
         self.planned = None;
         if self.active.is_none() {
@@ -265,7 +265,7 @@ impl RangeWalker {
                 active.at = active.ranges.front().map_or(0, |range| range.0);
                 continue;
             }
-            // RangeOp the memories do by themselves goes past an access hook.
+            // A fill bypasses the conflict filter, so a device with one has none.
             if !active.verify && ctx.filter.is_none() && bytes / BLOCK_BYTES >= FILL_BLOCKS {
                 let part = left.min(self.region - active.at % self.region);
                 self.fills += 1;
@@ -324,7 +324,7 @@ impl RangeWalker {
         }
     }
 
-    /// RangeOp the memories have zeroed has ended.
+    /// A fill of the memories is complete.
     pub(crate) fn fill_done(
         &mut self,
         number: u32,
@@ -347,7 +347,7 @@ impl RangeWalker {
         self.walk(data_path, ctx);
     }
 
-    /// Reads on in the list.
+    /// Reads the next line of the list.
     fn next_line(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
         let outcome = loop {
             let Some(active) = &mut self.active else {
@@ -417,7 +417,7 @@ impl RangeWalker {
         self.finish(outcome, data_path, ctx);
     }
 
-    /// A line of the list, or of the segment that describes where it lies, has come.
+    /// Receives a line of the list, or of the PRP list or SGL segment that describes its place.
     pub(crate) fn line_arrived(
         &mut self,
         arrival: &HostReadData,
@@ -450,7 +450,7 @@ impl RangeWalker {
             Some(bytes) => {
                 let addr = list.walker.wanted().map_or(0, |wanted| wanted.addr);
                 let first = addr & !(BEAT - 1);
-                // Of a piece that begins behind the qwords wanted nothing is skipped.
+                // Data that begins after the requested qwords is used from its start.
                 let at = u64::from(arrival.offset);
                 let skip = (addr - first).saturating_sub(at) as usize;
                 for qword in bytes.get(skip..).unwrap_or(&[]).chunks_exact(8) {
@@ -465,7 +465,7 @@ impl RangeWalker {
         }
     }
 
-    /// The line that has come is looked at.
+    /// Continues after a line has arrived.
     pub(crate) fn list_line_done(&mut self, data_path: &mut DataPath, ctx: &mut SimContext) {
         self.next_line(data_path, ctx);
     }

@@ -1,9 +1,13 @@
-//! Shadow doorbells (NVMe 1.4, 5.7 and 7.13; nvme_shadow): which are awake, and what is read or written about them.
+//! Shadow doorbells (NVMe 1.4, 5.7 and 7.13; nvme_shadow): their states, and accesses to host
+//! memory for them.
 //!
-//! Asleep, a doorbell's EventIdx holds the value that the controller has seen last, so that the host's next change writes the
-//! register, which only wakes it. Awake, the controller reads the shadow when it needs to: that of a submission queue when it
-//! knows of no more commands, that of a completion queue when a command waits for room. If that brings nothing new, it
-//! writes EventIdx, and once more reads; then the doorbell sleeps. Doorbells that come to be sleep, and have their EventIdx written.
+//! A doorbell is asleep or awake. Asleep, its EventIdx holds the value that the controller has seen
+//! last. The host's next change then writes the register, which only wakes the doorbell.
+//!
+//! Awake, the controller reads the shadow when it needs the value. That is when it knows of no more
+//! commands of a submission queue, or when a command waits for room in a completion queue. If the
+//! value is unchanged, it writes EventIdx and reads the shadow again. If it is unchanged still, the
+//! doorbell sleeps. The doorbell of a new queue sleeps, and its EventIdx is written.
 
 use crate::context::{Event, SimContext};
 use crate::port::{HostReadData, PostedWrite, ReadPurpose, BEAT};
@@ -13,28 +17,28 @@ use super::queues::Queues;
 #[derive(Clone, Copy, Debug, Default)]
 struct DoorbellState {
     awake: bool,
-    /// Its EventIdx is to be written.
+    /// Its EventIdx has to be written.
     arm: bool,
-    /// A command waits for room.
+    /// A command waits for room in the queue.
     full: bool,
-    /// The value seen last.
+    /// The last value that the controller has seen.
     last: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ShadowState {
     Idle,
-    /// The shadow is being read, for the second time or the first.
+    /// The shadow is being read, for the second time if `again`.
     Reading {
         again: bool,
     },
-    /// EventIdx is on its way; then the shadow is read again, unless that was all.
+    /// EventIdx is being written. The shadow is read again after that, unless `only`.
     Arming {
         only: bool,
     },
 }
 
-/// A doorbell's value out of the shadow page.
+/// A doorbell's value from the shadow page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct DoorbellUpdate {
     pub(crate) qid: usize,
@@ -43,17 +47,17 @@ pub(crate) struct DoorbellUpdate {
 }
 
 pub(crate) struct ShadowDoorbells {
-    /// Configured: pages of shadow doorbells and of EventIdx.
+    /// Pages of shadow doorbells and of EventIdx, once configured.
     pages: Option<(u64, u64)>,
-    /// All doorbells that there were have their EventIdx.
+    /// The EventIdx of all doorbells were written.
     live: bool,
     doorbells: Vec<DoorbellState>,
     state: ShadowState,
-    /// The doorbell at work.
+    /// The doorbell in progress.
     at: usize,
-    /// Its register has been written meanwhile.
+    /// Its register was written in the meantime.
     register_was_written: bool,
-    /// Its queue has been created or deleted meanwhile.
+    /// Its queue was created or deleted in the meantime.
     drop: bool,
     value: u32,
     got: usize,
@@ -80,7 +84,7 @@ impl ShadowDoorbells {
         self.state == ShadowState::Idle
     }
 
-    /// Controller reset: back to doorbell registers.
+    /// Returns to doorbell registers when the controller is reset.
     pub(crate) fn clear(&mut self) {
         *self = ShadowDoorbells::new(self.doorbells.len() / 2);
     }
@@ -106,7 +110,7 @@ impl ShadowDoorbells {
         self.schedule(ctx);
     }
 
-    /// A queue is created or deleted.
+    /// A queue was created or deleted.
     pub(crate) fn queue_changed(
         &mut self,
         qid: usize,
@@ -125,14 +129,14 @@ impl ShadowDoorbells {
         self.schedule(ctx);
     }
 
-    /// All sleeping doorbells have their EventIdx.
+    /// The EventIdx of all sleeping doorbells were written.
     pub(crate) fn is_armed(&self) -> bool {
         self.pages.is_none()
             || !self.doorbells.iter().any(|doorbell| doorbell.arm)
                 && !matches!(self.state, ShadowState::Arming { only: true })
     }
 
-    /// A doorbell register is written; true if that only wakes the doorbell.
+    /// A doorbell register was written; true if that only wakes the doorbell.
     pub(crate) fn register_written(
         &mut self,
         qid: usize,
@@ -145,7 +149,7 @@ impl ShadowDoorbells {
             return false;
         }
         if !self.live {
-            // The host has not been told of it yet.
+            // The host does not know yet that shadow doorbells are in effect.
             self.doorbells[n].arm = true;
             self.schedule(ctx);
             return false;
@@ -158,7 +162,7 @@ impl ShadowDoorbells {
         true
     }
 
-    /// A doorbell's value has been taken by its queue.
+    /// A queue has accepted a doorbell's value.
     pub(crate) fn value_accepted(
         &mut self,
         qid: usize,
@@ -178,7 +182,7 @@ impl ShadowDoorbells {
         self.schedule(ctx);
     }
 
-    /// Something may be there to do.
+    /// Schedules the next step if none is in progress.
     pub(crate) fn schedule(&mut self, ctx: &mut SimContext) {
         if self.pages.is_some() && self.state == ShadowState::Idle && !self.scheduled {
             self.scheduled = true;
@@ -186,7 +190,7 @@ impl ShadowDoorbells {
         }
     }
 
-    /// Goes on.
+    /// Continues with the next step.
     pub(crate) fn advance(&mut self, queues: &Queues, enabled: bool, ctx: &mut SimContext) {
         self.scheduled = false;
         match self.state {
@@ -246,7 +250,7 @@ impl ShadowDoorbells {
         }
     }
 
-    /// Reads the shadow.
+    /// Reads the shadow of the doorbell in progress.
     fn read_shadow(&mut self, again: bool, ctx: &mut SimContext) {
         let Some((page, _)) = self.pages else {
             self.state = ShadowState::Idle;
@@ -259,7 +263,7 @@ impl ShadowDoorbells {
         ctx.read_host(3, ReadPurpose::Shadow, addr, len as u32);
     }
 
-    /// Writes EventIdx.
+    /// Writes the EventIdx of the doorbell in progress.
     fn write_event_idx(&mut self, only: bool, ctx: &mut SimContext) {
         let Some((_, page)) = self.pages else {
             self.state = ShadowState::Idle;
@@ -274,7 +278,7 @@ impl ShadowDoorbells {
         ctx.schedule(cycle, Event::HostWrite);
     }
 
-    /// The shadow has come: a value to ring, if it is new. An error: the host refuses the read.
+    /// Receives the shadow; returns its value if it is new. Fails if the host has refused the read.
     pub(crate) fn receive(
         &mut self,
         arrival: &HostReadData,
@@ -314,7 +318,7 @@ impl ShadowDoorbells {
             self.write_event_idx(false, ctx);
             return Ok(None);
         }
-        // Sleep, unless something has happened meanwhile.
+        // The doorbell sleeps, unless its register was written in the meantime.
         if !self.register_was_written {
             self.doorbells[n].awake = false;
         }

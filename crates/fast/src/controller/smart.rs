@@ -1,22 +1,22 @@
-//! SMART / Health Information (NVMe 1.4, 5.14.1.2), and the counters behind it.
+//! SMART / Health Information (NVMe 1.4, 5.14.1.2) and its counters.
 //!
-//! Nothing outlives power: everything counts from power-on, which is the one power cycle reported; a reset of the controller leaves it
-//! alone.
+//! No counter survives a loss of power. All count from power-on, which is the one power cycle
+//! reported. A reset of the controller does not change them.
 
 use spec::nvme::{io, status, Sqe, Status};
 
-/// WCTEMP in kelvins, and the default of the over temperature threshold.
+/// WCTEMP in kelvins, and the default over temperature threshold.
 pub const WARNING_TEMPERATURE: u16 = 343;
 /// CCTEMP in kelvins.
 pub const CRITICAL_TEMPERATURE: u16 = 353;
-/// Where the device is, in kelvins: it has no sensor.
+/// Temperature of the device in kelvins; it has no sensor.
 pub const ROOM_TEMPERATURE: u16 = 298;
 /// Bytes of the log.
 pub const BYTES: usize = 512;
 /// Blocks of a data unit.
 const UNIT: u64 = 1000;
 
-/// Time since power-on: cycles of the device's clock.
+/// Time since power-on in cycles of the device's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uptime {
     /// Cycles.
@@ -26,7 +26,7 @@ pub struct Uptime {
 }
 
 impl Uptime {
-    /// Whole milliseconds since another moment.
+    /// Whole milliseconds since a cycle.
     pub fn ms_since(self, cycles: u64) -> u64 {
         self.cycles.saturating_sub(cycles) / u64::from(self.khz.max(1))
     }
@@ -37,19 +37,19 @@ impl Uptime {
     }
 }
 
-/// What an I/O command counts as.
+/// How an I/O command is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IoCount {
-    /// Read, Compare, Verify of so many blocks.
+    /// Read, Compare or Verify of a number of blocks.
     Read(u64),
-    /// Write of so many blocks.
+    /// Write of a number of blocks.
     Write(u64),
-    /// Write Zeroes and Dataset Management: for its errors and its time only.
+    /// Write Zeroes and Dataset Management: only errors and time are counted.
     None,
 }
 
 impl IoCount {
-    /// An I/O command that goes to the data path.
+    /// The count of an I/O command for the data path.
     pub fn of(sqe: &Sqe) -> IoCount {
         let blocks = sqe.blocks().into();
         match sqe.opcode() {
@@ -60,7 +60,7 @@ impl IoCount {
     }
 }
 
-/// Time that something takes all in all.
+/// Accumulated time of a condition.
 #[derive(Clone, Copy, Debug, Default)]
 struct AccumulatedTime {
     cycles: u64,
@@ -85,7 +85,7 @@ impl AccumulatedTime {
     }
 }
 
-/// Of one direction.
+/// Counts of one direction.
 #[derive(Clone, Copy, Debug, Default)]
 struct DirectionCounts {
     commands: u64,
@@ -121,13 +121,13 @@ impl Default for Smart {
 }
 
 impl Smart {
-    /// An I/O command goes to the data path.
+    /// An I/O command was started.
     pub fn started(&mut self, now: Uptime) {
         self.in_flight += 1;
         self.busy.set(true, now.cycles);
     }
 
-    /// It has ended there: commands count however they end, units only if they end well.
+    /// An I/O command has ended. Commands are always counted, data units only after success.
     pub fn ended(&mut self, counts: IoCount, answer: Status, now: Uptime) {
         self.in_flight = self.in_flight.saturating_sub(1);
         self.busy.set(self.in_flight > 0, now.cycles);
@@ -149,7 +149,7 @@ impl Smart {
         self.temperature
     }
 
-    /// It changes.
+    /// Sets the Composite Temperature.
     pub fn set_temperature(&mut self, kelvins: u16, now: Uptime) {
         let critical = kelvins >= CRITICAL_TEMPERATURE;
         self.temperature = kelvins;
@@ -158,7 +158,7 @@ impl Smart {
         self.warm.set(warm, now.cycles);
     }
 
-    /// The log, with the Critical Warning and the number of errors in the Error Information log.
+    /// The log page, with Critical Warning and the number of entries of the Error Information log.
     pub fn page(&self, warning: u8, errors: u64, now: Uptime) -> [u8; BYTES] {
         let mut page = [0; BYTES];
         let mut write_field =

@@ -1,22 +1,22 @@
-//! Between clock edges and picoseconds, without divisions where the clock allows it.
+//! Conversion between clock cycles and picoseconds, without divisions where the clock allows it.
 
 use sim::{Clock, Time};
 
-/// Picoseconds in which a clock has as many cycles as its frequency in kHz says.
+/// In this many picoseconds a clock has as many cycles as its frequency in kHz.
 const PS: u64 = 1_000_000_000;
 
-/// The edges of a clock.
+/// A converter for one clock.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockConverter {
     clock: Clock,
-    /// The period in ps if it is a whole number of them, else 0.
+    /// The period if it is a whole number of ps, otherwise 0.
     period: u64,
-    /// 2^64 divided by it, rounded up.
+    /// 2^64 divided by the period, rounded up.
     inverse: u128,
 }
 
 impl ClockConverter {
-    /// Those of `clock`.
+    /// A converter for `clock`.
     pub fn new(clock: Clock) -> ClockConverter {
         let khz = u64::from(clock.khz());
         let period = if PS % khz == 0 { PS / khz } else { 0 };
@@ -27,7 +27,7 @@ impl ClockConverter {
         }
     }
 
-    /// When edge `cycle` is.
+    /// The time of edge `cycle`.
     #[inline]
     pub fn edge_time(&self, cycle: u64) -> Time {
         if self.period != 0 {

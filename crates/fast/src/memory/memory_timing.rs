@@ -1,10 +1,10 @@
-//! The memory behind a channel, burst by burst.
+//! Timing of the memory of a channel, burst by burst.
 
 use sim::controller::Memory;
 use sim::dram::{Answered, Buffered, Bursts};
 use sim::{Random, Time};
 
-/// MemoryTiming of a memory; see [`Memory`].
+/// Timing of each kind of [`Memory`].
 pub enum MemoryTiming {
     Ddr4(Box<Bursts>),
     Fixed {
@@ -22,11 +22,12 @@ pub enum MemoryTiming {
 }
 
 impl MemoryTiming {
-    /// Behind a front end that gives it a line every `pace` at most, reads and writes apart.
+    /// Timing of a memory whose front end issues a line every `pace` at most, for reads and writes
+    /// separately.
     pub fn new(memory: &Memory, pace: Time) -> MemoryTiming {
         match memory {
             Memory::Ddr4(config) => MemoryTiming::Ddr4(Box::new(Bursts::new(config, pace))),
-            // The front end looks for what has come before it asks for more.
+            // The front end checks for answers before it issues the next line.
             Memory::Fixed(latency) => MemoryTiming::Fixed {
                 latency: (*latency).max(Time(1)),
                 pace,
@@ -114,7 +115,7 @@ impl MemoryTiming {
     }
 }
 
-/// When the first and the last of `lines` lines are given to the memory.
+/// The times at which the first and the last of `lines` lines are issued to the memory.
 fn issue_lines(now: Time, lines: u32, pace: Time, next: &mut Time) -> (Time, Time) {
     let from = now.max(*next);
     let taken = Time(from.0 + u64::from(lines.saturating_sub(1)) * pace.0);

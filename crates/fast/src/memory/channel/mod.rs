@@ -1,8 +1,12 @@
-//! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`, turns of reads, memory.
+//! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`,
+//! interleaving of reads, memory.
 //!
-//! A burst is granted, gets a slot and a target, is requested of the memory in pieces of 8 lines, and leaves piece by piece. Each piece is
-//! one entry in a queue of what becomes due; what it waits for before that (a slot, room in the read buffer, its turn at the
-//! memory) is known in cycles when it is decided. Data is not the channel's: whoever calls moves it when an event comes.
+//! A burst is granted, gets a slot and a target latency, is requested from the memory in pieces of
+//! 8 lines, and is answered piece by piece. Each piece is one entry in a queue by due cycle.
+//! Everything that a piece waits for before that is computed as a cycle when it is decided: a slot,
+//! room in the read buffer, its turn at the memory.
+//!
+//! The channel holds no data. The caller moves it when an event is reported.
 
 mod arbiter;
 mod mux;
@@ -29,34 +33,34 @@ use crate::qos::{Credits, Qos};
 
 /// Masters of a channel: the PM window, the NVMe controller, engines.
 pub const MASTERS: usize = 8;
-/// Lines of a piece: reads are cut into these, and their answers come in these.
+/// Lines of a piece. Reads are requested and answered in pieces.
 pub const PIECE: u32 = 8;
-/// Lines of a burst at most.
+/// Largest number of lines of a burst.
 const MAX_LINES: u64 = 64;
-/// Cycles that a burst is requested of the memory ahead of time, when nothing is before it.
+/// Cycles by which a request to the memory may be computed ahead of time.
 const AHEAD: u64 = 8;
 
-/// The stages around the emulator.
+/// Parameters of the stages around `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stages {
     /// Cycles of the multiplexer, each way.
     pub mux: u64,
-    /// Cycles of `ns_axi_read_turns`, for read addresses.
+    /// Cycles of the read interleaver for read addresses.
     pub turns: u64,
-    /// Bursts that wait in it.
+    /// Bursts that wait in the read interleaver.
     pub bursts: usize,
-    /// Lines that it asks of the memory at a time for others than the urgent master.
+    /// Lines that it requests from the memory at a time for masters other than the urgent one.
     pub lines: usize,
-    /// Reads stay whole: no other goes between the pieces of one.
+    /// The pieces of a read are not interleaved with other reads.
     pub whole: bool,
     /// Cycles of the register slice before the memory, for addresses and write data.
     pub slice: u64,
-    /// Write addresses that have been taken and whose data has not passed.
+    /// Accepted write addresses whose data has not passed.
     pub writes: usize,
 }
 
 impl Stages {
-    /// Those of the device.
+    /// The stages of the device's storage.
     pub const DEVICE: Stages = Stages {
         mux: 1,
         turns: 2,
@@ -66,13 +70,13 @@ impl Stages {
         slice: 1,
         writes: MAX_WRITES + 4,
     };
-    /// Those of the engines' local memory.
+    /// The stages of the local memory.
     pub const LOCAL: Stages = Stages {
         lines: 128,
         whole: true,
         ..Stages::DEVICE
     };
-    /// None: the emulator alone between its master and the memory.
+    /// `nvm_delay` alone between its master and the memory.
     pub const BARE: Stages = Stages {
         mux: 0,
         turns: 0,
@@ -84,55 +88,55 @@ impl Stages {
     };
 }
 
-/// What a channel is made of.
+/// Parameters of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// Masters, up to [`MASTERS`].
+    /// Number of masters, up to [`MASTERS`].
     pub masters: usize,
-    /// Sizes of the emulator.
+    /// Sizes of `nvm_delay`.
     pub sizes: DelaySizes,
     /// The clock of the device.
     pub clock: Clock,
-    /// What is behind it.
+    /// The memory controller and its DRAM.
     pub memory: Memory,
-    /// See [`Stages`].
+    /// The stages around `nvm_delay`.
     pub stages: Stages,
 }
 
-/// Something that a master gets.
+/// An answer to a master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChannelEvent {
     /// A piece of read data.
     Read {
-        /// That of the read.
+        /// Tag of the read.
         tag: u64,
         /// The cycle of its last beat.
         cycle: u64,
-        /// Its beats: up to [`PIECE`], counted from the start of the burst.
+        /// Number of its beats, up to [`PIECE`], counted from the start of the burst.
         beats: u32,
         /// It ends the burst.
         end: bool,
     },
     /// The response to a write.
     Write {
-        /// That of the write.
+        /// Tag of the write.
         tag: u64,
-        /// When.
+        /// The cycle of the response.
         cycle: u64,
     },
 }
 
-/// Beats of a read that have been given their cycles on the way out.
+/// Read beats whose cycles on the return path are fixed.
 struct ScheduledBeats {
     slot: u16,
-    /// The first cycle that would do if the way were free, and how many they are.
+    /// The first cycle without contention, and the number of beats.
     from: u64,
     beats: u32,
-    /// The cap before them.
+    /// The bandwidth cap before these beats.
     cap: Cap,
 }
 
-/// One channel. Calls come in the order of cycles.
+/// One channel. Calls have to be in the order of cycles.
 pub struct Channel {
     config: ChannelConfig,
     converter: ClockConverter,
@@ -141,32 +145,33 @@ pub struct Channel {
     weights: [i32; MASTERS],
     reads: Slots,
     writes: Slots,
-    /// Reads that have been accepted and wait for room in the buffer.
+    /// Accepted reads that wait for room in the buffer.
     issue: VecDeque<u16>,
-    /// Beats of room in it.
+    /// Free beats of the buffer.
     room: u32,
-    /// Reads that take turns at the memory, urgent ones apart, with the cycle from which on they may go.
+    /// Reads that are interleaved at the memory, normal and urgent, with the earliest cycle of
+    /// each.
     read_queues: [VecDeque<(u16, u64)>; 2],
-    /// When the next piece can be requested of the memory.
+    /// When the next piece can be requested from the memory.
     read_due: u64,
     next_piece: u64,
     returns: ReturnPath,
-    /// Writes whose data is still to go.
+    /// Writes whose data is not at the memory yet.
     data: VecDeque<u16>,
     write_due: u64,
     next_data: u64,
-    /// Data pass without regard to the cap.
+    /// Write data ignores the bandwidth cap.
     flushing: bool,
-    /// The next cycle of each way out.
+    /// The next free cycle of each return path.
     out: [u64; 2],
-    /// Pieces of reads that have their cycles and have not left, in this order.
+    /// Pieces of reads whose cycles are fixed and which have not been answered, in order.
     scheduled: VecDeque<ScheduledBeats>,
     due: DueQueue,
     timing: MemoryTiming,
 }
 
 impl Channel {
-    /// A channel at rest.
+    /// An idle channel.
     pub fn new(config: ChannelConfig) -> Channel {
         let converter = ClockConverter::new(config.clock);
         let masters = config.masters.clamp(1, MASTERS);
@@ -199,7 +204,7 @@ impl Channel {
         channel
     }
 
-    /// What a master may have outstanding from now on, and its share.
+    /// Sets the credits and the weight of a master.
     pub fn set_credits(&mut self, cycle: u64, master: usize, credits: Credits) {
         if master < MASTERS {
             self.mux[READ].limits[master] = Limit::new(master, credits.reads, credits.beside);
@@ -210,13 +215,13 @@ impl Channel {
         }
     }
 
-    /// Reads a register of the emulator.
+    /// Reads a register of `nvm_delay`.
     pub fn register(&self, offset: u64) -> u32 {
         self.delay
             .read(offset, [self.reads.used(), self.writes.used()])
     }
 
-    /// Writes bytes of a register of the emulator, those with a bit in `strobe`.
+    /// Writes the bytes of a register of `nvm_delay` that `strobe` selects.
     pub fn set_register(&mut self, cycle: u64, offset: u64, value: u32, strobe: u8) {
         let early = !self.scheduled.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
         if early {
@@ -231,7 +236,8 @@ impl Channel {
         }
     }
 
-    /// Takes back the cycles of beats that have not left by `cycle`: the cap is about to change.
+    /// Releases the cycles of beats that are not answered by `cycle`, because the cap is about to
+    /// change.
     fn unschedule(&mut self, cycle: u64) {
         self.due.remove_placed_reads();
         let mut left = false;
@@ -260,7 +266,7 @@ impl Channel {
         next.for_each(|scheduled| scheduled.from = scheduled.from.max(cycle + 1));
     }
 
-    /// Gives them new ones.
+    /// Assigns new cycles to released beats.
     fn reschedule(&mut self) {
         let mut out = 0;
         for scheduled in &mut self.scheduled {
@@ -281,20 +287,20 @@ impl Channel {
         self.out[READ] = out;
     }
 
-    /// The emulator's state.
+    /// The state of `nvm_delay`.
     pub fn delay(&self) -> &Delay {
         &self.delay
     }
 
-    /// Lets write data pass without regard to the cap, or not any more.
+    /// Sets whether write data ignores the bandwidth cap.
     pub fn flush(&mut self, cycle: u64, on: bool) {
         self.flushing = on;
         self.next_data = self.next_data.max(cycle);
         self.schedule_data();
     }
 
-    /// A reset of the function: all that is under way is forgotten, and all settings and counters are as after power-on. The memory
-    /// stays as it is.
+    /// Resets the channel with the function: everything in flight is dropped, and settings and
+    /// counters are those after power-on. The memory keeps its state.
     pub fn reset(&mut self) {
         let timing = std::mem::replace(
             &mut self.timing,
@@ -307,7 +313,7 @@ impl Channel {
         *self = fresh;
     }
 
-    /// Nothing is under way.
+    /// Nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.reads.used() + self.writes.used() + self.mux[READ].count + self.mux[WRITE].count == 0
     }
@@ -322,19 +328,20 @@ impl Channel {
             .unwrap_or(0)
     }
 
-    /// No read data leave before a cycle: those that have are not taken.
+    /// Blocks the return path of reads until a cycle.
     #[inline]
     pub fn hold_reads(&mut self, cycle: u64) {
         self.out[READ] = self.out[READ].max(cycle);
     }
 
-    /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
+    /// A read of `bytes` at `addr` reaches the multiplexer in `cycle`.
     #[inline]
     pub fn read(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
         self.arrive(READ, cycle, master, id, addr, bytes, tag);
     }
 
-    /// A write of `bytes` from `addr` on arrives at the multiplexer in `cycle`; its data follows without a pause.
+    /// A write of `bytes` at `addr` reaches the multiplexer in `cycle`. Its data follows without a
+    /// pause.
     #[inline]
     pub fn write(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
         self.arrive(WRITE, cycle, master, id, addr, bytes, tag);
@@ -371,7 +378,7 @@ impl Channel {
         self.grant(direction, cycle);
     }
 
-    /// The cycle of the next event, or of something that leads to one.
+    /// The cycle of the next event, or of an internal step that leads to one.
     #[inline]
     pub fn next_event(&self) -> Option<u64> {
         let next = self
@@ -384,7 +391,7 @@ impl Channel {
         (next != u64::MAX).then_some(next)
     }
 
-    /// Lets time pass to `cycle`, and appends the events until then.
+    /// Advances to `cycle`, and appends the events up to then.
     #[inline]
     pub fn advance(&mut self, cycle: u64, events: &mut Vec<ChannelEvent>) {
         loop {
@@ -408,7 +415,7 @@ impl Channel {
         }
     }
 
-    /// Lets masters pass the multiplexer, as many as can by `now`.
+    /// Grants bursts at the multiplexer, up to `now`.
     #[inline]
     fn grant(&mut self, direction: usize, now: u64) {
         let beside = self.mux.iter().any(|mux| mux.open[CONTROLLER] != 0);
@@ -457,7 +464,7 @@ impl Channel {
         }
     }
 
-    /// The emulator takes a burst that has been granted in `cycle`.
+    /// Accepts a burst into `nvm_delay` that was granted in `cycle`.
     #[inline]
     fn accept(&mut self, direction: usize, cycle: u64, master: usize, request: Request) {
         let received = cycle + self.config.stages.mux;
@@ -483,7 +490,7 @@ impl Channel {
         }
     }
 
-    /// Moves reads to the read_queues of those that take turns, as many as have room in the buffer and there.
+    /// Moves accepted reads to the read interleaver while there is room in it and in the buffer.
     #[inline]
     fn queue_reads(&mut self, cycle: u64) {
         let stages = self.config.stages;
@@ -507,7 +514,7 @@ impl Channel {
         }
     }
 
-    /// Finds when the next piece can be requested of the memory.
+    /// Computes when the next piece can be requested from the memory.
     #[inline]
     fn schedule_reads(&mut self) {
         let urgent = self.read_queues[1]
@@ -519,7 +526,7 @@ impl Channel {
                 let slot = &self.reads.all[usize::from(number)];
                 let lines = PIECE.min(u32::from(slot.beats - slot.requested)) as usize;
                 let allowed = self.config.stages.lines.saturating_sub(lines);
-                // All but so many have to have come, the cycle before.
+                // All but `allowed` of the requested lines have to be answered in the cycle before.
                 match self.returns.len().checked_sub(allowed + 1) {
                     None => ready,
                     Some(n) => self.returns.nth(n).map_or(ready, |c| ready.max(c + 1)),
@@ -534,7 +541,7 @@ impl Channel {
         };
     }
 
-    /// When it is, as far ahead as may be.
+    /// The cycle in which that request may be computed at the earliest.
     #[inline]
     fn request_cycle(&self) -> u64 {
         match self.read_due {
@@ -543,7 +550,7 @@ impl Channel {
         }
     }
 
-    /// Asks the memory for a piece.
+    /// Requests a piece from the memory.
     #[inline]
     fn request_piece(&mut self) {
         let stages = self.config.stages;
@@ -572,7 +579,7 @@ impl Channel {
         let end = slot.requested == slot.beats;
         let mut out = came + 1;
         if !slot.target.off {
-            // A beat a cycle, none before its deadline.
+            // One beat a cycle, none before its deadline.
             let first = slot
                 .target
                 .cycles(u32::from(slot.requested) - lines + 1)
@@ -580,7 +587,8 @@ impl Channel {
             let target = slot.target.cycles(slot.requested.into());
             let deadline = slot.received + target.max(first + u64::from(lines) - 1);
             let passes = slot.beats == 1 || slot.target.together();
-            // What arrives in the cycle before the last that would do is stored, and comes a cycle late.
+            // Data that arrives one cycle before the last possible one is stored, and is late by a
+            // cycle.
             out = match came + 2 {
                 c if c < deadline => deadline,
                 c if c == deadline => deadline + 1,
@@ -596,8 +604,8 @@ impl Channel {
             slot: number,
             placed: false,
         });
-        // An address goes a cycle. Without turns they wait before the controller instead, which comes to the same: there is nobody
-        // who would overtake them.
+        // One address a cycle. Without the interleaver, addresses wait at the memory controller,
+        // which is equivalent: no other read can overtake them.
         self.next_piece = match stages.lines {
             usize::MAX => {
                 (self.converter.first_edge_from(answered.taken) - stages.slice).max(cycle + 1)
@@ -615,7 +623,7 @@ impl Channel {
         self.schedule_reads();
     }
 
-    /// Finds when the next write data can go to the memory.
+    /// Computes when the next write data can go to the memory.
     #[inline]
     fn schedule_data(&mut self) {
         self.write_due = match self.data.front() {
@@ -679,7 +687,7 @@ impl Channel {
         self.schedule_data();
     }
 
-    /// Lets go what is due first.
+    /// Answers what is due first.
     #[inline]
     fn emit_next(&mut self, events: &mut Vec<ChannelEvent>) {
         let Some(due) = self.due.pop() else { return };
@@ -698,7 +706,8 @@ impl Channel {
         }
         if !due.placed {
             let beats = PIECE.min(u32::from(slot.beats - slot.placed));
-            // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
+            // All beats but the last have left in the cycles before, each when it was due and the
+            // path was free.
             let sent = u32::from(slot.placed);
             slot.placed += beats as u16;
             let target = slot.target.cycles(sent + beats);
@@ -711,7 +720,7 @@ impl Channel {
             let from = wanted.max(self.out[READ]);
             let cap = self.delay.caps[READ].clone();
             let (_, last) = self.delay.caps[READ].pass_beats(from, beats);
-            // While a read is put into the calendar no other beat can be.
+            // While a read is put into the calendar of `nvm_delay`, no other beat can be.
             let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
             self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
@@ -795,19 +804,20 @@ impl Channel {
         self.grant_after(WRITE, master, due.cycle + 1);
     }
 
-    /// A master has fewer beats outstanding in a direction: who waits for that may go.
+    /// Grants bursts that waited for the credits of a master.
     #[inline]
     fn grant_after(&mut self, direction: usize, master: usize, cycle: u64) {
         if self.mux[direction].count > 0 {
             self.grant(direction, cycle);
         }
-        // When the controller has nothing outstanding any more the others' limits are higher, both ways.
+        // Once the controller has nothing outstanding, the limits of the others rise in both
+        // directions.
         if master == CONTROLLER && self.mux[1 - direction].count > 0 {
             self.grant(1 - direction, cycle);
         }
     }
 
-    /// A transaction has become the oldest of its ID: what has waited for that goes.
+    /// Answers what waited until this transaction became the oldest of its ID.
     #[inline]
     fn unpark(&mut self, write: bool, number: u16, cycle: u64) {
         let slots = if write {

@@ -1,18 +1,18 @@
-//! What becomes due in a channel, in the order of cycles.
+//! Answers of a channel in the order of their due cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that becomes due.
+/// An answer that becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Due {
-    /// When.
+    /// Its cycle.
     pub cycle: u64,
-    /// A write, else a read.
+    /// A write response, otherwise read data.
     pub write: bool,
-    /// Of which slot.
+    /// The slot of its transaction.
     pub slot: u16,
-    /// It has its place on the way out; else it is still to get one.
+    /// Its cycle on the return path is fixed.
     pub placed: bool,
 }
 
@@ -21,7 +21,7 @@ const WRITE: u64 = 2;
 const SLOT: u32 = 2;
 const CYCLE: u32 = SLOT + 10;
 
-/// A queue by cycle.
+/// A queue in the order of cycles.
 #[derive(Default)]
 pub struct DueQueue {
     heap: BinaryHeap<Reverse<u64>>,
@@ -35,13 +35,13 @@ impl DueQueue {
         self.heap.push(Reverse(key));
     }
 
-    /// Forgets the reads that have their place.
+    /// Removes the reads whose cycles are fixed.
     pub fn remove_placed_reads(&mut self) {
         self.heap
             .retain(|&Reverse(key)| key & (PLACED | WRITE) != PLACED);
     }
 
-    /// The cycle of the first.
+    /// The cycle of the first answer.
     #[inline]
     pub fn next(&self) -> u64 {
         self.heap

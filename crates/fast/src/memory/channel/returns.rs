@@ -1,25 +1,25 @@
-//! The way of read data back through a port, one beat a cycle: [`sim::controller::Returns`], as runs of beats.
+//! The return path of read data, one beat a cycle: [`sim::controller::Returns`] as runs of beats.
 
 use std::collections::VecDeque;
 
-/// Cycles in which beats of read data pass, of reads that have been given a place and have not come.
+/// Reserved cycles of a return path.
 #[derive(Default)]
 pub struct ReturnPath {
-    /// First and last cycle of each run, sorted, with a free cycle between them at least.
+    /// First and last cycle of each run, sorted. Runs are separated by at least one free cycle.
     runs: VecDeque<(u64, u64)>,
     beats: usize,
 }
 
 impl ReturnPath {
-    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// ReturnPath the cycle of the last.
+    /// Reserves the first free cycles for `beats` beats. The first beat is available in cycle
+    /// `first`, the last in `last`. Returns the cycle of the last beat.
     #[inline]
     pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> u64 {
         let count = u64::from(beats.max(1));
         self.beats += count as usize;
         let mut wanted = first.max((last + 1).saturating_sub(count));
         match self.runs.back_mut() {
-            // Within the last run, or at its end: all go behind it.
+            // Within the last run or at its end: all beats are appended to it.
             Some((start, end)) if *start <= wanted && wanted <= *end + 1 => {
                 *end += count;
                 *end
@@ -44,7 +44,7 @@ impl ReturnPath {
         while i > 0 && self.runs[i - 1].1 >= wanted {
             i -= 1;
         }
-        // The first run that ends at the cycle or behind it; the cycle is within it, or before it.
+        // The first run that ends at `wanted` or later. `wanted` is within it or before it.
         let cycle = match self.runs.get(i) {
             Some(&(start, end)) if start <= wanted => {
                 i += 1;
@@ -68,7 +68,7 @@ impl ReturnPath {
         cycle
     }
 
-    /// Forgets the beats that have passed by the end of `cycle`.
+    /// Releases the cycles up to the end of `cycle`.
     #[inline]
     pub fn release_until(&mut self, cycle: u64) {
         while let Some((start, end)) = self.runs.front_mut() {
@@ -85,13 +85,13 @@ impl ReturnPath {
         }
     }
 
-    /// Beats that have not been forgotten.
+    /// Number of reserved beats.
     #[inline]
     pub fn len(&self) -> usize {
         self.beats
     }
 
-    /// The cycle of the `n`th of them, counted from 0.
+    /// The cycle of the `n`th reserved beat, counted from 0.
     #[inline]
     pub fn nth(&self, n: usize) -> Option<u64> {
         let mut n = n as u64;

@@ -2,17 +2,17 @@
 
 /// Fractional bits of a rate.
 const FRACTION: u32 = 16;
-/// Bytes of two beats: so much may be owed when a beat goes.
+/// Bytes of two beats: the debt at which a beat may still pass.
 const DEPTH: u64 = 2 * 64 << FRACTION;
 /// Bytes of a beat.
 const BEAT: u64 = 64 << FRACTION;
 
-/// What beats have left to be paid back, in bytes in Q.16.
+/// Debt of the beats that have passed, in bytes, Q.16.
 #[derive(Clone, Debug, Default)]
 pub struct Cap {
-    /// Bytes a cycle, Q8.16; 0: no cap.
+    /// Bytes a cycle, Q8.16; 0 is no cap.
     rate: u64,
-    /// What is owed in cycle `at`.
+    /// The debt in cycle `at`.
     debt: u64,
     at: u64,
 }
@@ -41,7 +41,7 @@ impl Cap {
         }
     }
 
-    /// Of so many beats that wait, those that go within as many cycles as they are; but one at least.
+    /// How many of `beats` waiting beats pass without a pause, at least one.
     #[inline]
     pub fn beats_without_pause(&self, beats: u32) -> u32 {
         if self.rate == 0 {
@@ -51,7 +51,7 @@ impl Cap {
         ((bytes / BEAT) as u32).clamp(1, beats.max(1))
     }
 
-    /// The first cycle from `cycle` on in which a beat may go.
+    /// The first cycle from `cycle` on in which a beat may pass.
     #[inline]
     pub fn open_cycle(&mut self, cycle: u64) -> u64 {
         let cycle = cycle.max(self.at);
@@ -62,7 +62,8 @@ impl Cap {
         cycle + (self.debt - DEPTH).div_ceil(self.rate)
     }
 
-    /// Lets `beats` beats pass, one a cycle from `cycle` on at most; returns the cycles of the first and of the last.
+    /// Passes `beats` beats from `cycle` on, at most one a cycle. Returns the cycles of the first
+    /// and the last.
     #[inline]
     pub fn pass_beats(&mut self, cycle: u64, beats: u32) -> (u64, u64) {
         if self.rate == 0 {
@@ -86,7 +87,7 @@ impl Cap {
 mod tests {
     use super::*;
 
-    /// The registers of `nvm_delay_cap`, cycle by cycle, with beats that always wait.
+    /// The registers of `nvm_delay_cap`, cycle by cycle, with beats always waiting.
     fn cycles_of_beats(rate: u64, beats: usize) -> Vec<u64> {
         let (mut debt, mut cycle, mut out) = (0u64, 100, Vec::new());
         while out.len() < beats {

@@ -1,5 +1,5 @@
-//! The timing emulator of a channel, `nvm_delay`: its registers, targets, caps and counters. The queues around it are in
-//! [`super::channel`].
+//! The emulated delay of a channel, `nvm_delay`: registers, target latencies, bandwidth caps and
+//! counters. Its queues are in [`super::channel`].
 
 mod cap;
 mod counters;
@@ -13,12 +13,12 @@ pub use target::{Target, Targets, MIN_LATENCY, TIME_FRACTION};
 
 use design::media::DelaySizes;
 
-/// Reads and writes, as they index what there is for each direction.
+/// Index of reads, where there is one value for each direction.
 pub const READ: usize = 0;
-/// See [`READ`].
+/// Index of writes.
 pub const WRITE: usize = 1;
 
-/// State of an emulator apart from what is in flight.
+/// State of an `nvm_delay`, except for transactions in flight.
 #[derive(Clone, Debug)]
 pub struct Delay {
     registers: Registers,
@@ -31,7 +31,7 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// As after reset: off.
+    /// An `nvm_delay` after reset: off.
     pub fn new(sizes: DelaySizes) -> Delay {
         Delay {
             registers: Registers::new(sizes),

@@ -1,4 +1,4 @@
-//! The register block: shadow registers, what has been committed of them, and the copy of the counters.
+//! The register block: shadow registers, their committed values, and the copy of the counters.
 
 use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status, timing};
 
@@ -12,10 +12,10 @@ pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 const TIME_INTEGER: u64 = 20;
 /// Bytes of a beat.
 const BEAT_BYTES: u64 = 64;
-/// Registers that tell numbers in eight bits say this for all that are larger.
+/// Numbers in eight bits saturate at this value.
 const MAX_COUNT: u64 = 255;
 
-/// Offsets of the times of a place, in the order of [`Committed::times`].
+/// Offsets of the times of a region, in the order of [`Committed::times`].
 const TIMES: [u64; 4] = [
     timing::READ_BASE,
     timing::READ_BEAT,
@@ -23,33 +23,35 @@ const TIMES: [u64; 4] = [
     timing::WRITE_BEAT,
 ];
 
-/// Parameters in force.
+/// Parameters in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
-    /// The emulation is on.
+    /// The emulated delay is on.
     pub enable: bool,
     /// Enabled regions, a bit each.
     pub regions: u32,
     /// First and last page of each region.
     pub pages: [[u32; 2]; REGIONS],
-    /// Read base and beat, write base and beat of each region, and of all addresses outside of them, less the calibration.
+    /// Read base and beat, write base and beat, less the calibration: of each region, and of all
+    /// other addresses.
     pub times: [[u32; 4]; REGIONS + 1],
-    /// Caps of reads and writes, Q8.16 bytes a cycle.
+    /// Caps of reads and writes in bytes a cycle, Q8.16.
     pub caps: [u32; 2],
 }
 
-/// What a write to the registers asks for.
+/// Commands of a register write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// All shadow registers take effect.
+    /// Shadow registers take effect.
     pub commit: bool,
-    /// The counters are copied.
+    /// Counters are copied.
     pub snapshot: bool,
-    /// They begin anew, behind the copy.
+    /// Counters are cleared, after the copy.
     pub clear: bool,
 }
 
-/// Whether an access to a register waits until the times have been copied, and whether a write to it has them copied anew.
+/// Whether an access to a register waits until the times are copied, and whether a write to it
+/// starts a copy.
 pub fn timing_copy(offset: u64, value: u32) -> (bool, bool) {
     let offset = offset & 0xFFC;
     let within = |base: u64| (base..base + 16).contains(&offset);
@@ -64,7 +66,7 @@ pub fn timing_copy(offset: u64, value: u32) -> (bool, bool) {
     (waits, calibration || commit)
 }
 
-/// The registers that software sees.
+/// The registers as software sees them.
 #[derive(Clone, Debug)]
 pub struct Registers {
     sizes: DelaySizes,
@@ -77,7 +79,7 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// As after reset.
+    /// Registers after reset.
     pub fn new(sizes: DelaySizes) -> Registers {
         Registers {
             sizes,
@@ -90,7 +92,8 @@ impl Registers {
         }
     }
 
-    /// Reads the register at `offset`; where none is, 0. `in_flight` are reads and writes in flight.
+    /// Reads the register at `offset`, or 0 where there is none. `in_flight` are reads and writes
+    /// in flight.
     pub fn read(&self, offset: u64, in_flight: [usize; 2]) -> u32 {
         let offset = offset & 0xFFC;
         let saturated = |n: u64| n.min(MAX_COUNT);
@@ -129,7 +132,7 @@ impl Registers {
         value as u32
     }
 
-    /// Writes bytes of the register at `offset`, those with a bit in `strobe`; returns what has been asked for.
+    /// Writes the bytes of the register at `offset` that `strobe` selects; returns its commands.
     pub fn write(&mut self, offset: u64, value: u32, strobe: u8) -> Commands {
         let offset = offset & 0xFFC;
         let mask = (0..4).fold(0u32, |mask, byte| {
@@ -168,7 +171,7 @@ impl Registers {
         Commands::default()
     }
 
-    /// What the shadow registers say now, from a commit on.
+    /// Commits the shadow registers.
     pub fn commit(&mut self) -> Committed {
         self.commits = self.commits.wrapping_add(1);
         let control = u64::from(self.control);
@@ -187,12 +190,12 @@ impl Registers {
         committed
     }
 
-    /// Freezes a copy of the counters.
+    /// Copies the counters.
     pub fn snapshot(&mut self, counters: &[Counters; 2]) {
         self.copy.clone_from(counters);
     }
 
-    /// The page or time at an offset.
+    /// The shadow register at an offset.
     fn word(&self, offset: u64) -> Option<ShadowWord> {
         let time = |base: u64| TIMES.iter().position(|&t| base + t == offset);
         if let Some(which) = time(nvm_delay::TIMING) {
@@ -237,7 +240,7 @@ impl Registers {
         if let Some(count) = buckets(at::WRITE_BUCKET, 1).or(buckets(at::READ_BUCKET, 0)) {
             return count;
         }
-        // Words between the counters of both directions, and behind them, have none.
+        // Words between and after the counters of the directions read 0.
         match offset {
             _ if offset < at::WRITE => self.copy[0].word(offset / 4),
             _ if offset < 2 * at::WRITE => self.copy[1].word((offset - at::WRITE) / 4),
@@ -246,13 +249,13 @@ impl Registers {
     }
 }
 
-/// A word of the shadow registers that has all bits.
+/// A shadow register of 32 bits.
 #[derive(Clone, Copy)]
 enum ShadowWord {
-    /// Of a region: its first page, or its last.
+    /// First or last page of a region.
     Page(usize, usize),
-    /// Of a place: one of its times.
+    /// A time of a region.
     Time(usize, usize),
-    /// What is taken off one of the times of all places.
+    /// The calibration that is subtracted from a time of all regions.
     Calibration(usize),
 }
