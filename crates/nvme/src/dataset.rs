@@ -30,7 +30,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// As it stands in a list.
+    /// A range from its bytes in a list.
     pub fn from_bytes(bytes: &[u8; RANGE]) -> Range {
         let value = u128::from_le_bytes(*bytes);
         Range {

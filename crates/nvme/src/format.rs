@@ -2,7 +2,7 @@
 
 use spec::nvme::Sqe;
 
-/// What a Format NVM asks for.
+/// The fields of a Format NVM command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// LBA Format (LBAF).
@@ -11,12 +11,12 @@ pub struct Format {
     pub pi: u8,
     /// Secure Erase Settings (SES).
     pub ses: u8,
-    /// Namespace, or all of them.
+    /// Namespace, or all namespaces.
     pub nsid: u32,
 }
 
 impl Format {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> Format {
         let w = sqe.dw[10];
         Format {

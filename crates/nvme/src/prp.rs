@@ -1,63 +1,64 @@
-//! What a pair of PRP entries means (NVMe 1.4, 4.3).
+//! The walk of PRP entries (NVMe 1.4, 4.3).
 
 use spec::nvme::PAGE_BYTES;
 
-use crate::list::{Got, Reading};
+use crate::list::{ListReader, NextQwords};
 use crate::{Fault, List, Segment, Step};
 
-/// Walks the PRPs of a transfer. PRP1 may have any dword offset; PRP2 is the second page, or points to a list at any qword; all
-/// other entries have offset 0; the last entry of a list page points to the next list if more than one page is still to come.
+/// Walks the PRPs of a transfer. PRP1 may have any dword offset. PRP2 is the second page, or points
+/// to a list at any qword. All other entries have offset 0. The last entry of a list page points to
+/// the next list if more than one page remains.
 #[derive(Clone, Debug)]
 pub struct Walker {
     prp1: u64,
     prp2: u64,
     bytes: u64,
-    /// Bytes that were told.
+    /// Bytes that were returned.
     done: u64,
-    state: State,
+    state: PrpState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum PrpState {
     First,
     Second,
-    /// In a list; the last of its entries leads to the next one.
-    List(Reading, bool),
-    Over(Step),
+    /// In a list. True: its last entry is the address of the next list.
+    List(ListReader, bool),
+    Ended(Step),
 }
 
 impl Walker {
-    /// The walk of a transfer of so many bytes.
+    /// The walk of a transfer of `bytes`.
     pub fn new(prp1: u64, prp2: u64, bytes: u64) -> Walker {
         Walker {
             prp1,
             prp2,
             bytes,
             done: 0,
-            state: State::First,
+            state: PrpState::First,
         }
     }
 
-    /// Goes on. After `Done` and `Fault` it says the same again; it never drops.
+    /// The next step. After `Done` and `Fault` it returns the same again. It never returns `Drop`.
     pub fn step(&mut self) -> Step {
         match &mut self.state {
-            State::Over(step) => *step,
-            State::First if self.prp1 % 4 != 0 => self.over(Step::Fault(Fault::Offset)),
-            State::First => {
-                self.state = State::Second;
+            PrpState::Ended(step) => *step,
+            PrpState::First if self.prp1 % 4 != 0 => self.end(Step::Fault(Fault::Offset)),
+            PrpState::First => {
+                self.state = PrpState::Second;
                 self.data(self.prp1)
             }
-            _ if self.done == self.bytes => self.over(Step::Done),
-            State::Second if self.bytes - self.done <= PAGE_BYTES => self.page(self.prp2),
-            State::Second if self.prp2 % 8 != 0 => self.over(Step::Fault(Fault::Offset)),
-            State::Second => self.list(self.prp2),
-            State::List(reading, chained) => {
-                let entry = match reading.take() {
-                    Got::Later(list) => return Step::NeedList(list),
-                    Got::Never => return self.over(Step::Fault(Fault::Host)),
-                    Got::Qwords([entry]) => entry,
+            _ if self.done == self.bytes => self.end(Step::Done),
+            PrpState::Second if self.bytes - self.done <= PAGE_BYTES => self.page(self.prp2),
+            PrpState::Second if self.prp2 % 8 != 0 => self.end(Step::Fault(Fault::Offset)),
+            PrpState::Second => self.list(self.prp2),
+            PrpState::List(reading, chained) => {
+                let entry = match reading.next_qwords() {
+                    NextQwords::NotFed(list) => return Step::NeedList(list),
+                    NextQwords::Failed => return self.end(Step::Fault(Fault::Host)),
+                    NextQwords::Qwords([entry]) => entry,
                 };
-                if *chained && reading.rest() == 0 && entry % PAGE_BYTES == 0 {
+                if *chained && reading.remaining() == 0 && entry % PAGE_BYTES == 0 {
                     self.list(entry)
                 } else {
                     self.page(entry)
@@ -66,56 +67,56 @@ impl Walker {
         }
     }
 
-    /// What of the list that it is in was not fed yet, if there is any: for whoever reads ahead.
+    /// The part of the current list that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
         match &self.state {
-            State::List(reading, _) => reading.wanted(),
+            PrpState::List(reading, _) => reading.wanted(),
             _ => None,
         }
     }
 
-    /// The next entries of the list; those behind its end are ignored.
+    /// The next entries of the list; entries after its end are ignored.
     pub fn feed(&mut self, entries: &[u64]) {
-        if let State::List(reading, _) = &mut self.state {
+        if let PrpState::List(reading, _) = &mut self.state {
             reading.feed(entries);
         }
     }
 
-    /// The next entry of the list can't be read. Those fed before are told first.
+    /// The next entry of the list can't be read. Entries that were fed before are returned first.
     pub fn fail(&mut self) {
-        if let State::List(reading, _) = &mut self.state {
+        if let PrpState::List(reading, _) = &mut self.state {
             reading.fail();
         }
     }
 
-    fn over(&mut self, step: Step) -> Step {
-        self.state = State::Over(step);
+    fn end(&mut self, step: Step) -> Step {
+        self.state = PrpState::Ended(step);
         step
     }
 
     /// An entry that must have offset 0.
     fn page(&mut self, entry: u64) -> Step {
         if entry % PAGE_BYTES != 0 {
-            return self.over(Step::Fault(Fault::Offset));
+            return self.end(Step::Fault(Fault::Offset));
         }
         self.data(entry)
     }
 
     fn data(&mut self, addr: u64) -> Step {
-        let segment = Segment::cut(addr, self.bytes - self.done, self.done);
+        let segment = Segment::first_in_page(addr, self.bytes - self.done, self.done);
         self.done += segment.len;
         if segment.len == 0 {
-            return self.over(Step::Done);
+            return self.end(Step::Done);
         }
         Step::Data(segment)
     }
 
-    /// A list that begins here: as much of its page as is needed.
+    /// Starts a list: the part of its page that is needed.
     fn list(&mut self, addr: u64) -> Step {
         let pages = (self.bytes - self.done).div_ceil(PAGE_BYTES);
         let room = (PAGE_BYTES - addr % PAGE_BYTES) / 8;
         let entries = pages.min(room);
-        self.state = State::List(Reading::new(addr, entries), pages > room);
+        self.state = PrpState::List(ListReader::new(addr, entries), pages > room);
         Step::NeedList(List { addr, entries })
     }
 }
@@ -129,7 +130,8 @@ mod tests {
 
     type Memory = BTreeMap<u64, u64>;
 
-    /// Addresses and lengths of a walk, its lists, and how it ends; so many entries are fed at a time.
+    /// Runs a walk that feeds a fixed number of entries at a time. Returns addresses and lengths,
+    /// the lists, and the last step.
     fn walk(
         memory: &Memory,
         mut walker: Walker,
@@ -190,7 +192,8 @@ mod tests {
 
     #[test]
     fn prp_lists_are_chained_by_their_last_entry_and_may_point_at_themselves() {
-        // The list begins with the last but one entry of its page; the last one leads back to the page's start.
+        // The list starts with the last entry but one of its page; the last one points back to the
+        // page's start.
         let memory = Memory::from([
             (0x1FF0, 0xA000),
             (0x1FF8, 0x1000),
@@ -219,7 +222,8 @@ mod tests {
             let found = fault(&memory, 0x9000, list, 3 * PAGE);
             assert_eq!(found, (told, Some(expected)));
         }
-        // What was fed before a failure is told, and a chain pointer has offset 0.
+        // Entries that were fed before a failure are returned, and the address of a next list has
+        // offset 0.
         let memory = Memory::from([(0x1FF0, 0xA000), (0x1FF8, 0xB008), (0x3000, 0xA000)]);
         assert_eq!(
             fault(&memory, 0x9000, 0x1FF0, 9 * PAGE),

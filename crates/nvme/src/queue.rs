@@ -2,7 +2,7 @@
 
 use spec::nvme::{Priority, Sqe};
 
-/// What a Create I/O Completion Queue asks for (5.3).
+/// The fields of Create I/O Completion Queue (5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateCq {
     /// Queue Identifier (QID).
@@ -20,7 +20,7 @@ pub struct CreateCq {
 }
 
 impl CreateCq {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> CreateCq {
         let (qid, entries) = id_and_entries(sqe);
         CreateCq {
@@ -34,7 +34,7 @@ impl CreateCq {
     }
 }
 
-/// What a Create I/O Submission Queue asks for (5.4).
+/// The fields of Create I/O Submission Queue (5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateSq {
     /// Queue Identifier (QID).
@@ -52,7 +52,7 @@ pub struct CreateSq {
 }
 
 impl CreateSq {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> CreateSq {
         let (qid, entries) = id_and_entries(sqe);
         CreateSq {
@@ -80,7 +80,7 @@ pub fn deleted(sqe: &Sqe) -> u16 {
     sqe.dw[10] as u16
 }
 
-/// The command that an Abort is about (5.1).
+/// The command that an Abort selects (5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort {
     /// Submission Queue Identifier (SQID).
@@ -90,7 +90,7 @@ pub struct Abort {
 }
 
 impl Abort {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> Abort {
         Abort {
             sqid: sqe.dw[10] as u16,

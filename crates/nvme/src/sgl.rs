@@ -1,16 +1,16 @@
-//! What an SGL means (NVMe 1.4, 4.4): descriptors with addresses, at dword granularity.
+//! The walk of an SGL (NVMe 1.4, 4.4): descriptors with addresses, at dword granularity.
 
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 
-use crate::list::{Got, Reading};
+use crate::list::{ListReader, NextQwords};
 use crate::{Fault, List, Segment, Step};
 
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 16;
-/// Descriptors of a command that may move nothing: rings of segments end.
+/// Maximum number of descriptors of a command that move no data, so that a ring of segments ends.
 pub const MOST_EMPTY: u32 = 4096;
 
-/// A descriptor, as the two qwords that PRP1 and PRP2 would be (figures 117 to 121 have the types).
+/// A descriptor as two qwords, in the place of PRP1 and PRP2 (figures 117 to 121 define the types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     /// Address.
@@ -36,38 +36,39 @@ impl Descriptor {
         u64::from(self.kind) << 56 | u64::from(self.len)
     }
 
-    /// As it stands in a segment.
+    /// The bytes in a segment.
     pub fn bytes(&self) -> [u8; 16] {
         let value = u128::from(self.addr) | u128::from(self.high()) << 64;
         value.to_le_bytes()
     }
 
-    /// It leads to a segment.
+    /// It points to a segment.
     pub fn is_segment(&self) -> bool {
         matches!(self.kind, SEGMENT | LAST_SEGMENT)
     }
 }
 
-/// Walks an SGL. Bit buckets take what would go to the host, and are nothing otherwise; what comes after the data's end is not
-/// looked at (SGLS bits 16 and 18).
+/// Walks an SGL. Bit buckets drop data to the host and are ignored in the other direction.
+/// Descriptors after the data's end are not checked (SGLS bits 16 and 18).
 #[derive(Clone, Debug)]
 pub struct Walker {
     bytes: u64,
     to_host: bool,
-    /// Bytes that were told.
+    /// Bytes that were returned.
     done: u64,
-    /// Descriptors that moved nothing.
+    /// Descriptors that moved no data.
     empty: u32,
-    /// The descriptor that is next, or being told from `addr` on.
+    /// The current descriptor; its next data are at `addr`.
     present: Option<Descriptor>,
-    /// The segment that the walk is in. The descriptor in the command itself is a segment of one.
-    segment: Reading,
+    /// The current segment. The descriptor in the command is a segment of one.
+    segment: ListReader,
     last: bool,
     over: Option<Step>,
 }
 
 impl Walker {
-    /// The walk of a transfer of so many bytes, to the host or from it, by the SGL that begins with this descriptor.
+    /// The walk of a transfer of `bytes`, to the host or from it. `first` is the SGL's first
+    /// descriptor.
     pub fn new(first: Descriptor, bytes: u64, to_host: bool) -> Walker {
         Walker {
             bytes,
@@ -75,13 +76,13 @@ impl Walker {
             done: 0,
             empty: 0,
             present: Some(first),
-            segment: Reading::default(),
+            segment: ListReader::default(),
             last: false,
             over: None,
         }
     }
 
-    /// Goes on. After `Done` and `Fault` it says the same again.
+    /// The next step. After `Done` and `Fault` it returns the same again.
     pub fn step(&mut self) -> Step {
         loop {
             if let Some(step) = self.over {
@@ -105,23 +106,23 @@ impl Walker {
                 return self.end(Step::Fault(Fault::Count));
             }
             if descriptor.is_segment() {
-                self.segment = Reading::new(descriptor.addr, u64::from(descriptor.len) / 8);
+                self.segment = ListReader::new(descriptor.addr, u64::from(descriptor.len) / 8);
                 self.last = descriptor.kind == LAST_SEGMENT;
             }
         }
     }
 
-    /// What of the segment that it is in was not fed yet, if there is any: for whoever reads ahead.
+    /// The part of the current segment that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
         self.segment.wanted().filter(|_| self.over.is_none())
     }
 
-    /// The next qwords of the segment; those behind its end are ignored.
+    /// The next qwords of the segment; qwords after its end are ignored.
     pub fn feed(&mut self, qwords: &[u64]) {
         self.segment.feed(qwords);
     }
 
-    /// The next qword of the segment can't be read. What was fed before is told first.
+    /// The next qword of the segment can't be read. Qwords that were fed before are used first.
     pub fn fail(&mut self) {
         self.segment.fail();
     }
@@ -131,25 +132,25 @@ impl Walker {
         step
     }
 
-    /// Gets the next descriptor, or says why not.
+    /// Fetches the next descriptor, or returns the step that prevents it.
     fn fetch(&mut self) -> Option<Step> {
         if self.done == self.bytes {
             return Some(self.end(Step::Done));
         }
-        if self.segment.rest() == 0 {
+        if self.segment.remaining() == 0 {
             return Some(self.end(Step::Fault(Fault::Length)));
         }
-        match self.segment.take() {
-            Got::Later(list) => Some(Step::NeedList(list)),
-            Got::Never => Some(self.end(Step::Fault(Fault::Host))),
-            Got::Qwords([low, high]) => {
+        match self.segment.next_qwords() {
+            NextQwords::NotFed(list) => Some(Step::NeedList(list)),
+            NextQwords::Failed => Some(self.end(Step::Fault(Fault::Host))),
+            NextQwords::Qwords([low, high]) => {
                 self.present = Some(Descriptor::new(low, high));
                 None
             }
         }
     }
 
-    /// A piece of a descriptor's data; the rest is left for the next step.
+    /// Returns a piece of a descriptor's data. The next step continues after it.
     fn data(&mut self, descriptor: Descriptor, bucket: bool) -> Step {
         let (addr, len) = (descriptor.addr, u64::from(descriptor.len));
         let len = len.min(self.bytes - self.done);
@@ -159,7 +160,7 @@ impl Walker {
                 len,
                 offset: self.done,
             },
-            false => Segment::cut(addr, len, self.done),
+            false => Segment::first_in_page(addr, len, self.done),
         };
         self.done += piece.len;
         if piece.len < len {
@@ -170,14 +171,14 @@ impl Walker {
             });
         }
         match (piece.len, bucket) {
-            // A transfer of nothing.
+            // A transfer of 0 bytes.
             (0, _) => self.end(Step::Done),
             (_, true) => Step::Drop(piece),
             (_, false) => Step::Data(piece),
         }
     }
 
-    /// What is wrong with a descriptor where it stands.
+    /// Checks a descriptor at its position.
     fn check(&self, d: &Descriptor) -> Option<Fault> {
         match d.kind {
             DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(Fault::Granularity),
@@ -187,7 +188,7 @@ impl Walker {
                 let fits = d.len > 0 && d.len % 16 == 0 && d.addr % 8 == 0;
                 if self.last || !fits {
                     Some(Fault::Segment)
-                } else if self.segment.rest() > 0 {
+                } else if self.segment.remaining() > 0 {
                     Some(Fault::Count)
                 } else {
                     None
@@ -217,7 +218,8 @@ mod tests {
         (AT..).step_by(8).zip(qwords).collect()
     }
 
-    /// Addresses, lengths and offsets of a walk, bytes that are dropped, and how it ends; so many qwords are fed at a time.
+    /// Runs a walk that feeds a fixed number of qwords at a time. Returns addresses, lengths and
+    /// offsets, the dropped bytes, and the last step.
     fn walk(
         memory: &Memory,
         mut walker: Walker,

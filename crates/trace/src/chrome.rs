@@ -1,7 +1,7 @@
 //! Commands as slices in the Trace Event Format, which Perfetto and chrome://tracing show.
 //!
-//! A track holds commands that follow one another; a queue gets as many tracks as it has commands at a time. A command is one
-//! slice, its stages are slices within.
+//! A track holds commands that do not overlap; a queue has as many tracks as commands at a time. A
+//! command is one slice that contains the slices of its stages.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -11,10 +11,10 @@ use sim::Time;
 use crate::command::{Command, TracePoint};
 use crate::json;
 
-/// Tracks of a queue; more commands at a time than there can be.
+/// Maximum number of tracks of a queue, which is above the number of concurrent commands.
 const TRACKS: usize = 1 << 16;
 
-/// Stages that follow one another: the moment that ends each, and what it is called.
+/// Consecutive stages: the trace point at the end of each, and its name.
 const STAGES: [(TracePoint, &str); 12] = [
     (TracePoint::Doorbell, "doorbell"),
     (TracePoint::Fetch, "queue"),
@@ -32,7 +32,7 @@ const STAGES: [(TracePoint, &str); 12] = [
 
 #[derive(Default)]
 pub(crate) struct Chrome {
-    /// By queue: when the last command of each of its tracks ends.
+    /// By queue: end of the last command on each track.
     tracks: BTreeMap<u16, Vec<Time>>,
     any: bool,
 }
@@ -68,7 +68,7 @@ impl Chrome {
         Ok(())
     }
 
-    /// A track of the queue that is free from `start` on; it is taken until `end`.
+    /// A track of the queue that is free from `start` on; it is used until `end`.
     fn track(
         &mut self,
         out: &mut dyn Write,
@@ -103,7 +103,7 @@ impl Chrome {
         Ok(tid)
     }
 
-    /// The beginning of a slice, up to where its arguments would follow.
+    /// The start of a slice, up to its arguments.
     fn slice(
         &mut self,
         out: &mut dyn Write,
@@ -127,8 +127,8 @@ impl Chrome {
     }
 }
 
-/// Names and ends of the stages of a command, in order of time. Where data arrives while PRPs are still being walked, that
-/// time is a stage of its own.
+/// Names and ends of the stages of a command, in order of time. If data arrives during the PRP
+/// walk, the time after it is a separate stage.
 fn stages(command: &Command) -> Vec<(&'static str, Time)> {
     let mut stages = Vec::new();
     let mut last = command.span().0;

@@ -1,4 +1,4 @@
-//! Puts commands together out of events.
+//! Combines events to commands.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -9,7 +9,8 @@ use spec::nvme::properties::{self, CC};
 use crate::command::{Command, TracePoint};
 
 const DOORBELLS: std::ops::Range<u64> = properties::DOORBELLS..properties::MSIX_TABLE;
-/// Doorbell stores, and entries and messages on their way, that are kept: far more than there can be unless something is lost.
+/// Maximum number of kept doorbell stores, entries and messages. It is reached only if events are
+/// lost.
 const MANY: usize = 4096;
 
 /// A write of a submission queue's tail.
@@ -19,44 +20,44 @@ struct Doorbell {
     tail: u16,
 }
 
-/// An interrupt on its way.
+/// An interrupt message in flight.
 struct Message {
     vector: u8,
     addr: u64,
     sent: Time,
-    /// What it announces and has landed.
+    /// Commands that it announces and whose entries are in memory.
     commands: Vec<Command>,
 }
 
-/// Makes commands out of events.
+/// Combines events to commands.
 #[derive(Default)]
 pub struct Collector {
-    /// Stores on their way to the device: offset and time.
+    /// Stores in flight to the device: offset and time.
     stores: VecDeque<(u64, Time)>,
-    /// By queue: doorbells that commands are still to be fetched for.
+    /// By queue: doorbells with commands that have not been fetched.
     doorbells: BTreeMap<u16, VecDeque<Doorbell>>,
     /// By slot.
     active: BTreeMap<u8, Command>,
-    /// By mover: slots of the jobs whose data has not begun to arrive.
+    /// By mover: slots of the jobs whose data has not started to arrive.
     jobs: BTreeMap<u8, VecDeque<u8>>,
-    /// An entry has been put together at this time and not been sent yet.
+    /// Time of a completion entry that was created and not sent.
     posted: Option<Time>,
-    /// Entries on their way to the host, by address.
+    /// Entries in flight to the host, by address.
     entries: VecDeque<(u64, Command)>,
     /// Commands whose interrupt has not been sent.
     waiting: VecDeque<Command>,
-    /// Interrupts on their way.
+    /// Interrupts in flight.
     messages: VecDeque<Message>,
     finished: Vec<Command>,
 }
 
 impl Collector {
-    /// Without anything yet.
+    /// A collector without commands.
     pub fn new() -> Collector {
         Collector::default()
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub fn event(&mut self, time: Time, event: &TraceEvent) {
         match event {
             TraceEvent::Stored { offset, .. } => {
@@ -133,12 +134,12 @@ impl Collector {
         }
     }
 
-    /// The commands that are over since the last call, in the order in which that became known.
+    /// Takes the commands that have ended since the last call, in the order of their ends.
     pub fn take_finished(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Gives up everything that is not over yet: afterwards it can be taken, too.
+    /// Ends all commands in flight, so that they can be taken.
     pub fn end(&mut self) {
         for message in self.messages.drain(..) {
             self.finished.extend(message.commands);
@@ -191,7 +192,8 @@ impl Collector {
                     command.set(TracePoint::Stored, stored);
                 }
             }
-            // The doorbell with this tail announced no more, nor did those before it.
+            // All commands of the doorbell with this tail, and of those before it, have been
+            // fetched.
             if let Some(last) = list.iter().position(|d| d.tail == head) {
                 list.drain(..=last);
             }
@@ -209,7 +211,7 @@ impl Collector {
         };
         self.forget_jobs(slot);
         let Some(posted) = posted else {
-            // The slot came back without an entry: the command could not even be read.
+            // The slot was freed without an entry: the command could not be read.
             self.finished.push(command);
             return;
         };
@@ -225,7 +227,7 @@ impl Collector {
     }
 
     fn message(&mut self, time: Time, vector: u8, addr: u64) {
-        // Entries leave before their message, so some of them may not have landed yet.
+        // Entries are sent before their message, so some may not have arrived yet.
         let mut commands = Vec::new();
         self.waiting.retain(|command| {
             let announced = command.vector == Some(vector);
@@ -275,14 +277,14 @@ impl Collector {
         }
     }
 
-    /// An entry is in the host's memory: what is left is its interrupt.
+    /// An entry is in host memory. Only its interrupt is missing.
     fn has_landed(&mut self, command: Command) {
         if command.vector.is_none() {
             self.finished.push(command);
         } else if let (Some(vector), Some(sent)) =
             (command.vector, command.time(TracePoint::Message))
         {
-            // Its message is behind it on the link.
+            // Its message follows it on the link.
             let mut messages = self.messages.iter_mut();
             match messages.find(|m| (m.vector, m.sent) == (vector, sent)) {
                 Some(message) => message.commands.push(command),

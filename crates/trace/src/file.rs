@@ -1,4 +1,4 @@
-//! Files of traces.
+//! Trace files.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ enum Format {
     Chrome(Chrome),
 }
 
-/// A file that commands are written to as they end.
+/// A file to which commands are written when they end.
 pub struct TraceFile {
     out: BufWriter<Output>,
     format: Format,
@@ -25,8 +25,9 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for Perfetto. It is locked (`flock`) until
-    /// this is dropped; a file that a device has already, for its media, another trace or a waveform, is left as it is.
+    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for
+    /// Perfetto. The file is locked (`flock`) until this is dropped. A file that a device already
+    /// uses, for its media, another trace or a waveform, is not changed.
     pub fn create(path: &Path) -> io::Result<TraceFile> {
         let format = match path.extension().and_then(|e| e.to_str()) {
             Some("jsonl") => Format::Lines,
@@ -53,13 +54,13 @@ impl TraceFile {
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.out.get_ref().path()
     }
 
-    /// Writes what is left, commands that have not ended included, and returns the number of commands. What comes later is not
-    /// written. An error is the first that there was.
+    /// Writes the remaining commands, including those in flight, and returns the number of
+    /// commands. Later events are not written. An error is the first that occurred.
     pub fn finish(&mut self) -> io::Result<u64> {
         if !self.ended {
             self.collector.end();
@@ -106,7 +107,7 @@ impl TraceSink for TraceFile {
 
 impl Drop for TraceFile {
     fn drop(&mut self) {
-        // Whoever wants to know of errors has called it before.
+        // Callers that need the error have called it before.
         let _ = self.finish();
     }
 }
@@ -131,7 +132,7 @@ mod tests {
         refused("media");
         assert_eq!(std::fs::read(&names[0]).unwrap(), [0; 4096]);
         drop(media);
-        // What nobody has is replaced, and locked in its turn.
+        // A file that is not in use is replaced, and locked.
         let mut trace = TraceFile::create(&names[1]).unwrap();
         refused("a trace");
         assert!(sim::Media::file(&names[0], 4096).is_err());

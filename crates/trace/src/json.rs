@@ -6,7 +6,7 @@ use spec::nvme::Status;
 
 use crate::command::{Command, TRACE_POINTS};
 
-/// Writes `command` as a line. All names are without characters that JSON escapes.
+/// Writes `command` as a line. No name has characters that JSON escapes.
 pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     out.write_all(b"{")?;
     fields(out, command)?;
@@ -21,7 +21,7 @@ pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     out.write_all(b"}}\n")
 }
 
-/// What the command is and how it ended, without the times.
+/// The command and its result, without the times.
 pub(crate) fn fields(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     let Command {
         queue,

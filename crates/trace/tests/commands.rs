@@ -1,4 +1,4 @@
-//! The trace of a real device, beside what its host saw.
+//! The trace of a real device, compared with its host's view.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -71,7 +71,7 @@ fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
     Controller::start(host, config).unwrap()
 }
 
-/// Places one command of a mixture: good ones of all kinds and sizes, and bad ones.
+/// Submits one command of a mix: valid ones of all kinds and sizes, and invalid ones.
 fn place(
     c: &mut Controller<SimHost>,
     queue: usize,
@@ -93,7 +93,7 @@ fn place(
         7 => c.submit_raw(queue, raw(io::VERIFY), tag),
         8 => c.submit(queue, Io::Flush, buffer, tag),
         _ => match random.below(3) {
-            // Beyond the end, no such namespace, no such command.
+            // After the end, an unknown namespace, an unknown command.
             0 => c.submit(
                 queue,
                 Io::Read {
@@ -110,7 +110,7 @@ fn place(
     .unwrap();
 }
 
-/// What the host saw, by queue and in order.
+/// The completions that the host saw, by queue and in order.
 fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
     let mut random = Random(3);
     let buffers: Vec<Buffer> = (0..QUEUES)
@@ -212,7 +212,8 @@ fn against_the_host(cpu: &str) {
             }
             failed += usize::from(!completion.status.is_success());
             assert!(completion.submitted <= command.time(TracePoint::Stored).unwrap());
-            // With interrupts, too: a handler that is awake looks for entries before their own interrupt comes.
+            // With interrupts, too: a running handler checks for entries before their interrupt
+            // arrives.
             assert!(command.time(TracePoint::Landed).unwrap() <= completion.completed);
             assert_eq!(
                 command.time(TracePoint::Interrupt).is_some(),

@@ -1,4 +1,4 @@
-//! The copy engine (hw/engine/copy): a range of the memories to another one, of any alignment and length.
+//! The copy engine (hw/engine/copy): copies a range of the memories, of any alignment and length.
 
 use spec::nvme::{status, Status};
 use spec::regs::copy::result;
@@ -10,42 +10,43 @@ use super::mover::{Mover, MoverParameters, BURSTS};
 use super::ports::EnginePorts;
 use super::{Engine, Job, JobResult, BLOCK_BITS};
 
-/// Movers of the RTL.
+/// Mover parameters of the RTL.
 const PARAMETERS: MoverParameters = MoverParameters {
     burst: 256,
     bursts: BURSTS,
     commands: 8,
 };
-/// Cycles from the start to the first piece.
+/// Cycles from the start to the first segment.
 const CHECK_CYCLES: u64 = 2;
 /// Cycles from the last answer to the end.
 const FINISH_CYCLES: u64 = 2;
-/// What a wake-up is about, besides numbers of movers.
+/// Wake-up numbers, in addition to the mover numbers.
 const BEGIN: u32 = 1 << 16;
 const DONE: u32 = 2 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CopyState {
     Idle,
-    /// It is going to be cut.
+    /// The range is checked and will be split.
     Checking,
     Splitting,
-    /// All pieces have been given to movers.
+    /// All segments have been given to movers.
     Waiting,
-    /// They are over.
+    /// All segments have ended.
     Finished,
 }
 
-/// One copy at a time: it is cut at granules of its target, and each piece goes to the mover of the channel that this lies in.
+/// One copy at a time. It is split at granules of its target; the mover of the target's channel
+/// copies each segment.
 pub(super) struct Copy {
     granule: u64,
-    /// Bytes of the longest copy: the PM window's.
+    /// Bytes of the longest copy: those of the PM window.
     longest: u64,
     state: CopyState,
     src: u64,
     dst: u64,
     left: u64,
-    /// Pieces under way.
+    /// Segments that have not ended.
     open: u64,
     result: u64,
     movers: Vec<Mover>,
@@ -75,7 +76,7 @@ impl Copy {
         }
     }
 
-    /// Gives pieces to movers, as many as these have room for, and sees what has ended.
+    /// Gives segments to movers that have room, and collects the finished ones.
     fn advance(&mut self, ports: &mut EnginePorts) {
         let mut again = true;
         while again {
@@ -119,7 +120,7 @@ impl Copy {
     }
 }
 
-/// A range of so many bytes, one at least, does not wrap at 2^64.
+/// A range of `bytes`, at least one, does not wrap at 2^64.
 fn fits(addr: u64, bytes: u64) -> bool {
     bytes > 0 && addr.checked_add(bytes - 1).is_some()
 }

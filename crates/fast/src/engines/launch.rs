@@ -1,4 +1,4 @@
-//! One engine in its place: the sources of its jobs take turns (engine_launch).
+//! One engine of the common launch logic: selects the next job among its sources (engine_launch).
 
 use std::ops::Range;
 
@@ -14,27 +14,29 @@ use super::ports::{AccessBounds, EnginePorts};
 use super::registers::Registers;
 use super::{event_kind, Engine, Job, JobResult};
 
-/// Sources of jobs, in the order of their turns.
+/// Sources of jobs, in round-robin order.
 const REGISTERS: usize = 0;
 const NVME: usize = 1;
 const PAGE: usize = 2;
 const SOURCES: usize = 3;
 
-/// Cycles from a job that is wanted to its start, with an engine at rest: the source's register, the last_source, the start.
+/// Cycles from a job request to the job's start in an idle engine: request register, arbitration,
+/// start.
 const LAUNCH_CYCLES: u64 = 3;
-/// From the end of a job to the next one's last_source.
+/// Cycles from a job's end to the arbitration of the next job.
 const NEXT_JOB_CYCLES: u64 = 2;
-/// An NVMe command is looked for among the slots, judged, and becomes a job; and its answer goes back.
+/// Cycles to find an NVMe command among the slots, decode it and make a job, and to return its
+/// completion.
 const DECODE_CYCLES: u64 = 15;
-/// From a whole command of the page to its job: the page's registers, then a look.
+/// Cycles from a complete page command to its job: page registers, then decode.
 const PAGE_DECODE_CYCLES: u64 = 3;
 
 /// An engine of a device.
 pub(super) struct EngineUnit {
     number: u8,
-    /// Its registers in BAR4.
+    /// Range of its registers in BAR4.
     pub(super) place: Range<u64>,
-    /// Its page in BAR4.
+    /// Start of its page in BAR4.
     pub(super) page_at: Option<u64>,
     /// Its MSI-X vector.
     vector: Option<usize>,
@@ -42,11 +44,11 @@ pub(super) struct EngineUnit {
     pub(super) registers: Registers,
     pub(super) nvme: NvmeSource,
     pub(super) page: Option<Page>,
-    /// Whose job is under way.
+    /// Source of the running job.
     running: Option<usize>,
-    /// How it has ended.
+    /// Result of the job that has ended.
     end: Option<JobResult>,
-    /// Who had the last last_source.
+    /// Source of the last job.
     last_source: usize,
     /// A launch is scheduled.
     scheduled: bool,
@@ -54,7 +56,7 @@ pub(super) struct EngineUnit {
 }
 
 impl EngineUnit {
-    /// An engine at rest.
+    /// An idle engine.
     pub(super) fn new(
         number: u8,
         plugged: &EngineInstance,
@@ -80,7 +82,7 @@ impl EngineUnit {
         }
     }
 
-    /// Nothing is asked for or under way.
+    /// No job is requested or running.
     pub(super) fn is_idle(&self) -> bool {
         self.running.is_none()
             && !self.registers.requested
@@ -92,7 +94,7 @@ impl EngineUnit {
         Event::Engine(self.number, about << event_kind::BITS)
     }
 
-    /// A word of its registers.
+    /// Reads a dword of the registers.
     pub(super) fn read_register(&self, at: u64, now: u64) -> u32 {
         let specific = self.engine.register(at, now);
         specific.unwrap_or_else(|| self.registers.read(at))
@@ -108,7 +110,7 @@ impl EngineUnit {
         self.schedule_launch(LAUNCH_CYCLES, ctx);
     }
 
-    /// Asks for an interrupt if there is a reason since the last time.
+    /// Requests an interrupt if a new reason exists.
     fn update_interrupt(&mut self, ctx: &mut SimContext) {
         if self.registers.interrupt_rises() {
             if let Some(vector) = self.vector {
@@ -117,7 +119,7 @@ impl EngineUnit {
         }
     }
 
-    /// Bytes come into the page; see [`super::Engines::write_page`].
+    /// Bytes are written to the page; see [`super::Engines::write_page`].
     pub(super) fn write_page(
         &mut self,
         at: usize,
@@ -132,7 +134,7 @@ impl EngineUnit {
         self.accept_page_command(answered, ctx);
     }
 
-    /// Takes the page's next command, if it may.
+    /// Accepts the page's next command if it is ready.
     pub(super) fn accept_page_command(&mut self, answered: u64, ctx: &mut SimContext) {
         let page = self.page.as_mut();
         if page.is_some_and(|page| page.accept_next(answered)) {
@@ -140,7 +142,7 @@ impl EngineUnit {
         }
     }
 
-    /// An NVMe command comes; there is room.
+    /// Accepts an NVMe command. There is room.
     pub(super) fn start_command(&mut self, command: EngineCommand, ctx: &mut SimContext) {
         self.nvme.0 = Some(PendingCommand {
             command,
@@ -150,7 +152,7 @@ impl EngineUnit {
         ctx.schedule_after(DECODE_CYCLES, self.event(event_kind::DECODED));
     }
 
-    /// The NVMe command of a slot is to end early.
+    /// Stops the NVMe command of a slot early.
     pub(super) fn stop_command(
         &mut self,
         slot: u16,
@@ -166,7 +168,7 @@ impl EngineUnit {
         }
     }
 
-    /// The job of a source is to end: it is told the engine, or the job ends at once.
+    /// Stops the job of a source: the engine aborts it if it runs, otherwise it ends at once.
     fn stop_source(
         &mut self,
         source: usize,
@@ -186,7 +188,7 @@ impl EngineUnit {
         }
     }
 
-    /// Calls the engine, and looks whether its job has ended.
+    /// Calls the engine, then checks for the job's end.
     fn with_engine(
         &mut self,
         ctx: &mut SimContext,
@@ -205,7 +207,7 @@ impl EngineUnit {
         }
     }
 
-    /// What a source asks for: a job, and its end.
+    /// The requests of a source: a job, and its stop.
     fn requests(&self, source: usize) -> (bool, bool) {
         match source {
             REGISTERS => (self.registers.requested, self.registers.stop),
@@ -217,7 +219,7 @@ impl EngineUnit {
         }
     }
 
-    /// Plans a launch if somebody wants one.
+    /// Schedules a launch if a source requests a job.
     fn schedule_launch(&mut self, cycles: u64, ctx: &mut SimContext) {
         let wanted = (0..SOURCES).any(|source| self.requests(source) == (true, false));
         if self.running.is_none() && !self.scheduled && wanted {
@@ -226,7 +228,7 @@ impl EngineUnit {
         }
     }
 
-    /// The next source's job begins.
+    /// Starts the job of the next source.
     fn launch(&mut self, ctx: &mut SimContext) {
         self.scheduled = false;
         let mut turns = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
@@ -246,7 +248,7 @@ impl EngineUnit {
         }
     }
 
-    /// A source's job has ended.
+    /// The job of a source has ended.
     fn finish_job(
         &mut self,
         source: usize,
@@ -280,7 +282,7 @@ impl EngineUnit {
         }
     }
 
-    /// Something that was scheduled.
+    /// A scheduled event is due.
     pub(super) fn handle_event(
         &mut self,
         event: u32,
@@ -311,7 +313,7 @@ impl EngineUnit {
         }
     }
 
-    /// The engine says what is wrong with an NVMe command; if nothing is, it becomes a job.
+    /// The engine decodes the NVMe command: it is rejected or becomes a job.
     fn decode_nvme_command(&mut self, ended: &mut Vec<(u16, EngineResult)>, ctx: &mut SimContext) {
         let Some(pending) = &mut self.nvme.0 else {
             return;
@@ -331,14 +333,14 @@ impl EngineUnit {
         }
     }
 
-    /// A part of a read burst has come; see [`Engine::read_answered`].
+    /// A part of a read burst has arrived; see [`Engine::read_answered`].
     pub(super) fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ctx: &mut SimContext) {
         self.with_engine(ctx, |engine, ports| {
             engine.read_answered(burst, end, ok, ports)
         });
     }
 
-    /// A write burst has been answered; see [`Engine::write_answered`].
+    /// A write burst was answered; see [`Engine::write_answered`].
     pub(super) fn write_answered(&mut self, burst: u32, ok: bool, ctx: &mut SimContext) {
         self.with_engine(ctx, |engine, ports| engine.write_answered(burst, ok, ports));
     }

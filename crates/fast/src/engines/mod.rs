@@ -1,5 +1,5 @@
-//! Near-data engines: what all of them have (registers, a command page, NVMe I/O commands, an interrupt, memory masters), and a
-//! place for what each kind does. As docs/engines.md and hw/ip/engine_launch say.
+//! Near-data engines: the common part (registers, command page, NVMe commands, interrupt, memory
+//! masters) and the trait of an engine kind. See docs/engines.md and hw/ip/engine_launch.
 
 mod copy;
 mod dict_decode;
@@ -31,68 +31,70 @@ pub(crate) use nearpm::{
     issue_waiting_accesses, line_written, record_restored, ConflictFilter, StoreDecision,
 };
 
-/// Arguments of a job at most: what a command of a page holds.
+/// Maximum number of arguments of a job: those that a page command has room for.
 pub(crate) const MAX_ARGUMENTS: usize = 7;
-/// Bytes of a block, as a power of two.
+/// Log2 of a block's bytes.
 const BLOCK_BITS: u32 = 9;
-/// Bytes of a unit in which engines of tables tell places in NVMe commands, the same.
+/// Log2 of the unit in which NVMe commands of table engines give addresses.
 const UNIT_BITS: u32 = 12;
-/// Outputs at most.
+/// Maximum number of outputs.
 pub(crate) const MAX_OUTPUTS: usize = 4;
 
-/// What an engine is asked to do, by whomever.
+/// A job of an engine, from any source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// The arguments of `engine.toml`, in their order.
+    /// The arguments in the order of `engine.toml`.
     pub(crate) arguments: [u64; MAX_ARGUMENTS],
-    /// What has to be 0 in a command of the page is not.
+    /// A reserved field of the page command is not 0.
     pub(crate) malformed: bool,
 }
 
-/// How a job has ended.
+/// The result of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct JobResult {
-    /// The return value: `results` of `engine.toml`.
+    /// The return value, `results` in `engine.toml`.
     pub(crate) result: u32,
-    /// `outputs` of `engine.toml`.
+    /// `outputs` in `engine.toml`.
     pub(crate) outputs: [u64; MAX_OUTPUTS],
 }
 
-/// What one kind of engine does: one job at a time. It looks whether a job has ended after each of these calls ([`Engine::take_result`]).
+/// An engine kind, which runs one job at a time. After each call the caller checks for the job's
+/// end ([`Engine::take_result`]).
 pub(crate) trait Engine: Send {
-    /// What an NVMe I/O command comes to, or the status with which it is refused.
+    /// Decodes an NVMe I/O command, or returns the status with which it is rejected.
     fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status>;
 
-    /// The bits of the return value that say that a job was stopped.
+    /// The bits of the return value that mean that the job was stopped.
     fn stopped_mask(&self) -> u32;
 
-    /// How an NVMe I/O command that has not been stopped is answered: status and dword 0.
+    /// Status and dword 0 of the completion of an NVMe I/O command that was not stopped.
     fn completion_status(&self, end: &JobResult) -> (Status, u32);
 
-    /// Begins a job; none is under way.
+    /// Starts a job. The engine is idle.
     fn start(&mut self, job: &Job, ports: &mut EnginePorts);
 
-    /// Ends the present job early.
+    /// Stops the current job early.
     fn stop(&mut self, ports: &mut EnginePorts);
 
-    /// A time has come that was asked for with [`EnginePorts::wake`].
+    /// A wake-up that [`EnginePorts::wake`] scheduled is due.
     fn wake(&mut self, what: u32, ports: &mut EnginePorts);
 
-    /// A part of a read burst has come: its last one, or not. `ok`: the burst lies within the engine's bounds.
+    /// A part of a read burst has arrived; `end`: the last one. `ok`: the burst is within the
+    /// engine's bounds.
     fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts);
 
-    /// A write burst has been answered. `ok`: it lies within the engine's bounds.
+    /// A write burst was answered. `ok`: it is within the engine's bounds.
     fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts);
 
-    /// Takes how the present job has ended, if it has.
+    /// Takes the result of the current job if it has ended.
     fn take_result(&mut self) -> Option<JobResult>;
 
-    /// How far the present job has come, or had, in what its kind counts.
+    /// Progress of the current or last job, in a unit of the engine kind.
     fn progress(&self) -> u64 {
         0
     }
 
-    /// A register of its kind alone, by its offset.
+    /// A register of this engine kind, by its offset.
     fn register(&self, _at: u64, _now: u64) -> Option<u32> {
         None
     }
@@ -116,7 +118,7 @@ impl Range {
         self.end == u128::from(self.begin)
     }
 
-    /// It does not go beyond 2^64.
+    /// The range ends at 2^64 at the latest.
     fn fits(&self) -> bool {
         self.end <= 1 << 64
     }
@@ -126,7 +128,7 @@ impl Range {
     }
 }
 
-/// Bursts that an engine with two masters, or with one that shares their IDs, has under way.
+/// Maximum number of open bursts of an engine with two masters, or with one that shares their IDs.
 fn bursts_of_two(config: &Config) -> usize {
     match config.storage.channels {
         1 => mover::BURSTS / 2,
@@ -134,7 +136,8 @@ fn bursts_of_two(config: &Config) -> usize {
     }
 }
 
-/// An engine of this kind, or none if only the RTL has it. Kinds are those of `engine.toml`, and of docs/architecture.md, "BARs".
+/// An engine of a kind, or `None` if only the RTL model has it. The kinds are those of
+/// `engine.toml` and docs/architecture.md, "BARs".
 fn make(plugged: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
     match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
@@ -147,12 +150,12 @@ fn make(plugged: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
     }
 }
 
-/// It is the one that takes many jobs at a time.
+/// The engine is NearPM, the only one that runs several jobs at a time.
 pub(crate) fn is_nearpm(plugged: &EngineInstance) -> bool {
     (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
 }
 
-/// Bytes of what a design's engines write when the power fails; 0: they keep nothing.
+/// Bytes that the engines of a design save at a power loss; 0: none.
 pub(crate) fn last_bytes(config: &Config) -> usize {
     match config.engines.iter().any(is_nearpm) {
         true => nearpm::last_bytes(config.storage.channels as usize),
@@ -160,7 +163,7 @@ pub(crate) fn last_bytes(config: &Config) -> usize {
     }
 }
 
-/// Says which engine of a device only the RTL has, in one line.
+/// Returns an error message if a device has an engine that only the RTL model has.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
     let unknown =
         |plugged: &&EngineInstance| !is_nearpm(plugged) && make(plugged, config).is_none();
@@ -173,19 +176,20 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
     }
 }
 
-/// What an event of an engine is about: the upper bits of its number, the lower ones are the kind's own.
+/// Event kinds of an engine, in the upper bits of an event number. The lower bits belong to the
+/// engine kind.
 mod event_kind {
     pub(super) const BITS: u32 = 28;
-    /// A time that the kind has asked for.
+    /// A wake-up of the engine kind.
     pub(super) const WAKE: u32 = 0;
-    /// A burst outside of the bounds is answered.
+    /// The answer of a burst outside the bounds.
     pub(super) const READ: u32 = 1;
     pub(super) const WRITE: u32 = 2;
-    /// A job may begin.
+    /// A job may start.
     pub(super) const LAUNCH: u32 = 3;
-    /// An NVMe command has been looked at.
+    /// An NVMe command is decoded.
     pub(super) const DECODED: u32 = 4;
-    /// A command of the page has been looked at.
+    /// A page command is decoded.
     pub(super) const PAGE: u32 = 5;
     /// A job has ended.
     pub(super) const END: u32 = 6;
@@ -193,7 +197,7 @@ mod event_kind {
 
 /// All engines of a device.
 pub(crate) struct Engines {
-    /// Those that do one job at a time, by their numbers.
+    /// The engines that run one job at a time, by number.
     units: Vec<Option<EngineUnit>>,
     nearpm: Option<(usize, NearPm)>,
     /// NVMe commands that have ended.
@@ -201,7 +205,7 @@ pub(crate) struct Engines {
 }
 
 impl Engines {
-    /// Those of a design, as after a reset. What [`check`] refuses is left out.
+    /// The engines of a design, after a reset. Engines that [`check`] rejects are left out.
     pub(crate) fn new(config: &Config) -> Engines {
         let unit = |(number, plugged)| {
             let engine = make(plugged, config)?;
@@ -216,7 +220,7 @@ impl Engines {
         }
     }
 
-    /// Brings back what an engine with the access filter has kept; nothing begins before an edge.
+    /// Restores the saved state of NearPM. No command starts before an edge.
     pub(crate) fn restore(
         &mut self,
         config: &Config,
@@ -228,13 +232,14 @@ impl Engines {
         Some(nearpm.restore(config, reserved, from, memory))
     }
 
-    /// The power fails, or the function is reset: such an engine keeps what it has. False: not all of that could be written.
+    /// Saves NearPM's state at a power loss or a function reset. False: it was not saved
+    /// completely.
     pub(crate) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
         let nearpm = self.nearpm.as_ref();
         nearpm.is_none_or(|(_, nearpm)| nearpm.save(filter, memory))
     }
 
-    /// What [`Engines::save`] would write, and where.
+    /// The writes of [`Engines::save`]: start address and bytes.
     pub(crate) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
         let nearpm = self.nearpm.as_ref();
         let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(filter));
@@ -250,21 +255,21 @@ impl Engines {
         nearpm.map(|(_, nearpm)| nearpm)
     }
 
-    /// Commands of an engine with the access filter may begin.
+    /// Starts commands of NearPM that are ready.
     pub(crate) fn dispatch(&mut self, ctx: &mut SimContext) {
         if let Some((_, nearpm)) = &mut self.nearpm {
             nearpm.dispatch(ctx);
         }
     }
 
-    /// None of them works.
+    /// No engine has work.
     pub(crate) fn is_idle(&self) -> bool {
         let nearpm = self.nearpm.as_ref();
         self.units.iter().flatten().all(EngineUnit::is_idle)
             && nearpm.is_none_or(|(_, nearpm)| nearpm.is_idle())
     }
 
-    /// The engine whose registers a place in BAR4 is among.
+    /// The engine that owns a BAR4 offset, and the offset in its registers.
     fn unit_at(&mut self, offset: u64) -> Option<(&mut EngineUnit, u64)> {
         let unit = self
             .units
@@ -275,7 +280,7 @@ impl Engines {
         Some((unit, at))
     }
 
-    /// A word of BAR4; `None` where no engine is.
+    /// Reads a BAR4 dword; `None`: it belongs to no engine.
     pub(crate) fn read_register(
         &mut self,
         offset: u64,
@@ -291,7 +296,7 @@ impl Engines {
             .map(|(unit, at)| unit.read_register(at, now))
     }
 
-    /// Writes the bits `bits` of a word of BAR4. False: no engine is there.
+    /// Writes the bits `bits` of a BAR4 dword. False: it belongs to no engine.
     pub(crate) fn write_register(
         &mut self,
         offset: u64,
@@ -314,8 +319,8 @@ impl Engines {
         }
     }
 
-    /// A store to the command pages, at an offset in BAR4. `stores`: how many the PM window has had before. False: a part of it is
-    /// in no page.
+    /// A store to the command pages, at a BAR4 offset. `stores`: number of earlier stores to the PM
+    /// window. False: a part of it is outside the pages.
     pub(crate) fn write_page(
         &mut self,
         offset: u64,
@@ -341,7 +346,7 @@ impl Engines {
         ok
     }
 
-    /// A load from them; `None`: a part of it is in no page.
+    /// A load from the command pages; `None`: a part of it is outside the pages.
     pub(crate) fn read_page(&self, offset: u64, len: u32) -> Option<Vec<u8>> {
         let mut data = Vec::with_capacity(len as usize);
         let mut ok = true;
@@ -361,7 +366,7 @@ impl Engines {
         ok.then_some(data)
     }
 
-    /// So many stores of the PM window have been answered, all that came before these included.
+    /// The first `answered` stores to the PM window have all been answered.
     pub(crate) fn stores_answered(&mut self, answered: u64, ctx: &mut SimContext) {
         let units = self.units.iter_mut().flatten();
         units.for_each(|unit| unit.accept_page_command(answered, ctx));
@@ -371,13 +376,13 @@ impl Engines {
         }
     }
 
-    /// An engine has room for an NVMe command.
+    /// An engine can accept an NVMe command.
     pub(crate) fn has_room(&self, engine: usize) -> bool {
         let unit = self.units.get(engine);
         unit.is_some_and(|unit| unit.as_ref().is_some_and(|unit| unit.nvme.has_room()))
     }
 
-    /// An NVMe command comes to an engine that has room.
+    /// An engine that has room accepts an NVMe command.
     pub(crate) fn start_command(
         &mut self,
         engine: usize,
@@ -389,19 +394,19 @@ impl Engines {
         }
     }
 
-    /// The NVMe command of a slot is to end early.
+    /// Stops the NVMe command of a slot early.
     pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, ctx: &mut SimContext) {
         if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
             unit.stop_command(slot, &mut self.ended, ctx);
         }
     }
 
-    /// Takes an NVMe command that has ended.
+    /// Takes the next NVMe command that has ended.
     pub(crate) fn next_ended_command(&mut self) -> Option<(u16, EngineResult)> {
         self.ended.pop()
     }
 
-    /// Something that was planned for an engine.
+    /// An event of an engine is due.
     pub(crate) fn handle_event(
         &mut self,
         engine: u8,
@@ -417,7 +422,7 @@ impl Engines {
         }
     }
 
-    /// A part of a read burst has come.
+    /// A part of a read burst has arrived.
     pub(crate) fn read_answered(&mut self, tag: u32, end: bool, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {
@@ -427,7 +432,7 @@ impl Engines {
         }
     }
 
-    /// A write burst has been answered.
+    /// A write burst was answered.
     pub(crate) fn write_answered(&mut self, tag: u32, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 
 use super::ports::EnginePorts;
 
-/// Numbers of bursts of a mover: the most that [`MoverParameters::bursts`] may be.
+/// Burst numbers of a mover: the maximum of [`MoverParameters::bursts`].
 pub(super) const BURSTS: usize = 16;
 const BEAT: u64 = 64;
-/// Cycles that reads and writes take through the crossbar, besides those of [`EnginePorts::read`].
+/// Cycles of reads and writes through the crossbar, in addition to those of [`EnginePorts::read`].
 const CROSSBAR_CYCLES: u64 = 2;
-/// From a channel to the mover's buffer, and out of it to where writes begin.
+/// Cycles from a channel to the mover's buffer, and from the buffer to the write logic.
 const RETURN_CYCLES: u64 = 7;
 
 /// Parameters of the RTL.
@@ -17,20 +17,20 @@ const RETURN_CYCLES: u64 = 7;
 pub(super) struct MoverParameters {
     /// Bytes of a burst.
     pub(super) burst: u64,
-    /// Read bursts under way or in the buffer, and write bursts under way.
+    /// Maximum number of read bursts that are open or buffered, and of open write bursts.
     pub(super) bursts: usize,
-    /// Commands inside.
+    /// Maximum number of commands.
     pub(super) commands: usize,
 }
 
 impl MoverParameters {
-    /// Beats that wait to be written.
+    /// Maximum number of beats that wait to be written.
     fn depth(&self) -> u64 {
         4 * self.burst / BEAT
     }
 }
 
-/// What could not be done of a command.
+/// Errors of a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Errors {
     pub(super) read: bool,
@@ -42,7 +42,7 @@ struct CopyCommand {
     src: u64,
     dst: u64,
     bytes: u64,
-    /// Bytes that have been requested for, and that have been sent.
+    /// Bytes requested, and bytes sent.
     requested: u64,
     sent: u64,
     /// Writes that have not been answered.
@@ -56,41 +56,41 @@ struct ReadSlot {
     addr: u64,
     len: usize,
     data: Vec<u8>,
-    /// When it came, and whether it could be read.
+    /// Arrival time, and whether the read succeeded.
     here: Option<(u64, bool)>,
 }
 
-/// One mover. The number of its first burst and of its wake-ups are its caller's.
+/// One mover. The caller defines the number of its first burst and wake-up.
 pub(super) struct Mover {
     parameters: MoverParameters,
     number: u32,
-    /// From the oldest that has not ended on.
+    /// Commands that have not ended, oldest first.
     commands: VecDeque<CopyCommand>,
-    /// Which of them is requested for, and which is sent.
+    /// Index of the command whose reads are issued, and of the one whose writes are issued.
     requesting: usize,
     sending: usize,
     slots: Vec<ReadSlot>,
-    /// The next slot to ask with, the next one that is handed on, and those between.
+    /// Next slot to read into, next slot to forward, and the number of slots between them.
     head: usize,
     tail: usize,
     used: usize,
-    /// Bytes that were handed on and have not been sent, from a place in it on.
+    /// Bytes that were forwarded and have not been sent, and the offset of the first one.
     data: Vec<u8>,
     begin: usize,
-    /// How many have been handed on and sent in all, and which of them could not be read.
+    /// Bytes forwarded and sent in total, and the forwarded beats that could not be read.
     passed: u64,
     sent: u64,
     bad: VecDeque<(u64, u64)>,
-    /// The command of each write burst under way, counted from the first one on.
+    /// The command number of each open write burst.
     writes: Vec<Option<u64>>,
     next_write: usize,
-    /// Commands that have ended.
+    /// Number of commands that have ended.
     ended: u64,
-    /// The next edges of a read, of a beat that is handed on, and of a write.
+    /// Next free edges of reads, of forwarded beats, and of writes.
     read_free: u64,
     forward_free: u64,
     write_free: u64,
-    /// A wake-up is scheduled.
+    /// Edge of the scheduled wake-up.
     scheduled: u64,
 }
 
@@ -127,12 +127,13 @@ impl Mover {
         }
     }
 
-    /// A command may come.
+    /// A command can be accepted.
     pub(super) fn has_room(&self) -> bool {
         self.commands.len() < self.parameters.commands
     }
 
-    /// Begins a copy of a byte at least; the ranges do not overlap, and that which is written lies in one granule.
+    /// Starts a copy of at least one byte. The ranges do not overlap, and the target is within one
+    /// granule.
     pub(super) fn push(&mut self, src: u64, dst: u64, bytes: u64) {
         self.commands.push_back(CopyCommand {
             src,
@@ -145,7 +146,7 @@ impl Mover {
         });
     }
 
-    /// Takes the end of the oldest command.
+    /// Takes the result of the oldest command if it has ended.
     pub(super) fn take_finished(&mut self) -> Option<Errors> {
         let over = |c: &CopyCommand| c.sent == c.bytes && c.open == 0;
         if !self.commands.front().is_some_and(over) {
@@ -165,13 +166,13 @@ impl Mover {
         }
     }
 
-    /// Does all that can be done by now.
+    /// Does all work that is possible up to the current edge.
     pub(super) fn advance(&mut self, ports: &mut EnginePorts) {
         while self.forward_read(ports) | self.issue_write(ports) {}
         self.issue_reads(ports);
     }
 
-    /// Hands the oldest read burst on to where writes begin.
+    /// Forwards the oldest read burst to the write logic.
     fn forward_read(&mut self, ports: &mut EnginePorts) -> bool {
         if self.used == 0 {
             return false;
@@ -210,7 +211,7 @@ impl Mover {
         true
     }
 
-    /// Sends a write burst whose bytes are all here.
+    /// Sends a write burst whose bytes are all available.
     fn issue_write(&mut self, ports: &mut EnginePorts) -> bool {
         let (sending, next, burst) = (self.sending, self.next_write, self.parameters.burst);
         let Some(command) = self.commands.get_mut(sending) else {
@@ -264,7 +265,7 @@ impl Mover {
         true
     }
 
-    /// Asks for what there is room for.
+    /// Issues the reads that there is room for.
     fn issue_reads(&mut self, ports: &mut EnginePorts) {
         let burst = self.parameters.burst;
         while let Some(command) = self.commands.get_mut(self.requesting) {
@@ -291,7 +292,7 @@ impl Mover {
         }
     }
 
-    /// A read burst is here; its number counts from the mover's first one on.
+    /// A read burst has arrived. Its number counts from the mover's first one.
     pub(super) fn read_arrived(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let slot = &mut self.slots[burst];
         let ok = ok && ports.load(slot.addr, &mut slot.data[..slot.len]);
@@ -301,7 +302,7 @@ impl Mover {
         }
     }
 
-    /// A write burst has been answered.
+    /// A write burst was answered.
     pub(super) fn write_answered(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let Some(number) = self.writes[burst].take() else {
             return;

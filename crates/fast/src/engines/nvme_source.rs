@@ -1,29 +1,29 @@
-//! NVMe I/O commands of an engine: one at a time (engine_nvme).
+//! NVMe I/O commands of an engine, one at a time (engine_nvme).
 
 use crate::controller::EngineCommand;
 
 use super::Job;
 
-/// A command that is pending.
+/// A pending command.
 pub(super) struct PendingCommand {
     pub(super) command: EngineCommand,
-    /// It is to be carried out.
+    /// The decoded job, ready to start.
     pub(super) job: Option<Job>,
-    /// It is to end early.
+    /// The command shall stop early.
     pub(super) stop: bool,
 }
 
-/// The command that an engine has, if it has one.
+/// The NVMe command that the engine has accepted, if any.
 #[derive(Default)]
 pub(super) struct NvmeSource(pub(super) Option<PendingCommand>);
 
 impl NvmeSource {
-    /// A command may come.
+    /// A command can be accepted.
     pub(super) fn has_room(&self) -> bool {
         self.0.is_none()
     }
 
-    /// There is a job; and it is to end early.
+    /// The requests: a job, and its stop.
     pub(super) fn requests(&self) -> (bool, bool) {
         let pending = self.0.as_ref().filter(|pending| pending.job.is_some());
         (

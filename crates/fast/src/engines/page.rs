@@ -9,10 +9,11 @@ use super::{Job, JobResult, MAX_ARGUMENTS};
 
 /// Bytes of a line.
 const LINE_BYTES: usize = 64;
-/// Lines.
+/// Number of lines.
 const LINES: usize = 64;
 
-/// Cuts an access at pages: calls `piece` with the page's place in BAR4, the place in it, the place in the access, and the bytes.
+/// Splits an access at page boundaries. Calls `piece` with the page's BAR4 offset, the offset in
+/// the page, the offset in the access, and the length.
 pub(super) fn for_each_page(
     offset: u64,
     len: usize,
@@ -31,9 +32,9 @@ pub(super) fn for_each_page(
 #[derive(Clone, Copy)]
 struct PageLine {
     bytes: [u8; LINE_BYTES],
-    /// Which of them have been written since the last command, a bit each.
+    /// The bytes written since the last command, one bit each.
     written: u64,
-    /// It holds a command that has not ended.
+    /// The line holds a command that has not ended.
     busy: bool,
     /// The last command has ended.
     done: bool,
@@ -41,14 +42,14 @@ struct PageLine {
     value: u64,
 }
 
-/// A command that waits: its line, and how many stores the PM window has had before it.
+/// A waiting command: its line, and the number of earlier stores to the PM window.
 #[derive(Clone, Copy)]
 struct WaitingCommand {
     line: u8,
     stores: u64,
 }
 
-/// One page, and the command of it that the engine has (engine_page).
+/// One page, and its command that the engine has accepted (engine_page).
 pub(super) struct Page {
     lines: Vec<PageLine>,
     waiting: VecDeque<WaitingCommand>,
@@ -56,14 +57,14 @@ pub(super) struct Page {
     ended: u32,
     dropped: u32,
     arguments: usize,
-    /// The line of the command that the engine has.
+    /// Line of the accepted command.
     kept: Option<u8>,
-    /// It is to be carried out.
+    /// The decoded job, ready to start.
     pub(super) job: Option<Job>,
 }
 
 impl Page {
-    /// Of commands with so many arguments, as after a reset.
+    /// A page after a reset, with commands of `arguments` arguments.
     pub(super) fn new(arguments: usize) -> Page {
         let line = PageLine {
             bytes: [0; LINE_BYTES],
@@ -85,12 +86,12 @@ impl Page {
         }
     }
 
-    /// No command waits or is carried out.
+    /// No command waits or runs.
     pub(super) fn is_idle(&self) -> bool {
         self.kept.is_none() && self.waiting.is_empty()
     }
 
-    /// Bytes are written: each line of 64 is a write of its own.
+    /// Writes bytes; each line of 64 bytes is a separate write.
     pub(super) fn write(&mut self, at: usize, data: &[u8], stores: u64) {
         let mut from = 0;
         while from < data.len() {
@@ -115,7 +116,7 @@ impl Page {
         }
     }
 
-    /// Appends bytes that the page reads as.
+    /// Appends bytes of the page to `out`.
     pub(super) fn read(&self, at: usize, len: usize, out: &mut Vec<u8>) {
         let mask = |is: fn(&PageLine) -> bool| {
             let lines = self.lines.iter().enumerate();
@@ -148,7 +149,8 @@ impl Page {
         }
     }
 
-    /// The engine takes the oldest command, if it has none, and if so many answered stores are all before it. True: it has.
+    /// Accepts the oldest command if none is accepted yet and all earlier stores are among the
+    /// `answered` ones. True: a command was accepted.
     pub(super) fn accept_next(&mut self, answered: u64) -> bool {
         let ordered = |waits: &&WaitingCommand| waits.stores <= answered;
         if self.kept.is_some() || self.waiting.front().filter(ordered).is_none() {
@@ -158,14 +160,14 @@ impl Page {
         true
     }
 
-    /// The command that the engine has becomes a job.
+    /// Decodes the accepted command into a job.
     pub(super) fn make_job(&mut self) {
         if let Some(kept) = self.kept {
             self.job = Some(self.job_of(kept));
         }
     }
 
-    /// What the command in a line asks for.
+    /// The job of the command in a line.
     pub(super) fn job_of(&self, line: u8) -> Job {
         let bytes = &self.lines[usize::from(line)].bytes;
         let mut job = Job::default();
@@ -179,12 +181,12 @@ impl Page {
         job
     }
 
-    /// The line of the oldest command that waits, for an engine with room for all of them.
+    /// Takes the line of the oldest waiting command, for an engine with room for all commands.
     pub(super) fn next_line(&mut self) -> Option<u8> {
         self.waiting.pop_front().map(|waits| waits.line)
     }
 
-    /// That job has ended.
+    /// The job of the accepted command has ended.
     pub(super) fn job_ended(&mut self, end: &JobResult) {
         self.job = None;
         if let Some(kept) = self.kept.take() {
@@ -192,7 +194,7 @@ impl Page {
         }
     }
 
-    /// The command in a line has ended. One from before a reset has no line any more.
+    /// The command in a line has ended. A command from before a reset has no line any more.
     pub(super) fn end_line(&mut self, line: u8, end: &JobResult) {
         let line = &mut self.lines[usize::from(line)];
         if line.busy {

@@ -1,4 +1,5 @@
-//! The pipeline (hw/engine/pipeline): decoder, sorter and gatherer of rows one after another, as a list of their commands says.
+//! The pipeline engine (hw/engine/pipeline): runs the decoder, sorter and row gatherer one after
+//! another from a list of their commands.
 
 use spec::nvme::{status, Sqe, Status};
 use spec::regs::pipeline::{self, kind_lo, progress, result};
@@ -14,15 +15,16 @@ use super::{bursts_of_two, Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS}
 
 const MAX_ENTRIES: u64 = 16;
 const ENTRY: u64 = 64;
-/// Bits of the kernels' return values that mean the same in all of them; those above say what is wrong with the data.
+/// Return value bits that have the same meaning in all kernels. The bits above them are data errors
+/// of a kernel.
 const READ_ERROR: u32 = 1;
 const STOPPED: u32 = 2;
 const INVALID: u32 = 4;
 const WRITE_ERROR: u32 = 8;
 const COMMON: u32 = 15;
 
-/// Cycles from the start to the list's read, from its last beat to the first entry, from one to its kernel's start, to the reports'
-/// write, and from its answer to the end.
+/// Cycles of the phases: start to list read, last list beat to first entry, entry to kernel start,
+/// last entry to report write, and report answer to end.
 const CHECK_CYCLES: u64 = 4;
 const RETURN_CYCLES: u64 = 3;
 const DECODE_CYCLES: u64 = 5;
@@ -30,7 +32,7 @@ const REPORT_CYCLES: u64 = 2;
 const FINISH_CYCLES: u64 = 3;
 const CROSSBAR_CYCLES: u64 = 2;
 
-/// Bits of the wake-ups of the first kernel, and the pipeline's own ones.
+/// Wake-up bits of the first kernel, and the pipeline's wake-ups.
 const KERNEL_BITS: u32 = 24;
 const BEGIN: u32 = 0;
 const NEXT: u32 = 1;
@@ -42,26 +44,26 @@ enum PipelineState {
     Idle,
     Checking,
     Reading,
-    /// An entry is looked at.
+    /// An entry is decoded.
     Decoding,
     Running,
     Reporting,
     Finished,
 }
 
-/// What is run.
+/// The list that is run.
 #[derive(Clone, Copy)]
 struct EntryList {
     address: u64,
     count: u64,
-    /// Places in entries count from here on, in blocks, and how many there are.
+    /// First address of entries, in blocks, and the number of blocks.
     base: u64,
     blocks: u64,
     report: bool,
 }
 
 impl EntryList {
-    /// That of a job; `None`: there is no such list.
+    /// The list of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<EntryList> {
         let [address, count, base, bytes, kind, ..] = job.arguments;
         let ok = !job.malformed
@@ -89,7 +91,7 @@ impl EntryList {
     }
 }
 
-/// How an entry has ended.
+/// The result of an entry.
 #[derive(Clone, Copy, Default)]
 struct EntryReport {
     status: Status,
@@ -109,13 +111,13 @@ impl EntryReport {
 
 /// One list at a time.
 pub(super) struct Pipeline {
-    /// Kernels, and the opcodes of their entries.
+    /// The kernels, and the opcodes of their entries.
     kernels: [(u8, Box<dyn Engine>); 3],
     state: PipelineState,
     list: Option<EntryList>,
     entries: Vec<Sqe>,
     stopped: bool,
-    /// The entry that runs, or ran last, its kernel, and when that has begun.
+    /// The current or last entry, its kernel, and its start.
     entry: usize,
     kernel: Option<usize>,
     begun: u64,
@@ -155,7 +157,7 @@ impl Pipeline {
         ports.wake(ports.now() + cycles, DONE);
     }
 
-    /// Stops here, with nothing under way.
+    /// Stops with no entry running.
     fn halt(&mut self, ports: &mut EnginePorts) {
         self.result = result::STOPPED.mask() as u32;
         self.finish(1, ports);
@@ -182,7 +184,7 @@ impl Pipeline {
         }
     }
 
-    /// The list is here, or could not be read.
+    /// The list has arrived, or its read failed.
     fn list_arrived(&mut self, ok: bool, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
         let mut data = vec![0; (list.count * ENTRY) as usize];
@@ -205,7 +207,7 @@ impl Pipeline {
         ports.wake(ports.now() + RETURN_CYCLES + DECODE_CYCLES, NEXT);
     }
 
-    /// The kernel of the present entry, and its job.
+    /// The kernel of the current entry, and its job.
     fn decode_entry(&self, list: &EntryList) -> Result<(usize, Job), Status> {
         let sqe = self.entries[self.entry];
         let opcode = sqe.dw[0];
@@ -225,7 +227,7 @@ impl Pipeline {
         Ok((kernel, self.kernels[kernel].1.decode_command(&command)?))
     }
 
-    /// The present entry begins, if it is one.
+    /// Starts the current entry, if there is one.
     fn start_entry(&mut self, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
         if self.stopped {
@@ -250,7 +252,7 @@ impl Pipeline {
         }
     }
 
-    /// Calls a kernel, and looks whether its job has ended.
+    /// Calls a kernel, then checks for its job's end.
     fn with_kernel(
         &mut self,
         number: usize,
@@ -302,7 +304,7 @@ impl Pipeline {
         ports.wake(ports.now() + DECODE_CYCLES, NEXT);
     }
 
-    /// No entry runs any more.
+    /// No further entry runs.
     fn end_list(&mut self, list: &EntryList, ports: &mut EnginePorts) {
         if !list.report {
             return self.finish(1, ports);
@@ -329,7 +331,7 @@ impl Pipeline {
         }
     }
 
-    /// That an entry has taken, or takes so far.
+    /// Cycles of an entry so far.
     fn cycles(&self, entry: usize, now: u64) -> u32 {
         match self.reports.get(entry) {
             Some(reports) => reports.cycles,

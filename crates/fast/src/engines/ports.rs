@@ -1,4 +1,4 @@
-//! What an engine has of the device while it works: time, and its memory masters with their bounds.
+//! The device as an engine sees it: time, and the engine's memory masters with their bounds.
 
 use std::ops::Range;
 
@@ -8,11 +8,12 @@ use crate::memory::master;
 
 use super::event_kind;
 
-/// Bits of a burst's number in a tag; the engine's stands above.
+/// Bits of a burst's number in a tag. The engine's number is above them.
 const BURST_BITS: u32 = 24;
-/// Cycles from a master of an engine to the channel's multiplexer: the register slices of `ns_axi_demux`, and the credits.
+/// Cycles from an engine's master to the channel's multiplexer: register slices of `ns_axi_demux`,
+/// and credits.
 const ISSUE: u64 = 3;
-/// Cycles that a burst outside of the bounds takes until it is answered, besides its beats.
+/// Cycles until a burst outside the bounds is answered, in addition to its beats.
 const REFUSED: u64 = 6;
 
 /// Engine and burst of a channel's tag.
@@ -20,14 +21,14 @@ pub(super) fn burst_of(tag: u32) -> (usize, u32) {
     ((tag >> BURST_BITS) as usize, tag & ((1 << BURST_BITS) - 1))
 }
 
-/// Addresses of the PM window that an engine may touch.
+/// The PM window addresses that an engine may access.
 pub(super) struct AccessBounds {
     media: Range<u64>,
     local: Range<u64>,
 }
 
 impl AccessBounds {
-    /// That of an engine of a design.
+    /// The bounds of an engine of a design.
     pub(super) fn new(plugged: &design::engine::EngineInstance, config: &Config) -> AccessBounds {
         let local = match &config.local {
             Some(local) if plugged.local => config.local_base..config.local_base + local.bytes,
@@ -44,17 +45,17 @@ impl AccessBounds {
     }
 }
 
-/// The engine's side of the device.
+/// The device as an engine sees it.
 pub(crate) struct EnginePorts<'a, 'b> {
     pub(super) ctx: &'a mut SimContext<'b>,
     pub(super) number: u8,
     pub(super) bounds: &'a AccessBounds,
-    /// Bits of the numbers of its wake-ups: those of a kernel of the engine.
+    /// Bits that are set in the numbers of its wake-ups, to identify a kernel of the engine.
     pub(super) kernel: u32,
 }
 
 impl<'b> EnginePorts<'_, 'b> {
-    /// The same, for a kernel of the engine whose wake-ups have these bits.
+    /// The same ports for a kernel whose wake-ups have these bits.
     pub(super) fn for_kernel(&mut self, kernel: u32) -> EnginePorts<'_, 'b> {
         EnginePorts {
             ctx: &mut *self.ctx,
@@ -64,12 +65,12 @@ impl<'b> EnginePorts<'_, 'b> {
         }
     }
 
-    /// The present clock edge.
+    /// The current clock edge.
     pub(crate) fn now(&self) -> u64 {
         self.ctx.now
     }
 
-    /// Asks for [`super::Engine::wake`] at an edge.
+    /// Schedules a call of [`super::Engine::wake`] at an edge.
     pub(crate) fn wake(&mut self, cycle: u64, number: u32) {
         self.schedule(cycle, event_kind::WAKE, self.kernel | number);
     }
@@ -79,8 +80,8 @@ impl<'b> EnginePorts<'_, 'b> {
         self.ctx.calendar.schedule(cycle, event);
     }
 
-    /// Reads a burst within a granule, `cycles` from its own port of the channel. `id` tells those of one order apart. What lies outside
-    /// of the bounds is answered, too.
+    /// Reads a burst within a granule. The burst reaches the engine's channel port after `cycles`.
+    /// Bursts with the same `id` stay in order. A burst outside the bounds is answered, too.
     pub(crate) fn read(&mut self, cycles: u64, id: u16, addr: u64, bytes: u32, burst: u32) {
         match self.locate(addr) {
             None => {
@@ -100,7 +101,8 @@ impl<'b> EnginePorts<'_, 'b> {
         }
     }
 
-    /// Writes a burst, the same; its bytes are given to [`EnginePorts::store`]. False: it lies outside of the bounds.
+    /// Writes a burst, in the same way. [`EnginePorts::store`] writes its bytes. False: the burst
+    /// is outside the bounds.
     pub(crate) fn write(
         &mut self,
         cycles: u64,
@@ -133,7 +135,7 @@ impl<'b> EnginePorts<'_, 'b> {
         TAG_ENGINE | u64::from(self.number) << BURST_BITS | u64::from(burst)
     }
 
-    /// The channel, and the place in it, of an address within the bounds.
+    /// Channel and channel address of an address within the bounds.
     fn locate(&self, addr: u64) -> Option<(usize, u64)> {
         if !self.bounds.contains(addr) {
             return None;
@@ -142,12 +144,12 @@ impl<'b> EnginePorts<'_, 'b> {
         Some((place.channel, place.addr))
     }
 
-    /// Bytes within a granule, as they are now. False: they could not be had.
+    /// Reads the current bytes of a range within a granule. False: they can't be read.
     pub(crate) fn load(&self, addr: u64, out: &mut [u8]) -> bool {
         self.ctx.memory.read_unfiltered(addr, out)
     }
 
-    /// Changes bytes within a granule. False: there was no room for them.
+    /// Writes bytes within a granule. False: there is no space for them.
     pub(crate) fn store(&mut self, addr: u64, data: &[u8]) -> bool {
         self.ctx.memory.write_unfiltered(addr, data)
     }

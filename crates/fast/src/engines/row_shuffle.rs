@@ -1,4 +1,4 @@
-//! The gatherer of rows (hw/engine/row_shuffle): copies rows of a table in the order that a list of indexes says.
+//! The row gatherer (hw/engine/row_shuffle): copies rows of a table in the order of an index list.
 
 use std::collections::VecDeque;
 
@@ -18,18 +18,19 @@ const INDEX_BYTES: u64 = 4;
 const BEAT: u64 = 64;
 /// Bytes of a burst of the list.
 const BURST: u64 = 1024;
-/// Addresses of rows that wait for the mover.
+/// Maximum number of row addresses that wait for the mover.
 const QUEUE: usize = 4;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
 const CHECK_CYCLES: u64 = 4;
 const FINISH_CYCLES: u64 = 3;
-/// Through the crossbar, from a channel to where indexes are taken, and from an index to its row's address.
+/// Cycles through the crossbar, from a channel to the index decoder, and from an index to its row
+/// address.
 const CROSSBAR_CYCLES: u64 = 2;
 const RETURN_CYCLES: u64 = 7;
 const PRODUCT: u64 = 3;
 
-/// What a wake-up is about, besides the mover's own.
+/// Wake-up numbers, in addition to those of the mover.
 const BEGIN: u32 = 1 << 16;
 const DONE: u32 = 2 << 16;
 const ADVANCE: u32 = 3 << 16;
@@ -39,12 +40,12 @@ enum ShuffleState {
     Idle,
     Checking,
     Gathering,
-    /// What is under way ends.
+    /// Open requests are drained.
     Draining,
     Finished,
 }
 
-/// What is gathered.
+/// The rows to gather.
 #[derive(Clone, Copy)]
 struct GatherJob {
     list: u64,
@@ -53,12 +54,12 @@ struct GatherJob {
     count: u64,
     row_bytes: u64,
     rows: u64,
-    /// Bytes from an index to the next one.
+    /// Bytes from one index to the next.
     stride: u64,
 }
 
 impl GatherJob {
-    /// Those of a job; `None`: there are no such rows.
+    /// The rows of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<GatherJob> {
         let [list, src, dst, count, row_bytes, rows, kind] = job.arguments;
         let ok = !job.malformed
@@ -83,11 +84,11 @@ impl GatherJob {
         let src = Range::new(src, rows * row_bytes);
         let dst = Range::new(dst, count * row_bytes);
         let fits = [&list, &src, &dst].into_iter().all(Range::fits);
-        // What is only read may overlap.
+        // Ranges that are only read may overlap.
         (fits && list.is_disjoint(&dst) && src.is_disjoint(&dst)).then_some(all)
     }
 
-    /// Where an index stands in its place of the list.
+    /// Byte offset of an index in its list entry.
     fn offset(&self) -> usize {
         match self.stride {
             INDEX_BYTES => 0,
@@ -100,7 +101,7 @@ impl GatherJob {
 struct ListBurst {
     addr: u64,
     data: Vec<u8>,
-    /// When it came, and whether it could be read.
+    /// Arrival time, and whether the read succeeded.
     here: Option<(u64, bool)>,
 }
 
@@ -114,18 +115,19 @@ pub(super) struct RowShuffle {
     read_error: bool,
     write_error: bool,
 
-    /// Bursts of the list in their order, the number of the first one, bytes requested for, the next edge of an address.
+    /// Read bursts of the list in order, number of the first one, bytes requested, and next free
+    /// edge of an address.
     reads: VecDeque<ListBurst>,
     first_read: u64,
     requested: u64,
     read_free: u64,
-    /// Indexes that have been taken, of the oldest burst too, and the next edge of one.
+    /// Indexes decoded, those of the oldest burst included, and the next free edge.
     taken: u64,
     of_burst: usize,
     index_free: u64,
-    /// Addresses of rows, and when they are there.
+    /// Row addresses, and the edge from which each is available.
     queue: VecDeque<(u64, u64)>,
-    /// GatherJob whose copy has begun, and ended.
+    /// Rows whose copy has started, and ended.
     begun: u64,
     copied: u64,
     mover: Mover,
@@ -176,7 +178,7 @@ impl RowShuffle {
         self.stopped || self.bad_index || self.read_error || self.write_error
     }
 
-    /// Does all that can be done by now.
+    /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
         let Some(rows) = self.rows else { return };
         if !matches!(self.state, ShuffleState::Gathering | ShuffleState::Draining) {
@@ -231,7 +233,7 @@ impl RowShuffle {
         }
     }
 
-    /// Takes the next index.
+    /// Decodes the next index.
     fn take_index(&mut self, rows: &GatherJob, ports: &mut EnginePorts) -> bool {
         if self.is_halted() || self.taken == rows.count || self.queue.len() == QUEUE {
             return false;

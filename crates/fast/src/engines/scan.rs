@@ -1,4 +1,5 @@
-//! The scan engine (hw/engine/scan): counts the values of a range that lie between two bounds, and may write a bitmap of them.
+//! The scan engine (hw/engine/scan): counts the values of a range that are between two bounds, and
+//! can write a bitmap of them.
 
 mod bitmap;
 mod channel_scan;
@@ -16,19 +17,19 @@ use self::values::Bounds;
 use super::ports::EnginePorts;
 use super::{Engine, Job, JobResult, BLOCK_BITS};
 
-/// The bitmap's place in an NVMe command is in units of so many blocks, as a power of two.
+/// Log2 of the blocks in the unit in which an NVMe command gives the bitmap's address.
 const UNIT_BITS: u32 = 3;
-/// Of its NVMe commands the one that writes a bitmap.
+/// The NVMe opcode that writes a bitmap.
 const FILTER: u8 = 1;
 /// Cycles from the start to the first read.
 const CHECK_CYCLES: u64 = 3;
-/// Cycles from the last value to the end, besides one for each channel's count.
+/// Cycles from the last value to the end, in addition to one for each channel's count.
 const FINISH_CYCLES: u64 = 4;
-/// A line of the bitmap, from its channel's values to the channel that it is written to.
+/// Cycles of a bitmap line from the channel that scans to the channel that stores it.
 const LINE: u64 = 2;
-/// Lines whose responses are outstanding.
+/// Maximum number of lines without a response.
 const LINES: u16 = 16;
-/// What a wake-up is about, besides numbers of channels.
+/// Wake-up numbers, in addition to the channel numbers.
 const BEGIN: u32 = 1 << 16;
 const DONE: u32 = 2 << 16;
 const WRITER: u32 = 3 << 16;
@@ -41,7 +42,7 @@ enum ScanState {
     Finished,
 }
 
-/// What is scanned.
+/// The range to scan.
 #[derive(Clone, Copy, Default)]
 struct ScanRange {
     src: u64,
@@ -52,7 +53,7 @@ struct ScanRange {
 }
 
 impl ScanRange {
-    /// That of a job; `None`: there is no such range.
+    /// The range of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<ScanRange> {
         let [src, bytes, low, high, kind, dst, _] = job.arguments;
         let wide = kind_lo::WIDE.is_set(kind);
@@ -65,7 +66,7 @@ impl ScanRange {
             && bytes != 0
             && (src | bytes) % size == 0
             && u128::from(src) + u128::from(bytes) <= all;
-        // Bits of a beat are whole bytes, so their places are, too.
+        // Bits of a beat are whole bytes, so the byte addresses are exact.
         let map =
             !filter || (src % 64 == 0 && (wide || dst % 2 == 0) && u128::from(dst) + bits <= all);
         let signed = kind_lo::IS_SIGNED.is_set(kind);
@@ -79,7 +80,7 @@ impl ScanRange {
     }
 }
 
-/// One scan at a time: each channel's channel of the range by itself.
+/// One scan at a time. Each channel scans its part of the range independently.
 pub(super) struct Scan {
     granule: u64,
     state: ScanState,
@@ -88,7 +89,8 @@ pub(super) struct Scan {
     stopped: bool,
     write_error: bool,
     channels: Vec<ChannelScan>,
-    /// Lines of the bitmap whose responses are outstanding, the ID of the next one, whose turn it is, and when.
+    /// Open lines of the bitmap, the ID of the next one, the next channel in round-robin order, and
+    /// the edge of the next line.
     open: u16,
     id: u16,
     turn: usize,
@@ -122,7 +124,7 @@ impl Scan {
         let (granule, channels) = (u128::from(self.granule), self.channels.len() as u128);
         let (row, at) = (addr / (granule * channels), addr % (granule * channels));
         let more = (at.saturating_sub(channel as u128 * granule)).min(granule);
-        // Of one channel this may be 2^64, which nothing reaches.
+        // For one channel this may be 2^64, which no address reaches.
         u64::try_from(row * granule + more).unwrap_or(u64::MAX)
     }
 
@@ -139,7 +141,8 @@ impl Scan {
                 self.below(range.src.into(), channel),
                 self.below(end, channel),
             );
-            // Its first granule: the range begins in it, or so many granules later.
+            // The channel's first granule: the one where the range begins, or `later` granules
+            // after it.
             let later = (channel as u64).wrapping_sub(first) % channels;
             let distance = match later {
                 0 => 0,
@@ -155,7 +158,7 @@ impl Scan {
         self.check_done(ports);
     }
 
-    /// Writes lines of the bitmap, as many as may be under way.
+    /// Writes as many lines of the bitmap as may be open.
     fn write(&mut self, ports: &mut EnginePorts) {
         while self.open < LINES {
             let channels = self.channels.len();
@@ -189,7 +192,7 @@ impl Scan {
         }
     }
 
-    /// Looks whether all is over.
+    /// Ends the scan if all work is done.
     fn check_done(&mut self, ports: &mut EnginePorts) {
         self.write(ports);
         if self.is_done() {

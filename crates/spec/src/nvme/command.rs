@@ -5,7 +5,7 @@ use super::{admin, feature, io, Status, CQE_BYTES, SQE_BYTES};
 /// Priority of a submission queue with weighted round robin (QPRIO).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// Before all but the admin queue.
+    /// Above all other queues except the admin queue.
     #[default]
     Urgent = 0,
     /// High priority weight.
@@ -16,7 +16,7 @@ pub enum Priority {
     Low = 3,
 }
 
-/// Commands that each class may have fetched in a round of weighted round robin, 1 to 256.
+/// Commands of each class that may be fetched in a round of weighted round robin, 1 to 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// High priority weight.
@@ -35,7 +35,7 @@ pub struct Sqe {
 }
 
 impl Sqe {
-    /// A command with nothing but an opcode; data pointer and identifier are filled in by a driver.
+    /// A command with only an opcode. A driver sets data pointer and identifier.
     pub fn new(opcode: u8) -> Sqe {
         let mut sqe = Sqe::default();
         sqe.dw[0] = u32::from(opcode);
@@ -79,7 +79,7 @@ impl Sqe {
         self.with_cdw(11, dw)
     }
 
-    /// Set Features, Arbitration: weights, and no limit of the burst.
+    /// Set Features, Arbitration: weights, and no burst limit.
     pub fn arbitration(weights: Weights) -> Sqe {
         let field = |weight: u16| u32::from(weight.clamp(1, 256)) - 1;
         Sqe::new(admin::SET_FEATURES)
@@ -226,7 +226,7 @@ impl Sqe {
         (self.dw[12] & 0xFFFF) + 1
     }
 
-    /// As it stands in memory.
+    /// The bytes in memory.
     pub fn to_bytes(&self) -> [u8; SQE_BYTES] {
         let mut bytes = [0; SQE_BYTES];
         for (chunk, dw) in bytes.chunks_exact_mut(4).zip(self.dw) {
@@ -235,7 +235,7 @@ impl Sqe {
         bytes
     }
 
-    /// From memory.
+    /// An entry from its bytes in memory.
     pub fn from_bytes(bytes: &[u8; SQE_BYTES]) -> Sqe {
         let mut sqe = Sqe::default();
         for (dw, b) in sqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -271,7 +271,7 @@ impl Cqe {
         self.dw[0]
     }
 
-    /// SQ Head Pointer.
+    /// DW0: the result of the command.
     pub fn sq_head(&self) -> u16 {
         self.dw[2] as u16
     }
@@ -296,7 +296,7 @@ impl Cqe {
         Status((self.dw[3] >> 17) as u16)
     }
 
-    /// As it stands in memory.
+    /// The bytes in memory.
     pub fn to_bytes(&self) -> [u8; CQE_BYTES] {
         let mut bytes = [0; CQE_BYTES];
         for (chunk, dw) in bytes.chunks_exact_mut(4).zip(self.dw) {
@@ -305,7 +305,7 @@ impl Cqe {
         bytes
     }
 
-    /// From memory.
+    /// An entry from its bytes in memory.
     pub fn from_bytes(bytes: &[u8; CQE_BYTES]) -> Cqe {
         let mut cqe = Cqe::default();
         for (dw, b) in cqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {

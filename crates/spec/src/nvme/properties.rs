@@ -1,4 +1,4 @@
-//! Controller properties: what stands in BAR0.
+//! Controller properties: the registers in BAR0.
 
 use crate::regs::nvme;
 use crate::regs::nvme::{aqa as aqa_fields, cap, cc, csts};
@@ -113,7 +113,7 @@ impl Csts {
     pub fn shutdown_complete(self) -> bool {
         csts::SHST.get(self.0.into()) == 2
     }
-    /// All ones: nothing answers behind the register.
+    /// All ones: no device answers.
     pub fn device_removed(self) -> bool {
         self.0 == u32::MAX
     }

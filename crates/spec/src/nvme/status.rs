@@ -89,7 +89,7 @@ impl Status {
         Status(self.0 & 0x7FF)
     }
 
-    /// The specification's name, where it has one.
+    /// The specification's name, if it has one.
     pub fn name(self) -> Option<&'static str> {
         let key = self.0 & 0x7FF;
         NAMES

@@ -1,15 +1,16 @@
-//! Runs of keys as Apache Parquet writes them, cut into rows of up to 16 keys as the RTL does (dict_decode_runs): so errors have their places.
+//! Key runs as Apache Parquet writes them, split into rows of up to 16 keys as in the RTL
+//! (dict_decode_runs), so that errors have the same positions.
 
-/// KeyDecoder of a row.
+/// Keys of a row.
 const LANES: u64 = 16;
-/// KeyDecoder of a group of a bit-packed run.
+/// Keys of a group of a bit-packed run.
 const GROUP: u64 = 8;
-/// Bytes of a length at most, and of the longest header with its key.
+/// Maximum bytes of a run length, and of a header with its key.
 const VARINT_BYTES: usize = 5;
 const HEAD_BYTES: u64 = 9;
 const BEAT: u64 = 64;
 
-/// What is error with a source, at a place among its keys.
+/// An error of the source, at a position among its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeError {
     ReadError,
@@ -18,16 +19,16 @@ pub(super) enum DecodeError {
     BadKey,
 }
 
-/// What comes next.
+/// The result of a decode step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum DecodeStep {
-    /// KeyDecoder of a row.
+    /// Keys of a row.
     Row(Vec<u32>),
     /// A header, without keys.
     Header,
-    /// More of the source has to come.
+    /// More of the source has to arrive.
     Wait,
-    /// All keys have been decoded, or no more can be.
+    /// All keys have been decoded, or decoding failed.
     End(Result<(), DecodeError>),
 }
 
@@ -39,29 +40,29 @@ enum Run {
     Packed { left: u64 },
 }
 
-/// A source that comes in pieces.
+/// A source that arrives in parts.
 #[derive(Debug)]
 pub(super) struct KeyDecoder {
     width: u32,
     fixed: bool,
-    /// KeyDecoder without a header are fewer than wanted.
+    /// The source without headers has fewer keys than requested.
     cut: bool,
-    /// Bytes of all, and of what has come.
+    /// Bytes of the whole source, and bytes that have arrived.
     bytes: u64,
     source: Vec<u8>,
-    /// Bytes that have been used and let go of: those of `source` stand behind them.
+    /// Bytes that have been decoded and dropped; `source` starts after them.
     gone: u64,
-    /// Beats that could not be read, by their numbers.
+    /// Numbers of the beats that could not be read.
     bad_beats: Vec<u64>,
-    /// Bytes that have been used.
+    /// Bytes that have been decoded.
     at: u64,
-    /// KeyDecoder left of all.
+    /// Keys that are left to decode.
     left: u64,
     run: Run,
 }
 
 impl KeyDecoder {
-    /// `count` keys of `width` bits in `bytes` bytes; `fixed`: without headers.
+    /// A source of `count` keys of `width` bits in `bytes` bytes; `fixed`: without headers.
     pub(super) fn new(width: u32, fixed: bool, count: u64, bytes: u64) -> KeyDecoder {
         let here = match fixed {
             true => bytes * 8 / u64::from(width),
@@ -95,7 +96,8 @@ impl KeyDecoder {
         self.bytes
     }
 
-    /// The next bytes of the source, whole beats but for the last ones; `ok`: they could be read.
+    /// Appends the next bytes of the source, whole beats except at the end; `ok`: they could be
+    /// read.
     pub(super) fn push(&mut self, data: &[u8], ok: bool) {
         let first = self.received_bytes();
         self.source.extend_from_slice(data);
@@ -126,7 +128,7 @@ impl KeyDecoder {
         &self.source[(from - self.gone) as usize..(until - self.gone) as usize]
     }
 
-    /// What comes next.
+    /// The next decode step.
     pub(super) fn next(&mut self) -> DecodeStep {
         self.forget();
         match self.run {
@@ -196,7 +198,7 @@ impl KeyDecoder {
         if until > self.received_bytes() {
             return DecodeStep::Wait;
         }
-        // What could not be read may be anything: it matters if the header needs it.
+        // Bytes that could not be read have any value. This is an error if the header needs them.
         let ok = (self.at..until)
             .take_while(|&at| !self.is_bad(at, at + 1))
             .count();
@@ -284,7 +286,7 @@ mod tests {
         assert_eq!(end, Ok(()));
         assert_eq!(keys[..8], [0, 1, 2, 3, 4, 5, 6, 7]);
         assert_eq!(keys[8..], [5; 9]);
-        // The last group may be filled up.
+        // The last group may be padded.
         assert_eq!(all(3, 6, &source[..4]), (vec![0, 1, 2, 3, 4, 5], Ok(())));
         assert_eq!(all(0, 20, &[]), (vec![0; 20], Ok(())));
     }

@@ -1,4 +1,5 @@
-//! The decoder of dictionaries (hw/engine/dict_decode): keys as Parquet writes them to the values that they stand for.
+//! The dictionary decoder (hw/engine/dict_decode): replaces keys as Parquet writes them by their
+//! values.
 
 mod key_decoder;
 mod table;
@@ -21,18 +22,19 @@ const MAX_BYTES: u64 = 1 << 40;
 const BEAT: u64 = 64;
 /// Bytes of a burst.
 const BURST: u64 = 4096;
-/// Bytes that wait to be written.
+/// Maximum number of bytes that wait to be written.
 const DEPTH: u64 = 4 * BURST;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
 const CHECK_CYCLES: u64 = 6;
 const FINISH_CYCLES: u64 = 4;
-/// Through the crossbar, from a channel to where beats are taken, and from keys to beats that can be written.
+/// Cycles through the crossbar, from a channel to the beat input, and from keys to beats that can
+/// be written.
 const CROSSBAR_CYCLES: u64 = 2;
 const RETURN_CYCLES: u64 = 9;
 const PIPE: u64 = 12;
 
-/// What a wake-up is about.
+/// Wake-up numbers.
 const BEGIN: u32 = 0;
 const DONE: u32 = 1;
 const ADVANCE: u32 = 2;
@@ -42,12 +44,12 @@ enum DecodeState {
     Idle,
     Checking,
     Decoding,
-    /// What is under way ends.
+    /// Open requests are drained.
     Draining,
     Finished,
 }
 
-/// What is decoded.
+/// The column to decode.
 #[derive(Clone, Copy)]
 struct Column {
     dict: u64,
@@ -64,7 +66,7 @@ struct Column {
 }
 
 impl Column {
-    /// That of a job; `None`: there is no such column.
+    /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [dict, entries, src, bytes, dst, count, kind] = job.arguments;
         let known = kind_lo::WIDTH.mask()
@@ -95,7 +97,7 @@ impl Column {
         (ok && column.is_disjoint()).then_some(column)
     }
 
-    /// Ranges stand where they may, and none of them overlaps another one; those that are not used have no bytes.
+    /// The ranges are where they may be and do not overlap. Ranges that are not used are empty.
     fn is_disjoint(&self) -> bool {
         let dict = if self.plain {
             0
@@ -120,7 +122,7 @@ impl Column {
 struct ReadBurst {
     data: Vec<u8>,
     addr: u64,
-    /// When it came, and whether it could be read.
+    /// Arrival time, and whether the read succeeded.
     here: Option<(u64, bool)>,
 }
 
@@ -133,22 +135,23 @@ pub(super) struct DictDecode {
     write_error: bool,
     keys: KeyDecoder,
     table: Table,
-    /// Read bursts in their order, the number of the first one, bytes requested for, of dictionary and source together, and taken.
+    /// Read bursts in order, number of the first one, and bytes requested and accepted, of
+    /// dictionary and source together.
     reads: VecDeque<ReadBurst>,
     first_read: u64,
     requested: u64,
     taken: u64,
     read_free: u64,
-    /// Up to when beats have been taken, and rows decoded.
+    /// Edges up to which beats have been accepted, and rows decoded.
     take_free: u64,
     made: u64,
-    /// Values decoded, and their bytes that have not been written.
+    /// Number of values decoded, and their bytes that have not been written.
     position: u64,
     decoded: bool,
     out: Vec<u8>,
-    /// When the last byte of each write burst was there, of those that have not begun; of the last one, `made`.
+    /// Completion time of each write burst that has not started; `made`: that of the last byte.
     whole: VecDeque<u64>,
-    /// Bytes whose write has begun; write bursts under way, when the next one may begin.
+    /// Bytes whose write has started, open write bursts, and the next free edge of a write.
     written: u64,
     writes: Vec<bool>,
     next_write: usize,
@@ -158,7 +161,8 @@ pub(super) struct DictDecode {
 }
 
 impl DictDecode {
-    /// With so many bursts under way or in the buffer, of reads and of writes.
+    /// A decoder with a maximum of `bursts` read bursts, open or buffered, and as many write
+    /// bursts.
     pub(super) fn new(bursts: usize) -> DictDecode {
         DictDecode {
             state: DecodeState::Idle,
@@ -196,7 +200,7 @@ impl DictDecode {
         }
     }
 
-    /// Bytes of the dictionary, and of what is read behind it.
+    /// Bytes of the dictionary, and of the source that is read after it.
     fn sizes(&self, column: &Column) -> (u64, u64) {
         match column.plain {
             true => (0, column.count * column.size),
@@ -204,7 +208,7 @@ impl DictDecode {
         }
     }
 
-    /// Does all that can be done by now.
+    /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
         if self.state == DecodeState::Decoding {
@@ -260,7 +264,7 @@ impl DictDecode {
         }
     }
 
-    /// Takes the oldest read burst, if it is here.
+    /// Accepts the oldest read burst if it has arrived.
     fn take_burst(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let Some(read) = self.reads.front() else {
             return false;
@@ -310,7 +314,7 @@ impl DictDecode {
         true
     }
 
-    /// Decodes what is here.
+    /// Decodes the keys that have arrived.
     fn decode(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let (dict, _) = self.sizes(column);
         if column.plain || self.decoded || self.error.is_some() || self.taken < dict {
@@ -351,7 +355,7 @@ impl DictDecode {
         any
     }
 
-    /// Looks which write bursts have got their last byte since there were so many that wait.
+    /// Records the time of write bursts that became complete after `before` bytes were waiting.
     fn record_full_bursts(&mut self, column: &Column, before: usize) {
         let bursts = |waiting: usize| {
             (column.dst.wrapping_add(self.written + waiting as u64) / BURST) as usize

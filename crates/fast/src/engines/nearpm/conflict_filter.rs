@@ -1,6 +1,8 @@
-//! The access filter: what stores and loads of the PM window, and accesses of the NVMe controller, wait for.
+//! The access filter: dependencies of PM window stores and loads, and of accesses of the NVMe
+//! controller.
 //!
-//! Each is looked up once, and dependencies for what is older than it: commands that it overlaps, and lines of its channel's queue.
+//! Each access is looked up once. It depends on older commands that it overlaps, and on older lines
+//! of its channel's queue.
 
 use std::collections::VecDeque;
 
@@ -10,39 +12,39 @@ use super::table::{Prerequisites, Progress, ReadyCommand, Set, Table, CHANNELS};
 use super::unit_command::{LineRange, UnitCommand};
 use crate::config::{Config, FaultInjection};
 
-/// From a line's data, and from a command's end, until the line leaves.
+/// Cycles from a line's data, and from a command's end, until the line is issued.
 const ISSUE_CYCLES: u64 = 3;
 
-/// What an access dependencies for.
+/// The dependencies of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dependencies {
     commands: Set,
-    /// Lines of its channel's queue, counted from the first one on.
+    /// Lines of its channel's queue, counted from the first one.
     lines: u64,
 }
 
-/// A line of a store that dependencies, or that the memory has not answered.
+/// A line of a store that waits, or that the memory has not answered.
 pub(super) struct QueuedLine {
     /// Number of the line on the media.
     pub(super) line: u64,
-    /// Which bytes are written, a bit each.
+    /// The bytes that are written, one bit each.
     pub(super) strobes: u64,
     pub(super) data: [u8; LINE as usize],
     pub(super) commands: Set,
-    /// Its data are there from this edge on.
+    /// Its data are available from this edge on.
     pub(super) from: u64,
-    /// It has left for the memory.
+    /// It has been issued to the memory.
     begun: bool,
 }
 
-/// A load that dependencies; those behind the first ones have not been looked up.
+/// A waiting load. Only the first ones have been looked up.
 struct WaitingLoad {
     number: u32,
     lines: LineRange,
     dependencies: Option<Dependencies>,
 }
 
-/// An address of the controller that has been looked up and dependencies.
+/// A controller address that has been looked up and waits.
 #[derive(Clone, Copy)]
 struct HeldAccess {
     addr: u64,
@@ -52,10 +54,10 @@ struct HeldAccess {
 #[derive(Default)]
 struct Channel {
     lines: VecDeque<QueuedLine>,
-    /// LineRange that have come, and that are in the memory.
+    /// Lines that have been queued, and that are in the memory.
     queued: u64,
     written: u64,
-    /// The next line leaves from this edge on.
+    /// The next line is issued at this edge at the earliest.
     free: u64,
     loads: VecDeque<WaitingLoad>,
     /// By direction: 0 reads, 1 writes.
@@ -64,18 +66,18 @@ struct Channel {
     passed: u64,
 }
 
-/// What becomes of a store.
+/// The decision about a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StoreDecision {
-    /// Nothing is in its way.
+    /// It has no dependency.
     Pass,
-    /// Its lines go into the queue.
+    /// Its lines are queued.
     Queue,
-    /// There is no room for them.
+    /// The queue has no room for its lines.
     Wait,
 }
 
-/// A line that leaves for the memory.
+/// A line that is issued to the memory.
 pub(crate) struct IssuedLine {
     pub(crate) addr: u64,
     pub(crate) strobes: u64,
@@ -83,30 +85,32 @@ pub(crate) struct IssuedLine {
     pub(crate) cycle: u64,
 }
 
-/// The filter, and the table of commands that it asks.
+/// The filter, and its table of commands.
 pub(crate) struct ConflictFilter {
     pub(super) table: Table,
     channels: Vec<Channel>,
     done: Progress,
-    /// Stores in the queue that are going to be answered: when, and which.
+    /// Queued stores whose answer is scheduled: edge and tag.
     answers: Vec<(u64, u32)>,
-    /// From here to the end of the media all is the engine's.
+    /// The range from here to the end of the media is reserved for the engine.
     pub(super) reserved: u64,
     media: u64,
-    /// The PM window and the command pages are closed: what was restored has not ended. None of it begins before an edge.
+    /// The PM window and the command pages are closed because a restored command has not ended. No
+    /// command starts before the edge.
     closed: Option<u64>,
-    /// What was kept could not be brought back: accesses are errors until a reset.
+    /// Saved state could not be restored: accesses are errors until a reset.
     restore_failed: bool,
     /// A line of a queue could not be written.
     pub(super) line_error: bool,
-    /// The max_lines lines of a queue, and the stores that had to wait.
+    /// Maximum fill level of a queue, and the number of stores that had to wait.
     max_lines: usize,
     queued_stores: u32,
     fault_injection: Option<FaultInjection>,
 }
 
 impl ConflictFilter {
-    /// Of a device whose engine has so many bytes at the end of the media; closed until an edge.
+    /// The filter of a device whose engine has reserved bytes at the end of the media. It is closed
+    /// until an edge.
     pub(super) fn new(config: &Config, reserved: u64, opens: u64) -> ConflictFilter {
         let channels = config.storage.channels as usize;
         ConflictFilter {
@@ -125,18 +129,18 @@ impl ConflictFilter {
         }
     }
 
-    /// LineRange in a channel's queue.
+    /// Number of lines in a channel's queue.
     pub(super) fn queued(&self, channel: usize) -> usize {
         self.channels.get(channel).map_or(0, |c| c.lines.len())
     }
 
-    /// The max_lines that there were, stores that had to wait, and loads that do.
+    /// Maximum fill level, stores that had to wait, and loads that wait.
     pub(super) fn counts(&self) -> [u32; 3] {
         let loads: usize = self.channels.iter().map(|c| c.loads.len()).sum();
         [self.max_lines as u32, self.queued_stores, loads as u32]
     }
 
-    /// An access to the engine's own range.
+    /// The access overlaps the engine's reserved range.
     pub(crate) fn is_reserved(&self, addr: u64, bytes: u64) -> bool {
         addr < self.media && addr + bytes > self.reserved
     }
@@ -149,7 +153,7 @@ impl ConflictFilter {
         self.restore_failed
     }
 
-    /// It opens when all that was restored has ended. True: now.
+    /// Opens when all restored commands have ended. True: it opened now.
     pub(super) fn open_if_idle(&mut self, now: u64) -> bool {
         let rests = self.is_empty() && self.closed.is_some_and(|at| at <= now);
         if rests {
@@ -158,7 +162,7 @@ impl ConflictFilter {
         rests
     }
 
-    /// No command and no line dependencies.
+    /// There is no command and no waiting line.
     pub(super) fn is_empty(&self) -> bool {
         self.table.is_empty() && self.channels.iter().all(|c| c.lines.is_empty())
     }
@@ -167,7 +171,7 @@ impl ConflictFilter {
         self.is_empty() && self.closed.is_none() && self.answers.is_empty()
     }
 
-    /// A channel has lines that have not left.
+    /// A channel has lines that have not been issued.
     pub(crate) fn has_waiting_lines(&self, channel: usize) -> bool {
         let channel = self.channels.get(channel);
         channel.is_some_and(|channel| channel.lines.back().is_some_and(|line| !line.begun))
@@ -195,7 +199,7 @@ impl ConflictFilter {
         dependencies.commands == 0 && dependencies.lines <= self.channels[channel].written
     }
 
-    /// What becomes of a store to a channel.
+    /// Decides about a store to a channel.
     pub(crate) fn check_store(&self, channel: usize, addr: u64, bytes: u64) -> StoreDecision {
         if self.is_closed() {
             return StoreDecision::Wait;
@@ -214,7 +218,8 @@ impl ConflictFilter {
         }
     }
 
-    /// The lines of a store go into the queue, and are there at an edge: it is answered then.
+    /// Queues the lines of a store, whose data are available at an edge. The store is answered
+    /// then.
     pub(crate) fn queue_store(
         &mut self,
         channel: usize,
@@ -249,13 +254,13 @@ impl ConflictFilter {
         self.answers.push((from, number));
     }
 
-    /// A store of the queue whose answer is due.
+    /// Takes a queued store whose answer is due.
     pub(crate) fn next_answer(&mut self, now: u64) -> Option<u32> {
         let place = self.answers.iter().position(|&(at, _)| at <= now)?;
         Some(self.answers.remove(place).1)
     }
 
-    /// A load may go to its channel; else it is kept.
+    /// True: a load may go to its channel. Otherwise it is kept.
     pub(crate) fn check_load(
         &mut self,
         channel: usize,
@@ -285,7 +290,7 @@ impl ConflictFilter {
         false
     }
 
-    /// Takes a load of a channel that dependencies no more.
+    /// Takes a load of a channel whose dependencies are resolved.
     pub(super) fn next_free_load(&mut self, channel: usize) -> Option<u32> {
         for place in 0..self.channels[channel].loads.len().min(WAITING_LOADS) {
             let load = &self.channels[channel].loads[place];
@@ -302,7 +307,8 @@ impl ConflictFilter {
         None
     }
 
-    /// An access of the NVMe controller may begin; else it is looked at again when something has ended.
+    /// True: an access of the NVMe controller may start. Otherwise it is checked again after the
+    /// next end of a command or line.
     pub(crate) fn admit_nvme(
         &mut self,
         write: bool,
@@ -325,7 +331,7 @@ impl ConflictFilter {
         free
     }
 
-    /// A write of the controller has passed; and the oldest such has been answered.
+    /// A write of the controller has passed.
     pub(crate) fn nvme_write_issued(&mut self, channel: usize) {
         self.channels[channel].passed += 1;
     }
@@ -334,12 +340,12 @@ impl ConflictFilter {
         self.done.0.writes[channel] += 1;
     }
 
-    /// Stores of the PM window that have been answered, all before these included.
+    /// The number of PM window stores that have been answered in order.
     pub(crate) fn set_answered_stores(&mut self, stores: u64) {
         self.done.0.stores = stores;
     }
 
-    /// A command goes in, behind so many stores of the PM window.
+    /// Inserts a command that follows the first `stores` stores to the PM window.
     pub(super) fn insert(&mut self, number: u8, job: UnitCommand, stores: u64, from: u64) {
         let ranges = job.ranges();
         let mut before = Prerequisites {
@@ -364,7 +370,7 @@ impl ConflictFilter {
         }
     }
 
-    /// A command that may begin, or when one may.
+    /// Takes a command that may start, or returns the edge at which one may.
     pub(super) fn next_ready(&mut self, now: u64) -> Result<ReadyCommand, Option<u64>> {
         if let Some(at) = self.closed.filter(|at| *at > now) {
             return Err(Some(at));
@@ -391,7 +397,7 @@ impl ConflictFilter {
         }
     }
 
-    /// The next line of a channel's queue leaves, if it may.
+    /// Issues the next line of a channel's queue if it has no dependency.
     pub(super) fn issue_line(&mut self, channel: usize, now: u64) -> Option<IssuedLine> {
         if self.closed.is_some_and(|at| at > now) {
             return None;
@@ -422,7 +428,7 @@ impl ConflictFilter {
         }
     }
 
-    /// When something happens by itself.
+    /// The edge of the next change that needs no external event.
     pub(super) fn next_wake_up(&self, now: u64) -> Option<u64> {
         let answers = self.answers.iter().map(|answer| answer.0);
         let lines = self.channels.iter().filter_map(|channel| {
@@ -437,17 +443,17 @@ impl ConflictFilter {
         self.channels.len()
     }
 
-    /// Lines of a channel's queue, from the oldest on.
+    /// Lines of a channel's queue, oldest first.
     pub(super) fn lines(&self, channel: usize) -> impl Iterator<Item = &QueuedLine> {
         self.channels[channel].lines.iter()
     }
 
-    /// How many of a channel's lines are still to be written before one that was counted is, itself included.
+    /// Number of lines of a channel that are still to be written up to and including the given one.
     pub(super) fn lines_before(&self, channel: usize, line: u64) -> u64 {
         line.saturating_sub(self.channels[channel].written)
     }
 
-    /// A saved line comes back.
+    /// Restores a saved line.
     pub(super) fn restore_line(
         &mut self,
         channel: usize,
@@ -470,12 +476,12 @@ impl ConflictFilter {
         });
     }
 
-    /// What was restored begins at an edge.
+    /// Restored commands start at an edge.
     pub(super) fn close_until(&mut self, cycle: u64) {
         self.closed = Some(cycle);
     }
 
-    /// What was kept could not be brought back.
+    /// Saved state could not be restored.
     pub(super) fn fail_restore(&mut self) {
         self.restore_failed = true;
     }

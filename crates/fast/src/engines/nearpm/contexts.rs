@@ -1,4 +1,4 @@
-//! Pools and logs: what a command is checked and translated with when it is taken.
+//! Pools and logs: the state with which commands are checked and translated.
 
 use spec::nearpm::{
     next_record, Command, Descriptor, ErrorBit, LogState, Operation, ALIGN, DEVICES, FIRST_RECORD,
@@ -9,9 +9,9 @@ use super::bits::{Reader, Writer};
 use super::peers::Peers;
 use super::unit_command::{UnitCommand, UNKNOWN};
 
-/// Bits of an address of the media, in what is saved.
+/// Bits of a media address in saved state.
 const MEDIA_BITS: u32 = 44;
-/// Bytes of a log's context, where it is saved.
+/// Bytes of a log's context in saved state.
 pub(super) const LOG_BYTES: usize = 32;
 
 /// `pool_t`.
@@ -23,7 +23,7 @@ pub(super) struct Pool {
     base: u64,
     media: u64,
     bytes: u64,
-    /// Offset of the logs, bytes of each thread's, threads.
+    /// Offset of the logs, bytes of each thread's log, number of threads.
     logs: u64,
     log_bytes: u64,
     threads: u8,
@@ -33,13 +33,13 @@ pub(super) struct Pool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Log {
     open: bool,
-    /// By an error: nothing that builds on it is done until it is opened again.
+    /// Closed by an error: dependent commands fail until the log is opened again.
     closed: bool,
-    /// Closed, and its descriptor does not say what it has to have.
+    /// Closed, and the descriptor does not hold the required number of records.
     inconsistent: bool,
-    /// commit_redo has been taken.
+    /// commit_redo has been accepted.
     committed: bool,
-    /// A commit of several devices has been taken, and its records are not deleted yet.
+    /// A commit of several devices has been accepted, and its records are not deleted yet.
     pending: Option<PendingCommit>,
     generation: u64,
     /// Offsets of the next record and of the last one; 0: there is none.
@@ -52,12 +52,12 @@ pub(super) struct Log {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PendingCommit {
     pub(super) sequence: u64,
-    /// A bit for each device that takes part.
+    /// One bit for each participating device.
     pub(super) participants: u8,
 }
 
 impl Log {
-    /// Empty, of a generation.
+    /// An empty log of a generation.
     fn empty(generation: u64) -> Log {
         Log {
             open: true,
@@ -68,24 +68,25 @@ impl Log {
     }
 }
 
-/// What becomes of a command that is not refused.
+/// The effect of a valid command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
     /// It has ended.
     Ended,
-    /// A unit carries it out.
+    /// A unit executes it.
     Unit(UnitCommand),
 }
 
 /// All pools and logs.
 pub(super) struct Contexts {
-    /// Bytes of the media that pools may lie in.
+    /// Bytes of the media where pools may be.
     media: u64,
     pub(super) pools: Vec<Pool>,
     pub(super) logs: Vec<Log>,
 }
 
-/// Arguments that an operation names beside the transaction: address, bytes, target, value, extra.
+/// Arguments that an operation uses in addition to the transaction: address, bytes, target, value,
+/// extra.
 fn used_arguments(operation: Operation) -> [bool; 5] {
     use Operation::*;
     match operation {
@@ -100,7 +101,7 @@ fn used_arguments(operation: Operation) -> [bool; 5] {
     }
 }
 
-/// Lengths and alignments are those that the operation has.
+/// Lengths and alignments are valid for the operation.
 fn well_formed(command: &Command) -> bool {
     use Operation::*;
     let Command {
@@ -143,12 +144,12 @@ fn well_formed(command: &Command) -> bool {
 }
 
 impl Pool {
-    /// The place on the media of a thread's log.
+    /// Media address of a thread's log.
     fn log(&self, thread: u8) -> u64 {
         self.media + self.logs + u64::from(thread) * self.log_bytes
     }
 
-    /// The place on the media of a range.
+    /// Media address of a range.
     fn place(&self, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let offset = address.checked_sub(self.base);
         let inside = offset.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
@@ -157,7 +158,7 @@ impl Pool {
 }
 
 impl Contexts {
-    /// As nothing is mapped; pools may lie in so many bytes of the media.
+    /// No pools are mapped; pools may be in the first `media` bytes.
     pub(super) fn new(media: u64) -> Contexts {
         Contexts {
             media,
@@ -166,7 +167,8 @@ impl Contexts {
         }
     }
 
-    /// A unit could not carry out what a thread asked for; nor, if that log_inconsistent its log, say so in the descriptor.
+    /// A unit could not execute a command of a thread. `log_inconsistent`: the descriptor could not
+    /// be updated either.
     pub(super) fn close(&mut self, log: u8, log_inconsistent: bool) {
         let log = &mut self.logs[usize::from(log)];
         (log.open, log.pending) = (false, None);
@@ -179,18 +181,20 @@ impl Contexts {
         self.pools.iter().any(|pool| pool.mapped)
     }
 
-    /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
+    /// A commit of several devices has ended on this device. Returns the transaction if the log is
+    /// unchanged since.
     pub(super) fn completed_commit(&self, job: &UnitCommand) -> Option<PendingCommit> {
         let log = &self.logs[usize::from(job.log)];
         log.pending.filter(|_| log.generation == job.value)
     }
 
-    /// A log's transaction of several devices that is not complete everywhere yet.
+    /// The transaction of several devices of a log that is not complete on all devices.
     pub(super) fn pending(&self, log: u8) -> Option<PendingCommit> {
         self.logs[usize::from(log)].pending
     }
 
-    /// It has been completed everywhere: the log is empty. The place of its descriptor, and what stands there from now on.
+    /// The transaction is complete on all devices: the log becomes empty. Returns the descriptor's
+    /// address and new contents.
     pub(super) fn delete(&mut self, log: u8, sequence: u64) -> (u64, Descriptor) {
         let pool = self.pools[usize::from(log >> 4)];
         let own = &mut self.logs[usize::from(log)];
@@ -204,7 +208,7 @@ impl Contexts {
         (pool.log(log & 15), descriptor)
     }
 
-    /// Takes a command: `None` is one that nobody knows.
+    /// Accepts a command; `None`: the operation is unknown.
     pub(super) fn accept_command(
         &mut self,
         command: Option<Command>,
@@ -282,7 +286,7 @@ impl Contexts {
             }
             _ => {}
         }
-        // All others are about the thread's log.
+        // All other operations are about the thread's log.
         if thread >= pool.threads {
             return Err(ErrorBit::Unmapped);
         }
@@ -294,7 +298,7 @@ impl Contexts {
             _ if !log.open => return Err(ErrorBit::Unmapped),
             _ => {}
         }
-        // Such a log takes nothing but what its records are not needed for.
+        // A log in this state accepts only operations that do not need its records.
         let is_busy = match operation {
             Undo | Redo | Checkpoint | Commit | Abort => log.committed || log.pending.is_some(),
             Apply | CommitRedo | Delete => log.pending.is_some(),
@@ -356,7 +360,7 @@ impl Contexts {
                 });
             }
             Recover if !log.open => {
-                // What the log is the descriptor says.
+                // The descriptor holds the log's state.
                 (job.value, job.number, job.previous) = (0, UNKNOWN, log.inconsistent.into());
             }
             _ => {
@@ -416,7 +420,7 @@ impl Contexts {
 }
 
 impl Pool {
-    /// The line that it is saved in.
+    /// The saved line.
     pub(super) fn to_line(self) -> [u8; 64] {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
@@ -451,7 +455,7 @@ impl Pool {
 }
 
 impl Log {
-    /// The half line that it is saved in.
+    /// The saved half line.
     pub(super) fn to_bytes(self) -> [u8; LOG_BYTES] {
         let mut line = [0; LOG_BYTES];
         let mut bits = Writer::new(&mut line);
@@ -481,7 +485,8 @@ impl Log {
             sequence: bits.read(SEQUENCE_BITS),
             participants: bits.read(4) as u8,
         };
-        // A closed log is none, whatever else stands there: of the RTL it is only the last bit that closes one.
+        // A closed log has no transaction, whatever the other bits are; in the RTL only the last
+        // bit marks it.
         let is_pending = bits.read(1) == 1;
         let open = bits.read(1) == 1;
         let closed = bits.read(1) == 1;

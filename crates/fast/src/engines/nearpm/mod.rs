@@ -1,5 +1,6 @@
-//! Crash consistency near memory (hw/engine/nearpm): takes commands in the order of the host's accesses, and makes logs, copies and
-//! checkpoints of what the host goes on with, behind an access filter.
+//! NearPM (hw/engine/nearpm): crash consistency in the device. The engine accepts commands in the
+//! order of the host's accesses and makes logs, copies and checkpoints while the host continues. An
+//! access filter orders the host's accesses after them.
 
 mod bits;
 mod conflict_filter;
@@ -38,42 +39,43 @@ use crate::memory::{master, Memories};
 
 /// The type in the status block, and the name in `engine.toml`.
 pub(super) const KIND: (u32, &str) = (22, "nearpm");
-/// Cycles from a command's store until a unit can have it.
+/// Cycles from a command's store until a unit can start it.
 const DECODE_CYCLES: u64 = 11;
-/// Cycles until a device without anything to restore opens, and for each line that is.
+/// Cycles until a device without saved state opens, and for each restored line.
 const OPEN_CYCLES: u64 = 80;
 const RESTORE_CYCLES: u64 = 2;
-/// Lines of a queue that may wait in front of the memory.
+/// Maximum number of queue lines that wait at the memory.
 const MAX_LINES_AT_MEMORY: u32 = 4;
-/// Units at most.
+/// Maximum number of units.
 const MAX_UNITS: u32 = 16;
-/// The wake-up in which peers are told; those of units stand below.
+/// The wake-up that notifies peers. Those of units are below.
 const NOTIFY: u32 = MAX_UNITS << 1;
-/// The AXI ID of lines that leave the queue: none of the PM window's.
+/// The AXI ID of queue lines, which the PM window does not use.
 const LINE_ID: u16 = 64;
 
 /// The engine of a device.
 pub(super) struct NearPm {
     number: u8,
-    /// Its registers in BAR4.
+    /// Range of its registers in BAR4.
     pub(super) place: Range<u64>,
     pub(super) page_at: Option<u64>,
     bounds: AccessBounds,
     page: Page,
     contexts: Contexts,
     peers: Peers,
-    /// A wake-up is planned in which a peer is told.
+    /// A wake-up that notifies a peer is scheduled.
     notifying: bool,
     units: Vec<Unit>,
-    /// Commands that were taken, and such that were refused.
+    /// Commands that were accepted, and that were rejected.
     taken: u32,
     refused: u32,
     under_way: u32,
-    /// Something was restored.
+    /// State was restored.
     restored: bool,
-    /// A life was not saved, though it had something that has to survive; until that is forgotten.
+    /// State that has to survive was not saved at a power loss. Set until the host clears it.
     lost: bool,
-    /// The header of the reserved range says that there is such a thing, or should; it could not be written.
+    /// The header of the reserved range says that state has to survive, or should say so because it
+    /// could not be written.
     marked_live: bool,
     unmarked: bool,
 }
@@ -105,7 +107,7 @@ impl NearPm {
         }
     }
 
-    /// The header of the reserved range says whether there is something that has to survive.
+    /// Updates the header of the reserved range, which says whether state has to survive.
     fn update_header(&mut self, filter: Option<&ConflictFilter>, memory: &mut Memories) {
         let Some(filter) = filter.filter(|filter| !filter.has_failed_restore()) else {
             return;
@@ -122,12 +124,13 @@ impl NearPm {
         self.page.is_idle() && self.peers.is_idle() && self.units.iter().all(Unit::is_idle)
     }
 
-    /// Bytes that the page reads as.
+    /// Appends bytes of the page to `data`.
     pub(super) fn read_page(&self, at: usize, len: usize, data: &mut Vec<u8>) {
         self.page.read(at, len, data);
     }
 
-    /// Bytes come into the page; its whole commands are taken. `stores`: how many the PM window has had before.
+    /// Writes bytes to the page and accepts its complete commands. `stores`: number of earlier
+    /// stores to the PM window.
     pub(super) fn write_page(&mut self, at: usize, data: &[u8], stores: u64, ctx: &mut SimContext) {
         self.page.write(at, data, stores);
         while let Some(line) = self.page.next_line() {
@@ -173,7 +176,7 @@ impl NearPm {
         self.update_header(ctx.filter.as_deref(), ctx.memory);
     }
 
-    /// Commands that may begin do so, as units are free.
+    /// Starts ready commands on free units.
     pub(super) fn dispatch(&mut self, ctx: &mut SimContext) {
         self.update_header(ctx.filter.as_deref(), ctx.memory);
         while let Some(unit) = self.units.iter().position(Unit::is_idle) {
@@ -225,11 +228,11 @@ impl NearPm {
         Some(call(unit, &mut ports))
     }
 
-    /// Something that was planned.
+    /// A scheduled event is due.
     pub(super) fn handle_event(&mut self, event: u32, ctx: &mut SimContext) {
         let number = event & ((1 << event_kind::BITS) - 1);
         if event >> event_kind::BITS != event_kind::WAKE {
-            // Bursts outside of the media are none of the engine's.
+            // Bursts outside the media do not belong to the engine.
             return self.burst_answered(number, false, ctx);
         }
         if number == NOTIFY {
@@ -269,7 +272,7 @@ impl NearPm {
         self.finish_command(ended.command, ended.result, ended.value, ctx);
     }
 
-    /// The records of a log are void once all devices have completed its transaction.
+    /// Deletes the records of a log when all devices have completed its transaction.
     fn delete_if_complete(&mut self, log: u8, ctx: &mut SimContext) {
         let Some(pending) = self.contexts.pending(log) else {
             return;
@@ -282,7 +285,7 @@ impl NearPm {
             });
             let (place, descriptor) = self.contexts.delete(log, sequence);
             if !ctx.memory.write_unfiltered(place, &descriptor.to_line()) {
-                // What the media say of it is as it was.
+                // The log on the media is unchanged.
                 self.contexts.close(log, false);
                 if let Some(filter) = ctx.filter.as_deref_mut() {
                     filter.table.close(log, false);
@@ -294,7 +297,7 @@ impl NearPm {
         }
     }
 
-    /// Peers are told one after another.
+    /// Peers are notified one after another.
     fn schedule_notification(&mut self, ctx: &mut SimContext) {
         let next = self
             .peers
@@ -307,7 +310,7 @@ impl NearPm {
         }
     }
 
-    /// Writes the bits `bits` of a word of its registers.
+    /// Writes the bits `bits` of a register dword.
     pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, ctx: &mut SimContext) {
         if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
             self.forget(ctx);
@@ -317,7 +320,7 @@ impl NearPm {
             .as_deref()
             .is_some_and(ConflictFilter::has_failed_restore);
         let is_completion = (register::DONE..register::SEEN).contains(&at);
-        // What peers tell goes on from what was kept.
+        // Notifications of peers continue from the restored state.
         if !(has_failed_restore && is_completion) {
             if let Some(log) = self.peers.write(at, value, bits) {
                 self.delete_if_complete(log, ctx);
@@ -327,7 +330,7 @@ impl NearPm {
         self.update_header(ctx.filter.as_deref(), ctx.memory);
     }
 
-    /// What is lost is forgotten; what could not be brought back is not there for the next reset.
+    /// Clears the loss, and the saved state that could not be restored, for the next reset.
     fn forget(&mut self, ctx: &mut SimContext) {
         match ctx
             .filter
@@ -355,7 +358,7 @@ impl NearPm {
         ctx.schedule(ctx.now, Event::ConflictFilter);
     }
 
-    /// A word of its registers; where none is, 0.
+    /// Reads a register dword; 0 if no register is there.
     pub(super) fn read_register(&mut self, at: u64, filter: Option<&ConflictFilter>) -> u32 {
         let Some(filter) = filter else { return 0 };
         let [most, stores, loads] = filter.counts();
@@ -399,13 +402,14 @@ impl NearPm {
         });
     }
 
-    /// The power fails, or the function is reset. What could not be read stays as it is. False: not all could be written.
+    /// Saves the state at a power loss or a function reset. State that could not be restored is
+    /// left unchanged. False: the save was incomplete.
     pub(super) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
         filter.has_failed_restore()
             || saved_state::save(&self.contexts, &self.peers, filter, self.lost, memory)
     }
 
-    /// What [`NearPm::save`] would write, and where.
+    /// The writes of [`NearPm::save`]: start address and bytes.
     pub(super) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
         let writes = match filter.has_failed_restore() {
             true => Vec::new(),
@@ -414,7 +418,7 @@ impl NearPm {
         (filter.reserved, writes)
     }
 
-    /// The device comes up, and takes nothing before an edge.
+    /// Restores the saved state. No command is accepted before an edge.
     pub(super) fn restore(
         &mut self,
         config: &Config,
@@ -444,12 +448,12 @@ impl NearPm {
     }
 }
 
-/// Bytes that failing power writes for a device with so many channels.
+/// Bytes that are saved for a device with this number of channels.
 pub(super) fn last_bytes(channels: usize) -> usize {
     saved_state::image_bytes(channels)
 }
 
-/// Tells what has come back when the power did.
+/// Reports restored stores to the order check.
 pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time: Time) {
     for (number, entry) in filter.table.entries() {
         order.tell(time, OrderEvent::Restored(entry.job.ordered(number)));
@@ -465,7 +469,7 @@ pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time:
     }
 }
 
-/// Looks at all that waits in the filter but commands. Loads that may go on are appended.
+/// Issues all accesses that wait in the filter. Loads that may continue are appended.
 pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext) {
     let now = ctx.now;
     let channels = ctx.filter.as_deref().map_or(0, ConflictFilter::channels);
@@ -508,7 +512,7 @@ pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext)
     }
 }
 
-/// Writes those bytes of a line that have a strobe. False: they could not be.
+/// Writes the bytes of a line that have a strobe. False: they could not be written.
 fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> bool {
     let mut written = true;
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Moves of a unit, one at a time: ranges of any alignment, lines, and checksums of what passes.
+//! Moves of a unit, one at a time: copies, loads and stores of any alignment.
 
 use spec::nearpm::{padded, LINE};
 
@@ -6,26 +6,27 @@ use super::super::ports::EnginePorts;
 
 /// Bytes of a burst.
 const BURST: u64 = 512;
-/// Most bursts under way each way.
+/// Maximum number of open bursts in each direction.
 const MAX_BURSTS: usize = 8;
-/// Numbers of bursts of a mover: reads, then writes.
+/// Burst numbers of a mover: reads, then writes.
 pub(super) const NUMBERS: u32 = 2 * MAX_BURSTS as u32;
-/// LineRange that a unit reads in 1024 cycles where nothing holds it back.
+/// Lines that a unit reads in 1024 cycles without other limits.
 const FULL_RATE: u64 = 1024;
-/// Cycles that an access takes through the engine's own multiplexers.
+/// Cycles of an access through the engine's multiplexers.
 const CROSSBAR_CYCLES: u64 = 2;
 
-/// What bounds a unit's moves.
+/// The limits of a unit's moves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rates {
-    /// Bursts under way each way.
+    /// Maximum number of open bursts in each direction.
     bursts: usize,
-    /// LineRange that it may read in 1024 cycles.
+    /// Maximum number of lines read in 1024 cycles.
     lines: u64,
 }
 
 impl Rates {
-    /// With so many units and channels: the IDs of the memory's bus are those of bursts, and what is left of them tells masters apart.
+    /// The limits for this number of units and channels. The IDs of the memory bus are split
+    /// between the masters; each burst has an ID.
     pub(super) fn new(units: u32, channels: u32, lines: u64) -> Rates {
         let per_bus = units.div_ceil(4);
         let masters = units.div_ceil(per_bus) + 1;
@@ -43,7 +44,7 @@ pub(super) struct Errors {
     pub(super) write: bool,
 }
 
-/// A read burst: its place in the move, and whether it has come.
+/// A read burst: its offset in the move, and whether it has arrived.
 #[derive(Clone, Copy)]
 struct ReadBurst {
     at: u64,
@@ -55,7 +56,7 @@ struct ReadBurst {
 pub(super) struct Mover {
     /// The number of its first burst.
     number: u32,
-    /// LineRange that it may read in 1024 cycles, and when the next ones may be requested for, in 1/1024 cycles.
+    /// Maximum number of lines read in 1024 cycles, and the time of the next read in 1/1024 cycles.
     lines: u64,
     free: u64,
     source: u64,
@@ -63,12 +64,12 @@ pub(super) struct Mover {
     /// Bytes to read, and to write.
     bytes: u64,
     length: u64,
-    /// What has been read, or is to be written.
+    /// Bytes that were read, or that are to be written.
     data: Vec<u8>,
     requested: u64,
     have: u64,
     sent: u64,
-    /// As many as may be under way.
+    /// One entry for each burst number.
     reads: Vec<Option<ReadBurst>>,
     head: usize,
     tail: usize,
@@ -78,7 +79,7 @@ pub(super) struct Mover {
 }
 
 impl Mover {
-    /// One whose bursts are numbered from `number` on.
+    /// A mover with burst numbers from `number` on.
     pub(super) fn new(number: u32, rates: Rates) -> Mover {
         let bursts = rates.bursts.min(MAX_BURSTS);
         Mover {
@@ -109,7 +110,7 @@ impl Mover {
         self.advance(ports);
     }
 
-    /// Copies a range; with `pad` what is written is made whole lines with zeros.
+    /// Copies a range; with `pad` zeros fill the last line of the target.
     pub(super) fn copy(
         &mut self,
         source: u64,
@@ -139,7 +140,7 @@ impl Mover {
         self.advance(ports);
     }
 
-    /// The first line of what was read.
+    /// The first line of the read bytes.
     pub(super) fn line(&self) -> [u8; LINE as usize] {
         let mut line = [0; LINE as usize];
         let len = self.data.len().min(line.len());
@@ -147,12 +148,12 @@ impl Mover {
         line
     }
 
-    /// What was read, padding included.
+    /// The read bytes, including the padding.
     pub(super) fn data(&self) -> &[u8] {
         &self.data
     }
 
-    /// Takes how the move has ended, if it has.
+    /// Takes the result of the move if it has ended.
     pub(super) fn take_finished(&mut self) -> Option<Errors> {
         let reads = self.reads.iter().all(Option::is_none);
         let writes = !self.writes.contains(&true);
@@ -166,7 +167,7 @@ impl Mover {
         })
     }
 
-    /// Cycles that a read of so many bytes has to wait for.
+    /// Cycles until a read of `bytes` may be issued.
     fn read_delay(&mut self, bytes: u64, now: u64) -> u64 {
         if self.lines == FULL_RATE {
             return 0;
@@ -176,7 +177,7 @@ impl Mover {
         (begins - now * FULL_RATE).div_ceil(FULL_RATE)
     }
 
-    /// ReadyCommand what may begin.
+    /// Issues all reads and writes that are possible.
     fn advance(&mut self, ports: &mut EnginePorts) {
         if self.errors != Errors::default() {
             return;
@@ -198,7 +199,7 @@ impl Mover {
         while self.sent < self.length {
             let at = self.target + self.sent;
             let len = (BURST - at % BURST).min(self.length - self.sent);
-            // Zeros stand behind what has been read.
+            // Zeros follow the read bytes.
             let wanted = (self.sent + len).min(self.bytes);
             let Some(place) = self.writes.iter().position(|busy| !busy) else {
                 return;
@@ -217,7 +218,7 @@ impl Mover {
         }
     }
 
-    /// A burst has ended; its number counts from the mover's first one on.
+    /// A burst has ended. Its number counts from the mover's first one.
     pub(super) fn burst_answered(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         if burst >= MAX_BURSTS {
             self.writes[burst - MAX_BURSTS] = false;

@@ -1,5 +1,6 @@
-//! The multi-device handler: what this device and its peers have completed of transactions of several devices, and when their logs
-//! may be deleted. README.md of the engine, "Several devices".
+//! The multi-device handler: the transactions of several devices that this device and its peers
+//! have completed, and when their logs may be deleted. See README.md of the engine, "Several
+//! devices".
 
 use std::collections::VecDeque;
 
@@ -10,39 +11,39 @@ use crate::context::SimContext;
 
 const LOGS: usize = POOLS as usize * THREADS as usize;
 const PEERS: usize = DEVICES as usize;
-/// Lines of what is saved: a number, then the rows of logs.
+/// Lines of the saved state: a device number, then the rows of logs.
 pub(super) const LINES: usize = 1 + LOGS;
-/// Bytes of a transaction's number there.
+/// Bytes of a saved transaction number.
 const NUMBER: usize = SEQUENCE_BITS as usize / 8;
-/// Bits of a peer's address that count: its registers are aligned to 4 KiB.
+/// Valid bits of a peer's address: its registers are aligned to 4 KiB.
 const ADDRESS: u64 = !0xFFF;
 /// Cycles from a completion to its write at the host port, and between two of them.
 const NOTIFY_CYCLES: u64 = 4;
 
-/// What is known of a log.
+/// The transactions of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct LogProgress {
-    /// The last transaction that each device has told of; they never go back.
+    /// The last transaction that each device has completed; never decreases.
     completed: [u64; PEERS],
-    /// The last one that all of its participants have completed.
+    /// The last transaction that all of its participants have completed.
     all: u64,
 }
 
 pub(super) struct Peers {
-    /// The own number, which stands there also while it does not count.
+    /// This device's number; it is also saved while it is not valid.
     number: u8,
     numbered: bool,
-    /// Bus addresses of the peers' registers, as they were written; 0: none.
+    /// Bus addresses of the peers' registers, as written; 0: none.
     written: [u64; PEERS],
-    /// Those that count: half of an address is none.
+    /// The valid addresses. An address of which only one half was written is not valid.
     addresses: [u64; PEERS],
-    /// What peers have written last.
+    /// The last completion that each peer has written.
     words: [u64; PEERS],
     select: u8,
-    /// The low word of a number that was read last: where the upper one is, and what it was then.
+    /// The last number of which the low dword was read: address and value of its high dword.
     kept: Option<(u64, u32)>,
     rows: Vec<LogProgress>,
-    /// Peers and logs of which they are to be told.
+    /// Pending notifications: peer and log.
     notifications: VecDeque<(u8, u8)>,
 }
 
@@ -65,12 +66,12 @@ impl Peers {
         self.notifications.is_empty()
     }
 
-    /// The own number, if it has one.
+    /// This device's number, if it has one.
     pub(super) fn device(&self) -> Option<u8> {
         self.numbered.then_some(self.number)
     }
 
-    /// The last transaction of a log that has been completed here.
+    /// The last transaction of a log that this device has completed.
     pub(super) fn own_progress(&self, log: u8) -> u64 {
         self.rows[usize::from(log)].completed[usize::from(self.number)]
     }
@@ -80,7 +81,8 @@ impl Peers {
         completed.max().unwrap_or(0)
     }
 
-    /// A word of its registers is read by the host: the upper word of a number is as it was when the low one was read.
+    /// The host reads a register dword. The high dword of a number is the one at the time when the
+    /// low dword was read.
     pub(super) fn read_latched(&mut self, at: u64) -> u32 {
         let numbers = register::SEEN..register::END;
         if !numbers.contains(&at) {
@@ -94,7 +96,7 @@ impl Peers {
         kept.map_or_else(|| self.read(at), |kept| kept.1)
     }
 
-    /// A word of its registers.
+    /// Reads a register dword.
     fn read(&self, at: u64) -> u32 {
         let row = &self.rows[usize::from(self.select)];
         let pair = |first: u64, values: &[u64]| {
@@ -115,7 +117,8 @@ impl Peers {
         }
     }
 
-    /// Writes the bits `bits` of a word of them. The log of which a peer has told something, if it has.
+    /// Writes the bits `bits` of a register dword. Returns the log for which a peer has reported a
+    /// completion.
     pub(super) fn write(&mut self, at: u64, value: u32, bits: u32) -> Option<u8> {
         let peer = (at % 0x20 / 8) as usize;
         let upper = at & 4 != 0;
@@ -151,7 +154,7 @@ impl Peers {
         None
     }
 
-    /// Under another number nothing is left of what was told under the one before.
+    /// A new device number clears everything that was recorded with the old one.
     fn set_device(&mut self, value: u32) {
         let number = (value % u32::from(DEVICES)) as u8;
         let numbered = value & register::DEVICE_IS_SET != 0;
@@ -162,7 +165,7 @@ impl Peers {
         }
     }
 
-    /// A peer may have missed what it was told: it is told again.
+    /// A peer may have missed notifications: sends all of them again.
     fn renotify_peer(&mut self, peer: u8) {
         if self.device().is_none_or(|number| number == peer) {
             return;
@@ -174,7 +177,7 @@ impl Peers {
         }
     }
 
-    /// The own part of a log's transaction is complete.
+    /// This device has completed its part of a log's transaction.
     pub(super) fn complete(&mut self, log: u8, sequence: u64, participants: u8) {
         let Some(number) = self.device() else { return };
         let completed = &mut self.rows[usize::from(log)].completed[usize::from(number)];
@@ -183,14 +186,14 @@ impl Peers {
         peers.for_each(|peer| self.queue_notification(peer, log));
     }
 
-    /// Once, as it is told what is true by then: however often a host introduces a peer.
+    /// Queues a notification, unless it is pending: it is sent with the state at that time.
     fn queue_notification(&mut self, peer: u8, log: u8) {
         if !self.notifications.contains(&(peer, log)) {
             self.notifications.push_back((peer, log));
         }
     }
 
-    /// All participants have told that theirs is; this device is one of them.
+    /// All participants have completed the transaction, and this device is one of them.
     pub(super) fn is_complete(&self, log: u8, sequence: u64, participants: u8) -> bool {
         if self
             .device()
@@ -202,13 +205,13 @@ impl Peers {
         (0..PEERS).all(|n| participants >> n & 1 == 0 || completed[n] >= sequence)
     }
 
-    /// The log's records are void.
+    /// The log's records may be deleted.
     pub(super) fn all_complete(&mut self, log: u8, sequence: u64) {
         let all = &mut self.rows[usize::from(log)].all;
         *all = sequence.max(*all);
     }
 
-    /// One peer is told of one log, if it is set up; it is told what is true by now.
+    /// Notifies one peer about one log, if the peer's address is set.
     pub(super) fn notify_next(&mut self, ctx: &mut SimContext) {
         if !ctx.port.has_room() {
             return;
@@ -231,12 +234,12 @@ impl Peers {
         ctx.record_order(|| OrderEvent::Tells { peer });
     }
 
-    /// When it looks again whether there is something to tell.
+    /// The edge of the next notification, if one is pending.
     pub(super) fn next_notification(&self, now: u64) -> Option<u64> {
         (!self.notifications.is_empty()).then_some(now + NOTIFY_CYCLES)
     }
 
-    /// What is kept without power: all but what the host sets up anew.
+    /// The saved state: everything that the host does not set up again.
     pub(super) fn to_lines(&self) -> Vec<u8> {
         let mut bytes = u64::from(self.read(register::DEVICE))
             .to_le_bytes()
@@ -317,7 +320,7 @@ mod tests {
             again.write(register::PEER + 12, n, ALL);
         }
         assert_eq!(again.notifications, [(1, 9)]);
-        // The same number changes nothing, another one does.
+        // The same number changes nothing, another number does.
         again.write(register::DEVICE, register::DEVICE_IS_SET | 2, ALL);
         assert_eq!(again.rows, peers.rows);
         again.write(register::DEVICE, register::DEVICE_IS_SET | 1, ALL);

@@ -1,4 +1,5 @@
-//! What is kept in the reserved image while there is no power: README.md of the engine, "Persistence domain".
+//! The state that is saved in the reserved range at a power loss: README.md of the engine,
+//! "Persistence domain".
 
 use spec::nearpm::{COMMANDS, LINE, POOLS, QUEUE_LINES, THREADS};
 
@@ -10,23 +11,23 @@ use super::unit_command::UnitCommand;
 use crate::memory::Memories;
 
 const MAGIC: [u8; 8] = *b"NPMSAVE\x01";
-/// Of the header while there is something that has to survive.
+/// Magic number of the header while state has to survive.
 const LIVE_MAGIC: [u8; 8] = *b"NPMLIVE\x01";
-/// In a header: a loss has been found that nobody has seen.
+/// Header byte: a loss was found that the host has not read.
 const LOST: usize = 16;
 const BYTES: usize = LINE as usize;
-/// Lines of the image: of commands, pools, logs, and of each channel's queue.
+/// Lines of the image: commands, pools, logs, and each channel's queue.
 const FIRST_COMMAND: usize = 1;
 const FIRST_POOL: usize = FIRST_COMMAND + 2 * COMMANDS;
 const FIRST_LOG: usize = FIRST_POOL + POOLS as usize;
 const FIRST_QUEUE: usize = FIRST_LOG + POOLS as usize * THREADS as usize * LOG_BYTES / BYTES;
 const QUEUE: usize = QUEUE_LINES / 2 + QUEUE_LINES;
-/// Commands whose logs were closed by an error, behind the first pool.
+/// Commands whose logs were closed by an error, after the first pool.
 const FAILED: usize = FIRST_POOL * BYTES + 56;
-/// In the second line of a command: there is one, and its pool has been unmapped since.
+/// Flags in the second line of a command: it is present, and its pool has been unmapped.
 const PRESENT: u8 = 1;
 const STALE: u8 = 2;
-/// In an entry of the queue.
+/// Bytes of a queue entry.
 const ENTRY: usize = 32;
 const VALID: u64 = 1 << 63;
 
@@ -41,22 +42,22 @@ fn read_u64(bytes: &[u8], at: usize) -> u64 {
         .fold(0, |value, byte| value << 8 | u64::from(*byte))
 }
 
-/// Bytes of what is saved of a device with so many channels.
+/// Bytes of the saved state of a device with this number of channels.
 pub(super) fn image_bytes(channels: usize) -> usize {
     (FIRST_QUEUE + QUEUE * channels.min(CHANNELS) + peers::LINES) * BYTES
 }
 
-/// What was found at the start of a life.
+/// The result of a restore.
 pub(super) enum RestoreOutcome {
-    /// Nothing was kept. `lost`: though there was something that has to survive.
+    /// No state was saved. `lost`: state had to survive.
     Nothing { lost: bool },
-    /// All is back, from so many lines. `lost`: a life before had lost something.
+    /// All state was restored, from `lines` lines. `lost`: an earlier save was lost.
     All { lines: u64, lost: bool },
-    /// What was kept can't be brought back. `unmarked`: because it could not be marked as used.
+    /// The saved state can't be restored. `unmarked`: because it could not be marked as used.
     Failed { unmarked: bool },
 }
 
-/// Writes the header of a life, which says whether there is something that has to survive. False: it could not be.
+/// Writes the header, which says whether state has to survive. False: the write failed.
 pub(super) fn write_header(filter: &ConflictFilter, lives: bool, memory: &mut Memories) -> bool {
     let mut line = [0; BYTES];
     if lives {
@@ -65,7 +66,8 @@ pub(super) fn write_header(filter: &ConflictFilter, lives: bool, memory: &mut Me
     memory.write_unfiltered(filter.reserved, &line)
 }
 
-/// Writes all of it. False: some lines could not be written, which the next life finds by the CRC, or by the header that was there before.
+/// Saves all state. False: some lines could not be written. The next restore finds this by the CRC
+/// or by the older header.
 pub(super) fn save(
     contexts: &Contexts,
     peers: &Peers,
@@ -80,7 +82,7 @@ pub(super) fn save(
     written
 }
 
-/// What is saved.
+/// The saved image.
 pub(super) fn image(
     contexts: &Contexts,
     peers: &Peers,
@@ -92,7 +94,7 @@ pub(super) fn image(
     let lines = first_peer + peers::LINES;
     let mut image = vec![0; lines * BYTES];
     let mut failed = 0;
-    // All stores that have passed are on the media, whether answered or not: so every command is kept.
+    // All stores that have passed are on the media, answered or not, so every command is kept.
     for (number, entry) in filter.table.entries() {
         let at = (FIRST_COMMAND + 2 * usize::from(number)) * BYTES;
         image[at..at + BYTES].copy_from_slice(&entry.job.to_line());
@@ -110,7 +112,7 @@ pub(super) fn image(
         image[at..at + BYTES].copy_from_slice(&pool.to_line());
     }
     write_u64(&mut image, FAILED, failed);
-    // Most logs were never open, and are zeros.
+    // Most logs were never open and are zeros.
     let used = |(_, log): &(usize, &Log)| **log != Log::default();
     for (n, log) in contexts.logs.iter().enumerate().filter(used) {
         let at = FIRST_LOG * BYTES + LOG_BYTES * n;
@@ -136,7 +138,7 @@ pub(super) fn image(
     image
 }
 
-/// Brings it back, if there is any, and marks it as used.
+/// Restores the saved state, if any, and marks it as used.
 pub(super) fn restore(
     contexts: &mut Contexts,
     peers: &mut Peers,
@@ -170,7 +172,7 @@ pub(super) fn restore(
     if !whole {
         return failed_restore;
     }
-    // While it can't be marked it would be restored again, over what is newer.
+    // State that is not marked would be restored again over newer data.
     if !write_header(filter, true, memory) {
         return RestoreOutcome::Failed { unmarked: true };
     }

@@ -1,27 +1,28 @@
-//! The in-flight access table: commands that have been taken and have not ended, what each touches and what it waits for.
+//! The in-flight access table: accepted commands that have not ended, with the ranges that each
+//! accesses and its dependencies.
 
 use spec::nearpm::{Operation, COMMANDS};
 
 use super::unit_command::{AccessRanges, LineRange, UnitCommand};
 
-/// Channels of the storage at most.
+/// Maximum number of storage channels.
 pub(super) const CHANNELS: usize = 4;
 
-/// A set of commands, by their numbers.
+/// A set of command numbers.
 pub(super) type Set = u64;
 
-/// What a command waits for besides older commands.
+/// The dependencies of a command other than older commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Prerequisites {
-    /// Stores of the PM window that have to be answered, counted from the first one on.
+    /// PM window stores that have to be answered, counted from the first one.
     pub(super) stores: u64,
-    /// The same for writes of the NVMe controller to each channel.
+    /// Writes of the NVMe controller to each channel that have to be answered.
     pub(super) writes: [u64; CHANNELS],
     /// Lines of each channel's queue that have to be in the memory.
     pub(super) lines: [u64; CHANNELS],
 }
 
-/// How far all of these have come.
+/// The progress of all these dependencies.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Progress(pub(super) Prerequisites);
 
@@ -34,11 +35,11 @@ impl Prerequisites {
     }
 }
 
-/// A command whose turn has come.
+/// A command that may start.
 pub(super) struct ReadyCommand {
     pub(super) number: u8,
     pub(super) job: UnitCommand,
-    /// It ends without having begun.
+    /// It ends without having started.
     pub(super) failed: bool,
 }
 
@@ -48,15 +49,15 @@ pub(super) struct TableEntry {
     /// Older commands.
     pub(super) commands: Set,
     pub(super) before: Prerequisites,
-    /// A unit has it.
+    /// A unit executes it.
     begun: bool,
-    /// Its log was closed by an error: it does not begin.
+    /// Its log was closed by an error: it does not start.
     pub(super) failed: bool,
-    /// Its pool has been unmapped since: it has nothing to do with the logs that somebody else may have there.
+    /// Its pool has been unmapped: it does not access the logs that may be there now.
     pub(super) stale: bool,
-    /// Which it was among all.
+    /// Its number in acceptance order.
     order: u64,
-    /// It does not begin before this edge.
+    /// It starts at this edge at the earliest.
     from: u64,
 }
 
@@ -90,17 +91,17 @@ impl Table {
         all.fold(0, |set, (number, _)| set | 1 << number)
     }
 
-    /// Commands that a store waits for.
+    /// Commands that a store depends on.
     pub(super) fn touching(&self, lines: &LineRange) -> Set {
         self.matching(|entry| entry.ranges.accesses_overlap(lines))
     }
 
-    /// Commands that a load waits for.
+    /// Commands that a load depends on.
     pub(super) fn writing(&self, lines: &LineRange) -> Set {
         self.matching(|entry| entry.ranges.writes_overlap(lines))
     }
 
-    /// A command goes in, behind those that it conflicts with.
+    /// Inserts a command that depends on the older ones with which it conflicts.
     pub(super) fn insert(
         &mut self,
         number: u8,
@@ -116,7 +117,8 @@ impl Table {
             let writes = ranges
                 .writes
                 .is_some_and(|lines| old.ranges.accesses_overlap(&lines));
-            // A page does not take another one's place before it has been copied. A log that has been opened is closed by nothing older.
+            // A page is copied before another one replaces it. Older commands don't close a log
+            // that has been opened.
             let behind = match job.operation {
                 Operation::Switch => old.job.operation == Operation::Copy,
                 operation => operation == Operation::LogOpen,
@@ -126,7 +128,7 @@ impl Table {
         self.restore(number, job, commands, before, from);
     }
 
-    /// The same, of a command that is known to wait for some.
+    /// Inserts a restored command with known dependencies.
     pub(super) fn restore(
         &mut self,
         number: u8,
@@ -152,7 +154,8 @@ impl Table {
         }
     }
 
-    /// The oldest command that waits for nothing begins; else when one does that waits for its time alone.
+    /// Starts the oldest command without dependencies; otherwise returns the edge at which one may
+    /// start.
     pub(super) fn next_ready(
         &mut self,
         done: &Progress,
@@ -185,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Commands of a log that was closed by an error do not begin.
+    /// Commands of a log that was closed by an error do not start.
     pub(super) fn close(&mut self, log: u8, stale: bool) {
         let entries = self.entries.iter_mut().flatten();
         let of_log = entries.filter(|e| e.job.log == log && e.stale == stale);
@@ -200,13 +203,13 @@ impl Table {
         of_pool.for_each(|entry| entry.stale = true);
     }
 
-    /// The pool of a command has been unmapped since.
+    /// The pool of a command has been unmapped.
     pub(super) fn is_stale(&self, number: u8) -> bool {
         let entry = self.entries[usize::from(number)].as_ref();
         entry.is_some_and(|entry| entry.stale)
     }
 
-    /// A restored command is one of these.
+    /// Sets the flags of a restored command.
     pub(super) fn set_flags(&mut self, number: u8, failed: bool, stale: bool) {
         if let Some(entry) = &mut self.entries[usize::from(number)] {
             (entry.failed, entry.stale) = (failed, stale);
@@ -222,7 +225,7 @@ impl Table {
         others.for_each(|entry| entry.commands &= !(1 << number));
     }
 
-    /// Those that are there, by their numbers.
+    /// The commands in the table, by number.
     pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &TableEntry)> {
         self.iter()
     }

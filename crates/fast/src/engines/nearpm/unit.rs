@@ -1,9 +1,10 @@
-//! A unit: carries out one command at a time (hw/engine/nearpm, nearpm_unit).
+//! A unit executes one command at a time (hw/engine/nearpm, nearpm_unit).
 //!
-//! A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
-//! whole; the descriptor comes last. So each command may begin again from its start, wherever it was cut off. Where nobody knows how many
-//! records there are, those behind the first header that is not there are looked for. A command that fails leaves in the descriptor how
-//! many the log has to have.
+//! A record is its payload, then its header. Abort and recover first read all records and change
+//! nothing unless all are valid; the descriptor is written last. So each command can start again
+//! after an interruption at any point. If the number of records is unknown, the unit searches for
+//! records after the first missing header. A command that fails writes the required number of
+//! records into the descriptor.
 
 use spec::nearpm::{
     next_record, padded, payload_crc, Descriptor, ErrorBit, Header, LogState, Operation,
@@ -17,82 +18,82 @@ use super::unit_command::{UnitCommand, UNKNOWN};
 /// Cycles from a command to its first move, and from its last one to its end.
 const BEGIN: u64 = 2;
 const END: u64 = 2;
-/// Most pieces of `MAX_BYTES` of a log that are looked through for a further record.
+/// Maximum number of `MAX_BYTES` pieces of a log that are searched for another record.
 const MAX_SEEKS: u32 = 64;
-/// What a wake-up is about, behind the unit's number.
+/// Wake-up numbers, in the bits after the unit's number.
 pub(super) const BEGINS: u32 = 0;
 pub(super) const ENDS: u32 = 1;
 
-/// What a unit does at present.
+/// The current step of a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnitStep {
     Idle,
     Begin,
-    /// Payload, or the bytes of a copy.
+    /// Copies the payload, or the bytes of a copy.
     Copy,
     WriteHeader,
     WriteDescriptor,
     WriteSwitch,
-    /// Recover: the descriptor is read.
+    /// Recover: reads the descriptor.
     ReadDescriptor,
-    /// A record's header is.
+    /// Reads the header of a record.
     ReadHeader,
-    /// First pass: its payload is.
+    /// First pass: reads the payload.
     ReadPayload,
-    /// Second pass: it is copied to the object.
+    /// Second pass: copies the payload to the object.
     WriteBack,
-    /// A further record is looked for.
+    /// Searches for another record.
     Seek,
-    /// It has failed: the descriptor is written.
+    /// The command has failed: writes the descriptor.
     MarkFailure,
     End,
 }
 
-/// Where abort, recover or apply stands among the records.
+/// The position of abort, recover or apply among the records.
 #[derive(Clone, Copy, Default)]
 struct LogWalk {
-    /// From the first record on; else from the last one back.
+    /// From the first record onwards; otherwise from the last one backwards.
     forward: bool,
     /// Second pass.
     write: bool,
-    /// Redo records are applied; else the others are written back.
+    /// Redo records are applied; otherwise the others are written back.
     committed: bool,
     generation: u64,
-    /// Offset of the record that is looked at, and the number that it should have.
+    /// Offset of the current record, and its expected number.
     at: u32,
     number: u32,
-    /// Forward: offset of the record before.
+    /// Forwards: offset of the previous record.
     previous: u32,
-    /// Backward: offset of the record behind; 0: there is none.
+    /// Backwards: offset of the record after this one; 0: there is none.
     next: u32,
-    /// Records written back or applied.
+    /// Number of records written back or applied.
     count: u32,
-    /// Records that there have to be, where that is known.
+    /// The required number of records, if known.
     limit: Option<u32>,
-    /// Pieces that have been looked through.
+    /// Pieces that have been searched.
     seeks: u32,
 }
 
-/// How a command has ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CommandResult {
     pub(super) command: u8,
     pub(super) job: UnitCommand,
     pub(super) result: u32,
     pub(super) value: u64,
-    /// What the log has to have could not be written into its descriptor.
+    /// The required number of records could not be written into the descriptor.
     pub(super) log_inconsistent: bool,
 }
 
 pub(super) struct Unit {
-    /// Which it is.
+    /// The unit's number.
     number: u32,
     command: u8,
     job: Option<UnitCommand>,
     step: UnitStep,
     walk: LogWalk,
     header: Option<Header>,
-    /// Records that the log has to have from now on if this fails.
+    /// Number of records that the log must have from now on if the command fails.
     required_records: Option<u32>,
     log_inconsistent: bool,
     result: u32,
@@ -100,7 +101,7 @@ pub(super) struct Unit {
 }
 
 impl Unit {
-    /// The unit of that number.
+    /// A unit.
     pub(super) fn new(number: u32, rates: Rates) -> Unit {
         Unit {
             number,
@@ -120,7 +121,7 @@ impl Unit {
         self.step == UnitStep::Idle
     }
 
-    /// ReadyCommand a command.
+    /// Starts a command.
     pub(super) fn begin(&mut self, command: u8, job: UnitCommand, ports: &mut EnginePorts) {
         self.command = command;
         self.job = Some(job);
@@ -140,7 +141,7 @@ impl Unit {
         ports.wake(ports.now() + BEGIN, self.number << 1 | BEGINS);
     }
 
-    /// A time has come. How the command has ended, if it has.
+    /// A wake-up is due. Returns the command's result if it has ended.
     pub(super) fn wake(&mut self, about: u32, ports: &mut EnginePorts) -> Option<CommandResult> {
         let job = self.job?;
         match about {
@@ -166,7 +167,7 @@ impl Unit {
         }
     }
 
-    /// What a command tells that all is well with.
+    /// The return value of a successful command.
     fn return_value(&self, job: &UnitCommand) -> u64 {
         use Operation::*;
         match job.operation {
@@ -179,7 +180,7 @@ impl Unit {
         }
     }
 
-    /// A burst has ended; its number counts from the unit's first one on.
+    /// A burst has ended. Its number counts from the unit's first one.
     pub(super) fn burst_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.mover.burst_answered(burst as usize, ok, ports);
         let Some(job) = self.job else { return };
@@ -198,7 +199,7 @@ impl Unit {
         self.give_up(ports);
     }
 
-    /// It ends with an error; what the log has to have is on the media then.
+    /// Ends the command with an error, after the required number of records is on the media.
     fn give_up(&mut self, ports: &mut EnginePorts) {
         let (Some(job), Some(records)) = (self.job, self.required_records.take()) else {
             return self.schedule_end(ports);
@@ -324,7 +325,7 @@ impl Unit {
         self.mover.store(job.base, &descriptor.to_line(), ports);
     }
 
-    /// Recover: the descriptor is here.
+    /// Recover: the descriptor has been read.
     fn descriptor_read(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let Some(found) = Descriptor::from_line(&self.mover.line()) else {
             return self.fail(ErrorBit::Torn, ports);
@@ -332,7 +333,7 @@ impl Unit {
         let known = job.number != UNKNOWN;
         let next = job.value.wrapping_add(1);
         if known && found.generation == next && found.state == LogState::Open {
-            // It was cut off behind its last line.
+            // It was interrupted after its last line.
             return self.schedule_end(ports);
         }
         let says_nothing = found.state == LogState::Open && found.records == 0;
@@ -346,13 +347,13 @@ impl Unit {
             true => Some(job.number),
             false => Some(found.records).filter(|n| *n != 0 || found.state != LogState::Open),
         };
-        // Else the descriptor says it.
+        // The descriptor gives the number of records.
         let says_not = known && job.number != 0 && found.state == LogState::Open;
         self.required_records = says_not.then_some(job.number);
         self.visit_record(job, ports);
     }
 
-    /// Nobody knows of further records: looks for one, a piece of the log at a time.
+    /// The number of records is unknown: searches for another record, a piece of the log at a time.
     fn seek(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let at = u64::from(self.walk.at);
         self.step = UnitStep::Seek;
@@ -360,7 +361,7 @@ impl Unit {
             .load(job.base + at, (job.object - at).min(MAX_BYTES), ports);
     }
 
-    /// A piece is here.
+    /// A piece has been searched.
     fn seek_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let walk = &mut self.walk;
         let (pool, thread) = (job.log >> 4, job.log & 15);
@@ -381,7 +382,7 @@ impl Unit {
         self.seek(job, ports);
     }
 
-    /// Looks at the record where the walk stands, if there is one.
+    /// Reads the record at the current position, if there is one.
     fn visit_record(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let walk = self.walk;
         let no_room = u64::from(walk.at) + HEADER_BYTES + LINE > job.object;
@@ -412,7 +413,7 @@ impl Unit {
         }
     }
 
-    /// The header of a record of the log; a whole one.
+    /// The header is valid and belongs to the log.
     fn belongs_to_log(&self, job: &UnitCommand, header: &Header) -> bool {
         let size = job.pool_last - job.pool + 1;
         let object = header.object.checked_add(header.bytes.into());
@@ -423,7 +424,7 @@ impl Unit {
             && object.is_some_and(|end| end <= size)
     }
 
-    /// It stands where it should.
+    /// The record is at the expected position.
     fn in_place(&self, job: &UnitCommand, header: &Header) -> bool {
         let walk = &self.walk;
         let at = u64::from(walk.at);
@@ -440,7 +441,7 @@ impl Unit {
             && (!walk.forward || header.previous == u64::from(walk.previous))
     }
 
-    /// A header is here.
+    /// A header has been read.
     fn check_header(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let header = Header::from_line(&self.mover.line());
         let header = header.filter(|header| self.belongs_to_log(job, header));
@@ -456,7 +457,7 @@ impl Unit {
         }
         self.header = header.filter(|header| self.in_place(job, header));
         match self.header {
-            // Behind the last record there is none.
+            // After the last record there is none.
             None if self.walk.forward && self.walk.limit.is_none() => self.seek(job, ports),
             None => self.fail(ErrorBit::Torn, ports),
             Some(_) if !self.walk.write => self.read_payload(job, ports),
@@ -486,7 +487,7 @@ impl Unit {
         self.mover.copy(from, to, header.bytes.into(), false, ports);
     }
 
-    /// The record is done with in this pass.
+    /// The record is finished in this pass.
     fn record_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let Some(header) = self.header else {
             return self.fail(ErrorBit::Torn, ports);
@@ -504,7 +505,7 @@ impl Unit {
         self.visit_record(job, ports);
     }
 
-    /// A pass is over.
+    /// A pass is finished.
     fn pass_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         if self.walk.write {
             return self.write_descriptor(job, ports);

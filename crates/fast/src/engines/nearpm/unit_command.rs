@@ -1,4 +1,5 @@
-//! A command on its way to a unit: translated and checked, so that it does not depend on what pools and logs become.
+//! A command for a unit: translated and checked, so that it does not depend on later changes of
+//! pools and logs.
 
 use spec::nearpm::{padded, Operation, HEADER_BYTES, LINE};
 
@@ -6,34 +7,35 @@ use sim::OrderedCommand;
 
 use super::bits::{Reader, Writer};
 
-/// Bits of an address of the media.
+/// Bits of a media address.
 const MEDIA_BITS: u32 = 44;
-/// The number of records of a log of which only the media know it.
+/// Number of records of a log that only the media know.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv. Addresses are those of the media.
+/// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv, with media addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnitCommand {
     pub(crate) operation: Operation,
     /// 16 * pool + thread.
     pub(crate) log: u8,
-    /// Of a copy or record; apply: the record's header.
+    /// Source of a copy or record; apply: the record's header.
     pub(crate) source: u64,
-    /// Of a copy, apply, switch; undo, redo, checkpoint: the record's header.
+    /// Target of a copy, apply or switch; undo, redo, checkpoint: the record's header.
     pub(crate) target: u64,
     pub(crate) bytes: u32,
-    /// Offset in the pool, for the header; bytes of the log for all that touches it as a whole.
+    /// Offset in the pool, for the header; bytes of the log for operations on the whole log.
     pub(crate) object: u64,
-    /// Switch: the value; else the generation of the log as the command finds it.
+    /// Switch: the value. Otherwise the generation of the log at acceptance.
     pub(crate) value: u64,
     pub(crate) transaction: u64,
-    /// Of the record; of records in the log for all that ends it.
+    /// Number of the record, or of records in the log for operations that end it.
     pub(crate) number: u32,
-    /// Offset of the record before; for all that ends the log, of its last record; 0: none. Recover of a closed log: 1 if it is spoiled.
+    /// Offset of the previous record, or of the last one for operations that end the log; 0: none.
+    /// Recover of a closed log: 1 if it is inconsistent.
     pub(crate) previous: u32,
-    /// Of the log: its descriptor.
+    /// Address of the log's descriptor.
     pub(crate) base: u64,
-    /// Of the pool, and its last byte.
+    /// Address of the pool, and of its last byte.
     pub(crate) pool: u64,
     pub(crate) pool_last: u64,
 }
@@ -46,7 +48,7 @@ pub(crate) struct LineRange {
 }
 
 impl LineRange {
-    /// Those of a byte at least.
+    /// The lines of at least one byte.
     pub(crate) fn of(addr: u64, bytes: u64) -> LineRange {
         LineRange {
             first: addr / LINE,
@@ -63,7 +65,7 @@ impl LineRange {
     }
 }
 
-/// What a command reads and writes.
+/// The ranges that a command reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AccessRanges {
     pub(crate) reads: Option<LineRange>,
@@ -81,7 +83,7 @@ impl AccessRanges {
 }
 
 impl UnitCommand {
-    /// What it touches: README.md of the engine, "Order".
+    /// The accessed ranges: README.md of the engine, "Order".
     pub(crate) fn ranges(&self) -> AccessRanges {
         use Operation::*;
         let bytes = u64::from(self.bytes);
@@ -107,7 +109,7 @@ impl UnitCommand {
         AccessRanges { reads, writes }
     }
 
-    /// What is told of its order.
+    /// The command as the order check sees it.
     pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
         let AccessRanges { reads, writes } = self.ranges();
         let to_sim = |lines: LineRange| sim::Lines {
@@ -128,19 +130,19 @@ impl UnitCommand {
         }
     }
 
-    /// When it fails its thread's log is closed.
+    /// If it fails, its thread's log is closed.
     pub(crate) fn closes_log(&self) -> bool {
         use Operation::*;
         !matches!(self.operation, PoolMap | PoolUnmap | Sync)
     }
 
-    /// It is not to begin once its thread's log has been closed by an error since it was taken.
+    /// It does not start if its thread's log was closed by an error after acceptance.
     pub(crate) fn builds_on_log(&self) -> bool {
         use Operation::{Copy, Recover};
         self.closes_log() && !matches!(self.operation, Recover | Copy)
     }
 
-    /// The line that it is saved in.
+    /// The saved line.
     pub(crate) fn to_line(self) -> [u8; 64] {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
@@ -165,7 +167,7 @@ impl UnitCommand {
         line
     }
 
-    /// The job of such a line; `None` if there is no such operation.
+    /// The command of a saved line; `None`: the operation is unknown.
     pub(crate) fn from_line(line: &[u8]) -> Option<UnitCommand> {
         let mut bits = Reader::new(line);
         let pool_last = bits.read(MEDIA_BITS);
@@ -223,7 +225,7 @@ mod tests {
         };
         let line = job.to_line();
         assert_eq!(UnitCommand::from_line(&line), Some(job));
-        // 509 bits in all.
+        // 509 bits in total.
         assert_eq!(line[63], 0x21 >> 3);
         assert_eq!(line[62] >> 5, 0x21 & 7);
         assert_eq!(line[0], 8);

@@ -1,4 +1,5 @@
-//! The part of a range that lies in one channel, which is a range of that channel's addresses (scan_channel, ns_dma_read).
+//! The part of a range that is in one channel: a range of that channel's addresses (scan_channel,
+//! ns_dma_read).
 
 use super::super::ports::EnginePorts;
 use super::bitmap::{Bitmap, BitmapLine};
@@ -6,36 +7,37 @@ use super::values::Bounds;
 
 /// Bytes of a burst.
 const BURST: u64 = 256;
-/// Read bursts under way or in the buffer.
+/// Maximum number of read bursts that are open or buffered.
 pub(super) const BURSTS: usize = 16;
-/// A range is read in pieces that end at multiples of so many bytes, so that an end is never far.
+/// A range is read in sections that end at multiples of this size, so that a stop takes effect
+/// soon.
 const SECTION_BYTES: u64 = 4096;
 const BEAT: u64 = 64;
-/// Lines of the bitmap that wait, so that no more beats are taken.
+/// Number of waiting bitmap lines at which no more beats are accepted.
 const LINES: usize = 8;
-/// From a channel to the buffer, and out of it.
+/// Cycles from a channel to the buffer, and through the buffer.
 const RETURN_CYCLES: u64 = 4;
-/// From the buffer to the counted values.
+/// Cycles from the buffer to the counted values.
 const COUNT: u64 = 3;
 
 #[derive(Clone, Copy, Default)]
 struct ReadSlot {
-    /// Place in the channel.
+    /// Channel address.
     at: u64,
     len: u64,
-    /// When it came, and whether it could be read.
+    /// Arrival time, and whether the read succeeded.
     here: Option<(u64, bool)>,
-    /// The values between the bounds.
+    /// One bit for each value between the bounds.
     hits: u64,
 }
 
-/// One channel's part.
+/// One channel's part of the scan.
 pub(super) struct ChannelScan {
     number: u32,
     channels: u32,
     granule: u64,
     bounds: Bounds,
-    /// What has not been asked for, and where the section that is asked for ends.
+    /// Next address to read, and end of the current section.
     at: u64,
     end: u64,
     section: u64,
@@ -49,7 +51,7 @@ pub(super) struct ChannelScan {
     /// There is a bitmap.
     filter: bool,
     map: Bitmap,
-    /// The next edges of a read, and of a beat that is handed on.
+    /// Next free edges of reads, and of forwarded beats.
     read_free: u64,
     count_free: u64,
     scheduled: u64,
@@ -80,12 +82,12 @@ impl ChannelScan {
         }
     }
 
-    /// Nothing has been counted.
+    /// Resets the counts.
     pub(super) fn clear(&mut self) {
         (self.matches, self.failed) = (0, false);
     }
 
-    /// Begins with so many bytes from a place in the channel on, and a bitmap with this place of its first bits.
+    /// Starts with a range of the channel, and the bitmap address of its first bits.
     pub(super) fn start(&mut self, at: u64, bytes: u64, bounds: Bounds, map: Option<u64>) {
         (self.at, self.section) = (at, at);
         self.end = at + bytes;
@@ -95,37 +97,37 @@ impl ChannelScan {
         self.map.start(map.unwrap_or(0));
     }
 
-    /// No further section is begun.
+    /// Starts no further section.
     pub(super) fn halt(&mut self) {
         self.halted = true;
     }
 
-    /// It reads, or lines of its bitmap wait.
+    /// Reads are open, or bitmap lines wait.
     pub(super) fn is_busy(&self) -> bool {
         self.used > 0 || self.has_reads() || self.has_line()
     }
 
-    /// There is something to ask for.
+    /// There are bytes left to read.
     fn has_reads(&self) -> bool {
         self.at < self.section || (self.at < self.end && !self.halted)
     }
 
-    /// A burst could not be read.
+    /// A read has failed.
     pub(super) fn has_failed(&self) -> bool {
         self.failed
     }
 
-    /// Values between the bounds.
+    /// Number of values between the bounds.
     pub(super) fn matches(&self) -> u64 {
         self.matches
     }
 
-    /// A line of the bitmap waits.
+    /// A bitmap line waits.
     pub(super) fn has_line(&self) -> bool {
         self.map.waiting() > 0
     }
 
-    /// Takes it.
+    /// Takes the oldest waiting line.
     pub(super) fn take_line(&mut self) -> Option<BitmapLine> {
         self.map.take_line()
     }
@@ -138,20 +140,20 @@ impl ChannelScan {
         }
     }
 
-    /// The address of a place in the channel; behind all memories where there is none.
+    /// The device address of a channel address; above all memories if there is none.
     fn addr(&self, at: u64) -> u64 {
         let row = u128::from(at / self.granule) * u128::from(self.channels);
         let addr = (row + u128::from(self.number)) * u128::from(self.granule);
         u64::try_from(addr + u128::from(at % self.granule)).unwrap_or(u64::MAX - BURST)
     }
 
-    /// Does all that can be done by now.
+    /// Does all work that is possible up to the current edge.
     pub(super) fn advance(&mut self, ports: &mut EnginePorts) {
         while self.count_oldest(ports) {}
         while self.issue_read(ports) {}
     }
 
-    /// Asks for a burst.
+    /// Issues a read burst.
     fn issue_read(&mut self, ports: &mut EnginePorts) -> bool {
         if self.used == BURSTS || !self.has_reads() {
             return false;
@@ -181,7 +183,7 @@ impl ChannelScan {
         true
     }
 
-    /// A burst has come; its number counts from the part's first one on.
+    /// A burst has arrived. Its number counts from the part's first one.
     pub(super) fn arrived(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let addr = self.addr(self.slots[burst].at);
         let slot = &mut self.slots[burst];
@@ -195,7 +197,7 @@ impl ChannelScan {
         }
     }
 
-    /// Counts the oldest burst.
+    /// Counts the values of the oldest burst.
     fn count_oldest(&mut self, ports: &mut EnginePorts) -> bool {
         if self.used == 0 || self.map.waiting() > LINES {
             return false;
@@ -222,7 +224,7 @@ impl ChannelScan {
             let per = self.bounds.per_map_byte();
             let end = slot.at + slot.len;
             let beat = BEAT / per;
-            // What a beat makes is written whole.
+            // The bytes of a beat are written as a whole.
             let bytes = (beats * beat) as usize;
             let granule_end = end % self.granule == 0;
             let jump = match granule_end {

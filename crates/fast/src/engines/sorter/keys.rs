@@ -1,19 +1,19 @@
-//! Keys of the sorter: how they are told, and which of two comes first.
+//! Keys of the sorter: their encoding and their order.
 
 use spec::regs::sorter::kind_lo;
 
 /// Bytes of an index.
 pub(super) const INDEX_BYTES: usize = 4;
 
-/// What `kind` says of a job.
+/// The decoded `kind` of a job.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SortKind {
-    /// Bytes of a key, 4, 8 or 16, and as a power of two above 4.
+    /// Bytes of a key (4, 8 or 16), and their log2 minus 2.
     pub(super) bytes: usize,
     pub(super) width: u64,
     order: u64,
     descending: bool,
-    /// Only indexes are written in the end.
+    /// Only indexes are written at the end.
     pub(super) indexes: bool,
     /// Two runs are merged at a time, for comparison.
     pub(super) pairs: bool,
@@ -24,7 +24,7 @@ const COMPLEMENT: u64 = 1;
 const TOTAL_ORDER: u64 = 2;
 
 impl SortKind {
-    /// `None`: there is no such kind.
+    /// `None`: the kind is invalid.
     pub(super) fn of(kind: u64) -> Option<SortKind> {
         let known = kind_lo::WIDTH.mask()
             | kind_lo::ORDER.mask()
@@ -47,7 +47,7 @@ impl SortKind {
         2 * self.bytes
     }
 
-    /// The number whose order is that of the keys.
+    /// A number that has the order of the keys.
     pub(super) fn rank(&self, key: &[u8]) -> u128 {
         let mut bytes = [0; 16];
         bytes[..self.bytes].copy_from_slice(key);

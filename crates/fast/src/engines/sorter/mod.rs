@@ -1,8 +1,9 @@
-//! The sorter (hw/engine/sorter): a column of keys in order, in passes over the memory.
+//! The sorter (hw/engine/sorter): sorts a column of keys in passes over the memory.
 //!
-//! What the RTL does with each record is not repeated here: its records are sorted at once. Time goes by bursts: what is read comes a
-//! beat or a row of 8 records a cycle, what is merged leaves as fast, and each waits for the other as in the RTL: for a free half of
-//! the leaves in the first pass, for the rows of the leaves that come next in the others.
+//! The model sorts the records of a merge at once and computes only the times of the RTL's bursts.
+//! Reads arrive at a beat or a row of 8 records a cycle, and merged records leave at the same rate.
+//! Both wait for each other as in the RTL. The first pass waits for a free half of the leaves. The
+//! other passes wait for the rows of the leaves that are next.
 
 mod keys;
 
@@ -18,31 +19,34 @@ use self::keys::{SortKind, INDEX_BYTES};
 use super::ports::EnginePorts;
 use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-/// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
+/// Parameters of the RTL: leaves of the tree, rows of a cascade run, records of a row, bytes of a
+/// burst.
 const LEAVES: u64 = 64;
 const RUN_ROWS: u64 = 256;
 const LANES: u64 = 8;
 const BURST: u64 = 4096;
-/// Bytes of the ranges that are handed over to be written.
+/// Bytes of the ranges that are given to the write logic.
 const RANGE: u64 = 16 << 10;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
 const MAX_KEYS: u64 = 1 << 31;
 const BEAT: u64 = 64;
 
-/// Cycles from the start to the first read, from a pass's last response to the next pass, and from that of the last one to the end.
+/// Cycles from the start to the first read, between passes after the last response, and from the
+/// last response to the end.
 const CHECK_CYCLES: u64 = 4;
 const NEXT_PASS: u64 = 2;
 const FINISH_CYCLES: u64 = 4;
-/// Through the crossbar, and from a channel to where rows are made.
+/// Cycles through the crossbar, and from a channel to the row input.
 const CROSSBAR_CYCLES: u64 = 2;
 const RETURN_CYCLES: u64 = 9;
-/// From a row that comes to the end of its chunk's last run, from the leaves to the tree's first row, and between two merges.
+/// Cycles from an input row to the end of its chunk's last run, from the leaves to the tree's first
+/// row, and between two merges.
 const CASCADE: u64 = RUN_ROWS + 80;
 const TREE: u64 = 52;
 const CLEAR: u64 = 3;
 
-/// What a wake-up is about.
+/// Wake-up numbers.
 const BEGIN: u32 = 0;
 const ADVANCE: u32 = 1;
 const PASS: u32 = 2;
@@ -55,12 +59,12 @@ enum SorterState {
     Sorting,
     /// Between passes.
     BetweenPasses,
-    /// What is under way ends.
+    /// Open requests are drained.
     Aborting,
     Finished,
 }
 
-/// What is sorted.
+/// The column to sort.
 #[derive(Clone, Copy)]
 struct Column {
     src: u64,
@@ -71,7 +75,7 @@ struct Column {
 }
 
 impl Column {
-    /// That of a job; `None`: there is no such column.
+    /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [src, dst, tmp, count, kind, ..] = job.arguments;
         if job.malformed || count == 0 || count > MAX_KEYS {
@@ -103,7 +107,7 @@ impl Column {
         passes
     }
 
-    /// Runs that are merged at a time.
+    /// Number of runs that are merged at a time.
     fn runs_per_merge(&self) -> u64 {
         runs_per_merge(self.kind.pairs)
     }
@@ -116,8 +120,8 @@ fn runs_per_merge(pairs: bool) -> u64 {
     }
 }
 
-/// Bytes of source, target and scratch, of keys of `4 << width` bytes. With three passes or more the target holds records in between,
-/// with one there is no scratch.
+/// Bytes of source, target and scratch, for keys of `4 << width` bytes. With three or more passes
+/// the target also holds intermediate records; with one pass there is no scratch.
 fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
     let records = count << (3 + width);
     [
@@ -137,18 +141,18 @@ fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
 struct ReadBurst {
     addr: u64,
     len: u64,
-    /// Of which leaf; the first pass has one only.
+    /// Its leaf; the first pass has only one.
     leaf: usize,
-    /// Records whose last byte is in it.
+    /// Number of records whose last byte is in it.
     records: u64,
-    /// When it came.
+    /// Arrival time.
     here: Option<u64>,
 }
 
-/// A leaf of the tree, in all passes but the first.
+/// A leaf of the tree, in all passes except the first.
 #[derive(Clone, Default)]
 struct Leaf {
-    /// Records: of its run, requested for, here, merged.
+    /// Number of records in its run, and of those requested, arrived and merged.
     run: u64,
     requested: u64,
     here: u64,
@@ -162,39 +166,43 @@ pub(super) struct Sorter {
     stopped: bool,
     read_error: bool,
     write_error: bool,
-    /// The keys, and their numbers in the order of the present pass's result.
+    /// The keys, and their numbers in the order of the current pass's result.
     keys: Vec<u8>,
     order: Vec<u32>,
 
     pass: u64,
     passes: u64,
-    /// Records of a run that this pass reads; of the first one, of a chunk that it makes.
+    /// Records of a run that this pass reads, or of a chunk that the first pass makes.
     run: u64,
 
-    /// Read bursts in their order, the number of the first one, the next edge of an address, and that up to which beats have been taken.
+    /// Read bursts in order, number of the first one, next free edge of an address, and edge up to
+    /// which beats have been accepted.
     reads: VecDeque<ReadBurst>,
     first_read: u64,
     read_free: u64,
     taken: u64,
-    /// Records requested for, and taken.
+    /// Records requested, and accepted.
     requested: u64,
     loaded: u64,
-    /// Leaves with room for a piece, in turn; those whose next piece is in the channel whose turn it is go first.
+    /// Leaves with room for a piece, in round-robin order. Those whose next piece is in the next
+    /// channel come first.
     leaves: Vec<Leaf>,
     turn: usize,
     granule: u64,
     channels: u64,
     channel: u64,
-    /// When the last record of each chunk has come, of those that have not been merged.
+    /// Arrival time of the last record of each chunk that has not been merged.
     chunks: VecDeque<u64>,
 
-    /// Records that have been merged, when the last of them left the tree, and how far a merge may go.
+    /// Records that have been merged, the time when the last of them left the tree, and the end of
+    /// the current merge.
     merged: u64,
     out_free: u64,
     merge_end: u64,
-    /// Records of the passes before this one.
+    /// Records of the previous passes.
     before: u64,
-    /// Bytes of this pass whose write has begun; write bursts under way, each with a number, when the next one may begin.
+    /// Bytes of this pass whose write has started, open write bursts with a number each, and the
+    /// next free edge of a write.
     written: u64,
     writes: Vec<bool>,
     next_write: usize,
@@ -204,7 +212,7 @@ pub(super) struct Sorter {
 }
 
 impl Sorter {
-    /// With so many bursts under way or in the buffer, of reads and of writes.
+    /// A sorter with a maximum of `bursts` read bursts, open or buffered, and as many write bursts.
     pub(super) fn new(config: &Config, bursts: usize) -> Sorter {
         Sorter {
             state: SorterState::Idle,
@@ -258,7 +266,7 @@ impl Sorter {
         self.pass + 1 == self.passes
     }
 
-    /// The target in this pass is the job's: so the last one writes there.
+    /// This pass writes to the job's target, as the last pass does.
     fn is_to_dst(&self) -> bool {
         (self.passes - self.pass) % 2 == 1
     }
@@ -276,7 +284,7 @@ impl Sorter {
         self.advance(ports);
     }
 
-    /// The next runs that become one.
+    /// Starts the next group of runs that are merged into one.
     fn begin_group(&mut self, now: u64) {
         let Some(column) = self.column else { return };
         let first = self.merged;
@@ -293,7 +301,7 @@ impl Sorter {
         self.turn = 0;
         self.merge_end = first + (column.runs_per_merge() * self.run).min(column.count - first);
         self.out_free = now + TREE;
-        // Runs follow each other in `order`; together they are in order.
+        // The runs follow each other in `order`; their union is sorted in place.
         let (order, keys) = (
             &mut self.order[first as usize..self.merge_end as usize],
             &self.keys,
@@ -301,7 +309,7 @@ impl Sorter {
         sort(order, keys, &column.kind);
     }
 
-    /// Does all that can be done by now.
+    /// Does all work that is possible up to the current edge.
     fn advance(&mut self, ports: &mut EnginePorts) {
         if self.state == SorterState::Sorting {
             while self.take_burst(ports) | self.merge(ports) {}
@@ -310,7 +318,7 @@ impl Sorter {
         self.check_done(ports);
     }
 
-    /// Asks for what there is room for.
+    /// Issues the reads that there is room for.
     fn issue_reads(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
         while self.reads.len() < self.writes.len() {
@@ -357,7 +365,7 @@ impl Sorter {
                 true => self.requested += records,
                 false => {
                     self.leaves[leaf].requested += records;
-                    // A piece of 4 KiB is requested for whole.
+                    // A piece of 4 KiB is requested as a whole.
                     if addr % BURST + len == BURST {
                         self.turn = (leaf + 1) % self.leaves.len();
                     }
@@ -376,7 +384,7 @@ impl Sorter {
         }
     }
 
-    /// The first record of the runs that are merged.
+    /// First record of the group that is merged.
     fn merge_begin(&self, column: &Column) -> u64 {
         let group = column.runs_per_merge() * self.run;
         (self.merge_end - 1) / group * group
@@ -402,7 +410,7 @@ impl Sorter {
         with_room().find(has_turn).or_else(|| with_room().next())
     }
 
-    /// Takes the oldest read burst, if it is here.
+    /// Accepts the oldest read burst if it has arrived.
     fn take_burst(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
@@ -413,7 +421,8 @@ impl Sorter {
         let Some(here) = read.here else {
             return false;
         };
-        // Two halves of the leaves: a chunk waits until the one before the last one has been merged.
+        // The leaves have two halves: a chunk waits until the second chunk before it has been
+        // merged.
         let chunk = self.loaded / CHUNK;
         if self.is_first() && chunk > self.merged / CHUNK + 1 {
             return false;
@@ -439,7 +448,7 @@ impl Sorter {
             self.leaves[leaf].here += records;
             return true;
         }
-        // A burst may hold the end of a chunk and the begin of the next one.
+        // A burst may hold the end of a chunk and the start of the next one.
         let mut from = (self.loaded - records) / CHUNK * CHUNK;
         let mut end = (from + CHUNK).min(column.count);
         while from < end && end <= self.loaded {
@@ -451,7 +460,7 @@ impl Sorter {
         true
     }
 
-    /// Merges as much as the next write burst needs, and begins it.
+    /// Merges the records that the next write burst needs, and starts the write.
     fn merge(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
@@ -476,7 +485,7 @@ impl Sorter {
         };
         let addr = to + self.written;
         let len = (BURST - addr % BURST).min(bytes - self.written);
-        // Whole records, and of this merge.
+        // Whole records of this merge.
         let until = (self.written + len).div_ceil(size).min(self.merge_end);
         let records = until - self.merged;
         if !self.is_first() && records > 0 {
@@ -519,7 +528,7 @@ impl Sorter {
         true
     }
 
-    /// A chunk, or the next group of runs, if there is one.
+    /// Starts the merge of the next chunk or group of runs, if there is one.
     fn begin_merge(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         if self.merged == column.count {
             return true;
@@ -575,7 +584,7 @@ impl Sorter {
         self.write_free = ports.now() + len.div_ceil(BEAT);
     }
 
-    /// Looks whether a pass, or what was to end, is over.
+    /// Ends the pass, or the stopped job, if all its work is done.
     fn check_done(&mut self, ports: &mut EnginePorts) {
         let rests = self.writes.iter().all(|&open| !open);
         let Some(column) = self.column else { return };
@@ -610,14 +619,14 @@ impl Sorter {
         }
     }
 
-    /// Beats that the ranges handed over to the memory lack: they come without data.
+    /// Beats of the unwritten ranges, which are sent without data.
     fn missing_beats(&self, column: &Column) -> u64 {
         let to = if self.is_to_dst() {
             column.dst
         } else {
             column.tmp
         };
-        // What ends at 2^64 is a range, too.
+        // A range that ends at 2^64 is valid.
         let [at, end] = [self.written, self.bytes(column)].map(|n| u128::from(to) + u128::from(n));
         let range = u128::from(RANGE);
         let mut handed = at;
@@ -627,7 +636,7 @@ impl Sorter {
         (handed - at).div_ceil(u128::from(BEAT)) as u64
     }
 
-    /// What this pass writes.
+    /// Bytes that this pass writes.
     fn bytes(&self, column: &Column) -> u64 {
         let size = match column.kind.indexes && self.is_last() {
             true => INDEX_BYTES,
@@ -664,7 +673,7 @@ impl Sorter {
     }
 }
 
-/// Sorts numbers of keys by their keys. They are in their order where keys are equal, and stay so.
+/// Sorts key numbers by their keys; the sort is stable.
 fn sort(order: &mut [u32], keys: &[u8], kind: &SortKind) {
     let size = kind.bytes;
     order.sort_by_key(|&number| kind.rank(&keys[number as usize * size..][..size]));
