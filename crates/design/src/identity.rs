@@ -1,4 +1,4 @@
-//! Who a device is: its serial number, and the names that follow from it.
+//! The identity of a device: its serial number, and the names derived from it.
 
 use std::fmt;
 use std::path::Path;
@@ -10,23 +10,25 @@ use crate::Design;
 
 /// Characters of a serial number (Identify Controller, SN).
 const SERIAL_CHARACTERS: usize = 20;
-/// The subsystem's NVMe Qualified Name up to the serial number. The same constants stand in `nvme_identify.sv`.
+/// The subsystem's NVMe Qualified Name up to the serial number. `nvme_identify.sv` has the same
+/// constants.
 const NQN_PREFIX: &str = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
 /// The first half of every NGUID: locally administered.
 const NGUID_HIGH: u64 = 0x0200_4E56_4D45_0000;
 /// The first half of every UUID, of version 8.
 const UUID_HIGH: u64 = 0x4E65_6172_7369_8465;
 
-/// What tells a device of the same design from another one, when the design names no serial number.
+/// The distinction between devices of the same design without a serial number.
 #[derive(Clone, Copy, Debug)]
 pub enum DeviceInstance<'a> {
-    /// The path at which it is served.
+    /// The path of the socket that serves it.
     Socket(&'a Path),
     /// Its number among the devices of a process.
     Number(u32),
 }
 
-/// Who a device is. The engine gives it to the hardware at power-on (`serial_i`, `eui64_i`), so a bitstream fits any.
+/// The identity of a device. The model gives it to the hardware at power-on (`serial_i`,
+/// `eui64_i`), so that it is no part of the bitstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     serial: String,
@@ -44,8 +46,9 @@ impl Identity {
         })
     }
 
-    /// The identity of a design's device: the design's serial number; else one that is derived from the media file, with which it stays
-    /// wherever the device is served; else from its place.
+    /// The identity of a design's device. It is the design's serial number if there is one.
+    /// Otherwise it is derived from the media file, so that it does not depend on where the device
+    /// is served. Without a media file it is derived from the device instance.
     pub fn of(design: &Design, place: DeviceInstance) -> Result<Identity, Error> {
         if let Some(serial) = &design.nvme.serial {
             return Identity::new(serial);
@@ -60,7 +63,7 @@ impl Identity {
     }
 
     fn derived(kind: &str, what: &[u8]) -> Identity {
-        // 32 characters that nobody confuses: 5 bits each.
+        // 32 unambiguous characters: 5 bits each.
         const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
         let hash = Sha256::digest([kind.as_bytes(), b":", what].concat());
         let digits = hash.iter().take(SERIAL_CHARACTERS - 2);
@@ -77,14 +80,15 @@ impl Identity {
         &self.serial
     }
 
-    /// The serial number as the hardware takes it: padded with spaces.
+    /// The serial number in the hardware's format: padded with spaces.
     pub fn serial_bytes(&self) -> [u8; SERIAL_CHARACTERS] {
         let mut bytes = [b' '; SERIAL_CHARACTERS];
         bytes[..self.serial.len()].copy_from_slice(self.serial.as_bytes());
         bytes
     }
 
-    /// EUI-64 of a namespace: locally administered, 52 bits of the serial number's hash, and the namespace.
+    /// EUI-64 of a namespace: locally administered, 52 bits of the serial number's hash, and the
+    /// namespace.
     pub fn eui64(&self, nsid: u32) -> u64 {
         let hash = Sha256::digest(format!("serial:{}", self.serial));
         let mut high = [0; 8];
@@ -110,7 +114,7 @@ impl Identity {
 }
 
 impl Default for Identity {
-    /// That of a process's first device.
+    /// The identity of a process's first device.
     fn default() -> Identity {
         Identity::derived("number", b"0")
     }
@@ -122,7 +126,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The bytes of a path as it is from anywhere; they need not be text. The file need not exist.
+/// The bytes of the absolute path, which need not be UTF-8. The file need not exist.
 fn absolute(path: &Path) -> Vec<u8> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -172,7 +176,7 @@ mod tests {
         assert!(all
             .iter()
             .all(|s| s.len() == 20 && Identity::new(s).is_ok()));
-        // As it was in the last version: a change would make other devices of people's.
+        // Unchanged since the last version: a change would give existing devices another identity.
         let socket = DeviceInstance::Socket(Path::new("/tmp/0.sock"));
         assert_eq!(of(&plain, socket).serial, of(&plain, socket).serial);
         assert_eq!(Identity::default(), of(&plain, DeviceInstance::Number(0)));

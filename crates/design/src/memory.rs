@@ -1,7 +1,9 @@
-//! Memories of the device beside the storage (`[[memory]]`): at present one, the local memory.
+//! Memories of the device in addition to the storage (`[[memory]]`). At present there is one, the
+//! local memory.
 //!
-//! It holds no namespace; engines reach it by themselves, peers and the host through the PM window, behind the storage. It keeps what
-//! it holds as the storage does, since all of BAR2 is announced as persistent memory region.
+//! It holds no namespace. Engines access it directly, peers and the host through the PM window,
+//! above the storage. Its contents persist like those of the storage, since the device reports all
+//! of BAR2 as persistent memory region.
 
 use std::path::{Path, PathBuf};
 
@@ -12,10 +14,10 @@ use crate::error::{check, one_of, Error};
 use crate::media::{DelaySizes, Interleave, Registers};
 use crate::{Bytes, Delay, Design, Profile};
 
-/// What a memory beside the storage is called.
+/// Name of the memory.
 pub const LOCAL: &str = "local";
 
-/// A memory with channels, timing and DRAM of its own.
+/// A memory with separate channels, timing and DRAM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
@@ -26,16 +28,16 @@ pub struct Memory {
     /// Channels: 1, 2 or 4.
     #[serde(default = "one")]
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn: a power of two from 4 KiB to 1 MiB.
+    /// Bytes that go to one channel before the next one: a power of two from 4 KiB to 1 MiB.
     #[serde(default = "crate::default_granule")]
     pub granule: Bytes,
     /// The media profile whose timing `nvm_delay` gives to each of its channels.
     #[serde(default = "crate::default_profile")]
     pub profile: String,
-    /// Sizes of each channel's `nvm_delay`, where they are not to follow from the profile.
+    /// Sizes of each channel's `nvm_delay` that override those of the profile.
     #[serde(default, skip_serializing_if = "Delay::is_empty")]
     pub delay: Delay,
-    /// The DDR4 channel behind each of its channels; none said: as behind those of the storage.
+    /// The DDR4 channel of each of its channels. Without this key it is that of the storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dram: Option<DramConfig>,
 }
@@ -60,30 +62,30 @@ impl Design {
         self.memory.first()
     }
 
-    /// The DDR4 channel behind each of its channels.
+    /// The DDR4 channel of each of its channels.
     pub fn local_dram<'a>(&'a self, memory: &'a Memory) -> &'a DramConfig {
         memory.dram.as_ref().unwrap_or(&self.dram)
     }
 
-    /// The file that keeps it, if one keeps the media: the same name with `.local` behind it.
+    /// Its file, if the media has a file: the same name with `.local` appended.
     pub fn local_file(&self) -> Option<PathBuf> {
         let mut name = self.media.file.clone()?.into_os_string();
         name.push(".local");
         self.local().map(|_| PathBuf::from(name))
     }
 
-    /// Where it is in the PM window: at the first multiple of its size behind the storage.
+    /// Its address in the PM window: the first multiple of its size above the storage.
     pub fn local_base(&self) -> Option<u64> {
         Some(self.local()?.bytes.0.max(self.media.bytes.0))
     }
 
-    /// Where the last memory ends in the PM window.
+    /// End of the last memory in the PM window.
     pub fn window_end(&self) -> u64 {
         let end = self.local().zip(self.local_base());
         end.map_or(self.media.bytes.0, |(memory, base)| base + memory.bytes.0)
     }
 
-    /// Bytes of BAR2, a power of two: the storage and, behind it, the local memory.
+    /// Bytes of BAR2, a power of two: the storage and the local memory.
     pub fn window_bytes(&self) -> u64 {
         self.local_base()
             .map_or(self.media.bytes.0, |base| base.saturating_mul(2))
@@ -96,7 +98,8 @@ impl Design {
             .sizes(profile.sizes(self.clock(), memory.channels))
     }
 
-    /// What its profile is in the registers of each of its channels' `nvm_delay`; none without it. `root` is that of the repository.
+    /// The registers of each of its channels' `nvm_delay`; none without local memory. `root` is the
+    /// repository root.
     pub fn local_registers(&self, root: &Path) -> Result<Vec<Registers>, Error> {
         let Some(memory) = self.local() else {
             return Ok(Vec::new());
@@ -104,7 +107,7 @@ impl Design {
         Profile::find(root, &memory.profile)?.registers(self.clock(), memory.interleave())
     }
 
-    /// The parameters of the hardware for it, as SystemVerilog literals.
+    /// The hardware parameters of the local memory as SystemVerilog literals.
     pub fn local_parameters(
         &self,
         memory: &Memory,
@@ -189,7 +192,8 @@ mod tests {
     fn local_memory_sizes_follow_from_its_own_profile() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = parse(
-            "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
+            "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \
+             \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
         )
         .unwrap();
         let memory = design.local().unwrap();

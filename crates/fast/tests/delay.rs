@@ -203,7 +203,8 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         late: [0, 1].map(|d: usize| [expected[d].late, got[d].late]),
     };
     println!(
-        "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} % ({}..{}, {}..{}), late {:?}",
+        "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} \
+         % ({}..{}, {}..{}), late {:?}",
         row.what,
         t.count as f64 * f64::from(t.beats) * 16.0 / cycles as f64,
         row.off[0],

@@ -1,4 +1,5 @@
-//! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are [`spec::nvme::feature`]'s.
+//! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are
+//! [`spec::nvme::feature`]'s.
 
 use spec::nvme::feature::*;
 use spec::nvme::{admin, Sqe};

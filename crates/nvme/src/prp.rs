@@ -141,8 +141,8 @@ mod tests {
         loop {
             match walker.step() {
                 Step::Data(s) => {
-                    let told: u64 = data.iter().map(|&(_, len): &(u64, u64)| len).sum();
-                    assert_eq!(s.offset, told);
+                    let returned: u64 = data.iter().map(|&(_, len): &(u64, u64)| len).sum();
+                    assert_eq!(s.offset, returned);
                     data.push((s.addr, s.len));
                 }
                 Step::NeedList(list) => {
@@ -218,9 +218,9 @@ mod tests {
             (0x5000, 1, Fault::Host),
             (0x1004, 1, Fault::Offset),
         ];
-        for (list, told, expected) in walks {
+        for (list, segments, expected) in walks {
             let found = fault(&memory, 0x9000, list, 3 * PAGE);
-            assert_eq!(found, (told, Some(expected)));
+            assert_eq!(found, (segments, Some(expected)));
         }
         // Entries that were fed before a failure are returned, and the address of a next list has
         // offset 0.

@@ -1,4 +1,5 @@
-//! Fields of the commands that create and delete I/O queues, and of Abort (NVMe 1.4, 5.1, 5.3 to 5.6).
+//! Fields of the commands that create and delete I/O queues, and of Abort (NVMe 1.4, 5.1, 5.3 to
+//! 5.6).
 
 use spec::nvme::{Priority, Sqe};
 
@@ -75,7 +76,8 @@ fn id_and_entries(sqe: &Sqe) -> (u16, u32) {
     (deleted(sqe), (sqe.dw[10] >> 16) + 1)
 }
 
-/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (5.5, 5.6).
+/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (5.5,
+/// 5.6).
 pub fn deleted(sqe: &Sqe) -> u16 {
     sqe.dw[10] as u16
 }

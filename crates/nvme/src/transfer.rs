@@ -180,17 +180,17 @@ mod tests {
             sqe.dw[0] |= psdt << 14;
             let bytes = 4 * (numbers.next() % (1 << 18) >> (numbers.next() % 18));
             let mut walker = Walker::new(&sqe, bytes, numbers.next() % 2 == 0);
-            let (mut told, mut fed) = (0, 0);
+            let (mut returned, mut fed) = (0, 0);
             loop {
                 match walker.step() {
                     Step::Data(s) => {
                         assert!(s.len > 0 && s.addr % PAGE_BYTES + s.len <= PAGE_BYTES);
-                        assert_eq!(s.offset, told);
-                        told += s.len;
+                        assert_eq!(s.offset, returned);
+                        returned += s.len;
                     }
                     Step::Drop(s) => {
-                        assert!(s.len > 0 && s.offset == told);
-                        told += s.len;
+                        assert!(s.len > 0 && s.offset == returned);
+                        returned += s.len;
                     }
                     Step::NeedList(list) => {
                         assert_eq!(walker.wanted(), Some(list));
@@ -204,12 +204,12 @@ mod tests {
                         assert!(fed < 1 << 20, "a walk without an end");
                     }
                     Step::Done => {
-                        assert_eq!(told, bytes);
+                        assert_eq!(returned, bytes);
                         ended += 1;
                         break;
                     }
                     Step::Fault(_) => {
-                        assert!(told <= bytes);
+                        assert!(returned <= bytes);
                         stopped += 1;
                         break;
                     }

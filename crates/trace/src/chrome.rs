@@ -41,7 +41,10 @@ impl Chrome {
     pub(crate) fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         self.next(out)?;
-        out.write_all(b"{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"NVMe commands\"}}")
+        out.write_all(
+            b"{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\
+         \"args\":{\"name\":\"NVMe commands\"}}",
+        )
     }
 
     pub(crate) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {

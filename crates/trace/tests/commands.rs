@@ -289,7 +289,8 @@ fn trace_slices_nest() {
     // Exact: all digits of ts and dur are there.
     let ps = |e: &Value, key: &str| (e[key].as_f64().unwrap() * 1e6).round() as u64;
     let slices: Vec<&Value> = events.iter().filter(|e| e["ph"] == "X").collect();
-    let mut ends = std::collections::BTreeMap::<u64, (u64, u64)>::new(); // track: end of command, of stage
+    // By track: end of the last command, of the last stage.
+    let mut ends = std::collections::BTreeMap::<u64, (u64, u64)>::new();
     let mut commands = 0;
     for slice in slices {
         let (from, tid) = (ps(slice, "ts"), slice["tid"].as_u64().unwrap());
@@ -314,7 +315,7 @@ fn trace_slices_nest() {
         .collect();
     assert!(
         names.len() > usize::from(QUEUES),
-        "overlapping commands have tracks of their own"
+        "overlapping commands have different tracks"
     );
 }
 

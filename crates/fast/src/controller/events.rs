@@ -9,7 +9,8 @@ use spec::nvme::{status, Status};
 
 /// Asynchronous Event Requests that can wait (AERL, the number itself).
 pub const MAX_PARKED: usize = 4;
-/// SMART critical warning "temperature", in Asynchronous Event Configuration and in Critical Warning.
+/// SMART critical warning "temperature", in Asynchronous Event Configuration and in Critical
+/// Warning.
 const TEMPERATURE: u32 = 1 << 1;
 /// Namespace Attribute Notices, in Asynchronous Event Configuration.
 const NAMESPACE_NOTICES: u32 = 1 << 8;

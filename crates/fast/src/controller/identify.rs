@@ -123,7 +123,8 @@ fn text<const N: usize>(value: &[u8]) -> [u8; N] {
 
 /// Identify Controller (figure 247).
 fn controller(config: &Config) -> Page {
-    // Compare, Dataset Management, Write Zeroes, Verify; Save and Select (bit 4), Timestamp (bit 6).
+    // Compare, Dataset Management, Write Zeroes, Verify; Save and Select (bit 4), Timestamp (bit
+    // 6).
     let commands = oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::VERIFY;
     let oncs = commands | 1 << 4 | 1 << 6;
     page_with(&[

@@ -2,7 +2,7 @@
 //! nvme_sweep, nvme_fill). These are Write Zeroes, Verify, Dataset Management and Format NVM.
 //!
 //! Ranges of fewer than [`FILL_BLOCKS`] blocks pass the movers, 4 KiB at a time. Longer ones are
-//! filled by the memories at their own speed, a region at a time.
+//! filled by the memories at their full speed, a region at a time.
 
 use std::collections::VecDeque;
 

@@ -49,14 +49,16 @@ impl Sqe {
             .with_cdw(10, u32::from(cns))
     }
 
-    /// Format NVM to LBA format 0 without protection information; `ses` is Secure Erase Settings (0 to 7).
+    /// Format NVM to LBA format 0 without protection information; `ses` is Secure Erase Settings (0
+    /// to 7).
     pub fn format_nvm(nsid: u32, ses: u8) -> Sqe {
         Sqe::new(admin::FORMAT_NVM)
             .with_nsid(nsid)
             .with_cdw(10, u32::from(ses & 7) << 9)
     }
 
-    /// Create I/O Completion Queue, physically contiguous, of `entries` at `prp1`; an interrupt vector or none.
+    /// Create I/O Completion Queue, physically contiguous, of `entries` at `prp1`; an interrupt
+    /// vector or none.
     pub fn create_io_cq(qid: u16, entries: u32, prp1: u64, vector: Option<u16>) -> Sqe {
         let interrupt = vector.map_or(0, |v| u32::from(v) << 16 | 2);
         Sqe::new(admin::CREATE_IO_CQ)
@@ -65,7 +67,8 @@ impl Sqe {
             .with_cdw(11, interrupt | 1)
     }
 
-    /// Create I/O Submission Queue, physically contiguous, of `entries` at `prp1`, completing to `cqid`.
+    /// Create I/O Submission Queue, physically contiguous, of `entries` at `prp1`, completing to
+    /// `cqid`.
     pub fn create_io_sq(qid: u16, entries: u32, prp1: u64, cqid: u16) -> Sqe {
         Sqe::new(admin::CREATE_IO_SQ)
             .with_prps(prp1, 0)
@@ -103,7 +106,8 @@ impl Sqe {
         Sqe::new(admin::DELETE_IO_CQ).with_cdw(10, u32::from(qid))
     }
 
-    /// Set Features, Number of Queues: asks for `queues` submission and completion queues (1 to 65535).
+    /// Set Features, Number of Queues: asks for `queues` submission and completion queues (1 to
+    /// 65535).
     pub fn number_of_queues(queues: u16) -> Sqe {
         let wanted = u32::from(queues.max(1)) - 1;
         Sqe::new(admin::SET_FEATURES)

@@ -79,7 +79,8 @@ impl Cc {
     pub fn with_enable(self, on: bool) -> Cc {
         self.put(cc::EN, on.into())
     }
-    /// The same with AMS for weighted round robin with urgent priority class, or for plain round robin.
+    /// The same with AMS for weighted round robin with urgent priority class, or for plain round
+    /// robin.
     pub fn with_weighted_round_robin(self, on: bool) -> Cc {
         self.put(cc::AMS, on.into())
     }

@@ -119,11 +119,11 @@ impl Table {
                 .is_some_and(|lines| old.ranges.accesses_overlap(&lines));
             // A page is copied before another one replaces it. Older commands don't close a log
             // that has been opened.
-            let behind = match job.operation {
+            let in_order = match job.operation {
                 Operation::Switch => old.job.operation == Operation::Copy,
                 operation => operation == Operation::LogOpen,
             };
-            reads || writes || (behind && old.job.log == job.log)
+            reads || writes || (in_order && old.job.log == job.log)
         });
         self.restore(number, job, commands, before, from);
     }
