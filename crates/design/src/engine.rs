@@ -342,7 +342,7 @@ impl Design {
     pub fn engines(&self, root: &Path) -> Result<Vec<EngineInstance>, Error> {
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut plugged = Vec::new();
+        let mut placed = Vec::new();
         let mut vector = self.nvme.io_queues as u16 + 1;
         for (n, engine) in self.engine.iter().enumerate() {
             let check = |field: &str, value: String, ok: bool, allowed: &str| {
@@ -370,7 +370,7 @@ impl Design {
             let given = format!("{:?} with {} of them", engine.engine, manifest.interrupts);
             check("engine", given, vector <= 128, allowed)?;
             let commands = engine.commands(&manifest, *instance == 0);
-            let mut others = plugged.iter();
+            let mut others = placed.iter();
             let alone = !manifest.hook || !others.any(|e: &EngineInstance| e.manifest.hook);
             let allowed = "at most one engine with the access hook";
             check("engine", format!("{:?}", engine.engine), alone, allowed)?;
@@ -406,7 +406,7 @@ impl Design {
                     given & 3 == own & 3,
                     &allowed,
                 )?;
-                let mut others = plugged.iter().flat_map(|e: &EngineInstance| &e.commands);
+                let mut others = placed.iter().flat_map(|e: &EngineInstance| &e.commands);
                 let alone = others.all(|other| other.opcode != command.opcode);
                 let allowed = "a unique opcode: `opcodes` in the design sets others";
                 let opcode = format!("{:#x}", command.opcode);
@@ -414,7 +414,7 @@ impl Design {
             }
             let all = 1..=self.nvme.namespaces.len().max(1) as u32;
             let own = engine.first_and_last();
-            plugged.push(EngineInstance {
+            placed.push(EngineInstance {
                 commands,
                 namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
@@ -423,7 +423,7 @@ impl Design {
                 offset,
                 page: manifest
                     .page
-                    .then(|| PAGES.start + PAGE_STEP * plugged.len() as u64),
+                    .then(|| PAGES.start + PAGE_STEP * placed.len() as u64),
                 media: self.reach(engine),
                 local: manifest.local && self.reaches_local(engine),
                 engine: engine.clone(),
@@ -431,17 +431,17 @@ impl Design {
             });
             *instance += 1;
         }
-        self.reserve(&mut plugged)?;
-        Ok(plugged)
+        self.reserve(&mut placed)?;
+        Ok(placed)
     }
 
     /// Checks that an engine's reserved range at the end of the media overlaps no namespace and no
     /// other engine, and excludes it from the latter.
-    fn reserve(&self, plugged: &mut [EngineInstance]) -> Result<(), Error> {
-        let Some(owner) = plugged.iter().position(|e| e.manifest.reserved.0 > 0) else {
+    fn reserve(&self, instances: &mut [EngineInstance]) -> Result<(), Error> {
+        let Some(owner) = instances.iter().position(|e| e.manifest.reserved.0 > 0) else {
             return Ok(());
         };
-        let engine = &plugged[owner];
+        let engine = &instances[owner];
         let reserved = engine.manifest.reserved;
         let check = |key: &str, value: String, ok: bool, allowed: &str| {
             error::check(key, value, ok, allowed).map_err(|e| self.origin.locate(e))
@@ -469,7 +469,7 @@ impl Design {
         );
         check("nvme.namespaces", given, free, &allowed)?;
         let end = self.media.bytes.0 - reserved.0;
-        for (n, other) in plugged.iter_mut().enumerate() {
+        for (n, other) in instances.iter_mut().enumerate() {
             if n != owner {
                 other.media.end = other.media.end.min(end);
             }

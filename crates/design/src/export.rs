@@ -56,10 +56,10 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
         design.name
     );
     let mut defined = BTreeSet::new();
-    let mut twice = None;
+    let mut duplicate = None;
     let mut define = |name: &str, value: u64, what: &str| {
         if !defined.insert(name.to_string()) {
-            twice.get_or_insert(name.to_string());
+            duplicate.get_or_insert(name.to_string());
         }
         let _ = writeln!(out, "#define NEARSIDE_{name} {value:#x}ULL  // {what}");
     };
@@ -68,14 +68,14 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
     define(
         "GRANULE",
         design.granule.0,
-        "bytes to a channel before the next one's turn",
+        "bytes to a channel before the next one",
     );
     define("MEDIA_BYTES", design.media.bytes.0, "of BAR2");
     if let Some((memory, base)) = design.local().zip(design.local_base()) {
         define("LOCAL_OFFSET", base, "in BAR2: the local memory");
         define("LOCAL_BYTES", memory.bytes.0, "of it");
         define("LOCAL_CHANNELS", memory.channels.into(), "of it");
-        let what = "bytes to one of them before the next one's turn";
+        let what = "bytes to one of them before the next one";
         define("LOCAL_GRANULE", memory.granule.0, what);
     }
     for number in 1..=design.nvme.namespaces.len().max(1) as u32 {
@@ -98,16 +98,16 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
             "in BAR4: timing of a channel",
         );
     }
-    for plugged in engines {
-        let (manifest, name) = (&plugged.manifest, constant(&plugged.engine.name));
+    for instance in engines {
+        let (manifest, name) = (&instance.manifest, constant(&instance.engine.name));
         let kind = format!("in BAR4: registers of an engine {}", manifest.name);
-        define(&format!("{name}_REGS"), plugged.offset, &kind);
+        define(&format!("{name}_REGS"), instance.offset, &kind);
         define(
             &format!("{name}_REGS_BYTES"),
             manifest.registers.0,
             "of them",
         );
-        if let Some(page) = plugged.page {
+        if let Some(page) = instance.page {
             define(&format!("{name}_PAGE"), page, "in BAR4: its command page");
         }
         let words = manifest.arguments.iter().chain(&manifest.outputs);
@@ -123,26 +123,26 @@ pub fn header(design: &Design, engines: &[EngineInstance]) -> Result<String, Err
             let key = format!("{name}_RESULT_{}", constant(result));
             define(&key, 1 << bit, "in its return value");
         }
-        for command in &plugged.commands {
+        for command in &instance.commands {
             let key = format!("{name}_OPCODE_{}", constant(&command.name));
             define(&key, command.opcode.into(), "of its NVMe I/O command");
         }
         if manifest.interrupts > 0 {
             let what = "the first of its MSI-X vectors";
-            define(&format!("{name}_VECTOR"), plugged.vector.into(), what);
+            define(&format!("{name}_VECTOR"), instance.vector.into(), what);
         }
         define(
             &format!("{name}_MEDIA_FIRST"),
-            plugged.media.start,
+            instance.media.start,
             "media that it may access",
         );
         define(
             &format!("{name}_MEDIA_END"),
-            plugged.media.end,
+            instance.media.end,
             "end of that media",
         );
     }
-    if let Some(name) = twice {
+    if let Some(name) = duplicate {
         return Err(Error::new(format!(
             "two constants of the header would be NEARSIDE_{name}: give the engine of one of them \
              another name"

@@ -367,10 +367,10 @@ impl Design {
     pub fn with_values(&self, overrides: &str) -> Result<Design, Error> {
         let path = Path::new("override");
         let fail = |e: &dyn fmt::Display| Error::new(format!("override: {e}"));
-        let over: toml::Table =
+        let overrides: toml::Table =
             toml::from_str(overrides).map_err(|e| Error::from_toml(path, overrides, &e))?;
         let mut table = toml::Table::try_from(self).map_err(|e| fail(&e))?;
-        merge(&mut table, over);
+        merge(&mut table, overrides);
         let text = toml::to_string(&table).map_err(|e| fail(&e))?;
         // Lines of the merged text belong to no file.
         let design: Design =
@@ -503,11 +503,13 @@ impl Design {
     }
 }
 
-/// Overrides the values of `base` with those of `over`, table by table.
-fn merge(base: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
+/// Overrides the values of `base` with those of `overrides`, table by table.
+fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    for (key, value) in overrides {
         match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides)) => {
+                merge(base, overrides)
+            }
             (_, value) => drop(base.insert(key, value)),
         }
     }

@@ -259,7 +259,7 @@ fn channel_ends_every_burst_whatever_the_registers_hold() {
         let mut channel = channel(memory);
         let mut random = Random::new(seed as u64);
         let mut events = Vec::new();
-        let (mut cycle, mut sent, mut came) = (0, 0u64, 0u64);
+        let (mut cycle, mut sent, mut arrived) = (0, 0u64, 0u64);
         for _ in 0..20_000 {
             cycle += random.below(60);
             channel.advance(cycle, &mut events);
@@ -299,9 +299,9 @@ fn channel_ends_every_burst_whatever_the_registers_hold() {
         }
         events.extend(finish(&mut channel));
         for event in &events {
-            came += u64::from(!matches!(event, ChannelEvent::Read { end: false, .. }));
+            arrived += u64::from(!matches!(event, ChannelEvent::Read { end: false, .. }));
         }
-        assert_eq!(came, sent);
+        assert_eq!(arrived, sent);
     }
 }
 

@@ -180,10 +180,10 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         model.set_register(100, offset, value, 0xF);
     }
     let taken = run(&mut model, t, 10_000);
-    let got = counted(&mut model, taken + 20_000);
+    let actual = counted(&mut model, taken + 20_000);
     let mean = |c: &Counters| c.latency_sum as f64 / c.transactions.max(1) as f64;
     let off = |a: f64, b: f64| if b > 0.0 { 100.0 * (a / b - 1.0) } else { 0.0 };
-    for (e, g) in expected.iter().zip(&got) {
+    for (e, g) in expected.iter().zip(&actual) {
         assert_eq!((e.transactions, e.beats), (g.transactions, g.beats));
         assert_eq!(
             g.buckets.iter().map(|&n| u64::from(n)).sum::<u64>(),
@@ -197,10 +197,10 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         ),
         off: [
             off(cycles as f64, taken as f64),
-            off(mean(&got[0]), mean(&expected[0])),
-            off(mean(&got[1]), mean(&expected[1])),
+            off(mean(&actual[0]), mean(&expected[0])),
+            off(mean(&actual[1]), mean(&expected[1])),
         ],
-        late: [0, 1].map(|d: usize| [expected[d].late, got[d].late]),
+        late: [0, 1].map(|d: usize| [expected[d].late, actual[d].late]),
     };
     println!(
         "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} \
@@ -212,14 +212,14 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         row.off[1],
         expected[0].latency_min as i32,
         expected[0].latency_max,
-        got[0].latency_min as i32,
-        got[0].latency_max,
+        actual[0].latency_min as i32,
+        actual[0].latency_max,
         mean(&expected[1]),
         row.off[2],
         expected[1].latency_min as i32,
         expected[1].latency_max,
-        got[1].latency_min as i32,
-        got[1].latency_max,
+        actual[1].latency_min as i32,
+        actual[1].latency_max,
         row.late,
     );
     row
@@ -227,12 +227,12 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
 
 fn registers(profile: &str) -> Registers {
     let profile = Profile::find(&root(), profile).unwrap();
-    let turns = Interleave {
+    let interleave = Interleave {
         channels: 2,
         granule: 4096,
     };
     profile
-        .registers(Clock::default(), turns)
+        .registers(Clock::default(), interleave)
         .unwrap()
         .swap_remove(0)
 }

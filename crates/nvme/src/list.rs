@@ -59,10 +59,10 @@ impl ListReader {
         if self.failed {
             return;
         }
-        let taken = self.left.min(qwords.len() as u64);
-        self.fed.extend(&qwords[..taken as usize]);
-        self.addr = self.addr.wrapping_add(8 * taken);
-        self.left -= taken;
+        let count = self.left.min(qwords.len() as u64);
+        self.fed.extend(&qwords[..count as usize]);
+        self.addr = self.addr.wrapping_add(8 * count);
+        self.left -= count;
     }
 
     pub fn fail(&mut self) {

@@ -63,7 +63,7 @@ pub struct Walker {
     /// The current segment. The descriptor in the command is a segment of one.
     segment: ListReader,
     last: bool,
-    over: Option<Step>,
+    ended: Option<Step>,
 }
 
 impl Walker {
@@ -78,14 +78,14 @@ impl Walker {
             present: Some(first),
             segment: ListReader::default(),
             last: false,
-            over: None,
+            ended: None,
         }
     }
 
     /// The next step. After `Done` and `Fault` it returns the same again.
     pub fn step(&mut self) -> Step {
         loop {
-            if let Some(step) = self.over {
+            if let Some(step) = self.ended {
                 return step;
             }
             let Some(descriptor) = self.present.take() else {
@@ -114,7 +114,7 @@ impl Walker {
 
     /// The part of the current segment that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
-        self.segment.wanted().filter(|_| self.over.is_none())
+        self.segment.wanted().filter(|_| self.ended.is_none())
     }
 
     /// The next qwords of the segment; qwords after its end are ignored.
@@ -128,7 +128,7 @@ impl Walker {
     }
 
     fn end(&mut self, step: Step) -> Step {
-        self.over = Some(step);
+        self.ended = Some(step);
         step
     }
 

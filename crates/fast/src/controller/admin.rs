@@ -97,7 +97,9 @@ impl Admin {
 
     /// Whether the command in this slot has just ended. True once.
     pub(super) fn take_completed(&mut self, slot: u16) -> bool {
-        self.completed_slot.take_if(|over| *over == slot).is_some()
+        self.completed_slot
+            .take_if(|completed| *completed == slot)
+            .is_some()
     }
 
     /// Namespaces with a format in progress, namespace 1 in the lowest bit.

@@ -433,10 +433,10 @@ impl DataPath {
         let Some(mut transfer) = place.take() else {
             return;
         };
-        let over = self.walk_until_blocked(slot, &mut transfer, ctx);
+        let ended = self.walk_until_blocked(slot, &mut transfer, ctx);
         let direction = transfer.op.walkers();
         self.transfers[usize::from(slot)] = Some(transfer);
-        if over {
+        if ended {
             self.end_walk(slot, direction, ctx);
         }
     }
@@ -1031,8 +1031,8 @@ impl DataPath {
                 self.movers[READ][channel].room += held;
             }
         }
-        let over = ctx.now + timing::HOST_RESPONSE;
-        self.descriptor_done(number, over, ctx);
+        let cycle = ctx.now + timing::HOST_RESPONSE;
+        self.descriptor_done(number, cycle, ctx);
     }
 
     /// Receives host data of a descriptor, or the error of its read.
@@ -1223,15 +1223,15 @@ impl DataPath {
         };
         let channel = descriptor.channel;
         descriptor.open -= 1;
-        let over = descriptor.open == 0 && descriptor.issued == descriptor.len;
+        let ended = descriptor.open == 0 && descriptor.issued == descriptor.len;
         self.hazards[channel].end_write();
         if let Some(filter) = ctx.filter.as_deref_mut() {
             filter.nvme_write_done(channel);
             ctx.schedule(ctx.now, Event::ConflictFilter);
         }
-        if over && self.movers[WRITE][channel].filling.front() != Some(&number) {
-            let over = ctx.now + timing::MEDIA_RESPONSE;
-            self.descriptor_done(number, over, ctx);
+        if ended && self.movers[WRITE][channel].filling.front() != Some(&number) {
+            let cycle = ctx.now + timing::MEDIA_RESPONSE;
+            self.descriptor_done(number, cycle, ctx);
         }
         self.issue_media_writes(channel, ctx);
         self.issue_descriptors(WRITE, channel, ctx);
@@ -1339,8 +1339,8 @@ impl DataPath {
     /// Removes a transfer that is complete and returns its result.
     pub(crate) fn take_result(&mut self, slot: u16) -> Option<TransferResult> {
         let place = &mut self.transfers[usize::from(slot)];
-        let over = place.as_ref().is_some_and(|t| t.walked && t.open == 0);
-        if !over {
+        let ended = place.as_ref().is_some_and(|t| t.walked && t.open == 0);
+        if !ended {
             return None;
         }
         let mut transfer = place.take()?;

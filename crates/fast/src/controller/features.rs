@@ -60,7 +60,7 @@ pub struct Features {
     namespaces: Arc<Namespaces>,
     arbitration: u32,
     power: u32,
-    over: u32,
+    over_threshold: u32,
     under: u32,
     /// By namespace.
     recovery: Vec<u32>,
@@ -86,7 +86,7 @@ impl Features {
             namespaces,
             arbitration: DEFAULT_ARBITRATION,
             power: 0,
-            over: WARNING_TEMPERATURE.into(),
+            over_threshold: WARNING_TEMPERATURE.into(),
             under: 0,
             coalescing: 0,
             uncoalesced: vec![false; usize::from(io_queues) + 1],
@@ -129,7 +129,7 @@ impl Features {
             ARBITRATION => self.arbitration = value,
             POWER_MANAGEMENT => self.power = value,
             TEMPERATURE_THRESHOLD if Threshold(cdw11).kind() == 1 => self.under = value,
-            TEMPERATURE_THRESHOLD => self.over = value,
+            TEMPERATURE_THRESHOLD => self.over_threshold = value,
             ERROR_RECOVERY => {
                 for (n, recovery) in (1..).zip(&mut self.recovery) {
                     if nsid == n || nsid == ALL_NAMESPACES {
@@ -189,7 +189,7 @@ impl Features {
             ARBITRATION => or_default(self.arbitration, DEFAULT_ARBITRATION),
             POWER_MANAGEMENT => or_default(self.power, 0),
             TEMPERATURE_THRESHOLD if Threshold(cdw11).kind() == 1 => or_default(self.under, 0),
-            TEMPERATURE_THRESHOLD => or_default(self.over, WARNING_TEMPERATURE.into()),
+            TEMPERATURE_THRESHOLD => or_default(self.over_threshold, WARNING_TEMPERATURE.into()),
             ERROR_RECOVERY => {
                 let index = (nsid as usize).checked_sub(1);
                 let value = index.and_then(|n| self.recovery.get(n).copied());
@@ -321,7 +321,7 @@ impl Features {
 
     /// Over and under temperature thresholds in kelvins.
     pub fn thresholds(&self) -> (u16, u16) {
-        (self.over as u16, self.under as u16)
+        (self.over_threshold as u16, self.under as u16)
     }
 
     /// Interrupt Coalescing, unless it is off.

@@ -86,10 +86,10 @@ struct EntryFetch {
     /// The queue has another entry.
     more: bool,
     bytes: [u8; SQE_BYTES],
-    got: usize,
+    received: usize,
     failed: bool,
     /// The edge from which on the entry is complete.
-    here: Option<u64>,
+    arrival: Option<u64>,
 }
 
 /// State of the controller (nvme_state).
@@ -634,9 +634,9 @@ impl Controller {
             head,
             more,
             bytes: [0; SQE_BYTES],
-            got: 0,
+            received: 0,
             failed: false,
-            here: None,
+            arrival: None,
         });
         ctx.trace(ctx.now + timing::FETCH + classes, || TraceEvent::Fetch {
             slot: slot as u8,
@@ -658,14 +658,14 @@ impl Controller {
         match &arrival.data {
             None => entry.failed = true,
             Some(data) => {
-                let len = data.len().min(SQE_BYTES - entry.got);
-                entry.bytes[entry.got..entry.got + len].copy_from_slice(&data[..len]);
-                entry.got += len;
+                let len = data.len().min(SQE_BYTES - entry.received);
+                entry.bytes[entry.received..entry.received + len].copy_from_slice(&data[..len]);
+                entry.received += len;
             }
         }
         if arrival.last {
-            entry.failed |= entry.got < SQE_BYTES;
-            entry.here = Some(arrival.cycle);
+            entry.failed |= entry.received < SQE_BYTES;
+            entry.arrival = Some(arrival.cycle);
             ctx.schedule(arrival.cycle + timing::DECODE, Event::Decode);
         }
     }
@@ -673,10 +673,10 @@ impl Controller {
     /// Decodes entries in the order of their fetches, one a cycle.
     pub(crate) fn decode(&mut self, ctx: &mut SimContext) {
         while let Some(entry) = self.fetching.front() {
-            let Some(here) = entry.here else {
+            let Some(arrived) = entry.arrival else {
                 return;
             };
-            let at = self.decode_at.max(here + timing::DECODE);
+            let at = self.decode_at.max(arrived + timing::DECODE);
             if at > ctx.now {
                 ctx.schedule(at, Event::Decode);
                 return;

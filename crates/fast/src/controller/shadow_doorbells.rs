@@ -60,7 +60,7 @@ pub(crate) struct ShadowDoorbells {
     /// Its queue was created or deleted in the meantime.
     drop: bool,
     value: u32,
-    got: usize,
+    received: usize,
     scheduled: bool,
 }
 
@@ -75,7 +75,7 @@ impl ShadowDoorbells {
             register_was_written: false,
             drop: false,
             value: 0,
-            got: 0,
+            received: 0,
             scheduled: false,
         }
     }
@@ -257,7 +257,7 @@ impl ShadowDoorbells {
             return;
         };
         self.state = ShadowState::Reading { again };
-        (self.value, self.got) = (0, 0);
+        (self.value, self.received) = (0, 0);
         let addr = page + 4 * self.at as u64;
         let len = BEAT - addr % BEAT;
         ctx.read_host(3, ReadPurpose::Shadow, addr, len as u32);
@@ -292,9 +292,9 @@ impl ShadowDoorbells {
             return Err(());
         };
         for &byte in data {
-            if self.got < 4 {
-                self.value |= u32::from(byte) << (8 * self.got);
-                self.got += 1;
+            if self.received < 4 {
+                self.value |= u32::from(byte) << (8 * self.received);
+                self.received += 1;
             }
         }
         if !arrival.last {

@@ -59,21 +59,21 @@ impl EngineUnit {
     /// An idle engine.
     pub(super) fn new(
         number: u8,
-        plugged: &EngineInstance,
+        instance: &EngineInstance,
         config: &Config,
         engine: Box<dyn Engine>,
     ) -> EngineUnit {
-        let manifest = &plugged.manifest;
+        let manifest = &instance.manifest;
         let arguments = manifest.arguments.len();
         EngineUnit {
             number,
-            place: plugged.offset..plugged.offset + manifest.registers.0,
-            page_at: plugged.page,
-            vector: (manifest.interrupts > 0).then_some(plugged.vector.into()),
-            bounds: AccessBounds::new(plugged, config),
+            place: instance.offset..instance.offset + manifest.registers.0,
+            page_at: instance.page,
+            vector: (manifest.interrupts > 0).then_some(instance.vector.into()),
+            bounds: AccessBounds::new(instance, config),
             registers: Registers::new(arguments, manifest.outputs.len()),
             nvme: NvmeSource::default(),
-            page: plugged.page.map(|_| Page::new(arguments)),
+            page: instance.page.map(|_| Page::new(arguments)),
             running: None,
             end: None,
             last_source: PAGE,
@@ -231,8 +231,8 @@ impl EngineUnit {
     /// Starts the job of the next source.
     fn launch(&mut self, ctx: &mut SimContext) {
         self.scheduled = false;
-        let mut turns = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
-        let Some(source) = turns.find(|&source| self.requests(source) == (true, false)) else {
+        let mut order = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
+        let Some(source) = order.find(|&source| self.requests(source) == (true, false)) else {
             return;
         };
         let page = self.page.as_ref();

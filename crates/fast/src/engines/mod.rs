@@ -138,8 +138,8 @@ fn bursts_of_two(config: &Config) -> usize {
 
 /// An engine of a kind, or `None` if only the RTL model has it. The kinds are those of
 /// `engine.toml` and docs/architecture.md, "BARs".
-fn make(plugged: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
-    match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
+fn make(instance: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
+    match (instance.manifest.kind, instance.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
         (20, "row_shuffle") => Some(Box::new(row_shuffle::RowShuffle::new(config))),
@@ -151,8 +151,8 @@ fn make(plugged: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
 }
 
 /// The engine is NearPM, the only one that runs several jobs at a time.
-pub(crate) fn is_nearpm(plugged: &EngineInstance) -> bool {
-    (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
+pub(crate) fn is_nearpm(instance: &EngineInstance) -> bool {
+    (instance.manifest.kind, instance.manifest.name.as_str()) == nearpm::KIND
 }
 
 /// Bytes that the engines of a design save at a power loss; 0: none.
@@ -166,12 +166,12 @@ pub(crate) fn last_bytes(config: &Config) -> usize {
 /// Returns an error message if a device has an engine that only the RTL model has.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
     let unknown =
-        |plugged: &&EngineInstance| !is_nearpm(plugged) && make(plugged, config).is_none();
+        |instance: &&EngineInstance| !is_nearpm(instance) && make(instance, config).is_none();
     match config.engines.iter().find(unknown) {
         None => Ok(()),
-        Some(plugged) => Err(format!(
+        Some(instance) => Err(format!(
             "engine {} ({}): the fast engine does not have it, only the rtl engine can run it",
-            plugged.engine.name, plugged.engine.engine
+            instance.engine.name, instance.engine.engine
         )),
     }
 }
@@ -207,9 +207,9 @@ pub(crate) struct Engines {
 impl Engines {
     /// The engines of a design, after a reset. Engines that [`check`] rejects are left out.
     pub(crate) fn new(config: &Config) -> Engines {
-        let unit = |(number, plugged)| {
-            let engine = make(plugged, config)?;
-            Some(EngineUnit::new(number, plugged, config, engine))
+        let unit = |(number, instance)| {
+            let engine = make(instance, config)?;
+            Some(EngineUnit::new(number, instance, config, engine))
         };
         let nearpm = config.engines.iter().position(is_nearpm);
         let nearpm = nearpm.map(|n| (n, NearPm::new(n as u8, &config.engines[n], config)));

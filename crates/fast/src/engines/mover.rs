@@ -57,7 +57,7 @@ struct ReadSlot {
     len: usize,
     data: Vec<u8>,
     /// Arrival time, and whether the read succeeded.
-    here: Option<(u64, bool)>,
+    arrival: Option<(u64, bool)>,
 }
 
 /// One mover. The caller defines the number of its first burst and wake-up.
@@ -100,7 +100,7 @@ impl Mover {
             addr: 0,
             len: 0,
             data: vec![0; parameters.burst as usize],
-            here: None,
+            arrival: None,
         };
         Mover {
             parameters,
@@ -148,8 +148,8 @@ impl Mover {
 
     /// Takes the result of the oldest command if it has ended.
     pub(super) fn take_finished(&mut self) -> Option<Errors> {
-        let over = |c: &CopyCommand| c.sent == c.bytes && c.open == 0;
-        if !self.commands.front().is_some_and(over) {
+        let ended = |c: &CopyCommand| c.sent == c.bytes && c.open == 0;
+        if !self.commands.front().is_some_and(ended) {
             return None;
         }
         self.requesting -= 1;
@@ -178,7 +178,7 @@ impl Mover {
             return false;
         }
         let slot = &self.slots[self.tail];
-        let Some((here, ok)) = slot.here else {
+        let Some((arrived, ok)) = slot.arrival else {
             return false;
         };
         let beats = (slot.addr % BEAT + slot.len as u64).div_ceil(BEAT);
@@ -186,7 +186,7 @@ impl Mover {
         if waiting.div_ceil(BEAT) + beats > self.parameters.depth() {
             return false;
         }
-        let done = (self.forward_free + beats).max(here + RETURN_CYCLES);
+        let done = (self.forward_free + beats).max(arrived + RETURN_CYCLES);
         if done > ports.now() {
             self.schedule_wake_up(done, ports);
             return false;
@@ -205,7 +205,7 @@ impl Mover {
             self.bad.push_back((self.passed, until));
         }
         self.passed = until;
-        slot.here = None;
+        slot.arrival = None;
         self.tail = (self.tail + 1) % self.parameters.bursts;
         self.used -= 1;
         true
@@ -296,7 +296,7 @@ impl Mover {
     pub(super) fn read_arrived(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let slot = &mut self.slots[burst];
         let ok = ok && ports.load(slot.addr, &mut slot.data[..slot.len]);
-        slot.here = Some((ports.now(), ok));
+        slot.arrival = Some((ports.now(), ok));
         if burst == self.tail {
             self.advance(ports);
         }

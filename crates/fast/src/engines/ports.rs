@@ -29,13 +29,13 @@ pub(super) struct AccessBounds {
 
 impl AccessBounds {
     /// The bounds of an engine of a design.
-    pub(super) fn new(plugged: &design::engine::EngineInstance, config: &Config) -> AccessBounds {
+    pub(super) fn new(instance: &design::engine::EngineInstance, config: &Config) -> AccessBounds {
         let local = match &config.local {
-            Some(local) if plugged.local => config.local_base..config.local_base + local.bytes,
+            Some(local) if instance.local => config.local_base..config.local_base + local.bytes,
             _ => 0..0,
         };
         AccessBounds {
-            media: plugged.media.clone(),
+            media: instance.media.clone(),
             local,
         }
     }

@@ -102,7 +102,7 @@ struct ListBurst {
     addr: u64,
     data: Vec<u8>,
     /// Arrival time, and whether the read succeeded.
-    here: Option<(u64, bool)>,
+    arrival: Option<(u64, bool)>,
 }
 
 /// One list at a time.
@@ -122,7 +122,7 @@ pub(super) struct RowShuffle {
     requested: u64,
     read_free: u64,
     /// Indexes decoded, those of the oldest burst included, and the next free edge.
-    taken: u64,
+    decoded: u64,
     of_burst: usize,
     index_free: u64,
     /// Row addresses, and the edge from which each is available.
@@ -154,7 +154,7 @@ impl RowShuffle {
             first_read: 0,
             requested: 0,
             read_free: 0,
-            taken: 0,
+            decoded: 0,
             of_burst: 0,
             index_free: 0,
             queue: VecDeque::with_capacity(QUEUE),
@@ -186,10 +186,11 @@ impl RowShuffle {
         }
         while self.finish_row() | self.start_row(&rows, ports) | self.take_index(&rows, ports) {}
         self.read_list(&rows, ports);
-        if self.state == ShuffleState::Gathering && (self.is_halted() || self.taken == rows.count) {
+        if self.state == ShuffleState::Gathering && (self.is_halted() || self.decoded == rows.count)
+        {
             self.state = ShuffleState::Draining;
         }
-        let list = self.reads.iter().all(|read| read.here.is_some())
+        let list = self.reads.iter().all(|read| read.arrival.is_some())
             && (self.is_halted() || self.requested == rows.count * rows.stride);
         if self.state == ShuffleState::Draining
             && list
@@ -218,7 +219,7 @@ impl RowShuffle {
             self.reads.push_back(ListBurst {
                 addr,
                 data: vec![0; len as usize],
-                here: None,
+                arrival: None,
             });
             self.requested += len;
             self.read_free = ports.now() + 1;
@@ -235,16 +236,16 @@ impl RowShuffle {
 
     /// Decodes the next index.
     fn take_index(&mut self, rows: &GatherJob, ports: &mut EnginePorts) -> bool {
-        if self.is_halted() || self.taken == rows.count || self.queue.len() == QUEUE {
+        if self.is_halted() || self.decoded == rows.count || self.queue.len() == QUEUE {
             return false;
         }
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some((here, ok)) = read.here else {
+        let Some((arrived, ok)) = read.arrival else {
             return false;
         };
-        let when = self.index_free.max(here + RETURN_CYCLES);
+        let when = self.index_free.max(arrived + RETURN_CYCLES);
         if when > ports.now() {
             self.schedule_wake_up(when, ports);
             return false;
@@ -267,7 +268,7 @@ impl RowShuffle {
             self.bad_index = true;
             return true;
         }
-        self.taken += 1;
+        self.decoded += 1;
         let row = rows.src.wrapping_add(index * rows.row_bytes);
         self.queue.push_back((row, when + PRODUCT));
         true
@@ -372,7 +373,7 @@ impl Engine for RowShuffle {
         (self.stopped, self.bad_index) = (false, false);
         (self.read_error, self.write_error) = (false, false);
         self.reads.clear();
-        (self.requested, self.taken, self.of_burst) = (0, 0, 0);
+        (self.requested, self.decoded, self.of_burst) = (0, 0, 0);
         (self.begun, self.copied) = (0, 0);
         self.state = ShuffleState::Checking;
         ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
@@ -424,7 +425,7 @@ impl Engine for RowShuffle {
             let place = (burst - BURSTS + bursts - self.first_read as usize % bursts) % bursts;
             if let Some(read) = self.reads.get_mut(place) {
                 let ok = ok && ports.load(read.addr, &mut read.data);
-                read.here = Some((ports.now(), ok));
+                read.arrival = Some((ports.now(), ok));
             }
         }
         self.advance(ports);

@@ -93,7 +93,7 @@ pub(super) struct Scan {
     /// the edge of the next line.
     open: u16,
     id: u16,
-    turn: usize,
+    next: usize,
     write_free: u64,
     write_planned: u64,
     finished: Option<JobResult>,
@@ -112,7 +112,7 @@ impl Scan {
             channels: (0..channels).map(channel).collect(),
             open: 0,
             id: 0,
-            turn: 0,
+            next: 0,
             write_free: 0,
             write_planned: 0,
             finished: None,
@@ -162,8 +162,8 @@ impl Scan {
     fn write(&mut self, ports: &mut EnginePorts) {
         while self.open < LINES {
             let channels = self.channels.len();
-            let mut turns = (0..channels).map(|n| (self.turn + n) % channels);
-            let Some(channel) = turns.find(|&n| self.channels[n].has_line()) else {
+            let mut order = (0..channels).map(|n| (self.next + n) % channels);
+            let Some(channel) = order.find(|&n| self.channels[n].has_line()) else {
                 return;
             };
             if self.write_free > ports.now() {
@@ -173,7 +173,7 @@ impl Scan {
                 }
                 return;
             }
-            self.turn = (channel + 1) % channels;
+            self.next = (channel + 1) % channels;
             self.write_free = ports.now() + 1;
             if let Some(line) = self.channels[channel].take_line() {
                 self.write_line(&line, ports);

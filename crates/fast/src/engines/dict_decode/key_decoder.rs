@@ -46,12 +46,12 @@ pub(super) struct KeyDecoder {
     width: u32,
     fixed: bool,
     /// The source without headers has fewer keys than requested.
-    cut: bool,
+    is_truncated: bool,
     /// Bytes of the whole source, and bytes that have arrived.
     bytes: u64,
     source: Vec<u8>,
     /// Bytes that have been decoded and dropped; `source` starts after them.
-    gone: u64,
+    dropped: u64,
     /// Numbers of the beats that could not be read.
     bad_beats: Vec<u64>,
     /// Bytes that have been decoded.
@@ -64,22 +64,22 @@ pub(super) struct KeyDecoder {
 impl KeyDecoder {
     /// A source of `count` keys of `width` bits in `bytes` bytes; `fixed`: without headers.
     pub(super) fn new(width: u32, fixed: bool, count: u64, bytes: u64) -> KeyDecoder {
-        let here = match fixed {
+        let available = match fixed {
             true => bytes * 8 / u64::from(width),
             false => count,
         };
-        let left = count.min(here);
+        let left = count.min(available);
         KeyDecoder {
             width,
             fixed,
-            cut: here < count,
+            is_truncated: available < count,
             bytes: match (fixed, width) {
                 (true, _) => left * u64::from(width) / 8,
                 (false, 0) => 0,
                 _ => bytes,
             },
             source: Vec::new(),
-            gone: 0,
+            dropped: 0,
             bad_beats: Vec::new(),
             at: 0,
             left,
@@ -108,14 +108,14 @@ impl KeyDecoder {
     }
 
     fn received_bytes(&self) -> u64 {
-        self.gone + self.source.len() as u64
+        self.dropped + self.source.len() as u64
     }
 
     fn forget(&mut self) {
-        let used = (self.at - self.gone) as usize;
+        let used = (self.at - self.dropped) as usize;
         if used > 1 << 16 {
             self.source.drain(..used);
-            self.gone = self.at;
+            self.dropped = self.at;
         }
     }
 
@@ -125,14 +125,14 @@ impl KeyDecoder {
     }
 
     fn slice(&self, from: u64, until: u64) -> &[u8] {
-        &self.source[(from - self.gone) as usize..(until - self.gone) as usize]
+        &self.source[(from - self.dropped) as usize..(until - self.dropped) as usize]
     }
 
     /// The next decode step.
     pub(super) fn next(&mut self) -> DecodeStep {
         self.forget();
         match self.run {
-            _ if self.left == 0 => DecodeStep::End(match self.cut {
+            _ if self.left == 0 => DecodeStep::End(match self.is_truncated {
                 true => Err(DecodeError::Truncated),
                 false => Ok(()),
             }),
@@ -254,8 +254,8 @@ impl KeyDecoder {
 fn bits(bytes: &[u8], at: u64, width: u32) -> u32 {
     let first = (at / 8) as usize;
     let mut window = [0; 8];
-    let here = bytes.len().min(first + 8) - first;
-    window[..here].copy_from_slice(&bytes[first..first + here]);
+    let available = bytes.len().min(first + 8) - first;
+    window[..available].copy_from_slice(&bytes[first..first + available]);
     let value = u64::from_le_bytes(window) >> (at % 8);
     (value & ((1 << width) - 1)) as u32
 }
@@ -272,7 +272,7 @@ mod tests {
             match keys.next() {
                 DecodeStep::Row(row) => decoded.extend(row),
                 DecodeStep::Header => {}
-                DecodeStep::Wait => panic!("all is here"),
+                DecodeStep::Wait => panic!("the whole source has arrived"),
                 DecodeStep::End(end) => return (decoded, end),
             }
         }

@@ -123,7 +123,7 @@ struct ReadBurst {
     data: Vec<u8>,
     addr: u64,
     /// Arrival time, and whether the read succeeded.
-    here: Option<(u64, bool)>,
+    arrival: Option<(u64, bool)>,
 }
 
 /// One column at a time.
@@ -140,7 +140,7 @@ pub(super) struct DictDecode {
     reads: VecDeque<ReadBurst>,
     first_read: u64,
     requested: u64,
-    taken: u64,
+    accepted: u64,
     read_free: u64,
     /// Edges up to which beats have been accepted, and rows decoded.
     take_free: u64,
@@ -175,7 +175,7 @@ impl DictDecode {
             reads: VecDeque::with_capacity(bursts),
             first_read: 0,
             requested: 0,
-            taken: 0,
+            accepted: 0,
             read_free: 0,
             take_free: 0,
             made: 0,
@@ -226,9 +226,9 @@ impl DictDecode {
                 }
             }
         }
-        let rests = self.writes.iter().all(|&open| !open)
-            && self.reads.iter().all(|read| read.here.is_some());
-        if self.state == DecodeState::Draining && rests {
+        let is_drained = self.writes.iter().all(|&open| !open)
+            && self.reads.iter().all(|read| read.arrival.is_some());
+        if self.state == DecodeState::Draining && is_drained {
             self.state = DecodeState::Finished;
             ports.wake(ports.now() + FINISH_CYCLES, DONE);
         }
@@ -256,7 +256,7 @@ impl DictDecode {
             self.reads.push_back(ReadBurst {
                 data: vec![0; len as usize],
                 addr,
-                here: None,
+                arrival: None,
             });
             self.requested += len;
             self.read_free = ports.now() + 1;
@@ -269,14 +269,14 @@ impl DictDecode {
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some((here, ok)) = read.here else {
+        let Some((arrived, ok)) = read.arrival else {
             return false;
         };
         if self.error.is_some() || self.out.len() as u64 >= DEPTH {
             return false;
         }
         let beats = read.data.len().div_ceil(BEAT as usize) as u64;
-        let done = self.take_free.max(here + RETURN_CYCLES) + beats;
+        let done = self.take_free.max(arrived + RETURN_CYCLES) + beats;
         if done > ports.now() {
             self.schedule_wake_up(done, ports);
             return false;
@@ -287,7 +287,7 @@ impl DictDecode {
         };
         self.first_read += 1;
         let (dict, _) = self.sizes(column);
-        if self.taken < dict {
+        if self.accepted < dict {
             if !ok {
                 self.error = Some(DecodeError::ReadError);
             }
@@ -309,15 +309,15 @@ impl DictDecode {
             self.keys.push(&read.data, ok);
             self.made = self.made.max(done);
         }
-        self.taken += read.data.len() as u64;
-        self.decoded |= column.plain && self.taken == column.count * column.size;
+        self.accepted += read.data.len() as u64;
+        self.decoded |= column.plain && self.accepted == column.count * column.size;
         true
     }
 
     /// Decodes the keys that have arrived.
     fn decode(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let (dict, _) = self.sizes(column);
-        if column.plain || self.decoded || self.error.is_some() || self.taken < dict {
+        if column.plain || self.decoded || self.error.is_some() || self.accepted < dict {
             return false;
         }
         let mut any = false;
@@ -418,9 +418,9 @@ impl DictDecode {
         self.state = DecodeState::Decoding;
         let now = ports.now();
         (self.read_free, self.take_free, self.made, self.write_free) = (now, now, now, now);
-        let here = column.bytes / column.size;
-        if column.plain && here < column.count {
-            (self.position, self.error) = (here, Some(DecodeError::Truncated));
+        let available = column.bytes / column.size;
+        if column.plain && available < column.count {
+            (self.position, self.error) = (available, Some(DecodeError::Truncated));
         }
         self.advance(ports);
     }
@@ -480,7 +480,7 @@ impl Engine for DictDecode {
     fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
         self.column = Column::of(job);
         (self.stopped, self.error, self.write_error) = (false, None, false);
-        (self.requested, self.taken, self.position, self.written) = (0, 0, 0, 0);
+        (self.requested, self.accepted, self.position, self.written) = (0, 0, 0, 0);
         self.decoded = false;
         self.reads.clear();
         self.out.clear();
@@ -528,7 +528,7 @@ impl Engine for DictDecode {
         let place = (u64::from(burst) + bursts - self.first_read % bursts) % bursts;
         if let Some(read) = self.reads.get_mut(place as usize) {
             let ok = ok && ports.load(read.addr, &mut read.data);
-            read.here = Some((ports.now(), ok));
+            read.arrival = Some((ports.now(), ok));
         }
         self.advance(ports);
     }

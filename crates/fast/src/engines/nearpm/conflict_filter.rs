@@ -155,11 +155,11 @@ impl ConflictFilter {
 
     /// Opens when all restored commands have ended. True: it opened now.
     pub(super) fn open_if_idle(&mut self, now: u64) -> bool {
-        let rests = self.is_empty() && self.closed.is_some_and(|at| at <= now);
-        if rests {
+        let is_drained = self.is_empty() && self.closed.is_some_and(|at| at <= now);
+        if is_drained {
             self.closed = None;
         }
-        rests
+        is_drained
     }
 
     /// There is no command and no waiting line.

@@ -67,9 +67,9 @@ pub(super) struct NearPm {
     notifying: bool,
     units: Vec<Unit>,
     /// Commands that were accepted, and that were rejected.
-    taken: u32,
+    accepted: u32,
     refused: u32,
-    under_way: u32,
+    in_flight: u32,
     /// State was restored.
     restored: bool,
     /// State that has to survive was not saved at a power loss. Set until the host clears it.
@@ -77,33 +77,33 @@ pub(super) struct NearPm {
     /// The header of the reserved range says that state has to survive, or should say so because it
     /// could not be written.
     marked_live: bool,
-    unmarked: bool,
+    mark_failed: bool,
 }
 
 impl NearPm {
-    pub(super) fn new(number: u8, plugged: &EngineInstance, config: &Config) -> NearPm {
-        let manifest = &plugged.manifest;
+    pub(super) fn new(number: u8, instance: &EngineInstance, config: &Config) -> NearPm {
+        let manifest = &instance.manifest;
         let parameter =
-            |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));
+            |name: &str, most: u64| instance.parameter(name).map_or(most, |v| v.min(most));
         let units = parameter("units", MAX_UNITS.into()).max(1) as u32;
         let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
-            place: plugged.offset..plugged.offset + manifest.registers.0,
-            page_at: plugged.page,
-            bounds: AccessBounds::new(plugged, config),
+            place: instance.offset..instance.offset + manifest.registers.0,
+            page_at: instance.page,
+            bounds: AccessBounds::new(instance, config),
             page: Page::new(manifest.arguments.len()),
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             peers: Peers::new(),
             notifying: false,
             units: (0..units).map(|n| Unit::new(n, rates)).collect(),
-            taken: 0,
+            accepted: 0,
             refused: 0,
-            under_way: 0,
+            in_flight: 0,
             restored: false,
             lost: false,
             marked_live: false,
-            unmarked: false,
+            mark_failed: false,
         }
     }
 
@@ -116,7 +116,7 @@ impl NearPm {
         let marked_live = self.lost || self.contexts.is_used() || !filter.is_empty() || is_numbered;
         if marked_live != self.marked_live {
             self.marked_live = marked_live;
-            self.unmarked = !saved_state::write_header(filter, marked_live, memory);
+            self.mark_failed = !saved_state::write_header(filter, marked_live, memory);
         }
     }
 
@@ -135,12 +135,12 @@ impl NearPm {
         self.page.write(at, data, stores);
         while let Some(line) = self.page.next_line() {
             let job = self.page.job_of(line);
-            self.taken = self.taken.wrapping_add(1);
+            self.accepted = self.accepted.wrapping_add(1);
             let command = match job.malformed {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
-            let taken = match ctx
+            let accepted = match ctx
                 .filter
                 .as_deref()
                 .is_some_and(ConflictFilter::has_failed_restore)
@@ -148,9 +148,9 @@ impl NearPm {
                 true => Err(ErrorBit::ReadError),
                 false => self.contexts.accept_command(command, &self.peers),
             };
-            match (taken, ctx.filter.as_deref_mut()) {
+            match (accepted, ctx.filter.as_deref_mut()) {
                 (Ok(Accepted::Unit(job)), Some(filter)) => {
-                    self.under_way += 1;
+                    self.in_flight += 1;
                     if job.operation == Operation::PoolUnmap {
                         filter.table.unmap_pool(job.log >> 4);
                     }
@@ -337,7 +337,9 @@ impl NearPm {
             .as_deref()
             .filter(|filter| filter.has_failed_restore())
         {
-            Some(filter) => self.unmarked = !saved_state::write_header(filter, false, ctx.memory),
+            Some(filter) => {
+                self.mark_failed = !saved_state::write_header(filter, false, ctx.memory)
+            }
             None => self.lost = false,
         }
     }
@@ -350,7 +352,7 @@ impl NearPm {
         };
         end.outputs[0] = value;
         self.page.end_line(command, &end);
-        self.under_way = self.under_way.saturating_sub(1);
+        self.in_flight = self.in_flight.saturating_sub(1);
         if let Some(filter) = ctx.filter.as_deref_mut() {
             filter.command_ended(command);
         }
@@ -366,10 +368,10 @@ impl NearPm {
         let busy = busy.fold(0, |set, (n, unit)| set | u32::from(!unit.is_idle()) << n);
         let lines = LINES..LINES + LINES_STRIDE * LINES_COUNT;
         match at {
-            CONTROL if self.under_way == 0 => control::IDLE.mask() as u32,
-            TAKEN => self.taken,
+            CONTROL if self.in_flight == 0 => control::IDLE.mask() as u32,
+            TAKEN => self.accepted,
             REFUSED => self.refused,
-            UNDER_WAY => self.under_way,
+            UNDER_WAY => self.in_flight,
             WORKING => busy,
             MOST_LINES => most,
             register::DEVICE..register::END => self.peers.read_latched(at),
@@ -385,7 +387,7 @@ impl NearPm {
                     | set(filter.line_error, domain::LINE_ERROR)
                     | set(filter.has_failed_restore(), domain::UNREAD)
                     | set(self.lost, domain::LOST)
-                    | set(self.unmarked, domain::UNKEPT)
+                    | set(self.mark_failed, domain::UNKEPT)
             }
             _ if lines.contains(&at) && at % LINES_STRIDE == 0 => {
                 filter.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
@@ -431,15 +433,15 @@ impl NearPm {
         memory.storage_closed = matches!(found, RestoreOutcome::Failed { .. });
         let mut lines = 1;
         match found {
-            RestoreOutcome::Failed { unmarked } => {
+            RestoreOutcome::Failed { mark_failed } => {
                 filter.fail_restore();
-                self.unmarked = unmarked;
+                self.mark_failed = mark_failed;
             }
             RestoreOutcome::Nothing { lost } => (self.lost, self.marked_live) = (lost, lost),
             RestoreOutcome::All { lines: all, lost } => {
                 lines = all;
                 (self.restored, self.lost, self.marked_live) = (true, lost, true);
-                self.under_way = filter.table.entries().count() as u32;
+                self.in_flight = filter.table.entries().count() as u32;
             }
         }
         filter.close_until(from + OPEN_CYCLES + RESTORE_CYCLES * lines);

@@ -49,7 +49,7 @@ pub(super) struct Errors {
 struct ReadBurst {
     at: u64,
     len: u64,
-    here: bool,
+    arrived: bool,
 }
 
 #[derive(Default)]
@@ -160,8 +160,8 @@ impl Mover {
         let done =
             self.have == self.bytes && self.requested == self.bytes && self.sent == self.length;
         let failed = self.errors != Errors::default();
-        let over = self.busy && reads && writes && (done || failed);
-        over.then(|| {
+        let ended = self.busy && reads && writes && (done || failed);
+        ended.then(|| {
             self.busy = false;
             self.errors
         })
@@ -188,7 +188,7 @@ impl Mover {
             self.reads[self.head] = Some(ReadBurst {
                 at: self.requested,
                 len,
-                here: false,
+                arrived: false,
             });
             let burst = self.number + self.head as u32;
             let wait = self.read_delay(at % LINE + len, ports.now());
@@ -224,13 +224,13 @@ impl Mover {
             self.writes[burst - MAX_BURSTS] = false;
             self.errors.write |= !ok;
         } else if let Some(read) = &mut self.reads[burst] {
-            read.here = true;
+            read.arrived = true;
             let place = &mut self.data[read.at as usize..(read.at + read.len) as usize];
             if !ok || !ports.load(self.source + read.at, place) {
                 self.errors.read = true;
             }
         }
-        while let Some(read) = self.reads[self.tail].filter(|read| read.here) {
+        while let Some(read) = self.reads[self.tail].filter(|read| read.arrived) {
             self.reads[self.tail] = None;
             self.have += read.len;
             self.tail = (self.tail + 1) % self.reads.len();

@@ -53,14 +53,14 @@ pub(super) enum RestoreOutcome {
     Nothing { lost: bool },
     /// All state was restored, from `lines` lines. `lost`: an earlier save was lost.
     All { lines: u64, lost: bool },
-    /// The saved state can't be restored. `unmarked`: because it could not be marked as used.
-    Failed { unmarked: bool },
+    /// The saved state can't be restored. `mark_failed`: because it could not be marked as used.
+    Failed { mark_failed: bool },
 }
 
 /// Writes the header, which says whether state has to survive. False: the write failed.
-pub(super) fn write_header(filter: &ConflictFilter, lives: bool, memory: &mut Memories) -> bool {
+pub(super) fn write_header(filter: &ConflictFilter, is_live: bool, memory: &mut Memories) -> bool {
     let mut line = [0; BYTES];
-    if lives {
+    if is_live {
         line[..8].copy_from_slice(&LIVE_MAGIC);
     }
     memory.write_unfiltered(filter.reserved, &line)
@@ -149,14 +149,14 @@ pub(super) fn restore(
     let first_peer = FIRST_QUEUE + QUEUE * channels;
     let lines = first_peer + peers::LINES;
     let mut image = vec![0; lines * BYTES];
-    let failed_restore = RestoreOutcome::Failed { unmarked: false };
+    let failed_restore = RestoreOutcome::Failed { mark_failed: false };
     if !memory.read_unfiltered(filter.reserved, &mut image[..BYTES]) {
         return failed_restore;
     }
     let is_clear = |bytes: &[u8]| bytes.iter().all(|byte| *byte == 0);
-    let lives = image[..8] == LIVE_MAGIC;
-    if is_clear(&image[8..BYTES]) && (lives || is_clear(&image[..8])) {
-        return RestoreOutcome::Nothing { lost: lives };
+    let is_live = image[..8] == LIVE_MAGIC;
+    if is_clear(&image[8..BYTES]) && (is_live || is_clear(&image[..8])) {
+        return RestoreOutcome::Nothing { lost: is_live };
     }
     for (n, line) in (1..).zip(image[BYTES..].chunks_mut(BYTES)) {
         if !memory.read_unfiltered(filter.reserved + n * LINE, line) {
@@ -174,7 +174,7 @@ pub(super) fn restore(
     }
     // State that is not marked would be restored again over newer data.
     if !write_header(filter, true, memory) {
-        return RestoreOutcome::Failed { unmarked: true };
+        return RestoreOutcome::Failed { mark_failed: true };
     }
     let lost = image[LOST] == 1;
     for (n, pool) in contexts.pools.iter_mut().enumerate() {

@@ -64,7 +64,7 @@ pub(super) struct TableEntry {
 pub(super) struct Table {
     entries: Vec<Option<TableEntry>>,
     count: usize,
-    taken: u64,
+    accepted: u64,
 }
 
 impl Table {
@@ -72,7 +72,7 @@ impl Table {
         Table {
             entries: (0..COMMANDS).map(|_| None).collect(),
             count: 0,
-            taken: 0,
+            accepted: 0,
         }
     }
 
@@ -139,7 +139,7 @@ impl Table {
     ) {
         if let Some(place) = self.entries.get_mut(usize::from(number)) {
             self.count += usize::from(place.is_none());
-            self.taken += 1;
+            self.accepted += 1;
             *place = Some(TableEntry {
                 job,
                 ranges: job.ranges(),
@@ -148,7 +148,7 @@ impl Table {
                 begun: false,
                 failed: false,
                 stale: false,
-                order: self.taken,
+                order: self.accepted,
                 from,
             });
         }

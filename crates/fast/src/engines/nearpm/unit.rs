@@ -314,11 +314,11 @@ impl Unit {
             _ => LogState::Open,
         };
         let ends = matches!(job.operation, Commit | Delete | Abort | Recover);
-        let is_void = state == LogState::Open;
+        let is_open = state == LogState::Open;
         let descriptor = Descriptor {
-            generation: self.walk.generation.wrapping_add((ends && is_void).into()),
+            generation: self.walk.generation.wrapping_add((ends && is_open).into()),
             state,
-            records: if is_void { 0 } else { job.number },
+            records: if is_open { 0 } else { job.number },
             transaction: job.transaction,
         };
         self.step = UnitStep::WriteDescriptor;
@@ -336,9 +336,9 @@ impl Unit {
             // It was interrupted after its last line.
             return self.schedule_end(ports);
         }
-        let says_nothing = found.state == LogState::Open && found.records == 0;
-        let is_spoiled = !known && job.previous != 0 && says_nothing;
-        if is_spoiled || known && found.generation != job.value {
+        let has_no_count = found.state == LogState::Open && found.records == 0;
+        let is_inconsistent = !known && job.previous != 0 && has_no_count;
+        if is_inconsistent || known && found.generation != job.value {
             return self.fail(ErrorBit::Torn, ports);
         }
         self.walk.generation = found.generation;
@@ -348,8 +348,8 @@ impl Unit {
             false => Some(found.records).filter(|n| *n != 0 || found.state != LogState::Open),
         };
         // The descriptor gives the number of records.
-        let says_not = known && job.number != 0 && found.state == LogState::Open;
-        self.required_records = says_not.then_some(job.number);
+        let lacks_count = known && job.number != 0 && found.state == LogState::Open;
+        self.required_records = lacks_count.then_some(job.number);
         self.visit_record(job, ports);
     }
 
@@ -386,12 +386,12 @@ impl Unit {
     fn visit_record(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let walk = self.walk;
         let no_room = u64::from(walk.at) + HEADER_BYTES + LINE > job.object;
-        let over = match (walk.forward, walk.limit) {
+        let ended = match (walk.forward, walk.limit) {
             (true, Some(limit)) => walk.number == limit,
             (true, None) => no_room,
             (false, _) => walk.at == 0,
         };
-        if over {
+        if ended {
             return self.pass_done(job, ports);
         }
         if walk.forward && no_room {

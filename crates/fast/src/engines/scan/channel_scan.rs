@@ -26,7 +26,7 @@ struct ReadSlot {
     at: u64,
     len: u64,
     /// Arrival time, and whether the read succeeded.
-    here: Option<(u64, bool)>,
+    arrival: Option<(u64, bool)>,
     /// One bit for each value between the bounds.
     hits: u64,
 }
@@ -191,7 +191,7 @@ impl ChannelScan {
         let data = &mut data[..slot.len as usize];
         let ok = ok && ports.load(addr, data);
         slot.hits = if ok { self.bounds.hits(data) } else { 0 };
-        slot.here = Some((ports.now(), ok));
+        slot.arrival = Some((ports.now(), ok));
         if burst == self.tail {
             self.advance(ports);
         }
@@ -203,12 +203,12 @@ impl ChannelScan {
             return false;
         }
         let slot = self.slots[self.tail];
-        let Some((here, ok)) = slot.here else {
+        let Some((arrived, ok)) = slot.arrival else {
             return false;
         };
         let beats = (slot.at % BEAT + slot.len).div_ceil(BEAT);
         let late = if self.filter { COUNT } else { 0 };
-        let done = (self.count_free + beats).max(here + RETURN_CYCLES + late);
+        let done = (self.count_free + beats).max(arrived + RETURN_CYCLES + late);
         if done > ports.now() {
             self.schedule_wake_up(done, ports);
             return false;

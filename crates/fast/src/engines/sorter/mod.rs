@@ -146,7 +146,7 @@ struct ReadBurst {
     /// Number of records whose last byte is in it.
     records: u64,
     /// Arrival time.
-    here: Option<u64>,
+    arrival: Option<u64>,
 }
 
 /// A leaf of the tree, in all passes except the first.
@@ -155,7 +155,7 @@ struct Leaf {
     /// Number of records in its run, and of those requested, arrived and merged.
     run: u64,
     requested: u64,
-    here: u64,
+    arrived: u64,
     merged: u64,
 }
 
@@ -180,14 +180,14 @@ pub(super) struct Sorter {
     reads: VecDeque<ReadBurst>,
     first_read: u64,
     read_free: u64,
-    taken: u64,
+    accept_free: u64,
     /// Records requested, and accepted.
     requested: u64,
     loaded: u64,
     /// Leaves with room for a piece, in round-robin order. Those whose next piece is in the next
     /// channel come first.
     leaves: Vec<Leaf>,
-    turn: usize,
+    next: usize,
     granule: u64,
     channels: u64,
     channel: u64,
@@ -228,11 +228,11 @@ impl Sorter {
             reads: VecDeque::with_capacity(bursts),
             first_read: 0,
             read_free: 0,
-            taken: 0,
+            accept_free: 0,
             requested: 0,
             loaded: 0,
             leaves: vec![Leaf::default(); LEAVES as usize],
-            turn: 0,
+            next: 0,
             granule: config.storage.granule,
             channels: config.storage.channels as u64,
             channel: 0,
@@ -274,7 +274,7 @@ impl Sorter {
     fn begin_pass(&mut self, ports: &mut EnginePorts) {
         self.state = SorterState::Sorting;
         (self.requested, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
-        (self.read_free, self.taken, self.out_free) = (ports.now(), ports.now(), ports.now());
+        (self.read_free, self.accept_free, self.out_free) = (ports.now(), ports.now(), ports.now());
         (self.merge_end, self.write_free) = (0, ports.now());
         self.chunks.clear();
         self.before = self.pass * self.column.map_or(0, |column| column.count);
@@ -298,7 +298,7 @@ impl Sorter {
                 ..Leaf::default()
             };
         }
-        self.turn = 0;
+        self.next = 0;
         self.merge_end = first + (column.runs_per_merge() * self.run).min(column.count - first);
         self.out_free = now + TREE;
         // The runs follow each other in `order`; their union is sorted in place.
@@ -367,7 +367,7 @@ impl Sorter {
                     self.leaves[leaf].requested += records;
                     // A piece of 4 KiB is requested as a whole.
                     if addr % BURST + len == BURST {
-                        self.turn = (leaf + 1) % self.leaves.len();
+                        self.next = (leaf + 1) % self.leaves.len();
                     }
                 }
             }
@@ -377,7 +377,7 @@ impl Sorter {
                 len,
                 leaf,
                 records,
-                here: None,
+                arrival: None,
             });
             self.read_free = ports.now() + 1;
             ports.read(CROSSBAR_CYCLES, slot as u16, addr, len as u32, slot as u32);
@@ -404,7 +404,7 @@ impl Sorter {
         };
         let with_room = || {
             (0..leaves)
-                .map(|n| (self.turn + n) % leaves)
+                .map(|n| (self.next + n) % leaves)
                 .filter(has_room)
         };
         with_room().find(has_turn).or_else(|| with_room().next())
@@ -418,7 +418,7 @@ impl Sorter {
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some(here) = read.here else {
+        let Some(arrived) = read.arrival else {
             return false;
         };
         // The leaves have two halves: a chunk waits until the second chunk before it has been
@@ -429,7 +429,7 @@ impl Sorter {
         }
         let beats = read.len.div_ceil(BEAT);
         let rows = read.records.div_ceil(LANES);
-        let done = self.taken.max(here + RETURN_CYCLES)
+        let done = self.accept_free.max(arrived + RETURN_CYCLES)
             + if self.is_first() {
                 beats.max(rows)
             } else {
@@ -439,13 +439,13 @@ impl Sorter {
             self.schedule_wake_up(done, ports);
             return false;
         }
-        self.taken = done;
+        self.accept_free = done;
         let (records, leaf) = (read.records, read.leaf);
         self.reads.pop_front();
         self.first_read += 1;
         self.loaded += records;
         if !self.is_first() {
-            self.leaves[leaf].here += records;
+            self.leaves[leaf].arrived += records;
             return true;
         }
         // A burst may hold the end of a chunk and the start of the next one.
@@ -494,7 +494,8 @@ impl Sorter {
             for &number in &self.order[self.merged as usize..until as usize] {
                 counts[((u64::from(number) - begin) / self.run) as usize] += 1;
             }
-            let short = |(leaf, &count): (&Leaf, &u32)| leaf.merged + u64::from(count) > leaf.here;
+            let short =
+                |(leaf, &count): (&Leaf, &u32)| leaf.merged + u64::from(count) > leaf.arrived;
             if self.leaves.iter().zip(&counts).any(short) {
                 return false;
             }
@@ -586,7 +587,7 @@ impl Sorter {
 
     /// Ends the pass, or the stopped job, if all its work is done.
     fn check_done(&mut self, ports: &mut EnginePorts) {
-        let rests = self.writes.iter().all(|&open| !open);
+        let is_drained = self.writes.iter().all(|&open| !open);
         let Some(column) = self.column else { return };
         match self.state {
             SorterState::Sorting if self.read_error || self.write_error || self.stopped => {
@@ -595,7 +596,7 @@ impl Sorter {
                 self.check_done(ports);
             }
             SorterState::Sorting
-                if rests && self.merged == column.count && self.is_written(&column) =>
+                if is_drained && self.merged == column.count && self.is_written(&column) =>
             {
                 self.pass += 1;
                 if self.pass > 1 {
@@ -612,7 +613,9 @@ impl Sorter {
             SorterState::Aborting if ports.now() < self.write_free => {
                 ports.wake(self.write_free, ADVANCE);
             }
-            SorterState::Aborting if rests && self.reads.iter().all(|read| read.here.is_some()) => {
+            SorterState::Aborting
+                if is_drained && self.reads.iter().all(|read| read.arrival.is_some()) =>
+            {
                 self.finish(FINISH_CYCLES, ports)
             }
             _ => {}
@@ -775,7 +778,7 @@ impl Engine for Sorter {
         let Some(read) = self.reads.get_mut(place as usize) else {
             return;
         };
-        read.here = Some(ports.now());
+        read.arrival = Some(ports.now());
         let mut ok = ok;
         if is_first && ok {
             let Some(column) = self.column else { return };

@@ -11,7 +11,7 @@ pub struct Arbiter {
     /// Beats left of a weight; negative if a burst has exceeded it.
     left: [i32; MASTERS],
     /// The first master in rotation, which follows the one granted last.
-    turn: usize,
+    next_master: usize,
 }
 
 /// The result of one cycle.
@@ -28,7 +28,7 @@ impl Arbiter {
     pub fn new() -> Arbiter {
         Arbiter {
             left: [1; MASTERS],
-            turn: 0,
+            next_master: 0,
         }
     }
 
@@ -50,7 +50,7 @@ impl Arbiter {
             }
             return Grant::Round;
         }
-        let later = able >> self.turn << self.turn;
+        let later = able >> self.next_master << self.next_master;
         let first = if later != 0 { later } else { able };
         Grant::Master(first.trailing_zeros() as usize)
     }
@@ -60,7 +60,7 @@ impl Arbiter {
         if master != URGENT {
             self.left[master] -= cost as i32;
         }
-        self.turn = (master + 1) % MASTERS;
+        self.next_master = (master + 1) % MASTERS;
     }
 }
 

@@ -46,7 +46,7 @@ pub struct Stages {
     /// Cycles of the multiplexer, each way.
     pub mux: u64,
     /// Cycles of the read interleaver for read addresses.
-    pub turns: u64,
+    pub arbitration: u64,
     /// Bursts that wait in the read interleaver.
     pub bursts: usize,
     /// Lines that it requests from the memory at a time for masters other than the urgent one.
@@ -63,7 +63,7 @@ impl Stages {
     /// The stages of the device's storage.
     pub const DEVICE: Stages = Stages {
         mux: 1,
-        turns: 2,
+        arbitration: 2,
         bursts: 16,
         lines: 32,
         whole: false,
@@ -79,7 +79,7 @@ impl Stages {
     /// `nvm_delay` alone between its master and the memory.
     pub const BARE: Stages = Stages {
         mux: 0,
-        turns: 0,
+        arbitration: 0,
         bursts: usize::MAX,
         lines: usize::MAX,
         whole: false,
@@ -506,7 +506,7 @@ impl Channel {
             self.issue.pop_front();
             let urgent = usize::from(usize::from(slot.master) == URGENT);
             self.read_queues[urgent]
-                .push_back((number, cycle.max(slot.received + 1) + stages.turns));
+                .push_back((number, cycle.max(slot.received + 1) + stages.arbitration));
         }
         self.schedule_reads();
         while self.read_due <= cycle + AHEAD {
@@ -574,10 +574,10 @@ impl Channel {
             _ => self.converter.first_edge_from(answered.first),
         };
         self.returns.release_until(cycle.saturating_sub(1));
-        let came = self.returns.reserve(first, last, lines);
+        let arrived = self.returns.reserve(first, last, lines);
         slot.requested += lines as u16;
         let end = slot.requested == slot.beats;
-        let mut out = came + 1;
+        let mut out = arrived + 1;
         if !slot.target.off {
             // One beat a cycle, none before its deadline.
             let first = slot
@@ -589,11 +589,11 @@ impl Channel {
             let passes = slot.beats == 1 || slot.target.together();
             // Data that arrives one cycle before the last possible one is stored, and is late by a
             // cycle.
-            out = match came + 2 {
+            out = match arrived + 2 {
                 c if c < deadline => deadline,
                 c if c == deadline => deadline + 1,
-                _ if passes => deadline.max(came + 1),
-                _ => deadline.max(came + 3),
+                _ if passes => deadline.max(arrived + 1),
+                _ => deadline.max(arrived + 3),
             };
         }
         out = out.max(slot.ready);
@@ -659,15 +659,15 @@ impl Channel {
         let buffered = self
             .timing
             .write(self.converter.edge_time(from), addr, lines);
-        let taken = self.converter.first_edge_from(buffered.taken);
-        let held = passed.saturating_sub(taken);
+        let accepted = self.converter.first_edge_from(buffered.taken);
+        let held = passed.saturating_sub(accepted);
         slot.requested += lines as u16;
         self.mux[WRITE].waiting_beats[usize::from(slot.master)] -= lines;
-        self.next_data = taken + held + 1;
+        self.next_data = accepted + held + 1;
         self.delay.counters[WRITE].beats += u64::from(lines);
         if slot.requested == slot.beats {
-            let came = self.converter.first_edge_from(buffered.safe) + held;
-            let mut out = came + 1;
+            let arrived = self.converter.first_edge_from(buffered.safe) + held;
+            let mut out = arrived + 1;
             if !slot.target.off {
                 let target = slot.target.cycles(slot.beats.into()).max(MIN_LATENCY);
                 out = out.max(slot.received + target);
