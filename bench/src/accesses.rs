@@ -5,7 +5,7 @@ use std::path::Path;
 
 use design::media::{DelaySizes, Interleave};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, ChannelEvent, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Media};
@@ -64,7 +64,7 @@ fn channel(profile: &str) -> Result<Channel, String> {
         },
         clock,
         memory: Memory::Ddr4(DramConfig::default()),
-        stages: Stages::DEVICE,
+        stages: ChannelStages::DEVICE,
     });
     let mut set = |offset, value| channel.set_register(0, offset, value, 0xF);
     for (n, &time) in registers.timing.iter().enumerate() {

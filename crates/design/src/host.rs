@@ -50,14 +50,14 @@ pub struct HostProfile {
     /// Costs of an NVMe driver.
     pub driver: Driver,
     /// Loads and stores of one CPU to a device.
-    pub core: Core,
+    pub core: CpuCore,
     /// The cache for device memory that is mapped write-back, shared by all CPUs.
     pub cache: Cache,
     /// The host's memory.
     pub memory: Dram,
     /// The connection of CPU and device. Without this table the design's values apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attach: Option<Attach>,
+    pub attach: Option<Attachment>,
 }
 
 /// Costs of an NVMe driver.
@@ -75,7 +75,7 @@ pub struct Driver {
 /// Costs of one CPU's loads and stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Core {
+pub struct CpuCore {
     /// CPU time to issue a load, or a store to the cache or a write-combining buffer.
     pub issue_ns: Sourced<f64>,
     /// CPU time of one posted uncached store, a doorbell for example.
@@ -138,7 +138,7 @@ pub struct Dram {
 /// The connection of CPU and device: keys of [`HostConfig`] and [`LinkConfig`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attach {
+pub struct Attachment {
     /// Between CPU and root complex, one way.
     pub mmio_ns: Sourced<u32>,
     /// See [`LinkConfig::device_phy_ns`].
@@ -225,7 +225,7 @@ impl HostProfile {
             ok,
             "more than 0, at most 1000",
         )?;
-        self.attach.as_ref().map_or(Ok(()), Attach::validate)
+        self.attach.as_ref().map_or(Ok(()), Attachment::validate)
     }
 
     /// The costs of a driver.
@@ -253,7 +253,7 @@ impl HostProfile {
     }
 }
 
-impl Core {
+impl CpuCore {
     fn validate(&self) -> Result<(), Error> {
         let times = [
             ("core.issue_ns", &self.issue_ns),
@@ -298,7 +298,7 @@ impl Cache {
     }
 }
 
-impl Attach {
+impl Attachment {
     fn validate(&self) -> Result<(), Error> {
         let times = [
             ("attach.mmio_ns", &self.mmio_ns),

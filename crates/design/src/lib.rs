@@ -92,21 +92,21 @@ pub struct Design {
     #[serde(default)]
     pub cpu: Cpu,
     #[serde(skip)]
-    origin: Origin,
+    origin: SourceFile,
 }
 
 /// The file of a design, for errors that are found later. It does not matter when designs are
 /// compared.
 #[derive(Clone, Debug, Default)]
-struct Origin(Option<Arc<(PathBuf, String)>>);
+struct SourceFile(Option<Arc<(PathBuf, String)>>);
 
-impl PartialEq for Origin {
-    fn eq(&self, _: &Origin) -> bool {
+impl PartialEq for SourceFile {
+    fn eq(&self, _: &SourceFile) -> bool {
         true
     }
 }
 
-impl Origin {
+impl SourceFile {
     /// Adds file and line to an error.
     fn locate(&self, error: Error) -> Error {
         match self.0.as_deref() {
@@ -357,7 +357,7 @@ impl Design {
     pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
         let mut design: Design =
             toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
-        design.origin = Origin(Some(Arc::new((path.into(), text.into()))));
+        design.origin = SourceFile(Some(Arc::new((path.into(), text.into()))));
         let checked = design.validate();
         checked.map_err(|e| design.origin.locate(e))?;
         Ok(design)

@@ -15,7 +15,7 @@ pub(crate) const CHECK_INTERVAL_MS: u64 = 25;
 
 /// Reads whose answers arrive in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Stream {
+pub(crate) enum ReadStream {
     /// Submission queue entries.
     Fetch,
     /// The PRP list or SGL segments of the command in this slot.
@@ -34,11 +34,11 @@ pub(crate) struct CompletionTimeout {
     /// A check is scheduled.
     armed: bool,
     /// Streams with outstanding reads at the last check; true if they have received data since.
-    watched: BTreeMap<Stream, bool>,
+    watched: BTreeMap<ReadStream, bool>,
     /// Expired reads that the host has not answered, by stream.
-    expired: BTreeMap<Stream, usize>,
+    expired: BTreeMap<ReadStream, usize>,
     /// Data that has arrived before the answer to an expired read of its stream.
-    held: VecDeque<(Stream, ReadData)>,
+    held: VecDeque<(ReadStream, ReadData)>,
     released: VecDeque<ReadData>,
 }
 
@@ -67,7 +67,7 @@ impl CompletionTimeout {
     }
 
     /// Checks the streams with outstanding reads and returns the stalled ones.
-    pub(crate) fn check(&mut self, open: impl Iterator<Item = Stream>) -> BTreeSet<Stream> {
+    pub(crate) fn check(&mut self, open: impl Iterator<Item = ReadStream>) -> BTreeSet<ReadStream> {
         self.armed = false;
         let before = std::mem::take(&mut self.watched);
         let mut stuck = BTreeSet::new();
@@ -85,13 +85,13 @@ impl CompletionTimeout {
     }
 
     /// Counts a read of a stream as expired.
-    pub(crate) fn expire(&mut self, stream: Stream) {
+    pub(crate) fn expire(&mut self, stream: ReadStream) {
         *self.expired.entry(stream).or_default() += 1;
     }
 
     /// An expired read has been answered after all. After the last one the held data of its stream
     /// is released.
-    pub(crate) fn answer_expired(&mut self, stream: Stream) {
+    pub(crate) fn answer_expired(&mut self, stream: ReadStream) {
         let Some(expired) = self.expired.get_mut(&stream) else {
             return;
         };
@@ -110,7 +110,7 @@ impl CompletionTimeout {
 
     /// Accepts data of a stream, or holds it until expired reads of the stream are answered.
     #[inline]
-    pub(crate) fn accept(&mut self, stream: Stream, piece: ReadData) -> Option<ReadData> {
+    pub(crate) fn accept(&mut self, stream: ReadStream, piece: ReadData) -> Option<ReadData> {
         if !self.expired.is_empty() && self.expired.contains_key(&stream) {
             self.held.push_back((stream, piece));
             return None;

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use sim::{Clock, HostPort, ReadData, Time, TraceEvent, Tracer};
 
-use crate::completion_timeout::{CompletionTimeout, Stream};
+use crate::completion_timeout::{CompletionTimeout, ReadStream};
 
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
@@ -41,14 +41,14 @@ pub(crate) enum ReadPurpose {
 
 impl ReadPurpose {
     /// The stream whose answers arrive in order. The RTL has an AXI ID for each.
-    fn stream(self) -> Stream {
+    fn stream(self) -> ReadStream {
         match self {
-            ReadPurpose::Fetch(_) => Stream::Fetch,
-            ReadPurpose::List(slot) => Stream::List(slot),
-            ReadPurpose::Data(_, _, channel) => Stream::Data(channel),
-            ReadPurpose::Shadow => Stream::Shadow,
-            ReadPurpose::AdminData(_) => Stream::AdminData,
-            ReadPurpose::RangeList | ReadPurpose::RangeListPointer => Stream::Ranges,
+            ReadPurpose::Fetch(_) => ReadStream::Fetch,
+            ReadPurpose::List(slot) => ReadStream::List(slot),
+            ReadPurpose::Data(_, _, channel) => ReadStream::Data(channel),
+            ReadPurpose::Shadow => ReadStream::Shadow,
+            ReadPurpose::AdminData(_) => ReadStream::AdminData,
+            ReadPurpose::RangeList | ReadPurpose::RangeListPointer => ReadStream::Ranges,
         }
     }
 }
@@ -113,7 +113,7 @@ pub(crate) enum BurstOwner {
 }
 
 /// Bytes that go to the link in one packet.
-struct Payload {
+struct PacketPayload {
     /// The edge at which the last beat has passed the port.
     ready: u64,
     addr: u64,
@@ -129,7 +129,7 @@ pub(crate) struct LinkPort {
     clock: Clock,
     /// Bytes of the largest payload, a power of two.
     max_payload: u64,
-    payloads: VecDeque<Payload>,
+    payloads: VecDeque<PacketPayload>,
     /// Bytes of the waiting bursts, and the buffer of the next one.
     bursts: Box<[[u8; BURST_BYTES]; BURST_BUFFERS]>,
     next_burst: usize,
@@ -266,7 +266,7 @@ impl LinkPort {
         while from < len {
             let at = addr.wrapping_add(from as u64);
             let part = (len - from).min((self.max_payload - at % self.max_payload) as usize);
-            self.payloads.push_back(Payload {
+            self.payloads.push_back(PacketPayload {
                 ready: now + (addr % BEAT + (from + part) as u64).div_ceil(BEAT),
                 addr: at,
                 len: part as u16,
@@ -285,7 +285,7 @@ impl LinkPort {
 
     /// Queues an answer that follows all writes that have passed the port.
     pub(crate) fn queue_answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
-        self.payloads.push_back(Payload {
+        self.payloads.push_back(PacketPayload {
             ready: now,
             addr: 0,
             len: 0,

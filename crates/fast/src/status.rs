@@ -30,14 +30,14 @@ mod kind {
 }
 
 /// Type, version, instance, BAR, offset, size, two capability words.
-type Block = [u32; 8];
+type BlockEntry = [u32; 8];
 
 /// The words of the status block.
 pub(crate) struct StatusBlock(Vec<u32>);
 
 impl StatusBlock {
     pub(crate) fn new(config: &Config) -> StatusBlock {
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut blocks: Vec<BlockEntry> = Vec::new();
         let nvme = [config.io_queues.into(), config.queue_entries];
         let block = |kind, instance, bar, offset, size, capabilities: [u32; 2]| {
             let [first, second] = capabilities;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use design::media::DelaySizes;
-use fast::memory::{Channel, ChannelConfig, ChannelEvent, Credits, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages, Credits};
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
@@ -18,7 +18,7 @@ fn channel(memory: Memory) -> Channel {
         },
         clock: Clock::default(),
         memory,
-        stages: Stages::DEVICE,
+        stages: ChannelStages::DEVICE,
     })
 }
 

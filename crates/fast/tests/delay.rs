@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use design::media::{DelaySizes, Interleave, Registers};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, ChannelEvent, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
 use sim::controller::Memory;
@@ -36,7 +36,7 @@ fn channel(memory: &Memory) -> Channel {
         sizes: SIZES,
         clock: Clock::default(),
         memory: memory.clone(),
-        stages: Stages::BARE,
+        stages: ChannelStages::BARE,
     })
 }
 

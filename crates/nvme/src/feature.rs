@@ -35,7 +35,7 @@ pub mod capability {
 
 /// The fields of a Set Features or Get Features command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
+pub struct FeatureRequest {
     /// Set Features; otherwise Get Features.
     pub set: bool,
     /// Command dword 10.
@@ -46,10 +46,10 @@ pub struct Request {
     pub nsid: u32,
 }
 
-impl Request {
+impl FeatureRequest {
     /// The request of a command with one of the two opcodes.
-    pub fn of(sqe: &Sqe) -> Request {
-        Request {
+    pub fn of(sqe: &Sqe) -> FeatureRequest {
+        FeatureRequest {
             set: sqe.opcode() == admin::SET_FEATURES,
             cdw10: sqe.dw[10],
             cdw11: sqe.dw[11],
@@ -197,7 +197,7 @@ mod tests {
             low: 1,
         };
         let sqe = Sqe::arbitration(weights);
-        let request = Request::of(&sqe);
+        let request = FeatureRequest::of(&sqe);
         assert!(request.set && request.fid() == ARBITRATION && !request.save());
         let arbitration = Arbitration(request.cdw11);
         assert_eq!(
@@ -205,7 +205,7 @@ mod tests {
             (weights, None)
         );
         assert_eq!(Arbitration(3).burst(), Some(8));
-        let get = Request {
+        let get = FeatureRequest {
             set: false,
             cdw10: 1 << 31 | 3 << 8 | 5,
             ..request

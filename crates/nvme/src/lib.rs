@@ -28,7 +28,7 @@ mod transfer;
 
 pub use list::List;
 pub use namespaces::{Namespace, Namespaces};
-pub use transfer::{Fault, Segment, Step, Walker};
+pub use transfer::{Segment, WalkError, WalkStep, Walker};
 
 /// Bytes of a logical block (LBADS 9).
 pub const BLOCK_BYTES: u64 = 512;

@@ -3,7 +3,7 @@
 use spec::nvme::PAGE_BYTES;
 
 use crate::list::{ListReader, NextQwords};
-use crate::{Fault, List, Segment, Step};
+use crate::{List, Segment, WalkError, WalkStep};
 
 /// Walks the PRPs of a transfer. PRP1 may have any dword offset. PRP2 is the second page, or points
 /// to a list at any qword. All other entries have offset 0. The last entry of a list page points to
@@ -24,7 +24,7 @@ enum PrpState {
     Second,
     /// In a list. True: its last entry is the address of the next list.
     List(ListReader, bool),
-    Ended(Step),
+    Ended(WalkStep),
 }
 
 impl Walker {
@@ -39,23 +39,23 @@ impl Walker {
         }
     }
 
-    /// The next step. After `Done` and `Fault` it returns the same again. It never returns `Drop`.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again. It never returns `Drop`.
+    pub fn step(&mut self) -> WalkStep {
         match &mut self.state {
             PrpState::Ended(step) => *step,
-            PrpState::First if self.prp1 % 4 != 0 => self.end(Step::Fault(Fault::Offset)),
+            PrpState::First if self.prp1 % 4 != 0 => self.end(WalkStep::Failed(WalkError::Offset)),
             PrpState::First => {
                 self.state = PrpState::Second;
                 self.data(self.prp1)
             }
-            _ if self.done == self.bytes => self.end(Step::Done),
+            _ if self.done == self.bytes => self.end(WalkStep::Done),
             PrpState::Second if self.bytes - self.done <= PAGE_BYTES => self.page(self.prp2),
-            PrpState::Second if self.prp2 % 8 != 0 => self.end(Step::Fault(Fault::Offset)),
+            PrpState::Second if self.prp2 % 8 != 0 => self.end(WalkStep::Failed(WalkError::Offset)),
             PrpState::Second => self.list(self.prp2),
             PrpState::List(reading, chained) => {
                 let entry = match reading.next_qwords() {
-                    NextQwords::NotFed(list) => return Step::NeedList(list),
-                    NextQwords::Failed => return self.end(Step::Fault(Fault::Host)),
+                    NextQwords::NotFed(list) => return WalkStep::NeedList(list),
+                    NextQwords::Failed => return self.end(WalkStep::Failed(WalkError::Host)),
                     NextQwords::Qwords([entry]) => entry,
                 };
                 if *chained && reading.remaining() == 0 && entry % PAGE_BYTES == 0 {
@@ -89,35 +89,35 @@ impl Walker {
         }
     }
 
-    fn end(&mut self, step: Step) -> Step {
+    fn end(&mut self, step: WalkStep) -> WalkStep {
         self.state = PrpState::Ended(step);
         step
     }
 
     /// An entry that must have offset 0.
-    fn page(&mut self, entry: u64) -> Step {
+    fn page(&mut self, entry: u64) -> WalkStep {
         if entry % PAGE_BYTES != 0 {
-            return self.end(Step::Fault(Fault::Offset));
+            return self.end(WalkStep::Failed(WalkError::Offset));
         }
         self.data(entry)
     }
 
-    fn data(&mut self, addr: u64) -> Step {
+    fn data(&mut self, addr: u64) -> WalkStep {
         let segment = Segment::first_in_page(addr, self.bytes - self.done, self.done);
         self.done += segment.len;
         if segment.len == 0 {
-            return self.end(Step::Done);
+            return self.end(WalkStep::Done);
         }
-        Step::Data(segment)
+        WalkStep::Data(segment)
     }
 
     /// Starts a list: the part of its page that is needed.
-    fn list(&mut self, addr: u64) -> Step {
+    fn list(&mut self, addr: u64) -> WalkStep {
         let pages = (self.bytes - self.done).div_ceil(PAGE_BYTES);
         let room = (PAGE_BYTES - addr % PAGE_BYTES) / 8;
         let entries = pages.min(room);
         self.state = PrpState::List(ListReader::new(addr, entries), pages > room);
-        Step::NeedList(List { addr, entries })
+        WalkStep::NeedList(List { addr, entries })
     }
 }
 
@@ -136,16 +136,16 @@ mod tests {
         memory: &Memory,
         mut walker: Walker,
         portion: u64,
-    ) -> (Vec<(u64, u64)>, Vec<List>, Option<Fault>) {
+    ) -> (Vec<(u64, u64)>, Vec<List>, Option<WalkError>) {
         let (mut data, mut lists, mut left) = (Vec::new(), Vec::new(), 0);
         loop {
             match walker.step() {
-                Step::Data(s) => {
+                WalkStep::Data(s) => {
                     let returned: u64 = data.iter().map(|&(_, len): &(u64, u64)| len).sum();
                     assert_eq!(s.offset, returned);
                     data.push((s.addr, s.len));
                 }
-                Step::NeedList(list) => {
+                WalkStep::NeedList(list) => {
                     assert_eq!(walker.wanted(), Some(list));
                     if left == 0 {
                         lists.push(list);
@@ -160,17 +160,17 @@ mod tests {
                         left -= 1;
                     }
                 }
-                Step::Done => return (data, lists, None),
-                Step::Fault(fault) => {
-                    assert_eq!(walker.step(), Step::Fault(fault));
+                WalkStep::Done => return (data, lists, None),
+                WalkStep::Failed(fault) => {
+                    assert_eq!(walker.step(), WalkStep::Failed(fault));
                     return (data, lists, Some(fault));
                 }
-                Step::Drop(_) => unreachable!("PRPs drop nothing"),
+                WalkStep::Drop(_) => unreachable!("PRPs drop nothing"),
             }
         }
     }
 
-    fn fault(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> (usize, Option<Fault>) {
+    fn fault(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> (usize, Option<WalkError>) {
         let (data, _, fault) = walk(memory, Walker::new(prp1, prp2, bytes), 1);
         (data.len(), fault)
     }
@@ -186,8 +186,11 @@ mod tests {
             [(u64::MAX - 3, 4), (0x2000, 4)]
         );
         assert_eq!(of(0x1000, 0, 0), []);
-        assert_eq!(fault(&none, 0x1002, 0, 8), (0, Some(Fault::Offset)));
-        assert_eq!(fault(&none, 0x1FFC, 0x2004, 8), (1, Some(Fault::Offset)));
+        assert_eq!(fault(&none, 0x1002, 0, 8), (0, Some(WalkError::Offset)));
+        assert_eq!(
+            fault(&none, 0x1FFC, 0x2004, 8),
+            (1, Some(WalkError::Offset))
+        );
     }
 
     #[test]
@@ -214,9 +217,9 @@ mod tests {
     fn prp_walk_stops_at_the_first_error() {
         let memory = Memory::from([(0x1000, 0xA000), (0x1008, 0xB008)]);
         let walks = [
-            (0x1000, 2, Fault::Offset),
-            (0x5000, 1, Fault::Host),
-            (0x1004, 1, Fault::Offset),
+            (0x1000, 2, WalkError::Offset),
+            (0x5000, 1, WalkError::Host),
+            (0x1004, 1, WalkError::Offset),
         ];
         for (list, segments, expected) in walks {
             let found = fault(&memory, 0x9000, list, 3 * PAGE);
@@ -227,10 +230,10 @@ mod tests {
         let memory = Memory::from([(0x1FF0, 0xA000), (0x1FF8, 0xB008), (0x3000, 0xA000)]);
         assert_eq!(
             fault(&memory, 0x9000, 0x1FF0, 9 * PAGE),
-            (2, Some(Fault::Offset))
+            (2, Some(WalkError::Offset))
         );
         let (data, _, fault) = walk(&memory, Walker::new(0x9000, 0x3000, 3 * PAGE), 2);
-        assert_eq!((data.len(), fault), (2, Some(Fault::Host)));
+        assert_eq!((data.len(), fault), (2, Some(WalkError::Host)));
     }
 
     #[test]
@@ -238,18 +241,18 @@ mod tests {
         let mut walker = Walker::new(0x9000, 0x1000, 3 * PAGE);
         walker.feed(&[1, 2, 3]);
         walker.fail();
-        assert!(matches!(walker.step(), Step::Data(_)));
-        assert!(matches!(walker.step(), Step::NeedList(_)));
+        assert!(matches!(walker.step(), WalkStep::Data(_)));
+        assert!(matches!(walker.step(), WalkStep::NeedList(_)));
         walker.feed(&[0xA000, 0xB000, 7, 7]);
         walker.fail();
-        assert!(matches!(walker.step(), Step::Data(s) if s.addr == 0xA000));
-        assert!(matches!(walker.step(), Step::Data(s) if s.addr == 0xB000));
-        assert_eq!(walker.step(), Step::Done);
+        assert!(matches!(walker.step(), WalkStep::Data(s) if s.addr == 0xA000));
+        assert!(matches!(walker.step(), WalkStep::Data(s) if s.addr == 0xB000));
+        assert_eq!(walker.step(), WalkStep::Done);
         let mut walker = Walker::new(u64::MAX - 3, u64::MAX - 7, u64::MAX);
-        assert!(matches!(walker.step(), Step::Data(_)));
+        assert!(matches!(walker.step(), WalkStep::Data(_)));
         assert!(matches!(
             walker.step(),
-            Step::NeedList(List { entries: 1, .. })
+            WalkStep::NeedList(List { entries: 1, .. })
         ));
     }
 }

@@ -3,7 +3,7 @@
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 
 use crate::list::{ListReader, NextQwords};
-use crate::{Fault, List, Segment, Step};
+use crate::{List, Segment, WalkError, WalkStep};
 
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 16;
@@ -63,7 +63,7 @@ pub struct Walker {
     /// The current segment. The descriptor in the command is a segment of one.
     segment: ListReader,
     last: bool,
-    ended: Option<Step>,
+    ended: Option<WalkStep>,
 }
 
 impl Walker {
@@ -82,8 +82,8 @@ impl Walker {
         }
     }
 
-    /// The next step. After `Done` and `Fault` it returns the same again.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again.
+    pub fn step(&mut self) -> WalkStep {
         loop {
             if let Some(step) = self.ended {
                 return step;
@@ -95,7 +95,7 @@ impl Walker {
                 continue;
             };
             if let Some(fault) = self.check(&descriptor) {
-                return self.end(Step::Fault(fault));
+                return self.end(WalkStep::Failed(fault));
             }
             let bucket = descriptor.kind == BIT_BUCKET;
             if !(descriptor.is_segment() || descriptor.len == 0 || bucket && !self.to_host) {
@@ -103,7 +103,7 @@ impl Walker {
             }
             self.empty += 1;
             if self.empty > MOST_EMPTY {
-                return self.end(Step::Fault(Fault::Count));
+                return self.end(WalkStep::Failed(WalkError::Count));
             }
             if descriptor.is_segment() {
                 self.segment = ListReader::new(descriptor.addr, u64::from(descriptor.len) / 8);
@@ -127,22 +127,22 @@ impl Walker {
         self.segment.fail();
     }
 
-    fn end(&mut self, step: Step) -> Step {
+    fn end(&mut self, step: WalkStep) -> WalkStep {
         self.ended = Some(step);
         step
     }
 
     /// Fetches the next descriptor, or returns the step that prevents it.
-    fn fetch(&mut self) -> Option<Step> {
+    fn fetch(&mut self) -> Option<WalkStep> {
         if self.done == self.bytes {
-            return Some(self.end(Step::Done));
+            return Some(self.end(WalkStep::Done));
         }
         if self.segment.remaining() == 0 {
-            return Some(self.end(Step::Fault(Fault::Length)));
+            return Some(self.end(WalkStep::Failed(WalkError::Length)));
         }
         match self.segment.next_qwords() {
-            NextQwords::NotFed(list) => Some(Step::NeedList(list)),
-            NextQwords::Failed => Some(self.end(Step::Fault(Fault::Host))),
+            NextQwords::NotFed(list) => Some(WalkStep::NeedList(list)),
+            NextQwords::Failed => Some(self.end(WalkStep::Failed(WalkError::Host))),
             NextQwords::Qwords([low, high]) => {
                 self.present = Some(Descriptor::new(low, high));
                 None
@@ -151,7 +151,7 @@ impl Walker {
     }
 
     /// Returns a piece of a descriptor's data. The next step continues after it.
-    fn data(&mut self, descriptor: Descriptor, bucket: bool) -> Step {
+    fn data(&mut self, descriptor: Descriptor, bucket: bool) -> WalkStep {
         let (addr, len) = (descriptor.addr, u64::from(descriptor.len));
         let len = len.min(self.bytes - self.done);
         let piece = match bucket {
@@ -172,29 +172,29 @@ impl Walker {
         }
         match (piece.len, bucket) {
             // A transfer of 0 bytes.
-            (0, _) => self.end(Step::Done),
-            (_, true) => Step::Drop(piece),
-            (_, false) => Step::Data(piece),
+            (0, _) => self.end(WalkStep::Done),
+            (_, true) => WalkStep::Drop(piece),
+            (_, false) => WalkStep::Data(piece),
         }
     }
 
     /// Checks a descriptor at its position.
-    fn check(&self, d: &Descriptor) -> Option<Fault> {
+    fn check(&self, d: &Descriptor) -> Option<WalkError> {
         match d.kind {
-            DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(Fault::Granularity),
-            BIT_BUCKET if d.len % 4 != 0 => Some(Fault::Granularity),
+            DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(WalkError::Granularity),
+            BIT_BUCKET if d.len % 4 != 0 => Some(WalkError::Granularity),
             DATA_BLOCK | BIT_BUCKET => None,
             SEGMENT | LAST_SEGMENT => {
                 let fits = d.len > 0 && d.len % 16 == 0 && d.addr % 8 == 0;
                 if self.last || !fits {
-                    Some(Fault::Segment)
+                    Some(WalkError::Segment)
                 } else if self.segment.remaining() > 0 {
-                    Some(Fault::Count)
+                    Some(WalkError::Count)
                 } else {
                     None
                 }
             }
-            _ => Some(Fault::Type),
+            _ => Some(WalkError::Type),
         }
     }
 }
@@ -224,13 +224,13 @@ mod tests {
         memory: &Memory,
         mut walker: Walker,
         portion: u64,
-    ) -> (Vec<(u64, u64, u64)>, u64, Option<Fault>) {
+    ) -> (Vec<(u64, u64, u64)>, u64, Option<WalkError>) {
         let (mut data, mut dropped) = (Vec::new(), 0);
         loop {
             match walker.step() {
-                Step::Data(s) => data.push((s.addr, s.len, s.offset)),
-                Step::Drop(s) => dropped += s.len,
-                Step::NeedList(list) => {
+                WalkStep::Data(s) => data.push((s.addr, s.len, s.offset)),
+                WalkStep::Drop(s) => dropped += s.len,
+                WalkStep::NeedList(list) => {
                     assert_eq!(walker.wanted(), Some(list));
                     for n in 0..portion.min(list.entries) {
                         match memory.get(&list.addr.wrapping_add(8 * n)) {
@@ -239,9 +239,9 @@ mod tests {
                         }
                     }
                 }
-                Step::Done => return (data, dropped, None),
-                Step::Fault(fault) => {
-                    assert_eq!(walker.step(), Step::Fault(fault));
+                WalkStep::Done => return (data, dropped, None),
+                WalkStep::Failed(fault) => {
+                    assert_eq!(walker.step(), WalkStep::Failed(fault));
                     return (data, dropped, Some(fault));
                 }
             }
@@ -287,29 +287,29 @@ mod tests {
             walk(&memory(list), Walker::new(first, 512, true), 3).2
         };
         let p = 1 << 32;
-        assert_eq!(fault(&[d(DATA_BLOCK, p, 508)]), Some(Fault::Length));
+        assert_eq!(fault(&[d(DATA_BLOCK, p, 508)]), Some(WalkError::Length));
         assert_eq!(
             fault(&[d(DATA_BLOCK, p + 2, 512)]),
-            Some(Fault::Granularity)
+            Some(WalkError::Granularity)
         );
-        assert_eq!(fault(&[d(BIT_BUCKET, 0, 2)]), Some(Fault::Granularity));
-        assert_eq!(fault(&[d(0x01, p, 512)]), Some(Fault::Type));
-        assert_eq!(fault(&[d(0x40, p, 512)]), Some(Fault::Type));
-        assert_eq!(fault(&[d(SEGMENT, p, 8)]), Some(Fault::Segment));
-        assert_eq!(fault(&[d(SEGMENT, p + 4, 16)]), Some(Fault::Segment));
+        assert_eq!(fault(&[d(BIT_BUCKET, 0, 2)]), Some(WalkError::Granularity));
+        assert_eq!(fault(&[d(0x01, p, 512)]), Some(WalkError::Type));
+        assert_eq!(fault(&[d(0x40, p, 512)]), Some(WalkError::Type));
+        assert_eq!(fault(&[d(SEGMENT, p, 8)]), Some(WalkError::Segment));
+        assert_eq!(fault(&[d(SEGMENT, p + 4, 16)]), Some(WalkError::Segment));
         let both = [d(SEGMENT, p, 16), d(DATA_BLOCK, p, 4)];
-        assert_eq!(fault(&both), Some(Fault::Count));
-        assert_eq!(fault(&[d(SEGMENT, 1 << 50, 16)]), Some(Fault::Host));
+        assert_eq!(fault(&both), Some(WalkError::Count));
+        assert_eq!(fault(&[d(SEGMENT, 1 << 50, 16)]), Some(WalkError::Host));
         let memory = memory(&[d(LAST_SEGMENT, p, 16)]);
         let first = d(LAST_SEGMENT, AT, 16);
         let found = walk(&memory, Walker::new(first, 512, true), 2).2;
-        assert_eq!(found, Some(Fault::Segment));
+        assert_eq!(found, Some(WalkError::Segment));
     }
 
     #[test]
     fn sgl_walk_of_a_ring_of_segments_ends() {
         let memory = memory(&[d(SEGMENT, AT, 16)]);
         let walker = Walker::new(d(SEGMENT, AT, 16), 512, true);
-        assert_eq!(walk(&memory, walker, 2).2, Some(Fault::Count));
+        assert_eq!(walk(&memory, walker, 2).2, Some(WalkError::Count));
     }
 }

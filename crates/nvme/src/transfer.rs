@@ -25,7 +25,7 @@ impl Segment {
 
 /// The reason why a walk stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum WalkError {
     /// A PRP entry with an invalid offset.
     Offset,
     /// A list can't be read.
@@ -42,25 +42,25 @@ pub enum Fault {
     Granularity,
 }
 
-impl Fault {
+impl WalkError {
     /// The status of the error (NVMe 1.4, figure 127). Only an error of the host may be gone at the
     /// next try.
     pub fn status(self) -> Status {
         match self {
-            Fault::Offset => status::PRP_OFFSET_INVALID.dnr(),
-            Fault::Host => status::DATA_TRANSFER_ERROR,
-            Fault::Segment => status::INVALID_SGL_SEGMENT_DESCRIPTOR.dnr(),
-            Fault::Count => status::INVALID_NUMBER_OF_SGL_DESCRIPTORS.dnr(),
-            Fault::Length => status::DATA_SGL_LENGTH_INVALID.dnr(),
-            Fault::Type => status::SGL_DESCRIPTOR_TYPE_INVALID.dnr(),
-            Fault::Granularity => status::SGL_DATA_BLOCK_GRANULARITY_INVALID.dnr(),
+            WalkError::Offset => status::PRP_OFFSET_INVALID.dnr(),
+            WalkError::Host => status::DATA_TRANSFER_ERROR,
+            WalkError::Segment => status::INVALID_SGL_SEGMENT_DESCRIPTOR.dnr(),
+            WalkError::Count => status::INVALID_NUMBER_OF_SGL_DESCRIPTORS.dnr(),
+            WalkError::Length => status::DATA_SGL_LENGTH_INVALID.dnr(),
+            WalkError::Type => status::SGL_DESCRIPTOR_TYPE_INVALID.dnr(),
+            WalkError::Granularity => status::SGL_DATA_BLOCK_GRANULARITY_INVALID.dnr(),
         }
     }
 }
 
 /// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum WalkStep {
     /// A segment of the transfer, in order.
     Data(Segment),
     /// A segment of the transfer that is dropped (Bit Bucket). Its address has no meaning, and it
@@ -72,19 +72,19 @@ pub enum Step {
     /// The whole transfer was returned.
     Done,
     /// The walk has ended with an error.
-    Fault(Fault),
+    Failed(WalkError),
 }
 
 /// Walks the data pointer of a command, whatever it is.
 ///
 /// ```
-/// use nvme::{Step, Walker};
+/// use nvme::{WalkStep, Walker};
 /// use spec::nvme::Sqe;
 ///
 /// let sqe = Sqe::transfer(false, 1, 0, 8).with_prps(0x1000, 0);
 /// let mut walker = Walker::new(&sqe, 4096, true);
-/// assert!(matches!(walker.step(), Step::Data(s) if s.len == 4096));
-/// assert_eq!(walker.step(), Step::Done);
+/// assert!(matches!(walker.step(), WalkStep::Data(s) if s.len == 4096));
+/// assert_eq!(walker.step(), WalkStep::Done);
 /// ```
 #[derive(Clone, Debug)]
 pub enum Walker {
@@ -108,8 +108,8 @@ impl Walker {
         }
     }
 
-    /// The next step. After `Done` and `Fault` it returns the same again.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again.
+    pub fn step(&mut self) -> WalkStep {
         match self {
             Walker::Prp(walker) => walker.step(),
             Walker::Sgl(walker) => walker.step(),
@@ -183,16 +183,16 @@ mod tests {
             let (mut returned, mut fed) = (0, 0);
             loop {
                 match walker.step() {
-                    Step::Data(s) => {
+                    WalkStep::Data(s) => {
                         assert!(s.len > 0 && s.addr % PAGE_BYTES + s.len <= PAGE_BYTES);
                         assert_eq!(s.offset, returned);
                         returned += s.len;
                     }
-                    Step::Drop(s) => {
+                    WalkStep::Drop(s) => {
                         assert!(s.len > 0 && s.offset == returned);
                         returned += s.len;
                     }
-                    Step::NeedList(list) => {
+                    WalkStep::NeedList(list) => {
                         assert_eq!(walker.wanted(), Some(list));
                         let count = 1 + numbers.next() % 16;
                         let qwords: Vec<u64> = (0..count).map(|_| numbers.qword()).collect();
@@ -203,12 +203,12 @@ mod tests {
                         fed += count;
                         assert!(fed < 1 << 20, "a walk without an end");
                     }
-                    Step::Done => {
+                    WalkStep::Done => {
                         assert_eq!(returned, bytes);
                         ended += 1;
                         break;
                     }
-                    Step::Fault(_) => {
+                    WalkStep::Failed(_) => {
                         assert!(returned <= bytes);
                         stopped += 1;
                         break;

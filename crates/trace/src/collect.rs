@@ -21,7 +21,7 @@ struct Doorbell {
 }
 
 /// An interrupt message in flight.
-struct Message {
+struct InterruptMessage {
     vector: u8,
     addr: u64,
     sent: Time,
@@ -47,7 +47,7 @@ pub struct Collector {
     /// Commands whose interrupt has not been sent.
     waiting: VecDeque<Command>,
     /// Interrupts in flight.
-    messages: VecDeque<Message>,
+    messages: VecDeque<InterruptMessage>,
     finished: Vec<Command>,
 }
 
@@ -244,7 +244,7 @@ impl Collector {
                 command.set_first(TracePoint::Message, time);
             }
         }
-        self.messages.push_back(Message {
+        self.messages.push_back(InterruptMessage {
             vector,
             addr,
             sent: time,

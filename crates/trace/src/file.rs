@@ -9,7 +9,7 @@ use crate::chrome::Chrome;
 use crate::collect::Collector;
 use crate::json;
 
-enum Format {
+enum FileFormat {
     Lines,
     Chrome(Chrome),
 }
@@ -17,7 +17,7 @@ enum Format {
 /// A file to which commands are written when they end.
 pub struct TraceFile {
     out: BufWriter<Output>,
-    format: Format,
+    format: FileFormat,
     collector: Collector,
     commands: u64,
     error: Option<io::Error>,
@@ -30,8 +30,8 @@ impl TraceFile {
     /// uses, for its media, another trace or a waveform, is not changed.
     pub fn create(path: &Path) -> io::Result<TraceFile> {
         let format = match path.extension().and_then(|e| e.to_str()) {
-            Some("jsonl") => Format::Lines,
-            Some("json") => Format::Chrome(Chrome::default()),
+            Some("jsonl") => FileFormat::Lines,
+            Some("json") => FileFormat::Chrome(Chrome::default()),
             _ => {
                 let text =
                     "the name of a trace ends in .jsonl (a line a command) or .json (for Perfetto)";
@@ -48,7 +48,7 @@ impl TraceFile {
             error: None,
             ended: false,
         };
-        if let Format::Chrome(chrome) = &mut file.format {
+        if let FileFormat::Chrome(chrome) = &mut file.format {
             chrome.begin(&mut file.out)?;
         }
         Ok(file)
@@ -66,7 +66,7 @@ impl TraceFile {
             self.collector.end();
             self.write();
             self.ended = true;
-            if let Format::Chrome(chrome) = &mut self.format {
+            if let FileFormat::Chrome(chrome) = &mut self.format {
                 let done = chrome.end(&mut self.out);
                 self.error = self.error.take().or(done.err());
             }
@@ -85,8 +85,8 @@ impl TraceFile {
                 return; // the disk is full, perhaps: the rest would only leave holes
             }
             let done = match &mut self.format {
-                Format::Lines => json::line(&mut self.out, &command),
-                Format::Chrome(chrome) => chrome.command(&mut self.out, &command),
+                FileFormat::Lines => json::line(&mut self.out, &command),
+                FileFormat::Chrome(chrome) => chrome.command(&mut self.out, &command),
             };
             match done {
                 Ok(()) => self.commands += 1,

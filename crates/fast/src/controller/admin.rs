@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use nvme::feature::Request as FeatureRequest;
+use nvme::feature::FeatureRequest;
 use nvme::format::Format;
 use nvme::log::GetLogPage;
-use nvme::{Step, Walker, BLOCK_BYTES};
+use nvme::{WalkStep, Walker, BLOCK_BYTES};
 use spec::nvme::{admin, status, Priority, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES};
 
 use crate::context::{Event, SimContext};
 use crate::port::{HostReadData, ReadPurpose, BEAT};
 
-use super::data_path::{self, DataRequest, DataSource, Op, TransferResult};
+use super::data_path::{self, DataRequest, DataSource, TransferOp, TransferResult};
 use super::features::{FeatureData, FeatureOutcome};
 use super::queues::{Completion, Submission};
 use super::range_walk::RangeOp;
@@ -261,7 +261,7 @@ impl Controller {
     ) {
         self.admin.state = AdminState::Page(log);
         let request = DataRequest {
-            op: Op::Read,
+            op: TransferOp::Read,
             source: DataSource::Page(page),
             walker: Walker::new(sqe, bytes, true),
         };
@@ -501,10 +501,10 @@ impl Controller {
         let mut segments = Vec::new();
         loop {
             match walker.step() {
-                Step::Data(piece) => {
+                WalkStep::Data(piece) => {
                     segments.push((piece.addr, piece.len as u32, piece.offset as u32))
                 }
-                Step::Fault(fault) => return Err(fault.status()),
+                WalkStep::Failed(fault) => return Err(fault.status()),
                 _ => break,
             }
         }
@@ -742,7 +742,7 @@ impl Controller {
         work.transfer_active = true;
         self.start_range_op(
             slot,
-            Op::Zero,
+            TransferOp::Zero,
             RangeOp::Zero(addr, blocks * BLOCK_BYTES),
             ctx,
         );

@@ -11,7 +11,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use nvme::{Fault, Step, Walker, BLOCK_BYTES};
+use nvme::{WalkError, WalkStep, Walker, BLOCK_BYTES};
 use sim::{HostPort, TraceEvent};
 use spec::nvme::{status, Status};
 
@@ -50,7 +50,7 @@ const WRITE: usize = 1;
 
 /// The operation of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Op {
+pub(crate) enum TransferOp {
     /// Media, or an admin page, to the host.
     Read,
     /// Host to media.
@@ -63,11 +63,11 @@ pub(crate) enum Op {
     Verify,
 }
 
-impl Op {
+impl TransferOp {
     /// The walkers that it uses. A comparison reads from the host, as a write does.
     fn walkers(self) -> usize {
         match self {
-            Op::Read => READ,
+            TransferOp::Read => READ,
             _ => WRITE,
         }
     }
@@ -75,8 +75,8 @@ impl Op {
     /// The movers that it uses.
     fn direction(self) -> usize {
         match self {
-            Op::Read | Op::Verify | Op::Compare => READ,
-            Op::Write | Op::Zero => WRITE,
+            TransferOp::Read | TransferOp::Verify | TransferOp::Compare => READ,
+            TransferOp::Write | TransferOp::Zero => WRITE,
         }
     }
 }
@@ -85,7 +85,7 @@ impl Op {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransferResult {
     Ok,
-    Walk(Fault),
+    Walk(WalkError),
     HostError,
     ReadError,
     WriteFault,
@@ -136,13 +136,13 @@ pub(crate) enum DataSource {
 
 /// A data command's transfer.
 pub(crate) struct DataRequest {
-    pub(crate) op: Op,
+    pub(crate) op: TransferOp,
     pub(crate) source: DataSource,
     pub(crate) walker: Walker,
 }
 
 struct Transfer {
-    op: Op,
+    op: TransferOp,
     source: DataSource,
     walker: Option<Walker>,
     /// A read of a list is in progress: address of its first entry.
@@ -180,7 +180,7 @@ struct PrpSegment {
 
 struct Descriptor {
     slot: u16,
-    op: Op,
+    op: TransferOp,
     /// Address on the media or in the page.
     at: u64,
     len: u32,
@@ -337,12 +337,18 @@ impl DataPath {
 
     /// Opens a transfer without a walk of PRPs. [`DataPath::push_range_segment`] supplies its
     /// segments until [`DataPath::range_walk_done`].
-    pub(crate) fn open_range_op(&mut self, slot: u16, op: Op) {
+    pub(crate) fn open_range_op(&mut self, slot: u16, op: TransferOp) {
         self.range_walks += 1;
         self.open_transfer(slot, op, DataSource::Media(0), None);
     }
 
-    fn open_transfer(&mut self, slot: u16, op: Op, source: DataSource, walker: Option<Walker>) {
+    fn open_transfer(
+        &mut self,
+        slot: u16,
+        op: TransferOp,
+        source: DataSource,
+        walker: Option<Walker>,
+    ) {
         let mut transfer = self.spare_transfers.pop().unwrap_or_else(|| {
             Box::new(Transfer {
                 op,
@@ -477,7 +483,7 @@ impl DataPath {
                 return true;
             };
             match walker.step() {
-                Step::Data(segment) => {
+                WalkStep::Data(segment) => {
                     let parts =
                         split_segment(transfer, Some(segment.addr), segment.len, segment.offset);
                     let mut step = match segment.offset {
@@ -491,10 +497,10 @@ impl DataPath {
                     transfer.step_at = ctx.now + step;
                     ctx.schedule(transfer.step_at, Event::Walk(slot));
                 }
-                Step::Drop(segment) => {
+                WalkStep::Drop(segment) => {
                     split_segment(transfer, None, segment.len, segment.offset);
                 }
-                Step::NeedList(list) => {
+                WalkStep::NeedList(list) => {
                     // Two whole lines at most, within the page.
                     let (first, skip) = (list.addr & !(BEAT - 1), list.addr % BEAT);
                     let bytes = (skip + 8 * list.entries.min(LIST_BYTES)).next_multiple_of(BEAT);
@@ -506,10 +512,10 @@ impl DataPath {
                     ctx.read_host(timing::LIST, ReadPurpose::List(slot), first, len);
                     return false;
                 }
-                Step::Done => {
+                WalkStep::Done => {
                     transfer.walker = None;
                 }
-                Step::Fault(fault) => {
+                WalkStep::Failed(fault) => {
                     transfer.walker = None;
                     transfer.group.clear();
                     if transfer.outcome == TransferResult::Ok {
@@ -611,7 +617,7 @@ impl DataPath {
                 break;
             }
             match descriptor.op {
-                Op::Read | Op::Verify | Op::Compare => {
+                TransferOp::Read | TransferOp::Verify | TransferOp::Compare => {
                     let hazard = &mut self.hazards[channel];
                     if hazard.reads() >= self.reads {
                         break;
@@ -638,7 +644,7 @@ impl DataPath {
                         tag,
                     );
                     ctx.schedule_channel(channel);
-                    if descriptor.op == Op::Compare {
+                    if descriptor.op == TransferOp::Compare {
                         make_buffer(descriptor, &mut self.spare);
                         for segment in 0..descriptor.segments.as_slice().len() {
                             self.host_beats +=
@@ -647,7 +653,7 @@ impl DataPath {
                         ctx.schedule_host_reads(at + timing::DATA_READ);
                     }
                 }
-                Op::Write => {
+                TransferOp::Write => {
                     dequeued |= self.request_write_data(ctx);
                     let front = self.movers[WRITE][channel].queue.front();
                     if front == Some(&number) {
@@ -655,7 +661,7 @@ impl DataPath {
                     }
                     continue;
                 }
-                Op::Zero => {
+                TransferOp::Zero => {
                     mover.filling.push_back(number);
                     ctx.schedule(at + timing::ZERO, Event::MediaWrite(channel as u8));
                 }
@@ -695,7 +701,7 @@ impl DataPath {
                 let descriptor = self.descriptors.get(number)?;
                 let room =
                     descriptor.next > 0 || mover.room >= descriptor.len.div_ceil(BEAT as u32);
-                (descriptor.op == Op::Write && room).then_some((channel, number))
+                (descriptor.op == TransferOp::Write && room).then_some((channel, number))
             });
             let Some((channel, number)) = next else {
                 break;
@@ -772,7 +778,7 @@ impl DataPath {
             true => descriptor.len,
             false => (descriptor.read + beats * BEAT as u32).min(descriptor.len),
         };
-        if op == Op::Read {
+        if op == TransferOp::Read {
             self.snapshot(number, from, ctx);
             let ready = cycle + timing::READ_BACK;
             self.make_host_bursts(number, ready);
@@ -787,8 +793,8 @@ impl DataPath {
             return;
         };
         match op {
-            Op::Read => self.finish_read_if_sent(number, ctx),
-            Op::Verify => {
+            TransferOp::Read => self.finish_read_if_sent(number, ctx),
+            TransferOp::Verify => {
                 let mut block = [0; SEGMENT_BYTES as usize];
                 let len = descriptor.len as usize;
                 if !ctx.memory.read(descriptor.at, &mut block[..len]) {
@@ -1046,7 +1052,7 @@ impl DataPath {
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
         };
-        if segment == 0 && descriptor.received == 0 && descriptor.op == Op::Write {
+        if segment == 0 && descriptor.received == 0 && descriptor.op == TransferOp::Write {
             let mover = mover_number(WRITE, descriptor.channel, self.outgoing.len());
             ctx.trace(ctx.now, || TraceEvent::Data { mover });
         }
@@ -1059,7 +1065,7 @@ impl DataPath {
         let Some(descriptor) = self.descriptors.get_mut(number) else {
             return;
         };
-        if descriptor.op == Op::Write {
+        if descriptor.op == TransferOp::Write {
             // Data is complete with its last beat.
             let cycle = arrival.cycle + timing::DATA_BACK;
             ctx.schedule(cycle, Event::MediaWrite(descriptor.channel as u8));
@@ -1125,7 +1131,7 @@ impl DataPath {
             }
             descriptor.open_reads -= 1;
         }
-        if descriptor.op == Op::Compare && descriptor.open_reads == 0 {
+        if descriptor.op == TransferOp::Compare && descriptor.open_reads == 0 {
             self.compare(number, arrival.cycle, ctx);
         }
     }
@@ -1200,7 +1206,7 @@ impl DataPath {
                 let from = mover.beats_free.max(ctx.now);
                 let cycle = from + timing::WRITE_ISSUE;
                 mover.beats_free = from + u64::from(beats);
-                if descriptor.op == Op::Write {
+                if descriptor.op == TransferOp::Write {
                     ctx.memory.prefetch(at, len);
                 }
                 ctx.memory.channels[channel].write(cycle, master::NVME, NVME_ID, addr, len, tag);
@@ -1244,7 +1250,7 @@ impl DataPath {
         let descriptor = self.descriptors.get(burst.descriptor)?;
         let at = descriptor.at + u64::from(burst.from);
         let fine = match descriptor.op {
-            Op::Zero => memory.zero(at, burst.len.into()),
+            TransferOp::Zero => memory.zero(at, burst.len.into()),
             _ => {
                 let from = burst.from as usize;
                 memory.write(at, &descriptor.buffer[from..from + burst.len as usize])
@@ -1395,7 +1401,7 @@ fn split_segment(t: &mut Transfer, host: Option<u64>, len: u64, offset: u64) -> 
 impl Descriptor {
     fn new(
         slot: u16,
-        op: Op,
+        op: TransferOp,
         at: u64,
         len: u32,
         channel: usize,
@@ -1423,7 +1429,7 @@ impl Descriptor {
 
     /// Bytes at the start that have arrived without a gap.
     fn received_prefix(&self) -> u32 {
-        if self.op == Op::Zero {
+        if self.op == TransferOp::Zero {
             return self.len;
         }
         let mut here = 0;

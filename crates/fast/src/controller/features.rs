@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use nvme::feature::{
-    self, capability, select, Arbitration, Coalescing, Request, Threshold, Vector,
+    self, capability, select, Arbitration, Coalescing, FeatureRequest, Threshold, Vector,
 };
 use nvme::Namespaces;
 use spec::nvme::feature::*;
@@ -116,7 +116,7 @@ impl Features {
         nsid: u32,
         queues_exist: bool,
     ) -> Result<FeatureOutcome, Status> {
-        let request = Request {
+        let request = FeatureRequest {
             set: true,
             cdw10,
             cdw11,
@@ -167,7 +167,7 @@ impl Features {
         nsid: u32,
         now: Uptime,
     ) -> Result<FeatureOutcome, Status> {
-        let request = Request {
+        let request = FeatureRequest {
             set: false,
             cdw10,
             cdw11,
@@ -250,7 +250,7 @@ impl Features {
     }
 
     /// Checks a request in this order: feature and value, Select, save, namespace.
-    fn check(&self, r: Request, queues_exist: bool) -> Result<(), Status> {
+    fn check(&self, r: FeatureRequest, queues_exist: bool) -> Result<(), Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
             POWER_MANAGEMENT => r.set && feature::power_state(w) != 0,
@@ -291,7 +291,7 @@ impl Features {
     }
 
     /// Only Error Recovery is namespace specific. All namespaces can be set together, but not read.
-    fn check_namespace(&self, r: Request) -> Result<(), Status> {
+    fn check_namespace(&self, r: FeatureRequest) -> Result<(), Status> {
         let of_namespace = r.fid() == ERROR_RECOVERY;
         let Some(namespace) = self.namespaces.get(r.nsid) else {
             let allowed = match r.nsid {

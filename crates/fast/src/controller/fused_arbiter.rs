@@ -11,7 +11,7 @@ use super::io::DataCommand;
 
 /// The blocks that a command accesses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct BlockSpan {
     pub(crate) namespace: u32,
     /// The ranges are unknown, so the command counts for the whole namespace.
     pub(crate) all: bool,
@@ -20,8 +20,8 @@ pub(crate) struct Span {
     pub(crate) blocks: u64,
 }
 
-impl Span {
-    fn overlaps(&self, other: &Span) -> bool {
+impl BlockSpan {
+    fn overlaps(&self, other: &BlockSpan) -> bool {
         let near =
             self.first < other.first + other.blocks && other.first < self.first + self.blocks;
         match self.all || other.all {
@@ -54,7 +54,7 @@ pub(crate) enum ArbiterAction {
 
 pub(crate) struct FusedArbiter {
     /// Data commands in flight, by slot.
-    in_flight: Vec<Option<Span>>,
+    in_flight: Vec<Option<BlockSpan>>,
     held: VecDeque<HeldCommand>,
     state: PairState,
     actions: VecDeque<ArbiterAction>,
@@ -140,7 +140,7 @@ impl FusedArbiter {
         let Some(HeldCommand::Pair(first, _)) = self.held.front() else {
             return;
         };
-        let overlaps = |span: &Span| span.overlaps(&first.span);
+        let overlaps = |span: &BlockSpan| span.overlaps(&first.span);
         if !self.in_flight.iter().flatten().any(overlaps) {
             let first = first.clone();
             self.state = PairState::Comparing;

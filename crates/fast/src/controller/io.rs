@@ -3,8 +3,8 @@
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
-use super::data_path::{DataRequest, DataSource, Op};
-use super::fused_arbiter::Span;
+use super::data_path::{DataRequest, DataSource, TransferOp};
+use super::fused_arbiter::BlockSpan;
 use super::range_walk::RangeOp;
 
 /// Most bytes that a command transfers (MDTS 8).
@@ -16,7 +16,7 @@ pub(crate) const FUSE_SECOND: u8 = 2;
 
 /// The engine that carries out an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub(crate) struct EngineRoute {
     pub(crate) engine: usize,
     /// Number of the command within its engine.
     pub(crate) command: u8,
@@ -29,7 +29,7 @@ pub(crate) struct Route {
 pub(crate) struct DataCommand {
     pub(crate) slot: u16,
     pub(crate) sqe: Sqe,
-    pub(crate) span: Span,
+    pub(crate) span: BlockSpan,
     /// Bytes that it transfers, or of its list of ranges.
     pub(crate) bytes: u64,
 }
@@ -40,7 +40,7 @@ pub(crate) enum Decoded {
     /// It ends with this status.
     Complete(Status),
     Data(DataCommand),
-    Engine(Route),
+    Engine(EngineRoute),
 }
 
 /// Commands with SLBA and NLB.
@@ -57,7 +57,7 @@ pub(crate) fn validate(
     sqe: &Sqe,
     namespaces: &Namespaces,
     formatting: u32,
-    route: Option<Route>,
+    route: Option<EngineRoute>,
 ) -> Decoded {
     check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Decoded::Complete)
 }
@@ -67,7 +67,7 @@ fn check(
     sqe: &Sqe,
     namespaces: &Namespaces,
     formatting: u32,
-    route: Option<Route>,
+    route: Option<EngineRoute>,
 ) -> Result<Decoded, Status> {
     let opcode = sqe.opcode();
     let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
@@ -109,7 +109,7 @@ fn check(
     let command = |first, blocks, bytes, all| DataCommand {
         slot,
         sqe: *sqe,
-        span: Span {
+        span: BlockSpan {
             namespace: namespace.nsid,
             all,
             first,
@@ -139,7 +139,7 @@ fn check(
 /// What a data command asks of the data path.
 pub(crate) enum DataWork {
     Transfer(DataRequest),
-    RangeWalk(Op, RangeOp),
+    RangeWalk(TransferOp, RangeOp),
 }
 
 impl DataCommand {
@@ -152,17 +152,17 @@ impl DataCommand {
             DataWork::Transfer(DataRequest {
                 op,
                 source: DataSource::Media(addr),
-                walker: walker(op == Op::Read),
+                walker: walker(op == TransferOp::Read),
             })
         };
         match sqe.opcode() {
-            io::READ => moves(Op::Read),
-            io::WRITE => moves(Op::Write),
-            io::COMPARE => moves(Op::Compare),
-            io::WRITE_ZEROES => DataWork::RangeWalk(Op::Zero, RangeOp::Zero(addr, bytes)),
-            io::VERIFY => DataWork::RangeWalk(Op::Verify, RangeOp::Verify(addr, bytes)),
+            io::READ => moves(TransferOp::Read),
+            io::WRITE => moves(TransferOp::Write),
+            io::COMPARE => moves(TransferOp::Compare),
+            io::WRITE_ZEROES => DataWork::RangeWalk(TransferOp::Zero, RangeOp::Zero(addr, bytes)),
+            io::VERIFY => DataWork::RangeWalk(TransferOp::Verify, RangeOp::Verify(addr, bytes)),
             _ => DataWork::RangeWalk(
-                Op::Zero,
+                TransferOp::Zero,
                 RangeOp::Deallocate {
                     walker: walker(false),
                     bytes,

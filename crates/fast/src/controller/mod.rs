@@ -49,7 +49,7 @@ use events::{DoorbellError, Events};
 use features::Features;
 use fused::Fused;
 use fused_arbiter::{ArbiterAction, FusedArbiter};
-use io::{DataCommand, DataWork, Decoded, Route};
+use io::{DataCommand, DataWork, Decoded, EngineRoute};
 use logs::Logs;
 use properties::{Csts, Properties};
 use queues::{next_index, Queues};
@@ -183,7 +183,7 @@ pub(crate) struct Controller {
     shadow: ShadowDoorbells,
     coalescer: InterruptCoalescer,
     keep_alive: Option<u64>,
-    routes: Vec<Option<Route>>,
+    routes: Vec<Option<EngineRoute>>,
     offloaded: Vec<Option<OffloadedCommand>>,
     engine_requests: VecDeque<EngineRequest>,
     /// The edge at which the controller came up.
@@ -194,14 +194,14 @@ impl Controller {
     /// A controller after power-on.
     pub(crate) fn new(config: std::sync::Arc<Config>, now: u64) -> Controller {
         let queues = config.queues();
-        let mut routes: Vec<Option<Route>> = vec![None; 256];
+        let mut routes: Vec<Option<EngineRoute>> = vec![None; 256];
         let commands = |plugged: &design::engine::EngineInstance| plugged.commands.clone();
         let all: Vec<design::engine::Command> = config.engines.iter().flat_map(commands).collect();
         for (engine, plugged) in config.engines.iter().enumerate() {
             let namespaces = plugged.namespaces.clone();
             let bits = namespaces.fold(0u32, |bits, n| bits | 1u32.checked_shl(n - 1).unwrap_or(0));
             for (command, known) in (0..).zip(&plugged.commands) {
-                routes[usize::from(known.opcode)] = Some(Route {
+                routes[usize::from(known.opcode)] = Some(EngineRoute {
                     engine,
                     command,
                     namespaces: bits,
@@ -808,7 +808,7 @@ impl Controller {
     fn start_range_op(
         &mut self,
         slot: u16,
-        op: data_path::Op,
+        op: data_path::TransferOp,
         range: RangeOp,
         ctx: &mut SimContext,
     ) {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use nvme::dataset::{Range, RANGE};
-use nvme::{Namespace, Step, Walker, BLOCK_BYTES};
+use nvme::{Namespace, WalkStep, Walker, BLOCK_BYTES};
 
 use sim::controller::Memory;
 
@@ -366,9 +366,9 @@ impl RangeWalker {
                 return;
             }
             match list.walker.step() {
-                Step::Data(piece) => list.segment = (piece.addr, piece.len),
-                Step::Drop(_) => {}
-                Step::NeedList(wanted) => {
+                WalkStep::Data(piece) => list.segment = (piece.addr, piece.len),
+                WalkStep::Drop(_) => {}
+                WalkStep::NeedList(wanted) => {
                     let first = wanted.addr & !(BEAT - 1);
                     list.segment = (0, 0);
                     ctx.read_host(
@@ -379,8 +379,8 @@ impl RangeWalker {
                     );
                     return;
                 }
-                Step::Fault(fault) => break TransferResult::Walk(fault),
-                Step::Done => {
+                WalkStep::Failed(fault) => break TransferResult::Walk(fault),
+                WalkStep::Done => {
                     let bytes = std::mem::take(&mut list.bytes);
                     let namespace = list.namespace;
                     let ranges: Vec<Range> = bytes

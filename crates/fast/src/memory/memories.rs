@@ -2,7 +2,7 @@
 
 use sim::Media;
 
-use super::{Channel, ChannelConfig, Stages};
+use super::{Channel, ChannelConfig, ChannelStages};
 use crate::config::{Config, MemoryConfig};
 
 /// Masters of a channel, in the order of the `qos` registers.
@@ -70,7 +70,7 @@ pub(crate) struct Memories {
 impl Memories {
     /// The storage, and the local memory from its address on.
     pub(crate) fn new(config: &Config, storage: Media, local: Option<(Media, u64)>) -> Memories {
-        let channel = |memory: &MemoryConfig, stages: Stages| {
+        let channel = |memory: &MemoryConfig, stages: ChannelStages| {
             Channel::new(ChannelConfig {
                 masters: master::ENGINES + config.engines.len(),
                 sizes: memory.delay,
@@ -81,9 +81,10 @@ impl Memories {
         };
         let mut channels: Vec<Channel> = Vec::new();
         let storage_of = &config.storage;
-        channels.extend((0..storage_of.channels).map(|_| channel(storage_of, Stages::DEVICE)));
+        channels
+            .extend((0..storage_of.channels).map(|_| channel(storage_of, ChannelStages::DEVICE)));
         if let Some(local) = &config.local {
-            channels.extend((0..local.channels).map(|_| channel(local, Stages::LOCAL)));
+            channels.extend((0..local.channels).map(|_| channel(local, ChannelStages::LOCAL)));
         }
         let part = |config: &MemoryConfig, media, base, first_channel| MemoryRegion {
             media,

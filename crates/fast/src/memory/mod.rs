@@ -11,7 +11,7 @@ mod memories;
 mod memory_timing;
 
 pub(crate) use channel::ReturnPath;
-pub use channel::{Channel, ChannelConfig, ChannelEvent, Stages};
+pub use channel::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 pub(crate) use memories::{master, Memories};
 
 pub use crate::qos::Credits;

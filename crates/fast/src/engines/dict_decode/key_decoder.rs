@@ -34,7 +34,7 @@ pub(super) enum DecodeStep {
 
 /// The run that is decoded.
 #[derive(Clone, Copy, Debug)]
-enum Run {
+enum KeyRun {
     None,
     Same { key: u32, left: u64 },
     Packed { left: u64 },
@@ -58,7 +58,7 @@ pub(super) struct KeyDecoder {
     at: u64,
     /// Keys that are left to decode.
     left: u64,
-    run: Run,
+    run: KeyRun,
 }
 
 impl KeyDecoder {
@@ -84,9 +84,9 @@ impl KeyDecoder {
             at: 0,
             left,
             run: match (fixed, width) {
-                (true, _) => Run::Packed { left },
-                (false, 0) => Run::Same { key: 0, left },
-                _ => Run::None,
+                (true, _) => KeyRun::Packed { left },
+                (false, 0) => KeyRun::Same { key: 0, left },
+                _ => KeyRun::None,
             },
         }
     }
@@ -136,26 +136,26 @@ impl KeyDecoder {
                 true => Err(DecodeError::Truncated),
                 false => Ok(()),
             }),
-            Run::None => self.header(),
-            Run::Same { key, left } => {
+            KeyRun::None => self.header(),
+            KeyRun::Same { key, left } => {
                 let number = left.min(LANES);
                 self.use_keys(
                     number,
-                    Run::Same {
+                    KeyRun::Same {
                         key,
                         left: left - number,
                     },
                 );
                 DecodeStep::Row(vec![key; number as usize])
             }
-            Run::Packed { left } => self.packed(left),
+            KeyRun::Packed { left } => self.packed(left),
         }
     }
 
-    fn use_keys(&mut self, number: u64, run: Run) {
+    fn use_keys(&mut self, number: u64, run: KeyRun) {
         self.left -= number;
         self.run = match run {
-            Run::Same { left: 0, .. } | Run::Packed { left: 0 } => Run::None,
+            KeyRun::Same { left: 0, .. } | KeyRun::Packed { left: 0 } => KeyRun::None,
             run => run,
         };
     }
@@ -182,7 +182,7 @@ impl KeyDecoder {
         self.at = until;
         self.use_keys(
             number,
-            Run::Packed {
+            KeyRun::Packed {
                 left: left - number,
             },
         );
@@ -228,7 +228,7 @@ impl KeyDecoder {
         }
         self.run = if packed {
             self.at += size as u64;
-            Run::Packed {
+            KeyRun::Packed {
                 left: (length * GROUP).min(self.left),
             }
         } else {
@@ -244,7 +244,7 @@ impl KeyDecoder {
                 .rev()
                 .fold(0, |key, &byte| key << 8 | u32::from(byte));
             self.at += (size + key_bytes) as u64;
-            Run::Same { key, left: length }
+            KeyRun::Same { key, left: length }
         };
         DecodeStep::Header
     }

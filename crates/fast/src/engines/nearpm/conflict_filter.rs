@@ -8,7 +8,9 @@ use std::collections::VecDeque;
 
 use spec::nearpm::{LINE, QUEUE_LINES, WAITING_LOADS};
 
-use super::table::{Prerequisites, Progress, ReadyCommand, Set, Table, CHANNELS};
+use super::table::{
+    CommandSet, PrerequisiteProgress, Prerequisites, ReadyCommand, Table, CHANNELS,
+};
 use super::unit_command::{LineRange, UnitCommand};
 use crate::config::{Config, FaultInjection};
 
@@ -18,7 +20,7 @@ const ISSUE_CYCLES: u64 = 3;
 /// The dependencies of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Dependencies {
-    commands: Set,
+    commands: CommandSet,
     /// Lines of its channel's queue, counted from the first one.
     lines: u64,
 }
@@ -30,7 +32,7 @@ pub(super) struct QueuedLine {
     /// The bytes that are written, one bit each.
     pub(super) strobes: u64,
     pub(super) data: [u8; LINE as usize],
-    pub(super) commands: Set,
+    pub(super) commands: CommandSet,
     /// Its data are available from this edge on.
     pub(super) from: u64,
     /// It has been issued to the memory.
@@ -89,7 +91,7 @@ pub(crate) struct IssuedLine {
 pub(crate) struct ConflictFilter {
     pub(super) table: Table,
     channels: Vec<Channel>,
-    done: Progress,
+    done: PrerequisiteProgress,
     /// Queued stores whose answer is scheduled: edge and tag.
     answers: Vec<(u64, u32)>,
     /// The range from here to the end of the media is reserved for the engine.
@@ -116,7 +118,7 @@ impl ConflictFilter {
         ConflictFilter {
             table: Table::new(),
             channels: (0..channels).map(|_| Channel::default()).collect(),
-            done: Progress::default(),
+            done: PrerequisiteProgress::default(),
             answers: Vec::new(),
             reserved: config.storage.bytes - reserved,
             media: config.storage.bytes,
@@ -459,7 +461,7 @@ impl ConflictFilter {
         channel: usize,
         line: u64,
         strobes: u64,
-        commands: Set,
+        commands: CommandSet,
         data: &[u8],
     ) {
         let mut bytes = [0; LINE as usize];

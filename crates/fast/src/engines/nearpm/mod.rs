@@ -25,7 +25,7 @@ use spec::regs::Field;
 
 pub(crate) use self::conflict_filter::{ConflictFilter, StoreDecision};
 use self::contexts::{Accepted, Contexts};
-use self::mover::{Rates, NUMBERS};
+use self::mover::{MoveLimits, NUMBERS};
 use self::peers::Peers;
 use self::saved_state::RestoreOutcome;
 use self::table::ReadyCommand;
@@ -86,7 +86,7 @@ impl NearPm {
         let parameter =
             |name: &str, most: u64| instance.parameter(name).map_or(most, |v| v.min(most));
         let units = parameter("units", MAX_UNITS.into()).max(1) as u32;
-        let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
+        let limits = MoveLimits::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
             place: instance.offset..instance.offset + manifest.registers.0,
@@ -96,7 +96,7 @@ impl NearPm {
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             peers: Peers::new(),
             notifying: false,
-            units: (0..units).map(|n| Unit::new(n, rates)).collect(),
+            units: (0..units).map(|n| Unit::new(n, limits)).collect(),
             accepted: 0,
             refused: 0,
             in_flight: 0,

@@ -17,21 +17,21 @@ const CROSSBAR_CYCLES: u64 = 2;
 
 /// The limits of a unit's moves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rates {
+pub(super) struct MoveLimits {
     /// Maximum number of open bursts in each direction.
     bursts: usize,
     /// Maximum number of lines read in 1024 cycles.
     lines: u64,
 }
 
-impl Rates {
+impl MoveLimits {
     /// The limits for this number of units and channels. The IDs of the memory bus are split
     /// between the masters; each burst has an ID.
-    pub(super) fn new(units: u32, channels: u32, lines: u64) -> Rates {
+    pub(super) fn new(units: u32, channels: u32, lines: u64) -> MoveLimits {
         let per_bus = units.div_ceil(4);
         let masters = units.div_ceil(per_bus) + 1;
         let bits = 4 + channels.ilog2() - masters.next_power_of_two().ilog2();
-        Rates {
+        MoveLimits {
             bursts: 1 << bits.min(3),
             lines,
         }
@@ -80,11 +80,11 @@ pub(super) struct Mover {
 
 impl Mover {
     /// A mover with burst numbers from `number` on.
-    pub(super) fn new(number: u32, rates: Rates) -> Mover {
-        let bursts = rates.bursts.min(MAX_BURSTS);
+    pub(super) fn new(number: u32, limits: MoveLimits) -> Mover {
+        let bursts = limits.bursts.min(MAX_BURSTS);
         Mover {
             number,
-            lines: rates.lines,
+            lines: limits.lines,
             reads: vec![None; bursts],
             writes: vec![false; bursts],
             ..Mover::default()

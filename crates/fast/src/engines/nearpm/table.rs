@@ -9,7 +9,7 @@ use super::unit_command::{AccessRanges, LineRange, UnitCommand};
 pub(super) const CHANNELS: usize = 4;
 
 /// A set of command numbers.
-pub(super) type Set = u64;
+pub(super) type CommandSet = u64;
 
 /// The dependencies of a command other than older commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -24,10 +24,10 @@ pub(super) struct Prerequisites {
 
 /// The progress of all these dependencies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Progress(pub(super) Prerequisites);
+pub(super) struct PrerequisiteProgress(pub(super) Prerequisites);
 
 impl Prerequisites {
-    fn are_met(&self, done: &Progress) -> bool {
+    fn are_met(&self, done: &PrerequisiteProgress) -> bool {
         let reached = |wanted: &[u64], done: &[u64]| wanted.iter().zip(done).all(|(w, d)| w <= d);
         self.stores <= done.0.stores
             && reached(&self.writes, &done.0.writes)
@@ -47,7 +47,7 @@ pub(super) struct TableEntry {
     pub(super) job: UnitCommand,
     ranges: AccessRanges,
     /// Older commands.
-    pub(super) commands: Set,
+    pub(super) commands: CommandSet,
     pub(super) before: Prerequisites,
     /// A unit executes it.
     begun: bool,
@@ -86,18 +86,18 @@ impl Table {
         entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
     }
 
-    fn matching(&self, wanted: impl Fn(&TableEntry) -> bool) -> Set {
+    fn matching(&self, wanted: impl Fn(&TableEntry) -> bool) -> CommandSet {
         let all = self.iter().filter(|(_, entry)| wanted(entry));
         all.fold(0, |set, (number, _)| set | 1 << number)
     }
 
     /// Commands that a store depends on.
-    pub(super) fn touching(&self, lines: &LineRange) -> Set {
+    pub(super) fn touching(&self, lines: &LineRange) -> CommandSet {
         self.matching(|entry| entry.ranges.accesses_overlap(lines))
     }
 
     /// Commands that a load depends on.
-    pub(super) fn writing(&self, lines: &LineRange) -> Set {
+    pub(super) fn writing(&self, lines: &LineRange) -> CommandSet {
         self.matching(|entry| entry.ranges.writes_overlap(lines))
     }
 
@@ -133,7 +133,7 @@ impl Table {
         &mut self,
         number: u8,
         job: UnitCommand,
-        commands: Set,
+        commands: CommandSet,
         before: Prerequisites,
         from: u64,
     ) {
@@ -158,7 +158,7 @@ impl Table {
     /// start.
     pub(super) fn next_ready(
         &mut self,
-        done: &Progress,
+        done: &PrerequisiteProgress,
         now: u64,
     ) -> Result<ReadyCommand, Option<u64>> {
         let ready =

@@ -12,7 +12,7 @@ use spec::nearpm::{
 };
 
 use super::super::ports::EnginePorts;
-use super::mover::{Errors, Mover, Rates, NUMBERS};
+use super::mover::{Errors, MoveLimits, Mover, NUMBERS};
 use super::unit_command::{UnitCommand, UNKNOWN};
 
 /// Cycles from a command to its first move, and from its last one to its end.
@@ -102,7 +102,7 @@ pub(super) struct Unit {
 
 impl Unit {
     /// A unit.
-    pub(super) fn new(number: u32, rates: Rates) -> Unit {
+    pub(super) fn new(number: u32, limits: MoveLimits) -> Unit {
         Unit {
             number,
             command: 0,
@@ -113,7 +113,7 @@ impl Unit {
             required_records: None,
             log_inconsistent: false,
             result: 0,
-            mover: Mover::new(number * NUMBERS, rates),
+            mover: Mover::new(number * NUMBERS, limits),
         }
     }
 

@@ -22,12 +22,12 @@ use sim::Clock;
 use spec::regs::nvm_delay;
 
 use self::arbiter::{Grant, URGENT};
-use self::mux::{Limit, Mux, Request, CONTROLLER};
-use self::queue::{Due, DueQueue};
+use self::mux::{BurstRequest, MasterLimit, Mux, CONTROLLER};
+use self::queue::{DueAnswer, DueQueue};
 pub(crate) use self::returns::ReturnPath;
 use self::slots::{Slot, Slots};
 use super::clock_converter::ClockConverter;
-use super::delay::{Cap, Delay, MIN_LATENCY, READ, WRITE};
+use super::delay::{BandwidthCap, Delay, MIN_LATENCY, READ, WRITE};
 use super::memory_timing::MemoryTiming;
 use crate::qos::{Credits, Qos};
 
@@ -42,7 +42,7 @@ const AHEAD: u64 = 8;
 
 /// Parameters of the stages around `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages {
+pub struct ChannelStages {
     /// Cycles of the multiplexer, each way.
     pub mux: u64,
     /// Cycles of the read interleaver for read addresses.
@@ -59,9 +59,9 @@ pub struct Stages {
     pub writes: usize,
 }
 
-impl Stages {
+impl ChannelStages {
     /// The stages of the device's storage.
-    pub const DEVICE: Stages = Stages {
+    pub const DEVICE: ChannelStages = ChannelStages {
         mux: 1,
         arbitration: 2,
         bursts: 16,
@@ -71,13 +71,13 @@ impl Stages {
         writes: MAX_WRITES + 4,
     };
     /// The stages of the local memory.
-    pub const LOCAL: Stages = Stages {
+    pub const LOCAL: ChannelStages = ChannelStages {
         lines: 128,
         whole: true,
-        ..Stages::DEVICE
+        ..ChannelStages::DEVICE
     };
     /// `nvm_delay` alone between its master and the memory.
-    pub const BARE: Stages = Stages {
+    pub const BARE: ChannelStages = ChannelStages {
         mux: 0,
         arbitration: 0,
         bursts: usize::MAX,
@@ -100,7 +100,7 @@ pub struct ChannelConfig {
     /// The memory controller and its DRAM.
     pub memory: Memory,
     /// The stages around `nvm_delay`.
-    pub stages: Stages,
+    pub stages: ChannelStages,
 }
 
 /// An answer to a master.
@@ -133,7 +133,7 @@ struct ScheduledBeats {
     from: u64,
     beats: u32,
     /// The bandwidth cap before these beats.
-    cap: Cap,
+    cap: BandwidthCap,
 }
 
 /// One channel. Calls have to be in the order of cycles.
@@ -207,8 +207,9 @@ impl Channel {
     /// Sets the credits and the weight of a master.
     pub fn set_credits(&mut self, cycle: u64, master: usize, credits: Credits) {
         if master < MASTERS {
-            self.mux[READ].limits[master] = Limit::new(master, credits.reads, credits.beside);
-            self.mux[WRITE].limits[master] = Limit::new(master, credits.writes, credits.beside);
+            self.mux[READ].limits[master] = MasterLimit::new(master, credits.reads, credits.beside);
+            self.mux[WRITE].limits[master] =
+                MasterLimit::new(master, credits.writes, credits.beside);
             self.weights[master] = credits.weight.clamp(1, 255) as i32;
             self.grant(READ, cycle);
             self.grant(WRITE, cycle);
@@ -277,7 +278,7 @@ impl Channel {
                 beats => self.delay.caps[READ].pass_beats(from, beats).1,
             };
             out = last + 1;
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle: last,
                 write: false,
                 slot: scheduled.slot,
@@ -361,7 +362,7 @@ impl Channel {
     ) {
         let master = master.min(self.config.masters.clamp(1, MASTERS) - 1);
         let lines = (addr % 64 + u64::from(bytes)).div_ceil(64);
-        let request = Request {
+        let request = BurstRequest {
             tag,
             addr,
             arrived: cycle,
@@ -466,7 +467,7 @@ impl Channel {
 
     /// Accepts a burst into `nvm_delay` that was granted in `cycle`.
     #[inline]
-    fn accept(&mut self, direction: usize, cycle: u64, master: usize, request: Request) {
+    fn accept(&mut self, direction: usize, cycle: u64, master: usize, request: BurstRequest) {
         let received = cycle + self.config.stages.mux;
         let slot = Slot {
             tag: request.tag,
@@ -598,7 +599,7 @@ impl Channel {
         }
         out = out.max(slot.ready);
         slot.ready = out;
-        self.due.push(Due {
+        self.due.push(DueAnswer {
             cycle: out + stages.mux,
             write: false,
             slot: number,
@@ -673,7 +674,7 @@ impl Channel {
                 out = out.max(slot.received + target);
             }
             slot.ready = out;
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle: out + self.config.stages.mux,
                 write: true,
                 slot: number,
@@ -698,7 +699,7 @@ impl Channel {
     }
 
     #[inline]
-    fn emit_read(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
+    fn emit_read(&mut self, due: DueAnswer, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.reads.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -731,7 +732,7 @@ impl Channel {
                     beats,
                     cap,
                 });
-                self.due.push(Due {
+                self.due.push(DueAnswer {
                     cycle: last,
                     placed: true,
                     ..due
@@ -771,7 +772,7 @@ impl Channel {
     }
 
     #[inline]
-    fn emit_write(&mut self, due: Due, events: &mut Vec<ChannelEvent>) {
+    fn emit_write(&mut self, due: DueAnswer, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.writes.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -781,7 +782,7 @@ impl Channel {
             let cycle = due.cycle.max(self.out[WRITE]);
             self.out[WRITE] = cycle + 1;
             if cycle > due.cycle {
-                self.due.push(Due {
+                self.due.push(DueAnswer {
                     cycle,
                     placed: true,
                     ..due
@@ -827,7 +828,7 @@ impl Channel {
         };
         let slot = &mut slots.all[usize::from(number)];
         for _ in 0..std::mem::take(&mut slot.parked) {
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle,
                 write,
                 slot: number,

@@ -10,7 +10,7 @@ pub const CONTROLLER: usize = 1;
 
 /// A burst that waits for the multiplexer.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct BurstRequest {
     pub tag: u64,
     pub addr: u64,
     pub arrived: u64,
@@ -20,20 +20,20 @@ pub struct Request {
 
 /// Limit of a master's outstanding lines in one direction; 0 is no limit.
 #[derive(Clone, Copy, Default)]
-pub struct Limit {
+pub struct MasterLimit {
     /// Limits while the controller has nothing outstanding, and while it has.
     lines: [u32; 2],
 }
 
-impl Limit {
+impl MasterLimit {
     /// A limit of `lines`, lowered to `beside` unless that is 0.
-    pub fn new(master: usize, lines: u32, beside: u32) -> Limit {
+    pub fn new(master: usize, lines: u32, beside: u32) -> MasterLimit {
         let lower = match (lines, beside) {
             (_, 0) => lines,
             (0, _) => beside,
             _ => lines.min(beside),
         };
-        Limit {
+        MasterLimit {
             lines: [lines, if master == CONTROLLER { lines } else { lower }],
         }
     }
@@ -41,14 +41,14 @@ impl Limit {
 
 /// The multiplexer of one direction, and the credits of its masters.
 pub struct Mux {
-    pub waiting: [VecDeque<Request>; MASTERS],
+    pub waiting: [VecDeque<BurstRequest>; MASTERS],
     /// Number of waiting bursts, and a bit for each master with one.
     pub count: usize,
     pub masters: u32,
     pub arbiter: Arbiter,
     /// Outstanding beats of each master, and their limits.
     pub open: [u32; MASTERS],
-    pub limits: [Limit; MASTERS],
+    pub limits: [MasterLimit; MASTERS],
     /// The next cycle in which an address can pass.
     pub next: u64,
     /// The cycle in which a waiting burst can be granted.
@@ -66,7 +66,7 @@ impl Mux {
             masters: 0,
             arbiter: Arbiter::new(),
             open: [0; MASTERS],
-            limits: [Limit::default(); MASTERS],
+            limits: [MasterLimit::default(); MASTERS],
             next: 0,
             due: u64::MAX,
             waiting_beats: [0; MASTERS],

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// An answer that becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
+pub struct DueAnswer {
     /// Its cycle.
     pub cycle: u64,
     /// A write response, otherwise read data.
@@ -29,7 +29,7 @@ pub struct DueQueue {
 
 impl DueQueue {
     #[inline]
-    pub fn push(&mut self, due: Due) {
+    pub fn push(&mut self, due: DueAnswer) {
         let flags = if due.write { WRITE } else { 0 } | if due.placed { PLACED } else { 0 };
         let key = due.cycle << CYCLE | u64::from(due.slot) << SLOT | flags;
         self.heap.push(Reverse(key));
@@ -50,9 +50,9 @@ impl DueQueue {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<Due> {
+    pub fn pop(&mut self) -> Option<DueAnswer> {
         let Reverse(key) = self.heap.pop()?;
-        Some(Due {
+        Some(DueAnswer {
             cycle: key >> CYCLE,
             write: key & WRITE != 0,
             slot: (key >> SLOT) as u16 & 0x3FF,

@@ -1,6 +1,6 @@
 //! Transactions in flight: their slots, and the order of transactions with one ID.
 
-use super::super::delay::Target;
+use super::super::delay::LatencyTarget;
 
 /// No slot.
 pub const NONE: u16 = u16::MAX;
@@ -17,7 +17,7 @@ pub struct Slot {
     /// The cycle in which `nvm_delay` has accepted its address.
     pub received: u64,
     /// Its target latency.
-    pub target: Target,
+    pub target: LatencyTarget,
     /// Cycle of the answer to the last piece, or to the write.
     pub ready: u64,
     /// Beats in total, requested from the memory, with fixed cycles on the return path, and

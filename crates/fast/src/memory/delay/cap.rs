@@ -9,7 +9,7 @@ const BEAT: u64 = 64 << FRACTION;
 
 /// Debt of the beats that have passed, in bytes, Q.16.
 #[derive(Clone, Debug, Default)]
-pub struct Cap {
+pub struct BandwidthCap {
     /// Bytes a cycle, Q8.16; 0 is no cap.
     rate: u64,
     /// The debt in cycle `at`.
@@ -17,7 +17,7 @@ pub struct Cap {
     at: u64,
 }
 
-impl Cap {
+impl BandwidthCap {
     /// Changes the rate in `cycle`.
     pub fn set_rate(&mut self, cycle: u64, rate: u32) {
         self.drain_debt(cycle);
@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn cap_passes_beats_in_the_cycles_of_the_rtl_token_bucket() {
         for rate in [1 << 8, 1 << 16, 6_600_000 >> 4, 64 << 16, 0xFF_FFFF] {
-            let mut cap = Cap::default();
+            let mut cap = BandwidthCap::default();
             cap.set_rate(0, rate);
             let expected = cycles_of_beats(rate.into(), 40);
             let single: Vec<u64> = (0..24).map(|_| cap.pass_beats(100, 1).1).collect();

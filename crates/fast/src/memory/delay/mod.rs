@@ -6,10 +6,10 @@ mod counters;
 mod registers;
 mod target;
 
-pub use cap::Cap;
+pub use cap::BandwidthCap;
 pub use counters::{bucket, Counters, BUCKETS};
-pub use registers::{timing_copy, Commands, Committed, Registers, REGIONS};
-pub use target::{Target, Targets, MIN_LATENCY, TIME_FRACTION};
+pub use registers::{timing_copy, Commands, CommittedRegisters, Registers, REGIONS};
+pub use target::{LatencyTarget, LatencyTargets, MIN_LATENCY, TIME_FRACTION};
 
 use design::media::DelaySizes;
 
@@ -22,10 +22,10 @@ pub const WRITE: usize = 1;
 #[derive(Clone, Debug)]
 pub struct Delay {
     registers: Registers,
-    committed: Committed,
-    targets: [Targets; 2],
+    committed: CommittedRegisters,
+    targets: [LatencyTargets; 2],
     /// Bandwidth caps, reads first.
-    pub caps: [Cap; 2],
+    pub caps: [BandwidthCap; 2],
     /// Live counters, reads first.
     pub counters: [Counters; 2],
 }
@@ -35,7 +35,7 @@ impl Delay {
     pub fn new(sizes: DelaySizes) -> Delay {
         Delay {
             registers: Registers::new(sizes),
-            committed: Committed::default(),
+            committed: CommittedRegisters::default(),
             targets: Default::default(),
             caps: Default::default(),
             counters: Default::default(),
@@ -66,7 +66,7 @@ impl Delay {
 
     /// The target of the next transaction of a direction.
     #[inline]
-    pub fn target(&mut self, direction: usize, addr: u64) -> Target {
+    pub fn target(&mut self, direction: usize, addr: u64) -> LatencyTarget {
         self.targets[direction].next(&self.committed, addr, 2 * direction)
     }
 }

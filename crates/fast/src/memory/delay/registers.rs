@@ -15,7 +15,7 @@ const BEAT_BYTES: u64 = 64;
 /// Numbers in eight bits saturate at this value.
 const MAX_COUNT: u64 = 255;
 
-/// Offsets of the times of a region, in the order of [`Committed::times`].
+/// Offsets of the times of a region, in the order of [`CommittedRegisters::times`].
 const TIMES: [u64; 4] = [
     timing::READ_BASE,
     timing::READ_BEAT,
@@ -25,7 +25,7 @@ const TIMES: [u64; 4] = [
 
 /// Parameters in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
+pub struct CommittedRegisters {
     /// The emulated delay is on.
     pub enable: bool,
     /// Enabled regions, a bit each.
@@ -70,7 +70,7 @@ pub fn timing_copy(offset: u64, value: u32) -> (bool, bool) {
 #[derive(Clone, Debug)]
 pub struct Registers {
     sizes: DelaySizes,
-    shadow: Committed,
+    shadow: CommittedRegisters,
     calibration: [u32; 4],
     control: u32,
     commits: u8,
@@ -83,7 +83,7 @@ impl Registers {
     pub fn new(sizes: DelaySizes) -> Registers {
         Registers {
             sizes,
-            shadow: Committed::default(),
+            shadow: CommittedRegisters::default(),
             calibration: [0; 4],
             control: 0,
             commits: 0,
@@ -172,7 +172,7 @@ impl Registers {
     }
 
     /// Commits the shadow registers.
-    pub fn commit(&mut self) -> Committed {
+    pub fn commit(&mut self) -> CommittedRegisters {
         self.commits = self.commits.wrapping_add(1);
         let control = u64::from(self.control);
         self.active = control::ENABLE.get(control) != 0;

@@ -1,6 +1,6 @@
 //! Target latency of each transaction: `nvm_delay_target`.
 
-use super::registers::{Committed, REGIONS};
+use super::registers::{CommittedRegisters, REGIONS};
 
 /// Fractional bits of a time.
 pub const TIME_FRACTION: u32 = 12;
@@ -11,7 +11,7 @@ pub const MIN_LATENCY: u64 = 7;
 
 /// Target latency of a transaction in 1/4096 of a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct LatencyTarget {
     /// Base and dither.
     base: u64,
     /// Time of each beat.
@@ -20,7 +20,7 @@ pub struct Target {
     pub off: bool,
 }
 
-impl Target {
+impl LatencyTarget {
     /// Cycles from the address to beat `beats` of the answer, counted from 1, or to the response to
     /// that many beats.
     #[inline]
@@ -38,26 +38,31 @@ impl Target {
 
 /// Targets of one direction.
 #[derive(Clone, Debug, Default)]
-pub struct Targets {
+pub struct LatencyTargets {
     /// Spread evenly over [0, 1), in steps of the golden ratio.
     dither: u16,
 }
 
-impl Targets {
+impl LatencyTargets {
     /// The target of the next transaction. `first` is the index of the direction's times: 0 for
     /// reads, 2 for writes.
     #[inline]
-    pub fn next(&mut self, committed: &Committed, addr: u64, first: usize) -> Target {
+    pub fn next(
+        &mut self,
+        committed: &CommittedRegisters,
+        addr: u64,
+        first: usize,
+    ) -> LatencyTarget {
         if !committed.enable {
-            return Target {
+            return LatencyTarget {
                 off: true,
-                ..Target::default()
+                ..LatencyTarget::default()
             };
         }
         let times = &committed.times[place(committed, addr)];
         let dither = u64::from(self.dither >> (16 - TIME_FRACTION));
         self.dither = self.dither.wrapping_add(GOLDEN);
-        Target {
+        LatencyTarget {
             base: u64::from(times[first]) + dither,
             beat: times[first + 1],
             off: false,
@@ -67,7 +72,7 @@ impl Targets {
 
 /// The lowest enabled region that contains an address, or the index of all other addresses.
 #[inline]
-fn place(committed: &Committed, addr: u64) -> usize {
+fn place(committed: &CommittedRegisters, addr: u64) -> usize {
     if committed.regions == 0 {
         return REGIONS;
     }
