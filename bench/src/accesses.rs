@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
-use design::media::{Sizes, Turns};
+use design::media::{DelaySizes, Interleave};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Media};
@@ -51,21 +51,21 @@ fn channel(profile: &str) -> Result<Channel, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let profile = Profile::find(&root, profile).map_err(|e| e.to_string())?;
     let clock = Clock::default();
-    let turns = Turns {
+    let turns = Interleave {
         channels: 2,
         granule: 4096,
     };
     let registers = &profile.registers(clock, turns).map_err(|e| e.to_string())?[0];
     let mut channel = Channel::new(ChannelConfig {
         masters: 2,
-        sizes: Sizes {
+        sizes: DelaySizes {
             read_slots: 64,
             write_slots: 64,
             buffer_beats: 512,
         },
         clock,
         memory: Memory::Ddr4(DramConfig::default()),
-        stages: Stages::DEVICE,
+        stages: ChannelStages::DEVICE,
     });
     let mut set = |offset, value| channel.set_register(0, offset, value, 0xF);
     for (n, &time) in registers.timing.iter().enumerate() {
@@ -151,10 +151,10 @@ pub fn measure(load: Load, count: u64) -> Result<RunResult, String> {
         channel.advance(cycle, &mut events);
         for event in events.drain(..) {
             let (read, end, slot, at) = match event {
-                Event::Read {
+                ChannelEvent::Read {
                     end, cycle, tag, ..
                 } => (true, end, tag as usize, cycle),
-                Event::Write { cycle, tag } => (false, true, tag as usize, cycle),
+                ChannelEvent::Write { cycle, tag } => (false, true, tag as usize, cycle),
             };
             if !end {
                 continue;

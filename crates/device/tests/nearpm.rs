@@ -303,7 +303,7 @@ fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.command(Operation::Recover, thread));
     let descriptor = kit.descriptor(pool, thread).expect("a descriptor");
     let ended = kit.ends(&pool.open(thread, descriptor.generation));
-    let open = [0, spec::nearpm::Refusal::Busy as u32];
+    let open = [0, spec::nearpm::ErrorBit::Busy as u32];
     assert!(open.contains(&ended.result), "{ended:?}");
 }
 

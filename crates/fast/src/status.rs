@@ -1,4 +1,4 @@
-//! BAR4 but for `nvm_delay`, quality of service and engines: the list of blocks.
+//! The status block at the start of BAR4: the list of the device's blocks (hw/ip/status).
 
 use spec::bar4;
 
@@ -13,7 +13,7 @@ const FIRST: usize = 64;
 const BLOCK_BYTES: u32 = 0x1000;
 /// Version 1.0 of a block.
 const VERSION: u32 = 0x0001_0000;
-/// Places in the PM window are in units of so many bytes.
+/// Unit of places and sizes in the PM window.
 const PLACE: u64 = 4096;
 /// BARs.
 const BAR0: u32 = 0;
@@ -29,15 +29,15 @@ mod kind {
     pub const MEMORY: u32 = 6;
 }
 
-/// Type, version, instance, BAR, offset, size, capabilities.
-type Block = [u32; 8];
+/// Type, version, instance, BAR, offset, size, two capability words.
+type BlockEntry = [u32; 8];
 
-/// The list of blocks (hw/ip/status).
-pub(crate) struct Status(Vec<u32>);
+/// The words of the status block.
+pub(crate) struct StatusBlock(Vec<u32>);
 
-impl Status {
-    pub(crate) fn new(config: &Config) -> Status {
-        let mut blocks: Vec<Block> = Vec::new();
+impl StatusBlock {
+    pub(crate) fn new(config: &Config) -> StatusBlock {
+        let mut blocks: Vec<BlockEntry> = Vec::new();
         let nvme = [config.io_queues.into(), config.queue_entries];
         let block = |kind, instance, bar, offset, size, capabilities: [u32; 2]| {
             let [first, second] = capabilities;
@@ -115,16 +115,16 @@ impl Status {
         ];
         words.resize(FIRST, 0);
         words.extend(blocks.iter().flatten());
-        Status(words)
+        StatusBlock(words)
     }
 
-    /// A word; what lies behind the table reads 0.
+    /// Reads a word; words past the table read 0.
     pub(crate) fn read(&self, offset: u64) -> u32 {
         self.0.get((offset / 4) as usize).copied().unwrap_or(0)
     }
 }
 
-/// `major.minor` as the list has it.
+/// `major.minor` in the encoding of the list.
 fn version(text: &str) -> u32 {
     let mut parts = text.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
     let (major, minor) = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));

@@ -1,35 +1,35 @@
-//! Between clock edges and picoseconds, without divisions where the clock allows it.
+//! Conversion between clock cycles and picoseconds, without divisions where the clock allows it.
 
 use sim::{Clock, Time};
 
-/// Picoseconds in which a clock has as many cycles as its frequency in kHz says.
+/// In this many picoseconds a clock has as many cycles as its frequency in kHz.
 const PS: u64 = 1_000_000_000;
 
-/// The edges of a clock.
+/// A converter for one clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Edges {
+pub struct ClockConverter {
     clock: Clock,
-    /// The period in ps if it is a whole number of them, else 0.
+    /// The period if it is a whole number of ps, otherwise 0.
     period: u64,
-    /// 2^64 divided by it, rounded up.
+    /// 2^64 divided by the period, rounded up.
     inverse: u128,
 }
 
-impl Edges {
-    /// Those of `clock`.
-    pub fn new(clock: Clock) -> Edges {
+impl ClockConverter {
+    /// A converter for `clock`.
+    pub fn new(clock: Clock) -> ClockConverter {
         let khz = u64::from(clock.khz());
         let period = if PS % khz == 0 { PS / khz } else { 0 };
-        Edges {
+        ClockConverter {
             clock,
             period,
             inverse: (1u128 << 64).div_ceil(u128::from(period.max(1))),
         }
     }
 
-    /// When edge `cycle` is.
+    /// The time of edge `cycle`.
     #[inline]
-    pub fn time(&self, cycle: u64) -> Time {
+    pub fn edge_time(&self, cycle: u64) -> Time {
         if self.period != 0 {
             return Time(cycle.saturating_mul(self.period));
         }
@@ -38,7 +38,7 @@ impl Edges {
 
     /// The first edge at or after `time`.
     #[inline]
-    pub fn after(&self, time: Time) -> u64 {
+    pub fn first_edge_from(&self, time: Time) -> u64 {
         let Some(before) = time.0.checked_sub(1) else {
             return 0;
         };
@@ -56,18 +56,18 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn edges_are_those_of_the_clock() {
+    fn clock_converter_agrees_with_the_clock() {
         for khz in [1_000, 33_333, 250_000, 300_000, 999_999, 1_000_000] {
             let clock = Clock::from_khz(khz).unwrap();
-            let edges = Edges::new(clock);
+            let converter = ClockConverter::new(clock);
             let mut random = Random::new(3);
             for bits in 1..62 {
                 for _ in 0..200 {
                     let time = Time(random.below(1 << bits));
-                    let after = edges.after(time);
+                    let after = converter.first_edge_from(time);
                     assert!(clock.edge(after) >= time, "{khz} {time}");
                     assert!(after == 0 || clock.edge(after - 1) < time, "{khz} {time}");
-                    assert_eq!(edges.time(after), clock.edge(after));
+                    assert_eq!(converter.edge_time(after), clock.edge(after));
                 }
             }
         }

@@ -1,11 +1,11 @@
-//! The memory behind a channel, burst by burst.
+//! Timing of the memory of a channel, burst by burst.
 
 use sim::controller::Memory;
 use sim::dram::{Answered, Buffered, Bursts};
 use sim::{Random, Time};
 
-/// Timing of a memory; see [`Memory`].
-pub enum Timing {
+/// Timing of each kind of [`Memory`].
+pub enum MemoryTiming {
     Ddr4(Box<Bursts>),
     Fixed {
         latency: Time,
@@ -21,18 +21,19 @@ pub enum Timing {
     },
 }
 
-impl Timing {
-    /// Behind a front end that gives it a line every `pace` at most, reads and writes apart.
-    pub fn new(memory: &Memory, pace: Time) -> Timing {
+impl MemoryTiming {
+    /// Timing of a memory whose front end issues a line every `pace` at most, for reads and writes
+    /// separately.
+    pub fn new(memory: &Memory, pace: Time) -> MemoryTiming {
         match memory {
-            Memory::Ddr4(config) => Timing::Ddr4(Box::new(Bursts::new(config, pace))),
-            // The front end looks for what has come before it asks for more.
-            Memory::Fixed(latency) => Timing::Fixed {
+            Memory::Ddr4(config) => MemoryTiming::Ddr4(Box::new(Bursts::new(config, pace))),
+            // The front end checks for answers before it issues the next line.
+            Memory::Fixed(latency) => MemoryTiming::Fixed {
                 latency: (*latency).max(Time(1)),
                 pace,
                 next: [Time::ZERO; 2],
             },
-            Memory::Late { most, seed } => Timing::Late {
+            Memory::Late { most, seed } => MemoryTiming::Late {
                 most: *most,
                 random: Random::new(*seed),
                 written: Time::ZERO,
@@ -46,27 +47,27 @@ impl Timing {
     #[inline]
     pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
         match self {
-            Timing::Ddr4(bursts) => bursts.read(now, addr, lines),
-            Timing::Fixed {
+            MemoryTiming::Ddr4(bursts) => bursts.read(now, addr, lines),
+            MemoryTiming::Fixed {
                 latency,
                 pace,
                 next,
             } => {
-                let (from, taken) = give(now, lines, *pace, &mut next[0]);
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[0]);
                 Answered {
                     first: from + *latency,
                     last: taken + *latency,
                     taken,
                 }
             }
-            Timing::Late {
+            MemoryTiming::Late {
                 most,
                 random,
                 pace,
                 next,
                 ..
             } => {
-                let (from, taken) = give(now, lines, *pace, &mut next[0]);
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[0]);
                 let (mut first, mut last) = (Time::MAX, Time::ZERO);
                 for line in 0..u64::from(lines) {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
@@ -81,26 +82,26 @@ impl Timing {
     #[inline]
     pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
         match self {
-            Timing::Ddr4(bursts) => bursts.write(now, addr, lines),
-            Timing::Fixed {
+            MemoryTiming::Ddr4(bursts) => bursts.write(now, addr, lines),
+            MemoryTiming::Fixed {
                 latency,
                 pace,
                 next,
             } => {
-                let (_, taken) = give(now, lines, *pace, &mut next[1]);
+                let (_, taken) = issue_lines(now, lines, *pace, &mut next[1]);
                 Buffered {
                     taken,
                     safe: taken + *latency,
                 }
             }
-            Timing::Late {
+            MemoryTiming::Late {
                 most,
                 random,
                 written,
                 pace,
                 next,
             } => {
-                let (from, taken) = give(now, lines, *pace, &mut next[1]);
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[1]);
                 for line in 0..u64::from(lines) {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     *written = end.max(*written);
@@ -114,8 +115,8 @@ impl Timing {
     }
 }
 
-/// When the first and the last of `lines` lines are given to the memory.
-fn give(now: Time, lines: u32, pace: Time, next: &mut Time) -> (Time, Time) {
+/// The times at which the first and the last of `lines` lines are issued to the memory.
+fn issue_lines(now: Time, lines: u32, pace: Time, next: &mut Time) -> (Time, Time) {
     let from = now.max(*next);
     let taken = Time(from.0 + u64::from(lines.saturating_sub(1)) * pace.0);
     *next = taken + pace;

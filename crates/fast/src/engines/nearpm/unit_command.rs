@@ -1,4 +1,5 @@
-//! A command on its way to a unit: translated and checked, so that it does not depend on what pools and logs become.
+//! A command for a unit: translated and checked, so that it does not depend on later changes of
+//! pools and logs.
 
 use spec::nearpm::{padded, Operation, HEADER_BYTES, LINE};
 
@@ -6,55 +7,56 @@ use sim::OrderedCommand;
 
 use super::bits::{Reader, Writer};
 
-/// Bits of an address of the media.
+/// Bits of a media address.
 const MEDIA_BITS: u32 = 44;
-/// The number of records of a log of which only the media know it.
+/// Number of records of a log that only the media know.
 pub(crate) const UNKNOWN: u32 = u32::MAX;
 
-/// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv. Addresses are those of the media.
+/// `job_t` of hw/engine/nearpm/rtl/nearpm_pkg.sv, with media addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Job {
+pub(crate) struct UnitCommand {
     pub(crate) operation: Operation,
     /// 16 * pool + thread.
     pub(crate) log: u8,
-    /// Of a copy or record; apply: the record's header.
+    /// Source of a copy or record; apply: the record's header.
     pub(crate) source: u64,
-    /// Of a copy, apply, switch; undo, redo, checkpoint: the record's header.
+    /// Target of a copy, apply or switch; undo, redo, checkpoint: the record's header.
     pub(crate) target: u64,
     pub(crate) bytes: u32,
-    /// Offset in the pool, for the header; bytes of the log for all that touches it as a whole.
+    /// Offset in the pool, for the header; bytes of the log for operations on the whole log.
     pub(crate) object: u64,
-    /// Switch: the value; else the generation of the log as the command finds it.
+    /// Switch: the value. Otherwise the generation of the log at acceptance.
     pub(crate) value: u64,
     pub(crate) transaction: u64,
-    /// Of the record; of records in the log for all that ends it.
+    /// Number of the record, or of records in the log for operations that end it.
     pub(crate) number: u32,
-    /// Offset of the record before; for all that ends the log, of its last record; 0: none. Recover of a closed log: 1 if it is spoiled.
+    /// Offset of the previous record, or of the last one for operations that end the log; 0: none.
+    /// Recover of a closed log: 1 if it is inconsistent.
     pub(crate) previous: u32,
-    /// Of the log: its descriptor.
+    /// Address of the log's descriptor.
     pub(crate) base: u64,
-    /// Of the pool, and its last byte.
+    /// Address of the pool, and of its last byte.
     pub(crate) pool: u64,
     pub(crate) pool_last: u64,
 }
 
 /// Lines of the media, first to last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Lines {
+pub(crate) struct LineRange {
     pub(crate) first: u64,
     pub(crate) last: u64,
 }
 
-impl Lines {
-    /// Those of a byte at least.
-    pub(crate) fn of(addr: u64, bytes: u64) -> Lines {
-        Lines {
+impl LineRange {
+    /// The lines of at least one byte.
+    pub(crate) fn of(addr: u64, bytes: u64) -> LineRange {
+        LineRange {
             first: addr / LINE,
             last: (addr + bytes.max(1) - 1) / LINE,
         }
     }
 
-    pub(crate) fn overlaps(&self, other: &Lines) -> bool {
+    pub(crate) fn overlaps(&self, other: &LineRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 
@@ -63,52 +65,54 @@ impl Lines {
     }
 }
 
-/// What a command reads and writes.
+/// The ranges that a command reads and writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Ranges {
-    pub(crate) reads: Option<Lines>,
-    pub(crate) writes: Option<Lines>,
+pub(crate) struct AccessRanges {
+    pub(crate) reads: Option<LineRange>,
+    pub(crate) writes: Option<LineRange>,
 }
 
-impl Ranges {
-    pub(crate) fn write(&self, lines: &Lines) -> bool {
+impl AccessRanges {
+    pub(crate) fn writes_overlap(&self, lines: &LineRange) -> bool {
         self.writes.is_some_and(|own| own.overlaps(lines))
     }
 
-    pub(crate) fn touch(&self, lines: &Lines) -> bool {
-        self.write(lines) || self.reads.is_some_and(|own| own.overlaps(lines))
+    pub(crate) fn accesses_overlap(&self, lines: &LineRange) -> bool {
+        self.writes_overlap(lines) || self.reads.is_some_and(|own| own.overlaps(lines))
     }
 }
 
-impl Job {
-    /// What it touches: README.md of the engine, "Order".
-    pub(crate) fn ranges(&self) -> Ranges {
+impl UnitCommand {
+    /// The accessed ranges: README.md of the engine, "Order".
+    pub(crate) fn ranges(&self) -> AccessRanges {
         use Operation::*;
         let bytes = u64::from(self.bytes);
-        let record = |at| Some(Lines::of(at, HEADER_BYTES + padded(bytes)));
-        let log = Some(Lines::of(self.base, self.object));
+        let record = |at| Some(LineRange::of(at, HEADER_BYTES + padded(bytes)));
+        let log = Some(LineRange::of(self.base, self.object));
         let (reads, writes) = match self.operation {
             PoolMap => (None, None),
-            Undo | Redo | Checkpoint => (Some(Lines::of(self.source, bytes)), record(self.target)),
+            Undo | Redo | Checkpoint => {
+                (Some(LineRange::of(self.source, bytes)), record(self.target))
+            }
             Commit | CommitRedo | Delete | LogOpen | Sync => (None, log),
-            Apply => (record(self.source), Some(Lines::of(self.target, bytes))),
+            Apply => (record(self.source), Some(LineRange::of(self.target, bytes))),
             Abort | Recover | PoolUnmap => {
                 let bytes = self.pool_last - self.pool + 1;
-                (None, Some(Lines::of(self.pool, bytes)))
+                (None, Some(LineRange::of(self.pool, bytes)))
             }
             Copy => (
-                Some(Lines::of(self.source, bytes)),
-                Some(Lines::of(self.target, bytes)),
+                Some(LineRange::of(self.source, bytes)),
+                Some(LineRange::of(self.target, bytes)),
             ),
-            Switch => (None, Some(Lines::of(self.target, 8))),
+            Switch => (None, Some(LineRange::of(self.target, 8))),
         };
-        Ranges { reads, writes }
+        AccessRanges { reads, writes }
     }
 
-    /// What is told of its order.
+    /// The command as the order check sees it.
     pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
-        let Ranges { reads, writes } = self.ranges();
-        let told = |lines: Lines| sim::Lines {
+        let AccessRanges { reads, writes } = self.ranges();
+        let to_sim = |lines: LineRange| sim::Lines {
             first: lines.first,
             last: lines.last,
         };
@@ -121,24 +125,24 @@ impl Job {
                 Operation::Commit => self.bytes as u8,
                 _ => 0,
             },
-            reads: reads.map(told),
-            writes: writes.map(told),
+            reads: reads.map(to_sim),
+            writes: writes.map(to_sim),
         }
     }
 
-    /// When it fails its thread's log is closed.
+    /// If it fails, its thread's log is closed.
     pub(crate) fn closes_log(&self) -> bool {
         use Operation::*;
         !matches!(self.operation, PoolMap | PoolUnmap | Sync)
     }
 
-    /// It is not to begin once its thread's log has been closed by an error since it was taken.
+    /// It does not start if its thread's log was closed by an error after acceptance.
     pub(crate) fn builds_on_log(&self) -> bool {
         use Operation::{Copy, Recover};
         self.closes_log() && !matches!(self.operation, Recover | Copy)
     }
 
-    /// The line that it is saved in.
+    /// The saved line.
     pub(crate) fn to_line(self) -> [u8; 64] {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
@@ -158,28 +162,28 @@ impl Job {
             (self.log.into(), 8),
             (self.operation as u64, 8),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
 
-    /// The job of such a line; `None` if there is no such operation.
-    pub(crate) fn from_line(line: &[u8]) -> Option<Job> {
+    /// The command of a saved line; `None`: the operation is unknown.
+    pub(crate) fn from_line(line: &[u8]) -> Option<UnitCommand> {
         let mut bits = Reader::new(line);
-        let pool_last = bits.take(MEDIA_BITS);
-        let pool = bits.take(MEDIA_BITS);
-        let base = bits.take(MEDIA_BITS);
-        let previous = bits.take(32) as u32;
-        let number = bits.take(32) as u32;
-        let transaction = bits.take(64);
-        let value = bits.take(64);
-        let object = bits.take(64);
-        let bytes = bits.take(17) as u32;
-        let target = bits.take(MEDIA_BITS);
-        let source = bits.take(MEDIA_BITS);
-        let log = bits.take(8) as u8;
-        let operation = Operation::from_number(bits.take(8) as u8)?;
-        Some(Job {
+        let pool_last = bits.read(MEDIA_BITS);
+        let pool = bits.read(MEDIA_BITS);
+        let base = bits.read(MEDIA_BITS);
+        let previous = bits.read(32) as u32;
+        let number = bits.read(32) as u32;
+        let transaction = bits.read(64);
+        let value = bits.read(64);
+        let object = bits.read(64);
+        let bytes = bits.read(17) as u32;
+        let target = bits.read(MEDIA_BITS);
+        let source = bits.read(MEDIA_BITS);
+        let log = bits.read(8) as u8;
+        let operation = Operation::from_number(bits.read(8) as u8)?;
+        Some(UnitCommand {
             operation,
             log,
             source,
@@ -202,9 +206,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_job_is_read_as_written_with_its_operation_on_top() {
+    fn unit_command_is_read_as_written_with_its_operation_on_top() {
         let most = (1 << MEDIA_BITS) - 1;
-        let job = Job {
+        let job = UnitCommand {
             operation: Operation::Switch,
             log: 0xA5,
             source: most - 1,
@@ -220,8 +224,8 @@ mod tests {
             pool_last: 8,
         };
         let line = job.to_line();
-        assert_eq!(Job::from_line(&line), Some(job));
-        // 509 bits in all.
+        assert_eq!(UnitCommand::from_line(&line), Some(job));
+        // 509 bits in total.
         assert_eq!(line[63], 0x21 >> 3);
         assert_eq!(line[62] >> 5, 0x21 & 7);
         assert_eq!(line[0], 8);
