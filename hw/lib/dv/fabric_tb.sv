@@ -1,5 +1,5 @@
 // Test bench of interconnects for many masters: eight on flat ports, two memories, three ways between them; before each memory
-// an ns_axi_remap, so that the memory sees IDs of `MemBits` bits. AXI protocol checks on all that the interconnect drives.
+// an ns_axi_id_remap, so that the memory sees IDs of `MemBits` bits. AXI protocol checks on all that the interconnect drives.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
@@ -103,7 +103,7 @@ module fabric_tb
   localparam int unsigned Memories = (Kind == 2) ? 2 : 1;
 
   for (genvar i = 0; i < Memories; i++) begin : gen_memory
-    ns_axi_remap #(
+    ns_axi_id_remap #(
       .InBits        (IdBits + 3),
       .OutBits       (MemBits),
       .MaxOutstanding(4)

@@ -54,10 +54,10 @@ def test_weighted_arbiter():
 @pytest.mark.parametrize(("piece", "most"), [(8, 32), (64, 128)])
 def test_turns(piece, most):
     simulate(
-        "turns_tb",
-        "cocotb_turns",
+        "read_interleaver_tb",
+        "cocotb_read_interleaver",
         filelists=LIB,
-        extra_sources=["stable_check.sv", "turns_tb.sv"],
+        extra_sources=["stable_check.sv", "read_interleaver_tb.sv"],
         parameters={"PieceBeats": piece, "MaxBeats": most},
         env={"PIECE_BEATS": str(piece), "MAX_BEATS": str(most)},
     )

@@ -1,4 +1,4 @@
-// ns_axi_demux (with ns_axi_route and ns_axi_error) on two slaves, between a master and slaves that keep to AXI; the slaves
+// ns_axi_demux (with ns_axi_route and ns_axi_error_slave) on two slaves, between a master and slaves that keep to AXI; the slaves
 // answer in any order of IDs, and out of step with each other.
 //
 // Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of

@@ -249,12 +249,12 @@ module ns_axi_demux
   assign rest.r_ready = r_gnt[Slaves] && r_ready;
 
   if (Outside) begin : gen_outside
-    ns_axi_link u_link (
+    ns_axi_connect u_link (
       .s_axi(rest),
       .m_axi(m_axi[Slaves])
     );
   end else begin : gen_error
-    ns_axi_error u_error (
+    ns_axi_error_slave u_error (
       .clk_i,
       .rst_ni,
       .busy_o(),

@@ -27,7 +27,7 @@ module ns_axi_fallback
     else lost_q <= lost_i || (lost_q && err_busy);
   end
 
-  ns_axi_error #(
+  ns_axi_error_slave #(
     .Resp(RespSlvErr)
   ) u_error (
     .clk_i,

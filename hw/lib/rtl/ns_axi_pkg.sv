@@ -2,7 +2,7 @@
 //
 // All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 12-bit IDs. Bits that a
 // block doesn't need are constant and cost nothing after synthesis. IDs grow upwards: a multiplexer puts the port's number above
-// the bits that its masters use, and ns_axi_remap makes them fewer. LOCK, CACHE, PROT, QOS, REGION and
+// the bits that its masters use, and ns_axi_id_remap makes them fewer. LOCK, CACHE, PROT, QOS, REGION and
 // USER do not exist inside; the blocks that are meant to be used alone (nvm_delay) carry them on flat ports.
 //
 // Packed structs have their widest field last: the simulator then moves the small ones with one mask.

@@ -1,7 +1,7 @@
 // Completion timeout of a bus: what the slave never answers ends as an error.
 //
 // Transactions that a slave has not gone on with for `Cycles` to 2 x `Cycles` end with SLVERR here, a read with as many beats as it
-// still lacks; what the slave answers later is dropped (ns_axi_timeout_ids). Assumes that responses of one ID come in order and with as many
+// still lacks; what the slave answers later is dropped (ns_axi_timeout_channel). Assumes that responses of one ID come in order and with as many
 // beats as asked for, and that addresses and write data are accepted in the end. While `MaxBursts` of an ID are outstanding, further
 // addresses wait.
 module ns_axi_timeout
@@ -13,7 +13,7 @@ module ns_axi_timeout
   parameter int unsigned Cycles = 6_250_000,
   /// Transactions outstanding of an ID and direction, a power of two.
   parameter int unsigned MaxBursts = 64,
-  /// See ns_axi_timeout_ids.
+  /// See ns_axi_timeout_channel.
   parameter int unsigned LostBits = 50
 ) (
   input  logic     clk_i,
@@ -41,7 +41,7 @@ module ns_axi_timeout
   assign m_axi.ar_valid = s_axi.ar_valid && read_open;
   assign s_axi.ar_ready = m_axi.ar_ready && read_open;
 
-  ns_axi_timeout_ids #(
+  ns_axi_timeout_channel #(
     .IdBits   (IdBits),
     .Cycles   (Cycles),
     .MaxBursts(MaxBursts),
@@ -65,7 +65,7 @@ module ns_axi_timeout
     .out_ready_i  (s_axi.r_ready)
   );
 
-  ns_axi_timeout_ids #(
+  ns_axi_timeout_channel #(
     .IdBits   (IdBits),
     .Cycles   (Cycles),
     .MaxBursts(MaxBursts),

@@ -65,7 +65,7 @@ module ns_axi_xbar
     );
 
     for (genvar s = 0; s < Slaves; s++) begin : gen_pair
-      ns_axi_link u_link (
+      ns_axi_connect u_link (
         .s_axi(to_slave[s]),
         .m_axi(bus[s*NumMasters+m])
       );

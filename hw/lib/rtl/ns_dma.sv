@@ -134,7 +134,7 @@ module ns_dma
   // The bus's halves.
   ns_axi_if bus ();
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );

@@ -48,9 +48,9 @@ module memory_tb
   );
 
   for (genvar c = 0; c < 2; c++) begin : gen_nobody
-    ns_axi_nobody u_pm (.m_axi(pm[c]));
+    ns_axi_tie_off u_pm (.m_axi(pm[c]));
     if (c != 0) begin : gen_controller
-      ns_axi_nobody u_nvme (.m_axi(nvme[c]));
+      ns_axi_tie_off u_nvme (.m_axi(nvme[c]));
     end
     assign axil[c].awaddr = '0;
     assign axil[c].awvalid = 1'b0;

@@ -24,7 +24,7 @@ module nearside_channel
   parameter int unsigned BufferBeats = 512,
   /// There is an ns_axi_fill before the memory.
   parameter bit          FillInside  = 1'b0,
-  /// See ns_axi_read_turns.
+  /// See ns_axi_read_interleaver.
   parameter int unsigned PieceBeats  = 8,
   parameter int unsigned MaxBeats    = 32
 ) (
@@ -89,7 +89,7 @@ module nearside_channel
   endfunction
 
   for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
-    ns_axi_stop u_stop (
+    ns_axi_isolate u_stop (
       .clk_i,
       .rst_ni,
       .stop_i  (master_stop_i[i]),
@@ -283,7 +283,7 @@ module nearside_channel
     .s_axil_rresp(s_axil.rresp)
   );
 
-  ns_axi_read_turns #(
+  ns_axi_read_interleaver #(
     .IdBits    (unsigned'($clog2(ReadSlots))),
     .PieceBeats(PieceBeats),
     .MaxBeats  (MaxBeats)
@@ -344,7 +344,7 @@ module nearside_channel
       .m_axi (filled)
     );
   end else begin : gen_no_fill
-    ns_axi_link u_link (
+    ns_axi_connect u_link (
       .s_axi(drained),
       .m_axi(filled)
     );

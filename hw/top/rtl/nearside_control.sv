@@ -126,18 +126,18 @@ module nearside_control
     .busy_o(demux_busy)
   );
 
-  ns_axil_link u_nvme (
+  ns_axil_connect u_nvme (
     .s_axil(lite[LiteNvme]),
     .m_axil(m_nvme)
   );
   for (genvar c = 0; c < Channels; c++) begin : gen_delay
-    ns_axil_link u_link (
+    ns_axil_connect u_link (
       .s_axil(lite[LiteDelay+c]),
       .m_axil(m_delay[c])
     );
   end
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-    ns_axil_link u_link (
+    ns_axil_connect u_link (
       .s_axil(lite[LiteEngine+e]),
       .m_axil(m_engine[e])
     );

@@ -66,13 +66,13 @@ module nearside_host
     .clk_o(clk)
   );
 
-  ns_axi_link u_nvme (
+  ns_axi_connect u_nvme (
     .s_axi(s_nvme),
     .m_axi(master[0])
   );
 
   if (!Shared) begin : gen_alone
-    ns_axi_link u_link (
+    ns_axi_connect u_link (
       .s_axi(master[0]),
       .m_axi(mux)
     );
@@ -124,7 +124,7 @@ module nearside_host
       assign enters = s_engine[e].aw_valid && s_engine[e].aw_ready;
       assign leaves = host.aw_valid && host.aw_ready && (host.aw.id >> IdBits) == IdWidth'(Number);
 
-      ns_axi_link u_engine (
+      ns_axi_connect u_engine (
         .s_axi(s_engine[e]),
         .m_axi(master[Number])
       );

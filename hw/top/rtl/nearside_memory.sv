@@ -21,7 +21,7 @@ module nearside_memory
   parameter int unsigned BufferBeats = 512,
   /// Present is an ns_axi_fill before each channel's memory.
   parameter bit          FillInside  = 1'b0,
-  /// See ns_axi_read_turns.
+  /// See ns_axi_read_interleaver.
   parameter int unsigned PieceBeats  = 8,
   parameter int unsigned MaxBeats    = 32,
   /// Engines.
@@ -96,12 +96,12 @@ module nearside_memory
 
     assign answers[c] = m_axi[c].b_valid || m_axi[c].r_valid;
 
-    ns_axi_link u_pm (
+    ns_axi_connect u_pm (
       .s_axi(s_pm[c]),
       .m_axi(bus[0])
     );
 
-    ns_axi_link u_nvme (
+    ns_axi_connect u_nvme (
       .s_axi(s_nvme[c]),
       .m_axi(bus[1])
     );
@@ -122,9 +122,9 @@ module nearside_memory
           .m_axi (bus[2+e+:1])
         );
       end else begin : gen_none
-        ns_axi_nobody u_nobody (.m_axi(bus[2+e]));
+        ns_axi_tie_off u_nobody (.m_axi(bus[2+e]));
         if (Present[e]) begin : gen_barred
-          ns_axi_error u_error (
+          ns_axi_error_slave u_error (
             .clk_i (engine_clk_i),
             .rst_ni,
             .busy_o(),

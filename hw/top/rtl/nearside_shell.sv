@@ -492,7 +492,7 @@ module nearside_shell
       .clk_o(engine_clk_o[e])
     );
 
-    ns_axil_link u_registers (
+    ns_axil_connect u_registers (
       .s_axil(registers[e]),
       .m_axil(m_engine_axil[e])
     );
@@ -552,7 +552,7 @@ module nearside_shell
   ns_axi_if storage_nvme[NumChannels] ();
   logic storage_answers, local_answers;
 
-  nearside_hook #(
+  nearside_filter #(
     .NumChannels(NumChannels),
     .Granule    (Granule),
     .HasHook    (hooks(AllEngines, NumEngines) != '0)
@@ -615,7 +615,7 @@ module nearside_shell
   if (LocalChannels != 0) begin : gen_local
     ns_axi_if nvme[LocalChannels] ();
     for (genvar c = 0; c < LocalChannels; c++) begin : gen_nvme
-      ns_axi_nobody u_nobody (.m_axi(nvme[c]));
+      ns_axi_tie_off u_nobody (.m_axi(nvme[c]));
     end
 
     nearside_memory #(

@@ -139,7 +139,7 @@ module nearside_window
   );
 
   for (genvar c = 0; c < Channels; c++) begin : gen_channel
-    ns_axi_link u_link (
+    ns_axi_connect u_link (
       .s_axi(target[c]),
       .m_axi(m_axi[c])
     );
@@ -162,7 +162,7 @@ module nearside_window
       .clk_o(clk_pages)
     );
 
-    ns_axi_write_epochs #(
+    ns_axi_write_barrier #(
       .IdBits        (IdBits),
       .MaxOutstanding(2 * Outstanding)  // some wait in the demultiplexer
     ) u_epochs (

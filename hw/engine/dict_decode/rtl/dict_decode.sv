@@ -1,6 +1,6 @@
 // Dictionary decoder: decodes a dictionary-encoded column in the device's memories into plain values.
 //
-// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). dict_decode_kernel does it.
+// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_job_mux). dict_decode_kernel does it.
 `include "ns_axil_regs.svh"
 
 module dict_decode
@@ -55,7 +55,7 @@ module dict_decode
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (open),
@@ -78,7 +78,7 @@ module dict_decode
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (7),
     .NumResults(7),
     .StoppedBit(1)

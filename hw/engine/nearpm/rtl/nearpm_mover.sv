@@ -167,7 +167,7 @@ module nearpm_mover
   // The bus's halves.
   ns_axi_if bus ();
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );

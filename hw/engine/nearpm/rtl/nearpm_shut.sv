@@ -16,7 +16,7 @@ module nearpm_shut
 
   ns_axi_if wrong ();
 
-  ns_axi_error #(
+  ns_axi_error_slave #(
     .Resp(RespSlvErr)
   ) u_error (
     .clk_i,

@@ -1,7 +1,7 @@
 // Pipeline: runs the kernels of dict_decode, sorter and row_shuffle one after another, as a list of commands in the device's memories says,
 // without the host between them.
 //
-// One list at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). pipeline_list goes through the list;
+// One list at a time, of its registers, its command page or an NVMe I/O command in turn (engine_job_mux). pipeline_list goes through the list;
 // one kernel works at a time, so all of them share the masters to the memories.
 `include "ns_axil_regs.svh"
 
@@ -64,7 +64,7 @@ module pipeline
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (open),
@@ -117,7 +117,7 @@ module pipeline
     (cmd.ns_base << 9) + place
   };
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (5),
     .NumResults(6),
     .StoppedBit(1)

@@ -1,6 +1,6 @@
 // Gatherer of rows: copies rows of a table in the order that a list of indexes says.
 //
-// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). row_shuffle_kernel does it.
+// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_job_mux). row_shuffle_kernel does it.
 `include "ns_axil_regs.svh"
 
 module row_shuffle
@@ -56,7 +56,7 @@ module row_shuffle
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (open),
@@ -79,7 +79,7 @@ module row_shuffle
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (7),
     .NumResults(5),
     .StoppedBit(1)

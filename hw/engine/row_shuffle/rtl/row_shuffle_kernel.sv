@@ -1,6 +1,6 @@
 // One list of rows: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); row_shuffle_core does what is right.
+// All but the ways in which it is started (engine_job_mux) and the way to the memories (engine_memory); row_shuffle_core does what is right.
 `include "ns_assert.svh"
 
 module row_shuffle_kernel

@@ -1,6 +1,6 @@
 // Sorter: sorts a column of keys in the device's memories, and tells where each of them stood.
 //
-// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). sorter_kernel does it.
+// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_job_mux). sorter_kernel does it.
 `include "ns_axil_regs.svh"
 
 module sorter
@@ -59,7 +59,7 @@ module sorter
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (open),
@@ -82,7 +82,7 @@ module sorter
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (5),
     .StoppedBit(1)
   ) u_front (

@@ -24,7 +24,7 @@ module command_page
 
   /// A command waits until the writes before it have been answered.
   output logic                 unsettled_o,
-  /// For one cycle: so many of them have been as of the last time but one that this was 1 (ns_axi_write_epochs).
+  /// For one cycle: so many of them have been as of the last time but one that this was 1 (ns_axi_write_barrier).
   input  logic                 epoch_i,
 
   /// The engine.

@@ -46,16 +46,16 @@ module engine_memory #(
   );
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_storage
-    ns_axi_link u_link (
+    ns_axi_connect u_link (
       .s_axi(channel[c]),
       .m_axi(m_mem[c])
     );
   end
   for (genvar c = 0; c < LocalPorts; c++) begin : gen_local
     if (LocalChannels == 0) begin : gen_none
-      ns_axi_nobody u_nobody (.m_axi(m_local[c]));
+      ns_axi_tie_off u_nobody (.m_axi(m_local[c]));
     end else begin : gen_link
-      ns_axi_link u_link (
+      ns_axi_connect u_link (
         .s_axi(channel[NumChannels+c]),
         .m_axi(m_local[c])
       );

@@ -1,4 +1,4 @@
-// nvm_delay_ready: every slot that is ready comes out, once, after few others, for whichever reason it became ready.
+// nvm_delay_ready_queue: every slot that is ready comes out, once, after few others, for whichever reason it became ready.
 `include "ns_assert.svh"
 
 module ready_proof #(
@@ -30,7 +30,7 @@ module ready_proof #(
   assign take = go_valid && take_i;
   assign fire = {valid_i[2:1], valid_i[0] && due_ready};
 
-  nvm_delay_ready #(
+  nvm_delay_ready_queue #(
     .Slots(Slots)
   ) u_ready (
     .clk_i,

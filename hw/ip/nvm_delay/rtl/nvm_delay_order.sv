@@ -1,9 +1,9 @@
 // Order of the responses: which slot may go next.
 //
 // A slot may go when it is due, full (its response, or a beat of it, is there), and head (the oldest of its ID). Whatever
-// makes the last of these true puts it into the queue `go` (nvm_delay_ready), and only then: nothing ever searches the slots.
+// makes the last of these true puts it into the queue `go` (nvm_delay_ready_queue), and only then: nothing ever searches the slots.
 // A slot is looked at when it becomes due (`due_i`), when memory answers (`came_i`), and when the one before it in the
-// list of its ID (nvm_delay_lists) is released; each time the two other conditions are read from memories.
+// list of its ID (nvm_delay_id_lists) is released; each time the two other conditions are read from memories.
 // A slot with a single response is released by entering `go`, since what enters later also leaves later; others by `release_i`.
 // An answer for a slot that is due and head already, and not full, need not be stored: it may pass.
 `include "ns_assert.svh"
@@ -105,7 +105,7 @@ module nvm_delay_order #(
     if (accept_i) single_of[slot_i] <= single_i;
   end
 
-  nvm_delay_lists #(
+  nvm_delay_id_lists #(
     .Slots  (Slots),
     .IdWidth(IdWidth)
   ) u_lists (
@@ -227,7 +227,7 @@ module nvm_delay_order #(
 
   always_ff @(posedge clk_i) just_due_slot_q <= due_slot_i;
 
-  nvm_delay_ready #(
+  nvm_delay_ready_queue #(
     .Slots(Slots)
   ) u_ready (
     .clk_i,
@@ -249,7 +249,7 @@ module nvm_delay_order #(
   );
 
   if (Answers) begin : gen_answers
-    nvm_delay_answers #(
+    nvm_delay_responses #(
       .Slots  (Slots),
       .IdWidth(IdWidth)
     ) u_answers (

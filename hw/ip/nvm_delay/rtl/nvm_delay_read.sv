@@ -155,7 +155,7 @@ module nvm_delay_read
   assign s_arready_o = slot_valid && target_ready && !init_i;
   assign accept = s_arvalid_i && s_arready_o;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(Slots)
   ) u_slots (
     .clk_i,
@@ -234,7 +234,7 @@ module nvm_delay_read
   assign pass_last = pass && m_rlast_i;
   assign store = m_rvalid_i && !pass;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(FreeBeats),
     .First(Slots)
   ) u_free (

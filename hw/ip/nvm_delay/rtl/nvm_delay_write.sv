@@ -129,7 +129,7 @@ module nvm_delay_write
   assign m_awsize_o = m_aw.size;
   assign m_awextra_o = m_aw.extra;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(Slots)
   ) u_slots (
     .clk_i,

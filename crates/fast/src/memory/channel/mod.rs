@@ -41,7 +41,7 @@ const AHEAD: u64 = 8;
 pub struct Stages {
     /// Cycles of the multiplexer, each way.
     pub mux: u64,
-    /// Cycles of `ns_axi_read_turns`, for read addresses.
+    /// Cycles of `ns_axi_read_interleaver`, for read addresses.
     pub turns: u64,
     /// Bursts that wait in it.
     pub bursts: usize,

@@ -10,7 +10,7 @@
 // are accepted in the end. An address waits while `MaxBursts` of its ID are outstanding.
 `include "ns_assert.svh"
 
-module ns_axi_timeout_ids
+module ns_axi_timeout_channel
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID; those above are 0.
@@ -202,13 +202,13 @@ module ns_axi_timeout_ids
   assign busy_o = clear || hold || any_lost_q;
 
   if (IdBits < 1 || IdBits > IdWidth) begin : gen_bad_bits
-    $error("ns_axi_timeout_ids: IdBits must be 1 to 12");
+    $error("ns_axi_timeout_channel: IdBits must be 1 to 12");
   end
   if (Cycles < 2) begin : gen_bad_cycles
-    $error("ns_axi_timeout_ids: Cycles must be at least 2");
+    $error("ns_axi_timeout_channel: Cycles must be at least 2");
   end
   if (MaxBursts < 2 || (MaxBursts & (MaxBursts - 1)) != 0) begin : gen_bad_bursts
-    $error("ns_axi_timeout_ids: MaxBursts must be a power of two of at least 2");
+    $error("ns_axi_timeout_channel: MaxBursts must be a power of two of at least 2");
   end
 
   `NS_ASSERT(issue_when_ready, !issue_i || ready_o)

@@ -1,5 +1,5 @@
 // Says whether an AXI4-Lite slave has accesses inside, so that its clock has to run: for at most three at a time in each channel.
-module ns_axil_open (
+module ns_axil_outstanding (
   input  logic clk_i,
   input  logic rst_ni,
   /// From registers: an address or data has been taken whose response has not.

@@ -2,7 +2,7 @@
 //
 // One write and one read at a time: its accesses are errors, not traffic. Takes write data only behind their address. Read
 // data are zeros.
-module ns_axi_error
+module ns_axi_error_slave
   import ns_axi_pkg::*;
 #(
   /// The answer.

@@ -2,7 +2,7 @@
 //
 // A job is the arguments of `engine.toml`, 64 bits each, whoever asks for it. The engine says what an NVMe command comes to, and how each
 // job ended. The registers tell of their own jobs only.
-module engine_front
+module engine_job_mux
   import nvme_pkg::*;
 #(
   /// Arguments, 1 to 7.

@@ -1,7 +1,7 @@
-// One direction of ns_axi_remap: the table of IDs under way, and the addresses' way past it.
+// One direction of ns_axi_id_remap: the table of IDs under way, and the addresses' way past it.
 `include "ns_assert.svh"
 
-module ns_axi_remap_ids
+module ns_axi_id_remap_table
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID of the master; those above are 0.
@@ -111,10 +111,10 @@ module ns_axi_remap_ids
   );
 
   if (InBits < 1 || InBits > IdWidth || OutBits < 1 || OutBits > IdWidth) begin : gen_bad_bits
-    $error("ns_axi_remap_ids: InBits and OutBits must be 1 to 12");
+    $error("ns_axi_id_remap_table: InBits and OutBits must be 1 to 12");
   end
   if (MaxOutstanding < 1) begin : gen_bad_max
-    $error("ns_axi_remap_ids: MaxOutstanding must be at least 1");
+    $error("ns_axi_id_remap_table: MaxOutstanding must be at least 1");
   end
 
   `NS_ASSERT(id_in_range, !s_valid_i || (s_ax_i.id >> InBits) == '0)

@@ -1,16 +1,16 @@
-// ns_axi_remap with more IDs than entries, between a master and a slave that keep to AXI; the slave answers in any order of IDs.
+// ns_axi_id_remap with more IDs than entries, between a master and a slave that keep to AXI; the slave answers in any order of IDs.
 //
 // Each address reaches the slave once, in order; no two IDs of the master share one at the slave while both are under way;
 // each response goes to the transaction that it answers: the master's ID is right, and those of one ID come in the order of
 // their addresses; an address waits no longer than until transactions that fill the table have been answered.
 `include "ns_assert.svh"
 
-module axi_remap_proof
+module axi_id_remap_proof
   import ns_axi_pkg::*;
 #(
   /// Writes, or else reads.
   parameter bit Write = 1'b0,
-  /// See ns_axi_remap.
+  /// See ns_axi_id_remap.
   parameter int unsigned MaxOutstanding = 2,
   /// Cycles in which the slave takes and ends a transaction, or has none, until an address is taken.
   parameter int unsigned Bound = 8
@@ -67,7 +67,7 @@ module axi_remap_proof
   assign last = Write || in_last_i;
   assign end_fire = in_valid_i && out_ready_i && last;
 
-  ns_axi_remap #(
+  ns_axi_id_remap #(
     .InBits        (2),
     .OutBits       (1),
     .MaxOutstanding(MaxOutstanding)

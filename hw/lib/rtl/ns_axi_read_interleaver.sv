@@ -7,7 +7,7 @@
 // Assumes that no two bursts with one ID are under way at the same time. An address goes on two cycles after it was taken.
 `include "ns_assert.svh"
 
-module ns_axi_read_turns
+module ns_axi_read_interleaver
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID; those above are 0.

@@ -6,7 +6,7 @@
 // An address passes one register slice; everything else passes at once.
 //
 // Assumes a slave that answers what it has been asked, with `last` on a read burst's last beat.
-module ns_axi_remap
+module ns_axi_id_remap
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID of the master; those above are 0.
@@ -26,7 +26,7 @@ module ns_axi_remap
 
   logic [InBits-1:0] b_id, r_id;
 
-  ns_axi_remap_ids #(
+  ns_axi_id_remap_table #(
     .InBits        (InBits),
     .OutBits       (OutBits),
     .MaxOutstanding(MaxOutstanding)
@@ -44,7 +44,7 @@ module ns_axi_remap
     .end_i    (m_axi.b_valid && m_axi.b_ready)
   );
 
-  ns_axi_remap_ids #(
+  ns_axi_id_remap_table #(
     .InBits        (InBits),
     .OutBits       (OutBits),
     .MaxOutstanding(MaxOutstanding)

@@ -8,7 +8,7 @@
 // in during set-up.
 `include "ns_assert.svh"
 
-module nvm_delay_lists #(
+module nvm_delay_id_lists #(
   /// Slots: a power of two.
   parameter int unsigned Slots = 64,
   /// Bits of an ID.

@@ -7,7 +7,7 @@
 // multiplexer has to follow that takes addresses only together with `ready`.
 `include "ns_assert.svh"
 
-module ns_axi_stop #(
+module ns_axi_isolate #(
   /// Bits of the number of writes whose address has passed and whose data is not complete.
   parameter int unsigned CountBits = 8
 ) (

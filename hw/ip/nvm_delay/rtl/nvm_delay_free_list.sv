@@ -4,7 +4,7 @@
 // so that nothing needs to be initialised.
 `include "ns_assert.svh"
 
-module nvm_delay_free #(
+module nvm_delay_free_list #(
   /// Indices.
   parameter int unsigned Count = 64,
   /// The smallest of them.

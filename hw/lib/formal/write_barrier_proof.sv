@@ -1,4 +1,4 @@
-// ns_axi_write_epochs on a bus of two IDs that answers those of one ID in order, and IDs in any.
+// ns_axi_write_barrier on a bus of two IDs that answers those of one ID in order, and IDs in any.
 //
 // When two epochs have ended after a moment, no write that had been accepted before it is open. While somebody waits and no write of the
 // epoch before is open, the epoch ends: so nobody waits for writes that come later.
@@ -6,7 +6,7 @@
 // The solver picks any one write and this module follows it.
 `include "ns_assert.svh"
 
-module write_epochs_proof (
+module write_barrier_proof (
   input logic clk_i,
   input logic rst_ni,
   input logic start_i,
@@ -26,7 +26,7 @@ module write_epochs_proof (
   assume property (@(posedge clk_i) rst_ni == started_q);
 
   logic epoch;
-  ns_axi_write_epochs #(
+  ns_axi_write_barrier #(
     .IdBits        (1),
     .MaxOutstanding(Most)
   ) u_dut (

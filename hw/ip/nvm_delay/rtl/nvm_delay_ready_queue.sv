@@ -6,7 +6,7 @@
 // Assumes that no slot is ready twice at a time: no queue then holds more than `Slots`.
 `include "ns_assert.svh"
 
-module nvm_delay_ready #(
+module nvm_delay_ready_queue #(
   /// Slots.
   parameter int unsigned Slots = 64,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))

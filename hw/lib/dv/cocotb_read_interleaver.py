@@ -1,4 +1,4 @@
-"""ns_axi_credit and ns_axi_read_turns: data and ends of bursts, pieces, limits, and what an urgent read waits for."""
+"""ns_axi_credit and ns_axi_read_interleaver: data and ends of bursts, pieces, limits, and what an urgent read waits for."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from interleaving_ram import InterleavingRam
 
 SIZE = 1 << 18
-PIECE, ASKED = (int(os.environ[name]) for name in ("PIECE_BEATS", "MAX_BEATS"))  # see ns_axi_read_turns
+PIECE, ASKED = (int(os.environ[name]) for name in ("PIECE_BEATS", "MAX_BEATS"))  # see ns_axi_read_interleaver
 IDS = 64
 
 

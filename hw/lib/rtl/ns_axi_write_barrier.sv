@@ -5,7 +5,7 @@
 // Assumes answers of one ID in the order of their addresses.
 `include "ns_assert.svh"
 
-module ns_axi_write_epochs #(
+module ns_axi_write_barrier #(
   /// Bits of an ID that tell writes apart.
   parameter int unsigned IdBits = 4,
   /// Writes under way per ID.

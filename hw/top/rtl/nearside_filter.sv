@@ -3,7 +3,7 @@
 // Mover c of the NVMe controller touches channel c only, so its requests need no crossbar, just their local address.
 `include "ns_assert.svh"
 
-module nearside_hook
+module nearside_filter
   import ns_axi_pkg::*;
 #(
   /// Channels, a power of two.
@@ -74,15 +74,15 @@ module nearside_hook
         .s_axi    (s_pm[c]),
         .m_axi    (m_hook_pm[c])
       );
-      ns_axi_link u_pm_in (
+      ns_axi_connect u_pm_in (
         .s_axi(s_hook_pm[c]),
         .m_axi(m_pm[c])
       );
-      ns_axi_link u_nvme_out (
+      ns_axi_connect u_nvme_out (
         .s_axi(nvme),
         .m_axi(m_hook_nvme[c])
       );
-      ns_axi_link u_nvme_in (
+      ns_axi_connect u_nvme_in (
         .s_axi(s_hook_nvme[c]),
         .m_axi(m_nvme[c])
       );
@@ -90,11 +90,11 @@ module nearside_hook
       assign stall[c] = 1'b0;
       logic unused;
       assign unused = hold_i;
-      ns_axi_link u_pm (
+      ns_axi_connect u_pm (
         .s_axi(s_pm[c]),
         .m_axi(m_pm[c])
       );
-      ns_axi_link u_nvme (
+      ns_axi_connect u_nvme (
         .s_axi(nvme),
         .m_axi(m_nvme[c])
       );

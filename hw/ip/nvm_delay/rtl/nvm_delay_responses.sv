@@ -5,7 +5,7 @@
 // Assumes that an answer comes only for an ID that waits for one.
 `include "ns_assert.svh"
 
-module nvm_delay_answers #(
+module nvm_delay_responses #(
   /// Slots: a power of two.
   parameter int unsigned Slots = 64,
   /// Bits of an ID.
@@ -15,7 +15,7 @@ module nvm_delay_answers #(
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// A slot is put into a list, see nvm_delay_lists.
+  /// A slot is put into a list, see nvm_delay_id_lists.
   input  logic                 put_i,
   /// Which one.
   input  logic [SlotWidth-1:0] put_slot_i,
