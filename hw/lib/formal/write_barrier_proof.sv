@@ -37,7 +37,7 @@ module write_barrier_proof (
     .end_i,
     .end_id_i  (end_id_i),
     .wait_i,
-    .epoch_o   (epoch)
+    .epoch_end_o   (epoch)
   );
 
   // Writes under way of an ID.

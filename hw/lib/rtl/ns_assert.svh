@@ -1,8 +1,9 @@
-// Assertion macros. Each takes a name and a boolean property, checked at every rising edge of `clk_i` while `rst_ni` is 1.
+// Assertion macros: a name and a boolean property, checked at every rising edge of `clk_i` while
+// `rst_ni` is 1.
 //
-// The property is a plain expression (`!a || b`, `$past(a)`), which both Verilator and the formal front end understand.
-// In simulation an assumption is checked like an assertion. Synthesis sees none of them.
-// `FORMAL` overrides `SYNTHESIS`, which the synthesis front end defines on its own.
+// The property is a plain expression (`!a || b`, `$past(a)`), which both Verilator and the formal
+// front end understand. In simulation an assumption is checked like an assertion. Synthesis sees
+// none of them. `FORMAL` overrides `SYNTHESIS`, which the synthesis front end always defines.
 `ifndef NS_ASSERT_SVH
 `define NS_ASSERT_SVH
 

@@ -1,4 +1,4 @@
-// Joins two buses: wires only, where an instance array can't be connected in another order.
+// Connects two AXI4 buses: wires only, for instance arrays whose elements need another order.
 module ns_axi_connect (
   /// From the master.
   ns_axi_if.slave  s_axi,

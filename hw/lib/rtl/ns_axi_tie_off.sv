@@ -1,4 +1,4 @@
-// Stands where a bus has no master.
+// Ties off a bus that has no master.
 module ns_axi_tie_off (
   /// Slave.
   ns_axi_if.master m_axi

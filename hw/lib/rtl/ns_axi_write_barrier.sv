@@ -1,14 +1,16 @@
-// Says when the writes of a bus that had been accepted before some moment have all been answered, however many follow them.
+// Write barrier: reports when all writes accepted before a moment have been answered, however many
+// follow.
 //
-// Writes belong to the epoch in which their address was accepted. An epoch ends (`epoch_o`, for one cycle), while somebody waits for it,
-// as soon as no write of the one before it is open. So what was accepted before a moment has been answered at the second end after it.
-// Assumes answers of one ID in the order of their addresses.
+// A write belongs to the epoch in which its address was accepted. While `wait_i` is 1, an epoch
+// ends (`epoch_end_o`, for one cycle) once no write of the epoch before it is outstanding. So all
+// writes accepted before a moment have been answered at the second epoch end after it. Assumes
+// responses of one ID in the order of their addresses.
 `include "ns_assert.svh"
 
 module ns_axi_write_barrier #(
-  /// Bits of an ID that tell writes apart.
+  /// Bits of an ID that distinguish writes.
   parameter int unsigned IdBits = 4,
-  /// Writes under way per ID.
+  /// Writes in flight per ID.
   parameter int unsigned MaxOutstanding = 32
 ) (
   input  logic              clk_i,
@@ -17,34 +19,34 @@ module ns_axi_write_barrier #(
   input  logic              start_i,
   /// Its ID.
   input  logic [IdBits-1:0] start_id_i,
-  /// A response has come.
+  /// A response is accepted.
   input  logic              end_i,
   /// Its ID.
   input  logic [IdBits-1:0] end_id_i,
-  /// Somebody waits.
+  /// An epoch end is awaited.
   input  logic              wait_i,
-  /// An epoch ends; what is accepted in this cycle belongs to it.
-  output logic              epoch_o
+  /// An epoch ends; an address accepted in this cycle belongs to it.
+  output logic              epoch_end_o
 );
 
   localparam int unsigned CountBits = unsigned'($clog2(MaxOutstanding + 1));
   localparam int unsigned OpenBits = IdBits + CountBits;
 
-  // Open writes of each of the two epochs: of an ID (in LUT RAM, which has no reset), and all.
+  // Outstanding writes of the two epochs: of an ID (in LUT RAM, which has no reset), and in all.
   logic [1:0][2**IdBits-1:0] used_q;
-  logic young_q;  // the present one; the other one is that before it
+  logic current_q;  // the current epoch; the other one is the previous epoch
   logic [1:0][OpenBits-1:0] open_q;
   logic [2:0][CountBits-1:0] counted;
-  logic [CountBits-1:0] started, old, young;
-  logic ends_old, both;
+  logic [CountBits-1:0] started, previous, current;
+  logic end_is_previous, start_and_end;
 
-  assign started = used_q[young_q][start_id_i] ? counted[0] : '0;
-  assign old = used_q[!young_q][end_id_i] ? counted[1] : '0;
-  assign young = used_q[young_q][end_id_i] ? counted[2] : '0;
-  assign ends_old = old != '0;
-  assign both = start_i && end_i && start_id_i == end_id_i && !ends_old;
-  // From registers, so an epoch ends a cycle behind its last answer.
-  assign epoch_o = wait_i && open_q[!young_q] == '0;
+  assign started = used_q[current_q][start_id_i] ? counted[0] : '0;
+  assign previous = used_q[!current_q][end_id_i] ? counted[1] : '0;
+  assign current = used_q[current_q][end_id_i] ? counted[2] : '0;
+  assign end_is_previous = previous != '0;
+  assign start_and_end = start_i && end_i && start_id_i == end_id_i && !end_is_previous;
+  // From registers, so an epoch ends one cycle after its last response.
+  assign epoch_end_o = wait_i && open_q[!current_q] == '0;
 
   ns_ram_multi #(
     .Width (CountBits),
@@ -54,27 +56,28 @@ module ns_axi_write_barrier #(
   ) u_counts (
     .clk_i,
     .rst_ni,
-    .we_i   ({end_i && !both, start_i && !both}),
-    .waddr_i({{young_q ^ ends_old, end_id_i}, {young_q, start_id_i}}),
-    .wdata_i({(ends_old ? old : young) - 1'b1, started + 1'b1}),
-    .raddr_i({{young_q, end_id_i}, {!young_q, end_id_i}, {young_q, start_id_i}}),
+    .we_i   ({end_i && !start_and_end, start_i && !start_and_end}),
+    .waddr_i({{current_q ^ end_is_previous, end_id_i}, {current_q, start_id_i}}),
+    .wdata_i({(end_is_previous ? previous : current) - 1'b1, started + 1'b1}),
+    .raddr_i({{current_q, end_id_i}, {!current_q, end_id_i}, {current_q, start_id_i}}),
     .rdata_o(counted)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       used_q  <= '0;
-      young_q <= 1'b0;
+      current_q <= 1'b0;
       open_q  <= '0;
     end else begin
-      if (start_i) used_q[young_q][start_id_i] <= 1'b1;
+      if (start_i) used_q[current_q][start_id_i] <= 1'b1;
       for (int unsigned e = 0; e < 2; e++)
-      open_q[e] <= open_q[e] + OpenBits'(start_i && young_q == 1'(e)) - OpenBits'(end_i && (young_q ^ ends_old) == 1'(e));
-      if (epoch_o) young_q <= !young_q;
+      open_q[e] <= open_q[e] + OpenBits'(start_i && current_q == 1'(e)) - OpenBits'(end_i && (current_q ^ end_is_previous) == 1'(e));
+      if (epoch_end_o) current_q <= !current_q;
     end
   end
 
-  `NS_ASSERT(end_only_what_started, !end_i || old != '0 || young != '0)
-  `NS_ASSERT(few_enough, !start_i || both || started != CountBits'(MaxOutstanding))
+  `NS_ASSERT(end_has_started, !end_i || previous != '0 || current != '0)
+  `NS_ASSERT(count_does_not_wrap,
+             !start_i || start_and_end || started != CountBits'(MaxOutstanding))
 
 endmodule

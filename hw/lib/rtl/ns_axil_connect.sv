@@ -1,4 +1,4 @@
-// Joins two AXI4-Lite buses: wires only.
+// Connects two AXI4-Lite buses: wires only.
 module ns_axil_connect (
   /// From the master.
   ns_axil_if.slave  s_axil,

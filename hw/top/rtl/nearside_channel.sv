@@ -93,7 +93,7 @@ module nearside_channel
       .clk_i,
       .rst_ni,
       .stop_i  (master_stop_i[i]),
-      .begins_o(begins[i]),
+      .aw_fire_o(begins[i]),
       .s_axi   (s_axi[i]),
       .m_axi   (gated[i])
     );

@@ -173,7 +173,7 @@ module nearside_window
       .end_i     (in.b_valid && in.b_ready),
       .end_id_i  (in.b.id[IdBits-1:0]),
       .wait_i    (unsettled),
-      .epoch_o   (epoch)
+      .epoch_end_o   (epoch)
     );
 
     command_pages #(
