@@ -189,7 +189,7 @@ module nearside_window
       .hold_o,
       .stall_i,
       .unsettled_o(unsettled),
-      .epoch_i    (epoch),
+      .epoch_end_i    (epoch),
       .m_page
     );
   end else begin : gen_no_page

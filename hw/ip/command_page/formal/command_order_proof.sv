@@ -90,7 +90,7 @@ module command_order_proof
     .hold_o     (hold),
     .stall_i    (1'b0),
     .unsettled_o(unsettled),
-    .epoch_i,
+    .epoch_end_i(epoch_i),
     .m_page     (page)
   );
 
@@ -203,7 +203,7 @@ module command_order_proof
   end
   TakesInTime :
   assume property (@(posedge clk_i)
-      !page[0].cmd_valid || cmd_ready_i[0] || 32'(u_pages.gen_ordered.waited_q) < TakeCycles - 1);
+      !page[0].cmd_valid || cmd_ready_i[0] || 32'(u_pages.gen_ordered.stall_cycles_q) < TakeCycles - 1);
   EndsWhatItHas :
   assume property (@(posedge clk_i) (!done_i[0] || taken_q) && (!done_i[1] || taken_1_q));
 

@@ -51,7 +51,7 @@ module engine_nvme_proof
     .s_nvme   (nvme),
     .cmd_o    (cmd),
     .refused_i(refused),
-    .want_o   (want),
+    .request_o(want),
     .stop_o   (stop),
     .done_i   (finish),
     .stopped_i(stopped_i),

@@ -34,7 +34,7 @@ module launch_proof (
     .clk_i,
     .rst_ni,
     .busy_o   (busy),
-    .want_i   (want_q),
+    .request_i(want_q),
     .args_i   (args),
     .stop_i   (stop_q),
     .done_o   (done),

@@ -9,7 +9,7 @@ module order_proof #(
   /// Slots.
   parameter int unsigned Slots = 2,
   /// 1: as in nvm_delay_write; 0: as in nvm_delay_read.
-  parameter bit Answers = 1'b0,
+  parameter bit ResponsesById = 1'b0,
   /// Beats of a read at most: 1 to 3.
   parameter int unsigned MaxBeats = 2,
   /// A slot that may go does, at the latest so many cycles later in which the queue moves or is empty.
@@ -64,8 +64,8 @@ module order_proof #(
   nvm_delay_order #(
     .Slots    (Slots),
     .IdWidth  (1),
-    .Answers  (Answers),
-    .PassLater(!Answers)
+    .ResponsesById  (ResponsesById),
+    .BypassNextCycle(!ResponsesById)
   ) u_order (
     .clk_i,
     .rst_ni,
@@ -79,25 +79,25 @@ module order_proof #(
     .due_i,
     .due_ready_o   (due_ready),
     .due_slot_i,
-    .came_i,
-    .look_slot_i   (look_slot),
-    .room_i        (room),
-    .pass_o        (pass),
+    .response_i     (came_i),
+    .response_slot_i   (look_slot),
+    .bypass_ready_i        (room),
+    .bypass_o        (pass),
     .empty_i       (empty),
     .empty_slot_i  (empty_slot),
-    .go_valid_o    (go_valid),
-    .go_slot_o     (go_slot),
-    .go_released_o (go_released),
-    .go_take_i     (go_take),
-    .go_keep_i     (go_keep),
+    .ready_valid_o    (go_valid),
+    .ready_slot_o     (go_slot),
+    .ready_released_o (go_released),
+    .ready_pop_i     (go_take),
+    .ready_keep_due_i     (go_keep),
     .release_i     (release_slot),
     .release_slot_i(released),
-    .answer_i      (Answers && came_i),
-    .answer_id_i   (came_id_i),
-    .answer_slot_o (answer_slot)
+    .lookup_i      (ResponsesById && came_i),
+    .lookup_id_i   (came_id_i),
+    .lookup_slot_o (answer_slot)
   );
 
-  // ---------------------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------
   // The books: of each slot, what its transaction is and what is still to happen to it.
 
   logic [Slots-1:0] used_q;  // in flight, until its last response has been taken
@@ -118,7 +118,7 @@ module order_proof #(
   assign came_last = owed_q[look_slot] == 2'd1;
   assign store = came_i && !pass;
 
-  if (Answers) begin : gen_write
+  if (ResponsesById) begin : gen_write
     assign look_slot = answer_slot;
     assign room = out_free && !go_valid;
     assign go_take = go_valid && out_free;
@@ -163,7 +163,7 @@ module order_proof #(
         older_q[s] <= '0;
       end
     end else begin
-      if (go_take && !Answers) cur_valid_q <= 1'b1;
+      if (go_take && !ResponsesById) cur_valid_q <= 1'b1;
       else if (fire && !stay) cur_valid_q <= 1'b0;
       if (out_free) out_valid_q <= fire || pass;
 
@@ -172,7 +172,8 @@ module order_proof #(
         stored_q[s] <= stored_q[s] + 2'(store && look_slot == slot_t'(s)) - 2'(fire && taken == slot_t'(s));
       end
       if (go_take && !go_keep) due_q[go_slot] <= 1'b0;
-      if (!Answers && fire && !stay && !fire_last && !together_q[cur_q]) waits_q[cur_q] <= 1'b1;
+      if (!ResponsesById && fire && !stay && !fire_last && !together_q[cur_q])
+        waits_q[cur_q] <= 1'b1;
       if (due_i && due_ready) begin
         due_q[due_slot_i] <= 1'b1;
         waits_q[due_slot_i] <= 1'b0;
@@ -213,17 +214,17 @@ module order_proof #(
 
   // What a user of the order keeps to.
   `NS_ASSUME(starts_in_a_free_slot, !accept_i || (!init_q && !used_q[slot_i]))
-  `NS_ASSUME(beats, beats_i != '0 && 32'(beats_i) <= (Answers ? 32'd1 : MaxBeats))
+  `NS_ASSUME(beats, beats_i != '0 && 32'(beats_i) <= (ResponsesById ? 32'd1 : MaxBeats))
   `NS_ASSUME(off_is_together, !(due_now_i && !together_i))
   `NS_ASSUME(due_from_the_wheel, !due_i || waits_q[due_slot_i])
   `NS_ASSUME(due_is_offered_until_it_is_noted, !(rst_ni && $past(rst_ni && due_i && !due_ready)
              ) || (due_i && due_slot_i == $past(due_slot_i)))
-  if (!Answers) begin : gen_read_beats
+  if (!ResponsesById) begin : gen_read_beats
     `NS_ASSUME(memory_answers_what_it_owes, !came_i || owed_q[came_slot_i] != '0)
   end
   `NS_ASSUME(pick_stays, $past(!rst_ni) || pick_i == $past(pick_i))
 
-  // ---------------------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------
   // The properties.
 
   // Slots with beats to go; oldest: nothing older of its ID has, but for what goes in this cycle.
@@ -233,19 +234,20 @@ module order_proof #(
       left[s] = used_q[s] && (owed_q[s] != '0 || stored_q[s] != '0);
       going[s] = fire_last && taken == slot_t'(s);
     end
-    for (int s = 0; s < Slots; s++) oldest[s] = (older_q[s] & left & (Answers ? '1 : ~going)) == '0;
+    for (int s = 0; s < Slots; s++)
+    oldest[s] = (older_q[s] & left & (ResponsesById ? '1 : ~going)) == '0;
   end
 
   `NS_ASSERT(goes_in_use, !go_take || used_q[go_slot])
   `NS_ASSERT(goes_when_due, !go_take || due_q[go_slot])
   `NS_ASSERT(goes_when_full,
-             !go_take || stored_q[go_slot] > 2'(!Answers && fire && cur_q == go_slot))
+             !go_take || stored_q[go_slot] > 2'(!ResponsesById && fire && cur_q == go_slot))
   `NS_ASSERT(goes_when_oldest, !go_take || oldest[go_slot])
   `NS_ASSERT(
       passes_when_ready,
       !pass || (used_q[look_slot] && due_q[look_slot] && stored_q[look_slot] == '0 && oldest[look_slot]))
-  `NS_ASSERT(passes_later, Answers || !pass || !($past(due_i && due_ready) && $past(due_slot_i)
-             == look_slot))
+  `NS_ASSERT(passes_later, ResponsesById || !pass || !($past(due_i && due_ready) && $past
+             (due_slot_i) == look_slot))
   `NS_ASSERT(one_way_out, !(fire && pass))
 
   // What may go does: not only in the end, but after few others.
@@ -261,7 +263,7 @@ module order_proof #(
   `NS_ASSERT(goes_after_few_others, 32'(waited_q) <= MaxWait)
   `NS_ASSERT(due_waits_one_cycle, !$past(due_i && !due_ready && rst_ni) || due_ready)
 
-  if (Answers) begin : gen_answers
+  if (ResponsesById) begin : gen_answers
     logic [Slots-1:0] unanswered;
     always_comb for (int s = 0; s < Slots; s++) unanswered[s] = used_q[s] && owed_q[s] != '0;
 

@@ -42,13 +42,13 @@ module ready_proof #(
     .full_slot_i (slot_i[1]),
     .head_valid_i(valid_i[2]),
     .head_slot_i (slot_i[2]),
-    .enter_o     (enter),
-    .enter_slot_o(enter_slot),
-    .enter_tag_i (tag_i),
-    .go_valid_o  (go_valid),
-    .go_take_i   (take),
-    .go_slot_o   (go_slot),
-    .go_tag_o    (go_tag)
+    .push_o     (enter),
+    .push_slot_o(enter_slot),
+    .push_tag_i (tag_i),
+    .valid_o  (go_valid),
+    .pop_i   (take),
+    .slot_o   (go_slot),
+    .tag_o    (go_tag)
   );
 
   // Slots that are inside; those that have entered; their bits.

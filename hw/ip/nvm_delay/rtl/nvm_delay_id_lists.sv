@@ -1,11 +1,12 @@
 // The slots of each ID as a list, oldest first.
 //
-// A slot is put at the end of its ID's list when its transaction starts, and taken from the front when it is released. The list
-// is linked by `next`, and `tail` finds its end by the ID. A `tail` may be left from a list that has ended: it is valid only
-// while its slot is in a list (`listed`) and has this ID, for whoever put it there last has set `tail` to it.
-// `followed` says whether `next` of a slot is valid.
-// Assumes that only the oldest slot of an ID is taken, that only a slot in no list is put into one, and that nothing is put
-// in during set-up.
+// A slot is appended to the list of its ID when its transaction starts, and removed from the front
+// when it is released. The list is linked by `next`, and `tail` holds its last slot by ID. An entry
+// of `tail` may be stale. It is valid only while its slot is in a list (`listed`) and has this ID,
+// since each append updates `tail`. `followed` marks slots whose `next` is valid.
+//
+// Assumes that only the oldest slot of an ID is removed, that only a slot in no list is appended,
+// and that no slot is appended during set-up.
 `include "ns_assert.svh"
 
 module nvm_delay_id_lists #(
@@ -22,32 +23,32 @@ module nvm_delay_id_lists #(
   /// See init_i.
   input  logic [SlotWidth-1:0] init_slot_i,
 
-  /// A slot is put into a list.
-  input  logic                 put_i,
-  /// Which one.
-  input  logic [SlotWidth-1:0] put_slot_i,
+  /// A slot is appended to a list.
+  input  logic                 push_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] push_slot_i,
   /// Its ID.
-  input  logic [IdWidth-1:0]   put_id_i,
-  /// The list of this ID, whether or not the slot is put into it, has other slots.
-  output logic                 put_behind_o,
-  /// The last of them.
-  output logic [SlotWidth-1:0] put_tail_o,
+  input  logic [IdWidth-1:0]   push_id_i,
+  /// The list of this ID already has slots, whether or not a slot is appended.
+  output logic                 push_nonempty_o,
+  /// Its last slot.
+  output logic [SlotWidth-1:0] push_tail_o,
 
-  /// A slot is taken from the front of its list.
-  input  logic                 take_i,
-  /// Which one; may be set without take_i.
-  input  logic [SlotWidth-1:0] take_slot_i,
-  /// Another one follows it.
-  output logic                 take_followed_o,
-  /// That one.
-  output logic [SlotWidth-1:0] take_next_o,
+  /// A slot is removed from the front of its list.
+  input  logic                 pop_i,
+  /// The slot; may be set without pop_i.
+  input  logic [SlotWidth-1:0] pop_slot_i,
+  /// The slot has a successor.
+  output logic                 pop_followed_o,
+  /// The successor.
+  output logic [SlotWidth-1:0] pop_next_o,
 
-  /// A slot to ask about.
-  input  logic [SlotWidth-1:0] ask_slot_i,
-  /// Another one follows it.
-  output logic                 ask_followed_o,
-  /// That one.
-  output logic [SlotWidth-1:0] ask_next_o
+  /// A slot whose successor is looked up.
+  input  logic [SlotWidth-1:0] query_slot_i,
+  /// The slot has a successor.
+  output logic                 query_followed_o,
+  /// The successor.
+  output logic [SlotWidth-1:0] query_next_o
 );
 
   localparam int unsigned Ids = 2 ** IdWidth;
@@ -55,20 +56,20 @@ module nvm_delay_id_lists #(
   (* ram_style = "distributed" *) logic [SlotWidth-1:0] tail[Ids];
   (* ram_style = "distributed" *) logic [SlotWidth-1:0] next[Slots];
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
-  logic tail_listed, take_listed, put_listed, link;
+  logic tail_listed, pop_listed, push_listed, link;
 
-  assign put_tail_o = tail[put_id_i];
-  assign put_behind_o = tail_listed && id_of[put_tail_o] == put_id_i && !(take_i && take_slot_i == put_tail_o);
-  assign link = put_i && put_behind_o;
-  assign take_next_o = next[take_slot_i];
-  assign ask_next_o = next[ask_slot_i];
+  assign push_tail_o = tail[push_id_i];
+  assign push_nonempty_o = tail_listed && id_of[push_tail_o] == push_id_i && !(pop_i && pop_slot_i == push_tail_o);
+  assign link = push_i && push_nonempty_o;
+  assign pop_next_o = next[pop_slot_i];
+  assign query_next_o = next[query_slot_i];
 
   always_ff @(posedge clk_i) begin
-    if (put_i) begin
-      tail[put_id_i] <= put_slot_i;
-      id_of[put_slot_i] <= put_id_i;
+    if (push_i) begin
+      tail[push_id_i] <= push_slot_i;
+      id_of[push_slot_i] <= push_id_i;
     end
-    if (link) next[put_tail_o] <= put_slot_i;
+    if (link) next[push_tail_o] <= push_slot_i;
   end
 
   ns_ram_multi #(
@@ -79,11 +80,11 @@ module nvm_delay_id_lists #(
   ) u_listed (
     .clk_i,
     .rst_ni,
-    .we_i   ({init_i || take_i, put_i}),
-    .waddr_i({init_i ? init_slot_i : take_slot_i, put_slot_i}),
+    .we_i   ({init_i || pop_i, push_i}),
+    .waddr_i({init_i ? init_slot_i : pop_slot_i, push_slot_i}),
     .wdata_i({1'b0, 1'b1}),
-    .raddr_i({put_tail_o, take_slot_i, put_slot_i}),
-    .rdata_o({tail_listed, take_listed, put_listed})
+    .raddr_i({push_tail_o, pop_slot_i, push_slot_i}),
+    .rdata_o({tail_listed, pop_listed, push_listed})
   );
 
   ns_ram_multi #(
@@ -94,14 +95,14 @@ module nvm_delay_id_lists #(
   ) u_followed (
     .clk_i,
     .rst_ni,
-    .we_i   ({link, put_i}),
-    .waddr_i({put_tail_o, put_slot_i}),
+    .we_i   ({link, push_i}),
+    .waddr_i({push_tail_o, push_slot_i}),
     .wdata_i({1'b1, 1'b0}),
-    .raddr_i({ask_slot_i, take_slot_i}),
-    .rdata_o({ask_followed_o, take_followed_o})
+    .raddr_i({query_slot_i, pop_slot_i}),
+    .rdata_o({query_followed_o, pop_followed_o})
   );
 
-  `NS_ASSERT(taken_is_in_a_list, !take_i || take_listed)
-  `NS_ASSERT(put_is_in_no_list, !put_i || !put_listed)
+  `NS_ASSERT(pop_is_listed, !pop_i || pop_listed)
+  `NS_ASSERT(push_is_not_listed, !push_i || !push_listed)
 
 endmodule

@@ -1,77 +1,77 @@
-// Queue of the slots that may go. Up to three become ready in one cycle, for different reasons; one enters the queue.
+// Queue of the ready slots. Up to three slots become ready in one cycle, by different events; one
+// enters the queue.
 //
-// A slot that has become due goes first and is never stored: the wheel waits with it instead. Those that have become full and
-// those that have become head wait in queues of their own, which take turns; once something has waited for one that
-// became due, it goes before the next such one. So whatever is ready enters within a bounded number of cycles.
-// Assumes that no slot is ready twice at a time: no queue then holds more than `Slots`.
+// A slot that has become due has priority and is never stored: the wheel waits instead. Slots that
+// have become full and slots that have become head wait in separate queues, which alternate. Once a
+// slot has waited for one that became due, it enters before the next such slot. So every ready slot
+// enters within a bounded number of cycles. Assumes that no slot is ready twice at a time: no queue
+// then holds more than `Slots`.
 `include "ns_assert.svh"
 
 module nvm_delay_ready_queue #(
-  /// Slots.
+  /// Number of slots.
   parameter int unsigned Slots = 64,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots))
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// A slot is ready by becoming due.
+  /// A slot is ready because it becomes due.
   input  logic                 due_valid_i,
-  /// One may become due in this cycle, ready or not. From registers.
+  /// A slot may become due in this cycle. From registers.
   output logic                 due_ready_o,
-  /// Which one.
+  /// The slot.
   input  logic [SlotWidth-1:0] due_slot_i,
-  /// A slot is ready by becoming full.
+  /// A slot is ready because it becomes full.
   input  logic                 full_valid_i,
-  /// Which one.
+  /// The slot.
   input  logic [SlotWidth-1:0] full_slot_i,
-  /// A slot is ready by becoming head.
+  /// A slot is ready because it becomes head.
   input  logic                 head_valid_i,
-  /// Which one.
+  /// The slot.
   input  logic [SlotWidth-1:0] head_slot_i,
 
   /// A slot enters the queue.
-  output logic                 enter_o,
-  /// Which one.
-  output logic [SlotWidth-1:0] enter_slot_o,
-  /// A bit that stays with it.
-  input  logic                 enter_tag_i,
+  output logic                 push_o,
+  /// The slot.
+  output logic [SlotWidth-1:0] push_slot_o,
+  /// A tag that is queued with the slot.
+  input  logic                 push_tag_i,
 
   /// The queue is not empty.
-  output logic                 go_valid_o,
-  /// Its oldest slot is taken.
-  input  logic                 go_take_i,
-  /// That slot.
-  output logic [SlotWidth-1:0] go_slot_o,
-  /// Its bit.
-  output logic                 go_tag_o
+  output logic                 valid_o,
+  /// The oldest slot is removed.
+  input  logic                 pop_i,
+  /// The oldest slot.
+  output logic [SlotWidth-1:0] slot_o,
+  /// Its tag.
+  output logic                 tag_o
 );
 
-  // Wait: a slot is in the queue of those that wait. Valid: one is, or comes in this cycle.
-  logic full_wait, full_valid, full_room, full_enter;
-  logic head_wait, head_valid, head_room, head_enter;
-  logic due_enter, go_room;
-  logic
-      full_first,
-      full_may;  // a full slot goes before one that became head; one may enter, if there is one
+  // wait: the waiting queue has a slot. valid: it has one, or a slot arrives in this cycle.
+  logic full_wait, full_valid, full_queue_ready, full_push;
+  logic head_wait, head_valid, head_queue_ready, head_push;
+  logic due_push, queue_room;
+  logic full_first, full_allowed;  // a full slot precedes one that became head; it may enter
   logic [SlotWidth-1:0] full_wait_slot, head_wait_slot;
-  // The turn of those that wait, rather than of one that becomes due; of those, the turn of the full.
+  // Priority of the waiting slots over one that becomes due; among them, priority of the full ones.
   logic wait_turn_q, full_turn_q;
 
   assign full_valid = full_wait || full_valid_i;
   assign head_valid = head_wait || head_valid_i;
 
   assign due_ready_o = !(wait_turn_q && (full_wait || head_wait));
-  assign due_enter = due_valid_i && due_ready_o;
+  assign due_push = due_valid_i && due_ready_o;
   assign full_first = !head_valid || (full_turn_q && full_valid);
-  assign full_may = !due_enter && (!head_valid || full_turn_q);
-  assign full_enter = full_valid && full_may;
-  assign head_enter = head_valid && !due_enter && !full_first;
-  assign enter_o = due_enter || full_valid || head_valid;
+  assign full_allowed = !due_push && (!head_valid || full_turn_q);
+  assign full_push = full_valid && full_allowed;
+  assign head_push = head_valid && !due_push && !full_first;
+  assign push_o = due_push || full_valid || head_valid;
 
   always_comb begin
-    if (due_enter) enter_slot_o = due_slot_i;
-    else if (full_first) enter_slot_o = full_wait ? full_wait_slot : full_slot_i;
-    else enter_slot_o = head_wait ? head_wait_slot : head_slot_i;
+    if (due_push) push_slot_o = due_slot_i;
+    else if (full_first) push_slot_o = full_wait ? full_wait_slot : full_slot_i;
+    else push_slot_o = head_wait ? head_wait_slot : head_slot_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -79,8 +79,8 @@ module nvm_delay_ready_queue #(
       wait_turn_q <= 1'b0;
       full_turn_q <= 1'b0;
     end else begin
-      if (enter_o) wait_turn_q <= due_enter;
-      if (full_enter || head_enter) full_turn_q <= head_enter;
+      if (push_o) wait_turn_q <= due_push;
+      if (full_push || head_push) full_turn_q <= head_push;
     end
   end
 
@@ -91,11 +91,11 @@ module nvm_delay_ready_queue #(
   ) u_full (
     .clk_i,
     .rst_ni,
-    .in_valid_i (full_valid_i && (full_wait || !full_may)),
-    .in_ready_o (full_room),
+    .in_valid_i (full_valid_i && (full_wait || !full_allowed)),
+    .in_ready_o (full_queue_ready),
     .in_data_i  (full_slot_i),
     .out_valid_o(full_wait),
-    .out_ready_i(full_may),
+    .out_ready_i(full_allowed),
     .out_data_o (full_wait_slot),
     .count_o    ()
   );
@@ -107,11 +107,11 @@ module nvm_delay_ready_queue #(
   ) u_head (
     .clk_i,
     .rst_ni,
-    .in_valid_i (head_valid_i && (head_wait || !head_enter)),
-    .in_ready_o (head_room),
+    .in_valid_i (head_valid_i && (head_wait || !head_push)),
+    .in_ready_o (head_queue_ready),
     .in_data_i  (head_slot_i),
     .out_valid_o(head_wait),
-    .out_ready_i(head_enter),
+    .out_ready_i(head_push),
     .out_data_o (head_wait_slot),
     .count_o    ()
   );
@@ -120,18 +120,18 @@ module nvm_delay_ready_queue #(
     .Width(1 + SlotWidth),
     .Depth(Slots),
     .Style("lutram")
-  ) u_go (
+  ) u_queue (
     .clk_i,
     .rst_ni,
-    .in_valid_i (enter_o),
-    .in_ready_o (go_room),
-    .in_data_i  ({enter_tag_i, enter_slot_o}),
-    .out_valid_o(go_valid_o),
-    .out_ready_i(go_take_i),
-    .out_data_o ({go_tag_o, go_slot_o}),
+    .in_valid_i (push_o),
+    .in_ready_o (queue_room),
+    .in_data_i  ({push_tag_i, push_slot_o}),
+    .out_valid_o(valid_o),
+    .out_ready_i(pop_i),
+    .out_data_o ({tag_o, slot_o}),
     .count_o    ()
   );
 
-  `NS_ASSERT(queues_never_full, full_room && head_room && (go_room || !enter_o))
+  `NS_ASSERT(queues_never_full, full_queue_ready && head_queue_ready && (queue_room || !push_o))
 
 endmodule

@@ -1,8 +1,9 @@
-// The slot that an answer belongs to: the oldest one of its ID that has none yet, since answers of one ID come in order.
+// The slot of a response: the oldest slot of its ID without one, since responses of one ID arrive
+// in order.
 //
-// `oldest` holds it for each ID that waits for answers. An answer moves it on to the next slot of the ID's list; a slot that
-// starts while none of its ID waits becomes it.
-// Assumes that an answer comes only for an ID that waits for one.
+// `oldest` holds that slot for each ID that waits for responses. A response advances it to the next
+// slot of the ID's list. A slot that starts while none of its ID waits becomes the oldest. Assumes
+// that a response arrives only for an ID that waits for one.
 `include "ns_assert.svh"
 
 module nvm_delay_responses #(
@@ -15,33 +16,33 @@ module nvm_delay_responses #(
   input  logic                 clk_i,
   input  logic                 rst_ni,
 
-  /// A slot is put into a list, see nvm_delay_id_lists.
-  input  logic                 put_i,
-  /// Which one.
-  input  logic [SlotWidth-1:0] put_slot_i,
+  /// A slot is appended to a list, see nvm_delay_id_lists.
+  input  logic                 push_i,
+  /// The slot.
+  input  logic [SlotWidth-1:0] push_slot_i,
   /// Its ID.
-  input  logic [IdWidth-1:0]   put_id_i,
-  /// The list has other slots.
-  input  logic                 put_behind_i,
-  /// The last of them.
-  input  logic [SlotWidth-1:0] put_tail_i,
+  input  logic [IdWidth-1:0]   push_id_i,
+  /// The list already has slots.
+  input  logic                 push_nonempty_i,
+  /// Its last slot.
+  input  logic [SlotWidth-1:0] push_tail_i,
 
-  /// Memory has answered.
-  input  logic                 answer_i,
-  /// With this ID.
-  input  logic [IdWidth-1:0]   answer_id_i,
-  /// The slot that the answer belongs to.
-  output logic [SlotWidth-1:0] answer_slot_o,
-  /// Another one follows this slot in its list.
+  /// A response arrives.
+  input  logic                 response_i,
+  /// Its ID.
+  input  logic [IdWidth-1:0]   response_id_i,
+  /// The slot of the response.
+  output logic [SlotWidth-1:0] response_slot_o,
+  /// That slot has a successor in its list.
   input  logic                 followed_i,
-  /// That one.
+  /// The successor.
   input  logic [SlotWidth-1:0] next_i
 );
 
-  logic tail_answered, slot_answered, none_waits;
+  logic tail_answered, slot_answered, none_waiting;
 
-  // The list is empty, or its last slot has its answer, or gets it now.
-  assign none_waits = !put_behind_i || tail_answered || (answer_i && answer_slot_o == put_tail_i);
+  // The list is empty, or its last slot has its response, or gets it now.
+  assign none_waiting = !push_nonempty_i || tail_answered || (response_i && response_slot_o == push_tail_i);
 
   ns_ram_multi #(
     .Width (SlotWidth),
@@ -51,11 +52,11 @@ module nvm_delay_responses #(
   ) u_oldest (
     .clk_i,
     .rst_ni,
-    .we_i   ({answer_i && followed_i, put_i && none_waits}),
-    .waddr_i({answer_id_i, put_id_i}),
-    .wdata_i({next_i, put_slot_i}),
-    .raddr_i(answer_id_i),
-    .rdata_o(answer_slot_o)
+    .we_i   ({response_i && followed_i, push_i && none_waiting}),
+    .waddr_i({response_id_i, push_id_i}),
+    .wdata_i({next_i, push_slot_i}),
+    .raddr_i(response_id_i),
+    .rdata_o(response_slot_o)
   );
 
   ns_ram_multi #(
@@ -66,13 +67,13 @@ module nvm_delay_responses #(
   ) u_answered (
     .clk_i,
     .rst_ni,
-    .we_i   ({answer_i, put_i}),
-    .waddr_i({answer_slot_o, put_slot_i}),
+    .we_i   ({response_i, push_i}),
+    .waddr_i({response_slot_o, push_slot_i}),
     .wdata_i({1'b1, 1'b0}),
-    .raddr_i({put_tail_i, answer_slot_o}),
+    .raddr_i({push_tail_i, response_slot_o}),
     .rdata_o({tail_answered, slot_answered})
   );
 
-  `NS_ASSERT(answered_once, !answer_i || !slot_answered)
+  `NS_ASSERT(answered_once, !response_i || !slot_answered)
 
 endmodule
