@@ -140,7 +140,8 @@ class Simulator(runner.Verilator):
 
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()
-        # --public-flat-rw makes every signal visible and costs a factor of 3.5; the top's ports are all a test needs.
+        # --public-flat-rw makes every signal visible and costs a factor of 3.5; the top's ports are
+        # all a test needs.
         at = verilate.index("--public-flat-rw")
         verilate[at : at + 1] = ["--public-depth", "1"]
         # -O2 gains 4 % and compiles longer. One file, as the headers are most of each.

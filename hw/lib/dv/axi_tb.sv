@@ -1,5 +1,5 @@
-// Test bench of ns_axi_mux and ns_axi_xbar: flat ports for cocotbext-axi around up to four masters and four slaves, and
-// AXI protocol checks on everything the interconnect drives.
+// Test bench of ns_axi_mux and ns_axi_xbar: flat ports for cocotbext-axi around up to four masters
+// and four slaves, and AXI protocol checks on everything the interconnect drives.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 

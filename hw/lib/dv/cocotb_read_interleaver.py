@@ -185,7 +185,8 @@ async def credits_bound_what_is_written(dut):
         if left and int(dut.s_axi_wready.value):
             data.pop(0)
         if int(dut.s_axi_bready.value) and int(dut.s_axi_bvalid.value):
-            # Responses of several IDs may come in any order; credits come back in that of the addresses.
+            # Responses of several IDs may come in any order; credits come back in that of the
+            # addresses.
             without -= lengths.pop(0)
         if shown is None and sent < len(addresses):
             shown = addresses[sent]

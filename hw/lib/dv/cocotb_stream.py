@@ -67,7 +67,8 @@ async def random_rates(dut):
 @cocotb.test()
 async def full_throughput(dut):
     cycles = await run(dut, [i % 256 for i in range(400)], 1.0, 1.0, 2000)
-    # A place is free for the next word the cycle after a word has left it, LATENCY + 1 cycles after that came in.
+    # A place is free for the next word the cycle after a word has left it, LATENCY + 1 cycles after
+    # that came in.
     wanted = max(400, 400 * (LATENCY + 1) // DEPTH)
     assert wanted <= cycles <= wanted + LATENCY
 

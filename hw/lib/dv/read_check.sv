@@ -1,4 +1,5 @@
-// Watches the reads of a master: each burst of an ID has as many beats as its address asked for, in the order of the addresses.
+// Watches the reads of a master: each burst of an ID has as many beats as its address asked for, in
+// the order of the addresses.
 //
 // Bursts of several IDs may interleave, unless `Whole` says that nothing behind does.
 `include "ns_assert.svh"

@@ -1,6 +1,8 @@
-// Throughput bench of ns_axi_xbar: masters that always have something to send, slaves that always answer at once.
+// Throughput bench of ns_axi_xbar: masters that always have something to send, slaves that always
+// answer at once.
 //
-// Burst k of master i goes to slave (i + k) % N, so every port can be busy in every cycle. Counts the beats at each port.
+// Burst k of master i goes to slave (i + k) % N, so every port can be busy in every cycle. Counts
+// the beats at each port.
 module xbar_rate
   import ns_axi_pkg::*;
 #(

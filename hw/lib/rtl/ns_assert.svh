@@ -15,7 +15,8 @@
 `endif
 
 `ifdef NS_ASSERT_ON
-  // Immediate, not concurrent: a simulator would copy every signal of a concurrent property in every cycle.
+  // Immediate, not concurrent: a simulator would copy every signal of a concurrent property in
+  // every cycle.
   `define NS_ASSERT(name, prop) always @(posedge clk_i) if (rst_ni) name: assert (prop);
   `define NS_ASSUME(name, prop) always @(posedge clk_i) if (rst_ni) name: assume (prop);
   `define NS_COVER(name, prop) always @(posedge clk_i) if (rst_ni) name: cover (prop);

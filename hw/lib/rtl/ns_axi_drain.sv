@@ -2,10 +2,10 @@
 //
 // It stands between a master that may vanish at any cycle and a slave that keeps running.
 // Everything passes unchanged, except that write data passes only after its address. While `cut_i`
-// is 1 the master counts as gone: nothing is accepted from it, missing beats of its started bursts
-// are supplied without strobes, and responses of the slave are dropped. `cut_o` stays 1 until the
-// last response has arrived. So no response reaches the master after its reset, and no beat of an
-// old burst is missing or left over.
+// is 1 the master counts as gone: nothing is accepted from it, and responses of the slave are
+// dropped. Missing beats of its started bursts are supplied without strobes. `cut_o` stays 1 until
+// the last response has arrived. So no response reaches the master after its reset, and no beat of
+// an old burst is missing or left over.
 //
 // Assumes that the slave answers each transaction, in any order; until it has, nothing new passes.
 `include "ns_assert.svh"

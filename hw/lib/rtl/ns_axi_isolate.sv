@@ -2,9 +2,8 @@
 // writes get their data.
 //
 // From `stop_i` on no address passes. Write addresses of the master and their data are accepted and
-// discarded: a master that spreads writes over several slaves may have such data ahead of the data
-// that another slave waits for. These writes get no response, so a reset of the master has to
-// follow.
+// discarded. Otherwise such data could block the data that another slave waits for, if the master
+// spreads its writes. These writes get no response, so a reset of the master has to follow.
 //
 // Assumes that write data follows its address. Addresses may be withdrawn from the slave when
 // `stop_i` rises. So a register slice or a multiplexer must follow that accepts addresses only

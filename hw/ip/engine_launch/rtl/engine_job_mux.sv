@@ -18,7 +18,8 @@ module engine_job_mux
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers, but for the start: a further clock edge could change the state without new input.
+  /// From registers, but for the start: a further clock edge could change the state without new
+  /// input.
   output logic                        busy_o,
 
   /// CONTROL: start and stop, for one cycle each.
@@ -86,14 +87,14 @@ module engine_job_mux
   engine_registers u_registers (
     .clk_i,
     .rst_ni,
-    .busy_o(registers_busy),
+    .busy_o   (registers_busy),
     .start_i,
     .stop_i,
     .interrupt_i,
     .irq_o,
     .request_o(requests[Registers]),
-    .stop_o(stop_requests[Registers]),
-    .done_i(done[Registers])
+    .stop_o   (stop_requests[Registers]),
+    .done_i   (done[Registers])
   );
 
   engine_nvme u_nvme (
@@ -103,7 +104,7 @@ module engine_job_mux
     .s_nvme,
     .cmd_o,
     .refused_i,
-    .request_o   (requests[Nvme]),
+    .request_o(requests[Nvme]),
     .stop_o   (stop_requests[Nvme]),
     .done_i   (done[Nvme]),
     .stopped_i(dropped[Nvme] || job_result_i[StoppedBit]),
@@ -118,7 +119,7 @@ module engine_job_mux
     .rst_ni,
     .busy_o     (page_busy),
     .s_page,
-    .request_o     (requests[Page]),
+    .request_o  (requests[Page]),
     .args_o     (page_args),
     .malformed_o(malformed),
     .done_i     (done[Page]),
@@ -138,7 +139,7 @@ module engine_job_mux
     .clk_i,
     .rst_ni,
     .busy_o   (launch_busy),
-    .request_i   (requests),
+    .request_i(requests),
     .args_i   (jobs),
     .stop_i   (stop_requests),
     .done_o   (done),

@@ -539,7 +539,8 @@ async def many_outstanding(dut):
     await b.run()
     assert all(x.latency <= wait + 52 for x in reads[:SLOTS])
     assert all(x.latency <= wait + 152 for x in writes[:WRITE_SLOTS])
-    # More bursts than the buffer holds, of one ID and of many, answered in random order and interleaved.
+    # More bursts than the buffer holds, of one ID and of many, answered in random order and
+    # interleaved.
     b.shuffle = True
     b.read_latency = lambda burst: b.rng.randint(1, 400)
     for ids in (1, 64):

@@ -160,7 +160,8 @@ async def check(dut, seed: int, rate: float, count: int) -> None:
         clears = b.rng.random() < 0.5
         await b.step(snapshot_i=1, clear_i=int(clears))
         if b.rng.random() < 0.3:
-            # The last snapshot counts: what came before it becomes one with it, or had a sweep of its own.
+            # The last snapshot counts: what came before it becomes one with it, or had a sweep of
+            # its own.
             kept = clears
             for _ in range(b.rng.choice((0, 1, 2, 300))):
                 await b.step()

@@ -126,15 +126,15 @@ module nvm_delay_order #(
     .push_i          (accept_i),
     .push_slot_i     (slot_i),
     .push_id_i       (id_i),
-    .push_nonempty_o   (list_nonempty),
+    .push_nonempty_o (list_nonempty),
     .push_tail_o     (tail_slot),
-    .pop_i         (release_valid),
-    .pop_slot_i    (released_slot_q),
-    .pop_followed_o(has_next),
-    .pop_next_o    (head_slot),
-    .query_slot_i     (lookup_slot_o),
-    .query_followed_o (lookup_followed),
-    .query_next_o     (lookup_next)
+    .pop_i           (release_valid),
+    .pop_slot_i      (released_slot_q),
+    .pop_followed_o  (has_next),
+    .pop_next_o      (head_slot),
+    .query_slot_i    (lookup_slot_o),
+    .query_followed_o(lookup_followed),
+    .query_next_o    (lookup_next)
   );
 
   // -----------------------------------------------------------------------------------------------
@@ -250,13 +250,13 @@ module nvm_delay_order #(
     .full_slot_i (response_slot_i),
     .head_valid_i(head_event),
     .head_slot_i (head_slot),
-    .push_o     (queue_push),
-    .push_slot_o(queue_push_slot),
-    .push_tag_i (!release_i),
+    .push_o      (queue_push),
+    .push_slot_o (queue_push_slot),
+    .push_tag_i  (!release_i),
     .valid_o     (ready_valid_o),
     .pop_i       (ready_pop_i),
     .slot_o      (ready_slot_o),
-    .tag_o    (ready_released_o)
+    .tag_o       (ready_released_o)
   );
 
   if (ResponsesById) begin : gen_responses
@@ -266,16 +266,16 @@ module nvm_delay_order #(
     ) u_responses (
       .clk_i,
       .rst_ni,
-      .push_i        (accept_i),
-      .push_slot_i   (slot_i),
-      .push_id_i     (id_i),
-      .push_nonempty_i (list_nonempty),
-      .push_tail_i   (tail_slot),
+      .push_i         (accept_i),
+      .push_slot_i    (slot_i),
+      .push_id_i      (id_i),
+      .push_nonempty_i(list_nonempty),
+      .push_tail_i    (tail_slot),
       .response_i     (lookup_i),
       .response_id_i  (lookup_id_i),
       .response_slot_o(lookup_slot_o),
-      .followed_i   (lookup_followed),
-      .next_i       (lookup_next)
+      .followed_i     (lookup_followed),
+      .next_i         (lookup_next)
     );
   end else begin : gen_no_responses
     logic unused_lookup;

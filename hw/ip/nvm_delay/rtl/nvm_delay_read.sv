@@ -411,20 +411,20 @@ module nvm_delay_read
     .config_i,
     .time_valid_i,
     .time_i,
-    .ready_o     (target_ready),
-    .accept_i    (accept),
-    .slot_i      (slot),
-    .addr_i      (s_araddr_i),
-    .len_i       (s_arlen_i),
-    .timing_valid_o     (timing_valid),
-    .timing_slot_o(timing_slot),
-    .timing_beat_o(timing_beat),
-    .timing_off_o (timing_off),
-    .valid_o     (target_valid),
-    .ready_i     (wheel_ready),
-    .slot_o      (target_slot),
-    .rel_o       (target_rel),
-    .due_o       (target_due)
+    .ready_o       (target_ready),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .addr_i        (s_araddr_i),
+    .len_i         (s_arlen_i),
+    .timing_valid_o(timing_valid),
+    .timing_slot_o (timing_slot),
+    .timing_beat_o (timing_beat),
+    .timing_off_o  (timing_off),
+    .valid_o       (target_valid),
+    .ready_i       (wheel_ready),
+    .slot_o        (target_slot),
+    .rel_o         (target_rel),
+    .due_o         (target_due)
   );
 
   assign wheel_valid = target_valid || (cur_release && !cur_together_q);
@@ -473,39 +473,39 @@ module nvm_delay_read
   end
 
   nvm_delay_order #(
-    .Slots    (Slots),
-    .IdWidth  (IdWidth),
+    .Slots          (Slots),
+    .IdWidth        (IdWidth),
     .BypassNextCycle(1'b1)
   ) u_order (
     .clk_i,
     .rst_ni,
     .init_i,
-    .init_slot_i   (init_index_i[SlotWidth-1:0]),
-    .accept_i      (accept),
-    .slot_i        (slot),
-    .id_i          (s_arid_i),
-    .single_i      (s_arlen_i == '0),
-    .due_now_i     (!config_i.enable),
-    .due_i         (wheel_due),
-    .due_ready_o   (wheel_due_ready),
-    .due_slot_i    (wheel_due_slot),
-    .response_i        (m_rvalid_i),
-    .response_slot_i   (arrival_slot),
-    .bypass_ready_i        (bypass_ready),
+    .init_slot_i     (init_index_i[SlotWidth-1:0]),
+    .accept_i        (accept),
+    .slot_i          (slot),
+    .id_i            (s_arid_i),
+    .single_i        (s_arlen_i == '0),
+    .due_now_i       (!config_i.enable),
+    .due_i           (wheel_due),
+    .due_ready_o     (wheel_due_ready),
+    .due_slot_i      (wheel_due_slot),
+    .response_i      (m_rvalid_i),
+    .response_slot_i (arrival_slot),
+    .bypass_ready_i  (bypass_ready),
     .bypass_o        (bypass),
-    .empty_i       (fire && !has_more),
-    .empty_slot_i  (cur_slot_q),
-    .ready_valid_o    (ready_valid),
-    .ready_slot_o     (ready_slot),
-    .ready_released_o (ready_released),
+    .empty_i         (fire && !has_more),
+    .empty_slot_i    (cur_slot_q),
+    .ready_valid_o   (ready_valid),
+    .ready_slot_o    (ready_slot),
+    .ready_released_o(ready_released),
     .ready_pop_i     (ready_pop),
     // Its beats are due together: only the first one has a deadline.
-    .ready_keep_due_i     (together_of[ready_slot]),
-    .release_i     (done),
-    .release_slot_i(cur_valid_q ? cur_slot_q : arrival_slot),
-    .lookup_i      (1'b0),
-    .lookup_id_i   ('0),
-    .lookup_slot_o (unused_lookup_slot)
+    .ready_keep_due_i(together_of[ready_slot]),
+    .release_i       (done),
+    .release_slot_i  (cur_valid_q ? cur_slot_q : arrival_slot),
+    .lookup_i        (1'b0),
+    .lookup_id_i     ('0),
+    .lookup_slot_o   (unused_lookup_slot)
   );
 
   always_ff @(posedge clk_i) begin
@@ -568,11 +568,11 @@ module nvm_delay_read
   ) u_cap (
     .clk_i,
     .rst_ni,
-    .rate_i(rate_i),
-    .allowed_o  (cap_allowed),
-    .beat_i(fire || bypass),
-    .size_i(size_of[bypass ? arrival_slot : cur_slot_q]),
-    .busy_o(cap_busy)
+    .rate_i   (rate_i),
+    .allowed_o(cap_allowed),
+    .beat_i   (fire || bypass),
+    .size_i   (size_of[bypass ? arrival_slot : cur_slot_q]),
+    .busy_o   (cap_busy)
   );
 
   assign beat_o = out_valid_q && s_rready_i;

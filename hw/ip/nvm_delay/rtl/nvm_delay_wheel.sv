@@ -6,9 +6,9 @@
 // cycles (at most twice that) and moves slots to the wheel when their row comes into range. So
 // nothing drifts, however long the wait.
 //
-// When a row's cycle comes, its list is appended to `ready`, which outputs one slot a cycle: as
-// many as can be inserted, and as many as the port can answer. A slot inserted too late for its row
-// goes to `ready` itself, or to the next row.
+// When a row's cycle comes, its list is appended to `ready`, which outputs one slot a cycle. That
+// is as many as can be inserted, and as many as the port can answer. A slot inserted too late for
+// its row goes to `ready` itself, or to the next row.
 //
 // A row is empty while its bits in `filled` and `emptied` are equal. The successor of slot s is
 // `next_a` ^ `next_b`: two memories with one writer each replace one with two. After reset `init_i`

@@ -178,11 +178,11 @@ module nvm_delay_write
   ) u_cap (
     .clk_i,
     .rst_ni,
-    .rate_i(rate_i),
-    .allowed_o  (cap_allowed),
-    .beat_i(m_w_fire && !flush_i),
-    .size_i(w_size),
-    .busy_o(cap_busy)
+    .rate_i   (rate_i),
+    .allowed_o(cap_allowed),
+    .beat_i   (m_w_fire && !flush_i),
+    .size_i   (w_size),
+    .busy_o   (cap_busy)
   );
 
   // Deadlines.
@@ -210,20 +210,20 @@ module nvm_delay_write
     .config_i,
     .time_valid_i,
     .time_i,
-    .ready_o     (target_ready),
-    .accept_i    (accept),
-    .slot_i      (slot),
-    .addr_i      (s_awaddr_i),
-    .len_i       (s_awlen_i),
-    .timing_valid_o     (timing_valid),
-    .timing_slot_o(timing_slot),
-    .timing_beat_o(target_beat),
-    .timing_off_o (timing_off),
-    .valid_o     (target_valid),
-    .ready_i     (wheel_ready),
-    .slot_o      (target_slot),
-    .rel_o       (target_rel),
-    .due_o       (target_due)
+    .ready_o       (target_ready),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .addr_i        (s_awaddr_i),
+    .len_i         (s_awlen_i),
+    .timing_valid_o(timing_valid),
+    .timing_slot_o (timing_slot),
+    .timing_beat_o (target_beat),
+    .timing_off_o  (timing_off),
+    .valid_o       (target_valid),
+    .ready_i       (wheel_ready),
+    .slot_o        (target_slot),
+    .rel_o         (target_rel),
+    .due_o         (target_due)
   );
 
   nvm_delay_wheel #(
@@ -273,38 +273,38 @@ module nvm_delay_write
   assign out_slot = ready_valid ? ready_slot : response_slot;
 
   nvm_delay_order #(
-    .Slots    (Slots),
-    .IdWidth(IdWidth),
+    .Slots        (Slots),
+    .IdWidth      (IdWidth),
     .ResponsesById(1'b1)
   ) u_order_ids (
     .clk_i,
     .rst_ni,
     .init_i,
-    .init_slot_i   (init_index_i[SlotWidth-1:0]),
-    .accept_i      (accept),
-    .slot_i        (slot),
-    .id_i          (s_awid_i),
-    .single_i      (1'b1),
-    .due_now_i     (!config_i.enable),
-    .due_i         (wheel_due),
-    .due_ready_o   (wheel_due_ready),
-    .due_slot_i    (wheel_due_slot),
-    .response_i        (m_bvalid_i),
-    .response_slot_i   (response_slot),
-    .bypass_ready_i        (b_free && !ready_valid),
+    .init_slot_i     (init_index_i[SlotWidth-1:0]),
+    .accept_i        (accept),
+    .slot_i          (slot),
+    .id_i            (s_awid_i),
+    .single_i        (1'b1),
+    .due_now_i       (!config_i.enable),
+    .due_i           (wheel_due),
+    .due_ready_o     (wheel_due_ready),
+    .due_slot_i      (wheel_due_slot),
+    .response_i      (m_bvalid_i),
+    .response_slot_i (response_slot),
+    .bypass_ready_i  (b_free && !ready_valid),
     .bypass_o        (bypass),
-    .empty_i       (ready_pop),
-    .empty_slot_i  (ready_slot),
-    .ready_valid_o    (ready_valid),
-    .ready_slot_o     (ready_slot),
-    .ready_released_o (ready_released),
+    .empty_i         (ready_pop),
+    .empty_slot_i    (ready_slot),
+    .ready_valid_o   (ready_valid),
+    .ready_slot_o    (ready_slot),
+    .ready_released_o(ready_released),
     .ready_pop_i     (ready_pop),
-    .ready_keep_due_i     (1'b0),
-    .release_i     (bypass || (ready_pop && !ready_released)),
-    .release_slot_i(out_slot),
-    .lookup_i      (m_bvalid_i),
-    .lookup_id_i   (m_bid_i),
-    .lookup_slot_o (response_slot)
+    .ready_keep_due_i(1'b0),
+    .release_i       (bypass || (ready_pop && !ready_released)),
+    .release_slot_i  (out_slot),
+    .lookup_i        (m_bvalid_i),
+    .lookup_id_i     (m_bid_i),
+    .lookup_slot_o   (response_slot)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
