@@ -1,13 +1,13 @@
-// Test bench of interconnects for many masters: eight on flat ports, two memories, three ways
-// between them; before each memory an ns_axi_id_remap, so that the memory sees IDs of `MemBits`
-// bits. AXI protocol checks on all that the interconnect drives.
+// Test bench of interconnects for many masters: eight on flat ports, two memories, three
+// interconnects between them. An ns_axi_id_remap precedes each memory, so that the memory sees IDs
+// of `MemBits` bits. AXI protocol checks on all outputs of the interconnect.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
 module fabric_tb
   import ns_axi_pkg::*;
 #(
-  /// 0: one ns_axi_mux; 1: a multiplexer of two; 2: an ns_axi_xbar of four by two behind
+  /// 0: one ns_axi_mux; 1: two stages of multiplexers; 2: an ns_axi_xbar of four by two after
   /// multiplexers of two.
   parameter int unsigned Kind = 0,
   /// Bits of the masters' IDs.

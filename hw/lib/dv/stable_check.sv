@@ -1,5 +1,5 @@
 // Checks one ready/valid channel in a test bench: once valid, it stays valid and unchanged until it
-// is taken.
+// is accepted.
 `include "ns_assert.svh"
 
 module stable_check #(

@@ -2,8 +2,8 @@
 // channels, control bus, resets.
 //
 // The device top (nearside_top) connects it to flat ports and adds the engines; the shell does not
-// depend on any engine. docs/architecture.md defines the ports, the BARs and the interleaving of
-// addresses over channels. Every output comes from a register. Idle blocks have their clocks
+// depend on any engine. Ports, BARs and the interleaving of addresses over channels are defined in
+// docs/architecture.md. Every output comes from a register. Idle blocks have their clocks
 // stopped; `idle_o` reports that all are idle and nothing is in flight.
 //
 // Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order,

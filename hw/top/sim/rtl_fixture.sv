@@ -4,15 +4,15 @@
 // BAR0: 16 words of memory. BAR2: connected to DDR channel 0. BAR4: a copy engine from host memory
 // to host memory. It also has switches that make the device hang or fail an assertion:
 //
-//   0x00 identification
-//   0x04 scratch
-//   0x08 write 1: start, 2: hang, 4: fail an assertion
-//   0x0C copies done
-//   0x10/0x14 source
-//   0x18/0x1C destination
-//   0x20 beats - 1
-//   0x24 clock edges seen
-//   0x28 last response codes: {b, r}
+// - 0x00 identification
+// - 0x04 scratch
+// - 0x08 write 1: start, 2: hang, 4: fail an assertion
+// - 0x0C copies done
+// - 0x10/0x14 source
+// - 0x18/0x1C destination
+// - 0x20 beats - 1
+// - 0x24 clock edges seen
+// - 0x28 last response codes: {b, r}
 //
 // Assumes a 64-byte aligned source and destination. Does not gate clocks, and has one AXI-Lite
 // access in flight.

@@ -149,7 +149,7 @@ module command_order_proof
   DataAfterAddress :
   assume property (@(posedge clk_i) !w_valid_i || data_count_q != '0);
 
-  // ---------------------------------------------------------------- pages, as observed on their bus
+  // --------------------------------------------------------------- pages, as observed on their bus
 
   assign ordered = !m[1].aw.addr[12];
   assign page_beat = m[1].w_valid && m[1].w_ready;
