@@ -90,13 +90,13 @@ module nvm_delay_order #(
   // The next slot of its ID becomes head.
 
   (* ram_style = "distributed" *) logic single_of[Slots];
+  logic queue_push;
   logic
-      queue_push,
       released_q,
       release_q,
-      release_valid;  // left: a slot may be released; release: by `release_i`
+      release_valid;  // a slot may be released; by `release_i`; it is released
   logic [SlotWidth-1:0] queue_push_slot, released_slot_q;
-  logic list_nonempty, has_next, head_valid;  // heads: a slot becomes head
+  logic list_nonempty, has_next, head_valid;  // head_valid: a slot becomes head
   logic [SlotWidth-1:0] tail_slot, head_slot;
   logic lookup_followed;
   logic [SlotWidth-1:0] lookup_next;
