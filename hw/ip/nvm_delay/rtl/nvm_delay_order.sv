@@ -91,12 +91,11 @@ module nvm_delay_order #(
 
   (* ram_style = "distributed" *) logic single_of[Slots];
   logic queue_push;
-  logic
-      released_q,
-      release_q,
-      release_valid;  // a slot may be released; by `release_i`; it is released
+  // released_q: a slot may be released; release_q: by `release_i`; release_valid: it is.
+  logic released_q, release_q, release_valid;
   logic [SlotWidth-1:0] queue_push_slot, released_slot_q;
-  logic list_nonempty, has_next, head_valid;  // head_valid: a slot becomes head
+  logic list_nonempty, has_next;
+  logic head_valid;  // a slot becomes head
   logic [SlotWidth-1:0] tail_slot, head_slot;
   logic lookup_followed;
   logic [SlotWidth-1:0] lookup_next;

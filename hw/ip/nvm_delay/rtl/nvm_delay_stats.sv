@@ -75,8 +75,8 @@ module nvm_delay_stats
   cycle_t in_latency_q, latency_q;
   logic [BucketBits-1:0] bucket_q;
 
-  // Commands: clear, snapshot, clear, in this order. The cycle after `sweep_start` is the sweep's moment:
-  // from it on the other bank counts, and the counters in registers restart.
+  // Commands: clear, snapshot, clear, in this order. The cycle after `sweep_start` is the sweep's
+  // moment: from it on the other bank counts, and the counters in registers restart.
   logic clear_before_q, snapshot_q, clear_after_q;
   logic sweep_q, sweep_start, moment_q;
 
