@@ -31,7 +31,7 @@ module reset_proof #(
     .clk_i,
     .rst_ni,
     .request_i,
-    .started_i,
+    .started_i(begun_i),
     .open_i,
     .stop_o (stop),
     .reset_o(reset),
@@ -41,15 +41,15 @@ module reset_proof #(
   );
 
   // The protocol: a request stays until it is done.
-  logic request_q, started_q, open_q, stop_q, reset_q, done_q;
+  logic request_q, write_started_q, open_q, stop_q, reset_q, done_q;
   logic [6:0] stopped_q, resetting_q;  // cycles of each wait
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {request_q, started_q, open_q, stop_q, reset_q, done_q} <= '0;
+      {request_q, write_started_q, open_q, stop_q, reset_q, done_q} <= '0;
       stopped_q <= '0;
       resetting_q <= '0;
     end else begin
-      {request_q, started_q, open_q, stop_q, reset_q, done_q} <= {
+      {request_q, write_started_q, open_q, stop_q, reset_q, done_q} <= {
         request_i, begun_i, open_i, stop, reset, done
       };
       stopped_q <= (stop && !reset) ? stopped_q + 1'b1 : '0;
@@ -59,7 +59,8 @@ module reset_proof #(
   StaysUntilDone :
   assume property (@(posedge clk_i) !request_q || done_q || request_i);
 
-  `NS_ASSERT(no_reset_in_a_write, !(reset && !reset_q) || !started_q || 32'(stopped_q) > Timeout)
+  `NS_ASSERT(no_reset_in_a_write,
+             !(reset && !reset_q) || !write_started_q || 32'(stopped_q) > Timeout)
   `NS_ASSERT(not_done_while_outstanding,
              !(done && !done_q) || !open_q || 32'(resetting_q) > Timeout)
   `NS_ASSERT(reset_lasts, !(done && !done_q) || resetting_q >= 7'd8)
