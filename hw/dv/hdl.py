@@ -10,7 +10,7 @@ a source, a parameter or an option changes. Environment variables:
 
     - COCOTB_RANDOM_SEED=7   another seed than 1
     - COCOTB_TEST_FILTER=regex   only some cocotb tests
-    - POWER_UP=ones          initial content of registers and memories: zeros, ones or (the default) random, from the seed
+    - POWER_UP=ones          initial registers and memories: zeros, ones or (the default) random, from the seed
     - NEARSIDE_LONG=1        all repetitions of tests of which `make test` runs a sample (extent.py)
     - WAVES=1                write waves.fst in the run's folder (another build, much slower)
     - CLOCK_GATE_BYPASS=1    every block's clock always runs, as in an FPGA (another build, slower)

@@ -24,7 +24,7 @@ class InterleavingRam:
         self.place = place
         self.random = random.Random(seed)
         self.stall, self.latency = stall, latency
-        self.interleave = interleave  # else each response takes `latency` cycles, and reads end in the order of their addresses
+        self.interleave = interleave  # else each response takes `latency` cycles, reads end in order of addresses
         self.errors = set()
         self.writes_fail = False
         self.requested = 0

@@ -122,7 +122,7 @@ async def credits_do_not_limit_the_controller(dut, way):
 @cocotb.test()
 @cocotb.parametrize(way=["ar", "aw"])
 async def credits_keep_lines_outstanding_before(dut, way):
-    """The engine has all its lines outstanding when the controller starts: no new one is issued before some have ended."""
+    """The engine has all its lines outstanding when the controller starts: none is issued before some have ended."""
     engine, controller, memory = await begin(dut)
     for n in range(LINES):
         request(engine, way, n)

@@ -245,7 +245,7 @@ async def dither_mean(dut):
 
 @cocotb.test()
 async def calibration(dut):
-    """It is subtracted from every time from its commit on, whatever is written before or after; a smaller time becomes 0."""
+    """It is subtracted from every time after its commit, whatever else is written; a smaller time becomes 0."""
     timing, region = Timing.cycles(100.25, 12.5, 90.5, 13), Timing.cycles(60, 30, 50, 20.25)
     places = (Region(0, 0, Timing.cycles(3, 40, 3, 40)), Region(1, 1, region))
     b = await bench(dut, Config(timing, places))
