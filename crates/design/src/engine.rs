@@ -626,7 +626,7 @@ fn entry(engine: &EngineInstance) -> String {
         "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: \
          32'h{:x}, size: 32'h{:x}, \
          cap0: 32'h{:x}, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, \
-         vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, reserved: \
+         vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, filter: 1'b{}, reserved: \
          64'h{:x}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
@@ -698,10 +698,10 @@ fn instance((number, engine): (usize, &EngineInstance)) -> String {
     }
     if manifest.hook {
         for (port, bus) in [
-            ("s_hook_pm", "hook_pm"),
-            ("m_hook_pm", "hooked_pm"),
-            ("s_hook_nvme", "hook_nvme"),
-            ("m_hook_nvme", "hooked_nvme"),
+            ("s_hook_pm", "filter_pm"),
+            ("m_hook_pm", "filtered_pm"),
+            ("s_hook_nvme", "filter_nvme"),
+            ("m_hook_nvme", "filtered_nvme"),
         ] {
             ports.push(format!(".{port}({bus})"));
         }

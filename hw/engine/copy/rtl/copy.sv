@@ -69,7 +69,7 @@ module copy
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (axil_busy),
@@ -153,7 +153,7 @@ module copy
 
   assign cmd_args = {(64'(nlb) + 64'd1) << 9, (cmd.ns_base + dlba) << 9, (cmd.ns_base + slba) << 9};
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (3),
     .StoppedBit(2)
   ) u_front (

@@ -57,7 +57,7 @@ module dict_decode
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (axil_busy),
@@ -80,7 +80,7 @@ module dict_decode
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (7),
     .NumResults(7),
     .StoppedBit(1)

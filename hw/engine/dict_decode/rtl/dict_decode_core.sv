@@ -423,7 +423,7 @@ module dict_decode_core
     .m_axi       (bus)
   );
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );

@@ -83,7 +83,7 @@ module nearpm_tb
   );
 
   // No other device is connected.
-  ns_axi_error u_host (
+  ns_axi_error_slave u_host (
     .clk_i,
     .rst_ni,
     .busy_o(),
@@ -92,15 +92,15 @@ module nearpm_tb
 
   for (genvar c = 0; c < 2; c++) begin : gen_memory
     ns_axi_if masters[3] ();
-    ns_axi_link u_mem (
+    ns_axi_connect u_mem (
       .s_axi(m_mem[c]),
       .m_axi(masters[0])
     );
-    ns_axi_link u_pm (
+    ns_axi_connect u_pm (
       .s_axi(m_pm[c]),
       .m_axi(masters[1])
     );
-    ns_axi_link u_nvme (
+    ns_axi_connect u_nvme (
       .s_axi(m_nvme[c]),
       .m_axi(masters[2])
     );

@@ -459,7 +459,7 @@ module nearpm
         .m_axi(wide)
       );
 
-      ns_axi_remap #(
+      ns_axi_id_remap #(
         .InBits (IdBits + unsigned'($clog2(PerBus))),
         .OutBits(IdBits)
       ) u_remap (
@@ -469,7 +469,7 @@ module nearpm
         .m_axi(bus)
       );
     end else begin : gen_own
-      ns_axi_link u_link (
+      ns_axi_connect u_link (
         .s_axi(unit[0]),
         .m_axi(bus)
       );
@@ -555,7 +555,7 @@ module nearpm
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (regs_open),

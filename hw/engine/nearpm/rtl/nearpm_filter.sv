@@ -228,7 +228,7 @@ module nearpm_filter
     .count_o    ()
   );
 
-  ns_axi_join u_join (
+  ns_axi_rw_join u_join (
     .s_read (loads),
     .s_write(stores),
     .m_axi  (m_pm)

@@ -17,7 +17,7 @@ module nearpm_isolate
 
   ns_axi_if error_bus ();
 
-  ns_axi_error #(
+  ns_axi_error_slave #(
     .Resp(RespSlvErr)
   ) u_error (
     .clk_i,

@@ -168,7 +168,7 @@ module nearpm_mover
   // Read and write channels of the bus.
   ns_axi_if bus ();
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );

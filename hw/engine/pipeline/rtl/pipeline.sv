@@ -65,7 +65,7 @@ module pipeline
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (axil_busy),
@@ -119,7 +119,7 @@ module pipeline
     (cmd.ns_base << 9) + list_offset
   };
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (5),
     .NumResults(6),
     .StoppedBit(1)

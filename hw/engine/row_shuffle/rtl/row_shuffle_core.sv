@@ -114,7 +114,7 @@ module row_shuffle_core
   assign list.w = '0;
   assign list.w_valid = 1'b0;
   assign list.b_ready = 1'b1;
-  ns_axi_link u_list_link (
+  ns_axi_connect u_list_link (
     .s_axi(list),
     .m_axi(m_list)
   );

@@ -54,7 +54,7 @@ module scan
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (axil_busy),
@@ -147,7 +147,7 @@ module scan
     (cmd.ns_base + slba) << 9
   };
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (6),
     .StoppedBit(1)
   ) u_front (
@@ -345,7 +345,7 @@ module scan
       .m_axi   (reads[c])
     );
 
-    ns_axi_join u_join (
+    ns_axi_rw_join u_join (
       .s_read (reads[c]),
       .s_write(writes[c]),
       .m_axi  (m_mem[c])

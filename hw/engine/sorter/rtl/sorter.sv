@@ -61,7 +61,7 @@ module sorter
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (axil_busy),
@@ -84,7 +84,7 @@ module sorter
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (5),
     .StoppedBit(1)
   ) u_front (

@@ -667,7 +667,7 @@ module sorter_core
     .m_axi       (bus)
   );
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );

@@ -377,7 +377,7 @@ module nvme_data
   );
 
   // The lists' reads and the admin buffer's writes share a port.
-  ns_axi_link u_lists (
+  ns_axi_connect u_lists (
     .s_axi(lists),
     .m_axi(m_host[Admin])
   );
@@ -490,11 +490,11 @@ module nvme_data
     ns_axi_if host ();
     ns_axi_if host_read ();
 
-    ns_axi_link u_mem (
+    ns_axi_connect u_mem (
       .s_axi(mem),
       .m_axi(m_mem[c])
     );
-    ns_axi_link u_host (
+    ns_axi_connect u_host (
       .s_axi(host),
       .m_axi(m_host[c])
     );

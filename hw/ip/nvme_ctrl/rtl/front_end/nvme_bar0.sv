@@ -104,7 +104,7 @@ module nvme_bar0
     .hwif_out     (hw_out)
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (transaction_open),

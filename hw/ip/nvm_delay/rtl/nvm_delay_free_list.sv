@@ -1,13 +1,14 @@
-// List of free indices First .. First+Count-1, all free after reset; the one freed longest ago is handed out first.
+// List of free indices First .. First+Count-1, all free after reset; the index freed longest ago is
+// allocated first.
 //
-// Assumes that an index is returned only once. Holds the indices in LUT RAM; those never used yet come from a counter,
-// so that nothing needs to be initialised.
+// Assumes that an index is returned only once. The indices are kept in LUT RAM; indices never used
+// before come from a counter, so nothing needs initialisation.
 `include "ns_assert.svh"
 
-module nvm_delay_free #(
-  /// Indices.
+module nvm_delay_free_list #(
+  /// Number of indices.
   parameter int unsigned Count = 64,
-  /// The smallest of them.
+  /// Smallest index.
   parameter int unsigned First = 0,
   localparam int unsigned Width = $clog2(First + Count),
   localparam int unsigned PtrBits = $clog2(Count),
@@ -15,17 +16,17 @@ module nvm_delay_free #(
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// There is a free index.
+  /// An index is free.
   output logic                 valid_o,
-  /// It.
+  /// The next free index.
   output logic [Width-1:0]     index_o,
-  /// It is taken.
+  /// The free index is allocated.
   input  logic                 pop_i,
-  /// An index comes back.
+  /// An index is returned.
   input  logic                 push_i,
-  /// Which one.
+  /// The returned index.
   input  logic [Width-1:0]     index_i,
-  /// Indices in use.
+  /// Number of indices in use.
   output logic [CountBits-1:0] used_o
 );
 
@@ -33,7 +34,7 @@ module nvm_delay_free #(
 
   (* ram_style = "distributed" *) logic [Width-1:0] mem[Count];
   logic [PtrBits-1:0] wptr_q, rptr_q;
-  logic [CountBits-1:0] fresh_q, used_q;  // indices handed out at least once; indices in use
+  logic [CountBits-1:0] fresh_q, used_q;  // indices allocated at least once; indices in use
   logic fresh;
 
   assign fresh = fresh_q != CountBits'(Count);

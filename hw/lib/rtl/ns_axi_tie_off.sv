@@ -1,5 +1,5 @@
-// Stands where a bus has no master.
-module ns_axi_nobody (
+// Ties off a bus that has no master.
+module ns_axi_tie_off (
   /// Slave.
   ns_axi_if.master m_axi
 );

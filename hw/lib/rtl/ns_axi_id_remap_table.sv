@@ -1,14 +1,14 @@
-// One direction of ns_axi_remap: the table of IDs under way, and the addresses' way past it.
+// One direction of ns_axi_id_remap: the table of IDs in flight, and the address channel.
 `include "ns_assert.svh"
 
-module ns_axi_remap_ids
+module ns_axi_id_remap_table
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID of the master; those above are 0.
   parameter int unsigned InBits = 8,
   /// Bits of an ID at the slave.
   parameter int unsigned OutBits = 4,
-  /// Transactions under way per ID.
+  /// Transactions in flight per ID.
   parameter int unsigned MaxOutstanding = 32
 ) (
   input  logic               clk_i,
@@ -23,7 +23,7 @@ module ns_axi_remap_ids
   input  logic               m_ready_i,
   /// ID of a response.
   input  logic [IdWidth-1:0] id_i,
-  /// The master's.
+  /// The same ID at the master.
   output logic [InBits-1:0]  id_o,
   /// The response ends a transaction.
   input  logic               end_i
@@ -37,12 +37,13 @@ module ns_axi_remap_ids
   // The table: an entry is used while its count is not 0.
   count_t count_q[Entries];
   logic [InBits-1:0] id_q[Entries];
-  // One bit an entry: as registers, so that nothing waits for a count. `free_q`: the entry that a new ID gets.
-  logic [Entries-1:0] used_q, full_q, free_q, match, chosen, begins, ends, left;
+  // One bit per entry, as registers, so that no decision waits for a count. `free_q`: the entry for
+  // the next new ID.
+  logic [Entries-1:0] used_q, full_q, free_q, match, chosen, entry_start, entry_end, unused;
 
   ax_t ax;
   logic [OutBits-1:0] entry, end_entry;
-  logic known, ok, start, out_ready;
+  logic known, entry_ok, start, out_ready;
 
   assign end_entry = id_i[OutBits-1:0];
   assign id_o = id_q[end_entry];
@@ -52,12 +53,12 @@ module ns_axi_remap_ids
       match[i] = used_q[i] && id_q[i] == s_ax_i.id[InBits-1:0];
   assign known = match != '0;
   assign chosen = known ? match : free_q;
-  assign ok = known ? (match & full_q) == '0 : free_q != '0;
+  assign entry_ok = known ? (match & full_q) == '0 : free_q != '0;
   assign start = s_valid_i && s_ready_o;
-  assign s_ready_o = ok && out_ready;
-  assign begins = chosen & {Entries{start}};
-  assign ends = end_i ? Entries'(1) << end_entry : '0;
-  assign left = ~used_q & ~free_q;
+  assign s_ready_o = entry_ok && out_ready;
+  assign entry_start = chosen & {Entries{start}};
+  assign entry_end = end_i ? Entries'(1) << end_entry : '0;
+  assign unused = ~used_q & ~free_q;
 
   always_comb begin
     entry = '0;
@@ -72,24 +73,24 @@ module ns_axi_remap_ids
       for (int unsigned i = 0; i < Entries; i++) count_q[i] <= '0;
     end else begin
       for (int unsigned i = 0; i < Entries; i++) begin
-        if (begins[i] && !ends[i]) begin
+        if (entry_start[i] && !entry_end[i]) begin
           count_q[i] <= count_q[i] + 1'b1;
           used_q[i] <= 1'b1;
           full_q[i] <= count_q[i] == count_t'(MaxOutstanding - 1);
         end
-        if (ends[i] && !begins[i]) begin
+        if (entry_end[i] && !entry_start[i]) begin
           count_q[i] <= count_q[i] - 1'b1;
           used_q[i] <= count_q[i] != count_t'(1);
           full_q[i] <= 1'b0;
         end
       end
-      if (free_q == '0 || (start && !known)) free_q <= left & (~left + 1'b1);
+      if (free_q == '0 || (start && !known)) free_q <= unused & (~unused + 1'b1);
     end
   end
 
   always_ff @(posedge clk_i) begin
     for (int unsigned i = 0; i < Entries; i++)
-    if (begins[i] && !used_q[i]) id_q[i] <= s_ax_i.id[InBits-1:0];
+    if (entry_start[i] && !used_q[i]) id_q[i] <= s_ax_i.id[InBits-1:0];
   end
 
   always_comb begin
@@ -102,7 +103,7 @@ module ns_axi_remap_ids
   ) u_slice (
     .clk_i,
     .rst_ni,
-    .in_valid_i (s_valid_i && ok),
+    .in_valid_i (s_valid_i && entry_ok),
     .in_ready_o (out_ready),
     .in_data_i  (ax),
     .out_valid_o(m_valid_o),
@@ -111,16 +112,16 @@ module ns_axi_remap_ids
   );
 
   if (InBits < 1 || InBits > IdWidth || OutBits < 1 || OutBits > IdWidth) begin : gen_bad_bits
-    $error("ns_axi_remap_ids: InBits and OutBits must be 1 to 12");
+    $error("ns_axi_id_remap_table: InBits and OutBits must be 1 to 12");
   end
   if (MaxOutstanding < 1) begin : gen_bad_max
-    $error("ns_axi_remap_ids: MaxOutstanding must be at least 1");
+    $error("ns_axi_id_remap_table: MaxOutstanding must be at least 1");
   end
 
   `NS_ASSERT(id_in_range, !s_valid_i || (s_ax_i.id >> InBits) == '0)
   `NS_ASSERT(free_is_not_used, (free_q & used_q) == '0)
-  `NS_ASSERT(one_entry_an_id, (match & (match - 1'b1)) == '0)
-  `NS_ASSERT(end_only_what_started, !end_i || used_q[end_entry])
+  `NS_ASSERT(one_entry_per_id, (match & (match - 1'b1)) == '0)
+  `NS_ASSERT(end_has_started, !end_i || used_q[end_entry])
   `NS_ASSERT(response_in_range, !end_i || (id_i >> OutBits) == '0)
 
 endmodule

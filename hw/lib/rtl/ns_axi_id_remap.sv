@@ -1,19 +1,21 @@
 // ID remapper: `InBits` of an ID towards the master, `OutBits` towards the slave.
 //
-// An ID that has transactions under way has an entry of a table, whose number is its ID at the slave; so transactions of one
-// ID keep their order as far as the slave keeps it, and different IDs stay different. An address whose ID has no entry while all are
-// taken waits, and so do those behind it; likewise one behind `MaxOutstanding` of its ID. Reads and writes have a table each.
-// An address passes one register slice; everything else passes at once.
+// An ID with transactions in flight has an entry of a table, and the entry's number is its ID at
+// the slave. So transactions of one ID keep their order as far as the slave keeps it, and different
+// IDs stay different. An address without an entry waits while all entries are used. An address also
+// waits while `MaxOutstanding` transactions of its ID are in flight. Later addresses wait as well.
+// Reads and writes have separate tables. An address passes one register slice; the other channels
+// pass combinationally.
 //
-// Assumes a slave that answers what it has been asked, with `last` on a read burst's last beat.
-module ns_axi_remap
+// Assumes a slave that answers every request, with `last` on the last beat of a read burst.
+module ns_axi_id_remap
   import ns_axi_pkg::*;
 #(
   /// Bits of an ID of the master; those above are 0.
   parameter int unsigned InBits = 8,
-  /// Bits of an ID at the slave: IDs under way at once are 2**OutBits per direction.
+  /// Bits of an ID at the slave: 2**OutBits IDs are in flight at once per direction.
   parameter int unsigned OutBits = 4,
-  /// Transactions under way per ID and direction.
+  /// Transactions in flight per ID and direction.
   parameter int unsigned MaxOutstanding = 32
 ) (
   input  logic     clk_i,
@@ -26,7 +28,7 @@ module ns_axi_remap
 
   logic [InBits-1:0] b_id, r_id;
 
-  ns_axi_remap_ids #(
+  ns_axi_id_remap_table #(
     .InBits        (InBits),
     .OutBits       (OutBits),
     .MaxOutstanding(MaxOutstanding)
@@ -44,7 +46,7 @@ module ns_axi_remap
     .end_i    (m_axi.b_valid && m_axi.b_ready)
   );
 
-  ns_axi_remap_ids #(
+  ns_axi_id_remap_table #(
     .InBits        (InBits),
     .OutBits       (OutBits),
     .MaxOutstanding(MaxOutstanding)

@@ -1,17 +1,19 @@
-// The way of PM window and NVMe controller to the channels of the storage, through an engine's access hook if there is one.
+// Connects PM window and NVMe controller to the channels of the storage, through an engine's
+// conflict filter if there is one.
 //
-// Mover c of the NVMe controller touches channel c only, so its requests need no crossbar, just their local address.
+// Mover c of the NVMe controller accesses channel c only, so its requests need no crossbar, only
+// their local address.
 `include "ns_assert.svh"
 
-module nearside_hook
+module nearside_filter
   import ns_axi_pkg::*;
 #(
   /// Channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Bytes of a granule, a power of two.
   parameter int unsigned Granule = 4096,
-  /// An engine has the hook.
-  parameter bit HasHook = 1'b0
+  /// 1: an engine has a conflict filter.
+  parameter bit HasFilter = 1'b0
 ) (
   input logic clk_i,
   input logic rst_ni,
@@ -25,10 +27,10 @@ module nearside_hook
   /// NVMe controller; addresses are those of the whole storage.
   ns_axi_if.slave  s_nvme[NumChannels],
   /// To the engine and back, addresses local to the channel.
-  ns_axi_if.master m_hook_pm[NumChannels],
-  ns_axi_if.slave  s_hook_pm[NumChannels],
-  ns_axi_if.master m_hook_nvme[NumChannels],
-  ns_axi_if.slave  s_hook_nvme[NumChannels],
+  ns_axi_if.master m_filter_pm[NumChannels],
+  ns_axi_if.slave  s_filter_pm[NumChannels],
+  ns_axi_if.master m_filter_nvme[NumChannels],
+  ns_axi_if.slave  s_filter_nvme[NumChannels],
   /// To the channels.
   ns_axi_if.master m_pm[NumChannels],
   ns_axi_if.master m_nvme[NumChannels]
@@ -66,35 +68,35 @@ module nearside_hook
     assign s_nvme[c].r_valid = nvme.r_valid;
     assign nvme.r_ready = s_nvme[c].r_ready;
 
-    if (HasHook) begin : gen_hook
-      assign stall[c] = m_hook_pm[c].aw_valid && !m_hook_pm[c].aw_ready;
+    if (HasFilter) begin : gen_filter
+      assign stall[c] = m_filter_pm[c].aw_valid && !m_filter_pm[c].aw_ready;
       ns_axi_gate u_pm_out (
         .aw_open_i(!hold_i),
         .ar_open_i(1'b1),
         .s_axi    (s_pm[c]),
-        .m_axi    (m_hook_pm[c])
+        .m_axi    (m_filter_pm[c])
       );
-      ns_axi_link u_pm_in (
-        .s_axi(s_hook_pm[c]),
+      ns_axi_connect u_pm_in (
+        .s_axi(s_filter_pm[c]),
         .m_axi(m_pm[c])
       );
-      ns_axi_link u_nvme_out (
+      ns_axi_connect u_nvme_out (
         .s_axi(nvme),
-        .m_axi(m_hook_nvme[c])
+        .m_axi(m_filter_nvme[c])
       );
-      ns_axi_link u_nvme_in (
-        .s_axi(s_hook_nvme[c]),
+      ns_axi_connect u_nvme_in (
+        .s_axi(s_filter_nvme[c]),
         .m_axi(m_nvme[c])
       );
-    end else begin : gen_no_hook
+    end else begin : gen_no_filter
       assign stall[c] = 1'b0;
       logic unused;
       assign unused = hold_i;
-      ns_axi_link u_pm (
+      ns_axi_connect u_pm (
         .s_axi(s_pm[c]),
         .m_axi(m_pm[c])
       );
-      ns_axi_link u_nvme (
+      ns_axi_connect u_nvme (
         .s_axi(nvme),
         .m_axi(m_nvme[c])
       );

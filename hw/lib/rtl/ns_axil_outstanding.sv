@@ -1,8 +1,9 @@
-// Says whether an AXI4-Lite slave has accesses inside, so that its clock has to run: for at most three at a time in each channel.
-module ns_axil_open (
+// Reports whether an AXI4-Lite slave has outstanding accesses, so that its clock must run: at most
+// three per channel.
+module ns_axil_outstanding (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: an address or data has been taken whose response has not.
+  /// From registers: an address or data has been accepted whose response has not.
   output logic open_o,
   /// The bus: valid and ready of each channel.
   input  logic awvalid_i,

@@ -1,4 +1,4 @@
-"""ns_axi_credit and ns_axi_read_turns: data and ends of bursts, pieces, limits, and what an urgent read waits for."""
+"""ns_axi_credit and ns_axi_read_interleaver: data and ends of bursts, pieces, limits, and latency of urgent reads."""
 
 import os
 import random
@@ -9,7 +9,7 @@ from cocotb.triggers import ClockCycles, RisingEdge
 from interleaving_ram import InterleavingRam
 
 SIZE = 1 << 18
-PIECE, ASKED = (int(os.environ[name]) for name in ("PIECE_BEATS", "MAX_BEATS"))  # see ns_axi_read_turns
+PIECE, ASKED = (int(os.environ[name]) for name in ("PIECE_BEATS", "MAX_BEATS"))  # see ns_axi_read_interleaver
 IDS = 64
 
 
@@ -40,7 +40,7 @@ class Bench:
         cocotb.start_soon(self._watch())
 
     async def _watch(self):
-        """No piece is longer than it may be, and no more is asked for when one goes that is not urgent."""
+        """No piece exceeds its length, and pieces that are not urgent respect the limit."""
         asked = 0
         d = self.dut
         while True:
@@ -55,7 +55,7 @@ class Bench:
                     self.most_asked = max(self.most_asked, asked)
 
     async def reads(self, bursts, patience=1.0):
-        """Reads all of (address, beats, ID), each ID when its last burst has ended; checks what comes."""
+        """Reads all of (address, beats, ID), each ID when its last burst has ended; checks the data."""
         d, pending, shown, since = self.dut, list(bursts), None, 0
         while pending or shown or self.open:
             await RisingEdge(d.clk_i)
@@ -110,7 +110,7 @@ def bursts(rng, count, longest=64):
 
 @cocotb.test()
 async def data_and_ends(dut):
-    """Any bursts, a memory that interleaves, a master that waits: each burst comes whole, and ends where it should."""
+    """Any bursts, a memory that interleaves, a master that waits: each burst is complete and has one last beat."""
     bench = Bench(dut)
     await bench.start()
     await bench.reads(bursts(bench.random, 300), patience=0.7)
@@ -120,7 +120,7 @@ async def data_and_ends(dut):
 
 @cocotb.test()
 async def full_rate(dut):
-    """Long bursts: a beat a cycle, but for the memory's first latency."""
+    """Long bursts: a beat a cycle after the memory's first latency."""
     bench = Bench(dut, stall=0, latency=0, interleave=False)
     await bench.start()
     begin = cocotb.utils.get_sim_time("ns")
@@ -131,7 +131,7 @@ async def full_rate(dut):
 
 @cocotb.test()
 async def urgent_first(dut):
-    """An urgent read waits for what has been asked of the memory, not for what waits to be."""
+    """An urgent read waits for reads issued to the memory, not for waiting ones."""
     bench = Bench(dut, stall=0.1, latency=10, interleave=False)
     await bench.start()
     rng = bench.random
@@ -143,14 +143,14 @@ async def urgent_first(dut):
     await bench.reads(work)
     waited = [beats for id_, beats in bench.ended if id_ == 0]
     assert len(waited) == 40
-    # What the memory has, the piece at the slice, and one that is chosen in the same cycle.
+    # The pieces in the memory, the piece at the slice, and one chosen in the same cycle.
     assert max(waited) <= ASKED + 2 * PIECE, waited
     assert max(beats for id_, beats in bench.ended if id_ != 0) > 4 * 64
 
 
 @cocotb.test()
-async def credits_bound_what_is_read(dut):
-    """No more beats than the limit; a burst that is longer goes alone. The limit may change at any time."""
+async def credits_limit_reads(dut):
+    """No more beats than the limit; a longer burst passes alone. The limit may change at any time."""
     bench = Bench(dut)
     await bench.start(reads=20)
     await bench.reads(bursts(bench.random, 100, longest=20))
@@ -164,7 +164,7 @@ async def credits_bound_what_is_read(dut):
 
 
 @cocotb.test()
-async def credits_bound_what_is_written(dut):
+async def credits_limit_writes(dut):
     """Beats written without a response."""
     bench = Bench(dut)
     await bench.start(writes=12)
@@ -185,7 +185,8 @@ async def credits_bound_what_is_written(dut):
         if left and int(dut.s_axi_wready.value):
             data.pop(0)
         if int(dut.s_axi_bready.value) and int(dut.s_axi_bvalid.value):
-            # Responses of several IDs may come in any order; credits come back in that of the addresses.
+            # Responses of several IDs may come in any order; credits come back in that of the
+            # addresses.
             without -= lengths.pop(0)
         if shown is None and sent < len(addresses):
             shown = addresses[sent]

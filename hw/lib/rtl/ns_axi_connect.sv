@@ -1,5 +1,5 @@
-// Joins two buses: wires only, where an instance array can't be connected in another order.
-module ns_axi_link (
+// Connects two AXI4 buses: wires only, for instance arrays whose elements need another order.
+module ns_axi_connect (
   /// From the master.
   ns_axi_if.slave  s_axi,
   /// To the slave.

@@ -1,7 +1,7 @@
-// Test top of ns_axi_credit before ns_axi_read_turns: flat ports; reads with ID 0 are urgent.
+// Test top of ns_axi_credit before ns_axi_read_interleaver: flat ports; reads with ID 0 are urgent.
 `include "ns_axi_flat.svh"
 
-module turns_tb #(
+module read_interleaver_tb #(
   parameter int unsigned PieceBeats = 8,
   parameter int unsigned MaxBeats   = 32
 ) (
@@ -32,7 +32,7 @@ module turns_tb #(
     .m_axi  (limited)
   );
 
-  ns_axi_read_turns #(
+  ns_axi_read_interleaver #(
     .IdBits    (6),
     .PieceBeats(PieceBeats),
     .MaxBeats  (MaxBeats)

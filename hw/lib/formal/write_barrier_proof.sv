@@ -1,12 +1,14 @@
-// ns_axi_write_epochs on a bus of two IDs that answers those of one ID in order, and IDs in any.
+// ns_axi_write_barrier on a bus with two IDs: responses of one ID come in order, those of different
+// IDs in any order.
 //
-// When two epochs have ended after a moment, no write that had been accepted before it is open. While somebody waits and no write of the
-// epoch before is open, the epoch ends: so nobody waits for writes that come later.
+// When two epochs have ended after a moment, no write accepted before it is outstanding. While
+// `wait_i` is 1 and no write of the previous epoch is outstanding, the epoch ends: so later writes
+// delay nothing.
 //
 // The solver picks any one write and this module follows it.
 `include "ns_assert.svh"
 
-module write_epochs_proof (
+module write_barrier_proof (
   input logic clk_i,
   input logic rst_ni,
   input logic start_i,
@@ -25,22 +27,22 @@ module write_epochs_proof (
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic epoch;
-  ns_axi_write_epochs #(
+  logic epoch_end;
+  ns_axi_write_barrier #(
     .IdBits        (1),
     .MaxOutstanding(Most)
   ) u_dut (
     .clk_i,
     .rst_ni,
     .start_i,
-    .start_id_i(start_id_i),
+    .start_id_i (start_id_i),
     .end_i,
-    .end_id_i  (end_id_i),
+    .end_id_i   (end_id_i),
     .wait_i,
-    .epoch_o   (epoch)
+    .epoch_end_o(epoch_end)
   );
 
-  // Writes under way of an ID.
+  // Writes in flight of an ID.
   logic [1:0][2:0] open_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) open_q <= '0;
@@ -53,7 +55,8 @@ module write_epochs_proof (
   OnlyWhatStarted :
   assume property (@(posedge clk_i) !end_i || open_q[end_id_i] != '0);
 
-  // The followed write; how many of its ID are answered before it; a moment behind its acceptance, and epochs that have ended since.
+  // The followed write: writes of its ID answered before it; a moment after its acceptance, and
+  // epochs ended since.
   logic picked_q, open, id_q, moment_q;
   logic [2:0] ahead_q;
   logic [1:0] epochs_q;
@@ -78,16 +81,17 @@ module write_epochs_proof (
       picked_q <= !answered;
       if (end_i && end_id_i == id_q && ahead_q != '0) ahead_q <= ahead_q - 1'b1;
       moment_q <= moment_q || moment_i;
-      if (moment_q && epoch && epochs_q != '1) epochs_q <= epochs_q + 1'b1;
+      if (moment_q && epoch_end && epochs_q != '1) epochs_q <= epochs_q + 1'b1;
     end
   end
 
-  // In the cycle of the second end it may still be open in the counts of this module: it has been answered a cycle before.
-  `NS_ASSERT(answered_at_the_second_end, !(open && moment_q && epochs_q == 2'd1 && epoch))
-  `NS_ASSERT(ends_when_all_are_answered, !(wait_i && open_q == '0) || epoch)
+  // In the cycle of the second end this module may still count it as outstanding: it was answered
+  // one cycle earlier.
+  `NS_ASSERT(answered_at_the_second_end, !(open && moment_q && epochs_q == 2'd1 && epoch_end))
+  `NS_ASSERT(ends_when_all_are_answered, !(wait_i && open_q == '0) || epoch_end)
 
-  `NS_COVER(two_ends, picked_q && $past(epoch) && $past(epochs_q == 2'd0 && moment_q)
+  `NS_COVER(two_ends, picked_q && $past(epoch_end) && $past(epochs_q == 2'd0 && moment_q)
             && open_q[!id_q] != '0)
-  `NS_COVER(many, open_q[0] == 3'd3 && open_q[1] == 3'd3 && $past(epoch))
+  `NS_COVER(many, open_q[0] == 3'd3 && open_q[1] == 3'd3 && $past(epoch_end))
 
 endmodule

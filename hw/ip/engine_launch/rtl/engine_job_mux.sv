@@ -1,64 +1,67 @@
-// All ways in which an engine that does one job at a time is started: its registers, NVMe I/O commands and its command page, in turns.
+// Merges the jobs of an engine's registers, NVMe I/O commands and command page, for an engine that
+// performs one job at a time.
 //
-// A job is the arguments of `engine.toml`, 64 bits each, whoever asks for it. The engine says what an NVMe command comes to, and how each
-// job ended. The registers tell of their own jobs only.
-module engine_front
+// A job is the list of arguments of `engine.toml`, 64 bits each, whatever its source. The engine
+// decodes an NVMe command into arguments, and reports the result of each job. The registers report
+// the jobs that they have started.
+module engine_job_mux
   import nvme_pkg::*;
 #(
   /// Arguments, 1 to 7.
   parameter int unsigned NumArgs    = 3,
-  /// Outputs, at least 1; the page tells the first one, and a completion its lower half.
+  /// Outputs, at least 1; the page returns the first one, and a completion its lower half.
   parameter int unsigned NumOutputs = 1,
   /// Bits of the return value.
   parameter int unsigned NumResults = 4,
-  /// The one of them that says that a job was stopped.
+  /// The result bit for a stopped job.
   parameter int unsigned StoppedBit = 0
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers, but for the start: a further clock edge could change the state without new input.
+  /// From registers, but for the start: a further clock edge could change the state without new
+  /// input.
   output logic                        busy_o,
 
   /// CONTROL: start and stop, for one cycle each.
   input  logic                        start_i,
   input  logic                        stop_i,
-  /// The interrupt is enabled, for the end of a job, and STATUS tells of one.
+  /// The interrupt is enabled for the end of a job, and STATUS has one pending.
   input  logic                        interrupt_i,
   /// The arguments.
   input  logic [NumArgs-1:0][63:0]    args_i,
   /// Interrupt request: rises when `interrupt_i` does.
   output logic                        irq_o,
-  /// CONTROL.idle: no job of the registers.
+  /// CONTROL.idle: the registers have no job.
   output logic                        idle_o,
-  /// One of them ends in this cycle.
+  /// A job of the registers ends in this cycle.
   output logic                        ended_o,
-  /// How the last one ended: return value and outputs.
+  /// Result of the last one: return value and outputs.
   output logic [NumResults-1:0]       result_o,
   output logic [NumOutputs-1:0][63:0] outputs_o,
 
   /// NVMe I/O commands.
   nvme_engine_if.engine               s_nvme,
-  /// The present one.
+  /// The current command.
   output engine_cmd_t                 cmd_o,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Its error status, within two cycles; ScSuccess: none.
   input  status_t                     refused_i,
-  /// The arguments that it comes to, by then.
+  /// Its arguments, at the same time.
   input  logic [NumArgs-1:0][63:0]    cmd_args_i,
 
   /// The command page.
   command_page_if.engine              s_page,
 
-  /// To the engine: a job begins, for one cycle.
+  /// To the engine: a job starts, for one cycle.
   output logic                        job_start_o,
-  /// Its arguments, until the next one begins.
+  /// Its arguments, until the next one starts.
   output logic [NumArgs-1:0][63:0]    job_args_o,
-  /// It is no job: to be ended as invalid.
+  /// It is malformed: to be ended as invalid.
   output logic                        job_malformed_o,
   /// It is to end early.
   output logic                        job_stop_o,
-  /// It ends in this cycle.
+  /// The job ends in this cycle.
   input  logic                        job_done_i,
-  /// Then: its return value and outputs,
+  /// With job_done_i: its return value and outputs,
   input  logic [NumResults-1:0]       job_result_i,
   input  logic [NumOutputs-1:0][63:0] job_outputs_i,
   /// and the status of an NVMe command that was not stopped.
@@ -75,7 +78,7 @@ module engine_front
     logic [NumArgs-1:0][63:0] args;
   } job_t;
 
-  logic [Sources-1:0] want, want_stop, done, dropped;
+  logic [Sources-1:0] requests, stop_requests, done, dropped;
   job_t [Sources-1:0] jobs;
   job_t job;
   logic launch_busy, registers_busy, nvme_busy, page_busy, malformed;
@@ -84,14 +87,14 @@ module engine_front
   engine_registers u_registers (
     .clk_i,
     .rst_ni,
-    .busy_o(registers_busy),
+    .busy_o   (registers_busy),
     .start_i,
     .stop_i,
     .interrupt_i,
     .irq_o,
-    .want_o(want[Registers]),
-    .stop_o(want_stop[Registers]),
-    .done_i(done[Registers])
+    .request_o(requests[Registers]),
+    .stop_o   (stop_requests[Registers]),
+    .done_i   (done[Registers])
   );
 
   engine_nvme u_nvme (
@@ -101,8 +104,8 @@ module engine_front
     .s_nvme,
     .cmd_o,
     .refused_i,
-    .want_o   (want[Nvme]),
-    .stop_o   (want_stop[Nvme]),
+    .request_o(requests[Nvme]),
+    .stop_o   (stop_requests[Nvme]),
     .done_i   (done[Nvme]),
     .stopped_i(dropped[Nvme] || job_result_i[StoppedBit]),
     .status_i (job_status_i),
@@ -116,7 +119,7 @@ module engine_front
     .rst_ni,
     .busy_o     (page_busy),
     .s_page,
-    .want_o     (want[Page]),
+    .request_o  (requests[Page]),
     .args_o     (page_args),
     .malformed_o(malformed),
     .done_i     (done[Page]),
@@ -124,7 +127,7 @@ module engine_front
     .value_i    (job_outputs_i[0])
   );
 
-  assign want_stop[Page] = 1'b0;
+  assign stop_requests[Page] = 1'b0;
   assign jobs[Registers] = '{malformed: 1'b0, args: args_i};
   assign jobs[Nvme] = '{malformed: 1'b0, args: cmd_args_i};
   assign jobs[Page] = '{malformed: malformed, args: page_args};
@@ -136,9 +139,9 @@ module engine_front
     .clk_i,
     .rst_ni,
     .busy_o   (launch_busy),
-    .want_i   (want),
+    .request_i(requests),
     .args_i   (jobs),
-    .stop_i   (want_stop),
+    .stop_i   (stop_requests),
     .done_o   (done),
     .dropped_o(dropped),
     .start_o  (job_start_o),
@@ -157,7 +160,7 @@ module engine_front
     end
   end
 
-  assign idle_o = !want[Registers];
+  assign idle_o = !requests[Registers];
   assign ended_o = done[Registers];
   assign job_args_o = job.args;
   assign job_malformed_o = job.malformed;

@@ -1,23 +1,23 @@
-// AXI4 slave that is not there: takes everything, and answers with an error.
+// AXI4 error slave: accepts every transaction and answers it with an error.
 //
-// One write and one read at a time: its accesses are errors, not traffic. Takes write data only behind their address. Read
-// data are zeros.
-module ns_axi_error
+// One write and one read at a time, as errors need no bandwidth. Accepts write data only after its
+// address. Read data is zero.
+module ns_axi_error_slave
   import ns_axi_pkg::*;
 #(
-  /// The answer.
+  /// Response code.
   parameter logic [1:0] Resp = RespDecErr
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
-  /// A transaction is under way. From registers.
+  /// A transaction is in flight. From registers.
   output logic               busy_o,
 
-  /// Whoever reaches for it.
+  /// Master.
   ns_axi_if.slave s_axi
 );
 
-  logic aw_ready_q, b_valid_q;  // neither: the write's data is being taken
+  logic aw_ready_q, b_valid_q;  // neither: write data is being accepted
   logic r_valid_q;
   logic [IdWidth-1:0] b_id_q, r_id_q;
   logic [7:0] r_left_q;

@@ -1,5 +1,5 @@
-// Makes one bus of the read half of one and the write half of another: wires only.
-module ns_axi_join (
+// Joins the read half of one bus and the write half of another into one bus: wires only.
+module ns_axi_rw_join (
   /// From the master that reads; its write half is not connected.
   ns_axi_if.slave  s_read,
   /// From the master that writes; its read half is not connected.

@@ -1,5 +1,5 @@
-// Joins two AXI4-Lite buses: wires only.
-module ns_axil_link (
+// Connects two AXI4-Lite buses: wires only.
+module ns_axil_connect (
   /// From the master.
   ns_axil_if.slave  s_axil,
   /// To the slave.

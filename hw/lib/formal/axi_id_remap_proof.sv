@@ -1,18 +1,21 @@
-// ns_axi_remap with more IDs than entries, between a master and a slave that keep to AXI; the slave answers in any order of IDs.
+// ns_axi_id_remap with more IDs than entries, between a master and a slave that follow AXI. The
+// slave answers in any order of IDs.
 //
-// Each address reaches the slave once, in order; no two IDs of the master share one at the slave while both are under way;
-// each response goes to the transaction that it answers: the master's ID is right, and those of one ID come in the order of
-// their addresses; an address waits no longer than until transactions that fill the table have been answered.
+// Each address reaches the slave once, in order. No two IDs of the master share one at the slave
+// while both are in flight. Each response goes to its transaction: the master's ID is right, and
+// responses of one ID come in the order of their addresses. An address waits no longer than until
+// the transactions that fill the table have been answered.
 `include "ns_assert.svh"
 
-module axi_remap_proof
+module axi_id_remap_proof
   import ns_axi_pkg::*;
 #(
-  /// Writes, or else reads.
+  /// 1: writes; 0: reads.
   parameter bit Write = 1'b0,
-  /// See ns_axi_remap.
+  /// See ns_axi_id_remap.
   parameter int unsigned MaxOutstanding = 2,
-  /// Cycles in which the slave takes and ends a transaction, or has none, until an address is taken.
+  /// Cycles in which the slave accepts and ends a transaction, or has none, until an address is
+  /// accepted.
   parameter int unsigned Bound = 8
 ) (
   input logic       clk_i,
@@ -67,7 +70,7 @@ module axi_remap_proof
   assign last = Write || in_last_i;
   assign end_fire = in_valid_i && out_ready_i && last;
 
-  ns_axi_remap #(
+  ns_axi_id_remap #(
     .InBits        (2),
     .OutBits       (1),
     .MaxOutstanding(MaxOutstanding)
@@ -89,15 +92,16 @@ module axi_remap_proof
     .in_data_i  (ax_tag_i),
     .out_valid_i(m_valid),
     .out_ready_i(ax_ready_i),
-    .go_i       (ax_ready_i),
+    .progress_i (ax_ready_i),
     .out_data_i (m_ax.len[0]),
     .pick_i
   );
 
-  // Transactions under way, by the master's ID and by the slave's. One is followed: its answers carry a mark.
+  // Transactions in flight, by the master's ID and by the slave's. One is followed: its responses
+  // carry a mark.
   logic [2:0] asked_q[4], open_q[2];
   logic picked_q, taken_q, entry_q;  // followed; the slave has its address, with this ID
-  logic [1:0] id_q, inside_q;  // addresses of the followed one's way to the slave: those before it
+  logic [1:0] id_q, inside_q;  // addresses ahead of the followed one on the way to the slave
   logic [2:0] ahead_q, open_ahead_q;  // with its ID; at the slave
   logic [1:0] way_q;
 
@@ -174,7 +178,7 @@ module axi_remap_proof
   AnswersWhatIsOwed :
   assume property (@(posedge clk_i) !in_valid_i || open_q[in_id_i] != '0);
 
-  // A slave that goes on.
+  // A slave that makes progress.
   logic willing;
   logic [4:0] waited_q;
   assign willing = ax_ready_i && (end_fire || (open_q[0] == '0 && open_q[1] == '0));
@@ -185,10 +189,10 @@ module axi_remap_proof
   end
 
   `NS_ASSERT(known_at_the_slave, !m_valid || m_ax.id[IdWidth-1:1] == '0)
-  `NS_ASSERT(asked_for, !out_valid || asked_q[out_id] != '0)
-  `NS_ASSERT(in_its_place, !out_valid || out_mark == (picked_q && out_id == id_q && ahead_q == '0))
-  `NS_ASSERT(no_address_waits_for_ever, 32'(waited_q) < Bound)
-  // These make the rest easier to prove.
+  `NS_ASSERT(response_was_requested, !out_valid || asked_q[out_id] != '0)
+  `NS_ASSERT(mark_matches, !out_valid || out_mark == (picked_q && out_id == id_q && ahead_q == '0))
+  `NS_ASSERT(address_wait_is_bounded, 32'(waited_q) < Bound)
+  // These properties help to prove the others.
   `NS_ASSERT(
       sums,
       4'(asked_q[0]) + 4'(asked_q[1]) + 4'(asked_q[2]) + 4'(asked_q[3]) == 4'(open_q[0]) + 4'(open_q[1]) + 4'(way_q))
@@ -197,6 +201,6 @@ module axi_remap_proof
       !picked_q || (ahead_q < asked_q[id_q] && (taken_q ? open_ahead_q < open_q[entry_q] && open_ahead_q == ahead_q : inside_q < way_q)))
 
   `NS_COVER(waits, stall_q && ax_fire && picked_q && ax_id_i != id_q)
-  `NS_COVER(shares, end_fire && picked_q && taken_q && open_ahead_q == 3'd1)
+  `NS_COVER(shares_entry, end_fire && picked_q && taken_q && open_ahead_q == 3'd1)
 
 endmodule
