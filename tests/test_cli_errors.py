@@ -546,7 +546,7 @@ def test_a_profile_that_the_dram_is_too_slow_for_is_told(tmp_path, design):
     fast.write_text("name = 'fast'\ndescription = ''\n[read]\nbase_ns = 10.0\n[write]\nbase_ns = 20.0\n")
     slow = tmp_path / "slow.toml"
     slow.write_text(fast.read_text().replace("10.0", "900.0"))
-    expected = "the media profile fast asks for reads of 64 bytes in 10 ns, but the DDR4 behind it takes at least "
+    expected = "the media profile fast asks for reads of 64 bytes in 10 ns, but the DDR4 takes at least "
     chosen = design((ROOT / "designs/fuzz.toml").read_text())
     commands = [
         (["delay", "set", fast, "--design", chosen], True),

@@ -57,76 +57,76 @@ def test_a_pool_keeps_its_place_as_long_as_it_is_there(steps, before):
     """Renamed, or without a name while it is open; all places are asked for."""
     name = "a" if "close" not in before else "b"
     reopened = f"open {name}" if "close" in before else ""
-    lines = steps.told(f"{before} fill {reopened} get {name} set {name} 43 get {name} close {name}", told=FULL)
+    lines = steps.output(f"{before} fill {reopened} get {name} set {name} 43 get {name} close {name}", diagnostic=FULL)
     assert lines == [f"filled by 15: {SPACE}", f"{name}: 42 42", f"{name}: 43 43"]
 
 
 def test_places_of_files_that_can_not_be_looked_at(steps):
     """They may be there; once they are known to be gone their places are free."""
-    steps.told("create a set a 42 close a")
+    steps.output("create a set a 42 close a")
     away = steps.folder.with_name("away")
     steps.folder.rename(away)
     steps.folder.write_text("no folder")
     another = Steps(steps.place, steps.program, away.with_name("another"))
     another.folder.mkdir()
-    assert another.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    assert another.output("fill", diagnostic=FULL) == [f"filled by 15: {SPACE}"]
     steps.folder.unlink()
     away.rename(steps.folder)
-    assert steps.told("open a get a") == ["a: 42 42"]
+    assert steps.output("open a get a") == ["a: 42 42"]
     steps.clear()
-    assert another.told("create b close b create c", told=FULL) == [f"c: {SPACE}"]
+    assert another.output("create b close b create c", diagnostic=FULL) == [f"c: {SPACE}"]
     another.clear()
 
 
 def test_places_of_killed_processes_are_given_away(steps):
     """The device has their pools mapped until it is told otherwise; others get these places under other numbers."""
     assert steps.start("create a create b begin a 1 kill").wait(timeout=600) == -signal.SIGKILL
-    assert steps.told("fill", told=FULL) == [f"filled by 14: {SPACE}"]
+    assert steps.output("fill", diagnostic=FULL) == [f"filled by 14: {SPACE}"]
     steps.clear()
-    assert steps.told("large c set c 3 get c") == ["c: 3 3"]
+    assert steps.output("large c set c 3 get c") == ["c: 3 3"]
 
 
 def test_files_of_pools_that_are_copied_or_moved(steps):
-    steps.told("create a set a 42 close a")
+    steps.output("create a set a 42 close a")
     (steps.folder / "b").write_bytes((steps.folder / "a").read_bytes())
     told = f"{steps.folder}/b: a copy of {steps.folder}/a, whose contents are on the device once"
-    assert steps.told("open b", told=told) == ["b: No such device or address"]
+    assert steps.output("open b", diagnostic=told) == ["b: No such device or address"]
     # As a move to another file system is.
     (steps.folder / "a").unlink()
-    assert steps.told("open b get b close b fill open b get b", told=FULL)[::2] == ["b: 42 42", "b: 42 42"]
+    assert steps.output("open b get b close b fill open b get b", diagnostic=FULL)[::2] == ["b: 42 42", "b: 42 42"]
     # One that was renamed, and has a copy in its old place.
     (steps.folder / "b").rename(steps.folder / "c")
     (steps.folder / "b").write_bytes((steps.folder / "c").read_bytes())
-    assert steps.told("open c get c") == ["c: 42 42"]
-    assert steps.told("open b", told="b: a copy of") == ["b: No such device or address"]
+    assert steps.output("open c get c") == ["c: 42 42"]
+    assert steps.output("open b", diagnostic="b: a copy of") == ["b: No such device or address"]
 
 
 def test_a_hard_link_keeps_a_pool(steps):
     """Two names in two folders: the pool is opened by the one, which is removed; the file is still there."""
     second = Steps(steps.place, steps.program, steps.folder.with_name("second"))
     second.folder.mkdir()
-    steps.told("create a set a 42 close a")
+    steps.output("create a set a 42 close a")
     os.link(steps.folder / "a", second.folder / "b")
-    assert second.told("open b get b") == ["b: 42 42"]
+    assert second.output("open b get b") == ["b: 42 42"]
     (second.folder / "b").unlink()
     told = f"{second.folder}/b is no more, but its file had other names: its place is kept. Open the pool by another"
-    assert steps.told("fill", told=told) == [f"filled by 15: {SPACE}"]
-    assert steps.told("open a get a") == ["a: 42 42"]
+    assert steps.output("fill", diagnostic=told) == [f"filled by 15: {SPACE}"]
+    assert steps.output("open a get a") == ["a: 42 42"]
     # A name that the file gets while the pool is open, and one that is in the same folder.
     holder = steps.start("open a stay close a")
     assert holder.stdout.readline() == "stays\n"
     os.link(steps.folder / "a", second.folder / "c")
     assert holder.communicate("\n", timeout=600) == ("", "")
     (steps.folder / "a").rename(steps.folder / "d")
-    assert steps.told("create b", told=FULL) == [f"b: {SPACE}"]
+    assert steps.output("create b", diagnostic=FULL) == [f"b: {SPACE}"]
     (steps.folder / "d").unlink()
     told = f"{steps.folder}/d is no more"
-    assert steps.told("create b", told=told) == [f"b: {SPACE}"]
+    assert steps.output("create b", diagnostic=told) == [f"b: {SPACE}"]
     # Without any name it is given away when that is asked for.
     second.clear()
-    assert steps.told("create b", told=told) == [f"b: {SPACE}"]
+    assert steps.output("create b", diagnostic=told) == [f"b: {SPACE}"]
     forgotten = {"NEARSIDE_PMDK_FORGET": f"{steps.folder}/d"}
-    assert steps.told("create b set b 1 get b", variables=forgotten) == ["b: 1 1"]
+    assert steps.output("create b set b 1 get b", variables=forgotten) == ["b: 1 1"]
 
 
 def test_a_pool_that_is_opened_twice_at_the_same_time(place, compiled, tmp_path):
@@ -181,7 +181,7 @@ def test_a_device_that_is_stopped_in_a_transaction(compiled, tmp_path):
             server.send_signal(signal.SIGCONT)
         assert (process.returncode, out) == (-signal.SIGABRT, "")
         assert err.splitlines()[-1] == "nearside: the device can't undo a transaction"
-        assert steps.told("open a get a") == ["a: 1 1"]
+        assert steps.output("open a get a") == ["a: 1 1"]
         server.communicate("", timeout=600)
 
 
@@ -197,7 +197,7 @@ def test_a_pool_is_opened_once_at_a_time(steps):
     holder = steps.start("open a set a 8 stay set a 9 get a")
     assert holder.stdout.readline() == "stays\n"
     start = time.monotonic()
-    assert steps.told("open a") == [busy]
+    assert steps.output("open a") == [busy]
     assert time.monotonic() - start < 5
     assert holder.communicate("\n", timeout=600) == ("a: 9 9\n", "")
 
@@ -205,10 +205,10 @@ def test_a_pool_is_opened_once_at_a_time(steps):
 def test_a_child_keeps_the_pools_of_a_parent_that_was_killed(steps):
     child = steps.start("create a set a 5 unlink a orphan stay get a")
     assert child.stdout.readline() == "stays\n"
-    assert steps.told("fill", told=FULL) == [f"filled by 15: {SPACE}"]
+    assert steps.output("fill", diagnostic=FULL) == [f"filled by 15: {SPACE}"]
     assert child.communicate("\n", timeout=600) == ("a: 5 5\n", "")
     # Now nobody has it.
-    assert steps.told("create b close b") == []
+    assert steps.output("create b close b") == []
 
 
 def test_pools_with_copies_on_write(steps):
@@ -220,7 +220,7 @@ def test_pools_with_copies_on_write(steps):
     # Half a transaction of a process that was killed is none of what they begin with.
     process = steps.start("open a begin a 99 kill")
     assert process.communicate(timeout=600) == ("", "")
-    assert steps.told("private 1 open a get a set a 5 get a close a private 0 open a get a")[::2] == ["a: 43 43"] * 2
+    assert steps.output("private 1 open a get a set a 5 get a close a private 0 open a get a")[::2] == ["a: 43 43"] * 2
 
 
 REFUSED = "has no transactions in a pool that its parent has opened"
@@ -228,14 +228,14 @@ REFUSED = "has no transactions in a pool that its parent has opened"
 
 def test_children_have_no_transactions_in_pools_of_their_parents(steps):
     child = "sum a fork 6 set a 7 undo a 8 same a"
-    lines = steps.told(f"create a set a 1 {child} set a 2 undo a 3 {child} close a open a get a", told=REFUSED)
+    lines = steps.output(f"create a set a 1 {child} set a 2 undo a 3 {child} close a open a get a", diagnostic=REFUSED)
     refused = ["aborted: Operation not supported"] * 2
     assert lines == [*refused, "unchanged", "aborted: Operation canceled", *refused, "unchanged", "a: 2 2"]
     # Of a transaction that has begun before it nothing is committed, nor undone.
     for end in ("commit", "abort", "set c 6"):
         words = f"fork {len(end.split())} {end}"
-        lines = steps.told(
-            f"create c set c 1 begin c 5 {words} commit get c close c unlink c", told="its parent has begun"
+        lines = steps.output(
+            f"create c set c 1 begin c 5 {words} commit get c close c unlink c", diagnostic="its parent has begun"
         )
         assert lines == ["the child ends: Aborted", "c: 5 5"]
     # Pools of its own it has as long as its parent has none.
@@ -245,7 +245,7 @@ def test_children_have_no_transactions_in_pools_of_their_parents(steps):
 
 def test_kills_of_a_parent_whose_child_has_tried(steps):
     program = "create a set a 1 fork 3 set a 2 set a 3 undo a 4"
-    steps.told(program, told=REFUSED)
+    steps.output(program, diagnostic=REFUSED)
     counts = json.loads((steps.place.folder / "report.json").read_text())
     seen = set()
     for moment in range(counts["first_moment"], counts["moments"] + 1, 3):
@@ -253,7 +253,7 @@ def test_kills_of_a_parent_whose_child_has_tried(steps):
         process = steps.start(program, kill=moment)
         process.communicate(timeout=600)
         assert process.returncode == -signal.SIGKILL
-        seen.add(steps.told("open a get a")[0])
+        seen.add(steps.output("open a get a")[0])
     assert seen == {"a: 0 0", "a: 1 1", "a: 3 3"}
 
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A headless Chromium of the repository's own, for checks of pages and for screenshots.
+"""A headless Chromium inside the repository, for checks of pages and for screenshots.
 
 usage: browser.py kit                                        install it into build/browser (175 MB, cached)
        browser.py shot PAGE PNG [--width N] [--height N] [--at SELECTOR] [--dark] [--whole]
 
-It comes from Debian's packages, from the mirror that this machine's apt uses, with its libraries and a font, into a
-directory of its own: nothing is installed and root is not needed. It is spoken to through a pipe, in Chrome's DevTools
-protocol.
+Chromium, its libraries and a font come from Debian's packages, from the mirror that this machine's apt uses. They are
+unpacked into a separate directory, so nothing is installed and root is not needed. The script controls Chromium through
+a pipe, with Chrome's DevTools protocol.
 """
 
 from __future__ import annotations
@@ -98,7 +98,8 @@ class Browser:
             f"<dir>{folder}/fonts</dir>\n<cachedir>{home}/fonts</cachedir>\n</fontconfig>\n"
         )
         run = folder / "run"
-        # It is its own sandbox's child, started anew through the same loader. There is no network to be had anyway.
+        # The browser's subprocesses start through the same loader, so its sandbox cannot be used.
+        # There is no network anyway.
         command = [run, "--headless", "--no-sandbox", "--no-zygote", f"--browser-subprocess-path={run}"]
         command += ["--disable-gpu", "--disable-background-networking", "--hide-scrollbars", "--disable-dev-shm-usage"]
         command += [f"--user-data-dir={home}/profile", "--remote-debugging-pipe", "about:blank"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs the checks: `make check` (format, lint, fast tests), `make test` (all there is, once) and two longer ones.
 
-`make test-all` adds what is `long` (a mark of tests in Python, a module of those in Rust, a list of proofs, repetitions
-in a simulation) and some steps: CONTRIBUTING.md says what only it has. `make test-seeds` runs the simulations of blocks
-with several seeds, each with registers that start as zeros, as ones and at random: hours, for a night.
+`make test-all` adds some steps and everything that is `long`: a mark of Python tests, a module of Rust tests, a list of
+proofs, repetitions in a simulation. CONTRIBUTING.md lists what only it has. `make test-seeds` runs the simulations of
+blocks with several seeds, each with registers that start as zeros, as ones and at random. It takes hours, for a night.
 
 One line a step, with its time and that of its processors; full logs in build/logs. Steps run two at a time, so that one
 fills the pauses of the other; a step's line comes at its end. All steps run even when one fails. A step whose tool is
@@ -36,10 +36,11 @@ LANES = 2
 LIMITS = watched.Limits()  # of a step
 INTERRUPT = threading.Event()
 SHARED = threading.Lock()  # around what steps print and count
-# The oldest and the newest clippy that this tree is known to satisfy; each version finds other things.
+# The oldest and the newest clippy that this tree is known to satisfy. Their lints differ.
 CLIPPY = (85, 95)
-# Simulators are single threads: two at a time. Another worker in place of one that has crashed waits for ever for
-# tests, with `--dist loadfile` (pytest-xdist 3.8); without, the others go on and the step fails.
+# Simulators are single threads, so two run at a time. With `--dist loadfile` (pytest-xdist 3.8), a
+# worker that replaces a crashed one waits for tests for ever. Without replacement the others
+# continue and the step fails.
 PYTEST = [str(BIN / "pytest"), "-n", "2", "--max-worker-restart=0"]
 DATAFUSION = ["--manifest-path", "extensions/datafusion/Cargo.toml"]
 DATAFUSION_RUST = 94  # what it needs
@@ -48,7 +49,7 @@ POWER_UP = ("zeros", "ones", "random")  # what registers start with (hw/dv/hdl.p
 # The tests that `make test-all` runs with every clock running, too.
 FREE_CLOCKS = ["hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl", "hw/ip/nvme_ctrl/dv/test_ctrl.py::test_ctrl_io_quick"]
 
-# The tests that take either model, and those of them that `make test` has on the RTL, too: modules `sampled`.
+# The tests that run on either model. `make test` also runs their modules `sampled` on the RTL.
 SAMPLED = [
     "--test",
     "behaviour",
@@ -131,9 +132,10 @@ def test_steps(scope: str) -> list[Step]:
     everything = scope != "check"
     long = ["--skip", "long::"] if scope == "test" else []
     ignored = ["--", "--include-ignored", *long] if everything else []
-    # With the Python extension, which has no tests: without it features are others, and all is compiled twice.
+    # The Python extension is included although it has no tests. Without it features differ, and
+    # everything is compiled twice.
     cargo = ["cargo", "test", "--release", "--no-fail-fast", "--workspace"]
-    # The devices of all later tests. They are among the tests of "cargo test", where they are counted.
+    # The devices of all later tests. They are counted among the tests of "cargo test".
     steps.append(Step("bitstreams", [*cargo, "--test", "builds", *ignored]))
     if everything:
         sample = ["--sample"] if scope == "test" else []
@@ -151,7 +153,8 @@ def test_steps(scope: str) -> list[Step]:
                 rtl = (("NEARSIDE_MODEL", "rtl"),)
                 steps.append(Step("cargo test on rtl", [*cargo, *SAMPLED, *ignored[1:]], counted=True, env=rtl))
         if any((ROOT / name).rglob("test_*.py")):
-            # In hw/ simulators share only builds, which are locked; elsewhere a module's tests share devices.
+            # In hw/ simulators share only builds, which are locked. Elsewhere the tests of a module
+            # share devices.
             spread = "worksteal" if name.startswith("hw/") else "loadfile"
             command = [*PYTEST, name, "--dist", spread, *chosen]
             steps.append(Step(f"pytest {name}", command, counted=True))
@@ -200,14 +203,14 @@ def counts(output: str) -> Counter[str]:
 
 
 def failures(output: str) -> list[str]:
-    """The lines that say what failed: those of cargo test stand amid the output of the tests behind it."""
+    """Returns the lines that say what failed. Those of cargo test are amid the output of later tests."""
     lines = output.splitlines()
-    told, inside = [], False
+    found, inside = [], False
     for line in lines:
         inside = (inside and not line.startswith("test result: ")) or bool(re.match(r"---- .* ----$", line))
         if inside:
-            told.append(line)
-    return [*told[:60], *lines[-30:]]
+            found.append(line)
+    return [*found[:60], *lines[-30:]]
 
 
 def run(step: Step, scope: str, total: Counter[str]) -> None:

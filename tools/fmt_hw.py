@@ -19,13 +19,13 @@ EXCLUDED: dict[str, str] = {
     "hw/lib/dv/axil_demux_tb.sv": "port lists out of macros",
     "hw/lib/dv/fabric_tb.sv": "port lists out of macros",
     "hw/lib/dv/dma_tb.sv": "port lists out of macros",
-    "hw/lib/dv/turns_tb.sv": "port lists out of macros",
+    "hw/lib/dv/read_interleaver_tb.sv": "port lists out of macros",
     "hw/ip/status/dv/status_tb.sv": "port lists out of macros",
     "hw/top/dv/memory_tb.sv": "port lists out of macros",
     "hw/ip/nvme_ctrl/dv/nvme_ctrl_tb.sv": "port lists out of macros",
     "hw/engine/row_shuffle/dv/row_shuffle_tb.sv": "port lists out of macros",
     "hw/engine/nearpm/dv/nearpm_tb.sv": "port lists out of macros",
-    "hw/engine/nearpm/dv/hook_tb.sv": "port lists out of macros",
+    "hw/engine/nearpm/dv/filter_tb.sv": "port lists out of macros",
 }
 INDENTED = ["port_declarations", "formal_parameters", "named_port", "named_parameter"]
 ALIGNED = [

@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """A stock Linux guest on `nearside serve`: its kit, its checks, and a shell in it.
 
-usage: guest.py kit                    install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
-       guest.py test [--model M]      boot it and check what it can do with the device (make test-guest)
-       guest.py shell --socket PATH    boot it with a device that is being served, and a shell
-       guest.py image FILE             a disk image to serve: the guest boots from the device (shell --from-device)
+usage:
 
-Everything comes from Debian's packages, from the mirror that this machine's apt uses, into a directory of its own:
-nothing is installed and root is not needed.
+- `guest.py kit`: install QEMU, a kernel and the guest's tools into build/guest (78 MB, cached)
+- `guest.py test [--model M]`: boot the guest and check what it can do with the device (make test-guest)
+- `guest.py shell --socket PATH`: boot the guest with a served device, and start a shell
+- `guest.py image FILE`: make a disk image to serve, from which the guest boots (shell --from-device)
+
+Everything comes from Debian's packages, from the mirror that this machine's apt uses. It is unpacked into a separate
+directory, so nothing is installed and root is not needed.
 """
 
 from __future__ import annotations
@@ -50,14 +52,15 @@ BOOT_LIMIT_S = 600
 DESIGN = "guest"
 MEDIA_BYTES = 1 << 30  # the design's
 DISK_BYTES = 960 << 20  # the design's first namespace
-# The limits that the kernel has by itself. All parts of a large discard wait together, so what counts is the whole.
+# The kernel's default limits. All parts of a large discard wait together, so the limit applies to
+# the whole.
 KERNEL_LINE = (
     "console=ttyS0 panic=-1 quiet nokaslr mitigations=off tsc=reliable cryptomgr.notests audit=0 apparmor=0"
     " nvme_core.io_timeout=30 nvme_core.admin_timeout=60"
 )
 
-# What the controller can't do yet, and how a guest is told. A check that fails in another way, or works, is a failure
-# of the test: then it belongs out of this table.
+# Features that the controller lacks, and how a guest is notified. A check that fails in another
+# way, or passes, is a failure of the test. Then its entry has to be removed.
 UNSUPPORTED: dict[str, str] = {}
 
 # Every check, in order. One that doesn't report has failed.
@@ -160,7 +163,7 @@ def mirror() -> str:
 
 
 class Apt:
-    """apt with a state directory of its own."""
+    """apt with a separate state directory."""
 
     def __init__(self, folder: Path, suites: Sequence[str] = (SUITE, f"{SUITE}-backports")) -> None:
         self.folder = folder
@@ -495,7 +498,7 @@ def test(seed: int, model: str, tasks: Sequence[str]) -> int:
     runs = [(task, *RUNS[task]) for task in tasks or RUNS]
     work = WORK / model
     work.mkdir(parents=True, exist_ok=True)
-    # A path of its own: sockets can't have long names.
+    # A separate path, because sockets cannot have long names.
     with tempfile.TemporaryDirectory(prefix="nearside-") as scratch:
         sockets = [Path(scratch) / f"device{n}.sock" for n in range(2)]
         media = [work / f"media{n}.img" for n in range(2)]

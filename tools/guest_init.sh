@@ -1,13 +1,16 @@
 #!/bin/sh
-# The first process of the test guest. Says on the serial console, a line a check, what worked: "@@ NAME pass" or
-# "@@ NAME fail", each after the check's own output. tools/guest.py gives it its task on the kernel's command line, or in the file
-# /task of a disk that it boots from:
-#   guest=first    an empty disk: every check
-#   guest=second   the disk that `first` left, under another server; then a reboot, and what is left after it
-#   guest=pair     two devices of one server
-#   guest=boot     the root file system is the device's; a reboot in the middle
-#   guest=shell    no checks: a shell
-# busybox is the shell; real tools are called by their path, as it would prefer its own.
+# The first process of the test guest. It reports each check on the serial console, after the
+# output of the check, in one line:
+#   @@ NAME pass, or @@ NAME fail
+#
+# tools/guest.py sets the task on the kernel's command line, or in the file /task of a disk that the
+# guest boots from:
+# - guest=first    an empty disk: every check
+# - guest=second   the disk of `first` under another server, before and after a reboot
+# - guest=pair     two devices of one server
+# - guest=boot     the root file system is on the device; a reboot in the middle
+# - guest=shell    no checks: a shell
+# busybox is the shell. Other tools are called by their path, because busybox prefers its applets.
 export PATH=/bin LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu
 mount -t proc proc /proc
 mount -t sysfs sys /sys
@@ -23,7 +26,7 @@ nvme=/bin/nvme
 
 at() { echo "@@time $1 $(cut -d' ' -f1 /proc/uptime)"; }
 
-# check NAME COMMAND...: runs it and reports. A check that hangs is ended by the host, with the guest.
+# check NAME COMMAND...: runs it and reports. The host ends a check that hangs, with the guest.
 check() {
     name=$1
     shift
@@ -87,7 +90,7 @@ keep_alive() { # Keep Alive is a command; a timeout is rounded up to 100 ms, 0 e
 
 no_timer() { $nvme get-feature $control -f 0x0f | grep -iqE 'value: *(0x)?0+$'; }
 
-host_behavior() { # the kernel has told that it tries interrupted commands again (ACRE)
+host_behavior() { # the kernel has enabled retries of interrupted commands (ACRE)
     $nvme get-feature $control -f 0x16 -l 512 -b > /tmp/behavior
     printf '\001' > /tmp/acre && dd if=/tmp/behavior of=/tmp/first bs=1 count=1 && cmp /tmp/acre /tmp/first
 }
@@ -254,7 +257,7 @@ engine_sorts() { # a column of 32-bit keys on the disk: its records {key, index}
     hexdump -v -e '2/4 "%u " "\n"' -n $((keys * 8)) /tmp/records | sed 's/ $//' > /tmp/found
     cmp /tmp/expected /tmp/found || { head -n 3 /tmp/expected /tmp/found; return 1; }
     echo "$(wc -l < /tmp/found) keys, from $(head -n 1 /tmp/found) to $(tail -n 1 /tmp/found)"
-    # Records that would lie on their keys, keys beyond the namespace, none at all, a bit that should be 0.
+    # Records that overlap their keys, keys past the namespace, no keys, a reserved bit.
     for wrong in "--cdw11=16384" "--cdw10=0xffffff00" "--cdw13=0" "--cdw14=0x80"; do
         $nvme io-passthru $disk --opcode=0xd0 -n 1 --cdw10=16384 --cdw11=16512 --cdw12=16640 --cdw13=$keys "$wrong" > /tmp/sorted 2>&1 && return 1
     done

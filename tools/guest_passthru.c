@@ -1,17 +1,23 @@
-// Random NVMe commands through the Linux driver's passthrough: every opcode, every field, every reserved bit.
+// Random NVMe commands through the passthrough of the Linux driver: every opcode, every field,
+// every reserved bit.
 //
 //   guest_passthru /dev/nvme0 /dev/nvme0nX SEED COMMANDS PROTECTED_NSID NAMESPACE...
 //
-// The first block device is the protected namespace, whose data a caller compares afterwards; the others (block devices, too)
-// take the I/O commands, and Format NVM all but the third. Each command must end with a status that the specification has for it, Invalid Command Opcode exactly where the
-// device's own Commands Supported and Effects log doesn't list the opcode, and never with a time-out.
+// The first block device is the protected namespace, whose data the caller compares afterwards. The
+// other block devices receive the I/O commands, and all but the third of them Format NVM.
 //
-// What would destroy the run instead of testing the device is left out or undone at once:
-// - Asynchronous Event Requests stay in the controller by definition. Flags can't be set: the driver refuses them.
-// - After a deletion of the driver's queues, shadow doorbells, and in one of 16 cases anyway, the controller is reset.
-// - A device writes as many bytes as a command says, wherever its pointers lead: what the driver maps is at least as long. Data for the device
-//   may be shorter or missing.
-// - Features that delay interrupts, or have the controller stop without Keep Alive, go back to 0 after each Set Features.
+// Each command must end with a status that the specification defines for it, and never with a
+// time-out. The status must be Invalid Command Opcode if and only if the device's Commands
+// Supported and Effects log does not list the opcode.
+//
+// Commands that would end the run instead of testing the device are left out or undone at once:
+// - Asynchronous Event Requests stay in the controller by definition. The driver rejects flags.
+// - The controller is reset after a deletion of the driver's queues, after shadow doorbells, and in
+//   one of 16 other cases.
+// - A device writes as many bytes as a command says, wherever its pointers lead. So the driver maps
+//   at least as much. Data for the device can be shorter or missing.
+// - Features that delay interrupts, or stop the controller without Keep Alive, are set back to 0
+//   after each Set Features.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -98,7 +104,7 @@ static void set_feature(int fd, uint32_t feature, uint32_t value) {
   submit(fd, 1, &c);  // one that the controller doesn't have needs no undoing
 }
 
-// Bytes that a command moves to the host if the device does as it says; 4096 where its data have one page at most.
+// Bytes that a command moves to the host; 4096 if its data have one page at most.
 static uint64_t to_host(const struct passthru *c, int admin) {
   if (!admin) return c->opcode == READ ? 512ull * ((c->cdw[2] & 0xFFFF) + 1) : 4096;
   if (c->opcode == GET_LOG) return 4ull * (((uint64_t)(c->cdw[1] & 0xFFFF) << 16 | c->cdw[0] >> 16) + 1);

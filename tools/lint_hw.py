@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Lints the hardware: `make lint-hw`.
 
-Every file list goes through `verilator --lint-only -Wall`, every warning being an error, and through slang, the
-front end of our synthesis, which refuses some things that Verilator lets pass (use before declaration). Every
-waiver, in a .vlt file or in a source, must have a comment with its reason on the line above. Every register of the
-device has a reset, or a reason why it needs none (registers.py).
+Every file list goes through `verilator --lint-only -Wall`, and every warning is an error. It also goes through slang,
+the front end of the synthesis, which rejects some code that Verilator accepts (use before declaration). Every waiver,
+in a .vlt file or in a source, must have a comment with its reason on the line above. Every register of the device has
+a reset, or a reason why it needs none (registers.py).
 
-A list whose module takes designs of several sizes is linted at its limits, too: a loop that runs no times or a
-comparison that a size makes constant are found only there. So is the whole device as a waveform needs it: Verilator
-then inlines other modules, and a name in one may hide a name of the module around it.
+A list whose module supports several sizes is also linted at its limits. Only there a loop with no iterations, or a
+comparison that is constant for a size, is found. The whole device is also linted with waveforms: Verilator then inlines
+other modules, and a name in one can hide a name of the module around it.
 
 usage: lint_hw.py [LIST.f ...]     all lists when none is named
 """
@@ -30,13 +30,13 @@ TOOLS = Path(__file__).resolve().parent  # its lists pin the front ends
 LOCAL = "-GLocalChannels=2 -GLocalBytes=64'h10000"
 LIMITS = {
     "nearpm": ["-GNumChannels=1 -GUnits=1", "-GNumChannels=8 -GUnits=16", "-GNumChannels=2 -GUnits=7", "-DNS_ORDER"],
-    "nearpm_hook": ["-DNS_ORDER"],
+    "nearpm_filter": ["-DNS_ORDER"],
     "nvme_ctrl": ["-GNumChannels=1 -GNumWalkers=1 -GNumIoQueues=1", "-GNumChannels=16 -GNumIoQueues=64"],
     "nvm_delay": ["-GReadSlots=32 -GWriteSlots=512", "-GReadSlots=128 -GWriteSlots=32 -GBufferBeats=1024"],
     "top": ["-GNumChannels=1 -GNumWalkers=1", "-GNumChannels=16 -GNumWalkers=4 -GFillInside=1", LOCAL, "--trace-fst"],
 }
 WAIVER = re.compile(r"\s*\w+_off\b")
-# In a process of its own: slang reports to the C++ stderr.
+# In a separate process, because slang reports to the C++ stderr.
 SLANG = """
 import sys
 from pyslang.driver import Driver
@@ -110,7 +110,7 @@ def lint(path: Path) -> list[str]:
     verilator = [BIN / "verilator", "--lint-only", "-Wall", "--timing", *choice, *incdirs, *relative]
     sizes = [[], *(limit.split() for limit in LIMITS.get(path.stem, []))]
     results = [run([*verilator, *size]) for size in sizes]
-    # Only the language is checked here: what a block must not contain to be synthesised is found by tools/synth.py.
+    # This checks the language only. tools/synth.py finds what cannot be synthesised.
     slang = run([sys.executable, "-c", SLANG, f"slang --threads 1 --allow-toplevel-iface-ports -f {path}"])
     found = [text for text in (*results, slang) if text]
     if not found:

@@ -1,9 +1,9 @@
 """Finds combinational loops in a flat netlist that Yosys has mapped to UltraScale+ (`synth.py`).
 
-A loop is a set of nets each of which depends on itself within one clock cycle. What an output depends on is known bit
-by bit for carry chains and port by port for distributed memory: a carry that leaves a chain and comes back at a later
-bit, or one port of a memory that addresses another, is no loop. Registers, latches and hard blocks end every path; a
-DSP block without registers inside would be overlooked.
+A loop is a set of nets each of which depends on itself within one clock cycle. Dependences are known bit by bit for
+carry chains and port by port for distributed memory. So a carry that leaves a chain and returns at a later bit is no
+loop, nor is one port of a memory that addresses another. Registers, latches and hard blocks end every path. A DSP block
+without registers inside would be overlooked.
 """
 
 from __future__ import annotations

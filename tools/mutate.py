@@ -6,15 +6,17 @@ condition, an assignment left out. It lives in a copy of the last commit, build/
 compile is none, and the next one is drawn. The results are in build/mutants/seed<N>.json, and a run goes on where the
 one before has ended. What is known of survivors stands in tools/mutants.json.
 
-Mutants of the fast model (`--fast N`; with the crate `nvme`, which its walkers are in) are there to measure the fuzzer
-and the differential runs, so these come first; with `--own` the model's own tests, which know its times, come last.
+Mutants of the fast model (`--fast N`) include the crate `nvme`, which has its walkers. They measure the fuzzer and the
+differential runs, so these run first. With `--own` the unit tests of the model, which know its times, run last.
 
-usage: mutate.py draw   [--seed N] [--rust N] [--rtl N] [--fast N]   list them
-       mutate.py run    [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
-                        [--through CMD]
-       mutate.py again  [--seed N] [--rust 0] [--rtl 0] [--fast N] [--limit S] [--through CMD]
-                                                                     survivors, under the tests of today's commit
-       mutate.py report [--seed N]                                   a table; fails if fewer than 95 % were killed
+usage:
+
+- `mutate.py draw [--seed N] [--rust N] [--rtl N] [--fast N]`: lists mutants
+- `mutate.py run [--seed N] [--rust N] [--rtl N] [--fast N] [--own] [--first rtl|rust] [--minutes M] [--limit S]
+  [--through CMD]`: runs the tests
+- `mutate.py again [--seed N] [--rust 0] [--rtl 0] [--fast N] [--limit S] [--through CMD]`: runs the survivors again,
+  under the tests of today's commit
+- `mutate.py report [--seed N]`: prints a table; fails if fewer than 95 % were killed
 """
 
 from __future__ import annotations
@@ -147,7 +149,8 @@ def numbers(line: str) -> Iterator[str]:
 def changes(kind: str, line: str) -> Iterator[tuple[str, str]]:
     """What may become of a line: operator and new text."""
     own = RTL_SWAPS if kind == "rtl" else RUST_SWAPS
-    # In SystemVerilog `<=` at the start of a statement assigns, and a declaration's width is no arithmetic.
+    # In SystemVerilog `<=` at the start of a statement assigns, and the width in a declaration is
+    # no arithmetic.
     assigns = re.match(r"\s*(if \(.*\) )?[\w.\[\]:+\-* ]+ <= ", line) if kind == "rtl" else None
     head = line[: assigns.end()] if assigns else ""
     rest = line[len(head) :]
@@ -436,8 +439,8 @@ def run(args: argparse.Namespace) -> None:
                     doc["results"].append(done)
                     save(doc)
                     counted = [r for r in doc["results"] if r["outcome"] != "unviable"]
-                    told = f"{done['outcome']:9} {done['seconds']:7.1f} s  {mutant.name}  [{done['stage']}]"
-                    print(f"{len(counted):3} {told}", flush=True)
+                    summary = f"{done['outcome']:9} {done['seconds']:7.1f} s  {mutant.name}  [{done['stage']}]"
+                    print(f"{len(counted):3} {summary}", flush=True)
                 if done["outcome"] != "unviable":
                     left[kind] -= 1
                     break
@@ -479,11 +482,11 @@ def report(args: argparse.Namespace) -> int:
     results = [r for r in load(args.seed)["results"] if r["outcome"] != "unviable"]
     table: dict[str, dict[str, int]] = {}
     for r in results:
-        told = reason(r, known) if r["outcome"] == "survived" else None
-        outcome = "equivalent" if told and told["verdict"] == "equivalent" else r["outcome"]
+        known_reason = reason(r, known) if r["outcome"] == "survived" else None
+        outcome = "equivalent" if known_reason and known_reason["verdict"] == "equivalent" else r["outcome"]
         row = table.setdefault(r["kind"], {"killed": 0, "survived": 0, "equivalent": 0})
         row[outcome] += 1
-        where = r["stage"] if outcome == "killed" else (told or {}).get("reason", "no reason is known")
+        where = r["stage"] if outcome == "killed" else (known_reason or {}).get("reason", "no reason is known")
         print(f"{r['kind']:5} {outcome:10} {r['file']}:{r['line']} {r['operator']}: {where}")
     print(f"\n{'':6} {'mutants':>8} {'killed':>8} {'survived':>9} {'equivalent':>11} {'killed of the others':>21}")
     rows = list(table.items())
@@ -517,7 +520,7 @@ def main() -> int:
     parser.add_argument("--rust", type=count, default=30)
     parser.add_argument("--rtl", type=count, default=30)
     parser.add_argument("--fast", type=count, default=0)
-    parser.add_argument("--own", action="store_true", help="mutants of the fast model: its own tests, too")
+    parser.add_argument("--own", action="store_true", help="mutants of the fast model: its unit tests, too")
     parser.add_argument("--first", choices=["rtl", "rust"], default="rtl")
     parser.add_argument("--minutes", type=float, default=0, help="begin no mutant after so long")
     parser.add_argument(

@@ -46,7 +46,7 @@ def compile_program(kit: Path, source: Path, program: Path, *words: str) -> None
     """Compiles a C program that finds the kit's libraries by itself."""
     command = ["cc", "-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", f"-I{kit}/include", *words]
     command += ["-o", str(program), str(source), f"-L{kit}/lib", "-lpmemobj", "-lpmem", "-pthread"]
-    # The libraries that these need are in the same folder, and have no path of their own.
+    # The libraries that these need are in the same folder, and have no path set.
     subprocess.run([*command, f"-Wl,--disable-new-dtags,-rpath,{kit}/lib"], check=True)
 
 

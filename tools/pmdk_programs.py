@@ -75,19 +75,19 @@ class Steps:
             command, env=environment | dict(variables or {}), stdin=pipe, stdout=pipe, stderr=pipe, text=True
         )
 
-    def told(self, steps: str, told: str = "", alone: bool = False, **options) -> list[str]:
-        """What they have said; `told` is what has to be in what else there is."""
+    def output(self, steps: str, diagnostic: str = "", alone: bool = False, **options) -> list[str]:
+        """Runs the steps and returns their output lines; stderr has to contain `diagnostic`, or to be empty."""
         process = self.start(steps, alone, **options)
         out, err = process.communicate(timeout=600)
         assert process.returncode == 0, (out, err)
-        assert (told in err) if told else err == ""
+        assert (diagnostic in err) if diagnostic else err == ""
         return out.splitlines()
 
     def same(self, steps: str) -> list[str]:
-        """What they say on a device, which is what they say alone."""
-        bare = self.told(steps, alone=True)
+        """Runs the steps with a device and without, and returns the output, which has to be the same."""
+        bare = self.output(steps, alone=True)
         self.clear()
-        assert self.told(steps) == bare
+        assert self.output(steps) == bare
         return bare
 
     def clear(self) -> None:

@@ -4,18 +4,21 @@ After power-on a register without a reset holds anything. So each of them, and e
 `lint/no_reset.txt` of its block, under a comment with the reason why nobody reads it before it is written:
 
     # The command that is under way: valid_q says that there is one.
-    nearpm_take: command_q line_q
+    nearpm_decode: command_q line_q
     # Written in each cycle from what has a reset.
     nearpm_table: match_q
 
-A member of a struct is written `name.member`. `make lint-hw` fails at a register without a reset that stands in no
-list, at one that is listed and has a reset by now, or is no more, at one that is listed twice, at a line without a
-reason above it, and at a reason that names a register (`valid_q`) which has no reset itself.
+A member of a struct is written `name.member`. `make lint-hw` fails at:
 
-A reset is a `negedge` or `posedge`, beside the clock's, of a wire whose name begins with `rst`, `arst` or `por`. It
-gives a register a value that is no variable's, whatever else holds (not under an `if` or `case`), and elements by a
-loop over all of them: `for (int unsigned i = 0; i < N; i++)`, where the register is declared with `[N]` or `[N-1:0]`.
-What a task writes in a process of registers is not followed: its call is taken for a register without a reset.
+- a register without a reset that is in no list,
+- a listed register that has a reset, does not exist, or is listed twice,
+- a line without a reason above it,
+- a reason that names a register (`valid_q`) without a reset.
+
+A reset is a `negedge` or `posedge`, next to that of the clock, of a wire whose name begins with `rst`, `arst` or `por`.
+It assigns a constant to a register, and not under a further `if` or `case`. Elements are reset by a loop over all of
+them: `for (int unsigned i = 0; i < N; i++)`, where the register is declared with `[N]` or `[N-1:0]`. Writes by a task
+in a process of registers are not followed: its call counts as a register without a reset.
 
 The sources are read as for synthesis, but not elaborated: what a parameter leaves out is looked at, too. What is
 there only for assertions, proofs or recorders is no part of the device, and is not looked at.
@@ -40,7 +43,7 @@ VARIABLE = re.compile(r"\b[A-Za-z]\w*_[qdio]\b|\b[A-Za-z]\w*_n[io]\b")
 RESET = re.compile(r"(a?rst|por)(_\w+)?")
 ELEMENT = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]")
 LOOP = re.compile(r"for\(int(?:unsigned)?(\w+)=0;\1<(.+?);\1\+\+\)")
-EACH = "[each of "  # in a place: the index of a loop over so many elements
+EACH = "[each of "  # in a place: the index of a loop over this number of elements
 ASSIGNMENT = re.compile(r"(Nonblocking)?\w*AssignmentExpression")
 STEP = re.compile(r"\w*(Pre|Post)(in|de)crement\w*Expression", re.IGNORECASE)
 

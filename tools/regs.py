@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Generates what follows from the register maps: `make regs`; with --check it only compares (part of `make check`).
 
-hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes
+hw/{ip,engine}/<block>/regs/<name>_regs.rdl, whose top addrmap is <name>_regs, becomes:
+
     hw/.../rtl/gen/<name>_regs_pkg.sv and <name>_regs.sv    PeakRDL regblock, flat AXI4-Lite, reset arst_n
     crates/spec/src/regs/<name>.rs                              offsets and fields, the module spec::regs::<name>
+
 hw/.../regs/<name>_map.rdl is a map without registers, of which there is the Rust module only.
 `--html` writes the reference pages to build/docs/regs/ instead.
 """
@@ -22,7 +24,8 @@ from setup import runs
 
 BIN = Path(sys.executable).parent
 RUST = Path("crates/spec/src/regs")
-# A block decodes all of its window, 4 KiB where no other width stands here: behind its registers nothing answers.
+# A block decodes its whole window, which has 4 KiB unless listed here. Addresses past its registers
+# have no register.
 ADDRESS_BITS = {"nvme_regs": 16}
 GENERATED = "Generated from {} by tools/regs.py: `make regs`."
 

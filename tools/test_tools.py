@@ -158,7 +158,7 @@ NO_RESET = {
     "each element, perhaps": "for (int i = 0; i < 4; i++) if (i != 1) x_q[i] <= '0;",
     "an element of another's index": "x_q[d_i[1:0]] <= '0;",
     "under a condition": "if (d_i[0]) x_q <= '0;",
-    "its own value": "x_q <= x_q;",
+    "the same value": "x_q <= x_q;",
     "another variable's": "x_q <= d_i;",
 }
 
@@ -284,9 +284,10 @@ CARRY = "  logic [7:0] s;\n  assign s = a_i + {{4{s[3]}}, a_i[7:4]};\n  assign x
     ("logic", "count"),
     [
         ("  logic y;\n  assign x_o = a_i[0] & (y ^ a_i[1]);\n  assign y = a_i[2] | (x_o & a_i[3]);\n", 1),
-        # The lower half of a sum decides what the upper half adds: a chain that is left and entered again.
+        # The lower half of a sum determines what the upper half adds, so the chain is left and
+        # entered again.
         (CARRY, 0),
-        # Here the upper half decides about the lower one.
+        # Here the upper half determines the lower one.
         (CARRY.replace("{4{s[3]}}, a_i[7:4]", "a_i[7:4], {4{s[6]}}"), 1),
     ],
     ids=["loop", "carry", "loop of a carry"],

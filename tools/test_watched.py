@@ -10,7 +10,7 @@ import watched
 
 SPIN = "while True: pass"
 CHILD = "import subprocess, sys; subprocess.run([sys.executable, '-c', sys.argv[1]])"
-# Each step of a busy machine gets far less than its share; what it does is told by its output.
+# On a busy machine a step gets far less than its share. Its output shows its progress.
 SLOW = "import time\nfor k in range(20): print(k, flush=True); time.sleep(0.1)"
 
 

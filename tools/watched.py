@@ -1,7 +1,7 @@
 """Runs a command until it ends, has used too much CPU time, or no longer gets anywhere.
 
-Limits are of the CPU time of all processes that the command starts, and of progress, never of the clock on the wall:
-on a busy machine everything takes longer, and nothing is wrong with it.
+Limits are of the CPU time of all processes that the command starts, and of progress. They are never of wall-clock time,
+because on a busy machine everything takes longer without a fault.
 """
 
 from __future__ import annotations
@@ -41,8 +41,11 @@ class Limits:
 
 
 def processes(root: int, without: str = "ZX") -> dict[int, float]:
-    """CPU seconds of each process of the session of `root` and of its descendants, with those of the children that
-    it has waited for; not of those in the states `without`: they have ended."""
+    """CPU seconds of each process of the session of `root` and of its descendants.
+
+    Those of the children that it has waited for are included. Processes in the states `without` have ended and are
+    left out.
+    """
     table = {}
     for folder in Path("/proc").iterdir():
         if folder.name.isdecimal():
@@ -61,7 +64,7 @@ def processes(root: int, without: str = "ZX") -> dict[int, float]:
 
 def kill(root: int) -> None:
     """Ends the processes of the session of `root` and their descendants; after 10 s by force."""
-    begun = processes(root)  # an orphan in a session of its own is found only as long as its parent lives
+    begun = processes(root)  # an orphan in a separate session is found only as long as its parent lives
     for number in (signal.SIGTERM, signal.SIGKILL):
         for pid in begun | processes(root):
             with contextlib.suppress(ProcessLookupError):
@@ -89,8 +92,8 @@ def run(
     stopped, moved = "", (begin, 0.0, 0)  # when it was last seen to get on, with that CPU time and size of the log
     gone = 0.0  # CPU seconds of processes that have ended and that nobody of the command's has waited for
     while not stopped and not os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
-        # One that has ended and was not waited for yet counts: its time is its parent's afterwards. If it is waited for
-        # while processes are looked at a second look has it.
+        # A process that has ended and was not waited for yet counts. Its time belongs to its parent
+        # afterwards. If it is waited for during the scan, the next scan counts it.
         there = sum(processes(process.pid, without="X").values())
         if there + gone < cpu:
             there = sum(processes(process.pid, without="X").values())

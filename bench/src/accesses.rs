@@ -1,22 +1,22 @@
-//! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, the DDR4 model behind it. What is written comes to the
-//! media and is compared when it is read.
+//! Accesses through one channel of a memory: `nvm_delay` with a profile of `media/`, and the DDR4
+//! model. Written data reach the media and are compared when they are read.
 
 use std::path::Path;
 
-use design::media::{Sizes, Turns};
+use design::media::{DelaySizes, Interleave};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use hdrhistogram::Histogram;
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Media};
 use spec::regs::nvm_delay;
 
 use crate::content::Content;
-use crate::outcome::{Hash, Outcome, LONGEST_NS};
-use crate::places::{Drawn, Places};
+use crate::places::{Access, Places};
 use crate::process::{cpu_seconds, resident_mb};
+use crate::run_result::{Hash, RunResult, LONGEST_NS};
 
-/// The accesses are spread over so many bytes: 512 rows of each bank, so nearly all of them open one.
+/// Size of the accessed range: 512 rows of each bank, so nearly every access opens a row.
 pub const SPAN: u64 = 64 << 20;
 /// Accesses after which memory is measured for the first time.
 pub const WARM: u64 = 8_000_000;
@@ -28,12 +28,13 @@ pub const DEEPEST: u64 = 4096;
 // There is always a place that no access is at.
 const _: () = assert!(SPAN / MOST_BYTES as u64 > DEEPEST);
 
-/// Whether accesses can have so many bytes. Other numbers of lines would cross the borders of 4 KiB, which no burst does.
+/// Whether accesses can have this size. Other numbers of lines would cross 4 KiB boundaries, which
+/// no burst does.
 pub fn fits(bytes: u32) -> bool {
     bytes.is_power_of_two() && (64..=MOST_BYTES).contains(&bytes)
 }
 
-/// What is measured.
+/// The measured load.
 #[derive(Clone, Copy)]
 pub struct Load<'a> {
     /// A profile of `media/`.
@@ -42,7 +43,7 @@ pub struct Load<'a> {
     pub depth: usize,
     /// Bytes of each.
     pub bytes: u32,
-    /// So many of 100 are reads.
+    /// Percentage of reads.
     pub percent: u64,
 }
 
@@ -50,21 +51,21 @@ fn channel(profile: &str) -> Result<Channel, String> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let profile = Profile::find(&root, profile).map_err(|e| e.to_string())?;
     let clock = Clock::default();
-    let turns = Turns {
+    let turns = Interleave {
         channels: 2,
         granule: 4096,
     };
     let registers = &profile.registers(clock, turns).map_err(|e| e.to_string())?[0];
     let mut channel = Channel::new(ChannelConfig {
         masters: 2,
-        sizes: Sizes {
+        sizes: DelaySizes {
             read_slots: 64,
             write_slots: 64,
             buffer_beats: 512,
         },
         clock,
         memory: Memory::Ddr4(DramConfig::default()),
-        stages: Stages::DEVICE,
+        stages: ChannelStages::DEVICE,
     });
     let mut set = |offset, value| channel.set_register(0, offset, value, 0xF);
     for (n, &time) in registers.timing.iter().enumerate() {
@@ -79,25 +80,25 @@ fn channel(profile: &str) -> Result<Channel, String> {
 
 /// An access in flight.
 #[derive(Clone, Copy, Default)]
-struct Flying {
+struct InFlight {
     place: u64,
     since: u64,
 }
 
-/// Keeps accesses in flight until so many have ended.
-pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
+/// Keeps accesses in flight until `count` have ended.
+pub fn measure(load: Load, count: u64) -> Result<RunResult, String> {
     let mut channel = channel(load.profile)?;
     let mut media = Media::memory(SPAN).map_err(|e| e.to_string())?;
     let bytes = u64::from(load.bytes);
     let content = Content::new(bytes as usize);
     let mut places = Places::new(SPAN / bytes, load.percent);
-    let mut flying = vec![Flying::default(); load.depth];
+    let mut in_flight = vec![InFlight::default(); load.depth];
     let mut latency =
         Histogram::<u64>::new_with_bounds(1, LONGEST_NS, 3).map_err(|e| e.to_string())?;
     let mut hash = Hash::default();
     let zeros = vec![0; bytes as usize];
     let mut out = zeros.clone();
-    // What is only read shall be there.
+    // Data that are only read have to exist.
     let filled = load.percent == 100;
     if filled {
         for place in 0..SPAN / bytes {
@@ -111,15 +112,15 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
     let mut go = |channel: &mut Channel,
                   media: &mut Media,
                   places: &mut Places,
-                  flying: &mut Flying,
+                  in_flight: &mut InFlight,
                   slot: usize,
                   cycle: u64| {
-        let Drawn {
+        let Access {
             place,
             read,
             version,
         } = places.begin();
-        media.prefetch(places.soon() * bytes, bytes as usize);
+        media.prefetch(places.upcoming() * bytes, bytes as usize);
         let addr = place * bytes;
         let id = (issued % 64) as u16;
         if read {
@@ -129,29 +130,36 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
             media.write(addr, content.of(place, version));
             channel.write(cycle, 1, id, addr, load.bytes, slot as u64);
         }
-        *flying = Flying {
+        *in_flight = InFlight {
             place,
             since: cycle,
         };
         issued += 1;
     };
-    for (slot, flying) in flying.iter_mut().enumerate() {
-        go(&mut channel, &mut media, &mut places, flying, slot, cycle);
+    for (slot, in_flight) in in_flight.iter_mut().enumerate() {
+        go(
+            &mut channel,
+            &mut media,
+            &mut places,
+            in_flight,
+            slot,
+            cycle,
+        );
     }
     while done < count {
         cycle = channel.next_event().ok_or("nothing is in flight")?;
         channel.advance(cycle, &mut events);
         for event in events.drain(..) {
             let (read, end, slot, at) = match event {
-                Event::Read {
+                ChannelEvent::Read {
                     end, cycle, tag, ..
                 } => (true, end, tag as usize, cycle),
-                Event::Write { cycle, tag } => (false, true, tag as usize, cycle),
+                ChannelEvent::Write { cycle, tag } => (false, true, tag as usize, cycle),
             };
             if !end {
                 continue;
             }
-            let Flying { place, since } = flying[slot];
+            let InFlight { place, since } = in_flight[slot];
             let version = places.end(place);
             if read {
                 media.read(place * bytes, &mut out);
@@ -160,7 +168,9 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                     _ => out == content.of(place, version),
                 };
                 if !fine {
-                    return Err(format!("place {place} is not what was written there"));
+                    return Err(format!(
+                        "place {place} does not hold the data written there"
+                    ));
                 }
                 compared += bytes;
             }
@@ -174,14 +184,14 @@ pub fn measure(load: Load, count: u64) -> Result<Outcome, String> {
                 &mut channel,
                 &mut media,
                 &mut places,
-                &mut flying[slot],
+                &mut in_flight[slot],
                 slot,
                 at + 1,
             );
         }
     }
     let seconds = cpu_seconds() - start;
-    Ok(Outcome {
+    Ok(RunResult {
         per_second: count as f64 / seconds,
         compared,
         simulated: cycle as f64 * 4.0,

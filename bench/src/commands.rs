@@ -1,6 +1,6 @@
-//! NVMe commands on the fast model alone: a host that answers reads after 500 ns, takes writes at
-//! once, and keeps a fixed number of commands in flight on several queues. Writes bring data that
-//! later reads compare.
+//! NVMe commands on the fast model alone. The host answers reads after 500 ns and accepts writes at
+//! once. It keeps a fixed number of commands in flight on several queues. Later reads compare the
+//! data of writes.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -11,14 +11,14 @@ use sim::{Bar, Device, HostPort, Media, Mmio, ReadData, Time};
 use spec::nvme::{properties, Cqe, Sqe};
 
 use crate::content::Content;
-use crate::outcome::{Hash, Outcome, LONGEST_NS};
-use crate::places::{Drawn, Places};
+use crate::places::{Access, Places};
 use crate::process::{cpu_seconds, resident_mb};
+use crate::run_result::{Hash, RunResult, LONGEST_NS};
 
 const QUEUES: usize = 8;
 const DEPTH: usize = 16;
-/// Commands in flight, each with a buffer of its own.
-pub const FLYING: usize = QUEUES * DEPTH;
+/// Commands in flight, each with a separate buffer.
+pub const IN_FLIGHT: usize = QUEUES * DEPTH;
 /// The commands are spread over so much of the media.
 pub const SPAN: u64 = 64 << 20;
 /// Commands after which memory is measured for the first time: everything has been touched then.
@@ -34,12 +34,12 @@ const QUEUE_BYTES: usize = 8192;
 const BUFFERS: usize = 1 << 20;
 /// Largest command: in a slot, data are before the list of their pages.
 pub const MOST_BYTES: usize = 1 << 17;
-/// Behind them a page, so that equal places of them are not in the same sets of the machine's caches.
+/// A page follows them, so that equal offsets of slots are in different sets of the CPU's caches.
 const SLOT_BYTES: usize = 2 * MOST_BYTES + 4096;
 // There is always a place that no command is at.
-const _: () = assert!(SPAN as usize / MOST_BYTES > FLYING);
+const _: () = assert!(SPAN as usize / MOST_BYTES > IN_FLIGHT);
 
-/// Whether commands can have so many bytes.
+/// Whether commands can have this size.
 pub fn fits(bytes: usize) -> bool {
     bytes % 512 == 0 && (512..=MOST_BYTES).contains(&bytes)
 }
@@ -58,10 +58,10 @@ fn doorbell(qid: usize, completion: bool) -> u64 {
     0x1000 + 8 * qid as u64 + if completion { 4 } else { 0 }
 }
 
-/// A completion queue entry that has come: when, in which queue, what.
+/// An arrived completion queue entry: its time, its queue, its content.
 type Done = (Time, usize, Cqe);
 
-/// Memory of a host, and what is on its way to and from the device.
+/// Memory of a host, and its transfers in flight to and from the device.
 pub struct Host {
     memory: Vec<u8>,
     mmio: VecDeque<(Time, Mmio)>,
@@ -121,7 +121,7 @@ impl Host {
     /// With all of it zeros, and nothing on its way.
     pub fn new() -> Host {
         Host {
-            memory: vec![0; BUFFERS + SLOT_BYTES * FLYING],
+            memory: vec![0; BUFFERS + SLOT_BYTES * IN_FLIGHT],
             mmio: VecDeque::new(),
             data: VecDeque::new(),
             done: Vec::new(),
@@ -136,10 +136,10 @@ impl Host {
         self.mmio.push_back((now, write));
     }
     fn place(&mut self, at: usize, sqe: &Sqe) {
-        self.put(at, &sqe.to_bytes());
+        self.write_memory(at, &sqe.to_bytes());
     }
     /// Puts bytes into its memory.
-    pub fn put(&mut self, at: usize, bytes: &[u8]) {
+    pub fn write_memory(&mut self, at: usize, bytes: &[u8]) {
         self.memory[at..at + bytes.len()].copy_from_slice(bytes);
     }
 }
@@ -225,7 +225,7 @@ fn ended(device: &mut FastDevice, host: &mut Host) -> Result<Time, String> {
 
 /// A command of a slot.
 #[derive(Clone, Copy, Default)]
-struct Flying {
+struct InFlight {
     place: u64,
     read: bool,
     since: Time,
@@ -233,18 +233,18 @@ struct Flying {
 
 /// A queue pair as the host sees it.
 #[derive(Default, Clone)]
-struct Pair {
+struct QueuePair {
     tail: usize,
     head: usize,
-    slots: Vec<Flying>,
+    slots: Vec<InFlight>,
 }
 
-/// Who submits, and what is known of the media.
+/// Submits commands, and keeps the expected content of the media.
 struct Load {
     bytes: usize,
     places: Places,
     content: Content,
-    /// What is at a place that has not been written, unless the media have been filled.
+    /// Content of a place that has not been written, unless the media have been filled.
     zeros: Option<Vec<u8>>,
 }
 
@@ -258,7 +258,8 @@ impl Load {
         }
     }
 
-    /// Writes each place of the media once, behind the device's back: what is only read shall be there.
+    /// Writes each place of the media once, without the device, so that data that are only read
+    /// exist.
     fn fill(&mut self, media: &mut Media) -> Result<(), String> {
         self.zeros = None;
         for place in 0..SPAN / self.bytes as u64 {
@@ -271,13 +272,20 @@ impl Load {
     }
 
     /// Puts a command at a random place into a queue.
-    fn submit(&mut self, now: Time, host: &mut Host, pair: &mut Pair, queue: usize, slot: usize) {
-        let Drawn {
+    fn submit(
+        &mut self,
+        now: Time,
+        host: &mut Host,
+        pair: &mut QueuePair,
+        queue: usize,
+        slot: usize,
+    ) {
+        let Access {
             place,
             read,
             version,
         } = self.places.begin();
-        self.places.soon();
+        self.places.upcoming();
         let (at, bytes) = (buffer(queue, slot), self.bytes);
         if !read {
             host.memory[at..at + bytes].copy_from_slice(self.content.of(place, version));
@@ -299,7 +307,7 @@ impl Load {
             .with_prps(at as u64, prp2);
         host.place(sq(queue) + 64 * pair.tail, &sqe);
         pair.tail = (pair.tail + 1) % ENTRIES;
-        pair.slots[slot] = Flying {
+        pair.slots[slot] = InFlight {
             place,
             read,
             since: now,
@@ -307,11 +315,11 @@ impl Load {
         host.store(now, doorbell(queue + 1, false), pair.tail as u32);
     }
 
-    /// A command has ended: compares what it has read. Bytes that have been compared.
-    fn ended(&mut self, host: &Host, flying: Flying, at: usize) -> Result<u64, String> {
-        let place = flying.place;
+    /// Compares the data that an ended command has read, and returns their number of bytes.
+    fn ended(&mut self, host: &Host, in_flight: InFlight, at: usize) -> Result<u64, String> {
+        let place = in_flight.place;
         let version = self.places.end(place);
-        if !flying.read {
+        if !in_flight.read {
             return Ok(0);
         }
         let data = &host.memory[at..at + self.bytes];
@@ -321,13 +329,15 @@ impl Load {
         };
         match fine {
             true => Ok(self.bytes as u64),
-            false => Err(format!("place {place} is not what was written there")),
+            false => Err(format!(
+                "place {place} does not hold the data written there"
+            )),
         }
     }
 }
 
-/// Runs commands of so many bytes; `percent` of 100 are reads, the others writes.
-pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, String> {
+/// Runs commands of `bytes` bytes. `percent` of 100 are reads, the others writes.
+pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<RunResult, String> {
     let mut device = device()?;
     let mut host = Host::new();
     Session::set_up(&mut device, &mut host)?;
@@ -336,9 +346,9 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
         load.fill(device.media_mut())?;
     }
     let mut pairs = vec![
-        Pair {
-            slots: vec![Flying::default(); DEPTH],
-            ..Pair::default()
+        QueuePair {
+            slots: vec![InFlight::default(); DEPTH],
+            ..QueuePair::default()
         };
         QUEUES
     ];
@@ -367,9 +377,9 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
             }
             let pair = &mut pairs[queue];
             let slot = usize::from(cqe.cid());
-            let flying = pair.slots[slot];
-            compared += load.ended(&host, flying, buffer(queue, slot))?;
-            latency.saturating_record((time - flying.since).0 / 1000);
+            let in_flight = pair.slots[slot];
+            compared += load.ended(&host, in_flight, buffer(queue, slot))?;
+            latency.saturating_record((time - in_flight.since).0 / 1000);
             hash.add(time.0);
             hash.add((queue * DEPTH + slot) as u64);
             ended += 1;
@@ -385,7 +395,7 @@ pub fn measure(bytes: usize, commands: u64, percent: u64) -> Result<Outcome, Str
         }
     }
     let seconds = cpu_seconds() - start;
-    Ok(Outcome {
+    Ok(RunResult {
         per_second: commands as f64 / seconds,
         compared,
         simulated: (device.now() - begin).as_ns(),

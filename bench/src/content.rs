@@ -1,18 +1,19 @@
-//! What is written: the content of each place follows from how often it has been written, so any read of it can be compared.
+//! Written data. The content of a place follows from how often it has been written, so every read
+//! of it can be compared.
 
 use sim::Random;
 
 /// Places in the pool.
 const POOL: usize = 1 << 16;
 
-/// Random bytes, of which each write takes those from a place of its own on.
+/// Random bytes. Each write uses those from a different offset.
 pub struct Content {
     pool: Vec<u8>,
     bytes: usize,
 }
 
 impl Content {
-    /// For writes of so many bytes.
+    /// For writes of `bytes` bytes.
     pub fn new(bytes: usize) -> Content {
         let mut random = Random::new(9);
         Content {
@@ -21,7 +22,7 @@ impl Content {
         }
     }
 
-    /// What a place's write with this number brings, counted from 1.
+    /// Data of a place's write with this number, counted from 1.
     pub fn of(&self, place: u64, version: u32) -> &[u8] {
         let mixed = (place << 24 | u64::from(version)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         let from = (mixed >> 48) as usize;

@@ -4,7 +4,8 @@ use sim::Random;
 
 use crate::process::cpu_seconds;
 
-/// Pieces of so many bytes that a CPU second copies from random places among `span` bytes into `buffers` others.
+/// Number of copies of `bytes` bytes in a CPU second, from random places among `span` bytes into
+/// `buffers` other places.
 pub fn copies(bytes: usize, span: usize, buffers: usize) -> f64 {
     let from = vec![1u8; span];
     let mut to = vec![0u8; bytes * buffers];

@@ -4,18 +4,18 @@ mod accesses;
 mod commands;
 mod content;
 mod copy;
-mod outcome;
 mod peers;
 mod places;
 mod process;
 mod report;
+mod run_result;
 mod zeros;
 
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 
-use outcome::Outcome;
 use report::{Report, Row};
+use run_result::RunResult;
 
 const USAGE: &str = "nearside-bench [--json] [--runs N] [--short]
 nearside-bench commands BYTES COMMANDS READ_PERCENT
@@ -26,20 +26,20 @@ nearside-bench zeros
 /// Commands or accesses of a single run: nobody waits for more.
 const COUNTS: RangeInclusive<u64> = 1..=1_000_000_000_000;
 
-/// What a row measures.
+/// The measurement of a row.
 #[derive(Clone, Copy)]
-enum What<'a> {
+enum Measurement<'a> {
     /// NVMe commands: bytes, reads of 100.
     Commands(usize, u64),
     /// Accesses through a channel.
     Accesses(accesses::Load<'a>),
 }
 
-impl What<'_> {
+impl Measurement<'_> {
     fn name(&self) -> String {
         let (what, bytes, percent) = match *self {
-            What::Commands(bytes, percent) => ("NVMe commands".to_string(), bytes, percent),
-            What::Accesses(load) => {
+            Measurement::Commands(bytes, percent) => ("NVMe commands".to_string(), bytes, percent),
+            Measurement::Accesses(load) => {
                 let what = format!("accesses, {} x {}", load.profile, load.depth);
                 (what, load.bytes as usize, load.percent)
             }
@@ -52,38 +52,38 @@ impl What<'_> {
         format!("{what}, {bytes} B, {kind}")
     }
 
-    fn measure(&self, count: u64) -> Result<Outcome, String> {
+    fn measure(&self, count: u64) -> Result<RunResult, String> {
         match *self {
-            What::Commands(bytes, percent) => commands::measure(bytes, count, percent),
-            What::Accesses(load) => accesses::measure(load, count),
+            Measurement::Commands(bytes, percent) => commands::measure(bytes, count, percent),
+            Measurement::Accesses(load) => accesses::measure(load, count),
         }
     }
 
     /// Commands or accesses of a CPU second that it shall reach.
     fn target(&self) -> f64 {
         match *self {
-            What::Commands(512, _) => 1e6,
-            What::Commands(..) => 5e5,
-            What::Accesses(_) => 8e6,
+            Measurement::Commands(512, _) => 1e6,
+            Measurement::Commands(..) => 5e5,
+            Measurement::Accesses(_) => 8e6,
         }
     }
 
     /// How many take about half a second.
     fn count(&self) -> u64 {
         match *self {
-            What::Commands(512, _) => 400_000,
-            What::Commands(..) => 200_000,
-            What::Accesses(_) => 4_000_000,
+            Measurement::Commands(512, _) => 400_000,
+            Measurement::Commands(..) => 200_000,
+            Measurement::Accesses(_) => 4_000_000,
         }
     }
 
     /// Copies of the bytes of each in a CPU second.
     fn copies(&self) -> f64 {
         match *self {
-            What::Commands(bytes, _) => {
-                copy::copies(bytes, commands::SPAN as usize, commands::FLYING)
+            Measurement::Commands(bytes, _) => {
+                copy::copies(bytes, commands::SPAN as usize, commands::IN_FLIGHT)
             }
-            What::Accesses(load) => {
+            Measurement::Accesses(load) => {
                 copy::copies(load.bytes as usize, accesses::SPAN as usize, load.depth)
             }
         }
@@ -91,20 +91,20 @@ impl What<'_> {
 
     fn peers(&self) -> &'static [peers::Peer] {
         match self {
-            What::Commands(..) => peers::COMMANDS,
-            What::Accesses(_) => peers::ACCESSES,
+            Measurement::Commands(..) => peers::COMMANDS,
+            Measurement::Accesses(_) => peers::ACCESSES,
         }
     }
 }
 
-fn rows() -> Vec<What<'static>> {
+fn rows() -> Vec<Measurement<'static>> {
     let mut rows = Vec::new();
     for bytes in [512, 4096] {
-        rows.extend([100, 50, 0].map(|percent| What::Commands(bytes, percent)));
+        rows.extend([100, 50, 0].map(|percent| Measurement::Commands(bytes, percent)));
     }
     for (profile, depth) in [("optane-dcpmm", 16), ("dram", 16), ("dram", 64)] {
         rows.extend([100, 50, 0].map(|percent| {
-            What::Accesses(accesses::Load {
+            Measurement::Accesses(accesses::Load {
                 profile,
                 depth,
                 bytes: 64,
@@ -119,7 +119,7 @@ fn report(runs: usize, short: bool) -> Result<Report, String> {
     let rows = rows();
     let mut outcomes = vec![Vec::new(); rows.len()];
     let mut bounds = vec![Vec::new(); rows.len()];
-    // In turns, so that what else the machine does meets all rows alike.
+    // In turn, so that other load of the machine affects all rows alike.
     for run in 0..runs {
         for (n, what) in rows.iter().enumerate() {
             eprint!(
@@ -140,7 +140,7 @@ fn report(runs: usize, short: bool) -> Result<Report, String> {
         eprintln!("memory: {count} x {}", what.name());
         long.push((what.name(), count, what.measure(count)?));
     }
-    let row = |n: usize, what: &What| Row::new(what, &outcomes[n], &bounds[n]);
+    let row = |n: usize, what: &Measurement| Row::new(what, &outcomes[n], &bounds[n]);
     Ok(Report {
         cpu: process::cpu_name(),
         rows: rows
@@ -152,8 +152,8 @@ fn report(runs: usize, short: bool) -> Result<Report, String> {
     })
 }
 
-/// What a single run measures, and how many: for a profiler.
-fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
+/// The measurement of a single run and its count, for a profiler.
+fn single(args: &[String]) -> Result<(Measurement<'_>, u64), String> {
     let number = |n: usize, name: &str, allowed: RangeInclusive<u64>| -> Result<u64, String> {
         let value = args[n].parse().ok().filter(|value| allowed.contains(value));
         let (low, high) = (allowed.start(), allowed.end());
@@ -164,11 +164,14 @@ fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
             let size = bytes.parse().ok().filter(|&n| commands::fits(n));
             let size = size.ok_or_else(|| {
                 let most = commands::MOST_BYTES;
-                format!("BYTES = {bytes}: allowed is a multiple of 512 from 512 to {most}, what a command's buffer holds")
+                format!(
+                    "BYTES = {bytes}: allowed is a multiple of 512 from 512 to {most}, what a \
+                     command's buffer holds"
+                )
             })?;
             let count = number(2, "COMMANDS", COUNTS)?;
             Ok((
-                What::Commands(size, number(3, "READ_PERCENT", 0..=100)?),
+                Measurement::Commands(size, number(3, "READ_PERCENT", 0..=100)?),
                 count,
             ))
         }
@@ -185,13 +188,14 @@ fn single(args: &[String]) -> Result<(What<'_>, u64), String> {
                 })?,
                 percent: number(5, "READ_PERCENT", 0..=100)?,
             };
-            Ok((What::Accesses(load), number(4, "ACCESSES", COUNTS)?))
+            Ok((Measurement::Accesses(load), number(4, "ACCESSES", COUNTS)?))
         }
         _ => Err(USAGE.to_string()),
     }
 }
 
-/// Deallocate and Format of all of the media. They are no rows of the table, since they want as much memory as the media are large.
+/// Deallocate and Format of all of the media. They are no rows of the table, because they need as
+/// much memory as the media have.
 fn all_zeros() -> Result<(), String> {
     for zeroed in zeros::measure()? {
         print!("{}", report::zeroed(&zeroed));
@@ -199,7 +203,7 @@ fn all_zeros() -> Result<(), String> {
     Ok(())
 }
 
-/// What the command line asks for, printed.
+/// Runs what the command line requests, and prints it.
 fn run(args: &[String]) -> Result<(), String> {
     if matches!(
         args.first().map(String::as_str),
@@ -248,12 +252,12 @@ fn main() -> ExitCode {
 mod tests {
     use super::*;
 
-    fn asked(line: &str) -> Vec<String> {
+    fn arguments(line: &str) -> Vec<String> {
         line.split(' ').map(String::from).collect()
     }
 
     #[test]
-    fn what_is_not_allowed_is_named() {
+    fn arguments_out_of_range_are_reported() {
         for (line, name) in [
             ("commands 0 10 50", "BYTES = 0"),
             ("commands 513 10 50", "BYTES = 513"),
@@ -281,7 +285,7 @@ mod tests {
             ("accesses dram 1 64 0 50", "ACCESSES = 0"),
             ("accesses dram 1 64 10 101", "READ_PERCENT = 101"),
         ] {
-            let error = single(&asked(line))
+            let error = single(&arguments(line))
                 .err()
                 .unwrap_or_else(|| panic!("{line} is taken"));
             let start = format!("{name}: allowed is ");
@@ -296,15 +300,19 @@ mod tests {
             "commands 512 10 50 1",
             "accesses dram 1 64 10",
         ] {
-            assert_eq!(single(&asked(line)).err().as_deref(), Some(USAGE), "{line}");
+            assert_eq!(
+                single(&arguments(line)).err().as_deref(),
+                Some(USAGE),
+                "{line}"
+            );
         }
-        let error = run(&asked("accesses none 1 64 10 50")).unwrap_err();
+        let error = run(&arguments("accesses none 1 64 10 50")).unwrap_err();
         assert!(error.starts_with("no media profile \"none\""), "{error}");
     }
 
-    /// At the ends of what is allowed all data are right, and each figure is a number.
+    /// At the limits of the arguments all data are correct, and each figure is a number.
     #[test]
-    fn what_is_allowed_is_measured() {
+    fn arguments_in_range_are_measured() {
         for line in [
             "commands 512 1 100",
             "commands 512 300 0",
@@ -315,7 +323,7 @@ mod tests {
             "accesses dram 4096 64 20000 50",
             "accesses optane-dcpmm 4096 4096 20000 50",
         ] {
-            let args = asked(line);
+            let args = arguments(line);
             let (what, count) = single(&args).unwrap();
             let outcome = what
                 .measure(count)

@@ -1,5 +1,5 @@
-//! What other simulators reach: constants, measured once on a machine with two cores of the same kind, one thread, per CPU second. Their
-//! versions are those that could be had in the autumn of 2026.
+//! Speed of other simulators: constants, measured once on a machine with two cores of the same
+//! kind, with one thread, per CPU second. The versions are those available in the autumn of 2026.
 
 /// Another simulator.
 pub struct Peer {

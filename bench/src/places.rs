@@ -1,15 +1,15 @@
-//! Places of the media in the order in which they are accessed, and what is known of each.
+//! Places of the media in the order of their accesses, and the state of each.
 //!
-//! A host knows what it will do next: it asks its own machine for what it keeps of the places that are a few accesses away. Else most of its
-//! time, and of a bench's, would go by while single lines come from memory.
+//! The host knows its next accesses, so it prefetches its state of the places a few accesses ahead.
+//! Otherwise most time would pass while single lines come from memory.
 
 use sim::{prefetch, Random};
 
-/// Accesses between the one that is drawn and the one that is asked for.
+/// Accesses between the drawn one and the prefetched one.
 const AHEAD: u64 = 8;
 
 /// An access at a place where no other is.
-pub struct Drawn {
+pub struct Access {
     /// Where.
     pub place: u64,
     /// A read, else a write.
@@ -21,15 +21,15 @@ pub struct Drawn {
 /// Where accesses go.
 pub struct Places {
     random: Random,
-    /// The same, [`AHEAD`] accesses later unless a place that is busy is drawn until then.
+    /// The same, [`AHEAD`] accesses later unless a busy place is drawn until then.
     later: Random,
     percent: u64,
-    /// Of each place, how often it has been written, and as the lowest bit whether an access is there.
+    /// Of each place, how often it has been written, and in the lowest bit whether it is accessed.
     marks: Vec<u32>,
 }
 
 impl Places {
-    /// So many places, and so many reads of 100 accesses.
+    /// `count` places, with `percent` reads of 100 accesses.
     pub fn new(count: u64, percent: u64) -> Places {
         let mut places = Places {
             random: Random::new(1),
@@ -37,11 +37,11 @@ impl Places {
             percent,
             marks: vec![0; count as usize],
         };
-        places.look_ahead();
+        places.prefetch_ahead();
         places
     }
 
-    fn look_ahead(&mut self) {
+    fn prefetch_ahead(&mut self) {
         self.later = self.random.clone();
         for _ in 0..2 * AHEAD {
             self.later.next();
@@ -49,18 +49,18 @@ impl Places {
     }
 
     /// The next access begins.
-    pub fn begin(&mut self) -> Drawn {
+    pub fn begin(&mut self) -> Access {
         let place = loop {
             let place = self.random.below(self.marks.len() as u64);
             if self.marks[place as usize] & 1 == 0 {
                 break place;
             }
-            self.look_ahead();
+            self.prefetch_ahead();
         };
         let read = self.random.below(100) < self.percent;
         let mark = &mut self.marks[place as usize];
         *mark += 1 + 2 * u32::from(!read);
-        Drawn {
+        Access {
             place,
             read,
             version: *mark >> 1,
@@ -68,7 +68,7 @@ impl Places {
     }
 
     /// Where an access begins that is a few away.
-    pub fn soon(&mut self) -> u64 {
+    pub fn upcoming(&mut self) -> u64 {
         let place = self.later.below(self.marks.len() as u64);
         self.later.next();
         prefetch(&self.marks[place as usize]);

@@ -1,6 +1,7 @@
-//! What this process has used: CPU time, and memory.
+//! CPU time and memory of this process.
 
-/// CPU time of this process in seconds, user and system: others on the machine do not lengthen it, but for what they do to its caches.
+/// CPU time of this process in seconds, user and system. Other processes do not lengthen it, except
+/// through the caches.
 pub fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
     let ns = stat.split(' ').next().and_then(|n| n.parse::<f64>().ok());

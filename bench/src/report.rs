@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use crate::outcome::Outcome;
 use crate::peers::Peer;
+use crate::run_result::RunResult;
 use crate::zeros::Zeroed;
-use crate::What;
+use crate::Measurement;
 
 /// One row: medians of several runs.
 pub struct Row {
@@ -15,7 +15,7 @@ pub struct Row {
     range: [f64; 2],
     target: f64,
     copies: f64,
-    outcome: Outcome,
+    outcome: RunResult,
     peers: &'static [Peer],
 }
 
@@ -28,7 +28,7 @@ fn median(values: impl Iterator<Item = f64>) -> (f64, [f64; 2]) {
 
 impl Row {
     /// Of at least one run.
-    pub fn new(what: &What, outcomes: &[Outcome], copies: &[f64]) -> Row {
+    pub fn new(what: &Measurement, outcomes: &[RunResult], copies: &[f64]) -> Row {
         let (per_second, range) = median(outcomes.iter().map(|o| o.per_second));
         Row {
             name: what.name(),
@@ -48,8 +48,8 @@ pub struct Report {
     pub cpu: String,
     /// One for each load.
     pub rows: Vec<Row>,
-    /// Long runs: what, how many, what came of it.
-    pub long: Vec<(String, u64, Outcome)>,
+    /// Long runs: name, count, result.
+    pub long: Vec<(String, u64, RunResult)>,
 }
 
 fn thousands(value: f64) -> String {
@@ -86,7 +86,8 @@ impl Report {
         for (name, count, outcome) in &self.long {
             let _ = writeln!(
                 out,
-                "{count} x {name}: {:.1} MB resident when all has been touched, {:.1} MB at the end",
+                "{count} x {name}: {:.1} MB resident when all has been touched, \
+                 {:.1} MB at the end",
                 outcome.warm_mb, outcome.end_mb
             );
         }
@@ -98,8 +99,10 @@ impl Report {
         let row = |row: &Row| {
             let peers: Vec<String> = row.peers.iter().map(Peer::json).collect();
             format!(
-                "{{\"what\": \"{}\", \"per_cpu_second\": {:.0}, \"slowest\": {:.0}, \"fastest\": {:.0}, \"target\": {:.0}, \"memcpy\": {:.0}, \
-                 \"p50_ns\": {}, \"p99_ns\": {}, \"bytes_compared\": {}, \"completions\": \"{:016x}\", \"others\": [{}]}}",
+                "{{\"what\": \"{}\", \"per_cpu_second\": {:.0}, \"slowest\": {:.0}, \
+                 \"fastest\": {:.0}, \"target\": {:.0}, \"memcpy\": {:.0}, \
+                 \"p50_ns\": {}, \"p99_ns\": {}, \"bytes_compared\": {}, \
+                 \"completions\": \"{:016x}\", \"others\": [{}]}}",
                 row.name,
                 row.per_second,
                 row.range[0],
@@ -113,9 +116,10 @@ impl Report {
                 peers.join(", "),
             )
         };
-        let long = |(name, count, outcome): &(String, u64, Outcome)| {
+        let long = |(name, count, outcome): &(String, u64, RunResult)| {
             format!(
-                "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \"end_mb\": {:.1}}}",
+                "{{\"what\": \"{name}\", \"count\": {count}, \"touched_mb\": {:.1}, \
+                 \"end_mb\": {:.1}}}",
                 outcome.warm_mb, outcome.end_mb
             )
         };
@@ -138,14 +142,15 @@ impl Peer {
     fn json(&self) -> String {
         let [slow, fast] = self.per_second;
         format!(
-            "{{\"name\": \"{}\", \"slowest\": {slow:.0}, \"fastest\": {fast:.0}, \"notes\": \"{}\"}}",
+            "{{\"name\": \"{}\", \"slowest\": {slow:.0}, \"fastest\": {fast:.0}, \
+             \"notes\": \"{}\"}}",
             self.name, self.notes
         )
     }
 }
 
 /// A single run.
-pub fn single(outcome: &Outcome) -> String {
+pub fn single(outcome: &RunResult) -> String {
     // Accesses have none: there is no model around the channel.
     let events = if outcome.events.is_nan() {
         String::new()
@@ -159,8 +164,8 @@ pub fn single(outcome: &Outcome) -> String {
         "too few to be timed".to_string()
     };
     format!(
-        "{speed}; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns{events}; completions {:016x}; \
-         {:.1} MB at the end\n",
+        "{speed}; {} bytes compared; {:.3} ms simulated; p50 {} ns, p99 {} ns{events}; \
+         completions {:016x}; {:.1} MB at the end\n",
         outcome.compared,
         outcome.simulated / 1e6,
         outcome.p50_ns,

@@ -1,4 +1,5 @@
-//! Commands that make all of the media zeros: Deallocate and Format, of 1 GiB that has been written before.
+//! Commands that zero all of the media: Deallocate and Format, of 1 GiB that has been written
+//! before.
 
 use fast::FastDevice;
 use sim::Time;
@@ -12,9 +13,9 @@ const PIECE: usize = 1 << 20;
 /// Where the list of ranges is in host memory.
 const LIST: u64 = 1 << 20;
 
-/// What a command has taken.
+/// Cost of a command.
 pub struct Zeroed {
-    /// What it was.
+    /// Name of the command.
     pub name: &'static str,
     /// Bytes that are zeros now and were not before.
     pub bytes: u64,
@@ -33,7 +34,7 @@ pub fn measure() -> Result<Vec<Zeroed>, String> {
     let blocks = u32::try_from(bytes / 512).map_err(|e| e.to_string())?;
     let mut range = [0; 16];
     range[4..8].copy_from_slice(&blocks.to_le_bytes());
-    host.put(LIST as usize, &range);
+    host.write_memory(LIST as usize, &range);
     let deallocate = Sqe::deallocate(1, 1).with_prps(LIST, 0);
     let commands = [
         ("Deallocate", false, deallocate),

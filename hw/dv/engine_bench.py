@@ -1,4 +1,4 @@
-"""The whole of an engine that does one job at a time, before one memory: registers, command page, NVMe commands."""
+"""Bench of an engine that performs one job at a time, with one memory: registers, command page, NVMe commands."""
 
 import random
 
@@ -69,7 +69,7 @@ class EngineBench:
         return value
 
     async def launch(self, **arguments):
-        """By registers: return value and the first output."""
+        """A job by registers: return value and the first output."""
         d = self.dut
         for n, name in enumerate(self.arguments):
             for half in (0, 1):
@@ -87,7 +87,7 @@ class EngineBench:
         return await self.read(RESULT), value
 
     async def page(self, **arguments):
-        """By its command page, the same."""
+        """A job by the command page: the same."""
         d = self.dut
         words = [0, *(arguments[name] for name in self.arguments)]
         d.page_i.value = int.from_bytes(b"".join(word.to_bytes(8, "little") for word in words), "little")

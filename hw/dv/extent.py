@@ -1,6 +1,6 @@
-"""How much the simulations do: of the tests that repeat themselves a sample, or all with NEARSIDE_LONG=1.
+"""Extent of simulations: a sample of the repetitions of a test, or all with NEARSIDE_LONG=1.
 
-`make test` takes the sample; `make test-all` sets the variable.
+`make test` runs the sample; `make test-all` sets the variable.
 """
 
 from __future__ import annotations

@@ -5,14 +5,15 @@
     def test_fifo():
         simulate("fifo", "cocotb_fifo", filelists=["hw/lib/lib.f"], parameters={"Depth": 4})
 
-The cocotb module is looked for beside the calling file. Builds are kept in build/dv/<top>/<hash> and reused until
+The cocotb module is in the folder of the calling file. Builds are kept in build/dv/<top>/<hash> and reused until
 a source, a parameter or an option changes. Environment variables:
 
-    COCOTB_RANDOM_SEED=7   another seed than 1        COCOTB_TEST_FILTER=regex   only some cocotb tests
-    POWER_UP=ones          what registers and memories start with: zeros, ones or (the default) random, from the seed
-    NEARSIDE_LONG=1        all repetitions of tests that make test takes a sample of (extent.py)
-    WAVES=1                write waves.fst in the run's folder (another build, much slower)
-    CLOCK_GATE_BYPASS=1    every block's clock runs always, as in an FPGA (another build, slower)
+    - COCOTB_RANDOM_SEED=7   another seed than 1
+    - COCOTB_TEST_FILTER=regex   only some cocotb tests
+    - POWER_UP=ones          initial registers and memories: zeros, ones or (the default) random, from the seed
+    - NEARSIDE_LONG=1        all repetitions of tests of which `make test` runs a sample (extent.py)
+    - WAVES=1                write waves.fst in the run's folder (another build, much slower)
+    - CLOCK_GATE_BYPASS=1    every block's clock always runs, as in an FPGA (another build, slower)
 """
 
 from __future__ import annotations
@@ -58,12 +59,12 @@ def simulate(
 
     Returns cocotb's file of results.
 
-    filelists: lists relative to the repository root (see tools/filelist.py); their lint waivers apply.
-    extra_sources: further sources or .vlt files, relative to the calling file or absolute.
-    parameters: of the top; strings are passed as written, so quote them for string parameters.
-    testcase: run only this cocotb test (or several, separated by commas).
-    limit_s: limit of the run in CPU seconds, so that a busy machine fails no test. A test should bound itself in
-        cycles long before.
+    - filelists: lists relative to the repository root (see tools/filelist.py); their lint waivers apply.
+    - extra_sources: further sources or .vlt files, relative to the calling file or absolute.
+    - parameters: of the top; strings are passed as written, so quote them for string parameters.
+    - testcase: run only this cocotb test (or several, separated by commas).
+    - limit_s: limit of the run in CPU seconds, so that a busy machine fails no test. A test should bound itself in
+      cycles long before.
     """
     here = Path(sys._getframe(1).f_globals["__file__"]).resolve().parent
     files = filelist.read(*filelists)
@@ -74,8 +75,8 @@ def simulate(
     bypass = os.environ.get("CLOCK_GATE_BYPASS", "0") not in ("", "0")
     options = [
         "--assert",
-        "-Wall",  # warnings are fatal; waivers with reasons stand in lint/*.vlt
-        *("--x-assign", "unique", "--x-initial", "unique"),  # no test may lean on zeros out of power-up
+        "-Wall",  # warnings are fatal; waivers with reasons are in lint/*.vlt
+        *("--x-assign", "unique", "--x-initial", "unique"),  # no test may rely on zeros at power-up
         *(f"+incdir+{d}" for d in files.incdirs),
         *(["--trace-fst"] if waves else []),
         *(["+define+NS_CLOCK_GATE_BYPASS"] if bypass else []),
@@ -111,7 +112,7 @@ def simulate(
             results_xml=str(results),
             log_file=log,
         )
-    except (RuntimeError, SystemExit) as error:  # the runner's two ways to say that the simulator failed
+    except (RuntimeError, SystemExit) as error:  # the runner's two reports of a failed simulator
         failure = str(error) if isinstance(error, RuntimeError) else "the simulator stopped without results"
         if f"code: {-signal.SIGXCPU}" in failure:
             failure = f"stopped after {limit_s} s of CPU time"
@@ -140,7 +141,8 @@ class Simulator(runner.Verilator):
 
     def _build_command(self) -> list[list[str]]:
         verilate, make = super()._build_command()
-        # --public-flat-rw makes every signal visible and costs a factor of 3.5; the top's ports are all a test needs.
+        # --public-flat-rw makes every signal visible and costs a factor of 3.5; the top's ports are
+        # all a test needs.
         at = verilate.index("--public-flat-rw")
         verilate[at : at + 1] = ["--public-depth", "1"]
         # -O2 gains 4 % and compiles longer. One file, as the headers are most of each.

@@ -1,7 +1,7 @@
-"""A memory behind an AXI4 slave port that answers as AXI4 allows: reads of different IDs in any order, beat by beat.
+"""A memory with an AXI4 slave port that uses the freedom of AXI4: reads of different IDs in any order, beat by beat.
 
-So does it answer writes; with errors where it is told to. Bursts of 64-byte beats, INCR. A reset of `dut`
-ends what is under way.
+Writes are answered in any order, too, with errors for the pages in `errors`. Bursts of 64-byte beats, INCR. A reset of
+`dut` ends all transactions.
 """
 
 import random
@@ -24,10 +24,10 @@ class InterleavingRam:
         self.place = place
         self.random = random.Random(seed)
         self.stall, self.latency = stall, latency
-        self.interleave = interleave  # else each answer takes `latency` cycles, and reads end in the order they began
+        self.interleave = interleave  # else each response takes `latency` cycles, reads end in order of addresses
         self.errors = set()
         self.writes_fail = False
-        self.asked = 0
+        self.requested = 0
         self.reads = {}  # ID: deque of [due, address, beats left, error, number]
         self.answers = {}  # ID: deque of (due, response)
         self.writes = deque()  # [address, beats left, ID, error]
@@ -65,7 +65,7 @@ class InterleavingRam:
                 fails = self.writes_fail or addr >> 12 in self.errors
                 self.writes.append([addr, beats, int(s("awid").value), fails])
             if ready["w"] and int(s("wvalid").value):
-                self._take_data(int(s("wdata").value), int(s("wstrb").value), int(s("wlast").value))
+                self._accept_data(int(s("wdata").value), int(s("wstrb").value), int(s("wlast").value))
             if r is not None and int(s("rready").value):
                 r = None
             if b is not None and int(s("bready").value):
@@ -78,7 +78,7 @@ class InterleavingRam:
             s("bvalid").value = b is not None
             if b is not None:
                 s("bid").value, s("bresp").value = b
-            # Data are taken behind their address only.
+            # Data is accepted after its address only.
             for name in ready:
                 allowed = name != "w" or self.writes
                 ready[name] = int(bool(allowed) and self.random.random() >= self.stall)
@@ -87,8 +87,8 @@ class InterleavingRam:
     def _take_read(self, addr, beats, ident):
         assert addr % 64 == 0
         assert addr // 4096 == (addr + 64 * beats - 1) // 4096, f"read burst at {addr:#x} crosses a page"
-        self.asked += 1
-        burst = [self.due(), addr, beats, addr >> 12 in self.errors, self.asked]
+        self.requested += 1
+        burst = [self.due(), addr, beats, addr >> 12 in self.errors, self.requested]
         self.reads.setdefault(ident, deque()).append(burst)
 
     def _next_read(self):
@@ -107,7 +107,7 @@ class InterleavingRam:
             self.reads[ident].popleft()
         return ident, data, 2 * burst[3], burst[2] == 0
 
-    def _take_data(self, data, strb, last):
+    def _accept_data(self, data, strb, last):
         burst = self.writes[0]
         for i in range(64):
             if strb >> i & 1 and not burst[3]:
@@ -115,7 +115,7 @@ class InterleavingRam:
         burst[0] += 64
         burst[1] -= 1
         self.beats["w"] += 1
-        assert last == (burst[1] == 0), "WLAST where the address did not say so"
+        assert last == (burst[1] == 0), "WLAST does not match the length of the burst"
         if burst[1] == 0:
             self.writes.popleft()
             self.answers.setdefault(burst[2], deque()).append((self.due(), 2 * burst[3]))

@@ -1,4 +1,4 @@
-"""Runs of Apache Parquet: an encoder that is told its runs, and a decoder that says where it stopped."""
+"""Runs of Apache Parquet: an encoder of given runs, and a decoder that reports where it stopped."""
 
 OK, READ_ERROR, TRUNCATED, OVERRUN, BAD_KEY = range(5)
 
@@ -12,7 +12,7 @@ def varint(value):
 
 
 def pack(keys, width):
-    """Keys behind each other, from the lowest bit on; whole groups of 8."""
+    """Consecutive keys, from the lowest bit on; whole groups of 8."""
     keys = list(keys) + [0] * (-len(keys) % 8)
     return sum(key << i * width for i, key in enumerate(keys)).to_bytes(len(keys) * width // 8, "little")
 
@@ -26,12 +26,12 @@ def packed(keys, width):
 
 
 def encode(runs, width):
-    """`runs`: lists of keys, and pairs of a key and how often it comes."""
+    """`runs`: lists of keys, and pairs of a key and its count."""
     return b"".join(rle(*run, width) if isinstance(run, tuple) else packed(run, width) for run in runs)
 
 
 def flat(runs):
-    """The keys of runs, with what fills the last groups."""
+    """The keys of runs, with the padding of the last groups."""
     keys = []
     for run in runs:
         keys += [run[0]] * run[1] if isinstance(run, tuple) else list(run) + [0] * (-len(run) % 8)
@@ -39,7 +39,7 @@ def flat(runs):
 
 
 def decode_keys(data, count, width):
-    """Keys before the end, and how it ended."""
+    """Keys before the end, and the status."""
     keys, place = [], 0
     if width == 0:
         return [0] * count, OK
@@ -86,7 +86,7 @@ def decode_fixed(data, count, width):
 
 
 def decode(data, count, width, entries, fixed=False):
-    """Keys, how it ended, and how many came before that."""
+    """Keys before the end, and the status."""
     keys, end = decode_fixed(data, count, width) if fixed else decode_keys(data, count, width)
     for place, key in enumerate(keys):
         if key >= entries:

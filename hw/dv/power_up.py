@@ -1,10 +1,10 @@
 """Loaded into every simulation before the tests: drives the inputs (`*_i`, `*_ni`) of the top from time zero on.
 
-Clocks are low, resets become active, all else is 0. Registers and memories start with what POWER_UP says (hdl.py);
-inputs do not, as what a test leaves alone would then differ from seed to seed.
+Clocks are low, resets become active, all other inputs are 0. Registers and memories start as POWER_UP selects
+(hdl.py). Inputs do not: otherwise an input that a test never drives would differ from seed to seed.
 
-Resets are inactive for the first evaluation and active from the second one on, both at time zero. Verilator knows
-nothing but edges of an asynchronous reset: one that is active from the start resets no block whose clock stands still.
+Resets are inactive for the first evaluation and active from the second one on, both at time zero. Verilator
+reacts only to edges of an asynchronous reset: one that is active from the start resets no block with a stopped clock.
 """
 
 import re

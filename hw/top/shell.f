@@ -10,7 +10,7 @@ hw/top/rtl/nearside_reset.sv
 hw/top/rtl/nearside_control.sv
 hw/top/rtl/nearside_window.sv
 hw/top/rtl/nearside_fills.sv
-hw/top/rtl/nearside_hook.sv
+hw/top/rtl/nearside_filter.sv
 hw/top/rtl/nearside_channel.sv
 hw/top/rtl/nearside_memory.sv
 hw/top/rtl/nearside_host.sv

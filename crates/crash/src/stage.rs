@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use design::Design;
-use device::{Factory, Omission};
+use device::{Factory, FaultInjection};
 use host::{Cpu, Fence, Machine, Shared};
 use pm::{Engine, Error, Layout, Options, Part, Pool, Ptr, Synchronise, Thread, Watch};
 use sim::{Bar, System, Time};
@@ -45,12 +45,12 @@ pub enum Without {
 
 impl Without {
     /// What the device leaves out then.
-    fn omission(self) -> Option<Omission> {
+    fn fault(self) -> Option<FaultInjection> {
         match self {
             Without::Snapshots | Without::Fences | Without::Peers => None,
-            Without::Hook => Some(Omission::Hook),
-            Without::Commands => Some(Omission::Commands),
-            Without::Domain => Some(Omission::Domain),
+            Without::Hook => Some(FaultInjection::ConflictFilter),
+            Without::Commands => Some(FaultInjection::CommandOrder),
+            Without::Domain => Some(FaultInjection::PersistenceDomain),
         }
     }
 }
@@ -149,8 +149,8 @@ impl Stage {
             synchronise,
             ..
         } = *campaign;
-        let omits = without.and_then(Without::omission);
-        if omits.is_some() && by == By::Cpu {
+        let fault = without.and_then(Without::fault);
+        if fault.is_some() && by == By::Cpu {
             return Err("this control is of the device's engine: by = \"device\" has it".into());
         }
         if without == Some(Without::Peers) && (by == By::Cpu || campaign.devices == 1) {
@@ -168,7 +168,9 @@ impl Stage {
         ];
         for _ in &devices {
             let media = factory.media().map_err(|e| text(&e))?;
-            let device = factory.omitting(media, omits).map_err(|e| text(&e))?;
+            let device = factory
+                .device_with_fault(media, fault)
+                .map_err(|e| text(&e))?;
             let added = system.add_device(device, &link, &windows);
             added.map_err(|e| text(&e))?;
         }

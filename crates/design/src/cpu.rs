@@ -1,18 +1,19 @@
-//! What an NVMe driver costs on the host's CPU: a [host profile](HostProfile), and what a design has otherwise.
+//! CPU costs of an NVMe driver: a [host profile](HostProfile), and the values that a design
+//! overrides.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{check, Error};
 use crate::HostProfile;
 
-/// A host profile, and what deviates from it.
+/// A host profile, and the values that override it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cpu {
-    /// A profile of `hosts/`, such as `none` (everything is free), `polled` (a user-space driver that polls) or `kernel` (system
-    /// calls and interrupts), or a TOML file: see [`HostProfile::find`].
+    /// A profile of `hosts/`, such as `none` (no costs), `polled` (a user-space driver that polls)
+    /// or `kernel` (system calls and interrupts), or a TOML file: see [`HostProfile::find`].
     pub profile: String,
-    /// CPU time to build and place one command, in ns.
+    /// CPU time to build and submit one command, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub submit_ns: Option<u64>,
     /// CPU time to reap one completion, in ns.
@@ -21,7 +22,7 @@ pub struct Cpu {
     /// CPU time of one posted MMIO write, in ns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mmio_write_ns: Option<u64>,
-    /// CPU time from an interrupt message to the first look at the queue, in ns; 0 polls.
+    /// CPU time from an interrupt message to the first check of the queue, in ns; 0 polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub interrupt_ns: Option<u64>,
 }
@@ -41,13 +42,13 @@ impl Default for Cpu {
 /// CPU costs in picoseconds of simulated time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct HostCosts {
-    /// To build and place one command.
+    /// To build and submit one command.
     pub submit_ps: u64,
     /// To reap one completion.
     pub complete_ps: u64,
     /// Of one posted MMIO write.
     pub mmio_write_ps: u64,
-    /// From an interrupt message to the first look at the queue; 0 polls.
+    /// From an interrupt message to the first check of the queue; 0 polls.
     pub interrupt_ps: u64,
 }
 
@@ -77,8 +78,8 @@ impl Cpu {
         }
     }
 
-    /// The costs: those of the profile unless given here. A profile that can't be read, which [`crate::Design::validate`] refuses,
-    /// costs nothing.
+    /// The costs of the profile with the overrides of the design. An invalid profile, which
+    /// [`crate::Design::validate`] rejects, costs nothing.
     pub fn costs(&self) -> HostCosts {
         let profile = self
             .host()
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn single_costs_deviate_from_a_profile() {
+    fn cpu_costs_override_those_of_the_profile() {
         let cpu = Cpu {
             profile: "kernel".into(),
             submit_ns: Some(1),
@@ -113,7 +114,8 @@ mod tests {
         let error = cpu.validate().unwrap_err().to_string();
         assert_eq!(
             error,
-            "cpu.profile = windows: allowed is none, polled, kernel, nearpm, optane-dimm, cxl, numa, or a TOML file"
+            "cpu.profile = windows: allowed is none, polled, kernel, nearpm, optane-dimm, cxl, \
+             numa, or a TOML file"
         );
     }
 }

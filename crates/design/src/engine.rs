@@ -1,4 +1,5 @@
-//! Engines: what a design says of them (`[[engine]]`), what their folders say (`engine.toml`), and the device top that holds them.
+//! Engines: their description in a design (`[[engine]]`), their manifest (`engine.toml`), and the
+//! device top that contains them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,64 +10,66 @@ use spec::bar4::{ARGUMENTS, ARGUMENT_STEP, PAGES, PAGE_STEP, REGISTERS};
 use crate::error::{self, check, Error};
 use crate::{Bytes, Design};
 
-/// Most engines of a device (`nearside_pkg::MaxEngines`).
+/// Maximum number of engines of a device (`nearside_pkg::MaxEngines`).
 pub const MAX_ENGINES: usize = 6;
-/// Most arguments of a command that is written into a page: 64 bytes without the first 8.
+/// Maximum number of arguments of a page command: 64 bytes without the first 8.
 const MOST_PAGE_ARGUMENTS: usize = 7;
-/// Most NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
+/// Maximum number of NVMe I/O commands of an engine (`nearside_pkg::MaxEngineCommands`).
 const MAX_COMMANDS: usize = 8;
 /// The vendor specific I/O opcodes (NVMe 1.4, figure 346).
 const OPCODES: std::ops::RangeInclusive<u8> = 0x80..=0xFF;
-/// Kinds below are those of the device's own blocks.
+/// Kinds below this are those of the device's fixed blocks.
 const FIRST_KIND: u32 = 16;
-/// Names that are taken: of the other masters in `qos`, and of the shell's instance in the top.
+/// Reserved names: the other masters in `qos`, and the shell's instance in the top.
 const TAKEN: [&str; 3] = ["pm", "nvme", "shell"];
-/// What functions that take arguments by name call their own ones.
+/// Argument names that the generated Python functions use.
 const OWN_ARGUMENTS: [&str; 2] = ["self", "timeout_us"];
-/// The device top, which engines are written into.
+/// The device top that engines are inserted into.
 pub const TOP: &str = "hw/top/rtl/nearside_top.sv";
 
 /// An engine of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engine {
-    /// What programs ask for it by, and the name of its instance: letters, digits and `_`, the first one a letter.
+    /// Name for programs, and of its instance: letters, digits and `_`, starting with a letter.
     pub name: String,
-    /// The folder that holds it: a name stands for `hw/engine/<name>`, anything with a `/` for a path, a relative one from
-    /// the root of the repository on.
+    /// Its folder: a name means `hw/engine/<name>`, a value with `/` is a path, relative to the
+    /// repository root.
     pub engine: String,
-    /// Namespaces that it may touch, at least one, by their numbers, which follow each other; none said: the whole media.
+    /// Numbers of the namespaces that it may access, consecutive and at least one. Without this
+    /// key: the whole media.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub namespaces: Option<Vec<u32>>,
-    /// Memories that it may touch beside the storage; none said: all that there are.
+    /// Memories that it may access in addition to the storage. Without this key: all memories.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memories: Option<Vec<String>>,
-    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`; it has no others. None: those of `engine.toml` if it is the
-    /// first engine of its kind, else it has no commands.
+    /// Opcodes of its NVMe I/O commands, in the order of `engine.toml`. Without this key the first
+    /// engine of a kind has those of `engine.toml` and the others have no commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opcodes: Option<Vec<u8>>,
-    /// Values of its parameters; those that are not said are as `engine.toml` has them.
+    /// Values of its parameters. The others have the defaults of `engine.toml`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub parameters: BTreeMap<String, u64>,
 }
 
 impl Engine {
-    /// The first and the last namespace that it may touch, if the design names them.
+    /// The first and the last namespace that it may access, if the design lists them.
     fn first_and_last(&self) -> Option<(u32, u32)> {
         let namespaces = self.namespaces.as_deref()?;
         Some((*namespaces.first()?, *namespaces.last()?))
     }
 }
 
-/// An NVMe I/O command that an engine carries out.
+/// An NVMe I/O command that an engine executes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
     /// Its name.
     pub name: String,
-    /// 80h to FFh; the lowest two bits say what data is moved: 0 none, 1 from the host, 2 to the host, 3 both.
+    /// 80h to FFh. The lowest two bits are the data direction: 0 none, 1 from the host, 2 to the
+    /// host, 3 both.
     pub opcode: u8,
-    /// It may change what namespaces hold.
+    /// It may change namespace data.
     #[serde(default)]
     pub changes: bool,
 }
@@ -77,19 +80,19 @@ pub struct Command {
 pub struct Parameter {
     /// Its name in the module.
     pub module: String,
-    /// Its value where a design says none.
+    /// Its default value.
     pub default: u64,
-    /// The least value.
+    /// The minimum value.
     pub least: u64,
-    /// The largest value.
+    /// The maximum value.
     pub most: u64,
 }
 
-/// What `engine.toml` says.
+/// The contents of `engine.toml`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Manifest {
-    /// Its name and that of its module.
+    /// Name of the engine and of its module.
     pub name: String,
     /// Its type in the status block. Those below 0x8000_0000 are Nearside's.
     pub kind: u32,
@@ -102,18 +105,18 @@ pub struct Manifest {
     /// It has a memory master in each channel of the storage.
     #[serde(default)]
     pub memory: bool,
-    /// And one in each channel of the local memory.
+    /// It has a memory master in each channel of the local memory.
     #[serde(default)]
     pub local: bool,
-    /// It has a command page: commands of its arguments, up to 7, and at most one output.
+    /// It has a command page. Its commands have up to 7 arguments and at most one output.
     #[serde(default)]
     pub page: bool,
-    /// It has the access hook: the accesses of the PM window and of the NVMe controller to each channel pass through it. At most one
-    /// engine of a device.
+    /// It has the access filter: accesses of the PM window and of the NVMe controller to each
+    /// channel pass through it. At most one engine of a device has it.
     #[serde(default)]
     pub hook: bool,
-    /// Bytes at the end of the media that are the engine's alone: it keeps its state there when the function is reset or the power fails.
-    /// Only with the access hook and `memory`.
+    /// Bytes at the end of the media that are reserved for the engine. It saves its state there at
+    /// a function reset or a power loss. Only with the access filter and `memory`.
     #[serde(default)]
     pub reserved: Bytes,
     /// It has a master to host memory.
@@ -125,13 +128,13 @@ pub struct Manifest {
     /// Names of its arguments, 64 bits each; number n is at register `0x20 + 0x10 * n`.
     #[serde(default)]
     pub arguments: Vec<String>,
-    /// Those of its arguments that programs may leave out: they are 0 then.
+    /// Optional arguments, which are 0 if a program leaves them out.
     #[serde(default)]
     pub optional: Vec<String>,
-    /// Names of what it tells beside the return value, 64 bits each, in registers behind the arguments.
+    /// Names of its outputs, 64 bits each, in the registers after the arguments.
     #[serde(default)]
     pub outputs: Vec<String>,
-    /// Names of the bits of its return value, from bit 0 on. Any of them is an error.
+    /// Names of the bits of its return value, from bit 0 on. Each of them is an error.
     #[serde(default)]
     pub results: Vec<String>,
     /// NVMe I/O commands, up to 8.
@@ -142,34 +145,35 @@ pub struct Manifest {
     pub parameters: BTreeMap<String, Parameter>,
 }
 
-/// An engine in its place in a device.
+/// An engine of a device with its resources.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plugged {
-    /// As the design says.
+pub struct EngineInstance {
+    /// Its description in the design.
     pub engine: Engine,
-    /// As its folder says.
+    /// Its manifest.
     pub manifest: Manifest,
     /// Its file list.
     pub filelist: PathBuf,
-    /// Number among those of its kind.
+    /// Number among the engines of its kind.
     pub instance: u32,
     /// Registers in BAR4.
     pub offset: u64,
     /// Its command page in BAR4, if it has one.
     pub page: Option<u64>,
-    /// Media addresses that it may touch.
+    /// Media addresses that it may access.
     pub media: std::ops::Range<u64>,
-    /// It may touch the local memory.
+    /// It may access the local memory.
     pub local: bool,
     /// Its first MSI-X vector, if it has any.
     pub vector: u16,
-    /// Its NVMe I/O commands, with the opcodes that they have in this device.
+    /// Its NVMe I/O commands, with their opcodes in this device.
     pub commands: Vec<Command>,
     /// The namespaces in which they may be used, by their numbers.
     pub namespaces: std::ops::RangeInclusive<u32>,
 }
 
-/// Each of these names stands there once, in whatever case: constants of the C header have no other.
+/// Each of these names occurs once, in upper or lower case, since constants of the C header have no
+/// other distinction.
 fn once<'a>(
     key: impl Fn(usize) -> String,
     names: impl Iterator<Item = &'a String>,
@@ -295,7 +299,7 @@ impl Manifest {
     }
 }
 
-/// These may be the opcodes of one engine.
+/// Checks the opcodes of one engine.
 fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> Result<(), Error> {
     let mut seen = Vec::new();
     for (n, opcode) in opcodes.enumerate() {
@@ -309,8 +313,8 @@ fn opcodes(key: impl Fn(usize) -> String, opcodes: impl Iterator<Item = u8>) -> 
     Ok(())
 }
 
-impl Plugged {
-    /// The value of one of its parameters, if it has one of that name.
+impl EngineInstance {
+    /// The value of one of its parameters, if it has it.
     pub fn parameter(&self, name: &str) -> Option<u64> {
         let given = self.engine.parameters.get(name).copied();
         given.or_else(|| self.manifest.parameters.get(name).map(|p| p.default))
@@ -318,7 +322,7 @@ impl Plugged {
 }
 
 impl Engine {
-    /// Its commands in this device; `first` of its kind or not.
+    /// Its commands in this device; `first`: it is the first engine of its kind.
     fn commands(&self, manifest: &Manifest, first: bool) -> Vec<Command> {
         let mut commands = manifest.commands.clone();
         let Some(own) = &self.opcodes else {
@@ -333,11 +337,12 @@ impl Engine {
 }
 
 impl Design {
-    /// The engines of this design, each with its folder read and its place in the device; `root` is that of the repository.
-    pub fn engines(&self, root: &Path) -> Result<Vec<Plugged>, Error> {
+    /// The engines of this design, each with its manifest and its resources in the device; `root`
+    /// is the repository root.
+    pub fn engines(&self, root: &Path) -> Result<Vec<EngineInstance>, Error> {
         let mut next = REGISTERS.start;
         let mut instances: BTreeMap<u32, u32> = BTreeMap::new();
-        let mut plugged = Vec::new();
+        let mut placed = Vec::new();
         let mut vector = self.nvme.io_queues as u16 + 1;
         for (n, engine) in self.engine.iter().enumerate() {
             let check = |field: &str, value: String, ok: bool, allowed: &str| {
@@ -365,8 +370,8 @@ impl Design {
             let given = format!("{:?} with {} of them", engine.engine, manifest.interrupts);
             check("engine", given, vector <= 128, allowed)?;
             let commands = engine.commands(&manifest, *instance == 0);
-            let mut others = plugged.iter();
-            let alone = !manifest.hook || !others.any(|e: &Plugged| e.manifest.hook);
+            let mut others = placed.iter();
+            let alone = !manifest.hook || !others.any(|e: &EngineInstance| e.manifest.hook);
             let allowed = "at most one engine with the access hook";
             check("engine", format!("{:?}", engine.engine), alone, allowed)?;
             if let Some(own) = &engine.opcodes {
@@ -401,15 +406,15 @@ impl Design {
                     given & 3 == own & 3,
                     &allowed,
                 )?;
-                let mut others = plugged.iter().flat_map(|e: &Plugged| &e.commands);
+                let mut others = placed.iter().flat_map(|e: &EngineInstance| &e.commands);
                 let alone = others.all(|other| other.opcode != command.opcode);
-                let allowed = "an opcode of its own: `opcodes` in the design gives others";
+                let allowed = "a unique opcode: `opcodes` in the design sets others";
                 let opcode = format!("{:#x}", command.opcode);
                 check("opcodes", opcode, alone, allowed)?;
             }
             let all = 1..=self.nvme.namespaces.len().max(1) as u32;
             let own = engine.first_and_last();
-            plugged.push(Plugged {
+            placed.push(EngineInstance {
                 commands,
                 namespaces: own.map_or(all, |(first, last)| first..=last),
                 vector: first,
@@ -418,7 +423,7 @@ impl Design {
                 offset,
                 page: manifest
                     .page
-                    .then(|| PAGES.start + PAGE_STEP * plugged.len() as u64),
+                    .then(|| PAGES.start + PAGE_STEP * placed.len() as u64),
                 media: self.reach(engine),
                 local: manifest.local && self.reaches_local(engine),
                 engine: engine.clone(),
@@ -426,16 +431,17 @@ impl Design {
             });
             *instance += 1;
         }
-        self.reserve(&mut plugged)?;
-        Ok(plugged)
+        self.reserve(&mut placed)?;
+        Ok(placed)
     }
 
-    /// Keeps what an engine has reserved at the end of the media from namespaces and other engines.
-    fn reserve(&self, plugged: &mut [Plugged]) -> Result<(), Error> {
-        let Some(owner) = plugged.iter().position(|e| e.manifest.reserved.0 > 0) else {
+    /// Checks that an engine's reserved range at the end of the media overlaps no namespace and no
+    /// other engine, and excludes it from the latter.
+    fn reserve(&self, instances: &mut [EngineInstance]) -> Result<(), Error> {
+        let Some(owner) = instances.iter().position(|e| e.manifest.reserved.0 > 0) else {
             return Ok(());
         };
-        let engine = &plugged[owner];
+        let engine = &instances[owner];
         let reserved = engine.manifest.reserved;
         let check = |key: &str, value: String, ok: bool, allowed: &str| {
             error::check(key, value, ok, allowed).map_err(|e| self.origin.locate(e))
@@ -463,7 +469,7 @@ impl Design {
         );
         check("nvme.namespaces", given, free, &allowed)?;
         let end = self.media.bytes.0 - reserved.0;
-        for (n, other) in plugged.iter_mut().enumerate() {
+        for (n, other) in instances.iter_mut().enumerate() {
             if n != owner {
                 other.media.end = other.media.end.min(end);
             }
@@ -471,7 +477,7 @@ impl Design {
         Ok(())
     }
 
-    /// MSI-X vectors of the device: a queue's each, then those of its engines.
+    /// MSI-X vectors of the device: one for each queue, then those of its engines.
     pub fn vectors(&self, root: &Path) -> Result<u16, Error> {
         let engines = self.engines(root)?;
         let raised: u16 = engines
@@ -481,18 +487,18 @@ impl Design {
         Ok(self.nvme.io_queues as u16 + 1 + raised)
     }
 
-    /// Media addresses that an engine may touch.
+    /// Media addresses that an engine may access.
     fn reach(&self, engine: &Engine) -> std::ops::Range<u64> {
         let Some((first, last)) = engine.first_and_last() else {
             return 0..self.media.bytes.0;
         };
         let start = self.nvme.extent(first, self.media.bytes).start;
-        // What follows a namespace up to the next page is nobody's.
+        // The bytes between a namespace's end and the next page belong to no namespace.
         let end = self.nvme.extent(last, self.media.bytes).end;
         start..end.next_multiple_of(4096)
     }
 
-    /// An engine may touch the local memory of this design.
+    /// An engine may access the local memory of this design.
     fn reaches_local(&self, engine: &Engine) -> bool {
         let allowed = |name: &String| engine.memories.as_ref().is_none_or(|m| m.contains(name));
         self.memory.iter().any(|memory| allowed(&memory.name))
@@ -513,7 +519,7 @@ impl Design {
             )?;
             let same = |e: &&Engine| e.name.eq_ignore_ascii_case(&engine.name);
             let alone = self.engine.iter().filter(same).count() == 1;
-            let allowed = "a name of its own, in whatever case";
+            let allowed = "a unique name, in upper or lower case";
             check(&key("name"), &engine.name, alone, allowed)?;
             let free = !TAKEN.contains(&engine.name.as_str());
             let allowed = format!("other names than {}", TAKEN.join(", "));
@@ -528,7 +534,8 @@ impl Design {
                 let row = namespaces.windows(2).all(|pair| pair[1] == pair[0] + 1);
                 let good = known && row && !namespaces.is_empty();
                 let allowed = format!(
-                    "numbers from 1 to {number} that follow each other, one at least, or no such line"
+                    "numbers from 1 to {number} that follow each other, one at least, or no such \
+                     line"
                 );
                 check(
                     &key("namespaces"),
@@ -570,8 +577,8 @@ fn shipped(root: &Path) -> String {
     names.join(", ")
 }
 
-/// The device top with these engines: the repository's, with each of them written into it.
-pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
+/// The device top of the repository with these engines inserted.
+pub fn top(root: &Path, engines: &[EngineInstance]) -> Result<String, Error> {
     let path = root.join(TOP);
     let mut text = error::read(&path)?;
     if engines.is_empty() {
@@ -606,7 +613,7 @@ pub fn top(root: &Path, engines: &[Plugged]) -> Result<String, Error> {
     Ok(text)
 }
 
-fn entry(engine: &Plugged) -> String {
+fn entry(engine: &EngineInstance) -> String {
     let manifest = &engine.manifest;
     let version = manifest.version_word().unwrap_or_default();
     let commands = engine.commands.iter().zip(0..);
@@ -616,8 +623,11 @@ fn entry(engine: &Plugged) -> String {
     let changes = commands.fold(0u8, |all, (c, n)| all | u8::from(c.changes) << n);
     let namespaces = (engine.namespaces.clone()).fold(0u16, |all, ns| all | 1 << (ns - 1));
     format!(
-        "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: 32'h{:x}, size: 32'h{:x}, \
-         cap0: 32'h{:x}, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, hook: 1'b{}, reserved: 64'h{:x}, commands: 8'd{}, \
+        "    engine_t'{{kind: 32'd{}, version: 32'h{version:08x}, instance_: 32'd{}, offset: \
+         32'h{:x}, size: 32'h{:x}, \
+         cap0: 32'h{:x}, cap1: '0, memory: 1'b{}, local_: 1'b{}, local_open: 1'b{}, host: 1'b{}, \
+         vectors: 8'd{}, first: 64'h{:x}, limit: 64'h{:x}, page: 1'b{}, filter: 1'b{}, reserved: \
+         64'h{:x}, commands: 8'd{}, \
          opcodes: 64'h{opcodes:x}, changes: 8'h{changes:x}, namespaces: 16'h{namespaces:x}}}",
         manifest.kind,
         engine.instance,
@@ -638,8 +648,8 @@ fn entry(engine: &Plugged) -> String {
     )
 }
 
-/// An engine's instance; a port that it doesn't have is not connected.
-fn instance((number, engine): (usize, &Plugged)) -> String {
+/// An engine's instance. Ports that it lacks are not connected.
+fn instance((number, engine): (usize, &EngineInstance)) -> String {
     let manifest = &engine.manifest;
     let (module, name) = (&manifest.name, &engine.engine.name);
     let mut sizes = Vec::new();
@@ -688,10 +698,10 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
     }
     if manifest.hook {
         for (port, bus) in [
-            ("s_hook_pm", "hook_pm"),
-            ("m_hook_pm", "hooked_pm"),
-            ("s_hook_nvme", "hook_nvme"),
-            ("m_hook_nvme", "hooked_nvme"),
+            ("s_hook_pm", "filter_pm"),
+            ("m_hook_pm", "filtered_pm"),
+            ("s_hook_nvme", "filter_nvme"),
+            ("m_hook_nvme", "filtered_nvme"),
         ] {
             ports.push(format!(".{port}({bus})"));
         }
@@ -711,7 +721,10 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
     let vectors = manifest.interrupts;
     if manifest.commands.is_empty() {
         let port = format!("engine_nvme[{number}]");
-        idle += &format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
+        idle += &format!(
+            "  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign \
+         {port}.done_valid = 1'b0;\n"
+        );
     } else {
         ports.push(format!(".s_nvme(engine_nvme[{number}])"));
     }
@@ -719,7 +732,10 @@ fn instance((number, engine): (usize, &Plugged)) -> String {
         ports.push(format!(".s_page(engine_page[{number}])"));
     } else {
         let port = format!("engine_page[{number}]");
-        idle += &format!("  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign {port}.done_valid = 1'b0;\n");
+        idle += &format!(
+            "  assign {port}.cmd_ready = 1'b0;\n  assign {port}.done = '0;\n  assign \
+         {port}.done_valid = 1'b0;\n"
+        );
     }
     if vectors > 0 {
         ports.push(format!(".irq_o (engine_irq[{number}][{}:0])", vectors - 1));
@@ -740,14 +756,18 @@ mod tests {
     }
 
     fn parse(engines: &str) -> Result<Design, String> {
-        let text = format!("name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"256 KiB\", 512, \"64 KiB\"]\n{engines}");
+        let text = format!(
+            "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [\"256 \
+         KiB\", 512, \"64 KiB\"]\n{engines}"
+        );
         Design::parse(&text, Path::new("x.toml")).map_err(|e| e.to_string())
     }
 
     #[test]
-    fn an_engine_has_its_place() {
+    fn engines_are_placed_in_bar4_and_on_the_media() {
         let design = parse(
-            "[[engine]]\nname = \"a\"\nengine = \"copy\"\n[[engine]]\nname = \"b\"\nengine = \"copy\"\nnamespaces = [2, 3]\n",
+            "[[engine]]\nname = \"a\"\nengine = \"copy\"\n[[engine]]\nname = \"b\"\nengine = \
+             \"copy\"\nnamespaces = [2, 3]\n",
         )
         .unwrap();
         let engines = design.engines(&root()).unwrap();
@@ -767,7 +787,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_file_and_what_is_allowed() {
+    fn engine_errors_name_the_file_and_the_allowed_values() {
         let one = |extra: &str| format!("[[engine]]\nname = \"a\"\nengine = \"copy\"\n{extra}");
         for (text, why) in [
             (
@@ -776,7 +796,7 @@ mod tests {
             ),
             (
                 format!("{}{}", one(""), one("")),
-                "x.toml:7: engine[0].name = a: allowed is a name of its own",
+                "x.toml:7: engine[0].name = a: allowed is a unique name",
             ),
             (
                 one("namespaces = [4]\n"),
@@ -784,7 +804,8 @@ mod tests {
             ),
             (
                 one("namespaces = []\n"),
-                "engine[0].namespaces = []: allowed is numbers from 1 to 3 that follow each other, one at least",
+                "engine[0].namespaces = []: allowed is numbers from 1 to 3 that follow each other, \
+                 one at least",
             ),
             (
                 format!(
@@ -807,7 +828,7 @@ mod tests {
                 one("").repeat(7),
                 "x.toml:6: engine = 7: allowed is at most 6 of them",
             ),
-            // What the qos registers call the other masters, and the instance of the shell.
+            // The names of the other masters in qos, and of the shell's instance.
             (
                 one("").replace("\"a\"", "\"pm\""),
                 "x.toml:7: engine[0].name = pm: allowed is",
@@ -823,7 +844,7 @@ mod tests {
             // One constant of the C header.
             (
                 format!("{}{}", one(""), one("").replace("\"a\"", "\"A\"")),
-                "engine[0].name = a: allowed is a name of its own",
+                "engine[0].name = a: allowed is a unique name",
             ),
         ] {
             let error = parse(&text).unwrap_err();
@@ -832,13 +853,19 @@ mod tests {
         for (engine, there) in [
             (
                 "nonesuch",
-                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
+                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a \
+                 folder with an engine.toml",
             ),
             (
                 "no/such",
-                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml",
+                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a \
+                 folder with an engine.toml",
             ),
-            ("", "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a folder with an engine.toml"),
+            (
+                "",
+                "allowed is copy, dict_decode, nearpm, pipeline, row_shuffle, scan, sorter, or a \
+             folder with an engine.toml",
+            ),
         ] {
             let design = parse(&one("").replace("\"copy\"", &format!("{engine:?}"))).unwrap();
             let error = design.engines(&root()).unwrap_err().to_string();
@@ -848,16 +875,18 @@ mod tests {
         for (opcodes, why) in [
             (
                 "[0x80, 0x81]",
-                "x.toml:9: engine[0].opcodes = [80, 81]: allowed is at most one for each of its 1 commands",
+                "x.toml:9: engine[0].opcodes = [80, 81]: allowed is at most one for each of its 1 \
+                 commands",
             ),
             (
                 "[0xC0]",
-                "x.toml:10: engine[1].opcodes = 0xc0: allowed is an opcode of its own",
+                "x.toml:10: engine[1].opcodes = 0xc0: allowed is a unique opcode",
             ),
-            // A command of no data has none with another opcode.
+            // A command without data has no data with another opcode, either.
             (
                 "[0xD1]",
-                "x.toml:9: engine[0].opcodes = 0xd1: allowed is one whose lowest two bits are those of 0xc4",
+                "x.toml:9: engine[0].opcodes = 0xd1: allowed is one whose lowest two bits are \
+                 those of 0xc4",
             ),
         ] {
             let text = format!(
@@ -870,7 +899,7 @@ mod tests {
     }
 
     #[test]
-    fn engines_reach_the_local_memory_unless_the_design_bars_them() {
+    fn engines_reach_the_local_memory_unless_the_design_excludes_it() {
         let local = "[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n";
         let one = |name: &str, kind: &str, extra: &str| {
             format!("[[engine]]\nname = \"{name}\"\nengine = \"{kind}\"\n{extra}")
@@ -899,7 +928,8 @@ mod tests {
             ),
             (
                 one("a", "copy", "memories = [\"local\"]\n"),
-                "x.toml:9: engine[0].memories = local: allowed is none, for this design has no [[memory]]",
+                "x.toml:9: engine[0].memories = local: allowed is none, for this design has no \
+                 [[memory]]",
             ),
         ] {
             let error = parse(&text).unwrap_err();
@@ -908,7 +938,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_engine_of_a_kind_has_the_opcodes_of_its_manifest() {
+    fn engine_opcodes_of_the_first_of_a_kind_are_those_of_its_manifest() {
         let one = |name: &str, extra: &str| {
             format!("[[engine]]\nname = \"{name}\"\nengine = \"scan\"\n{extra}")
         };
@@ -939,7 +969,7 @@ mod tests {
     }
 
     #[test]
-    fn parameters_reach_the_module_within_their_bounds() {
+    fn engine_parameters_reach_the_module_within_their_bounds() {
         let one = |parameters: &str| {
             let text = format!("[[engine]]\nname = \"a\"\nengine = \"nearpm\"\n{parameters}");
             let head = "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = [512]\n";
@@ -970,7 +1000,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_manifest_names_its_line() {
+    fn engine_manifest_errors_name_the_line() {
         let folder = std::env::temp_dir().join(format!("nearside-engine-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(folder.join("copy.f"), "").unwrap();
@@ -1017,7 +1047,7 @@ mod tests {
                 "0x02",
                 "engine.toml:16: commands[0].opcode = 0x2: allowed is 0x80 to 0xff",
             ),
-            // Blocks of the device itself.
+            // Kinds of the fixed blocks.
             (
                 "kind = 16",
                 "kind = 2",
@@ -1048,7 +1078,7 @@ mod tests {
                 "opcode = 0xC4\n[[commands]]\nname = \"copy\"\nopcode = 0xC8",
                 "engine.toml:18: commands[1].name = copy: allowed is each name once",
             ),
-            // `launch` has these parameters itself.
+            // `launch` has these parameters.
             (
                 "\"dst\"",
                 "\"timeout_us\"",
@@ -1075,7 +1105,7 @@ mod tests {
             let error = design.engines(&root()).unwrap_err().to_string();
             assert!(error.contains(why) && !error.contains('\n'), "{error}");
         }
-        // Found when all engines are placed: in the design.
+        // Found in the design when all engines have addresses.
         let large = good.replacen("\"4 KiB\"", "\"512 KiB\"", 1);
         std::fs::write(folder.join("engine.toml"), large).unwrap();
         let second = text.replace("\"a\"", "\"b\"");

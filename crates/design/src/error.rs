@@ -1,9 +1,9 @@
-//! One-line errors that name the file, the key and what is allowed.
+//! One-line errors that name the file, the key and the allowed values.
 
 use std::fmt;
 use std::path::Path;
 
-/// Why a design or a media profile can't be used: one line.
+/// The reason why a design or a media profile can't be used, in one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Error(String);
 
@@ -24,7 +24,7 @@ impl Error {
         Error(format!("{}: {error}", path.display()))
     }
 
-    /// `kind` named `name` isn't in `folder`: says which are.
+    /// `kind` named `name` isn't in `folder`: lists the available ones.
     pub(crate) fn not_found(kind: &str, name: &str, folder: &Path) -> Error {
         let mut names: Vec<String> = std::fs::read_dir(folder)
             .into_iter()
@@ -51,7 +51,7 @@ impl Error {
         Error(format!("{}: {}", path.display(), self.0))
     }
 
-    /// The same for what [`check`] found in this text of the file: with the line of the key.
+    /// Adds file and line of the key to an error of [`check`].
     pub(crate) fn in_text(self, path: &Path, text: &str) -> Error {
         let key = self.0.split(" = ").next().unwrap_or_default();
         match line_of(text, key) {
@@ -60,9 +60,9 @@ impl Error {
         }
     }
 
-    /// A syntax or type error: with its line, and the key that stands there.
+    /// A syntax or type error, with its line and key.
     pub(crate) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-        match told(text, error) {
+        match describe(text, error) {
             (Some(line), message) => Error(format!("{}:{line}: {message}", path.display())),
             (None, message) => Error(format!("{}: {message}", path.display())),
         }
@@ -70,17 +70,18 @@ impl Error {
 
     /// The same for a text that the user has never seen.
     pub(crate) fn without_line(path: &Path, text: &str, error: &toml::de::Error) -> Error {
-        Error(format!("{}: {}", path.display(), told(text, error).1))
+        Error(format!("{}: {}", path.display(), describe(text, error).1))
     }
 }
 
-/// The line, from 1 on, of a key as errors name it: `channels`, `media.bytes`, `engine[1].name`, `memory[0].delay.read_slots`. `engine[1]`
-/// is the second `[[engine]]`; a number behind the last part is of a value in a list. Of a key that is not there, the line of its
-/// table; of tables themselves, such as too many of them, that of the first.
+/// The line, from 1 on, of a key in the format of errors: `channels`, `media.bytes`,
+/// `engine[1].name`, `memory[0].delay.read_slots`. `engine[1]` is the second `[[engine]]`. A number
+/// after the last part is the index of a value in a list. A missing key has the line of its table.
+/// Tables themselves, such as too many of them, have the line of the first one.
 fn line_of(text: &str, key: &str) -> Option<usize> {
     let (table, field) = key.rsplit_once('.').unwrap_or(("", key));
     let field = field.split('[').next()?;
-    // Of `memory[0].delay` the list, the number there, and the table in it.
+    // Of `memory[0].delay`: the list, the index, and the table in it.
     let (list, number, table) = match table.split_once('[') {
         Some((list, rest)) => {
             let (number, inner) = rest.split_once(']')?;
@@ -107,8 +108,8 @@ fn line_of(text: &str, key: &str) -> Option<usize> {
     begin
 }
 
-/// The line of an error, and what is wrong with which key.
-fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
+/// The line of an error, and its text with the key.
+fn describe(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
     let message = error.message().replace('\n', " ");
     let Some(span) = error.span().filter(|s| s.start <= text.len()) else {
         return (None, message);
@@ -123,7 +124,7 @@ fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
             .map(|l| l.trim_matches('[').to_string())
     };
     let here = lines.get(line).copied().unwrap_or_default();
-    // A table that is wrong itself stands in none but its parent.
+    // An error about a table itself belongs to its parent.
     let table = match header(&here) {
         Some(own) => own.rsplit_once('.').map(|(parent, _)| parent.to_string()),
         None => lines[..line.min(lines.len())].iter().rev().find_map(header),
@@ -139,7 +140,8 @@ fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
             format!("unknown key `{prefix}{key}`; allowed: {allowed}"),
         );
     }
-    // The text names the key; where it points to is only where its table begins: a header, or the value of a key in a table.
+    // The text names the key. Its span points only to the start of the table: a header, or the
+    // value of a key in a table.
     if let Some(rest) = message.strip_prefix("missing field `") {
         let key = rest.split('`').next().unwrap_or(rest);
         let start = text[..span.start].rfind('\n').map_or(0, |n| n + 1);
@@ -149,7 +151,7 @@ fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
             (None, Some((own, _))) => format!("{prefix}{}.", own.trim()),
             (None, None) => String::new(),
         };
-        // The text as a whole has no place: its span is empty.
+        // The text as a whole has an empty span.
         let at = (!table.is_empty()).then_some(line + 1);
         return (at, format!("missing key `{table}{key}`"));
     }
@@ -161,7 +163,7 @@ fn told(text: &str, error: &toml::de::Error) -> (Option<usize>, String) {
     }
 }
 
-/// The text of a regular file. A pipe may stay empty for ever, and /dev/zero has no end.
+/// The text of a regular file. A pipe can block forever, and /dev/zero has no end.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     let unreadable = |e: std::io::Error| Error::unreadable(path, &e);
     let kind = std::fs::metadata(path).map_err(unreadable)?.file_type();
@@ -171,7 +173,7 @@ pub(crate) fn read(path: &Path) -> Result<String, Error> {
     std::fs::read_to_string(path).map_err(unreadable)
 }
 
-/// `Ok` when `ok`, else an error that says what is allowed.
+/// `Ok` if `ok`, otherwise an error with the allowed values.
 pub(crate) fn check(
     key: &str,
     value: impl fmt::Display,
@@ -184,7 +186,7 @@ pub(crate) fn check(
     Err(Error(format!("{key} = {value}: allowed is {allowed}")))
 }
 
-/// A value of a short list.
+/// Checks a value against a list.
 pub(crate) fn one_of(key: &str, value: u32, allowed: &[u32]) -> Result<(), Error> {
     if allowed.contains(&value) {
         return Ok(());
@@ -197,7 +199,7 @@ pub(crate) fn one_of(key: &str, value: u32, allowed: &[u32]) -> Result<(), Error
     Err(Error(format!("{key} = {value}: allowed are {list}")))
 }
 
-/// A value of a range.
+/// Checks a value against a range.
 pub(crate) fn range(key: &str, value: u32, low: u32, high: u32) -> Result<(), Error> {
     check(
         key,

@@ -1,4 +1,5 @@
-//! Host profiles (`hosts/*.toml`): what things cost on the host's CPUs, its cache, and how a device is attached to it.
+//! Host profiles (`hosts/*.toml`): costs of the host's CPUs and cache, and the connection of a
+//! device.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -11,10 +12,10 @@ use crate::error::{self, check, one_of, range, Error};
 
 /// Bytes of a cache line, of a write-combining buffer, and of the longest load or store.
 pub const LINE_BYTES: u64 = 64;
-/// The longest time that a profile may state, ns.
+/// The maximum time in a profile, ns.
 const MOST_NS: f64 = 1e6;
 
-/// The profiles that are shipped, by name; the first three are those of a driver alone.
+/// The included profiles, by name. The first three only describe a driver.
 const SHIPPED: [(&str, &str); 7] = [
     ("none", include_str!("../../../hosts/none.toml")),
     ("polled", include_str!("../../../hosts/polled.toml")),
@@ -28,13 +29,13 @@ const SHIPPED: [(&str, &str); 7] = [
     ("numa", include_str!("../../../hosts/numa.toml")),
 ];
 
-/// A value, and where it was published or why it was assumed.
+/// A value and its publication, or the reason for assuming it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sourced<T> {
     /// The value; its unit is part of the key.
     pub value: T,
-    /// Where it was published, or `assumed` and the reason.
+    /// Its publication, or `assumed` and the reason.
     pub source: String,
 }
 
@@ -42,69 +43,71 @@ pub struct Sourced<T> {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct HostProfile {
-    /// Its name; the file's.
+    /// Its name, equal to the file's.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub description: String,
-    /// What an NVMe driver costs.
+    /// Costs of an NVMe driver.
     pub driver: Driver,
-    /// One CPU's loads and stores of a device.
-    pub core: Core,
-    /// The cache in front of memory of a device that is mapped write-back, one for all CPUs.
+    /// Loads and stores of one CPU to a device.
+    pub core: CpuCore,
+    /// The cache for device memory that is mapped write-back, shared by all CPUs.
     pub cache: Cache,
-    /// The host's own memory.
+    /// The host's memory.
     pub memory: Dram,
-    /// The way between CPU and device. Without this table it is what the design says.
+    /// The connection of CPU and device. Without this table the design's values apply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub attach: Option<Attach>,
+    pub attach: Option<Attachment>,
 }
 
 /// Costs of an NVMe driver.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Driver {
-    /// CPU time to build and place one command.
+    /// CPU time to build and submit one command.
     pub submit_ns: Sourced<f64>,
     /// CPU time to reap one completion.
     pub complete_ns: Sourced<f64>,
-    /// From an interrupt message to the first look at the queue; 0 polls.
+    /// From an interrupt message to the first check of the queue; 0 polls.
     pub interrupt_ns: Sourced<f64>,
 }
 
 /// Costs of one CPU's loads and stores.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Core {
-    /// CPU time to issue a load, or a store that goes to the cache or a write-combining buffer.
+pub struct CpuCore {
+    /// CPU time to issue a load, or a store to the cache or a write-combining buffer.
     pub issue_ns: Sourced<f64>,
     /// CPU time of one posted uncached store, a doorbell for example.
     pub mmio_store_ns: Sourced<f64>,
-    /// The CPU's part of the round trip of a load that goes to a device, beside `host.mmio_ns` each way.
+    /// The CPU's part of the round trip of a load from a device, in addition to `host.mmio_ns` each
+    /// way.
     pub load_ns: Sourced<f64>,
-    /// Loads of a device under way at a time: 1 to 1024.
+    /// Maximum number of open loads from a device: 1 to 1024.
     pub fill_buffers: Sourced<u32>,
     /// Write-combining buffers: 1 to 1024.
     pub wc_buffers: Sourced<u32>,
-    /// How long a write-combining buffer is busy once it is written out: until the host's fabric has taken it. To the root complex it
-    /// takes `host.mmio_ns` more.
+    /// Time from the flush of a write-combining buffer until the host's fabric has accepted it,
+    /// when the buffer is free again. The root complex has it after another `host.mmio_ns`.
     pub wc_flush_ns: Sourced<f64>,
     /// CPU time of one non-temporal store of up to 64 bytes.
     pub ntstore_ns: Sourced<f64>,
     /// CPU time to issue one `clwb` or `clflushopt`.
     pub clwb_ns: Sourced<f64>,
-    /// From there until the host's fabric has taken the line; likewise.
+    /// Time from there until the host's fabric has accepted the line. The root complex has it after
+    /// another `host.mmio_ns`.
     pub clwb_drain_ns: Sourced<f64>,
-    /// CPU time of an `sfence` that has nothing to wait for.
+    /// CPU time of an `sfence` without outstanding stores.
     pub sfence_ns: Sourced<f64>,
 }
 
-/// How a set of the cache chooses the line that has to leave.
+/// How a set of the cache selects the line to evict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Policy {
+pub enum ReplacementPolicy {
     /// The least recently used one.
     Lru,
-    /// Any, drawn from `host.seed`.
+    /// A random one, from `host.seed`.
     Random,
 }
 
@@ -116,26 +119,26 @@ pub struct Cache {
     pub bytes: Sourced<u32>,
     /// Lines of a set: 1 to 64.
     pub ways: Sourced<u32>,
-    /// Which line of a set leaves.
-    pub policy: Sourced<Policy>,
-    /// From the issue of a load to its data, when the line is there.
+    /// The replacement policy.
+    pub policy: Sourced<ReplacementPolicy>,
+    /// From the issue of a load to its data on a hit.
     pub hit_ns: Sourced<f64>,
 }
 
-/// The host's own memory.
+/// The host's memory.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Dram {
     /// A load that misses all caches.
     pub dram_ns: Sourced<f64>,
-    /// Bytes a ns that one CPU copies within it: more than 0, at most 1000.
+    /// Bytes per ns that one CPU copies within it: more than 0, at most 1000.
     pub copy_gb_s: Sourced<f64>,
 }
 
-/// What a profile says of the way between CPU and device: keys of [`HostConfig`] and [`LinkConfig`].
+/// The connection of CPU and device: keys of [`HostConfig`] and [`LinkConfig`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Attach {
+pub struct Attachment {
     /// Between CPU and root complex, one way.
     pub mmio_ns: Sourced<u32>,
     /// See [`LinkConfig::device_phy_ns`].
@@ -151,12 +154,12 @@ pub struct Attach {
 }
 
 impl HostProfile {
-    /// Names of those that are shipped.
+    /// Names of the included profiles.
     pub fn names() -> [&'static str; SHIPPED.len()] {
         SHIPPED.map(|shipped| shipped.0)
     }
 
-    /// One by name, or by path: anything with a `/` or `.toml` in it.
+    /// Finds a profile by name, or by path if the value contains `/` or `.toml`.
     pub fn find(name: &str) -> Result<HostProfile, Error> {
         if name.contains('/') || name.ends_with(".toml") {
             return HostProfile::load(Path::new(name));
@@ -166,14 +169,14 @@ impl HostProfile {
             .ok_or_else(|| HostProfile::unknown("host profile", name))
     }
 
-    /// One that is shipped.
+    /// An included profile.
     pub fn shipped(name: &str) -> Option<&'static HostProfile> {
         static PROFILES: OnceLock<Vec<HostProfile>> = OnceLock::new();
         let profiles = PROFILES.get_or_init(|| {
             let parse = |&(name, text): &(&str, &str)| {
                 HostProfile::parse(text, Path::new(&format!("hosts/{name}.toml"))).ok()
             };
-            // A test reads them all.
+            // A test parses all of them.
             SHIPPED.iter().filter_map(parse).collect()
         });
         profiles.iter().find(|profile| profile.name == name)
@@ -184,7 +187,7 @@ impl HostProfile {
         HostProfile::parse(&error::read(path)?, path)
     }
 
-    /// Reads a profile from text; `path` is what errors name.
+    /// Reads a profile from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<HostProfile, Error> {
         let profile: HostProfile =
             toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
@@ -192,7 +195,7 @@ impl HostProfile {
         Ok(profile)
     }
 
-    /// What is said of a name that none has.
+    /// The error for an unknown name.
     pub(crate) fn unknown(key: &str, name: &str) -> Error {
         Error::new(format!(
             "{key} = {name}: allowed is {}, or a TOML file",
@@ -222,10 +225,10 @@ impl HostProfile {
             ok,
             "more than 0, at most 1000",
         )?;
-        self.attach.as_ref().map_or(Ok(()), Attach::validate)
+        self.attach.as_ref().map_or(Ok(()), Attachment::validate)
     }
 
-    /// What a driver costs.
+    /// The costs of a driver.
     pub fn costs(&self) -> HostCosts {
         HostCosts {
             submit_ps: ps(self.driver.submit_ns.value),
@@ -235,7 +238,7 @@ impl HostProfile {
         }
     }
 
-    /// Host and link as the profile has them: `host` and `link` where it says nothing.
+    /// Host and link with the profile's values; otherwise those of `host` and `link`.
     pub fn attached(&self, host: &HostConfig, link: &LinkConfig) -> (HostConfig, LinkConfig) {
         let (mut host, mut link) = (host.clone(), link.clone());
         if let Some(attach) = &self.attach {
@@ -250,7 +253,7 @@ impl HostProfile {
     }
 }
 
-impl Core {
+impl CpuCore {
     fn validate(&self) -> Result<(), Error> {
         let times = [
             ("core.issue_ns", &self.issue_ns),
@@ -289,13 +292,13 @@ impl Cache {
         check("cache.bytes", bytes, ok, &allowed)
     }
 
-    /// Its sets.
+    /// Number of sets.
     pub fn sets(&self) -> usize {
         (u64::from(self.bytes.value) / (u64::from(self.ways.value.max(1)) * LINE_BYTES)) as usize
     }
 }
 
-impl Attach {
+impl Attachment {
     fn validate(&self) -> Result<(), Error> {
         let times = [
             ("attach.mmio_ns", &self.mmio_ns),
@@ -308,7 +311,9 @@ impl Attach {
             range(key, value.value, 0, MOST_NS as u32)?;
         }
         let sum = self.device_phy_ns.value + self.propagation_ns.value + self.root_phy_ns.value;
-        let allowed = "10 and more with propagation_ns and root_phy_ns: the scheduler runs devices apart for that long";
+        let allowed =
+            "10 and more with propagation_ns and root_phy_ns: the scheduler runs devices \
+         apart for that long";
         check(
             "attach.device_phy_ns",
             self.device_phy_ns.value,
@@ -322,7 +327,7 @@ impl Attach {
     }
 }
 
-/// Picoseconds of a time that was checked.
+/// Picoseconds of a validated time.
 pub fn ps(ns: f64) -> u64 {
     (ns * 1000.0).round() as u64
 }
@@ -352,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn all_files_are_shipped_and_each_bears_its_name() {
+    fn host_profiles_are_all_shipped_under_their_file_names() {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../hosts");
         let files = std::fs::read_dir(&folder).unwrap();
         let mut names: Vec<String> = files
@@ -377,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn costs_of_a_driver_are_what_they_were_before_there_were_files() {
+    fn host_profiles_keep_the_driver_costs_of_the_first_release() {
         for (name, [submit, complete, store, interrupt]) in [
             ("none", [0, 0, 0, 0]),
             ("polled", [40, 30, 20, 0]),
@@ -396,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_one_line_with_file_key_and_what_is_allowed() {
+    fn host_profile_errors_are_one_line_with_file_key_and_allowed_values() {
         let polled = text("polled");
         for (from, to, why) in [
             (

@@ -1,4 +1,4 @@
-//! Who a device is: its serial number, and the names that follow from it.
+//! The identity of a device: its serial number, and the names derived from it.
 
 use std::fmt;
 use std::path::Path;
@@ -10,24 +10,25 @@ use crate::Design;
 
 /// Characters of a serial number (Identify Controller, SN).
 const SERIAL_CHARACTERS: usize = 20;
-/// The subsystem's NVMe Qualified Name up to the serial number. The same constants stand in `nvme_identify.sv`.
+/// The subsystem's NVMe Qualified Name up to the serial number. `nvme_identify.sv` has the same
+/// constants.
 const NQN_PREFIX: &str = "nqn.2026-11.example.nearside:nvme_ctrl:sn";
 /// The first half of every NGUID: locally administered.
 const NGUID_HIGH: u64 = 0x0200_4E56_4D45_0000;
 /// The first half of every UUID, of version 8.
 const UUID_HIGH: u64 = 0x4E65_6172_7369_8465;
 
-/// What tells a device of the same design from another one, when the design names no serial number.
+/// The distinction between devices of the same design without a serial number.
 #[derive(Clone, Copy, Debug)]
-pub enum Place<'a> {
-    /// The path at which it is served.
+pub enum DeviceInstance<'a> {
+    /// The path of the socket that serves it.
     Socket(&'a Path),
     /// Its number among the devices of a process.
     Number(u32),
 }
 
-/// Who a device is. The model gives it to the hardware at power-on (`serial_i`, `eui64_i`), so a
-/// bitstream fits any.
+/// The identity of a device. The model gives it to the hardware at power-on (`serial_i`,
+/// `eui64_i`), so that it is no part of the bitstream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     serial: String,
@@ -45,23 +46,24 @@ impl Identity {
         })
     }
 
-    /// The identity of a design's device: the design's serial number; else one that is derived from the media file, with which it stays
-    /// wherever the device is served; else from its place.
-    pub fn of(design: &Design, place: Place) -> Result<Identity, Error> {
+    /// The identity of a design's device. It is the design's serial number if there is one.
+    /// Otherwise it is derived from the media file, so that it does not depend on where the device
+    /// is served. Without a media file it is derived from the device instance.
+    pub fn of(design: &Design, place: DeviceInstance) -> Result<Identity, Error> {
         if let Some(serial) = &design.nvme.serial {
             return Identity::new(serial);
         }
         Ok(match (&design.media.file, place) {
             (Some(file), _) => Identity::derived("media", &absolute(file)),
-            (None, Place::Socket(path)) => Identity::derived("socket", &absolute(path)),
-            (None, Place::Number(number)) => {
+            (None, DeviceInstance::Socket(path)) => Identity::derived("socket", &absolute(path)),
+            (None, DeviceInstance::Number(number)) => {
                 Identity::derived("number", number.to_string().as_bytes())
             }
         })
     }
 
     fn derived(kind: &str, what: &[u8]) -> Identity {
-        // 32 characters that nobody confuses: 5 bits each.
+        // 32 unambiguous characters: 5 bits each.
         const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
         let hash = Sha256::digest([kind.as_bytes(), b":", what].concat());
         let digits = hash.iter().take(SERIAL_CHARACTERS - 2);
@@ -78,14 +80,15 @@ impl Identity {
         &self.serial
     }
 
-    /// The serial number as the hardware takes it: padded with spaces.
+    /// The serial number in the hardware's format: padded with spaces.
     pub fn serial_bytes(&self) -> [u8; SERIAL_CHARACTERS] {
         let mut bytes = [b' '; SERIAL_CHARACTERS];
         bytes[..self.serial.len()].copy_from_slice(self.serial.as_bytes());
         bytes
     }
 
-    /// EUI-64 of a namespace: locally administered, 52 bits of the serial number's hash, and the namespace.
+    /// EUI-64 of a namespace: locally administered, 52 bits of the serial number's hash, and the
+    /// namespace.
     pub fn eui64(&self, nsid: u32) -> u64 {
         let hash = Sha256::digest(format!("serial:{}", self.serial));
         let mut high = [0; 8];
@@ -111,7 +114,7 @@ impl Identity {
 }
 
 impl Default for Identity {
-    /// That of a process's first device.
+    /// The identity of a process's first device.
     fn default() -> Identity {
         Identity::derived("number", b"0")
     }
@@ -123,7 +126,7 @@ impl fmt::Display for Identity {
     }
 }
 
-/// The bytes of a path as it is from anywhere; they need not be text. The file need not exist.
+/// The bytes of the absolute path, which need not be UTF-8. The file need not exist.
 fn absolute(path: &Path) -> Vec<u8> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -148,35 +151,39 @@ mod tests {
         Design::parse(&text, Path::new("x.toml")).unwrap()
     }
 
-    fn of(design: &Design, place: Place) -> Identity {
+    fn of(design: &Design, place: DeviceInstance) -> Identity {
         Identity::of(design, place).unwrap()
     }
 
     #[test]
-    fn places_and_files_give_identities_that_differ_and_stay() {
+    fn identity_differs_by_socket_number_and_file_and_is_stable() {
         let plain = design("");
         let mut all = BTreeSet::new();
         for number in 0..1000 {
-            all.insert(of(&plain, Place::Number(number)).serial);
+            all.insert(of(&plain, DeviceInstance::Number(number)).serial);
             let path = format!("/tmp/{number}.sock");
-            all.insert(of(&plain, Place::Socket(Path::new(&path))).serial);
+            all.insert(of(&plain, DeviceInstance::Socket(Path::new(&path))).serial);
             let file = design(&format!("file = \"/tmp/{number}.img\"\n"));
-            let here = of(&file, Place::Socket(Path::new(&path)));
-            assert_eq!(here, of(&file, Place::Number(0)), "the file's, wherever");
+            let here = of(&file, DeviceInstance::Socket(Path::new(&path)));
+            assert_eq!(
+                here,
+                of(&file, DeviceInstance::Number(0)),
+                "the file's, wherever"
+            );
             all.insert(here.serial);
         }
         assert_eq!(all.len(), 3000);
         assert!(all
             .iter()
             .all(|s| s.len() == 20 && Identity::new(s).is_ok()));
-        // As it was in the last version: a change would make other devices of people's.
-        let socket = Place::Socket(Path::new("/tmp/0.sock"));
+        // Unchanged since the last version: a change would give existing devices another identity.
+        let socket = DeviceInstance::Socket(Path::new("/tmp/0.sock"));
         assert_eq!(of(&plain, socket).serial, of(&plain, socket).serial);
-        assert_eq!(Identity::default(), of(&plain, Place::Number(0)));
+        assert_eq!(Identity::default(), of(&plain, DeviceInstance::Number(0)));
     }
 
     #[test]
-    fn paths_that_are_no_text_have_identities_that_differ() {
+    fn identity_differs_for_paths_that_are_no_text() {
         use std::ffi::OsStr;
         use std::os::unix::ffi::OsStrExt;
         let plain = design("");
@@ -189,20 +196,23 @@ mod tests {
             let path = Path::new(OsStr::from_bytes(bytes));
             let mut file = design("");
             file.media.file = Some(path.into());
-            assert_ne!(of(&file, Place::Number(0)), of(&plain, Place::Socket(path)));
-            of(&plain, Place::Socket(path)).serial
+            assert_ne!(
+                of(&file, DeviceInstance::Number(0)),
+                of(&plain, DeviceInstance::Socket(path))
+            );
+            of(&plain, DeviceInstance::Socket(path)).serial
         });
         assert_eq!(BTreeSet::from(serials).len(), 3);
     }
 
     #[test]
-    fn text_has_the_identity_that_it_always_had() {
-        let socket = Place::Socket(Path::new("/nonexistent/0.sock"));
+    fn identity_of_a_text_path_is_that_of_the_first_release() {
+        let socket = DeviceInstance::Socket(Path::new("/nonexistent/0.sock"));
         assert_eq!(of(&design(""), socket).serial, "NS322XDN25ANYBMR9M1A");
     }
 
     #[test]
-    fn one_file_has_one_identity_under_all_of_its_names() {
+    fn identity_of_a_file_is_the_same_under_all_of_its_names() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
         let file = folder.join("a.img");
@@ -220,11 +230,11 @@ mod tests {
     }
 
     #[test]
-    fn the_design_s_serial_number_comes_first_and_is_checked() {
+    fn identity_prefers_the_serial_number_of_the_design_and_checks_it() {
         let named = design("file = \"x.img\"\n[nvme]\nserial = \"bench-3\"\n");
-        assert_eq!(of(&named, Place::Number(7)).serial(), "bench-3");
+        assert_eq!(of(&named, DeviceInstance::Number(7)).serial(), "bench-3");
         assert_eq!(
-            &of(&named, Place::Number(7)).serial_bytes(),
+            &of(&named, DeviceInstance::Number(7)).serial_bytes(),
             b"bench-3             "
         );
         for bad in ["", "123456789012345678901", "a b", "\u{e4}"] {
@@ -241,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_namespaces_are_well_formed_and_differ() {
+    fn identity_gives_namespaces_well_formed_distinct_identifiers() {
         let identity = Identity::new("bench-3").unwrap();
         let other = Identity::new("bench-4").unwrap();
         let mut all = BTreeSet::new();

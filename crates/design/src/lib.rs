@@ -1,7 +1,23 @@
-//! Device configurations (`designs/*.toml`), media profiles (`media/*.toml`) and host profiles (`hosts/*.toml`).
+//! Device configurations (`designs/*.toml`), media profiles (`media/*.toml`) and host profiles
+//! (`hosts/*.toml`). A [`Design`] describes a device and its host. All values are checked when the
+//! file is read: an unknown key or an invalid value is a one-line error with the file, the key and
+//! the allowed values.
 //!
-//! A design says what device is built and on what host it is run. Everything in it is checked when it is read: an unknown
-//! key or an impossible value is one line that names the file, the key and what is allowed.
+//! Reading order:
+//! - this file: [`Design`] and its tables for the media, the NVMe controller and the memory
+//!   channels;
+//! - `memory`: the local memory;
+//! - [`media`]: media profiles, and the registers and sizes of `nvm_delay`; [`path`]: the device's
+//!   latency outside `nvm_delay`;
+//! - [`host`], `cpu`: host profiles and driver costs;
+//! - [`engine`]: engines, their manifests, and the device top; [`export`]: exports for external
+//!   tools;
+//! - `identity`: serial number and names of a device;
+//! - `error`: errors with file and line.
+//!
+//! Left out: building and running a device (crates `device`, `fast` and `driver`).
+
+#![forbid(unsafe_code)]
 
 mod cpu;
 pub mod engine;
@@ -24,7 +40,7 @@ use sim::{Clock, DramConfig, HostConfig, LinkConfig};
 pub use cpu::{Cpu, HostCosts};
 pub use error::Error;
 pub use host::HostProfile;
-pub use identity::{Identity, Place};
+pub use identity::{DeviceInstance, Identity};
 
 pub use media::Profile;
 pub use memory::{Memory, LOCAL};
@@ -34,11 +50,11 @@ use error::{check, one_of, range};
 /// Major version of the design format: part of the content hash.
 const FORMAT: u32 = 1;
 
-/// A device and the host it is attached to.
+/// A device and the host that it is connected to.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Design {
-    /// Its name; for reports.
+    /// Its name, for reports.
     pub name: String,
     /// The device's clock in MHz: 1 to 1000.
     #[serde(default = "default_clock_mhz")]
@@ -46,18 +62,18 @@ pub struct Design {
     /// Memory channels: 1, 2 or 4.
     #[serde(default = "default_channels")]
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn: a power of two from 4 KiB to 1 MiB.
+    /// Bytes that go to one channel before the next one: a power of two from 4 KiB to 1 MiB.
     #[serde(default = "default_granule")]
     pub granule: Bytes,
     /// The media.
     pub media: Media,
-    /// Sizes of each channel's `nvm_delay`, where they are not to follow from the profile.
+    /// Sizes of each channel's `nvm_delay` that override those of the profile.
     #[serde(default, skip_serializing_if = "Delay::is_empty")]
     pub delay: Delay,
     /// The NVMe controller.
     #[serde(default)]
     pub nvme: Nvme,
-    /// Memories beside the media, at most one: `local`.
+    /// Memories in addition to the media, at most one: `local`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub memory: Vec<Memory>,
     /// Engines.
@@ -76,21 +92,22 @@ pub struct Design {
     #[serde(default)]
     pub cpu: Cpu,
     #[serde(skip)]
-    origin: Origin,
+    origin: SourceFile,
 }
 
-/// The file that a design was read from, for errors that are found later; two designs are equal whatever theirs.
+/// The file of a design, for errors that are found later. It does not matter when designs are
+/// compared.
 #[derive(Clone, Debug, Default)]
-struct Origin(Option<Arc<(PathBuf, String)>>);
+struct SourceFile(Option<Arc<(PathBuf, String)>>);
 
-impl PartialEq for Origin {
-    fn eq(&self, _: &Origin) -> bool {
+impl PartialEq for SourceFile {
+    fn eq(&self, _: &SourceFile) -> bool {
         true
     }
 }
 
-impl Origin {
-    /// The error with file and line.
+impl SourceFile {
+    /// Adds file and line to an error.
     fn locate(&self, error: Error) -> Error {
         match self.0.as_deref() {
             Some((path, text)) => error.in_text(path, text),
@@ -99,13 +116,13 @@ impl Origin {
     }
 }
 
-/// What holds the data, and the timing it is given.
+/// The storage and its timing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Media {
     /// Bytes of the whole media: at least 1 MiB and a power of two.
     pub bytes: Bytes,
-    /// A file that keeps the data; without one the media lives in memory and starts as zeros.
+    /// A file that stores the data. Without it the media is in memory and starts as zeros.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
     /// The media profile whose timing `nvm_delay` gives to every channel: `media/<profile>.toml`.
@@ -113,7 +130,8 @@ pub struct Media {
     pub profile: String,
 }
 
-/// Sizes of each channel's `nvm_delay`. What is not said follows from the media profile, see [`Profile::sizes`].
+/// Sizes of each channel's `nvm_delay`. The others follow from the media profile, see
+/// [`Profile::sizes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Delay {
@@ -133,9 +151,9 @@ impl Delay {
         *self == Delay::default()
     }
 
-    /// These, where they are said.
-    fn sizes(&self, sizes: media::Sizes) -> media::Sizes {
-        media::Sizes {
+    /// `sizes` with the given ones replaced.
+    fn sizes(&self, sizes: media::DelaySizes) -> media::DelaySizes {
+        media::DelaySizes {
             read_slots: self.read_slots.unwrap_or(sizes.read_slots),
             write_slots: self.write_slots.unwrap_or(sizes.write_slots),
             buffer_beats: self.buffer_beats.unwrap_or(sizes.buffer_beats),
@@ -159,9 +177,9 @@ impl Delay {
     }
 }
 
-/// Most namespaces.
+/// Maximum number of namespaces.
 pub const MAX_NAMESPACES: usize = 16;
-/// A namespace begins at a multiple of so many bytes of the media.
+/// Alignment of a namespace on the media.
 const NAMESPACE_ALIGN: u64 = 4096;
 /// Bytes of a logical block.
 const BLOCK_BYTES: u64 = 512;
@@ -176,8 +194,9 @@ pub struct Nvme {
     pub queue_entries: u32,
     /// Commands in flight inside the controller: 16, 32, 64 or 128.
     pub slots: u32,
-    /// Beats of 64 bytes of each channel's media that are read ahead: a power of two from 512 to 4096. This and the following:
-    /// what is not said follows from the media profile, see [`Profile::mover_sizes`].
+    /// Beats of 64 bytes of each channel's media that are read ahead: a power of two from 512 to
+    /// 4096. This and the following keys follow from the media profile by default, see
+    /// [`Profile::mover_sizes`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_read_beats: Option<u32>,
     /// Reads of up to 4 KiB in flight in each channel: 32 or 64.
@@ -189,18 +208,19 @@ pub struct Nvme {
     /// Write bursts in flight in each channel: a power of two from 32 to 512.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub media_writes: Option<u32>,
-    /// Sizes of the namespaces 1 to 16 at most, multiples of 512 bytes; 0 makes an inactive one. None: namespace 1 is
-    /// the whole media.
+    /// Sizes of up to 16 namespaces, multiples of 512 bytes; 0 makes an inactive one. Without this
+    /// key namespace 1 is the whole media.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub namespaces: Vec<Bytes>,
-    /// Serial number, 1 to 20 characters, from which all names of the device and its namespaces follow. None: one is derived, see
-    /// [`Identity::of`].
+    /// Serial number, 1 to 20 characters, from which all names of the device and its namespaces are
+    /// derived. Without this key it is derived, see [`Identity::of`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub serial: Option<String>,
 }
 
 impl Nvme {
-    /// The parameters of the hardware for the namespaces, as SystemVerilog literals; none for the default.
+    /// The parameters of the hardware for the namespaces, as SystemVerilog literals; none for the
+    /// default.
     pub fn namespace_parameters(&self) -> Vec<(&'static str, String)> {
         if self.namespaces.is_empty() {
             return Vec::new();
@@ -227,7 +247,7 @@ impl Nvme {
         }
     }
 
-    /// Media addresses of a namespace, from 1 on; nothing for one that is not there.
+    /// Media addresses of a namespace, from 1 on; empty if it does not exist.
     pub fn extent(&self, namespace: u32, media: Bytes) -> std::ops::Range<u64> {
         if self.namespaces.is_empty() {
             return 0..media.0;
@@ -319,7 +339,8 @@ impl Design {
         Design::parse(&text, path)
     }
 
-    /// Reads a design by name (`designs/<name>.toml` below `root`) or by path (anything with a `/` or `.toml` in it).
+    /// Finds a design by name (`designs/<name>.toml` below `root`), or by path if the value
+    /// contains `/` or `.toml`.
     pub fn find(root: &Path, name: &str) -> Result<Design, Error> {
         if name.contains('/') || name.ends_with(".toml") {
             return Design::load(Path::new(name));
@@ -332,33 +353,33 @@ impl Design {
         Design::load(&path)
     }
 
-    /// Reads a design from text; `path` is what errors name.
+    /// Reads a design from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Design, Error> {
         let mut design: Design =
             toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
-        design.origin = Origin(Some(Arc::new((path.into(), text.into()))));
+        design.origin = SourceFile(Some(Arc::new((path.into(), text.into()))));
         let checked = design.validate();
         checked.map_err(|e| design.origin.locate(e))?;
         Ok(design)
     }
 
-    /// The same design with other values: a TOML text of the same shape that is read over it, key by key.
+    /// The design with values overridden by a TOML text with the same keys.
     pub fn with_values(&self, overrides: &str) -> Result<Design, Error> {
         let path = Path::new("override");
         let fail = |e: &dyn fmt::Display| Error::new(format!("override: {e}"));
-        let over: toml::Table =
+        let overrides: toml::Table =
             toml::from_str(overrides).map_err(|e| Error::from_toml(path, overrides, &e))?;
         let mut table = toml::Table::try_from(self).map_err(|e| fail(&e))?;
-        merge(&mut table, over);
+        merge(&mut table, overrides);
         let text = toml::to_string(&table).map_err(|e| fail(&e))?;
-        // Lines of the merged text are nobody's.
+        // Lines of the merged text belong to no file.
         let design: Design =
             toml::from_str(&text).map_err(|e| Error::without_line(path, &text, &e))?;
         design.validate().map_err(|e| e.in_file(path))?;
         Ok(design)
     }
 
-    /// Checks every value against what the hardware and the models can be built for.
+    /// Checks every value against the supported ones of the hardware and the models.
     pub fn validate(&self) -> Result<(), Error> {
         let name_ok = !self.name.is_empty()
             && self
@@ -433,26 +454,28 @@ impl Design {
         self.cpu.validate()
     }
 
-    /// Host and link, with what the host profile says of the way between CPU and device.
+    /// Host and link with the host profile's values for the connection of CPU and device.
     pub fn attached(&self) -> Result<(HostConfig, LinkConfig), Error> {
         let profile = self.cpu.host().map_err(|e| self.origin.locate(e))?;
         Ok(profile.attached(&self.host, &self.pcie))
     }
 
-    /// How the memory channels take turns.
-    pub fn turns(&self) -> media::Turns {
-        media::Turns {
+    /// How the memory channels are interleaved.
+    pub fn interleave(&self) -> media::Interleave {
+        media::Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }
     }
 
-    /// The sizes of each channel's `nvm_delay`: those that the design says, others by its media profile.
-    pub fn delay_sizes(&self, profile: &Profile) -> media::Sizes {
+    /// The sizes of each channel's `nvm_delay`: those of the design, otherwise of its media
+    /// profile.
+    pub fn delay_sizes(&self, profile: &Profile) -> media::DelaySizes {
         self.delay.sizes(profile.sizes(self.clock(), self.channels))
     }
 
-    /// What the NVMe controller has under way in each channel: what the design says, the rest by its media profile.
+    /// The NVMe controller's limits in each channel: those of the design, otherwise of its media
+    /// profile.
     pub fn mover_sizes(&self, profile: &Profile) -> media::MoverSizes {
         let sizes = profile.mover_sizes(self.clock(), self.channels);
         media::MoverSizes {
@@ -463,13 +486,14 @@ impl Design {
         }
     }
 
-    /// The device's clock. Of a design that was never validated, a frequency that no clock has is the default.
+    /// The device's clock. A design that was not validated has the default for an invalid
+    /// frequency.
     pub fn clock(&self) -> Clock {
         Clock::from_mhz(self.clock_mhz).unwrap_or_default()
     }
 
-    /// SHA-256 of all values, whatever the order and spelling of the file. It covers neither the RTL nor the content of the
-    /// media profile, of which only the name stands in a design.
+    /// SHA-256 of all values, independent of the order and format of the file. It covers neither
+    /// the RTL nor the contents of the media profile, of which a design only has the name.
     pub fn hash(&self) -> String {
         let canonical = serde_json::json!({ "format": FORMAT, "design": self }).to_string();
         Sha256::digest(canonical.as_bytes())
@@ -479,11 +503,13 @@ impl Design {
     }
 }
 
-/// Puts every value of `over` in the place of its namesake, table by table.
-fn merge(base: &mut toml::Table, over: toml::Table) {
-    for (key, value) in over {
+/// Overrides the values of `base` with those of `overrides`, table by table.
+fn merge(base: &mut toml::Table, overrides: toml::Table) {
+    for (key, value) in overrides {
         match (base.get_mut(&key), value) {
-            (Some(toml::Value::Table(base)), toml::Value::Table(over)) => merge(base, over),
+            (Some(toml::Value::Table(base)), toml::Value::Table(overrides)) => {
+                merge(base, overrides)
+            }
             (_, value) => drop(base.insert(key, value)),
         }
     }
@@ -566,7 +592,7 @@ mod tests {
     }
 
     #[test]
-    fn shipped_designs_are_valid() {
+    fn designs_shipped_are_valid() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for entry in std::fs::read_dir(root.join("designs")).unwrap() {
             let path = entry.unwrap().path();
@@ -581,7 +607,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_keys_name_file_key_and_what_is_allowed() {
+    fn design_unknown_keys_are_reported_with_file_key_and_allowed_keys() {
         let error = parse(&format!("chanels = 2\n{DEFAULT}")).unwrap_err();
         assert!(
             error.starts_with("x.toml:1: unknown key `chanels`"),
@@ -601,7 +627,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_key_is_named_and_no_other_one() {
+    fn design_missing_key_is_the_one_reported() {
         for (text, said) in [
             ("clock_mhz = 0\n", "x.toml: missing key `name`"),
             (
@@ -628,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_values_name_file_key_and_what_is_allowed() {
+    fn design_impossible_values_are_reported_with_file_key_and_allowed_values() {
         let text = "name = \"x\"\nchannels = 3\n[media]\nbytes = \"1 GiB\"\n";
         assert_eq!(
             parse(text).unwrap_err(),
@@ -666,7 +692,7 @@ mod tests {
     }
 
     #[test]
-    fn every_value_has_its_bounds() {
+    fn design_values_have_bounds() {
         const MIB: u64 = 1 << 20;
         let allowed: &[(&str, &str, &[u64], &[u64])] = &[
             ("", "clock_mhz", &[1, 1000], &[0, 1001]),
@@ -711,7 +737,7 @@ mod tests {
     }
 
     #[test]
-    fn namespaces_have_sizes_that_fit() {
+    fn design_namespaces_have_sizes_that_fit() {
         let with = |list: &str| {
             parse(&format!(
                 "name = \"x\"\n[media]\nbytes = \"1 MiB\"\n[nvme]\nnamespaces = {list}\n"
@@ -735,19 +761,35 @@ mod tests {
             unclaimed("[\"256 KiB\", 512, 0, 512]"),
             (1 << 20) - (260 << 10) - 512
         );
-        // All of it is namespace 1.
+        // Namespace 1 is the whole media.
         assert_eq!(unclaimed("[]"), 0);
-        // Through an override and back.
+        // With an override that changes nothing.
         let same = minimal().with_values("[nvme]\nnamespaces = [262144, 512, 0, 782336]\n");
         assert_eq!(same.unwrap(), design);
         for (list, why) in [
-            ("[100]", "nvme.namespaces[0] = 100 B: allowed is a multiple of 512 bytes"),
-            ("[\"1 MiB\", 512]", "nvme.namespaces[1] = 512 B: allowed is at most the 0 B that are left of media.bytes"),
-            ("[512, \"1 MiB\"]", "nvme.namespaces[1] = 1 MiB: allowed is at most the 1020 KiB that are left of media.bytes"),
+            (
+                "[100]",
+                "nvme.namespaces[0] = 100 B: allowed is a multiple of 512 bytes",
+            ),
+            (
+                "[\"1 MiB\", 512]",
+                "nvme.namespaces[1] = 512 B: allowed is at most the 0 B that are \
+             left of media.bytes",
+            ),
+            (
+                "[512, \"1 MiB\"]",
+                "nvme.namespaces[1] = 1 MiB: allowed is at most the 1020 KiB that \
+             are left of media.bytes",
+            ),
             ("[512, 18446744073709551104]", "18446744073709551104"),
-            ("[0, 0]", "nvme.namespaces = all 0: allowed is at least one with a size"),
-            ("[512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512]",
-             "nvme.namespaces = 17: allowed is at most 16 of them"),
+            (
+                "[0, 0]",
+                "nvme.namespaces = all 0: allowed is at least one with a size",
+            ),
+            (
+                "[512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512,512]",
+                "nvme.namespaces = 17: allowed is at most 16 of them",
+            ),
             ("512", "nvme.namespaces: invalid type"),
             ("[-512]", "a size can't be negative"),
         ] {
@@ -757,7 +799,7 @@ mod tests {
     }
 
     #[test]
-    fn any_clock_of_1_to_1000_mhz_is_allowed() {
+    fn design_clock_is_any_of_1_to_1000_mhz() {
         let with = |mhz: &str| minimal().with_values(&format!("clock_mhz = {mhz}\n"));
         for mhz in [1, 7, 150, 250, 300, 333, 999, 1000] {
             let design = with(&mhz.to_string()).unwrap();
@@ -775,7 +817,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_follow_from_the_profile_unless_the_design_says_them() {
+    fn design_delay_sizes_follow_from_the_profile_unless_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
             let s = design.delay_sizes(&Profile::find(&root, name).unwrap());
@@ -788,7 +830,8 @@ mod tests {
             assert_eq!(sizes(&minimal(), name), [64, 64, 512], "{name}");
         }
         let with = |text: &str| minimal().with_values(text);
-        // 0.75 GB/s a channel for 40 us: 59 reads; for 50 us: 74. A region of its own counts too.
+        // 0.75 GB/s a channel for 40 us: 59 reads; for 50 us: 74. Regions with separate timing
+        // count, too.
         let four = with("channels = 4").unwrap();
         let mut nand = Profile::find(&root, "nand").unwrap();
         nand.read.base_ns = 40_000.0;
@@ -833,7 +876,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controllers_sizes_follow_from_the_profile_unless_the_design_says_them() {
+    fn design_mover_sizes_follow_from_the_profile_unless_given() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let sizes = |design: &Design, name: &str| {
             let s = design.mover_sizes(&Profile::find(&root, name).unwrap());
@@ -848,7 +891,8 @@ mod tests {
         let channels = |n: u32| with(&format!("channels = {n}\n")).unwrap();
         assert_eq!(sizes(&channels(1), "nand"), [4096, 64, 4096, 512]);
         assert_eq!(sizes(&channels(4), "nand"), [1024, 32, 4096, 256]);
-        let own = "[nvme]\nmedia_reads = 64\nmedia_read_beats = 512\nmedia_write_bytes = 2048\nmedia_writes = 128\n";
+        let own = "[nvme]\nmedia_reads = 64\nmedia_read_beats = 512\nmedia_write_bytes = \
+         2048\nmedia_writes = 128\n";
         let own = with(own).unwrap();
         assert_eq!(sizes(&own, "nand"), [512, 64, 2048, 128]);
         assert_ne!(own.hash(), minimal().hash());
@@ -873,7 +917,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_design_lists_those_that_exist() {
+    fn design_not_found_lists_those_that_exist() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let error = Design::find(&root, "nonesuch").unwrap_err().to_string();
         assert!(
@@ -890,7 +934,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hash_depends_on_meaning_alone() {
+    fn design_hash_depends_on_values_alone() {
         let a = parse("channels = 2\nname = \"x\"\n[media]\nbytes = \"1 MiB\"\n").unwrap();
         assert_eq!(a.hash(), minimal().hash());
         let mut b = minimal();
@@ -900,7 +944,7 @@ mod tests {
     }
 
     #[test]
-    fn values_can_be_overridden() {
+    fn design_values_can_be_overridden() {
         let design = minimal()
             .with_values("channels = 4\n[pcie]\nlanes = 4\n")
             .unwrap();
@@ -921,7 +965,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes() {
+    fn bytes_are_parsed_and_printed_with_units() {
         assert_eq!("4096".parse(), Ok(Bytes(4096)));
         assert_eq!("64KiB".parse(), Ok(Bytes(65536)));
         assert_eq!(Bytes(3 << 20).to_string(), "3 MiB");

@@ -12,7 +12,7 @@ use spec::regs::nvm_delay::{
 use crate::error::{self, check, Error};
 use crate::path;
 
-/// Address regions that `nvm_delay` has.
+/// Number of address regions of `nvm_delay`.
 pub const MAX_REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 /// Fractional bits of a time in `nvm_delay`'s registers (Q20.12 cycles).
 const TIME_FRACTION: u32 = 12;
@@ -21,15 +21,15 @@ const CAP_FRACTION: u32 = 16;
 /// Regions are in units of 4 KiB.
 const REGION_PAGE: u64 = 4096;
 
-/// The timing of a memory, as a 64-byte access sees it. Each value's published source stands beside it in the file.
+/// The timing of a memory for a 64-byte access. The file has the published source of each value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Profile {
-    /// Its name; the file's.
+    /// Its name, equal to the file's.
     pub name: String,
-    /// What it is, in a line.
+    /// A description in one line.
     pub description: String,
-    /// False: `nvm_delay` is off, and the DRAM's own timing shows.
+    /// False: `nvm_delay` is off, so that the DRAM's timing applies.
     #[serde(default = "yes")]
     pub enable: bool,
     /// Reads.
@@ -38,7 +38,7 @@ pub struct Profile {
     /// Writes.
     #[serde(default)]
     pub write: Timing,
-    /// Parts of the media with timing of their own.
+    /// Parts of the media with separate timing.
     #[serde(default, rename = "region", skip_serializing_if = "Vec::is_empty")]
     pub regions: Vec<Region>,
 }
@@ -51,14 +51,14 @@ pub struct Timing {
     pub base_ns: f64,
     /// Latency of each beat of 64 bytes, in ns.
     pub beat_ns: f64,
-    /// Most bytes per second of the whole device, in GB/s; 0 is no limit.
+    /// Maximum bandwidth of the whole device, in GB/s; 0 is no limit.
     pub cap_gb_s: f64,
-    /// Where the values were published.
+    /// The publication of the values.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub source: String,
 }
 
-/// A part of the media with timing of its own; bandwidth caps are those of the whole.
+/// A part of the media with separate timing. Bandwidth caps apply to the whole media.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Region {
@@ -76,18 +76,18 @@ fn yes() -> bool {
     true
 }
 
-/// Whose turn it is: each channel has `granule` bytes of the media, then the next one has.
+/// The interleaving of the channels: each has `granule` bytes of the media, then the next one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Turns {
+pub struct Interleave {
     /// Memory channels, at least 1.
     pub channels: u32,
     /// Bytes, a multiple of 4 KiB.
     pub granule: u64,
 }
 
-impl Turns {
-    /// How many pages of a channel stand before this address of the media. They are in the order of their addresses, so those
-    /// of a range of the media are a range of the channel's.
+impl Interleave {
+    /// Number of a channel's pages below a media address. A channel's pages have the order of their
+    /// media addresses, so a media range is a channel range.
     fn pages_before(self, channel: u32, addr: u64) -> u32 {
         let round = self.granule * u64::from(self.channels);
         let within = (addr % round).saturating_sub(self.granule * u64::from(channel));
@@ -98,7 +98,7 @@ impl Turns {
 
 /// Sizes of a channel's `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Sizes {
+pub struct DelaySizes {
     /// Reads in flight.
     pub read_slots: u32,
     /// Writes in flight.
@@ -107,7 +107,7 @@ pub struct Sizes {
     pub buffer_beats: u32,
 }
 
-/// What the NVMe controller has under way in each channel at most.
+/// Limits of the NVMe controller in each channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct MoverSizes {
     /// Beats of 64 bytes read ahead.
@@ -121,7 +121,7 @@ pub struct MoverSizes {
 }
 
 impl MoverSizes {
-    /// Those that any medium gets at least.
+    /// The sizes for fast media, which are the minimum.
     pub const FAST: MoverSizes = MoverSizes {
         read_beats: READ_BEATS[0],
         reads: READS[0],
@@ -130,26 +130,26 @@ impl MoverSizes {
     };
 }
 
-/// A profile whose reads the DRAM behind it is too slow for, on a way that takes time, too: they leave when the DRAM has answered,
-/// and count as late.
+/// Reads of a profile that the device's DRAM is too slow for. They are answered when the DRAM has
+/// answered, and count as late.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct LateReads {
     /// The profile's name.
     pub profile: String,
-    /// What a read of 64 bytes is to take, in ns; the shortest of all regions.
+    /// Target time of a read of 64 bytes, in ns; the shortest of all regions.
     pub target_ns: f64,
-    /// What it takes behind `nvm_delay` at least when no row of its bank is open, in ns.
+    /// Minimum time from `nvm_delay` to the DRAM and back if no row of the bank is open, in ns.
     pub dram_ns: f64,
-    /// What it takes there at least when its row is open.
+    /// The same if the row is open.
     pub open_row_ns: f64,
-    /// What its way to `nvm_delay` and back takes, which is taken off the target.
+    /// Time from the host port to `nvm_delay` and back, which is subtracted from the target.
     pub path_ns: f64,
-    /// Those late: all of them, or only reads whose row is not open.
+    /// All reads are late; otherwise only reads whose row is not open.
     pub all: bool,
 }
 
 impl LateReads {
-    /// In a sentence.
+    /// The warning as a sentence.
     pub fn message(&self) -> String {
         let LateReads {
             profile,
@@ -164,8 +164,10 @@ impl LateReads {
             false => "reads whose row is not open",
         };
         format!(
-            "the media profile {profile} asks for reads of 64 bytes in {target_ns} ns, but the DDR4 behind it takes at least {dram_ns} ns, or \
-             {open_row_ns} ns when their row is open, and the way to it {path_ns} ns: {which} come late and show the DRAM's own time (nvm_delay counts them)"
+            "the media profile {profile} asks for reads of 64 bytes in {target_ns} ns, but the \
+             DDR4 takes at least {dram_ns} ns, or {open_row_ns} ns when their row is open, and the \
+             way to it {path_ns} ns: {which} come late and show the DRAM's own time (nvm_delay \
+             counts them)"
         )
     }
 }
@@ -173,15 +175,15 @@ impl LateReads {
 /// Cycles of a 64-byte read between `nvm_delay` and the DRAM's controller, both ways.
 const STAGES: f64 = 6.0;
 
-/// Slots of a direction that the hardware can have.
+/// Slots of a direction that the hardware supports.
 pub(crate) const SLOTS: [u32; 3] = [32, 64, 128];
 /// Slots of writes, which may take longer.
 pub(crate) const WRITE_SLOTS: [u32; 5] = [32, 64, 128, 256, 512];
-/// Slots that a design gets at least, unless it says otherwise.
+/// Minimum number of slots, unless the design overrides it.
 const FEWEST_SLOTS: u32 = 64;
-/// Beats of a buffer that the hardware can have.
+/// Minimum and maximum beats of a buffer in hardware.
 pub(crate) const BUFFER: [u32; 2] = [512, 32_768];
-/// Beats, reads and writes that a mover of the NVMe controller can have, powers of two.
+/// Minimum and maximum beats of a mover of the NVMe controller.
 pub(crate) const READ_BEATS: [u32; 2] = [512, 4096];
 pub(crate) const READS: [u32; 2] = [32, 64];
 pub(crate) const WRITES: [u32; 2] = [32, 512];
@@ -189,12 +191,12 @@ pub(crate) const WRITES: [u32; 2] = [32, 512];
 pub(crate) const WRITE_BYTES: [u32; 3] = [1024, 2048, 4096];
 /// Bytes of a beat.
 const BEAT: f64 = 64.0;
-/// Beats of the shortest transaction that is to reach the bandwidth.
+/// Beats of the shortest transaction that shall reach the bandwidth.
 const SHORT: u32 = 8;
-/// Beats of the longest one, for media that would need too many of the shortest.
+/// Beats of the longest transaction, for media that would need too many of the shortest.
 const LONG: u32 = 64;
 
-/// What a profile is in the registers of one channel's `nvm_delay`.
+/// A profile as registers of one channel's `nvm_delay`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Registers {
     /// `control`: enable in bit 0, region enables from bit 4 on.
@@ -203,7 +205,7 @@ pub struct Registers {
     pub read_cap: u32,
     /// `write_cap`, Q8.16 bytes per cycle.
     pub write_cap: u32,
-    /// `calibration`: what is taken off all times, in the order of `timing`.
+    /// `calibration`: subtracted from all times, in the order of `timing`.
     pub calibration: [u32; 4],
     /// `timing`: read base, read beat, write base, write beat, Q20.12 cycles.
     pub timing: [u32; 4],
@@ -218,7 +220,8 @@ impl Profile {
         Profile::parse(&text, path)
     }
 
-    /// Reads a profile by name (`media/<name>.toml` below `root`) or by path (anything with a `/` or `.toml` in it).
+    /// Finds a profile by name (`media/<name>.toml` below `root`), or by path if the value contains
+    /// `/` or `.toml`.
     pub fn find(root: &Path, name: &str) -> Result<Profile, Error> {
         if name.contains('/') || name.ends_with(".toml") {
             return Profile::load(Path::new(name));
@@ -231,7 +234,7 @@ impl Profile {
         Profile::load(&path)
     }
 
-    /// Reads a profile from text; `path` is what errors name.
+    /// Reads a profile from text. Errors name `path`.
     pub fn parse(text: &str, path: &Path) -> Result<Profile, Error> {
         let profile: Profile =
             toml::from_str(text).map_err(|e| Error::from_toml(path, text, &e))?;
@@ -239,7 +242,7 @@ impl Profile {
         Ok(profile)
     }
 
-    /// A profile of two latencies and nothing else.
+    /// A profile of two latencies without limits.
     pub fn latencies(name: &str, read_ns: f64, write_ns: f64) -> Profile {
         let timing = |base_ns| Timing {
             base_ns,
@@ -279,12 +282,13 @@ impl Profile {
 
     /// The registers of each channel of a device with this clock period.
     ///
-    /// A channel sees its own addresses, has the regions that it has a part of, and gets its share of the bandwidth. Times are
-    /// rounded to 2^-12 cycles, caps to 2^-16 bytes per cycle; a cap above what a channel can carry is none. A time of more
-    /// cycles than the registers hold is an error. The calibration is what the host's accesses take beside: [`path::CYCLES`].
-    pub fn registers(&self, clock: Clock, turns: Turns) -> Result<Vec<Registers>, Error> {
+    /// A channel uses its channel addresses, has the regions of which it has a part, and gets its
+    /// share of the bandwidth. Times are rounded to 2^-12 cycles, caps to 2^-16 bytes per cycle. A
+    /// cap above a channel's maximum is no cap. A time that exceeds the registers is an error. The
+    /// calibration is the latency of host accesses outside `nvm_delay`: [`path::CYCLES`].
+    pub fn registers(&self, clock: Clock, interleave: Interleave) -> Result<Vec<Registers>, Error> {
         if !self.enable {
-            return Ok(vec![Registers::default(); turns.channels as usize]);
+            return Ok(vec![Registers::default(); interleave.channels as usize]);
         }
         let all = [("read", &self.read), ("write", &self.write)].into_iter();
         let regions = self.regions.iter().flat_map(|r| [&r.read, &r.write]);
@@ -302,7 +306,8 @@ impl Profile {
         let of_channel = |channel| {
             let regions = self.regions.iter().filter_map(|r| {
                 let end = r.first.0.saturating_add(r.bytes.0);
-                let [first, end] = [r.first.0, end].map(|addr| turns.pages_before(channel, addr));
+                let [first, end] =
+                    [r.first.0, end].map(|addr| interleave.pages_before(channel, addr));
                 let [a, b, c, d] = times(&r.read, &r.write);
                 (first < end).then(|| [first, end - 1, a, b, c, d])
             });
@@ -310,19 +315,19 @@ impl Profile {
             let enabled = REGION_ENABLE.of((1 << regions.len()) - 1);
             Registers {
                 control: (ENABLE.of(1) | enabled) as u32,
-                read_cap: cap(self.read.cap_gb_s, clock, turns.channels),
-                write_cap: cap(self.write.cap_gb_s, clock, turns.channels),
+                read_cap: cap(self.read.cap_gb_s, clock, interleave.channels),
+                write_cap: cap(self.write.cap_gb_s, clock, interleave.channels),
                 calibration: [path, 0, path, 0],
                 timing: times(&self.read, &self.write),
                 regions,
             }
         };
-        Ok((0..turns.channels).map(of_channel).collect())
+        Ok((0..interleave.channels).map(of_channel).collect())
     }
 }
 
 impl Profile {
-    /// Whether the DRAM can't keep up with its reads, as far as that is known of a device that rests.
+    /// Reads that the DRAM of an idle device is too slow for.
     pub fn late_reads(&self, clock: Clock, dram: &DramConfig) -> Option<LateReads> {
         let targets = self.regions.iter().map(|region| &region.read);
         let targets = targets.chain([&self.read]).map(|read| read.target_ns(1));
@@ -331,8 +336,8 @@ impl Profile {
         let [open_row_ns, dram_ns] = dram
             .read_ns()
             .map(|ns| ((ns / period).ceil() + STAGES) * period)
-            .map(hundredths);
-        let path_ns = hundredths(clock.ns(path::CYCLES));
+            .map(round_to_hundredths);
+        let path_ns = round_to_hundredths(clock.ns(path::CYCLES));
         (self.enable && target_ns < dram_ns + path_ns).then(|| LateReads {
             profile: self.name.clone(),
             target_ns,
@@ -343,14 +348,16 @@ impl Profile {
         })
     }
 
-    /// The sizes with which a channel reaches the profile's bandwidth (Little's law): as many transactions of 512 bytes in
-    /// flight as come in one latency, from 64 to 128; writes that would need more, up to 512 of 4 KiB. The buffer is the smallest: a read that waits for room in it has been accepted, so
-    /// its latency passes meanwhile, and it needs room for as long as the DRAM takes.
-    pub fn sizes(&self, clock: Clock, channels: u32) -> Sizes {
+    /// The sizes with which a channel reaches the profile's bandwidth (Little's law). A channel has
+    /// as many transactions of 512 bytes in flight as arrive in one latency, from 64 to 128. Writes
+    /// that would need more have up to 512 of 4 KiB. The buffer is the smallest one: the latency of
+    /// a read that waits for buffer space has already started, and it needs space only for the
+    /// DRAM's time.
+    pub fn sizes(&self, clock: Clock, channels: u32) -> DelaySizes {
         let [reads, writes] = self.in_flight(clock, channels, SHORT);
         let long = self.in_flight(clock, channels, LONG)[1];
         let slots = |needed: u32, most: u32| needed.clamp(FEWEST_SLOTS, most).next_power_of_two();
-        Sizes {
+        DelaySizes {
             read_slots: slots(reads, SLOTS[2]),
             write_slots: match writes > SLOTS[2] {
                 true => slots(long.max(SLOTS[2]), WRITE_SLOTS[4]),
@@ -360,12 +367,12 @@ impl Profile {
         }
     }
 
-    /// The sizes with which the NVMe controller keeps a channel busy at the profile's bandwidth: those for fast media, unless
-    /// it takes more than they hold.
+    /// The sizes with which the NVMe controller keeps a channel busy at the profile's bandwidth.
+    /// They are at least those for fast media.
     pub fn mover_sizes(&self, clock: Clock, channels: u32) -> MoverSizes {
         let [reads, writes] = self.in_flight(clock, channels, LONG);
         let fast = MoverSizes::FAST;
-        // The least that a read takes in the controller and its way to the memory counts, too.
+        // The minimum latency of a read in the controller and to the memory counts, too.
         let beats = (reads + 1) * LONG;
         let held = fast.writes * fast.write_bytes / (BEAT as u32 * LONG);
         MoverSizes {
@@ -385,8 +392,8 @@ impl Profile {
         }
     }
 
-    /// Transactions of so many beats that come in one latency at the bandwidth of a channel: reads and writes, as the slowest
-    /// place of the media needs them.
+    /// Transactions of `beats` that arrive in one latency at a channel's bandwidth: reads and
+    /// writes, for the slowest region of the media.
     fn in_flight(&self, clock: Clock, channels: u32, beats: u32) -> [u32; 2] {
         let most = BEAT / clock.ns(1.0); // what a channel can carry
         let needed = |all: &Timing, timing: &Timing| {
@@ -428,14 +435,14 @@ impl Timing {
         )
     }
 
-    /// What a transaction of so many beats is to take, in ns.
+    /// Target time of a transaction of `beats`, in ns.
     pub fn target_ns(&self, beats: u32) -> f64 {
         self.base_ns + self.beat_ns * f64::from(beats)
     }
 }
 
-/// Rounded to two digits, as people read it.
-fn hundredths(ns: f64) -> f64 {
+/// Rounds to two digits for messages.
+fn round_to_hundredths(ns: f64) -> f64 {
     (ns * 100.0).round() / 100.0
 }
 
@@ -449,7 +456,7 @@ fn fixed(cycles: f64) -> u32 {
     (cycles * f64::from(1u32 << TIME_FRACTION)).round() as u32
 }
 
-/// A device's GB/s in Q8.16 bytes per cycle of one channel; a cap that is too small to express is the smallest.
+/// A device's GB/s in Q8.16 bytes per cycle of one channel; at least 1 unit.
 fn cap(gb_s: f64, clock: Clock, channels: u32) -> u32 {
     if gb_s == 0.0 {
         return 0;
@@ -464,7 +471,7 @@ pub fn time_ns(raw: u32, clock: Clock) -> f64 {
     clock.ns(f64::from(raw) / f64::from(1u32 << TIME_FRACTION))
 }
 
-/// Q8.16 bytes per cycle of one channel in GB/s of a device with so many.
+/// Q8.16 bytes per cycle of one channel in GB/s of a device with `channels`.
 pub fn cap_gb_s(raw: u32, clock: Clock, channels: u32) -> f64 {
     f64::from(raw) / f64::from(1u32 << CAP_FRACTION) / clock.ns(1.0) * f64::from(channels)
 }
@@ -478,7 +485,7 @@ mod tests {
     }
 
     #[test]
-    fn every_shipped_profile_is_valid_and_named_as_its_file() {
+    fn media_profiles_shipped_are_valid_and_named_as_their_files() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         for entry in std::fs::read_dir(root.join("media")).unwrap() {
             let path = entry.unwrap().path();
@@ -496,7 +503,7 @@ mod tests {
         assert_eq!(
             Profile::find(&root, "dram")
                 .unwrap()
-                .registers(Clock::default(), TURNS),
+                .registers(Clock::default(), INTERLEAVE),
             Ok(vec![Registers::default(); 2])
         );
         assert!(Profile::find(&root, "core")
@@ -505,20 +512,21 @@ mod tests {
             .contains("optane-dcpmm"));
     }
 
-    const TURNS: Turns = Turns {
+    const INTERLEAVE: Interleave = Interleave {
         channels: 2,
         granule: REGION_PAGE,
     };
 
     #[test]
-    fn profiles_that_the_dram_is_too_slow_for_are_told_by_their_numbers() {
+    fn media_profiles_faster_than_the_dram_are_found_by_their_values() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let (clock, dram) = (Clock::default(), DramConfig::default());
         let late = |name: &str| Profile::find(&root, name).unwrap().late_reads(clock, &dram);
         for name in ["dram", "nand", "optane-dcpmm", "pcm"] {
             assert_eq!(late(name), None, "{name}");
         }
-        // 8 + 8 ns of the controller and 21 or 38 clocks of 0.833 ns, up to the next edge, and six cycles.
+        // 8 + 8 ns of the controller and 21 or 38 clocks of 0.833 ns, up to the next edge, and six
+        // cycles.
         for (name, target_ns, all) in [("reram", 50.0, true), ("stt-mram", 60.0, true)] {
             let found = late(name).unwrap();
             let expected = LateReads {
@@ -536,7 +544,8 @@ mod tests {
             }
             assert_eq!(message.contains("all reads"), all);
         }
-        // By the numbers, whatever the name: of the profile, its regions, the DRAM, the clock. 26 ns are those of the way to it.
+        // Depends on the numbers, not on names: profile, regions, DRAM and clock. The latency to
+        // the DRAM is 26 ns.
         let plain = |ns| Profile::latencies("reram", ns, 0.0);
         for (ns, expected) in [
             (98.0, None),
@@ -573,7 +582,7 @@ mod tests {
     }
 
     #[test]
-    fn registers_are_fixed_point_cycles() {
+    fn media_registers_are_fixed_point_cycles() {
         let mut p = Profile::latencies("x", 305.0, 94.0);
         p.write.beat_ns = 1.0;
         p.read.cap_gb_s = 6.4;
@@ -587,7 +596,7 @@ mod tests {
             write: Timing::default(),
         });
         let clock = Clock::default();
-        let [r, _] = &p.registers(clock, TURNS).unwrap()[..] else {
+        let [r, _] = &p.registers(clock, INTERLEAVE).unwrap()[..] else {
             panic!("two channels");
         };
         assert_eq!(r.control, 0x11);
@@ -598,17 +607,17 @@ mod tests {
         assert_eq!(time_ns(r.timing[0], clock), 305.0);
         assert!((cap_gb_s(r.read_cap, clock, 2) - 6.4).abs() < 1e-4);
         let error = p
-            .registers(Clock::from_mhz(1000).unwrap(), TURNS)
+            .registers(Clock::from_mhz(1000).unwrap(), INTERLEAVE)
             .unwrap_err();
         let want = "region.base_ns = 2000000: allowed is at most 1048575 ns at 1000 MHz";
         assert_eq!(error.to_string(), want);
     }
 
     #[test]
-    fn a_region_is_what_it_names_on_every_channel() {
+    fn media_region_covers_the_same_pages_on_every_channel() {
         const PAGES: u64 = 96;
         for (channels, granule_pages) in [(1, 1), (2, 1), (4, 1), (2, 4), (4, 8), (2, 256)] {
-            let turns = Turns {
+            let interleave = Interleave {
                 channels,
                 granule: granule_pages * REGION_PAGE,
             };
@@ -621,8 +630,8 @@ mod tests {
                         read: Timing::default(),
                         write: Timing::default(),
                     });
-                    let registers = p.registers(Clock::default(), turns).unwrap();
-                    // As the device turns: its pages, one after the other.
+                    let registers = p.registers(Clock::default(), interleave).unwrap();
+                    // Interleaved as in the device: pages in round-robin order.
                     let mut next = vec![0; channels as usize];
                     for page in 0..2 * PAGES {
                         let channel = (page / granule_pages % u64::from(channels)) as usize;
@@ -633,7 +642,7 @@ mod tests {
                         let named = (first..first + pages).contains(&page);
                         assert_eq!(
                             slow, named,
-                            "page {page} of {turns:?}, {pages} from {first}"
+                            "page {page} of {interleave:?}, {pages} from {first}"
                         );
                         assert_eq!(r.control >> 4, (1 << r.regions.len()) - 1);
                     }
@@ -643,12 +652,12 @@ mod tests {
     }
 
     #[test]
-    fn times_are_right_to_a_4096th_of_a_cycle_at_every_clock() {
+    fn media_times_are_exact_to_a_4096th_of_a_cycle_at_every_clock() {
         for mhz in [1, 7, 150, 250, 300, 999, 1000] {
             let clock = Clock::from_mhz(mhz).unwrap();
             for ns in [0.0, 0.1, 1.0, 94.0, 305.0, 12_345.6, 1e6] {
                 let p = Profile::latencies("x", ns, 0.0);
-                let raw = p.registers(clock, TURNS).unwrap()[0].timing[0];
+                let raw = p.registers(clock, INTERLEAVE).unwrap()[0].timing[0];
                 // In exact arithmetic: ns * mhz / 1000 cycles, in tenths of ns.
                 let tenths = (ns * 10.0).round() as u64;
                 let exact = (tenths * u64::from(mhz) * 4096 * 2 + 10_000) / 20_000;
@@ -663,7 +672,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_profiles_name_the_key() {
+    fn media_profile_errors_name_the_key() {
         let head = "name = \"x\"\ndescription = \"y\"\n";
         let error = profile(&format!("{head}[read]\nbase = 5.0\n")).unwrap_err();
         assert!(

@@ -1,7 +1,9 @@
-//! Memories of the device beside the storage (`[[memory]]`): at present one, the local memory.
+//! Memories of the device in addition to the storage (`[[memory]]`). At present there is one, the
+//! local memory.
 //!
-//! It holds no namespace; engines reach it by themselves, peers and the host through the PM window, behind the storage. It keeps what
-//! it holds as the storage does, since all of BAR2 is announced as persistent memory region.
+//! It holds no namespace. Engines access it directly, peers and the host through the PM window,
+//! above the storage. Its contents persist like those of the storage, since the device reports all
+//! of BAR2 as persistent memory region.
 
 use std::path::{Path, PathBuf};
 
@@ -9,13 +11,13 @@ use serde::{Deserialize, Serialize};
 use sim::DramConfig;
 
 use crate::error::{check, one_of, Error};
-use crate::media::{Registers, Sizes, Turns};
+use crate::media::{DelaySizes, Interleave, Registers};
 use crate::{Bytes, Delay, Design, Profile};
 
-/// What a memory beside the storage is called.
+/// Name of the memory.
 pub const LOCAL: &str = "local";
 
-/// A memory with channels, timing and DRAM of its own.
+/// A memory with separate channels, timing and DRAM.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Memory {
@@ -26,16 +28,16 @@ pub struct Memory {
     /// Channels: 1, 2 or 4.
     #[serde(default = "one")]
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn: a power of two from 4 KiB to 1 MiB.
+    /// Bytes that go to one channel before the next one: a power of two from 4 KiB to 1 MiB.
     #[serde(default = "crate::default_granule")]
     pub granule: Bytes,
     /// The media profile whose timing `nvm_delay` gives to each of its channels.
     #[serde(default = "crate::default_profile")]
     pub profile: String,
-    /// Sizes of each channel's `nvm_delay`, where they are not to follow from the profile.
+    /// Sizes of each channel's `nvm_delay` that override those of the profile.
     #[serde(default, skip_serializing_if = "Delay::is_empty")]
     pub delay: Delay,
-    /// The DDR4 channel behind each of its channels; none said: as behind those of the storage.
+    /// The DDR4 channel of each of its channels. Without this key it is that of the storage.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dram: Option<DramConfig>,
 }
@@ -45,9 +47,9 @@ fn one() -> u32 {
 }
 
 impl Memory {
-    /// How its channels take turns.
-    pub fn turns(&self) -> Turns {
-        Turns {
+    /// How its channels are interleaved.
+    pub fn interleave(&self) -> Interleave {
+        Interleave {
             channels: self.channels,
             granule: self.granule.0,
         }
@@ -60,52 +62,57 @@ impl Design {
         self.memory.first()
     }
 
-    /// The DDR4 channel behind each of its channels.
+    /// The DDR4 channel of each of its channels.
     pub fn local_dram<'a>(&'a self, memory: &'a Memory) -> &'a DramConfig {
         memory.dram.as_ref().unwrap_or(&self.dram)
     }
 
-    /// The file that keeps it, if one keeps the media: the same name with `.local` behind it.
+    /// Its file, if the media has a file: the same name with `.local` appended.
     pub fn local_file(&self) -> Option<PathBuf> {
         let mut name = self.media.file.clone()?.into_os_string();
         name.push(".local");
         self.local().map(|_| PathBuf::from(name))
     }
 
-    /// Where it is in the PM window: at the first multiple of its size behind the storage.
+    /// Its address in the PM window: the first multiple of its size above the storage.
     pub fn local_base(&self) -> Option<u64> {
         Some(self.local()?.bytes.0.max(self.media.bytes.0))
     }
 
-    /// Where the last memory ends in the PM window.
+    /// End of the last memory in the PM window.
     pub fn window_end(&self) -> u64 {
         let end = self.local().zip(self.local_base());
         end.map_or(self.media.bytes.0, |(memory, base)| base + memory.bytes.0)
     }
 
-    /// Bytes of BAR2, a power of two: the storage and, behind it, the local memory.
+    /// Bytes of BAR2, a power of two: the storage and the local memory.
     pub fn window_bytes(&self) -> u64 {
         self.local_base()
             .map_or(self.media.bytes.0, |base| base.saturating_mul(2))
     }
 
     /// The sizes of each of its channels' `nvm_delay`.
-    pub fn local_sizes(&self, memory: &Memory, profile: &Profile) -> Sizes {
+    pub fn local_sizes(&self, memory: &Memory, profile: &Profile) -> DelaySizes {
         memory
             .delay
             .sizes(profile.sizes(self.clock(), memory.channels))
     }
 
-    /// What its profile is in the registers of each of its channels' `nvm_delay`; none without it. `root` is that of the repository.
+    /// The registers of each of its channels' `nvm_delay`; none without local memory. `root` is the
+    /// repository root.
     pub fn local_registers(&self, root: &Path) -> Result<Vec<Registers>, Error> {
         let Some(memory) = self.local() else {
             return Ok(Vec::new());
         };
-        Profile::find(root, &memory.profile)?.registers(self.clock(), memory.turns())
+        Profile::find(root, &memory.profile)?.registers(self.clock(), memory.interleave())
     }
 
-    /// The parameters of the hardware for it, as SystemVerilog literals.
-    pub fn local_parameters(&self, memory: &Memory, sizes: Sizes) -> Vec<(&'static str, String)> {
+    /// The hardware parameters of the local memory as SystemVerilog literals.
+    pub fn local_parameters(
+        &self,
+        memory: &Memory,
+        sizes: DelaySizes,
+    ) -> Vec<(&'static str, String)> {
         vec![
             ("LocalChannels", memory.channels.to_string()),
             ("LocalGranule", memory.granule.0.to_string()),
@@ -161,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_local_memory_is_behind_the_storage() {
+    fn local_memory_follows_the_storage_in_the_window() {
         assert_eq!(parse("").unwrap().window_bytes(), 1 << 20);
         let with = |bytes: &str| {
             let text = format!("[[memory]]\nname = \"local\"\nbytes = \"{bytes}\"\n");
@@ -182,10 +189,11 @@ mod tests {
     }
 
     #[test]
-    fn its_sizes_follow_from_its_own_profile() {
+    fn local_memory_sizes_follow_from_its_own_profile() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let design = parse(
-            "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
+            "[[memory]]\nname = \"local\"\nbytes = \"2 MiB\"\nchannels = 2\nprofile = \
+             \"nand\"\n[memory.delay]\nbuffer_beats = 1024\n",
         )
         .unwrap();
         let memory = design.local().unwrap();
@@ -202,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_line_and_what_is_allowed() {
+    fn local_memory_errors_name_the_line_and_the_allowed_values() {
         let one = |extra: &str| format!("[[memory]]\nname = \"local\"\nbytes = \"1 MiB\"\n{extra}");
         for (text, why) in [
             (

@@ -9,7 +9,7 @@ use std::str::FromStr;
 use std::sync::{Arc, Once};
 
 use design::{Design, Identity};
-pub use fast::Omission;
+pub use fast::FaultInjection;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
 pub use rtl::{Contents, Registers};
 use rtl::{RtlDevice, TraceWindow};
@@ -266,18 +266,17 @@ impl Factory {
 
     /// A device with power, whose storage holds these media.
     pub fn device(&self, media: Media) -> Result<Box<dyn Device + Send>, Error> {
-        self.omitting(media, None)
+        self.device_with_fault(media, None)
     }
 
-    /// The same; one that leaves something out on purpose is the control of a test. Only the fast
-    /// model has such.
-    pub fn omitting(
+    /// The same, with a fault injected: a negative control of a test. Only the fast model has faults.
+    pub fn device_with_fault(
         &self,
         media: Media,
-        omits: Option<Omission>,
+        fault: Option<FaultInjection>,
     ) -> Result<Box<dyn Device + Send>, Error> {
         Ok(match &self.ready {
-            Ready::Rtl(..) if omits.is_some() => {
+            Ready::Rtl(..) if fault.is_some() => {
                 return Err(Error(
                     "the RTL leaves nothing out on purpose; take model = \"fast\"".into(),
                 ));
@@ -288,7 +287,7 @@ impl Factory {
             }
             Ready::Fast(config) => {
                 let mut config = (**config).clone();
-                config.omits = omits;
+                config.fault_injection = fault;
                 let device = fast::FastDevice::new(config, media);
                 Box::new(device.map_err(error)?)
             }

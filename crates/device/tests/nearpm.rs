@@ -297,13 +297,13 @@ fn power(kit: &mut Kit, wait: Time) {
 /// Copies have only the thread that asks for them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Gets a pool and a log of it back, as a host does after a loss of power: hw/engine/nearpm/README.md.
+/// Gets a pool and a log of it back, as a host does after a loss of power: docs/hardware/nearpm.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
     kit.fine(&pool.command(Operation::Recover, thread));
     let descriptor = kit.descriptor(pool, thread).expect("a descriptor");
     let ended = kit.ends(&pool.open(thread, descriptor.generation));
-    let open = [0, spec::nearpm::Refusal::Busy as u32];
+    let open = [0, spec::nearpm::ErrorBit::Busy as u32];
     assert!(open.contains(&ended.result), "{ended:?}");
 }
 

@@ -33,7 +33,7 @@ use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
 use sim::fork::Fork;
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
-use spec::nearpm::{register, Command, Completion, Descriptor, Operation, Refusal, State};
+use spec::nearpm::{register, Command, Completion, Descriptor, ErrorBit, LogState, Operation};
 
 use common::nearpm::{Kit, Pool};
 use common::{design, root, rounds};
@@ -153,7 +153,7 @@ impl Devices {
         ended.value
     }
 
-    fn refused(&mut self, device: usize, command: &Command, refusal: Refusal) {
+    fn refused(&mut self, device: usize, command: &Command, refusal: ErrorBit) {
         let ended = self.ends(device, command);
         assert_eq!(ended.result, refusal as u32, "device {device}: {command:?}");
     }
@@ -303,7 +303,7 @@ impl Devices {
         for device in self.each() {
             for log in 0..LOGS {
                 let descriptor = self.descriptor(device, log);
-                let State::Pending(participants) = descriptor.state else {
+                let LogState::Pending(participants) = descriptor.state else {
                     // What has no commit record is the newest of its thread here.
                     let recover = self.pool.command(Operation::Recover, log);
                     self.fine(device, &recover);
@@ -609,7 +609,7 @@ mod sampled {
         assert_eq!(devices.fine(0, &commit), 1, "its generation is the same");
         devices.rest(Time::us(50));
         let pending = devices.descriptor(0, 0);
-        assert_eq!(pending.state, State::Pending(0b11));
+        assert_eq!(pending.state, LogState::Pending(0b11));
         assert_eq!((pending.generation, pending.records), (1, 1));
         assert_eq!((devices.seen(0, 0), devices.seen(1, 0)), ((5, 0), (0, 0)));
         devices.select(1, 0);
@@ -618,9 +618,9 @@ mod sampled {
         let abort = pool.command(Operation::Abort, 0);
         let next = devices.commit(0, 6, all);
         for command in [pool.undo(0, 64, 64), next, abort, pool.open(0, 9)] {
-            devices.refused(0, &command, Refusal::Busy);
+            devices.refused(0, &command, ErrorBit::Busy);
         }
-        devices.refused(0, &commit, Refusal::Invalid);
+        devices.refused(0, &commit, ErrorBit::Invalid);
         devices.fine(0, &pool.command(Operation::Sync, 0));
         assert_eq!(devices.fine(0, &pool.undo(1, 0, 64)), 64);
         devices.store(0, 0, &[2; 64]);
@@ -633,7 +633,7 @@ mod sampled {
         for device in devices.each() {
             devices.until_all(device, 0, 5);
             let empty = devices.descriptor(device, 0);
-            assert_eq!((empty.state, empty.generation), (State::Open, 2));
+            assert_eq!((empty.state, empty.generation), (LogState::Open, 2));
             assert_eq!((empty.records, empty.transaction), (0, 5));
             assert_eq!(devices.seen(device, 0), (5, 5));
             assert_eq!(devices.get(device, register::HIGHEST), 5);
@@ -657,7 +657,7 @@ mod sampled {
                 devices.power(0b01, Time::us(5));
             }
             devices.power(0b10, Time::us(5));
-            assert_eq!(devices.descriptor(1, 0).state, State::Pending(0b11));
+            assert_eq!(devices.descriptor(1, 0).state, LogState::Pending(0b11));
             assert_eq!(devices.recover() & WROTE_BACK, 0);
             for device in devices.each() {
                 devices.until_all(device, 0, 5);
@@ -684,14 +684,14 @@ mod sampled {
             devices.fine(first, &commit);
             devices.power(lost, Time::us(5));
             let log = devices.descriptor(first, 0);
-            assert_eq!(log.state, State::Pending(0b11), "{first}, {lost:#b}");
+            assert_eq!(log.state, LogState::Pending(0b11), "{first}, {lost:#b}");
             assert_eq!(devices.recover(), WROTE_BACK);
             for device in devices.each() {
                 assert_eq!(devices.load(device, 0, 64), [0; 64]);
                 assert_eq!(devices.descriptor(device, 0).generation, 2);
             }
             // The next one has another number: what was told of this one is not forgotten.
-            devices.refused(first, &commit, Refusal::Invalid);
+            devices.refused(first, &commit, ErrorBit::Invalid);
         }
     }
 
@@ -701,20 +701,20 @@ mod sampled {
         let wrong = [(5, 0b10), (5, 0b10011), (0, 0b11), (1 << 48, 0b11)];
         for (transaction, participants) in wrong {
             let commit = devices.commit(0, transaction, participants);
-            devices.refused(0, &commit, Refusal::Invalid);
+            devices.refused(0, &commit, ErrorBit::Invalid);
         }
         // One that takes part alone.
         let alone = devices.commit(0, 7, 0b01);
         devices.fine(0, &alone);
         devices.until_all(0, 0, 7);
         let again = devices.commit(0, 7, 0b01);
-        devices.refused(0, &again, Refusal::Invalid);
+        devices.refused(0, &again, ErrorBit::Invalid);
         // Under another number nothing is left of what was told.
         devices.set_word(0, register::DEVICE, register::DEVICE_IS_SET | 3);
         assert_eq!(devices.get(0, register::HIGHEST), 0);
-        devices.refused(0, &again, Refusal::Invalid);
+        devices.refused(0, &again, ErrorBit::Invalid);
         devices.set_word(0, register::DEVICE, 0);
         assert_eq!(devices.get(0, register::DEVICE) as u32, 0);
-        devices.refused(0, &again, Refusal::Invalid);
+        devices.refused(0, &again, ErrorBit::Invalid);
     }
 }

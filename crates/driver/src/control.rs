@@ -1,6 +1,6 @@
 //! The control bus (BAR4): what the device is made of, and the timing emulators.
 
-use design::media::{Registers, Turns};
+use design::media::{Interleave, Registers};
 use sim::{Bar, Clock};
 use spec::bar4;
 use spec::regs::nvm_delay::{self, command, control, counters, status, timing};
@@ -93,7 +93,7 @@ pub struct Memory {
     /// Its first channel among those of the device, which is the number of its `nvm_delay`.
     pub first_channel: u32,
     /// How its channels take turns.
-    pub turns: Turns,
+    pub turns: Interleave,
 }
 
 impl Memory {
@@ -188,8 +188,8 @@ impl Inventory {
     }
 
     /// How the channels take turns.
-    pub fn turns(&self) -> Turns {
-        Turns {
+    pub fn turns(&self) -> Interleave {
+        Interleave {
             channels: self.channels,
             granule: self.granule.into(),
         }
@@ -215,7 +215,7 @@ impl Inventory {
                     base: u64::from(b.offset) * MEMORY_UNIT,
                     bytes: u64::from(b.size) * MEMORY_UNIT,
                     first_channel: channels & 0xFFFF,
-                    turns: Turns {
+                    turns: Interleave {
                         channels: channels >> 16,
                         granule: granule.into(),
                     },

@@ -390,7 +390,7 @@ impl<H: Host> Controller<H> {
             return self.host.wait(limit);
         }
         let csts = Csts(self.host.read32(Bar::Nvme, properties::CSTS)?);
-        if csts.gone() {
+        if csts.device_removed() {
             return Err(Error::Gone);
         }
         if csts.fatal() {
@@ -900,7 +900,7 @@ fn disable<H: Host>(host: &mut H, cap: Cap) -> Result<()> {
     let limit = host.now() + ready_timeout(cap);
     loop {
         let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
-        if csts.gone() {
+        if csts.device_removed() {
             return Err(Error::Gone);
         }
         if !csts.ready() {
@@ -925,7 +925,7 @@ fn wait_status<H: Host>(
     let limit = host.now() + ready_timeout(cap);
     loop {
         let csts = Csts(host.read32(Bar::Nvme, properties::CSTS)?);
-        if csts.gone() {
+        if csts.device_removed() {
             return Err(Error::Gone);
         }
         if csts.fatal() {

@@ -1,17 +1,18 @@
-//! What arrives at the BARs, in order: registers, loads and stores of the PM window, command pages.
+//! Accesses of the host to the BARs, in order: registers, the PM window, command pages.
 //!
-//! As at the RTL's ports: a write is started only after the writes before it on the other port are done, a read only after all
-//! writes before it; reads do not hold up later accesses to the PM window.
+//! The order is that of the RTL's ports. A write starts after all earlier writes of the other port
+//! are complete, a read after all earlier writes. Reads do not delay later accesses to the PM
+//! window.
 
 use std::collections::VecDeque;
 
 use sim::{Bar, HostPort, Lines, Mmio, OrderEvent, Time, TraceEvent, Tracer};
 use spec::bar4;
 
-use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
-use crate::engines::Store as Verdict;
-use crate::memory::delay::copying;
-use crate::memory::{master, Channel, Returns};
+use crate::context::{Event, SimContext, TAG_LOAD, TAG_STORE};
+use crate::engines::StoreDecision;
+use crate::memory::delay::timing_copy;
+use crate::memory::{master, Channel, ReturnPath};
 use crate::port::BEAT;
 use crate::slab::Slab;
 
@@ -20,41 +21,42 @@ const BAR0_BYTES: u64 = 64 << 10;
 const BAR4_BYTES: u64 = 1 << 20;
 /// Write beats that may wait.
 const MAX_BEATS: u64 = 64;
-/// And such that the device has taken and the memory has not.
-const TAKEN_BEATS: u64 = 8;
-/// Of these, such as may be left of a store for one channel when the next one goes to another: the last is shown to the channel, and
-/// two are in its slice.
-const LEFT_BEATS: u32 = 3;
-/// From the cycle in which data make room for those behind them, until these are shown to a channel.
-const MOVE_UP: u64 = 2;
-/// Loads under way.
+/// Further write beats that the device has accepted and the memory has not.
+const ACCEPTED_BEATS: u64 = 8;
+/// Beats of a store that may still wait when the next store goes to another channel: one is at the
+/// channel's port, two are in its register slice.
+const MAX_WAITING_BEATS: u32 = 3;
+/// Cycles from the transfer that makes room for a store until the store reaches a channel.
+const STORE_ISSUE: u64 = 2;
+/// Loads in flight.
 const MAX_LOADS: usize = 64;
-/// Cycles of a register access: until it counts, and until the next one may begin.
+/// Cycles of a register access: until it takes effect, and until the next one may start.
 const REGISTER: u64 = 4;
 const REGISTER_STEP: u64 = 3;
-/// From a write that has all times of an `nvm_delay` copied until the next one to a time or a command can be done.
+/// Cycles after a write that makes an `nvm_delay` copy all times, until its times and commands can
+/// be accessed again.
 const COPY: u64 = 25;
-/// A load or store, to the channel's multiplexer, and its data back.
+/// Cycles of a load or store to the channel's multiplexer, and of its data back.
 const LOAD: u64 = 3;
 const LOAD_BACK: u64 = 1;
-/// Read data that has passed is forgotten after so many cycles: parts that come later began no earlier.
+/// Cycles after which used slots of the return path are forgotten. No later data can start earlier.
 const HISTORY: u64 = 64;
 const STORE: u64 = 3;
-/// A write into a command page of a device with an access hook, until what is behind it may pass.
-const TAKEN: u64 = 6;
+/// Cycles from a write to a command page until the next store, in a device with a conflict filter.
+const COMMAND_ACCEPT: u64 = 6;
 
-/// A load of a command page: until its first line is asked for, and each line.
+/// Cycles of a load of a command page: to its first line, and for each line.
 const PAGE_LOAD: u64 = 6;
 const PAGE_LINE: u64 = 2;
 
-/// An access to registers, word by word.
+/// An access to registers, split into words.
 #[derive(Clone, Debug)]
-pub(crate) enum Registers {
-    /// A word to write: offset, value.
+pub(crate) enum RegisterAccess {
+    /// Write of one word: offset, value.
     Word(Bar, u64, u32),
-    /// Words to write: offset, value, the bits that are written.
+    /// Write of several words: offset, value, mask of the written bits.
     Write(Bar, Vec<(u64, u32, u32)>),
-    /// Words to read, from an offset on; the answer is so many bytes from a place in them.
+    /// Read of several words. The answer is `len` bytes from `skip` on.
     Read {
         bar: Bar,
         first: u64,
@@ -65,49 +67,49 @@ pub(crate) enum Registers {
     },
 }
 
-/// What the bridge cannot do by itself.
-pub(crate) enum Asked {
-    Nothing,
-    Registers(Registers),
+/// An access that other blocks carry out.
+pub(crate) enum BridgeRequest {
+    None,
+    Registers(RegisterAccess),
     /// A store to the command pages: offset in BAR4, bytes.
-    Page(u64, Vec<u8>),
-    /// A load from them: offset, bytes, tag.
+    PageStore(u64, Vec<u8>),
+    /// A load from the command pages: offset, bytes, tag.
     PageLoad(u64, u32, u32),
 }
 
-/// A store whose channel has not seen its address.
-struct Store {
+/// A store that no channel has received yet.
+struct PendingStore {
     channel: usize,
     addr: u64,
     bytes: u32,
     beats: u64,
     id: u16,
     tag: u64,
-    /// When it would get there if nothing were before it.
+    /// When it would reach the channel without other stores before it.
     at: u64,
 }
 
-/// The response to a store.
-struct Response {
-    /// The channel that it comes from.
+/// The response to a store that is in flight.
+struct StoreResponse {
+    /// The channel that answers.
     channel: usize,
-    come: bool,
+    arrived: bool,
 }
 
-struct Load {
+struct OutstandingLoad {
     tag: u32,
     at: u64,
     len: u32,
-    /// Beats that have come.
+    /// Beats that have arrived.
     beats: u64,
-    /// Up to here all is on its way.
+    /// Address up to which the data was answered.
     sent: u64,
     failed: bool,
     channel: usize,
 }
 
-/// An answer, or a part of it.
-struct Answer {
+/// A read completion, or a part of one.
+struct ReadAnswer {
     cycle: u64,
     tag: u32,
     data: Option<Vec<u8>>,
@@ -115,75 +117,80 @@ struct Answer {
 }
 
 pub(crate) struct Bridge {
-    held: Option<Mmio>,
-    /// The registers' port is free from this edge on.
+    held_access: Option<Mmio>,
+    /// The next free edge of the register port.
     lite_free: u64,
-    /// `nvm_delay`s copy their times until then.
+    /// The edge until which the `nvm_delay` of each channel copies its times.
     copies: Vec<u64>,
-    /// The PM window's port has its next write beat free from this edge on, and its next load.
+    /// The next free edges of the PM window's port, for a write beat and for a load.
     beats_free: u64,
     load_free: u64,
-    loads: Slab<Load>,
-    loading: usize,
-    /// The way of read data, a beat a cycle from all channels together.
-    way_back: Returns,
-    /// Stores that have begun, and of these the first ones whose responses have all come; behind them, which have.
-    stored: u64,
-    answered: u64,
-    responses: VecDeque<Response>,
-    /// IDs of stores take turns.
+    loads: Slab<OutstandingLoad>,
+    loads_in_flight: usize,
+    /// The path of read data, a beat a cycle for all channels together.
+    return_path: ReturnPath,
+    /// Stores that were started, those of the first of them that are all answered, and which of the
+    /// later ones are.
+    stores_begun: u64,
+    stores_answered: u64,
+    responses: VecDeque<StoreResponse>,
+    /// AXI IDs of stores are used in rotation.
     store_id: u16,
-    /// Stores that wait for data of those before them, their beats, and the channel of the last that did not.
-    line: VecDeque<Store>,
-    line_beats: u64,
+    /// Stores that wait for the data of earlier ones, their beats, and the channel of the last
+    /// store that was issued.
+    store_queue: VecDeque<PendingStore>,
+    queued_beats: u64,
     last_channel: usize,
-    answers: VecDeque<Answer>,
+    answers: VecDeque<ReadAnswer>,
     /// Bytes of the largest completion.
-    chunk: u64,
+    max_payload: u64,
     pub(crate) lost_writes: u64,
 }
 
 impl Bridge {
-    pub(crate) fn new(chunk: u32) -> Bridge {
+    pub(crate) fn new(max_payload: u32) -> Bridge {
         Bridge {
-            held: None,
+            held_access: None,
             lite_free: 0,
             copies: Vec::new(),
             beats_free: 0,
             load_free: 0,
             loads: Slab::new(),
-            loading: 0,
-            way_back: Returns::default(),
-            stored: 0,
-            answered: 0,
+            loads_in_flight: 0,
+            return_path: ReturnPath::default(),
+            stores_begun: 0,
+            stores_answered: 0,
             responses: VecDeque::new(),
             store_id: 0,
-            line: VecDeque::new(),
-            line_beats: 0,
+            store_queue: VecDeque::new(),
+            queued_beats: 0,
             last_channel: 0,
             answers: VecDeque::new(),
-            chunk: chunk.into(),
+            max_payload: max_payload.into(),
             lost_writes: 0,
         }
     }
 
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.held.is_none() && self.loading == 0 && !self.stores() && self.answers.is_empty()
+    pub(crate) fn is_idle(&self) -> bool {
+        self.held_access.is_none()
+            && self.loads_in_flight == 0
+            && !self.has_stores_in_flight()
+            && self.answers.is_empty()
     }
 
-    /// Stores have begun whose responses have not come.
-    fn stores(&self) -> bool {
-        self.answered != self.stored
+    /// Stores wait for their responses.
+    fn has_stores_in_flight(&self) -> bool {
+        self.stores_answered != self.stores_begun
     }
 
-    /// How many stores have begun, and how many of the first ones of these have all been answered.
-    pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.stored, self.answered)
+    /// Stores that were started, and those of the first of them that are all answered.
+    pub(crate) fn store_counts(&self) -> (u64, u64) {
+        (self.stores_begun, self.stores_answered)
     }
 
-    /// It waits for something of its own before it takes a further access.
+    /// An access waits for the bridge itself, so no further one is accepted.
     pub(crate) fn is_blocked(&self) -> bool {
-        self.held.is_some()
+        self.held_access.is_some()
     }
 
     /// An answer is due.
@@ -192,8 +199,13 @@ impl Bridge {
         first.is_some_and(|answer| answer.cycle <= now)
     }
 
-    /// Sends answers that are due. When to call again, clock edge.
-    pub(crate) fn answer(&mut self, now: u64, time: Time, host: &mut dyn HostPort) -> Option<u64> {
+    /// Sends the answers that are due. Returns the edge of the next call.
+    pub(crate) fn send_answers(
+        &mut self,
+        now: u64,
+        time: Time,
+        host: &mut dyn HostPort,
+    ) -> Option<u64> {
         while let Some(answer) = self.answers.front() {
             if answer.cycle > now {
                 return Some(answer.cycle);
@@ -209,46 +221,59 @@ impl Bridge {
         None
     }
 
-    /// Answers a read at an edge.
-    pub(crate) fn reply(&mut self, cycle: u64, tag: u32, data: Option<Vec<u8>>, cx: &mut Cx) {
-        self.insert(Answer {
+    /// Queues the answer to a read for an edge.
+    pub(crate) fn queue_answer(
+        &mut self,
+        cycle: u64,
+        tag: u32,
+        data: Option<Vec<u8>>,
+        ctx: &mut SimContext,
+    ) {
+        self.insert_answer(ReadAnswer {
             cycle,
             tag,
             data,
             last: true,
         });
-        cx.plan(cycle, Event::Bridge);
+        ctx.schedule(cycle, Event::Bridge);
     }
 
-    /// Answers a load of the command pages, whose lines come one behind the other from an edge on: what leaves before the end does so at
-    /// multiples of the largest completion.
-    pub(crate) fn reply_lines(&mut self, tag: u32, offset: u64, data: &[u8], cx: &mut Cx) {
+    /// Queues the answer to a load of the command pages. Its lines follow one another; parts are
+    /// split at multiples of the largest completion.
+    pub(crate) fn queue_page_answer(
+        &mut self,
+        tag: u32,
+        offset: u64,
+        data: &[u8],
+        ctx: &mut SimContext,
+    ) {
         let stop = offset + data.len() as u64;
         let (mut from, first) = (offset, offset / BEAT);
         while from < stop {
-            let to = (from - from % self.chunk + self.chunk).min(stop);
+            let to = (from - from % self.max_payload + self.max_payload).min(stop);
             let lines = to.div_ceil(BEAT) - first;
-            let cycle = cx.now + PAGE_LOAD + PAGE_LINE * lines;
-            self.insert(Answer {
+            let cycle = ctx.now + PAGE_LOAD + PAGE_LINE * lines;
+            self.insert_answer(ReadAnswer {
                 cycle,
                 tag,
                 data: Some(data[(from - offset) as usize..(to - offset) as usize].to_vec()),
                 last: to == stop,
             });
-            cx.calendar.plan(cycle, Event::Bridge);
+            ctx.calendar.schedule(cycle, Event::Bridge);
             from = to;
         }
     }
 
-    /// Answers go in the order of their data.
-    fn insert(&mut self, answer: Answer) {
-        let behind = self.answers.iter().rposition(|a| a.cycle <= answer.cycle);
-        self.answers.insert(behind.map_or(0, |n| n + 1), answer);
+    /// Keeps answers in the order of their cycles.
+    fn insert_answer(&mut self, answer: ReadAnswer) {
+        let after = self.answers.iter().rposition(|a| a.cycle <= answer.cycle);
+        self.answers.insert(after.map_or(0, |n| n + 1), answer);
     }
 
-    /// A register of a channel's `nvm_delay` is written: what is behind it may have to wait until times have been copied.
+    /// Accounts for a write to an `nvm_delay`. Later accesses may have to wait until it has copied
+    /// its times.
     pub(crate) fn delay_written(&mut self, channel: usize, offset: u64, value: u32, now: u64) {
-        let (waits, copies) = copying(offset, value);
+        let (waits, copies) = timing_copy(offset, value);
         if self.copies.len() <= channel {
             self.copies.resize(channel + 1, 0);
         }
@@ -263,34 +288,42 @@ impl Bridge {
         }
     }
 
-    /// Takes the next access, if it may begin now.
-    pub(crate) fn take(&mut self, cx: &mut Cx, host: &mut dyn HostPort) -> Option<Asked> {
-        let time = cx.clock.edge(cx.now);
-        let access = match self.held.take() {
+    /// Starts the next access, if it may start now.
+    pub(crate) fn next_access(
+        &mut self,
+        ctx: &mut SimContext,
+        host: &mut dyn HostPort,
+    ) -> Option<BridgeRequest> {
+        let time = ctx.clock.edge(ctx.now);
+        let access = match self.held_access.take() {
             Some(access) => access,
             None => {
                 let access = host.mmio(time)?;
-                if let Some(tracer) = cx.tracer {
-                    tell_arrival(tracer, &access, time);
+                if let Some(tracer) = ctx.tracer {
+                    trace_arrival(tracer, &access, time);
                 }
                 access
             }
         };
-        match self.start(access, cx) {
+        match self.start_access(access, ctx) {
             Ok(asked) => Some(asked),
             Err((access, again)) => {
-                self.held = Some(access);
+                self.held_access = Some(access);
                 if let Some(again) = again {
-                    cx.plan(again.max(cx.now + 1), Event::Bridge);
+                    ctx.schedule(again.max(ctx.now + 1), Event::Bridge);
                 }
                 None
             }
         }
     }
 
-    /// Begins an access, or gives it back with the edge to try again at, if that is known.
-    fn start(&mut self, access: Mmio, cx: &mut Cx) -> Result<Asked, (Mmio, Option<u64>)> {
-        let now = cx.now;
+    /// Starts an access, or returns it with the edge to try again at, if that is known.
+    fn start_access(
+        &mut self,
+        access: Mmio,
+        ctx: &mut SimContext,
+    ) -> Result<BridgeRequest, (Mmio, Option<u64>)> {
+        let now = ctx.now;
         let lite_busy = (self.lite_free > now).then_some(self.lite_free);
         let window = |bar: Bar, offset: u64, len: u64| match bar {
             Bar::Pm => true,
@@ -312,23 +345,24 @@ impl Bridge {
                     return Err((access, Some(at - MAX_BEATS + 1)));
                 }
                 let len = data.len() as u64;
-                if self.is_full(cx) || waits_for_hook(bar, offset, len, cx) {
+                if self.is_full(ctx) || waits_for_filter(bar, offset, len, ctx) {
                     return Err((access, None));
                 }
-                // The stores behind a command wait until the engine at the hook has taken it.
-                let taken = match (bar, cx.hook.is_some()) {
-                    (Bar::Control, true) => TAKEN,
+                // Stores that follow a command wait until the engine with the conflict filter has
+                // accepted it.
+                let delay = match (bar, ctx.filter.is_some()) {
+                    (Bar::Control, true) => COMMAND_ACCEPT,
                     _ => 0,
                 };
-                self.beats_free = at + beats + taken;
+                self.beats_free = at + beats + delay;
                 let Mmio::Write { bar, offset, data } = access else {
-                    return Ok(Asked::Nothing);
+                    return Ok(BridgeRequest::None);
                 };
                 if bar == Bar::Control {
-                    return Ok(Asked::Page(offset, data));
+                    return Ok(BridgeRequest::PageStore(offset, data));
                 }
-                self.store(offset, &data, at, cx);
-                Ok(Asked::Nothing)
+                self.start_store(offset, &data, at, ctx);
+                Ok(BridgeRequest::None)
             }
             Mmio::Read {
                 bar,
@@ -336,37 +370,41 @@ impl Bridge {
                 len,
                 tag,
             } if window(bar, offset, len.into()) => {
-                let closed = cx.hook.as_deref().is_some_and(|hook| hook.is_closed());
-                let busy = self.stores() || self.loading >= MAX_LOADS || closed;
+                let closed = ctx
+                    .filter
+                    .as_deref()
+                    .is_some_and(|filter| filter.is_closed());
+                let busy =
+                    self.has_stores_in_flight() || self.loads_in_flight >= MAX_LOADS || closed;
                 if lite_busy.is_some() || busy {
                     return Err((access, lite_busy));
                 }
                 if bar == Bar::Control {
-                    return Ok(Asked::PageLoad(offset, len, tag));
+                    return Ok(BridgeRequest::PageLoad(offset, len, tag));
                 }
-                self.load(offset, len, tag, cx);
-                Ok(Asked::Nothing)
+                self.start_load(offset, len, tag, ctx);
+                Ok(BridgeRequest::None)
             }
             Mmio::Write {
                 bar,
                 offset,
                 ref data,
             } => {
-                if lite_busy.is_some() || self.stores() {
+                if lite_busy.is_some() || self.has_stores_in_flight() {
                     return Err((access, lite_busy));
                 }
-                if !within(bar, offset, data.len() as u64) {
+                if !is_within_bar(bar, offset, data.len() as u64) {
                     self.lost_writes += 1;
-                    return Ok(Asked::Nothing);
+                    return Ok(BridgeRequest::None);
                 }
                 if let (0, Ok(word)) = (offset % 4, <[u8; 4]>::try_from(&data[..])) {
                     self.lite_free = now + REGISTER_STEP;
-                    let word = Registers::Word(bar, offset, u32::from_le_bytes(word));
-                    return Ok(Asked::Registers(word));
+                    let word = RegisterAccess::Word(bar, offset, u32::from_le_bytes(word));
+                    return Ok(BridgeRequest::Registers(word));
                 }
                 let words = words_of(offset, data);
                 self.lite_free = now + REGISTER_STEP * words.len() as u64;
-                Ok(Asked::Registers(Registers::Write(bar, words)))
+                Ok(BridgeRequest::Registers(RegisterAccess::Write(bar, words)))
             }
             Mmio::Read {
                 bar,
@@ -374,17 +412,17 @@ impl Bridge {
                 len,
                 tag,
             } => {
-                if lite_busy.is_some() || self.stores() {
+                if lite_busy.is_some() || self.has_stores_in_flight() {
                     return Err((access, lite_busy));
                 }
-                if !within(bar, offset, len.into()) {
-                    self.reply(now, tag, None, cx);
-                    return Ok(Asked::Nothing);
+                if !is_within_bar(bar, offset, len.into()) {
+                    self.queue_answer(now, tag, None, ctx);
+                    return Ok(BridgeRequest::None);
                 }
                 let (first, skip) = (offset & !3, (offset % 4) as usize);
                 let words = (skip as u64 + u64::from(len)).div_ceil(4);
                 self.lite_free = now + (REGISTER + REGISTER_STEP) * words;
-                Ok(Asked::Registers(Registers::Read {
+                Ok(BridgeRequest::Registers(RegisterAccess::Read {
                     bar,
                     first,
                     words,
@@ -396,70 +434,75 @@ impl Bridge {
         }
     }
 
-    /// A memory that is slower than the link stops what comes over it, until data have passed: [`Bridge::passed`].
-    fn is_full(&self, cx: &Cx) -> bool {
-        let held = |channel: &Channel| u64::from(channel.held(master::PM));
-        let all: u64 = cx.memory.channels.iter().map(held).sum();
-        all + self.line_beats >= MAX_BEATS + TAKEN_BEATS
+    /// The memory is slower than the link, which stops until data passes:
+    /// [`Bridge::memory_accepted_data`].
+    fn is_full(&self, ctx: &SimContext) -> bool {
+        let held = |channel: &Channel| u64::from(channel.waiting_write_beats(master::PM));
+        let all: u64 = ctx.memory.channels.iter().map(held).sum();
+        all + self.queued_beats >= MAX_BEATS + ACCEPTED_BEATS
     }
 
-    /// Data may have passed to the memory: what has waited for that goes on.
+    /// A memory may have accepted write data: continues what has waited for that.
     #[inline]
-    pub(crate) fn passed(&mut self, cx: &mut Cx) {
-        if !self.line.is_empty() {
-            self.move_up(cx);
+    pub(crate) fn memory_accepted_data(&mut self, ctx: &mut SimContext) {
+        if !self.store_queue.is_empty() {
+            self.issue_stores(ctx);
         }
-        if self.held.is_some() && self.stores() {
-            cx.after(1, Event::Bridge);
+        if self.held_access.is_some() && self.has_stores_in_flight() {
+            ctx.schedule_after(1, Event::Bridge);
         }
     }
 
-    /// Data have one way to all channels, in order: a store goes to another channel than the one before it only behind its data.
-    fn move_up(&mut self, cx: &mut Cx) {
-        while let Some(store) = self.line.front() {
+    /// Issues queued stores. All channels share one path for write data, so a store for another
+    /// channel waits until the data before it has passed.
+    fn issue_stores(&mut self, ctx: &mut SimContext) {
+        while let Some(store) = self.store_queue.front() {
             let channel = store.channel;
-            let before = &cx.memory.channels[self.last_channel];
-            if channel != self.last_channel && before.held(master::PM) > LEFT_BEATS {
+            let before = &ctx.memory.channels[self.last_channel];
+            if channel != self.last_channel
+                && before.waiting_write_beats(master::PM) > MAX_WAITING_BEATS
+            {
                 return;
             }
-            if self.same_id(channel) {
+            if self.waits_for_id(channel) {
                 return;
             }
-            let Some(store) = self.line.pop_front() else {
+            let Some(store) = self.store_queue.pop_front() else {
                 return;
             };
-            self.line_beats -= store.beats;
+            self.queued_beats -= store.beats;
             self.last_channel = channel;
-            let at = store.at.max(cx.now + MOVE_UP);
-            let Store {
+            let at = store.at.max(ctx.now + STORE_ISSUE);
+            let PendingStore {
                 id,
                 addr,
                 bytes,
                 tag,
                 ..
             } = store;
-            cx.memory.channels[channel].write(at, master::PM, id, addr, bytes, tag);
-            cx.channel_changed(channel);
+            ctx.memory.channels[channel].write(at, master::PM, id, addr, bytes, tag);
+            ctx.schedule_channel(channel);
         }
     }
 
-    /// The store before the first in the line that has its ID is under way to another channel: their responses keep their order.
-    fn same_id(&self, channel: usize) -> bool {
-        let number = self.line.front().map_or(0, |store| store.tag as u32);
-        let place = number.wrapping_sub(self.answered as u32) as usize;
+    /// An earlier store with the same ID is in flight to another channel. Responses of one ID have
+    /// to stay in order.
+    fn waits_for_id(&self, channel: usize) -> bool {
+        let number = self.store_queue.front().map_or(0, |store| store.tag as u32);
+        let place = number.wrapping_sub(self.stores_answered as u32) as usize;
         let before = place.checked_sub(MAX_LOADS);
         let response = before.and_then(|place| self.responses.get(place));
-        response.is_some_and(|response| !response.come && response.channel != channel)
+        response.is_some_and(|response| !response.arrived && response.channel != channel)
     }
 
-    fn load(&mut self, offset: u64, len: u32, tag: u32, cx: &mut Cx) {
-        let place = cx.memory.place(offset);
-        let Some(place) = place.filter(|_| !is_barred(offset, len.into(), cx)) else {
-            let cycle = cx.now + LOAD + LOAD_BACK;
-            self.reply(cycle, tag, None, cx);
+    fn start_load(&mut self, offset: u64, len: u32, tag: u32, ctx: &mut SimContext) {
+        let place = ctx.memory.locate(offset);
+        let Some(place) = place.filter(|_| !is_reserved(offset, len.into(), ctx)) else {
+            let cycle = ctx.now + LOAD + LOAD_BACK;
+            self.queue_answer(cycle, tag, None, ctx);
             return;
         };
-        let load = self.loads.insert(Load {
+        let load = self.loads.insert(OutstandingLoad {
             tag,
             at: offset,
             len,
@@ -468,40 +511,40 @@ impl Bridge {
             failed: false,
             channel: place.channel,
         });
-        self.loading += 1;
-        tell(place.channel, cx, |channel| OrderEvent::Load {
+        self.loads_in_flight += 1;
+        record_order(place.channel, ctx, |channel| OrderEvent::Load {
             channel,
             id: load,
             lines: Lines::of(offset, len.into()),
         });
-        let hook = cx.hook.as_deref_mut();
-        if hook.is_none_or(|hook| hook.load(place.channel, offset, len.into(), load)) {
-            self.go_on(load, cx);
+        let filter = ctx.filter.as_deref_mut();
+        if filter.is_none_or(|filter| filter.check_load(place.channel, offset, len.into(), load)) {
+            self.issue_load(load, ctx);
         }
     }
 
-    /// A load that nothing is in the way of goes to its channel.
-    pub(crate) fn go_on(&mut self, load: u32, cx: &mut Cx) {
-        let Some(Load {
+    /// Issues a load that nothing delays to its channel.
+    pub(crate) fn issue_load(&mut self, load: u32, ctx: &mut SimContext) {
+        let Some(OutstandingLoad {
             at: offset, len, ..
         }) = self.loads.get(load)
         else {
             return;
         };
         let (offset, len) = (*offset, *len);
-        let Some(place) = cx.memory.place(offset) else {
+        let Some(place) = ctx.memory.locate(offset) else {
             return;
         };
-        tell(place.channel, cx, |channel| OrderEvent::Reads {
+        record_order(place.channel, ctx, |channel| OrderEvent::Reads {
             channel,
             id: load,
         });
-        let at = self.load_free.max(cx.now);
+        let at = self.load_free.max(ctx.now);
         self.load_free = at + 1;
         let skip = offset % BEAT;
         let bytes = (skip + u64::from(len)).next_multiple_of(BEAT) as u32;
         let (tag, addr) = (TAG_LOAD | u64::from(load), place.addr - skip);
-        cx.memory.channels[place.channel].read(
+        ctx.memory.channels[place.channel].read(
             at + LOAD,
             master::PM,
             load as u16,
@@ -509,28 +552,30 @@ impl Bridge {
             bytes,
             tag,
         );
-        cx.channel_changed(place.channel);
+        ctx.schedule_channel(place.channel);
     }
 
-    /// A part of the data of a load, so many beats, has left its channel; the last part, or not.
-    pub(crate) fn loaded(
+    /// Data of a load has left its channel: cycle of the last beat, number of beats, and whether it
+    /// is the last data.
+    pub(crate) fn load_data_arrived(
         &mut self,
         number: u32,
         channel: usize,
         (cycle, beats, end): (u64, u32, bool),
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) {
         let Some(load) = self.loads.get_mut(number) else {
             return;
         };
         let first = (cycle + 1).saturating_sub(beats.into());
-        self.way_back.forget(first.saturating_sub(HISTORY));
-        let gone = self.way_back.take(first, cycle, beats);
-        if gone > cycle {
-            // What stands behind them in their channel waits, whosever it is.
-            cx.memory.channels[channel].hold_reads(gone + 1);
+        self.return_path
+            .release_until(first.saturating_sub(HISTORY));
+        let returned = self.return_path.reserve(first, cycle, beats);
+        if returned > cycle {
+            // Data that follows in the channel waits, whoever it belongs to.
+            ctx.memory.channels[channel].hold_reads(returned + 1);
         }
-        let cycle = gone + LOAD_BACK;
+        let cycle = returned + LOAD_BACK;
         let stop = load.at + u64::from(load.len);
         let start = load.at & !(BEAT - 1);
         load.beats += u64::from(beats);
@@ -538,10 +583,10 @@ impl Bridge {
             true => stop,
             false => (start + load.beats * BEAT).min(stop),
         };
-        // What leaves before the end does so at multiples of the largest completion.
+        // Partial data is split at multiples of the largest completion.
         let to = match end {
             true => stop,
-            false => here - here % self.chunk,
+            false => here - here % self.max_payload,
         };
         let from = load.sent;
         if to <= from && !end {
@@ -550,29 +595,29 @@ impl Bridge {
         load.sent = to;
         let tag = load.tag;
         let mut data = vec![0; (to - from) as usize];
-        let fine = cx.memory.read(from, &mut data);
+        let fine = ctx.memory.read(from, &mut data);
         load.failed |= !fine;
         let failed = load.failed;
         if end {
-            tell(load.channel, cx, |channel| OrderEvent::Served {
+            record_order(load.channel, ctx, |channel| OrderEvent::Served {
                 channel,
                 id: number,
             });
             self.loads.remove(number);
-            self.loading -= 1;
-            cx.after(1, Event::Bridge);
+            self.loads_in_flight -= 1;
+            ctx.schedule_after(1, Event::Bridge);
         }
         if failed {
             if end {
-                self.reply(cycle, tag, None, cx);
+                self.queue_answer(cycle, tag, None, ctx);
             }
             return;
         }
-        // A channel tells of several beats at once, which may be more than a completion holds.
+        // A channel reports several beats at once, which may exceed a completion.
         let mut at = from;
         loop {
-            let next = (at - at % self.chunk + self.chunk).min(to);
-            self.insert(Answer {
+            let next = (at - at % self.max_payload + self.max_payload).min(to);
+            self.insert_answer(ReadAnswer {
                 cycle,
                 tag,
                 data: Some(data[(at - from) as usize..(next - from) as usize].to_vec()),
@@ -583,40 +628,41 @@ impl Bridge {
                 break;
             }
         }
-        cx.plan(cycle, Event::Bridge);
+        ctx.schedule(cycle, Event::Bridge);
     }
 
-    /// A store: its bytes are there as soon as it stands before the channel, since those to one place stay in order whatever their
-    /// responses do, and since what stands there ends, also without the host.
-    fn store(&mut self, offset: u64, data: &[u8], at: u64, cx: &mut Cx) {
+    /// Starts a store. Its bytes are visible at once: stores to one place keep their order whatever
+    /// their responses do, and a store that was started completes without the host.
+    fn start_store(&mut self, offset: u64, data: &[u8], at: u64, ctx: &mut SimContext) {
         let bytes = data.len() as u32;
-        let place = cx.memory.place(offset);
-        let Some(place) = place.filter(|_| !is_barred(offset, bytes.into(), cx)) else {
+        let place = ctx.memory.locate(offset);
+        let Some(place) = place.filter(|_| !is_reserved(offset, bytes.into(), ctx)) else {
             self.lost_writes += 1;
             return;
         };
         let beats = (offset % BEAT + u64::from(bytes)).div_ceil(BEAT);
-        let tag = TAG_STORE | u64::from(self.stored as u32);
-        self.stored += 1;
-        self.responses.push_back(Response {
+        let tag = TAG_STORE | u64::from(self.stores_begun as u32);
+        self.stores_begun += 1;
+        self.responses.push_back(StoreResponse {
             channel: place.channel,
-            come: false,
+            arrived: false,
         });
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
         let number = tag as u32;
-        tell(place.channel, cx, |channel| OrderEvent::Store {
+        record_order(place.channel, ctx, |channel| OrderEvent::Store {
             channel,
             lines: Lines::of(offset, bytes.into()),
         });
-        if let Some(hook) = cx.hook.as_deref_mut() {
-            let queued = hook.store(place.channel, offset, bytes.into()) == Verdict::Queues;
+        if let Some(filter) = ctx.filter.as_deref_mut() {
+            let queued =
+                filter.check_store(place.channel, offset, bytes.into()) == StoreDecision::Queue;
             if queued {
                 let there = at + STORE + beats;
-                hook.queue(place.channel, offset, data, there, number);
-                cx.plan(there, Event::Hook);
+                filter.queue_store(place.channel, offset, data, there, number);
+                ctx.schedule(there, Event::ConflictFilter);
             }
-            tell(place.channel, cx, |channel| OrderEvent::Goes {
+            record_order(place.channel, ctx, |channel| OrderEvent::Goes {
                 channel,
                 number,
                 queued,
@@ -625,13 +671,13 @@ impl Bridge {
                 return;
             }
         }
-        tell(place.channel, cx, |channel| OrderEvent::Reaches {
+        record_order(place.channel, ctx, |channel| OrderEvent::Reaches {
             channel,
             number,
         });
-        self.lost_writes += u64::from(!cx.memory.write(offset, data));
-        self.line_beats += beats;
-        self.line.push_back(Store {
+        self.lost_writes += u64::from(!ctx.memory.write(offset, data));
+        self.queued_beats += beats;
+        self.store_queue.push_back(PendingStore {
             channel: place.channel,
             addr: place.addr,
             bytes,
@@ -640,54 +686,62 @@ impl Bridge {
             tag,
             at: at + STORE,
         });
-        self.move_up(cx);
+        self.issue_stores(ctx);
     }
 
-    /// The response to a store.
-    pub(crate) fn stored(&mut self, number: u32, cx: &mut Cx) {
-        let place = number.wrapping_sub(self.answered as u32) as usize;
+    /// The channel has answered a store.
+    pub(crate) fn store_answered(&mut self, number: u32, ctx: &mut SimContext) {
+        let place = number.wrapping_sub(self.stores_answered as u32) as usize;
         if let Some(response) = self.responses.get_mut(place) {
-            response.come = true;
-            tell(response.channel, cx, |channel| OrderEvent::Kept {
+            response.arrived = true;
+            record_order(response.channel, ctx, |channel| OrderEvent::Kept {
                 channel,
                 number,
             });
         }
-        while self.responses.front().is_some_and(|first| first.come) {
+        while self.responses.front().is_some_and(|first| first.arrived) {
             self.responses.pop_front();
-            self.answered += 1;
+            self.stores_answered += 1;
         }
-        cx.after(1, Event::Bridge);
+        ctx.schedule_after(1, Event::Bridge);
     }
 }
 
-/// Tells of the order at the access hook, which has the channels of the storage alone.
+/// Reports an event of the order at the conflict filter, which has only the channels of the
+/// storage.
 #[inline]
-fn tell(channel: usize, cx: &Cx, event: impl FnOnce(u8) -> OrderEvent) {
-    if cx.order.is_some() && cx.hook.as_deref().is_some_and(|h| channel < h.channels()) {
-        cx.order(|| event(channel as u8));
+fn record_order(channel: usize, ctx: &SimContext, event: impl FnOnce(u8) -> OrderEvent) {
+    if ctx.order.is_some()
+        && ctx
+            .filter
+            .as_deref()
+            .is_some_and(|h| channel < h.channels())
+    {
+        ctx.record_order(|| event(channel as u8));
     }
 }
 
-/// A store has to wait in front of the access hook.
-fn waits_for_hook(bar: Bar, offset: u64, len: u64, cx: &Cx) -> bool {
-    let Some(hook) = cx.hook.as_deref() else {
+/// The conflict filter has no room for a store.
+fn waits_for_filter(bar: Bar, offset: u64, len: u64, ctx: &SimContext) -> bool {
+    let Some(filter) = ctx.filter.as_deref() else {
         return false;
     };
-    match (bar, cx.memory.place(offset)) {
-        (Bar::Pm, Some(place)) => hook.store(place.channel, offset, len) == Verdict::Waits,
-        _ => hook.is_closed(),
+    match (bar, ctx.memory.locate(offset)) {
+        (Bar::Pm, Some(place)) => {
+            filter.check_store(place.channel, offset, len) == StoreDecision::Wait
+        }
+        _ => filter.is_closed(),
     }
 }
 
-/// The access is to what an engine has reserved.
-fn is_barred(offset: u64, len: u64, cx: &Cx) -> bool {
-    let hook = cx.hook.as_deref();
-    hook.is_some_and(|hook| hook.bars(offset, len))
+/// The access overlaps the reserved range of an engine.
+fn is_reserved(offset: u64, len: u64, ctx: &SimContext) -> bool {
+    let filter = ctx.filter.as_deref();
+    filter.is_some_and(|filter| filter.is_reserved(offset, len))
 }
 
 /// The access lies within its BAR.
-fn within(bar: Bar, offset: u64, len: u64) -> bool {
+fn is_within_bar(bar: Bar, offset: u64, len: u64) -> bool {
     let size = match bar {
         Bar::Nvme => BAR0_BYTES,
         Bar::Control => BAR4_BYTES,
@@ -696,7 +750,7 @@ fn within(bar: Bar, offset: u64, len: u64) -> bool {
     len > 0 && offset.checked_add(len).is_some_and(|end| end <= size)
 }
 
-/// Words that a write touches, with the bits that it writes.
+/// The words that a write touches, with the mask of the written bits.
 fn words_of(offset: u64, data: &[u8]) -> Vec<(u64, u32, u32)> {
     let first = offset & !3;
     let skip = (offset - first) as usize;
@@ -712,7 +766,7 @@ fn words_of(offset: u64, data: &[u8]) -> Vec<(u64, u32, u32)> {
     words
 }
 
-fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
+fn trace_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     if let Mmio::Write {
         bar: Bar::Nvme,
         offset,

@@ -1,47 +1,49 @@
-//! What is going to happen, in the order of its clock edge; of one edge, in the order in which it was planned.
+//! The calendar queue: events in the order of their clock edges, and of one edge in the order in
+//! which they were scheduled.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Edges that the near part covers, a power of two: nearly all that is planned, and little enough to stay in the first cache.
-const NEAR: u64 = 256;
+/// Edges of the near part, a power of two. They cover nearly all events, and the lists fit into the
+/// first-level cache.
+const NEAR_CYCLES: u64 = 256;
 
-/// An entry of the far part: `BinaryHeap` takes the largest first.
-struct Far<E> {
+/// An entry of the far part. Its order is reversed, since `BinaryHeap` pops the largest first.
+struct FarEvent<E> {
     cycle: u64,
     number: u64,
     event: E,
 }
 
-impl<E> Ord for Far<E> {
+impl<E> Ord for FarEvent<E> {
     fn cmp(&self, other: &Self) -> Ordering {
         (other.cycle, other.number).cmp(&(self.cycle, self.number))
     }
 }
-impl<E> PartialOrd for Far<E> {
+impl<E> PartialOrd for FarEvent<E> {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
-impl<E> PartialEq for Far<E> {
+impl<E> PartialEq for FarEvent<E> {
     fn eq(&self, other: &Self) -> bool {
         self.cmp(other) == Ordering::Equal
     }
 }
-impl<E> Eq for Far<E> {}
+impl<E> Eq for FarEvent<E> {}
 
-/// A list of events for each of the next edges, and a heap for those behind them.
+/// Lists of events for the next edges, and a heap for all later ones.
 pub(crate) struct Calendar<E> {
-    /// No event is before this edge.
+    /// No event is earlier than this edge.
     begin: u64,
-    /// By edge modulo `NEAR`, each in reverse order of what is left.
-    near: Box<[Vec<E>; NEAR as usize]>,
+    /// The events of an edge, by edge modulo `NEAR_CYCLES`.
+    near: Box<[Vec<E>; NEAR_CYCLES as usize]>,
     /// A bit for each list that is not empty.
-    filled: [u64; NEAR as usize / 64],
+    filled: [u64; NEAR_CYCLES as usize / 64],
     count: usize,
-    /// How many of the first list have gone.
-    taken: usize,
-    far: BinaryHeap<Far<E>>,
+    /// Events of the present edge that were returned already.
+    consumed: usize,
+    far: BinaryHeap<FarEvent<E>>,
     number: u64,
 }
 
@@ -50,32 +52,32 @@ impl<E: Copy> Calendar<E> {
         Calendar {
             begin: 0,
             near: Box::new(std::array::from_fn(|_| Vec::new())),
-            filled: [0; NEAR as usize / 64],
+            filled: [0; NEAR_CYCLES as usize / 64],
             count: 0,
-            taken: 0,
+            consumed: 0,
             far: BinaryHeap::new(),
             number: 0,
         }
     }
 
-    /// Plans an event for an edge; one that has passed is the present one.
+    /// Schedules an event for an edge. A past edge becomes the present one.
     #[inline]
-    pub(crate) fn plan(&mut self, cycle: u64, event: E) {
+    pub(crate) fn schedule(&mut self, cycle: u64, event: E) {
         let cycle = cycle.max(self.begin);
-        if cycle - self.begin >= NEAR {
-            return self.plan_far(cycle, event);
+        if cycle - self.begin >= NEAR_CYCLES {
+            return self.schedule_far(cycle, event);
         }
-        let place = (cycle % NEAR) as usize;
+        let place = (cycle % NEAR_CYCLES) as usize;
         self.near[place].push(event);
         self.filled[place / 64] |= 1 << (place % 64);
         self.count += 1;
     }
 
     #[cold]
-    fn plan_far(&mut self, cycle: u64, event: E) {
+    fn schedule_far(&mut self, cycle: u64, event: E) {
         self.number += 1;
         let number = self.number;
-        self.far.push(Far {
+        self.far.push(FarEvent {
             cycle,
             number,
             event,
@@ -84,73 +86,78 @@ impl<E: Copy> Calendar<E> {
 
     /// The edge of the first event of the near part.
     #[inline]
-    fn first_near(&self) -> Option<u64> {
+    fn first_near_cycle(&self) -> Option<u64> {
         if self.count == 0 {
             return None;
         }
-        let start = (self.begin % NEAR) as usize;
+        let start = (self.begin % NEAR_CYCLES) as usize;
         let words = self.filled.len();
-        // Mostly it is one of the next few.
+        // In most cases it is one of the next few edges.
         let bits = self.filled[start / 64] >> (start % 64);
         if bits != 0 {
             return Some(self.begin + u64::from(bits.trailing_zeros()));
         }
-        // What is left of the first word is behind all others.
+        // The first word is searched again last, for the edges before `start`.
         (1..=words).find_map(|n| {
             let word = (start / 64 + n) % words;
             let bits = self.filled[word];
             let place = (word * 64) as u64 + u64::from(bits.trailing_zeros());
-            (bits != 0).then(|| self.begin + place.wrapping_sub(start as u64) % NEAR)
+            (bits != 0).then(|| self.begin + place.wrapping_sub(start as u64) % NEAR_CYCLES)
         })
     }
 
     /// The edge of the first event.
     #[inline]
-    pub(crate) fn first(&self) -> Option<u64> {
+    pub(crate) fn first_cycle(&self) -> Option<u64> {
         let far = self.far.peek().map(|far| far.cycle);
-        match (self.first_near(), far) {
+        match (self.first_near_cycle(), far) {
             (Some(near), Some(far)) => Some(near.min(far)),
             (near, far) => near.or(far),
         }
     }
 
-    /// Comes to an edge at or behind that of the last call; there must be no event before it.
+    /// Advances to an edge. There must be no event before it.
     #[inline]
-    pub(crate) fn go_to(&mut self, cycle: u64) {
+    pub(crate) fn advance_to(&mut self, cycle: u64) {
         if cycle <= self.begin {
             return;
         }
         self.begin = cycle;
-        if self.far.peek().is_some_and(|far| far.cycle - cycle < NEAR) {
-            self.bring_near();
+        if self
+            .far
+            .peek()
+            .is_some_and(|far| far.cycle - cycle < NEAR_CYCLES)
+        {
+            self.move_far_events();
         }
     }
 
-    /// Those that come into reach were planned before anything that will be.
+    /// Moves far events into the near part. They were scheduled before any event that follows, so
+    /// the order of an edge holds.
     #[cold]
-    fn bring_near(&mut self) {
+    fn move_far_events(&mut self) {
         while let Some(far) = self.far.peek() {
-            if far.cycle - self.begin >= NEAR {
+            if far.cycle - self.begin >= NEAR_CYCLES {
                 break;
             }
             if let Some(far) = self.far.pop() {
-                self.plan(far.cycle, far.event);
+                self.schedule(far.cycle, far.event);
             }
         }
     }
 
     /// The next event of the present edge.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<E> {
-        let place = (self.begin % NEAR) as usize;
+    pub(crate) fn next_event(&mut self) -> Option<E> {
+        let place = (self.begin % NEAR_CYCLES) as usize;
         let list = &mut self.near[place];
-        if let Some(&event) = list.get(self.taken) {
-            self.taken += 1;
+        if let Some(&event) = list.get(self.consumed) {
+            self.consumed += 1;
             self.count -= 1;
             return Some(event);
         }
         list.clear();
-        self.taken = 0;
+        self.consumed = 0;
         self.filled[place / 64] &= !(1 << (place % 64));
         None
     }
@@ -162,36 +169,45 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn events_come_in_the_order_of_their_edges_and_of_their_planning() {
+    fn calendar_returns_events_by_edge_then_by_scheduling_order() {
         let mut random = Random::new(5);
         let mut calendar = Calendar::new();
         let mut model: Vec<(u64, u32)> = Vec::new();
         let (mut now, mut planned) = (0u64, 0);
         for _ in 0..20_000 {
             for _ in 0..random.below(4) {
-                let far = [0, 1, 7, NEAR - 20, NEAR - 1, NEAR, NEAR + 1, 100_000];
+                let far = [
+                    0,
+                    1,
+                    7,
+                    NEAR_CYCLES - 20,
+                    NEAR_CYCLES - 1,
+                    NEAR_CYCLES,
+                    NEAR_CYCLES + 1,
+                    100_000,
+                ];
                 let most = far[random.below(8) as usize];
                 let cycle = now + random.below(1 + most);
-                calendar.plan(cycle, planned);
+                calendar.schedule(cycle, planned);
                 model.push((cycle, planned));
                 planned += 1;
             }
             let Some(first) = model.iter().map(|event| event.0).min() else {
-                assert_eq!(calendar.first(), None);
+                assert_eq!(calendar.first_cycle(), None);
                 continue;
             };
-            assert_eq!(calendar.first(), Some(first));
+            assert_eq!(calendar.first_cycle(), Some(first));
             let step = now + random.below(2000);
             now = first.min(step.max(now));
-            calendar.go_to(now);
+            calendar.advance_to(now);
             if now < first {
                 continue;
             }
-            while let Some(event) = calendar.next() {
+            while let Some(event) = calendar.next_event() {
                 let place = model.iter().position(|e| e.0 == now).unwrap();
                 assert_eq!(model.remove(place).1, event);
                 if random.below(8) == 0 {
-                    calendar.plan(now, planned);
+                    calendar.schedule(now, planned);
                     model.push((now, planned));
                     planned += 1;
                 }

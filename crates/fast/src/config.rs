@@ -1,4 +1,4 @@
-//! The parameters of a device, as its design says.
+//! The parameters of a device, taken from its design.
 
 use std::path::PathBuf;
 
@@ -9,29 +9,29 @@ use nvme::Namespaces;
 use sim::controller::Memory;
 use sim::Clock;
 
-/// One memory: channels that take turns every `granule` bytes.
+/// One memory, interleaved over its channels.
 #[derive(Clone, Debug)]
 pub struct MemoryConfig {
-    /// Channels.
+    /// Number of channels.
     pub channels: u32,
-    /// Bytes that go to one channel before the next one's turn.
+    /// Bytes in a row that stay in one channel.
     pub granule: u64,
-    /// Bytes in all.
+    /// Size of the memory in bytes.
     pub bytes: u64,
-    /// What is behind each channel.
+    /// The memory controller of each channel.
     pub dram: Memory,
     /// Sizes of each channel's `nvm_delay`.
-    pub delay: design::media::Sizes,
-    /// A file that keeps the data.
+    pub delay: design::media::DelaySizes,
+    /// The file that keeps the content, if there is one.
     pub file: Option<PathBuf>,
 }
 
-/// What device to build.
+/// The parameters of one device.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Who it is.
+    /// Serial number and the identifiers that follow from it.
     pub identity: Identity,
-    /// The clock.
+    /// The device's clock.
     pub clock: Clock,
     /// I/O queue pairs.
     pub io_queues: u16,
@@ -41,46 +41,47 @@ pub struct Config {
     pub slots: u16,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
-    /// Beats of 64 bytes of each channel's media that are read ahead.
+    /// Beats of 64 bytes that the controller reads ahead from each channel.
     pub media_read_beats: u32,
-    /// Reads in flight in each channel.
+    /// Reads of the controller in flight in each channel.
     pub media_reads: u32,
-    /// Bytes of the longest write burst to the media.
+    /// Bytes of the controller's longest write burst.
     pub media_write_bytes: u32,
-    /// Write bursts in flight in each channel.
+    /// Write bursts of the controller in flight in each channel.
     pub media_writes: u32,
     /// The storage.
     pub storage: MemoryConfig,
     /// The local memory, if there is one.
     pub local: Option<MemoryConfig>,
-    /// Where the local memory is in the PM window.
+    /// Start of the local memory in the PM window.
     pub local_base: u64,
     /// Bytes of the PM window.
     pub window_bytes: u64,
     /// Engines, in the order of the design.
-    pub engines: Vec<design::engine::Plugged>,
-    /// Reads of host memory that may be outstanding.
+    pub engines: Vec<design::engine::EngineInstance>,
+    /// Reads of host memory that may be outstanding, one for each tag.
     pub host_reads: u32,
-    /// Largest payload of the link, bytes: answers to loads leave in such pieces.
-    pub host_chunk: u32,
-    /// What it leaves out, for tests that have to find that.
-    pub omits: Option<Omission>,
+    /// Largest payload of the link in bytes. Answers to loads are split at its multiples.
+    pub max_payload: u32,
+    /// A fault injection, for tests that have to find it.
+    pub fault_injection: Option<FaultInjection>,
 }
 
-/// Something that a device leaves out on purpose.
+/// A step of a protocol that the device leaves out on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Omission {
-    /// Waiting at the access hook of `nearpm`: stores and loads pass, whatever they overlap.
-    Hook,
-    /// The order of commands of `nearpm`: none waits for an older one.
-    Commands,
-    /// What `nearpm` saves when the power fails.
-    Domain,
+pub enum FaultInjection {
+    /// The conflict filter of `nearpm` holds no access, whatever it overlaps.
+    ConflictFilter,
+    /// No command of `nearpm` waits for an older one.
+    CommandOrder,
+    /// `nearpm` saves nothing when the power fails.
+    PersistenceDomain,
 }
 
 impl Config {
-    /// The device that a design describes: the first one of its process, unless the design says who it is. `root` is the repository, which
-    /// holds profiles and engines.
+    /// The parameters of the device that a design describes. Without a serial number in the design
+    /// it is the first device of its process. `root` is the repository, which holds profiles and
+    /// engines.
     pub fn of(design: &Design, root: &std::path::Path) -> Result<Config, design::Error> {
         let profile = |name: &str| Profile::find(root, name);
         let storage = profile(&design.media.profile)?;
@@ -105,7 +106,7 @@ impl Config {
             }),
         };
         Ok(Config {
-            identity: Identity::of(design, design::Place::Number(0))?,
+            identity: Identity::of(design, design::DeviceInstance::Number(0))?,
             clock: design.clock(),
             io_queues: design.nvme.io_queues as u16,
             queue_entries: design.nvme.queue_entries,
@@ -128,17 +129,17 @@ impl Config {
             window_bytes: design.window_bytes(),
             engines: design.engines(root)?,
             host_reads: design.pcie.tags.min(256),
-            host_chunk: design.pcie.max_payload_bytes,
-            omits: None,
+            max_payload: design.pcie.max_payload_bytes,
+            fault_injection: None,
         })
     }
 
-    /// Queues, the admin queue included.
+    /// Queues, including the admin queue.
     pub fn queues(&self) -> usize {
         usize::from(self.io_queues) + 1
     }
 
-    /// All memory channels.
+    /// Channels of all memories.
     pub fn channels(&self) -> u32 {
         self.storage.channels + self.local.as_ref().map_or(0, |local| local.channels)
     }

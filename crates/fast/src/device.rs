@@ -1,4 +1,5 @@
-//! The device: events in the order of their clock edges, between a link and memories.
+//! The device as the simulation sees it: events in the order of their clock edges, between a link
+//! and the memories.
 
 use std::sync::Arc;
 
@@ -8,58 +9,60 @@ use sim::{
 };
 use spec::bar4;
 
-use crate::bridge::{Asked, Bridge, Registers};
+use crate::bridge::{Bridge, BridgeRequest, RegisterAccess};
 use crate::calendar::Calendar;
-use crate::config::{Config, Omission};
-use crate::control::Status;
-use crate::controller::Controller;
-use crate::controller::ToEngine;
-use crate::cx::{Cx, Event, Looks, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE};
-use crate::engines::{self, Engines, Hook};
-use crate::memory::{Event as Answer, Memories};
+use crate::completion_timeout::CHECK_INTERVAL_MS;
+use crate::config::{Config, FaultInjection};
+use crate::context::{
+    Event, SimContext, WakeUps, TAG_ENGINE, TAG_LINE, TAG_LOAD, TAG_READ, TAG_STORE, TAG_WRITE,
+};
+use crate::controller::{Controller, EngineRequest};
+use crate::engines::{self, ConflictFilter, Engines};
+use crate::memory::{ChannelEvent, Memories};
 use crate::msix::Msix;
-use crate::patience::LOOK_MS;
-use crate::port::Port;
+use crate::port::LinkPort;
 use crate::qos::Qos;
+use crate::status::StatusBlock;
 
-/// Clock cycles from power-on until the device takes anything.
+/// Clock cycles from power-on until the device accepts an access.
 const RESET_CYCLES: u64 = 5;
-/// Cycles that an empty function takes to be reset.
+/// Cycles that a reset of an idle function takes.
 const FUNCTION_RESET: u64 = 40;
-/// Whatever is planned behind so many cycles, while nothing is under way, is for the device itself.
-const SOON: u64 = 64;
-/// A register of BAR0, until its value is there.
+/// An idle device may have events further ahead than this: they have no effect on the host.
+const IDLE_HORIZON: u64 = 64;
+/// Cycles of a register read in BAR0, up to its value.
 const READ_BAR0: u64 = 8;
-/// And of BAR4.
+/// Cycles of a register read in BAR4, up to its value.
 const READ_BAR4: u64 = 7;
-
-/// From so many bytes on, what is not settled is, though the host is told nothing.
-const UNSETTLED: u64 = 1 << 20;
-
-/// A load of what is no command page.
+/// Cycles from one word of a register read to the next.
+const READ_STEP: u64 = 7;
+/// Cycles of a load of BAR4 outside of all command pages.
 const PAGE_ERROR: u64 = 9;
 
-/// Everything that is lost with the power, or a reset of the function.
-struct Powered {
+/// The journal is settled once it has this many bytes, even if nothing is reported to the host.
+const MAX_UNSETTLED_BYTES: u64 = 1 << 20;
+
+/// Everything that is lost with the power, or with a reset of the function.
+struct PoweredState {
     calendar: Calendar<Event>,
-    port: Port,
+    port: LinkPort,
     msix: Msix,
     bridge: Bridge,
     controller: Controller,
     engines: Engines,
-    hook: Option<Box<Hook>>,
+    filter: Option<Box<ConflictFilter>>,
     qos: Qos,
-    looks: Looks,
-    /// When a look at each channel is planned.
-    channel_looks: Vec<u64>,
+    wake_ups: WakeUps,
+    /// When each channel is next advanced.
+    channel_wake_ups: Vec<u64>,
 }
 
 /// A device that is modelled transaction by transaction.
 pub struct FastDevice {
     config: Arc<Config>,
     memory: Memories,
-    status: Status,
-    powered: Option<Powered>,
+    status: StatusBlock,
+    powered: Option<PoweredState>,
     /// The last clock edge.
     edge: u64,
     msix: (bool, bool),
@@ -67,15 +70,15 @@ pub struct FastDevice {
     order: Option<OrderWatch>,
     lost_writes: u64,
     events: u64,
-    answers: Vec<Answer>,
-    /// What failing power would write may have changed since the media were settled.
-    unsettled: bool,
-    /// It is in the middle of something.
-    within: bool,
+    channel_events: Vec<ChannelEvent>,
+    /// What failing power would write may have changed since the journal was settled.
+    journal_stale: bool,
+    /// [`Device::advance`] is running.
+    advancing: bool,
 }
 
 impl FastDevice {
-    /// A device with power; `media` is what its storage holds.
+    /// A device with power; `media` is the content of its storage.
     pub fn new(config: Config, mut media: Media) -> Result<FastDevice, String> {
         engines::check(&config)?;
         let last = engines::last_bytes(&config);
@@ -95,7 +98,7 @@ impl FastDevice {
         let config = Arc::new(config);
         let mut device = FastDevice {
             memory: Memories::new(&config, media, local),
-            status: Status::new(&config),
+            status: StatusBlock::new(&config),
             powered: None,
             edge: 0,
             msix: (true, false),
@@ -103,26 +106,26 @@ impl FastDevice {
             order: None,
             lost_writes: 0,
             events: 0,
-            answers: Vec::new(),
-            unsettled: true,
-            within: false,
+            channel_events: Vec::new(),
+            journal_stale: true,
+            advancing: false,
             config,
         };
         device.power_up();
         Ok(device)
     }
 
-    /// What the storage holds.
+    /// The content of the storage.
     pub fn media(&self) -> &Media {
         self.memory.storage()
     }
 
-    /// The same, to be changed behind the device's back.
+    /// The content of the storage, to be changed without the device's knowledge.
     pub fn media_mut(&mut self) -> &mut Media {
         self.memory.storage_mut()
     }
 
-    /// What the local memory holds, if there is one.
+    /// The content of the local memory, if there is one.
     pub fn local(&self) -> Option<&Media> {
         self.memory.local()
     }
@@ -142,51 +145,54 @@ impl FastDevice {
         let channels = self.memory.channels.len();
         self.memory.reset();
         let mut calendar = Calendar::new();
-        calendar.go_to(self.edge);
+        calendar.advance_to(self.edge);
         let mut engines = Engines::new(config);
-        let hook = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
-        if let (Some(order), Some(hook)) = (&self.order, &hook) {
-            engines::tell_restored(hook, order, config.clock.edge(self.edge));
+        let filter = engines.restore(config, self.edge + RESET_CYCLES, &mut self.memory);
+        if let (Some(order), Some(filter)) = (&self.order, &filter) {
+            engines::record_restored(filter, order, config.clock.edge(self.edge));
         }
-        let mut looks = Looks::new();
-        if hook.is_some() {
-            looks.plan(self.edge, Event::Hook);
-            calendar.plan(self.edge, Event::Hook);
+        let mut wake_ups = WakeUps::new();
+        if filter.is_some() {
+            wake_ups.set(self.edge, Event::ConflictFilter);
+            calendar.schedule(self.edge, Event::ConflictFilter);
         }
-        self.powered = Some(Powered {
+        self.powered = Some(PoweredState {
             calendar,
-            port: Port::new(config.clock, config.host_reads, config.host_chunk),
+            port: LinkPort::new(config.clock, config.host_reads, config.max_payload),
             msix: Msix::new(config.queues(), vectors, self.msix),
-            bridge: Bridge::new(config.host_chunk),
+            bridge: Bridge::new(config.max_payload),
             controller: Controller::new(config.clone(), self.edge + RESET_CYCLES),
             engines,
-            hook,
+            filter,
             qos: Qos::new(),
-            looks,
-            channel_looks: vec![0; channels],
+            wake_ups,
+            channel_wake_ups: vec![0; channels],
         });
     }
 
-    /// What has begun on the media ends, without the host; all else is lost.
-    fn end(&mut self) {
+    /// Ends what has begun on the media, without the host; all else is lost.
+    fn power_down(&mut self) {
         let mut saved = true;
         if let Some(p) = &mut self.powered {
-            p.controller.end_bursts(self.edge, &mut self.memory);
-            let saves = self.config.omits != Some(Omission::Domain);
-            if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
+            p.controller
+                .complete_media_bursts(self.edge, &mut self.memory);
+            let fault = self.config.fault_injection;
+            let saves = fault != Some(FaultInjection::PersistenceDomain);
+            if let Some(filter) = p.filter.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
-                    let (at, last) = p.engines.last_writes(hook);
+                    let (at, last) = p.engines.last_writes(filter);
                     self.memory.storage_mut().settle(at, &last);
                 }
-                saved = p.engines.save(hook, &mut self.memory);
+                saved = p.engines.save(filter, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
-            if let (Some(order), Some(_)) = (&self.order, &p.hook) {
+            if let (Some(order), Some(_)) = (&self.order, &p.filter) {
                 order.tell(self.config.clock.edge(self.edge), OrderEvent::Fails);
             }
         }
         self.powered = None;
-        // Whatever was to be kept is on the media; else it stays in their journal, for whoever opens them next.
+        // All that has to survive is on the media now. If it is not, the journal keeps it for the
+        // next process that opens the file.
         if saved {
             self.memory.storage_mut().settle(0, &[]);
         }
@@ -196,8 +202,8 @@ impl FastDevice {
         self.config.clock
     }
 
-    /// Without power: writes are lost, reads fail.
-    fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
+    /// Answers accesses without power: writes are lost, reads fail.
+    fn discard_accesses(&mut self, until: Time, host: &mut dyn HostPort) {
         let edge = self.clock().edge_before(until).max(self.edge);
         let last = self.clock().edge(edge);
         loop {
@@ -216,145 +222,160 @@ impl FastDevice {
                 any = true;
             }
             if !any {
-                break; // the link knows better than to repeat itself
+                break; // a link that announces an arrival twice would loop here for ever
             }
         }
         self.edge = edge;
     }
+
+    /// The device at the present clock edge; `None` without power.
+    fn active(&mut self) -> Option<ActiveDevice<'_>> {
+        let p = self.powered.as_mut()?;
+        Some(ActiveDevice {
+            ctx: SimContext {
+                now: self.edge,
+                clock: self.config.clock,
+                calendar: &mut p.calendar,
+                port: &mut p.port,
+                memory: &mut self.memory,
+                msix: &mut p.msix,
+                wake_ups: &mut p.wake_ups,
+                channel_wake_ups: &mut p.channel_wake_ups,
+                filter: p.filter.as_deref_mut(),
+                tracer: self.tracer.as_ref(),
+                order: self.order.as_ref(),
+            },
+            bridge: &mut p.bridge,
+            controller: &mut p.controller,
+            engines: &mut p.engines,
+            qos: &mut p.qos,
+            status: &self.status,
+            config: &self.config,
+            channel_events: &mut self.channel_events,
+            journal_stale: &mut self.journal_stale,
+        })
+    }
 }
 
-/// The parts of a device that has power.
-struct Parts<'a> {
-    p: &'a mut Powered,
-    memory: &'a mut Memories,
-    status: &'a Status,
+/// A device with power at one clock edge: its blocks, and the context that each of them gets.
+struct ActiveDevice<'a> {
+    ctx: SimContext<'a>,
+    bridge: &'a mut Bridge,
+    controller: &'a mut Controller,
+    engines: &'a mut Engines,
+    qos: &'a mut Qos,
+    status: &'a StatusBlock,
     config: &'a Config,
-    answers: &'a mut Vec<Answer>,
-    now: u64,
-    tracer: Option<&'a Tracer>,
-    order: Option<&'a OrderWatch>,
-    unsettled: &'a mut bool,
+    channel_events: &'a mut Vec<ChannelEvent>,
+    journal_stale: &'a mut bool,
 }
 
-macro_rules! cx {
-    ($parts:ident) => {
-        Cx {
-            now: $parts.now,
-            clock: $parts.config.clock,
-            calendar: &mut $parts.p.calendar,
-            port: &mut $parts.p.port,
-            memory: $parts.memory,
-            msix: &mut $parts.p.msix,
-            looks: &mut $parts.p.looks,
-            channel_looks: &mut $parts.p.channel_looks,
-            hook: $parts.p.hook.as_deref_mut(),
-            tracer: $parts.tracer,
-            order: $parts.order,
-        }
-    };
-}
-
-impl Parts<'_> {
-    /// What failing power would leave now is what this process leaves if it ends without notice. Done before the host is told
-    /// anything that it may build on.
-    fn settle(&mut self) {
-        let storage = self.memory.storage();
-        let changed = std::mem::take(self.unsettled) || storage.unsettled() > 0;
+impl ActiveDevice<'_> {
+    /// Brings the journal up to date: a process that ends without notice then leaves what failing
+    /// power would leave. Called before the host gets a report that it may build on.
+    fn settle_journal(&mut self) {
+        let storage = self.ctx.memory.storage();
+        let changed = std::mem::take(self.journal_stale) || storage.unsettled() > 0;
         if !changed || !storage.has_journal() {
             return;
         }
-        let saves = self.config.omits != Some(Omission::Domain);
-        let hook = self.p.hook.as_deref().filter(|_| saves);
-        let last = hook.map(|hook| self.p.engines.last_writes(hook));
+        let saves = self.config.fault_injection != Some(FaultInjection::PersistenceDomain);
+        let filter = self.ctx.filter.as_deref().filter(|_| saves);
+        let last = filter.map(|filter| self.engines.last_writes(filter));
         let (at, last) = last.unwrap_or_default();
-        // A file that was cut is told of, and counted, by the media.
-        self.memory.storage_mut().settle(at, &last);
+        // The media report, and count, a file that was truncated.
+        self.ctx.memory.storage_mut().settle(at, &last);
     }
 
-    /// What has arrived by now.
-    fn arrivals(&mut self, host: &mut dyn HostPort) {
-        let time = self.config.clock.edge(self.now);
+    /// Receives what has arrived over the link by now.
+    fn receive(&mut self, host: &mut dyn HostPort) {
+        let time = self.config.clock.edge(self.ctx.now);
         while host.next_data().is_some_and(|at| at <= time) {
-            let Some(piece) = host.read_data(time) else {
+            let Some(data) = host.read_data(time) else {
                 break;
             };
-            *self.unsettled = true;
-            self.arrived(piece);
-            while let Some(piece) = self.p.port.released() {
-                self.arrived(piece);
+            *self.journal_stale = true;
+            self.receive_read_data(data);
+            while let Some(data) = self.ctx.port.released() {
+                self.receive_read_data(data);
             }
-            // Tags have come back, perhaps.
-            cx!(self).plan(self.now, Event::Reads);
+            // Tags may have become free.
+            self.ctx.schedule(self.ctx.now, Event::HostRead);
         }
-        self.bridge(host);
+        self.run_bridge(host);
     }
 
-    fn arrived(&mut self, piece: ReadData) {
-        if let Some(arrival) = self.p.port.arrived(self.now, piece, self.tracer) {
-            self.p.controller.arrived(arrival, &mut cx!(self));
-        }
-    }
-
-    /// Ends reads that the host has not answered for too long.
-    fn look_at_owed(&mut self) {
-        for arrival in self.p.port.look(self.now) {
-            self.p.controller.arrived(arrival, &mut cx!(self));
-        }
-        self.plan_look();
-    }
-
-    fn plan_look(&mut self) {
-        if self.p.port.wants_look() {
-            let cycles = cx!(self).ms(LOOK_MS);
-            cx!(self).after(cycles, Event::Owed);
+    fn receive_read_data(&mut self, data: ReadData) {
+        let (now, tracer) = (self.ctx.now, self.ctx.tracer);
+        if let Some(data) = self.ctx.port.receive(now, data, tracer) {
+            self.controller.receive(data, &mut self.ctx);
         }
     }
 
-    fn bridge(&mut self, host: &mut dyn HostPort) {
-        let time = self.config.clock.edge(self.now);
-        let (stored, _) = self.p.bridge.counts();
-        while let Some(asked) = self.p.bridge.take(&mut cx!(self), host) {
-            match asked {
-                Asked::Nothing => {}
-                Asked::Registers(access) => {
-                    *self.unsettled = true;
-                    self.registers(access);
+    /// Ends host reads whose completion timeout has passed.
+    fn expire_host_reads(&mut self) {
+        for data in self.ctx.port.expire_stalled_reads(self.ctx.now) {
+            self.controller.receive(data, &mut self.ctx);
+        }
+        self.schedule_timeout_check();
+    }
+
+    fn schedule_timeout_check(&mut self) {
+        if self.ctx.port.arm_timeout_check() {
+            let cycles = self.ctx.cycles_of_ms(CHECK_INTERVAL_MS);
+            self.ctx.schedule_after(cycles, Event::CompletionTimeout);
+        }
+    }
+
+    fn run_bridge(&mut self, host: &mut dyn HostPort) {
+        let time = self.config.clock.edge(self.ctx.now);
+        let (begun, _) = self.bridge.store_counts();
+        while let Some(request) = self.bridge.next_access(&mut self.ctx, host) {
+            match request {
+                BridgeRequest::None => {}
+                BridgeRequest::Registers(access) => {
+                    *self.journal_stale = true;
+                    self.access_registers(access);
                 }
-                Asked::Page(offset, data) => {
-                    *self.unsettled = true;
-                    let (stores, answered) = self.p.bridge.counts();
-                    let engines = &mut self.p.engines;
-                    let fine = engines.write_page(offset, &data, stores, answered, &mut cx!(self));
-                    self.p.bridge.lost_writes += u64::from(!fine);
+                BridgeRequest::PageStore(offset, data) => {
+                    *self.journal_stale = true;
+                    let (begun, answered) = self.bridge.store_counts();
+                    let ctx = &mut self.ctx;
+                    let inside = self.engines.write_page(offset, &data, begun, answered, ctx);
+                    self.bridge.lost_writes += u64::from(!inside);
                 }
-                Asked::PageLoad(offset, len, tag) => {
-                    let data = self.p.engines.read_page(offset, len);
-                    let bridge = &mut self.p.bridge;
-                    match data {
-                        Some(data) => bridge.reply_lines(tag, offset, &data, &mut cx!(self)),
-                        None => bridge.reply(self.now + PAGE_ERROR, tag, None, &mut cx!(self)),
+                BridgeRequest::PageLoad(offset, len, tag) => {
+                    let ctx = &mut self.ctx;
+                    match self.engines.read_page(offset, len) {
+                        Some(data) => self.bridge.queue_page_answer(tag, offset, &data, ctx),
+                        None => {
+                            let cycle = ctx.now + PAGE_ERROR;
+                            self.bridge.queue_answer(cycle, tag, None, ctx);
+                        }
                     }
                 }
             }
         }
-        *self.unsettled |= self.p.bridge.counts().0 != stored;
-        if self.p.bridge.has_answer(self.now) {
-            self.settle();
+        *self.journal_stale |= self.bridge.store_counts().0 != begun;
+        if self.bridge.has_answer(self.ctx.now) {
+            self.settle_journal();
         }
-        if let Some(again) = self.p.bridge.answer(self.now, time, host) {
-            cx!(self).plan(again, Event::Bridge);
+        if let Some(again) = self.bridge.send_answers(self.ctx.now, time, host) {
+            self.ctx.schedule(again, Event::Bridge);
         }
     }
 
-    fn registers(&mut self, access: Registers) {
+    fn access_registers(&mut self, access: RegisterAccess) {
         match access {
-            Registers::Word(bar, offset, value) => self.write(bar, offset, value, u32::MAX),
-            Registers::Write(bar, words) => {
+            RegisterAccess::Word(bar, offset, value) => {
+                self.write_register(bar, offset, value, u32::MAX);
+            }
+            RegisterAccess::Write(bar, words) => {
                 for (offset, value, bits) in words {
-                    self.write(bar, offset, value, bits);
+                    self.write_register(bar, offset, value, bits);
                 }
             }
-            Registers::Read {
+            RegisterAccess::Read {
                 bar,
                 first,
                 words,
@@ -363,54 +384,53 @@ impl Parts<'_> {
                 tag,
             } => {
                 let mut bytes = Vec::new();
-                let mut fine = true;
+                let mut complete = true;
                 for n in 0..words {
-                    match self.read(bar, first + 4 * n) {
+                    match self.read_register(bar, first + 4 * n) {
                         Some(word) => bytes.extend_from_slice(&word.to_le_bytes()),
-                        None => fine = false,
+                        None => complete = false,
                     }
                 }
-                let data = fine.then(|| bytes[skip..skip + len].to_vec());
-                let more = 7 * (words - 1);
+                let data = complete.then(|| bytes[skip..skip + len].to_vec());
+                let further_words = READ_STEP * (words - 1);
+                let ctx = &mut self.ctx;
                 match bar {
                     Bar::Nvme => {
-                        self.p
-                            .controller
-                            .answer(tag, data, READ_BAR0 + more, &mut cx!(self))
+                        let cycles = READ_BAR0 + further_words;
+                        self.controller.answer_read(tag, data, cycles, ctx);
                     }
                     _ => {
-                        let cycle = self.now + READ_BAR4 + more;
-                        self.p.bridge.reply(cycle, tag, data, &mut cx!(self));
+                        let cycle = ctx.now + READ_BAR4 + further_words;
+                        self.bridge.queue_answer(cycle, tag, data, ctx);
                     }
                 }
             }
         }
     }
 
-    fn read(&mut self, bar: Bar, offset: u64) -> Option<u32> {
+    fn read_register(&mut self, bar: Bar, offset: u64) -> Option<u32> {
         if bar == Bar::Nvme {
-            return Some(self.p.controller.read_register(offset, &cx!(self)));
+            return Some(self.controller.read_register(offset, &self.ctx));
         }
         let block = offset - offset % bar4::DELAY_STEP;
         let at = offset - block;
         match block {
             bar4::STATUS => Some(self.status.read(at)),
-            bar4::QOS => Some(self.p.qos.read(at)),
-            _ => match self.delay_of(block) {
-                Some(channel) => Some(self.memory.channels[channel].register(at)),
+            bar4::QOS => Some(self.qos.read(at)),
+            _ => match self.channel_of_delay(block) {
+                Some(channel) => Some(self.ctx.memory.channels[channel].register(at)),
                 None => {
-                    let hook = self.p.hook.as_deref();
-                    self.p.engines.read_register(offset, self.now, hook)
+                    let filter = self.ctx.filter.as_deref();
+                    self.engines.read_register(offset, self.ctx.now, filter)
                 }
             },
         }
     }
 
-    fn write(&mut self, bar: Bar, offset: u64, value: u32, bits: u32) {
+    fn write_register(&mut self, bar: Bar, offset: u64, value: u32, bits: u32) {
+        let ctx = &mut self.ctx;
         if bar == Bar::Nvme {
-            self.p
-                .controller
-                .write_register(offset, value, bits, &mut cx!(self));
+            self.controller.write_register(offset, value, bits, ctx);
             return;
         }
         let block = offset - offset % bar4::DELAY_STEP;
@@ -418,20 +438,22 @@ impl Parts<'_> {
         match block {
             bar4::STATUS => {}
             bar4::QOS => {
-                self.p.qos.write(at, value, bits);
+                self.qos.write(at, value, bits);
                 self.set_credits();
             }
-            _ => match self.delay_of(block) {
+            _ => match self.channel_of_delay(block) {
                 Some(channel) => {
-                    self.p.bridge.delay_written(channel, at, value, self.now);
+                    let now = self.ctx.now;
+                    self.bridge.delay_written(channel, at, value, now);
                     let strobe = (0..4).fold(0, |s, n| s | (bits >> (8 * n) & 1) << n);
-                    self.memory.channels[channel].set_register(self.now, at, value, strobe as u8);
-                    cx!(self).channel_changed(channel);
+                    let delay = &mut self.ctx.memory.channels[channel];
+                    delay.set_register(now, at, value, strobe as u8);
+                    self.ctx.schedule_channel(channel);
                 }
                 None => {
-                    let engines = &mut self.p.engines;
-                    if !engines.write_register(offset, value, bits, &mut cx!(self)) {
-                        self.p.bridge.lost_writes += 1;
+                    let ctx = &mut self.ctx;
+                    if !self.engines.write_register(offset, value, bits, ctx) {
+                        self.bridge.lost_writes += 1;
                     }
                     self.serve_engines();
                 }
@@ -440,170 +462,175 @@ impl Parts<'_> {
     }
 
     /// The channel whose `nvm_delay` has this block of BAR4.
-    fn delay_of(&self, block: u64) -> Option<usize> {
+    fn channel_of_delay(&self, block: u64) -> Option<usize> {
         let channel = (block.checked_sub(bar4::DELAY)? / bar4::DELAY_STEP) as usize;
-        (channel < self.memory.channels.len()).then_some(channel)
+        (channel < self.ctx.memory.channels.len()).then_some(channel)
     }
 
-    /// Brings the quality of service to all channels.
+    /// Applies the credits of the `qos` registers to all channels.
     fn set_credits(&mut self) {
-        for channel in 0..self.memory.channels.len() {
+        for channel in 0..self.ctx.memory.channels.len() {
             for master in 0..crate::memory::master::ENGINES + self.config.engines.len() {
-                let credits = self.p.qos.credits(master);
-                self.memory.channels[channel].set_credits(self.now, master, credits);
+                let credits = self.qos.credits(master);
+                self.ctx.memory.channels[channel].set_credits(self.ctx.now, master, credits);
             }
-            cx!(self).channel_changed(channel);
+            self.ctx.schedule_channel(channel);
         }
     }
 
-    fn handle(&mut self, event: Event, host: &mut dyn HostPort) {
-        // Those that are left out change nothing that is persistent, or say so themselves.
-        *self.unsettled |= match event {
-            Event::Bridge | Event::Reads | Event::Owed | Event::Port | Event::Channel(_) => false,
-            Event::Hook => (self.p.hook.as_ref()).is_some_and(|hook| !hook.is_quiet()),
+    fn handle_event(&mut self, event: Event, host: &mut dyn HostPort) {
+        // The events that are listed change nothing persistent, or mark the journal themselves.
+        *self.journal_stale |= match event {
+            Event::Bridge
+            | Event::HostRead
+            | Event::CompletionTimeout
+            | Event::HostWrite
+            | Event::Channel(_) => false,
+            Event::ConflictFilter => {
+                let filter = self.ctx.filter.as_deref();
+                filter.is_some_and(|filter| !filter.is_idle())
+            }
             _ => true,
         };
         match event {
-            Event::Bridge => self.bridge(host),
-            Event::Reads => {
-                let again = self.p.port.send_reads(self.now, self.tracer, host);
+            Event::Bridge => self.run_bridge(host),
+            Event::HostRead => {
+                let (now, tracer) = (self.ctx.now, self.ctx.tracer);
+                let again = self.ctx.port.send_reads(now, tracer, host);
                 if let Some(again) = again {
-                    cx!(self).plan(again, Event::Reads);
+                    self.ctx.schedule(again, Event::HostRead);
                 }
-                self.plan_look();
+                self.schedule_timeout_check();
             }
-            Event::Owed => self.look_at_owed(),
-            Event::Port => {
-                self.settle();
-                let again = self.p.controller.send(self.now, &mut cx!(self), host);
+            Event::CompletionTimeout => self.expire_host_reads(),
+            Event::HostWrite => {
+                self.settle_journal();
+                let now = self.ctx.now;
+                let again = self.controller.send_to_host(now, &mut self.ctx, host);
                 if let Some(again) = again {
-                    cx!(self).plan(again, Event::Port);
+                    self.ctx.schedule(again, Event::HostWrite);
                 }
             }
-            Event::Channel(channel) => self.channel(channel.into()),
-            Event::Hook => self.hook(),
+            Event::Channel(channel) => self.run_channel(channel.into()),
+            Event::ConflictFilter => self.run_filter(),
             Event::Engine(engine, event) => {
-                let (_, answered) = self.p.bridge.counts();
-                let engines = &mut self.p.engines;
-                engines.handle(engine, event, answered, &mut cx!(self));
+                let (_, answered) = self.bridge.store_counts();
+                let ctx = &mut self.ctx;
+                self.engines.handle_event(engine, event, answered, ctx);
                 self.serve_engines();
             }
             event => {
-                self.p.controller.handle(event, &mut cx!(self));
-                if self.p.controller.asks_engines() {
+                self.controller.handle_event(event, &mut self.ctx);
+                if self.controller.has_engine_requests() {
                     self.serve_engines();
                 }
             }
         }
     }
 
-    /// What passes between the controller and the engines: commands and their ends, and messages of interrupts.
+    /// Passes commands, their results and interrupts between the controller and the engines.
     fn serve_engines(&mut self) {
+        let ctx = &mut self.ctx;
         loop {
-            while let Some(asked) = self.p.controller.next_for_engines() {
-                if let ToEngine::Stop(engine, slot) = asked {
-                    let engines = &mut self.p.engines;
-                    engines.stop_command(engine, slot, &mut cx!(self));
+            while let Some(request) = self.controller.next_engine_request() {
+                if let EngineRequest::Stop(engine, slot) = request {
+                    self.engines.stop_command(engine, slot, ctx);
                 }
             }
-            while let Some((slot, end)) = self.p.engines.take_ended() {
-                let controller = &mut self.p.controller;
-                controller.engine_ended(slot, end, &mut cx!(self));
+            while let Some((slot, result)) = self.engines.next_ended_command() {
+                self.controller.engine_completed(slot, result, ctx);
             }
             for engine in 0..self.config.engines.len() {
-                if self.p.engines.has_room(engine) {
-                    if let Some(command) = self.p.controller.engine_free(engine) {
-                        self.p.controller.engine_took(command.slot);
-                        self.p.engines.command(engine, command, &mut cx!(self));
+                if self.engines.has_room(engine) {
+                    if let Some(command) = self.controller.next_for_engine(engine) {
+                        self.controller.engine_accepted(command.slot);
+                        self.engines.start_command(engine, command, ctx);
                     }
                 }
             }
-            if !self.p.controller.asks_engines() {
+            if !self.controller.has_engine_requests() {
                 break;
             }
         }
-        self.p.controller.send_messages(&mut cx!(self));
+        self.controller.send_messages(ctx);
     }
 
-    fn channel(&mut self, channel: usize) {
-        let mut answers = std::mem::take(self.answers);
-        self.memory.channels[channel].advance(self.now, &mut answers);
-        for answer in answers.drain(..) {
-            let loads = |tag: u64| tag >> 32 << 32 == TAG_LOAD;
-            *self.unsettled |= !matches!(answer, Answer::Read { tag, .. } if loads(tag));
-            let (tag, number) = match answer {
-                Answer::Read { tag, .. } | Answer::Write { tag, .. } => {
-                    (tag >> 32 << 32, tag as u32)
-                }
-            };
-            match (answer, tag) {
-                (
-                    Answer::Read {
-                        cycle, beats, end, ..
-                    },
-                    TAG_READ,
-                ) => {
-                    let controller = &mut self.p.controller;
-                    controller.media_read(number, cycle, beats, end, &mut cx!(self));
-                }
-                (
-                    Answer::Read {
-                        cycle, beats, end, ..
-                    },
-                    TAG_LOAD,
-                ) => {
-                    let part = (cycle, beats, end);
-                    let bridge = &mut self.p.bridge;
-                    bridge.loaded(number, channel, part, &mut cx!(self));
-                }
-                (Answer::Write { .. }, TAG_WRITE) => {
-                    self.p.controller.media_written(number, &mut cx!(self))
-                }
-                (Answer::Write { .. }, TAG_STORE) => {
-                    self.p.bridge.stored(number, &mut cx!(self));
-                    let (_, answered) = self.p.bridge.counts();
-                    let engines = &mut self.p.engines;
-                    engines.stores_answered(answered, &mut cx!(self));
-                }
-                (Answer::Read { end, .. }, TAG_ENGINE) => {
-                    self.p.engines.read(number, end, &mut cx!(self));
-                }
-                (Answer::Write { .. }, TAG_ENGINE) => {
-                    self.p.engines.written(number, &mut cx!(self));
-                }
-                (Answer::Write { .. }, TAG_LINE) => {
-                    engines::line_written(number, &mut cx!(self));
-                }
-                _ => {}
+    fn run_channel(&mut self, channel: usize) {
+        let mut events = std::mem::take(self.channel_events);
+        self.ctx.memory.channels[channel].advance(self.ctx.now, &mut events);
+        for event in events.drain(..) {
+            let is_load = |tag: u64| tag >> 32 << 32 == TAG_LOAD;
+            *self.journal_stale |= !matches!(event, ChannelEvent::Read { tag, .. } if is_load(tag));
+            match event {
+                ChannelEvent::Read {
+                    tag,
+                    cycle,
+                    beats,
+                    end,
+                } => self.media_read(channel, tag, (cycle, beats, end)),
+                ChannelEvent::Write { tag, .. } => self.media_written(tag),
             }
         }
-        *self.answers = answers;
-        cx!(self).channel_changed(channel);
-        self.p.bridge.passed(&mut cx!(self));
-        if self.p.hook.as_ref().is_some_and(|h| h.has_lines(channel)) {
-            cx!(self).after(1, Event::Hook);
+        *self.channel_events = events;
+        self.ctx.schedule_channel(channel);
+        self.bridge.memory_accepted_data(&mut self.ctx);
+        let filter = self.ctx.filter.as_deref();
+        if filter.is_some_and(|filter| filter.has_waiting_lines(channel)) {
+            self.ctx.schedule_after(1, Event::ConflictFilter);
         }
     }
 
-    /// Looks at all that waits in the access hook.
-    fn hook(&mut self) {
-        let now = self.now;
-        let answer = |hook: &mut Option<Box<Hook>>| hook.as_mut()?.take_answer(now);
-        while let Some(number) = answer(&mut self.p.hook) {
-            self.p.bridge.stored(number, &mut cx!(self));
-            let (_, answered) = self.p.bridge.counts();
-            let engines = &mut self.p.engines;
-            engines.stores_answered(answered, &mut cx!(self));
+    /// Hands read data of a channel to the block whose burst it belongs to.
+    fn media_read(&mut self, channel: usize, tag: u64, data: (u64, u32, bool)) {
+        let (owner, number) = (tag >> 32 << 32, tag as u32);
+        let (cycle, beats, end) = data;
+        let ctx = &mut self.ctx;
+        match owner {
+            TAG_READ => self.controller.media_read(number, cycle, beats, end, ctx),
+            TAG_LOAD => self.bridge.load_data_arrived(number, channel, data, ctx),
+            TAG_ENGINE => self.engines.read_answered(number, end, ctx),
+            _ => {}
         }
+    }
+
+    /// Hands a write response of a channel to the block whose burst it belongs to.
+    fn media_written(&mut self, tag: u64) {
+        let (owner, number) = (tag >> 32 << 32, tag as u32);
+        let ctx = &mut self.ctx;
+        match owner {
+            TAG_WRITE => self.controller.media_written(number, ctx),
+            TAG_STORE => self.store_answered(number),
+            TAG_ENGINE => self.engines.write_answered(number, ctx),
+            TAG_LINE => engines::line_written(number, ctx),
+            _ => {}
+        }
+    }
+
+    fn store_answered(&mut self, number: u32) {
+        let ctx = &mut self.ctx;
+        self.bridge.store_answered(number, ctx);
+        let (_, answered) = self.bridge.store_counts();
+        self.engines.stores_answered(answered, ctx);
+    }
+
+    /// Lets everything pass that the conflict filter need not hold any longer.
+    fn run_filter(&mut self) {
+        let now = self.ctx.now;
+        while let Some(number) =
+            (self.ctx.filter.as_deref_mut()).and_then(|filter| filter.next_answer(now))
+        {
+            self.store_answered(number);
+        }
+        let ctx = &mut self.ctx;
         let mut loads = Vec::new();
-        engines::go_on(&mut loads, &mut cx!(self));
+        engines::issue_waiting_accesses(&mut loads, ctx);
         for load in loads {
-            self.p.bridge.go_on(load, &mut cx!(self));
+            self.bridge.issue_load(load, ctx);
         }
-        self.p.engines.dispatch(&mut cx!(self));
-        self.p.controller.hook_changed(&mut cx!(self));
-        if self.p.bridge.is_blocked() {
-            cx!(self).plan(now, Event::Bridge);
+        self.engines.dispatch(ctx);
+        self.controller.filter_changed(ctx);
+        if self.bridge.is_blocked() {
+            ctx.schedule(now, Event::Bridge);
         }
     }
 }
@@ -614,26 +641,15 @@ impl FastDevice {
         let clock = self.clock();
         let last = clock.edge_before(until);
         let Some(p) = &mut self.powered else {
-            self.discard(until, host);
+            self.discard_accesses(until, host);
             return;
         };
-        // What the link has refused, not knowing until when.
-        let again = p.port.look_again();
-        if again {
-            let mut parts = Parts {
-                p,
-                memory: &mut self.memory,
-                status: &self.status,
-                config: &self.config,
-                answers: &mut self.answers,
-                now: self.edge,
-                tracer: self.tracer.as_ref(),
-                order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
-            };
-            let parts = &mut parts;
-            cx!(parts).after(0, Event::Reads);
-            cx!(parts).after(0, Event::Port);
+        // Retry what the link has refused for an unknown time.
+        if p.port.clear_unknown_refusals() {
+            if let Some(mut active) = self.active() {
+                active.ctx.schedule_after(0, Event::HostRead);
+                active.ctx.schedule_after(0, Event::HostWrite);
+            }
         }
         let edge_of = |time: Time| match time.0 {
             0 => 0,
@@ -648,45 +664,39 @@ impl FastDevice {
                 false => host.next_mmio(),
             };
             let data = host.next_data();
-            let comes = mmio.unwrap_or(Time::MAX).min(data.unwrap_or(Time::MAX));
-            let event = p.calendar.first().unwrap_or(u64::MAX);
-            // Its edge takes a division, which is needed only if nothing else happens before.
-            let arrival = match comes <= clock.edge(event.min(last)) {
-                true => edge_of(comes).max(self.edge),
+            let next_arrival = mmio.unwrap_or(Time::MAX).min(data.unwrap_or(Time::MAX));
+            let event = p.calendar.first_cycle().unwrap_or(u64::MAX);
+            // The edge takes a division, which is needed only if no event comes before.
+            let arrival = match next_arrival <= clock.edge(event.min(last)) {
+                true => edge_of(next_arrival).max(self.edge),
                 false => u64::MAX,
             };
             let next = event.min(arrival);
             if next > last {
                 self.edge = last.max(self.edge);
-                p.calendar.go_to(self.edge);
+                p.calendar.advance_to(self.edge);
                 return;
             }
             self.edge = next.max(self.edge);
-            p.calendar.go_to(self.edge);
-            let mut parts = Parts {
-                p,
-                memory: &mut self.memory,
-                status: &self.status,
-                config: &self.config,
-                answers: &mut self.answers,
-                now: self.edge,
-                tracer: self.tracer.as_ref(),
-                order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
+            p.calendar.advance_to(self.edge);
+            let mut handled = 0;
+            let Some(mut active) = self.active() else {
+                return;
             };
-            if arrival <= self.edge {
-                parts.arrivals(host);
+            if arrival <= active.ctx.now {
+                active.receive(host);
             }
-            while let Some(event) = parts.p.calendar.next() {
-                if parts.p.looks.is_due(parts.now, event) {
-                    self.events += 1;
-                    parts.handle(event, host);
+            while let Some(event) = active.ctx.calendar.next_event() {
+                if active.ctx.wake_ups.is_due(active.ctx.now, event) {
+                    handled += 1;
+                    active.handle_event(event, host);
                 }
             }
-            if parts.memory.storage().unsettled() > UNSETTLED {
-                *parts.unsettled = true;
-                parts.settle();
+            if active.ctx.memory.storage().unsettled() > MAX_UNSETTLED_BYTES {
+                *active.journal_stale = true;
+                active.settle_journal();
             }
+            self.events += handled;
             if host.attention() {
                 return;
             }
@@ -700,23 +710,23 @@ impl Device for FastDevice {
     }
 
     fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault> {
-        self.within = true;
+        self.advancing = true;
         self.run(until, host);
-        self.within = false;
+        self.advancing = false;
         Ok(())
     }
 
     fn idle(&self) -> bool {
         self.powered.as_ref().is_none_or(|p| {
-            p.bridge.is_quiet()
-                && p.controller.is_at_rest(p.port.is_quiet())
-                && !p.controller.holds()
-                && p.engines.is_quiet()
-                && p.hook.as_ref().is_none_or(|hook| hook.is_quiet())
-                && !p.port.has_lost()
+            p.bridge.is_idle()
+                && p.controller.is_idle(p.port.is_idle())
+                && !p.controller.holds_interrupt()
+                && p.engines.is_idle()
+                && p.filter.as_ref().is_none_or(|filter| filter.is_idle())
+                && !p.port.has_expired_reads()
                 && p.calendar
-                    .first()
-                    .is_none_or(|edge| edge > self.edge + SOON)
+                    .first_cycle()
+                    .is_none_or(|edge| edge > self.edge + IDLE_HORIZON)
         })
     }
 
@@ -724,10 +734,10 @@ impl Device for FastDevice {
         let Some(p) = &self.powered else {
             return Time::MAX;
         };
-        let planned = p.calendar.first().map(|edge| self.clock().edge(edge));
+        let scheduled = p.calendar.first_cycle().map(|edge| self.clock().edge(edge));
         match p.port.is_refused() {
             true => self.now(),
-            false => planned.unwrap_or(Time::MAX),
+            false => scheduled.unwrap_or(Time::MAX),
         }
     }
 
@@ -738,7 +748,7 @@ impl Device for FastDevice {
         if let Some(tracer) = &self.tracer {
             tracer.tell(self.now(), &TraceEvent::PowerOff);
         }
-        self.end();
+        self.power_down();
     }
 
     fn power_on(&mut self) {
@@ -751,29 +761,16 @@ impl Device for FastDevice {
         if let (Some(tracer), true) = (&self.tracer, self.powered.is_some()) {
             tracer.tell(self.now(), &TraceEvent::PowerOff);
         }
-        self.end();
+        self.power_down();
         self.edge += FUNCTION_RESET;
         self.power_up();
     }
 
     fn set_msix(&mut self, enable: bool, mask: bool) {
         self.msix = (enable, mask);
-        let edge = self.edge;
-        if let Some(p) = &mut self.powered {
-            p.msix.set(enable, mask);
-            let mut parts = Parts {
-                p,
-                memory: &mut self.memory,
-                status: &self.status,
-                config: &self.config,
-                answers: &mut self.answers,
-                now: edge,
-                tracer: self.tracer.as_ref(),
-                order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
-            };
-            let parts = &mut parts;
-            parts.p.controller.msix_changed(&mut cx!(parts));
+        if let Some(active) = &mut self.active() {
+            active.ctx.msix.set(enable, mask);
+            active.controller.msix_changed(&mut active.ctx);
         }
     }
 
@@ -812,11 +809,11 @@ impl Device for FastDevice {
 }
 
 impl Drop for FastDevice {
-    /// The end of a device whose memories are in files is a loss of its power. One that a panic has left in the middle of something
-    /// has in its journal what it had before.
+    /// Dropping a device whose memories are files is a loss of its power. After a panic within
+    /// [`Device::advance`] the journal keeps its last settled content instead.
     fn drop(&mut self) {
-        if self.memory.has_file() && !self.within {
-            self.end();
+        if self.memory.has_file() && !self.advancing {
+            self.power_down();
         }
     }
 }

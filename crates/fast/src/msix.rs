@@ -1,13 +1,13 @@
 //! MSI-X: table, pending bits, messages (hw/ip/msix).
 
 /// Bytes of an entry of the table.
-const ENTRY: u64 = 16;
+const ENTRY_BYTES: u64 = 16;
 
-/// The bits that the table keeps of each word of an entry: address low and high, data, control.
-const KEPT: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
+/// Writable bits of each word of an entry: address low and high, data, control.
+const WRITABLE: [u32; 4] = [!3, u32::MAX, u32::MAX, 1];
 const CONTROL: usize = 3;
 
-/// An interrupt on its way.
+/// An interrupt message.
 pub(crate) struct Message {
     pub(crate) vector: usize,
     pub(crate) addr: u64,
@@ -15,24 +15,28 @@ pub(crate) struct Message {
 }
 
 pub(crate) struct Msix {
-    /// Vectors of the controller; those of engines come behind.
-    own: usize,
+    /// Vectors of the controller; the vectors of engines follow.
+    controller_vectors: usize,
     table: Vec<[u32; 4]>,
     pending: Vec<bool>,
     enabled: bool,
     masked: bool,
-    /// Vectors that are pending.
+    /// Number of pending vectors.
     waiting: usize,
     /// The vector of the last message.
     last: usize,
 }
 
 impl Msix {
-    pub(crate) fn new(own: usize, raised: usize, (enabled, masked): (bool, bool)) -> Msix {
+    pub(crate) fn new(
+        controller_vectors: usize,
+        engine_vectors: usize,
+        (enabled, masked): (bool, bool),
+    ) -> Msix {
         Msix {
-            own,
-            table: vec![[0, 0, 0, 1]; own + raised],
-            pending: vec![false; own + raised],
+            controller_vectors,
+            table: vec![[0, 0, 0, 1]; controller_vectors + engine_vectors],
+            pending: vec![false; controller_vectors + engine_vectors],
             enabled,
             masked,
             waiting: 0,
@@ -40,7 +44,7 @@ impl Msix {
         }
     }
 
-    /// Function-level enable and mask.
+    /// Sets function-level enable and mask.
     pub(crate) fn set(&mut self, enabled: bool, masked: bool) {
         (self.enabled, self.masked) = (enabled, masked);
         if !enabled {
@@ -49,15 +53,15 @@ impl Msix {
         }
     }
 
-    fn put(&mut self, vector: usize, pending: bool) {
+    fn set_pending(&mut self, vector: usize, pending: bool) {
         let was = std::mem::replace(&mut self.pending[vector], pending);
         self.waiting = self.waiting + usize::from(pending) - usize::from(was);
     }
 
-    /// Asks for an interrupt. Requests that come before the message has left merge into it.
+    /// Requests an interrupt. Requests before the message is sent are merged.
     pub(crate) fn request(&mut self, vector: usize) {
         if self.enabled && vector < self.pending.len() {
-            self.put(vector, true);
+            self.set_pending(vector, true);
         }
     }
 
@@ -65,27 +69,27 @@ impl Msix {
         self.masked || self.table[vector][CONTROL] & 1 == 1
     }
 
-    /// The cause of a vector's pending bit is no more.
+    /// Clears a pending bit whose cause is gone.
     pub(crate) fn withdraw(&mut self, vector: usize) {
         if vector < self.pending.len() && self.masks(vector) {
-            self.put(vector, false);
+            self.set_pending(vector, false);
         }
     }
 
-    /// A reset of the controller: its vectors are not pending any more.
+    /// Clears the pending bits of the controller's vectors when it is reset.
     pub(crate) fn clear(&mut self) {
-        (0..self.own).for_each(|vector| self.put(vector, false));
+        (0..self.controller_vectors).for_each(|vector| self.set_pending(vector, false));
     }
 
-    /// The next message: of a vector that is pending and not masked. They take turns.
-    pub(crate) fn take(&mut self) -> Option<Message> {
+    /// The next message of a vector that is pending and not masked, in rotation.
+    pub(crate) fn next_message(&mut self) -> Option<Message> {
         if self.waiting == 0 || !self.enabled {
             return None;
         }
         let count = self.table.len();
         let fires = |&vector: &usize| self.pending[vector] && !self.masks(vector);
         let vector = (1..=count).map(|n| (self.last + n) % count).find(fires)?;
-        self.put(vector, false);
+        self.set_pending(vector, false);
         self.last = vector;
         let [low, high, data, _] = self.table[vector];
         Some(Message {
@@ -95,21 +99,25 @@ impl Msix {
         })
     }
 
-    /// A word of the table, by its offset in it.
+    /// Reads a word of the table at an offset.
     pub(crate) fn read(&self, offset: u64) -> u32 {
-        let entry = self.table.get((offset / ENTRY) as usize);
-        entry.map_or(0, |entry| entry[(offset % ENTRY / 4) as usize])
+        let entry = self.table.get((offset / ENTRY_BYTES) as usize);
+        entry.map_or(0, |entry| entry[(offset % ENTRY_BYTES / 4) as usize])
     }
 
-    /// Writes a whole word of the table; vectors that do not exist, and parts of words, change nothing.
+    /// Writes a whole word of the table. Vectors that do not exist and partial words have no
+    /// effect.
     pub(crate) fn write(&mut self, offset: u64, value: u32) {
-        let (vector, word) = ((offset / ENTRY) as usize, (offset % ENTRY / 4) as usize);
+        let (vector, word) = (
+            (offset / ENTRY_BYTES) as usize,
+            (offset % ENTRY_BYTES / 4) as usize,
+        );
         if let Some(entry) = self.table.get_mut(vector) {
-            entry[word] = value & KEPT[word];
+            entry[word] = value & WRITABLE[word];
         }
     }
 
-    /// Pending bits, by word.
+    /// A word of pending bits.
     pub(crate) fn pending(&self, word: usize) -> u32 {
         let bits = self.pending.iter().skip(32 * word).take(32);
         (0..)

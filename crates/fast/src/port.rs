@@ -1,174 +1,175 @@
-//! The device's side of its link: reads of host memory with their tags, and the line of what the front end writes.
+//! The device's port to its PCIe link: reads of host memory with their tags, and posted writes.
 //!
-//! A beat of 64 bytes passes in a cycle, each way.
+//! Each direction carries a beat of 64 bytes a cycle.
 
 use std::collections::VecDeque;
 
 use sim::{Clock, HostPort, ReadData, Time, TraceEvent, Tracer};
 
-use crate::patience::{Patience, Stream};
+use crate::completion_timeout::{CompletionTimeout, ReadStream};
 
 /// Bytes of a beat.
 pub(crate) const BEAT: u64 = 64;
 
-/// Writes of the front end that wait for the link.
-const LINE: usize = 30;
-/// Pieces of write data that may wait for the link.
-const MOST_PIECES: usize = 8;
+/// Posted writes of the front end that may wait for the link.
+const MAX_POSTS: usize = 30;
+/// Payloads of write data that may wait for the link.
+const MAX_PAYLOADS: usize = 8;
 /// Bytes of the largest burst.
-pub(crate) const BURST: usize = 512;
-/// Bursts that there is room for: each that waits has a piece that waits.
-const BURSTS: usize = 2 * MOST_PIECES;
+pub(crate) const BURST_BYTES: usize = 512;
+/// Buffers of bursts: each waiting burst has at least one waiting payload.
+const BURST_BUFFERS: usize = 2 * MAX_PAYLOADS;
 
-/// Who has asked for host memory.
+/// The block that has requested host memory, and for what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ReadPurpose {
     /// The submission queue entry of the command in this slot.
     Fetch(u16),
-    /// A part of a list of PRPs or descriptors of the command in this slot.
+    /// A part of the PRP list or SGL segment of the command in this slot.
     List(u16),
-    /// Data of a job: the piece with this number, for the mover of a channel.
+    /// Write data: descriptor number, PRP segment within it, channel of the mover.
     Data(u32, u16, u8),
     /// A shadow doorbell.
     Shadow,
-    /// What a Set Features brings along: the piece with this number.
+    /// Data of a Set Features: the segment with this number.
     AdminData(u8),
     /// A line of a list of ranges.
-    Ranges,
-    /// A line of the segments that say where a list of ranges lies.
-    RangesList,
+    RangeList,
+    /// A line of a PRP list or SGL segment that describes where a list of ranges is.
+    RangeListPointer,
 }
 
-impl Purpose {
-    /// Reads whose answers come in order: the RTL has an ID for each of these.
-    fn stream(self) -> Stream {
+impl ReadPurpose {
+    /// The stream whose answers arrive in order. The RTL has an AXI ID for each.
+    fn stream(self) -> ReadStream {
         match self {
-            Purpose::Fetch(_) => Stream::Fetch,
-            Purpose::List(slot) => Stream::List(slot),
-            Purpose::Data(_, _, channel) => Stream::Data(channel),
-            Purpose::Shadow => Stream::Shadow,
-            Purpose::AdminData(_) => Stream::AdminData,
-            Purpose::Ranges | Purpose::RangesList => Stream::Ranges,
+            ReadPurpose::Fetch(_) => ReadStream::Fetch,
+            ReadPurpose::List(slot) => ReadStream::List(slot),
+            ReadPurpose::Data(_, _, channel) => ReadStream::Data(channel),
+            ReadPurpose::Shadow => ReadStream::Shadow,
+            ReadPurpose::AdminData(_) => ReadStream::AdminData,
+            ReadPurpose::RangeList | ReadPurpose::RangeListPointer => ReadStream::Ranges,
         }
     }
 }
 
-/// What comes back.
-pub(crate) struct Arrival {
-    pub(crate) purpose: Purpose,
-    /// When the last of it has passed the port, clock edge.
+/// Read data that has arrived from the host.
+pub(crate) struct HostReadData {
+    pub(crate) purpose: ReadPurpose,
+    /// The edge at which its last beat has passed the port.
     pub(crate) cycle: u64,
-    /// Where it begins in what was asked for.
+    /// Its place in the requested data.
     pub(crate) offset: u32,
-    /// The bytes; `None`: the read has failed.
+    /// The bytes; `None` if the read has failed.
     pub(crate) data: Option<Vec<u8>>,
     /// Beats at the port.
     pub(crate) beats: u32,
-    /// Nothing more comes of this read.
+    /// Set with the last data of a read.
     pub(crate) last: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Asked {
-    purpose: Purpose,
+struct PendingRead {
+    purpose: ReadPurpose,
     addr: u64,
     len: u32,
     cycle: u64,
 }
 
 #[derive(Clone, Copy)]
-struct Outstanding {
-    purpose: Purpose,
-    /// Bytes of its first beat that are not asked for, and then those that are.
+struct OutstandingRead {
+    purpose: ReadPurpose,
+    /// Bytes of the first beat that were not requested, then those that were.
     skip: u32,
     len: u32,
-    got: u32,
-    /// It was given up: what still comes of it is dropped.
-    lost: bool,
+    received: u32,
+    /// Its completion timeout has passed: late data is dropped.
+    expired: bool,
 }
 
-/// What leaves in the line of completion queue entries.
-pub(crate) enum Post {
-    /// An entry, a message or an EventIdx: address, bytes, how many of them.
+/// A posted write of the front end.
+pub(crate) enum PostedWrite {
+    /// A completion queue entry or an interrupt message: address, bytes, length.
     Write(u64, [u8; 16], u8),
-    /// The entry of an admin command. Its sender is told.
+    /// The entry of an admin command, whose sending is reported.
     AdminEntry(u64, [u8; 16]),
-    /// An EventIdx of a shadow doorbell: address, value. Its sender is told.
+    /// An EventIdx of a shadow doorbell, whose sending is reported: address, value.
     EventIdx(u64, u32),
-    /// The answer to a read of BAR0.
-    Answer(u32, Option<Vec<u8>>),
+    /// The answer to a read of BAR0, which keeps its order with the writes.
+    RegisterAnswer(u32, Option<Vec<u8>>),
 }
 
-/// Who wants to know that the link has taken a burst.
-pub(crate) enum Taken {
-    Nobody,
-    /// A job, of a part of its data.
-    Job(u32),
-    /// The sender of an admin command's entry.
+/// The block that is notified once the link has accepted a burst.
+pub(crate) enum BurstOwner {
+    None,
+    /// A descriptor of the data path.
+    Descriptor(u32),
+    /// The admin queue.
     AdminEntry,
-    /// The sender of an EventIdx.
+    /// The shadow doorbells.
     EventIdx,
-    /// The answer to a read of BAR0 follows.
-    Answer(u32, Option<Vec<u8>>),
+    /// A read of BAR0, whose answer follows.
+    RegisterAnswer(u32, Option<Vec<u8>>),
 }
 
-/// Bytes that have passed the port and go to the link together.
-struct Piece {
-    /// Their last beat has passed.
+/// Bytes that go to the link in one packet.
+struct PacketPayload {
+    /// The edge at which the last beat has passed the port.
     ready: u64,
     addr: u64,
     len: u16,
-    /// Where they are: in which burst, and where in it.
+    /// Buffer of the burst, and the offset in it.
     burst: u8,
     from: u16,
-    /// Of the last one of a burst.
-    taken: Taken,
+    /// Set in the last payload of a burst.
+    owner: BurstOwner,
 }
 
-pub(crate) struct Port {
+pub(crate) struct LinkPort {
     clock: Clock,
-    /// Bytes of the largest piece, a power of two.
-    chunk: u64,
-    pieces: VecDeque<Piece>,
-    /// What pieces are of, and where the next burst's bytes go.
-    bursts: Box<[[u8; BURST]; BURSTS]>,
+    /// Bytes of the largest payload, a power of two.
+    max_payload: u64,
+    payloads: VecDeque<PacketPayload>,
+    /// Bytes of the waiting bursts, and the buffer of the next one.
+    bursts: Box<[[u8; BURST_BYTES]; BURST_BUFFERS]>,
     next_burst: usize,
     /// Reads that wait for the link.
-    asked: VecDeque<Asked>,
-    reads: Vec<Option<Outstanding>>,
+    pending_reads: VecDeque<PendingRead>,
+    reads: Vec<Option<OutstandingRead>>,
     free_tags: Vec<u32>,
     /// What the host owes for long.
-    patience: Patience,
-    /// When the port's read data can have its next beat.
+    timeout: CompletionTimeout,
+    /// The next edge that is free for a beat of read data.
     beats_free: u64,
-    /// What the front end sends: from which edge on, what.
-    pub(crate) posts: VecDeque<(u64, Post)>,
-    /// When the port's write data can have its next beat.
+    /// Posted writes with the edge from which on they may be sent.
+    pub(crate) posts: VecDeque<(u64, PostedWrite)>,
+    /// The next edge that is free for a beat of write data.
     pub(crate) writes_free: u64,
-    /// The link has refused a read; not before this time.
+    /// The link has refused a read, until this time.
     read_refused: Option<Time>,
-    /// The link has refused a write.
+    /// The link has refused a write, until this time.
     write_refused: Option<Time>,
     beats: [u64; 2],
-    /// The link has taken the last EventIdx.
+    /// The link has accepted the last EventIdx.
     pub(crate) event_idx_sent: bool,
-    /// The link has taken the last entry of an admin command.
+    /// The link has accepted the last entry of an admin command.
     pub(crate) admin_sent: bool,
 }
 
-impl Port {
-    /// With so many reads outstanding; writes go to the link in pieces of up to `chunk` bytes.
-    pub(crate) fn new(clock: Clock, tags: u32, chunk: u32) -> Port {
-        Port {
+impl LinkPort {
+    /// A port with `tags` outstanding reads, whose writes have payloads of up to `max_payload`
+    /// bytes.
+    pub(crate) fn new(clock: Clock, tags: u32, max_payload: u32) -> LinkPort {
+        LinkPort {
             clock,
-            chunk: chunk.into(),
-            pieces: VecDeque::with_capacity(2 * MOST_PIECES),
-            bursts: Box::new([[0; BURST]; BURSTS]),
+            max_payload: max_payload.into(),
+            payloads: VecDeque::with_capacity(2 * MAX_PAYLOADS),
+            bursts: Box::new([[0; BURST_BYTES]; BURST_BUFFERS]),
             next_burst: 0,
-            asked: VecDeque::new(),
+            pending_reads: VecDeque::new(),
             reads: (0..tags).map(|_| None).collect(),
             free_tags: (0..tags).rev().collect(),
-            patience: Patience::new(),
+            timeout: CompletionTimeout::new(),
             beats_free: 0,
             posts: VecDeque::new(),
             writes_free: 0,
@@ -180,117 +181,128 @@ impl Port {
         }
     }
 
-    /// Asks for host memory within a page; the request is at the port at `cycle`.
-    pub(crate) fn read(&mut self, cycle: u64, purpose: Purpose, addr: u64, len: u32) {
-        // Who comes first goes first, whoever has said so before.
-        let behind = self.asked.iter().rposition(|asked| asked.cycle <= cycle);
-        let asked = Asked {
+    /// Requests host memory within a page. The request reaches the port at `cycle`.
+    pub(crate) fn request_read(&mut self, cycle: u64, purpose: ReadPurpose, addr: u64, len: u32) {
+        // Requests are sent in the order of their cycles, not of the calls.
+        let after = self
+            .pending_reads
+            .iter()
+            .rposition(|pending| pending.cycle <= cycle);
+        let pending = PendingRead {
             purpose,
             addr,
             len,
             cycle,
         };
-        self.asked.insert(behind.map_or(0, |n| n + 1), asked);
+        self.pending_reads
+            .insert(after.map_or(0, |n| n + 1), pending);
     }
 
-    /// Puts something into the front end's line.
-    pub(crate) fn post(&mut self, cycle: u64, post: Post) {
+    /// Queues a posted write of the front end.
+    pub(crate) fn post(&mut self, cycle: u64, post: PostedWrite) {
         self.posts.push_back((cycle, post));
     }
 
-    /// Writes bytes, at most 16, to host memory in the front end's line.
+    /// Queues a posted write of at most 16 bytes.
     pub(crate) fn post_write(&mut self, cycle: u64, addr: u64, data: &[u8]) {
         let mut bytes = [0; 16];
         bytes[..data.len()].copy_from_slice(data);
-        self.post(cycle, Post::Write(addr, bytes, data.len() as u8));
+        self.post(cycle, PostedWrite::Write(addr, bytes, data.len() as u8));
     }
 
-    /// Nothing is asked for, under way or to be written.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.asked.is_empty() && !self.writes_wait() && !self.is_owed()
+    /// No read is pending or outstanding, and no write is pending.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending_reads.is_empty() && !self.has_pending_writes() && !self.has_outstanding_reads()
     }
 
-    /// The host owes answers that have not been given up.
-    fn is_owed(&self) -> bool {
-        self.free_tags.len() + self.patience.lost() < self.reads.len()
+    /// The host has not answered all reads whose completion timeout has not passed.
+    fn has_outstanding_reads(&self) -> bool {
+        self.free_tags.len() + self.timeout.expired() < self.reads.len()
     }
 
-    /// Answers that were given up may still come.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.patience.lost() > 0
+    /// Answers to expired reads may still arrive.
+    pub(crate) fn has_expired_reads(&self) -> bool {
+        self.timeout.expired() > 0
     }
 
-    /// The front end's line has room.
+    /// The queue of posted writes has room.
     pub(crate) fn has_room(&self) -> bool {
-        self.posts.len() < LINE
+        self.posts.len() < MAX_POSTS
     }
 
-    /// The front end has something to write.
-    pub(crate) fn writes_wait(&self) -> bool {
-        !self.posts.is_empty() || !self.pieces.is_empty()
+    /// Writes wait for the port or for the link.
+    pub(crate) fn has_pending_writes(&self) -> bool {
+        !self.posts.is_empty() || !self.payloads.is_empty()
     }
 
-    /// A burst may begin to pass the port.
-    pub(crate) fn has_pieces(&self) -> bool {
-        self.pieces.len() < MOST_PIECES
+    /// Another burst may pass the port.
+    pub(crate) fn has_payload_room(&self) -> bool {
+        self.payloads.len() < MAX_PAYLOADS
     }
 
-    /// Writes bytes as one burst; see [`Port::pass`].
-    pub(crate) fn write(&mut self, now: u64, addr: u64, data: &[u8], taken: Taken) -> u64 {
-        self.burst()[..data.len()].copy_from_slice(data);
-        self.pass(now, addr, data.len(), taken)
+    /// Writes bytes as one burst; see [`LinkPort::pass_burst`].
+    pub(crate) fn write_burst(
+        &mut self,
+        now: u64,
+        addr: u64,
+        data: &[u8],
+        owner: BurstOwner,
+    ) -> u64 {
+        self.burst_buffer()[..data.len()].copy_from_slice(data);
+        self.pass_burst(now, addr, data.len(), owner)
     }
 
-    /// Where the bytes of the next burst go.
-    pub(crate) fn burst(&mut self) -> &mut [u8; BURST] {
+    /// The buffer of the next burst.
+    pub(crate) fn burst_buffer(&mut self) -> &mut [u8; BURST_BYTES] {
         &mut self.bursts[self.next_burst]
     }
 
-    /// The next burst, of so many bytes, passes the port from `now` on, a beat a cycle, without strobes for what is not in it.
-    pub(crate) fn pass(&mut self, now: u64, addr: u64, len: usize, taken: Taken) -> u64 {
+    /// Passes the next burst through the port, a beat a cycle from `now` on; returns its beats.
+    pub(crate) fn pass_burst(&mut self, now: u64, addr: u64, len: usize, owner: BurstOwner) -> u64 {
         let beats = (addr % BEAT + len as u64).div_ceil(BEAT);
         self.writes_free = now + beats;
         self.beats[1] += beats;
         let mut from = 0;
         while from < len {
             let at = addr.wrapping_add(from as u64);
-            let part = (len - from).min((self.chunk - at % self.chunk) as usize);
-            self.pieces.push_back(Piece {
+            let part = (len - from).min((self.max_payload - at % self.max_payload) as usize);
+            self.payloads.push_back(PacketPayload {
                 ready: now + (addr % BEAT + (from + part) as u64).div_ceil(BEAT),
                 addr: at,
                 len: part as u16,
                 burst: self.next_burst as u8,
                 from: from as u16,
-                taken: Taken::Nobody,
+                owner: BurstOwner::None,
             });
             from += part;
         }
-        self.next_burst = (self.next_burst + 1) % BURSTS;
-        if let Some(last) = self.pieces.back_mut() {
-            last.taken = taken;
+        self.next_burst = (self.next_burst + 1) % BURST_BUFFERS;
+        if let Some(last) = self.payloads.back_mut() {
+            last.owner = owner;
         }
         beats
     }
 
-    /// An answer goes behind all that has passed.
-    pub(crate) fn answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
-        self.pieces.push_back(Piece {
+    /// Queues an answer that follows all writes that have passed the port.
+    pub(crate) fn queue_answer(&mut self, now: u64, tag: u32, data: Option<Vec<u8>>) {
+        self.payloads.push_back(PacketPayload {
             ready: now,
             addr: 0,
             len: 0,
             burst: 0,
             from: 0,
-            taken: Taken::Answer(tag, data),
+            owner: BurstOwner::RegisterAnswer(tag, data),
         });
     }
 
-    /// Gives the link a piece, if one is due that it takes. Else when to look again, if that is known.
-    pub(crate) fn send_piece(
+    /// Sends the next payload if it is due and the link accepts it. Otherwise returns the edge to
+    /// try again at, if that is known.
+    pub(crate) fn send_payload(
         &mut self,
         now: u64,
         host: &mut dyn HostPort,
-    ) -> Result<Taken, Option<u64>> {
-        let Some(piece) = self.pieces.front() else {
+    ) -> Result<BurstOwner, Option<u64>> {
+        let Some(piece) = self.payloads.front() else {
             return Err(None);
         };
         if piece.ready > now {
@@ -306,21 +318,25 @@ impl Port {
                 if self.write_refused.is_none_or(|until| until <= time) {
                     self.write_refused = Some(host.refused_until());
                 }
-                return Err(self.retry(now, self.write_refused));
+                return Err(self.retry_cycle(now, self.write_refused));
             }
             self.write_refused = None;
         }
-        let taken = self.pieces.pop_front().map_or(Taken::Nobody, |p| p.taken);
-        match taken {
-            Taken::Answer(tag, data) => {
+        let owner = self
+            .payloads
+            .pop_front()
+            .map_or(BurstOwner::None, |p| p.owner);
+        match owner {
+            BurstOwner::RegisterAnswer(tag, data) => {
                 host.mmio_data(time, tag, data);
-                Ok(Taken::Nobody)
+                Ok(BurstOwner::None)
             }
-            taken => Ok(taken),
+            owner => Ok(owner),
         }
     }
 
-    /// Sends reads that are due, as far as the link takes them. When to call again, clock edge.
+    /// Sends pending reads until the link refuses one. Returns the edge of the next call, if that
+    /// is known.
     pub(crate) fn send_reads(
         &mut self,
         now: u64,
@@ -329,139 +345,139 @@ impl Port {
     ) -> Option<u64> {
         let time = self.clock.edge(now);
         if self.read_refused.is_some_and(|until| until > time) {
-            return self.retry(now, self.read_refused);
+            return self.retry_cycle(now, self.read_refused);
         }
         self.read_refused = None;
-        while let Some(&asked) = self.asked.front() {
-            if asked.cycle > now {
-                return Some(asked.cycle);
+        while let Some(&pending) = self.pending_reads.front() {
+            if pending.cycle > now {
+                return Some(pending.cycle);
             }
             let &tag = self.free_tags.last()?;
-            if !host.read(time, tag, asked.addr, asked.len) {
+            if !host.read(time, tag, pending.addr, pending.len) {
                 self.read_refused = Some(host.refused_until());
-                return self.retry(now, self.read_refused);
+                return self.retry_cycle(now, self.read_refused);
             }
             if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
-                tracer.tell(time, &TraceEvent::HostRead { addr: asked.addr });
+                tracer.tell(time, &TraceEvent::HostRead { addr: pending.addr });
             }
             self.free_tags.pop();
-            self.asked.pop_front();
-            self.reads[tag as usize] = Some(Outstanding {
-                purpose: asked.purpose,
-                skip: (asked.addr % BEAT) as u32,
-                len: asked.len,
-                got: 0,
-                lost: false,
+            self.pending_reads.pop_front();
+            self.reads[tag as usize] = Some(OutstandingRead {
+                purpose: pending.purpose,
+                skip: (pending.addr % BEAT) as u32,
+                len: pending.len,
+                received: 0,
+                expired: false,
             });
         }
         None
     }
 
-    /// True once when somebody has to look at what the host owes, a while from now.
-    pub(crate) fn wants_look(&mut self) -> bool {
-        self.is_owed() && self.patience.plan()
+    /// Whether a timeout check has to be scheduled. True once for each check.
+    pub(crate) fn arm_timeout_check(&mut self) -> bool {
+        self.has_outstanding_reads() && self.timeout.arm()
     }
 
-    /// Looks at what the host owes: reads that have got nothing since the last look but one end without data.
-    pub(crate) fn look(&mut self, now: u64) -> Vec<Arrival> {
-        let open = self.reads.iter().flatten().filter(|read| !read.lost);
-        let stuck = self.patience.look(open.map(|read| read.purpose.stream()));
+    /// Ends the reads of streams that have received nothing since the last check.
+    pub(crate) fn expire_stalled_reads(&mut self, now: u64) -> Vec<HostReadData> {
+        let open = self.reads.iter().flatten().filter(|read| !read.expired);
+        let stuck = self.timeout.check(open.map(|read| read.purpose.stream()));
         let mut ended = Vec::new();
         for (tag, place) in (0..).zip(&mut self.reads) {
-            let Some(read) = place.as_mut().filter(|read| !read.lost) else {
+            let Some(read) = place.as_mut().filter(|read| !read.expired) else {
                 continue;
             };
             let stream = read.purpose.stream();
             if !stuck.contains(&stream) {
                 continue;
             }
-            let before = (read.skip + read.got) / BEAT as u32;
+            let before = (read.skip + read.received) / BEAT as u32;
             let beats = (read.skip + read.len).div_ceil(BEAT as u32) - before;
             let cycle = self.beats_free.max(now) + u64::from(beats);
             self.beats_free = cycle;
-            ended.push(Arrival {
+            ended.push(HostReadData {
                 purpose: read.purpose,
                 cycle,
-                offset: read.got,
+                offset: read.received,
                 data: None,
                 beats,
                 last: true,
             });
-            // What waited behind another answer is here already.
-            if self.patience.forget(tag) {
+            // Its data has arrived already, and has waited for an earlier answer.
+            if self.timeout.discard_held(tag) {
                 *place = None;
                 self.free_tags.push(tag);
             } else {
-                read.lost = true;
-                self.patience.lose(stream);
+                read.expired = true;
+                self.timeout.expire(stream);
             }
         }
         ended
     }
 
-    /// What has come and waited behind an answer that was given up.
+    /// Data that was held for an expired read and is next in order now.
     pub(crate) fn released(&mut self) -> Option<ReadData> {
-        self.patience.released()
+        self.timeout.released()
     }
 
-    /// The edge to try again at after a refusal until `until`; `None` if the link doesn't know.
-    pub(crate) fn retry(&self, now: u64, until: Option<Time>) -> Option<u64> {
+    /// The edge to try again at after a refusal; `None` if the link does not know it.
+    pub(crate) fn retry_cycle(&self, now: u64, until: Option<Time>) -> Option<u64> {
         match until {
             None | Some(Time::MAX) => None,
             Some(until) => Some((self.clock.edge_strictly_before(until) + 1).max(now + 1)),
         }
     }
 
-    /// The link has refused something, and does not know until when.
+    /// The link has refused a request for an unknown time.
     pub(crate) fn is_refused(&self) -> bool {
         [self.read_refused, self.write_refused].contains(&Some(Time::MAX))
     }
 
-    /// The link may know more than when it refused; false if it has not.
-    pub(crate) fn look_again(&mut self) -> bool {
+    /// Clears refusals of unknown length, so that they are tried again; false if there are none.
+    pub(crate) fn clear_unknown_refusals(&mut self) -> bool {
         let unknown =
             |refused: &mut Option<Time>| refused.take_if(|until| *until == Time::MAX).is_some();
         unknown(&mut self.read_refused) | unknown(&mut self.write_refused)
     }
 
-    /// A piece of a read has come.
-    pub(crate) fn arrived(
+    /// Receives read data from the link.
+    pub(crate) fn receive(
         &mut self,
         now: u64,
         piece: ReadData,
         tracer: Option<&Tracer>,
-    ) -> Option<Arrival> {
+    ) -> Option<HostReadData> {
         let read = self.reads.get_mut(piece.tag as usize)?.as_mut()?;
         let stream = read.purpose.stream();
-        if read.lost {
+        if read.expired {
             if piece.last {
                 self.reads[piece.tag as usize] = None;
                 self.free_tags.push(piece.tag);
-                self.patience.found(stream);
+                self.timeout.answer_expired(stream);
             }
             return None;
         }
-        let piece = self.patience.comes(stream, piece)?;
-        let offset = read.got;
+        let piece = self.timeout.accept(stream, piece)?;
+        let offset = read.received;
         let len = piece.data.as_ref().map_or(0, |data| data.len() as u32);
-        read.got += len;
+        read.received += len;
         let purpose = read.purpose;
         let before = (read.skip + offset) / BEAT as u32;
         let beats = match piece.last {
             true => (read.skip + read.len).div_ceil(BEAT as u32) - before,
-            false => (read.skip + read.got) / BEAT as u32 - before,
+            false => (read.skip + read.received) / BEAT as u32 - before,
         };
         let all = beats;
         let beats = u64::from(beats);
         self.beats[0] += beats;
         let cycle = self.beats_free.max(now) + beats;
         self.beats_free = cycle;
-        tell_beats(self.clock, cycle, beats, TraceEvent::HostData, tracer);
+        trace_beats(self.clock, cycle, beats, TraceEvent::HostData, tracer);
         if piece.last {
             self.reads[piece.tag as usize] = None;
             self.free_tags.push(piece.tag);
         }
-        Some(Arrival {
+        Some(HostReadData {
             purpose,
             cycle,
             offset,
@@ -472,8 +488,8 @@ impl Port {
     }
 }
 
-/// Tells of a beat at the port in each of so many cycles, the last one before `end`.
-pub(crate) fn tell_beats(
+/// Reports a beat at the port for each of the cycles before `end`.
+pub(crate) fn trace_beats(
     clock: Clock,
     end: u64,
     beats: u64,

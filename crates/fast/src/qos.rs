@@ -1,21 +1,23 @@
-//! Quality of service: what each master may have outstanding in each channel, and its share (hw/ip/qos).
+//! Quality of service (hw/ip/qos): credits of each master in each channel, and its weight.
 
 use spec::regs::{qos, Field};
 
-/// What a master may have outstanding in each channel, in lines of 64 bytes, 0 being no limit, and its share.
+/// Credits of a master in each channel, in lines of 64 bytes, and its weight. 0 credits are no
+/// limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Credits {
-    /// Lines read and not received, at most.
+    /// Largest number of lines requested and not received.
     pub reads: u32,
-    /// Lines written without a response, at most.
+    /// Largest number of lines written and not answered.
     pub writes: u32,
-    /// Lines each way while the controller has something outstanding in the channel; 0: no other limit.
+    /// Limit of both directions while the controller has lines outstanding in the channel; 0 adds
+    /// none.
     pub beside: u32,
     /// Lines of a round; 0 counts as 1.
     pub weight: u32,
 }
 
-/// Registers of the quality of service (hw/ip/qos).
+/// The registers.
 #[derive(Clone, Debug)]
 pub(crate) struct Qos([[u32; 4]; MASTERS]);
 
@@ -63,12 +65,12 @@ impl Qos {
         (master < MASTERS).then_some((master, word))
     }
 
-    /// A word.
+    /// Reads a word.
     pub fn read(&self, offset: u64) -> u32 {
         Qos::find(offset).map_or(0, |(master, word)| self.0[master][word])
     }
 
-    /// Writes the bits `bits` of a word.
+    /// Writes the bits of a word that `bits` selects.
     pub fn write(&mut self, offset: u64, value: u32, bits: u32) {
         if let Some((master, word)) = Qos::find(offset) {
             let bits = bits & fields(master)[word].mask() as u32;
@@ -77,7 +79,7 @@ impl Qos {
         }
     }
 
-    /// What a master may do.
+    /// The credits of a master.
     pub fn credits(&self, master: usize) -> Credits {
         let [reads, writes, weight, beside] = self.0[master];
         Credits {

@@ -1,4 +1,4 @@
-//! Things with numbers that are used again.
+//! Numbered items. The number of a removed item is used again.
 
 pub(crate) struct Slab<T> {
     items: Vec<Option<T>>,
@@ -34,8 +34,8 @@ impl<T> Slab<T> {
         item
     }
 
-    /// Drops an item where it is.
-    pub(crate) fn end(&mut self, n: u32) {
+    /// Drops an item in place.
+    pub(crate) fn drop_item(&mut self, n: u32) {
         if let Some(item @ Some(_)) = self.items.get_mut(n as usize) {
             *item = None;
             self.free.push(n);

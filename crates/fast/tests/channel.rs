@@ -1,9 +1,9 @@
-//! What a channel promises to its masters.
+//! Properties of a channel that its masters rely on.
 
 use std::collections::BTreeMap;
 
-use design::media::Sizes;
-use fast::memory::{Channel, ChannelConfig, Credits, Event, Stages};
+use design::media::DelaySizes;
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages, Credits};
 use sim::controller::Memory;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
@@ -11,14 +11,14 @@ use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
 fn channel(memory: Memory) -> Channel {
     Channel::new(ChannelConfig {
         masters: 4,
-        sizes: Sizes {
+        sizes: DelaySizes {
             read_slots: 64,
             write_slots: 64,
             buffer_beats: 512,
         },
         clock: Clock::default(),
         memory,
-        stages: Stages::DEVICE,
+        stages: ChannelStages::DEVICE,
     })
 }
 
@@ -30,8 +30,8 @@ fn set(channel: &mut Channel, cycle: u64, writes: &[(u64, u32)]) {
     channel.set_register(cycle, nvm_delay::COMMAND, commit, 0xF);
 }
 
-/// Lets all of it end; returns what came, and when.
-fn finish(channel: &mut Channel) -> Vec<Event> {
+/// Runs until the channel is idle; returns the events.
+fn finish(channel: &mut Channel) -> Vec<ChannelEvent> {
     let mut events = Vec::new();
     while let Some(cycle) = channel.next_event() {
         channel.advance(cycle, &mut events);
@@ -40,26 +40,26 @@ fn finish(channel: &mut Channel) -> Vec<Event> {
     events
 }
 
-fn ends(events: &[Event]) -> BTreeMap<u64, u64> {
+fn ends(events: &[ChannelEvent]) -> BTreeMap<u64, u64> {
     events
         .iter()
         .filter_map(|event| match *event {
-            Event::Read {
+            ChannelEvent::Read {
                 tag, cycle, end, ..
             } => end.then_some((tag, cycle)),
-            Event::Write { tag, cycle } => Some((tag, cycle)),
+            ChannelEvent::Write { tag, cycle } => Some((tag, cycle)),
         })
         .collect()
 }
 
 #[test]
-fn a_read_comes_in_pieces_in_order() {
+fn channel_returns_a_read_in_pieces_in_order() {
     let mut channel = channel(Memory::Ddr4(DramConfig::default()));
     channel.read(100, 1, 0, 0x1010, 4000, 7);
     let mut last = 0;
     let (mut beats, mut ended) = (0, 0);
     for event in finish(&mut channel) {
-        let Event::Read {
+        let ChannelEvent::Read {
             tag,
             cycle,
             beats: n,
@@ -78,7 +78,7 @@ fn a_read_comes_in_pieces_in_order() {
 }
 
 #[test]
-fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
+fn channel_keeps_answers_of_one_id_in_order_and_delays_no_others() {
     let mut channel = channel(Memory::Fixed(Time::ns(40)));
     // The first page is slow.
     let slow = nvm_delay::REGION + region::TIMING;
@@ -108,7 +108,7 @@ fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
 }
 
 #[test]
-fn credits_bound_what_is_outstanding() {
+fn channel_credits_bound_outstanding_lines() {
     let latency = |credits: u32| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
         let credits = Credits {
@@ -126,14 +126,15 @@ fn credits_bound_what_is_outstanding() {
     };
     let (free, four) = (latency(0), latency(4));
     assert!(free.0 < 300 && free.1 < 300, "{free:?}");
-    // Eight rounds of four, of 100 cycles and more.
+    // Eight rounds of four lines, of at least 100 cycles each.
     assert!((900..1100).contains(&four.0), "{four:?}");
     assert!((900..1100).contains(&four.1), "{four:?}");
 }
 
 #[test]
-fn credits_are_fewer_while_the_controller_has_something_outstanding() {
-    // The last of 30 lines of an engine, of 100 cycles and more each, which begin when a read of the controller does.
+fn channel_credits_shrink_while_the_controller_has_lines_outstanding() {
+    // Cycle of the last of 30 lines of an engine, of at least 100 cycles each. They start together
+    // with a read of the controller.
     let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
         let mut channel = channel(Memory::Fixed(Time::ns(400)));
         let credits = Credits {
@@ -157,19 +158,19 @@ fn credits_are_fewer_while_the_controller_has_something_outstanding() {
         for engine in [0, 2] {
             let [free, beside, lower] =
                 [(0, 0), (0, 2), (8, 2)].map(|(reads, beside)| last(reads, beside, writes, engine));
-            // Two lines, and when the controller's has ended all the others at once, or eight at a time.
+            // Two lines, and after the controller's all others at once or eight at a time.
             assert!(free < 300, "{free}");
             assert!((300..400).contains(&beside), "{beside}");
             assert!((500..700).contains(&lower), "{lower}");
             assert_eq!(last(2, 8, writes, engine), last(2, 0, writes, engine));
         }
-        // The controller has no such limit itself.
+        // The limit does not apply to the controller itself.
         assert!(last(0, 2, writes, 1) < 300);
     }
 }
 
 #[test]
-fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
+fn channel_load_waits_only_for_lines_requested_before_it() {
     let mut alone = channel(Memory::Ddr4(DramConfig::default()));
     alone.read(1000, 0, 0, 1 << 20, 64, 0);
     let alone = ends(&finish(&mut alone))[&0] - 1000;
@@ -177,7 +178,7 @@ fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
     let mut worst = 0;
     for round in 0..50u64 {
         let start = 1000 + 10_000 * round;
-        // As many as have room in the read buffer: a load waits behind those that do not.
+        // As many as fit into the read buffer: a load waits for those that do not.
         for n in 0..7 {
             busy.read(start, 1, n as u16, n << 14, 4096, 1000 + n);
         }
@@ -187,13 +188,13 @@ fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
         busy.read(at, 0, 0, 1 << 20, 64, 0);
         worst = worst.max(ends(&finish(&mut busy))[&0] - at);
     }
-    // 32 lines take 32 cycles of the memory's front end; a refresh is 40 cycles more.
+    // 32 lines take 32 cycles of the memory's front end; a refresh takes 40 further cycles.
     assert!(worst <= alone + 32 + 48, "{worst} cycles, {alone} alone");
     assert!(worst > alone + 16, "{worst} cycles, {alone} alone");
 }
 
 #[test]
-fn a_flush_lets_writes_pass_their_cap() {
+fn channel_flush_lets_writes_pass_their_cap() {
     let cap = [
         (nvm_delay::CONTROL, 1),
         (nvm_delay::WRITE_CAP, 1 << 14), // a quarter of a byte a cycle
@@ -213,7 +214,7 @@ fn a_flush_lets_writes_pass_their_cap() {
 }
 
 #[test]
-fn a_reset_forgets_all_but_the_memory() {
+fn channel_reset_keeps_only_the_memory() {
     let mut channel = channel(Memory::Ddr4(DramConfig::default()));
     set(
         &mut channel,
@@ -243,7 +244,7 @@ fn a_reset_forgets_all_but_the_memory() {
 }
 
 #[test]
-fn whatever_is_written_to_the_registers_every_burst_ends() {
+fn channel_ends_every_burst_whatever_the_registers_hold() {
     for (seed, memory) in [
         Memory::Ddr4(DramConfig::default()),
         Memory::Fixed(Time::ZERO),
@@ -258,7 +259,7 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
         let mut channel = channel(memory);
         let mut random = Random::new(seed as u64);
         let mut events = Vec::new();
-        let (mut cycle, mut sent, mut came) = (0, 0u64, 0u64);
+        let (mut cycle, mut sent, mut arrived) = (0, 0u64, 0u64);
         for _ in 0..20_000 {
             cycle += random.below(60);
             channel.advance(cycle, &mut events);
@@ -298,14 +299,14 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
         }
         events.extend(finish(&mut channel));
         for event in &events {
-            came += u64::from(!matches!(event, Event::Read { end: false, .. }));
+            arrived += u64::from(!matches!(event, ChannelEvent::Read { end: false, .. }));
         }
-        assert_eq!(came, sent);
+        assert_eq!(arrived, sent);
     }
 }
 
 #[test]
-fn reads_under_way_are_free_as_soon_as_their_cap_is_lifted() {
+fn channel_reads_in_flight_follow_a_cap_that_is_lifted() {
     let mut channel = channel(Memory::Fixed(Time::ns(40)));
     set(
         &mut channel,

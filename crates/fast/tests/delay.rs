@@ -1,10 +1,11 @@
-//! `nvm_delay` and the memory behind it beside the RTL: `cargo test --release -p nearside-fast -- --include-ignored`.
+//! `nvm_delay` and its memory compared with the RTL: `cargo test --release -p nearside-fast --
+//! --include-ignored`.
 
 use std::path::PathBuf;
 
-use design::media::{Registers, Sizes, Turns};
+use design::media::{DelaySizes, Interleave, Registers};
 use design::Profile;
-use fast::memory::{Channel, ChannelConfig, Event, Stages};
+use fast::memory::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
 use sim::controller::Memory;
@@ -12,7 +13,7 @@ use sim::{Clock, DramConfig, Media, Random, Time};
 use spec::regs::nvm_delay::{self, command, counters};
 
 const BYTES: u64 = 1 << 28;
-const SIZES: Sizes = Sizes {
+const SIZES: DelaySizes = DelaySizes {
     read_slots: 64,
     write_slots: 64,
     buffer_beats: 512,
@@ -35,7 +36,7 @@ fn channel(memory: &Memory) -> Channel {
         sizes: SIZES,
         clock: Clock::default(),
         memory: memory.clone(),
-        stages: Stages::BARE,
+        stages: ChannelStages::BARE,
     })
 }
 
@@ -87,7 +88,8 @@ fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
     })
 }
 
-/// What `DelayBench::run` sends, to the model, from cycle `start` on; returns the cycles that it took.
+/// Sends the traffic of `DelayBench::run` to the model from cycle `start` on; returns the cycles
+/// that it takes.
 fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
     let t = *traffic;
     let span = (u64::from(t.beats) * 64).next_power_of_two();
@@ -107,8 +109,8 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
             channel.advance(event, &mut events);
             for event in events.drain(..) {
                 let (last, cycle) = match event {
-                    Event::Read { end, cycle, .. } => (end, cycle),
-                    Event::Write { cycle, .. } => (true, cycle),
+                    ChannelEvent::Read { end, cycle, .. } => (end, cycle),
+                    ChannelEvent::Write { cycle, .. } => (true, cycle),
                 };
                 if last {
                     done += 1;
@@ -144,7 +146,7 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
 
 struct Row {
     what: String,
-    /// Bandwidth, mean latency of reads and of writes, beside the RTL's, in percent.
+    /// Deviation of bandwidth and of mean read and write latency from the RTL, in percent.
     off: [f64; 3],
     late: [[u64; 2]; 2],
 }
@@ -162,7 +164,7 @@ impl Row {
     }
 }
 
-/// Both, side by side.
+/// Runs both models with the same traffic.
 fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &Traffic) -> Row {
     for (offset, value) in settings(registers) {
         bench.write(offset, value).unwrap();
@@ -178,10 +180,10 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         model.set_register(100, offset, value, 0xF);
     }
     let taken = run(&mut model, t, 10_000);
-    let got = counted(&mut model, taken + 20_000);
+    let actual = counted(&mut model, taken + 20_000);
     let mean = |c: &Counters| c.latency_sum as f64 / c.transactions.max(1) as f64;
     let off = |a: f64, b: f64| if b > 0.0 { 100.0 * (a / b - 1.0) } else { 0.0 };
-    for (e, g) in expected.iter().zip(&got) {
+    for (e, g) in expected.iter().zip(&actual) {
         assert_eq!((e.transactions, e.beats), (g.transactions, g.beats));
         assert_eq!(
             g.buckets.iter().map(|&n| u64::from(n)).sum::<u64>(),
@@ -195,13 +197,14 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         ),
         off: [
             off(cycles as f64, taken as f64),
-            off(mean(&got[0]), mean(&expected[0])),
-            off(mean(&got[1]), mean(&expected[1])),
+            off(mean(&actual[0]), mean(&expected[0])),
+            off(mean(&actual[1]), mean(&expected[1])),
         ],
-        late: [0, 1].map(|d: usize| [expected[d].late, got[d].late]),
+        late: [0, 1].map(|d: usize| [expected[d].late, actual[d].late]),
     };
     println!(
-        "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} % ({}..{}, {}..{}), late {:?}",
+        "{:36} {:6.2} GB/s {:+5.1} %, read {:8.1} {:+5.1} % ({}..{}, {}..{}), write {:8.1} {:+5.1} \
+         % ({}..{}, {}..{}), late {:?}",
         row.what,
         t.count as f64 * f64::from(t.beats) * 16.0 / cycles as f64,
         row.off[0],
@@ -209,14 +212,14 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
         row.off[1],
         expected[0].latency_min as i32,
         expected[0].latency_max,
-        got[0].latency_min as i32,
-        got[0].latency_max,
+        actual[0].latency_min as i32,
+        actual[0].latency_max,
         mean(&expected[1]),
         row.off[2],
         expected[1].latency_min as i32,
         expected[1].latency_max,
-        got[1].latency_min as i32,
-        got[1].latency_max,
+        actual[1].latency_min as i32,
+        actual[1].latency_max,
         row.late,
     );
     row
@@ -224,18 +227,18 @@ fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &T
 
 fn registers(profile: &str) -> Registers {
     let profile = Profile::find(&root(), profile).unwrap();
-    let turns = Turns {
+    let interleave = Interleave {
         channels: 2,
         granule: 4096,
     };
     profile
-        .registers(Clock::default(), turns)
+        .registers(Clock::default(), interleave)
         .unwrap()
         .swap_remove(0)
 }
 
-/// How far bandwidth, latency of reads and latency of writes may be off, in percent. With both directions it is where the DRAM is
-/// saturated, or nearly, that they are: see `crates/sim/tests/bursts.rs`.
+/// Allowed deviation of bandwidth, read latency and write latency, in percent. It is larger where
+/// the DRAM is nearly saturated, with both directions: see `crates/sim/tests/bursts.rs`.
 fn bounds(mix: Mix) -> [f64; 3] {
     match mix {
         Mix::Reads => [2.0, 2.0, 0.0],
@@ -246,7 +249,7 @@ fn bounds(mix: Mix) -> [f64; 3] {
 
 #[test]
 #[ignore = "needs the RTL: minutes"]
-fn profiles_take_the_time_that_the_rtl_takes() {
+fn delay_profiles_take_the_time_of_the_rtl() {
     let memory = Memory::Ddr4(DramConfig::default());
     let mut bench = bench(&memory);
     let mut worst = [0.0f64; 3];
@@ -295,7 +298,7 @@ fn profiles_take_the_time_that_the_rtl_takes() {
 
 #[test]
 #[ignore = "needs the RTL: minutes"]
-fn without_a_memory_every_cycle_is_that_of_the_rtl() {
+fn delay_without_dram_matches_every_cycle_of_the_rtl() {
     for ns in [0, 40, 200] {
         let memory = Memory::Fixed(Time::ns(ns));
         let mut bench = bench(&memory);
@@ -308,7 +311,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
             (100_000, 10_000, [0; 4]),
             (500_123, 0, [26_624, 0, 17_321, 0]),
             (500_000, 20_000, [17_321, 10_000, 26_624, 5_000]),
-            // Less than is taken off.
+            // Less than the calibration.
             (30_000, 40_960, [30_001, 0, u32::MAX, 0]),
             (40_960, 3, [0, 4, 0, u32::MAX]),
         ] {
@@ -350,7 +353,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
 
 #[test]
 #[ignore = "needs the RTL: a minute"]
-fn registers_read_what_those_of_the_rtl_read() {
+fn delay_registers_read_as_those_of_the_rtl() {
     let memory = Memory::Fixed(Time::ns(40));
     let mut bench = bench(&memory);
     let mut model = channel(&memory);
@@ -364,7 +367,7 @@ fn registers_read_what_those_of_the_rtl_read() {
     for round in 0..20 {
         for _ in 0..60 {
             let offset = 4 * random.below(0x400);
-            // Times are kept short, so that what is committed does not take for ever.
+            // Times are short, so that committed values do not take for ever.
             let value = (random.next() as u32) & 0x1_FFFF;
             if offset != nvm_delay::COMMAND {
                 bench.write(offset, value).unwrap();
@@ -380,7 +383,8 @@ fn registers_read_what_those_of_the_rtl_read() {
                 bench.write(offset, value).unwrap();
                 model.set_register(0, offset, value, 0xF);
             }
-            // A command waits for the sweep of the counters under way, which the model does not have.
+            // A command waits for a clear of the counters in progress, which the model does not
+            // have.
             bench.idle(1000).unwrap();
             bench.run(&traffic, &mut |_, _| true).unwrap();
             run(&mut model, &traffic, 1_000_000 * (round + 1));

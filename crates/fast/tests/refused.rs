@@ -1,4 +1,4 @@
-//! What the fast model has not.
+//! Engines that the fast model does not have.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use fast::{Config, FastDevice};
 use sim::Media;
 
 #[test]
-fn an_engine_that_only_the_rtl_has_is_refused_by_name() {
+fn engine_of_the_rtl_alone_is_refused_by_name() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let values = "engine = [{ name = \"box\", engine = \"tests/engines/mailbox\" }]";
     let design = Design::find(&root, "engines")

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use nvme::feature::select::CAPABILITIES;
 use nvme::feature::{
-    capability, deallocated_error, keep_alive, mask, power_state, queues, Request, Threshold,
-    Vector,
+    capability, deallocated_error, keep_alive, mask, power_state, queues, FeatureRequest,
+    Threshold, Vector,
 };
 use nvme::Namespaces;
 use spec::nvme::feature::*;
@@ -71,7 +71,7 @@ impl Features {
     }
 
     /// What stands against a request, in the order of the README: feature or value, save, namespace, not a namespace's.
-    fn refuse(&self, r: Request, queues_exist: bool) -> Option<Status> {
+    fn refuse(&self, r: FeatureRequest, queues_exist: bool) -> Option<Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
             ARBITRATION
@@ -119,7 +119,7 @@ impl Features {
     }
 
     /// Serves a request: dword 0 of the completion, or the error.
-    pub fn serve(&mut self, r: Request, queues_exist: bool) -> Result<u32, Status> {
+    pub fn serve(&mut self, r: FeatureRequest, queues_exist: bool) -> Result<u32, Status> {
         if let Some(status) = self.refuse(r, queues_exist) {
             return Err(status);
         }
@@ -188,8 +188,8 @@ impl Features {
 mod tests {
     use super::*;
 
-    fn request(set: bool, cdw10: u32, cdw11: u32, nsid: u32) -> Request {
-        Request {
+    fn request(set: bool, cdw10: u32, cdw11: u32, nsid: u32) -> FeatureRequest {
+        FeatureRequest {
             set,
             cdw10,
             cdw11,
@@ -286,7 +286,7 @@ mod tests {
         let mut f = Features::new(4, Rc::new(Namespaces::new(&[8, 0, 8])));
         let mut refused = |set, cdw10: u32, cdw11, nsid| {
             f.serve(
-                Request {
+                FeatureRequest {
                     set,
                     cdw10,
                     cdw11,

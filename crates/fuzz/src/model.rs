@@ -7,13 +7,13 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use nvme::feature::{select::CAPABILITIES, Request, BEHAVIOR_BYTES, TIMESTAMP_BYTES};
+use nvme::feature::{select::CAPABILITIES, FeatureRequest, BEHAVIOR_BYTES, TIMESTAMP_BYTES};
 use nvme::format::Format;
 use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
 use nvme::queue::{deleted, Abort, CreateCq, CreateSq};
 use nvme::sgl::Descriptor;
-use nvme::{Fault, Namespaces};
+use nvme::{Namespaces, WalkError};
 use spec::nvme::{admin, feature, status, Sqe, Status, ALL_NAMESPACES};
 
 use crate::block::End;
@@ -599,7 +599,7 @@ impl Model {
     }
 
     fn features(&mut self, sqe: &Sqe, memory: &Memory) -> Result<Verdict, Status> {
-        let request = Request::of(sqe);
+        let request = FeatureRequest::of(sqe);
         let queues = self.sqs.len() > 1 || self.cqs.len() > 1;
         match self.features.serve(request, queues) {
             // Errors carry their own DNR.
@@ -718,7 +718,7 @@ pub fn fetch(memory: &Memory, sqe: &Sqe, bytes: u64) -> Verdict {
     let mut v = Verdict::fine();
     v.walk = transfer(memory, sqe, bytes, false);
     v.direction = Direction::FromHost;
-    let mut errors: Vec<Status> = v.walk.fault.map(Fault::status).into_iter().collect();
+    let mut errors: Vec<Status> = v.walk.fault.map(WalkError::status).into_iter().collect();
     if !v.walk.exists(memory) {
         errors.push(status::DATA_TRANSFER_ERROR);
     }

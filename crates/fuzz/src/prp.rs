@@ -1,6 +1,6 @@
 //! What a pair of PRP entries comes to in the host's memory, for the reference model.
 
-use nvme::{prp, Step};
+use nvme::{prp, WalkStep};
 
 use crate::memory::Memory;
 use crate::walk::Walk;
@@ -11,15 +11,15 @@ pub fn walk(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> Walk {
     let mut walker = prp::Walker::new(prp1, prp2, bytes);
     loop {
         match walker.step() {
-            Step::Data(segment) => walk.segments.push(segment),
+            WalkStep::Data(segment) => walk.segments.push(segment),
             // PRPs never drop.
-            Step::Done | Step::Drop(_) => return walk,
-            Step::Fault(fault) => {
+            WalkStep::Done | WalkStep::Drop(_) => return walk,
+            WalkStep::Failed(fault) => {
                 walk.fault = Some(fault);
                 return walk;
             }
             // All that there is of a list at once, so it comes once.
-            Step::NeedList(list) => {
+            WalkStep::NeedList(list) => {
                 walk.lists.push((list.addr, list.entries * 8));
                 for n in 0..list.entries {
                     match memory.qword(list.addr + 8 * n) {
@@ -39,7 +39,7 @@ pub fn walk(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> Walk {
 mod tests {
     use super::*;
     use crate::memory::PAGE;
-    use nvme::Fault;
+    use nvme::WalkError;
     use sim::Random;
 
     #[test]
@@ -57,7 +57,7 @@ mod tests {
         assert_eq!((w.segments.len(), w.fault), (4, None));
         assert_eq!(w.lists, [(p[0] + 4080, 16), (p[0], 16)]);
         let w = walk(&memory, p[3], 0x1000, 3 * PAGE);
-        assert_eq!((w.segments.len(), w.fault), (1, Some(Fault::Host)));
+        assert_eq!((w.segments.len(), w.fault), (1, Some(WalkError::Host)));
         assert_eq!(w.lists, [(0x1000, 16)]);
     }
 }

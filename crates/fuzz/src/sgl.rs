@@ -1,7 +1,7 @@
 //! What an SGL comes to in the host's memory, for the reference model.
 
 use nvme::sgl::{Descriptor, Walker, DESCRIPTOR};
-use nvme::Step;
+use nvme::WalkStep;
 
 use crate::memory::{Memory, PAGE};
 use crate::walk::Walk;
@@ -42,14 +42,14 @@ pub fn walk_sgl(memory: &Memory, first: Descriptor, bytes: u64, to_host: bool) -
     let mut place = Place::default();
     loop {
         match walker.step() {
-            Step::Data(segment) => walk.segments.push(segment),
-            Step::Drop(_) => walk.dropped = true,
-            Step::Done => break,
-            Step::Fault(fault) => {
+            WalkStep::Data(segment) => walk.segments.push(segment),
+            WalkStep::Drop(_) => walk.dropped = true,
+            WalkStep::Done => break,
+            WalkStep::Failed(fault) => {
                 walk.fault = Some(fault);
                 break;
             }
-            Step::NeedList(list) => {
+            WalkStep::NeedList(list) => {
                 if place.left == 0 {
                     place.leave(&mut walk, memory);
                     place = Place {

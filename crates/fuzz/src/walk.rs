@@ -1,6 +1,6 @@
 //! A transfer as pieces of host pages: what PRPs and SGLs come to.
 
-use nvme::{Fault, Segment};
+use nvme::{Segment, WalkError};
 
 use crate::memory::Memory;
 
@@ -16,7 +16,7 @@ pub struct Walk {
     /// Some of the data goes nowhere.
     pub dropped: bool,
     /// What stopped it.
-    pub fault: Option<Fault>,
+    pub fault: Option<WalkError>,
 }
 
 impl Walk {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use design::Design;
-use device::{Factory, Model, Omission, RtlOptions};
+use device::{Factory, FaultInjection, Model, RtlOptions};
 use fuzz::{Campaign, Conditions, Report};
 use sim::controller::Memory;
 use sim::{Device, Media};
@@ -13,7 +13,7 @@ fn from_env(name: &str, otherwise: u64) -> u64 {
     value.and_then(|v| v.parse().ok()).unwrap_or(otherwise)
 }
 
-fn run(amount: u64, omits: Option<Omission>) -> Report {
+fn run(amount: u64, fault: Option<FaultInjection>) -> Report {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let design = Design::find(&root, "nearpm").unwrap();
     let model = Model::named(Model::Fast).unwrap();
@@ -30,7 +30,9 @@ fn run(amount: u64, omits: Option<Omission>) -> Report {
             None => Memory::Ddr4(own.clone()),
         });
         let media = Media::memory(bytes).map_err(|e| e.to_string())?;
-        factory.omitting(media, omits).map_err(|e| e.to_string())
+        factory
+            .device_with_fault(media, fault)
+            .map_err(|e| e.to_string())
     };
     let engines = design.engines(&root).unwrap();
     let campaign = Campaign {
@@ -105,10 +107,14 @@ fn a_hook_that_lets_all_pass_is_found() {
     if Model::named(Model::Fast) != Ok(Model::Fast) {
         return;
     }
-    for omission in [Omission::Hook, Omission::Commands, Omission::Domain] {
-        let report = run(3000, Some(omission));
-        assert_eq!(report.mismatches, 1, "{omission:?}");
+    for fault in [
+        FaultInjection::ConflictFilter,
+        FaultInjection::CommandOrder,
+        FaultInjection::PersistenceDomain,
+    ] {
+        let report = run(3000, Some(fault));
+        assert_eq!(report.mismatches, 1, "{fault:?}");
         let failure = report.failure.unwrap();
-        assert!(failure.steps < 20, "{omission:?}: {failure:?}");
+        assert!(failure.steps < 20, "{fault:?}: {failure:?}");
     }
 }

@@ -1,6 +1,6 @@
 //! A set-associative write-back cache: which lines are there, and what is in them.
 
-use design::host::{Cache as Config, Policy};
+use design::host::{Cache as Config, ReplacementPolicy};
 use sim::Random;
 
 use crate::mapping::{Line, LINE};
@@ -22,7 +22,7 @@ pub(crate) struct Cache {
     sets: Vec<Vec<Entry>>,
     count: usize,
     ways: usize,
-    policy: Policy,
+    policy: ReplacementPolicy,
     random: Random,
     uses: u64,
 }
@@ -69,8 +69,8 @@ impl Cache {
         }
         let lines = &mut self.sets[set];
         let leaves = (lines.len() >= self.ways).then(|| match self.policy {
-            Policy::Random => self.random.below(lines.len() as u64) as usize,
-            Policy::Lru => {
+            ReplacementPolicy::Random => self.random.below(lines.len() as u64) as usize,
+            ReplacementPolicy::Lru => {
                 let oldest = (0..lines.len()).min_by_key(|&n| lines[n].used);
                 oldest.unwrap_or(0)
             }
@@ -113,7 +113,7 @@ mod tests {
     use design::HostProfile;
     use sim::Bar;
 
-    fn cache(policy: Policy) -> Cache {
+    fn cache(policy: ReplacementPolicy) -> Cache {
         let mut config = HostProfile::shipped("polled").unwrap().cache.clone();
         (config.bytes.value, config.ways.value) = (4 * 2 * 64, 2);
         config.policy.value = policy;
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn the_least_recently_used_line_of_a_set_leaves() {
-        let mut cache = cache(Policy::Lru);
+        let mut cache = cache(ReplacementPolicy::Lru);
         // Lines 0, 4, 8 share a set of two.
         assert!(cache.insert(line(0), [0; LINE], 0).is_none());
         assert!(cache.insert(line(4), [4; LINE], 1).is_none());
@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn a_random_line_leaves_and_it_is_the_same_for_the_same_seed() {
         let leave = || {
-            let mut cache = cache(Policy::Random);
+            let mut cache = cache(ReplacementPolicy::Random);
             let victims = (0..40).map(|n| cache.insert(line(4 * n), [0; LINE], 0));
             victims
                 .map(|v| v.map(|v| v.line.offset))

@@ -7,7 +7,7 @@ mod model;
 use std::sync::Mutex;
 
 use common::{bench, profile, Bench, Pm, BYTES};
-use design::host::Policy;
+use design::host::ReplacementPolicy;
 use design::HostProfile;
 use host::{Crash, Cut, Error, Fence, Kind, Mapping, Program};
 use model::{program, Model, Use, COUNT, CPUS, LINE};
@@ -17,7 +17,7 @@ const DEVICES: usize = 2;
 const OPS: u64 = 250;
 
 /// A host whose cache is so small that lines leave it all the time.
-fn small(policy: Policy) -> HostProfile {
+fn small(policy: ReplacementPolicy) -> HostProfile {
     let mut profile = profile("nearpm");
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
     profile.cache.policy.value = policy;
@@ -36,7 +36,7 @@ struct Outcome {
 }
 
 fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
-    let policy = [Policy::Lru, Policy::Random][(seed % 2) as usize];
+    let policy = [ReplacementPolicy::Lru, ReplacementPolicy::Random][(seed % 2) as usize];
     // The second device takes its time, so that queues fill.
     let devices = vec![
         Pm::new(BYTES, Time::ns(80)),

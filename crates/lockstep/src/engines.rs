@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 use fuzz::engines::{Bounds, COPY, COUNT, DECODE, FILTER, PIPELINE, SHUFFLE, SORT};
 use sim::Random;
 
@@ -61,7 +61,7 @@ pub struct Engine {
 
 impl Engine {
     /// As it stands in a device. An error says why its jobs can't be compared.
-    pub fn of(plugged: &Plugged, media: u64) -> Result<Engine, String> {
+    pub fn of(plugged: &EngineInstance, media: u64) -> Result<Engine, String> {
         let manifest = &plugged.manifest;
         let name = &plugged.engine.name;
         let kind = match manifest.kind {

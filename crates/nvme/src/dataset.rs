@@ -30,7 +30,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// As it stands in a list.
+    /// A range from its bytes in a list.
     pub fn from_bytes(bytes: &[u8; RANGE]) -> Range {
         let value = u128::from_le_bytes(*bytes);
         Range {
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn dataset_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::deallocate(1, 256);
         assert_eq!((ranges(&sqe), list_bytes(&sqe)), (256, 4096));
         assert!(deallocates(&sqe) && !deallocates(&sqe.with_cdw(11, 3)));

@@ -1,4 +1,5 @@
-//! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are [`spec::nvme::feature`]'s.
+//! Fields of Set and Get Features (NVMe 1.4, 5.13 and 5.21). Identifiers are
+//! [`spec::nvme::feature`]'s.
 
 use spec::nvme::feature::*;
 use spec::nvme::{admin, Sqe};
@@ -22,7 +23,7 @@ pub mod select {
     pub const CAPABILITIES: u32 = 3;
 }
 
-/// What Select 011b answers in dword 0 (5.13).
+/// Bits of dword 0 that Select 011b returns (5.13).
 pub mod capability {
     /// Saveable.
     pub const SAVEABLE: u32 = 1 << 0;
@@ -32,10 +33,10 @@ pub mod capability {
     pub const CHANGEABLE: u32 = 1 << 2;
 }
 
-/// What a Set or Get Features asks for.
+/// The fields of a Set Features or Get Features command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Request {
-    /// Set, else Get.
+pub struct FeatureRequest {
+    /// Set Features; otherwise Get Features.
     pub set: bool,
     /// Command dword 10.
     pub cdw10: u32,
@@ -45,10 +46,10 @@ pub struct Request {
     pub nsid: u32,
 }
 
-impl Request {
-    /// Of a command, a Set Features or else a Get Features.
-    pub fn of(sqe: &Sqe) -> Request {
-        Request {
+impl FeatureRequest {
+    /// The request of a command with one of the two opcodes.
+    pub fn of(sqe: &Sqe) -> FeatureRequest {
+        FeatureRequest {
             set: sqe.opcode() == admin::SET_FEATURES,
             cdw10: sqe.dw[10],
             cdw11: sqe.dw[11],
@@ -61,7 +62,7 @@ impl Request {
         self.cdw10 as u8
     }
 
-    /// Select (SEL), of which Set Features has none: it is about the current value.
+    /// Select (SEL); Set Features has no such field and is about the current value.
     pub fn select(self) -> u32 {
         match self.set {
             true => select::CURRENT,
@@ -69,19 +70,19 @@ impl Request {
         }
     }
 
-    /// Save (SV), of which Get Features has none.
+    /// Save (SV); Get Features has no such field.
     pub fn save(self) -> bool {
         self.set && self.cdw10 >> 31 == 1
     }
 }
 
-/// The bits of a feature's value that a controller keeps and tells; all others are reserved, or say what the value is of. 0 for
-/// features whose value is not a dword.
+/// The bits of a feature's value that a controller stores and returns. The other bits are reserved
+/// or select the value. 0 for features whose value is not a dword.
 pub fn mask(fid: u8) -> u32 {
     match fid {
         // AB, LPW, MPW, HPW.
         ARBITRATION => 0xFFFF_FF07,
-        // WH; of the power states there is just the first.
+        // WH; there is only power state 0.
         POWER_MANAGEMENT => 0xE0,
         // TMPTH; TLER; THR and TIME.
         TEMPERATURE_THRESHOLD | ERROR_RECOVERY | INTERRUPT_COALESCING => 0xFFFF,
@@ -161,7 +162,7 @@ impl Arbitration {
         }
     }
 
-    /// Commands that may be fetched at a time (AB); `None` is any number.
+    /// Maximum number of commands fetched at a time (AB); `None` is no limit.
     pub fn burst(self) -> Option<u32> {
         (self.0 & 7 != 7).then_some(1 << (self.0 & 7))
     }
@@ -172,12 +173,13 @@ pub fn deallocated_error(cdw11: u32) -> bool {
     cdw11 >> 16 & 1 == 1
 }
 
-/// Numbers of submission and of completion queues that are asked for, 0's based (NSQR, NCQR).
+/// Requested numbers of submission and completion queues, 0's based (NSQR, NCQR).
 pub fn queues(cdw11: u32) -> (u16, u16) {
     (cdw11 as u16, (cdw11 >> 16) as u16)
 }
 
-/// A Keep Alive Timeout in ms, rounded up to the granularity; `None` if 32 bits can't say it (5.21.1.15).
+/// A Keep Alive Timeout in ms, rounded up to the granularity; `None` if it does not fit in 32 bits
+/// (5.21.1.15).
 pub fn keep_alive(ms: u32) -> Option<u32> {
     ms.checked_next_multiple_of(KEEP_ALIVE_GRANULARITY)
 }
@@ -188,14 +190,14 @@ mod tests {
     use spec::nvme::Weights;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn feature_fields_are_at_the_offsets_of_the_specification() {
         let weights = Weights {
             high: 256,
             medium: 3,
             low: 1,
         };
         let sqe = Sqe::arbitration(weights);
-        let request = Request::of(&sqe);
+        let request = FeatureRequest::of(&sqe);
         assert!(request.set && request.fid() == ARBITRATION && !request.save());
         let arbitration = Arbitration(request.cdw11);
         assert_eq!(
@@ -203,7 +205,7 @@ mod tests {
             (weights, None)
         );
         assert_eq!(Arbitration(3).burst(), Some(8));
-        let get = Request {
+        let get = FeatureRequest {
             set: false,
             cdw10: 1 << 31 | 3 << 8 | 5,
             ..request

@@ -2,7 +2,7 @@
 
 use spec::nvme::Sqe;
 
-/// What a Format NVM asks for.
+/// The fields of a Format NVM command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Format {
     /// LBA Format (LBAF).
@@ -11,12 +11,12 @@ pub struct Format {
     pub pi: u8,
     /// Secure Erase Settings (SES).
     pub ses: u8,
-    /// Namespace, or all of them.
+    /// Namespace, or all namespaces.
     pub nsid: u32,
 }
 
 impl Format {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> Format {
         let w = sqe.dw[10];
         Format {
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn format_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::format_nvm(3, 1);
         let format = Format::of(&sqe.with_cdw(10, sqe.dw[10] | 2 << 5 | 1 << 4 | 5));
         let expected = Format {

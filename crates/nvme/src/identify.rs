@@ -2,21 +2,21 @@
 
 use spec::nvme::Sqe;
 
-/// What an Identify asks for.
+/// The fields of an Identify command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identify {
     /// Controller or Namespace Structure (CNS).
     pub cns: u8,
     /// Namespace.
     pub nsid: u32,
-    /// Controller Identifier (CNTID): lists of controllers begin there.
+    /// Controller Identifier (CNTID), the first one in a list of controllers.
     pub cntid: u16,
     /// Command Set Identifier (CSI), of NVMe 2.0.
     pub csi: u8,
 }
 
 impl Identify {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> Identify {
         Identify {
             cns: sqe.dw[10] as u8,
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn identify_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::identify(0x13, 5).with_cdw(10, 0xBEEF_FF13);
         let expected = Identify {
             cns: 0x13,

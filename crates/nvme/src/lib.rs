@@ -1,8 +1,17 @@
-//! What NVMe commands mean: walkers of PRPs and SGLs, namespaces, fields of commands. For models of
-//! controllers, which decide by themselves what they do about it: which status a command gets, and which check comes first.
+//! The meaning of NVMe commands, for models of controllers: host addresses of a transfer,
+//! namespaces, and the fields of commands.
 //!
-//! Queue entries, opcodes, identifiers and status codes are [`spec::nvme`]'s.
+//! ListReader order:
+//! - `transfer`: a transfer as segments of host pages, from the PRPs ([`prp`]) or the SGL
+//!   ([`sgl`]) of a command; `list`: lists in host memory;
+//! - [`namespaces`]: the namespaces and their addresses on the media;
+//! - [`identify`], [`log`], [`feature`], [`queue`], [`format`](mod@format), [`dataset`]: the fields
+//!   of commands.
+//!
+//! Left out: queue entries, opcodes, identifiers and status codes, which are in [`spec::nvme`]; and
+//! the checks of a command, their order and the resulting status, which each controller model has.
 
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 pub mod dataset;
@@ -19,7 +28,7 @@ mod transfer;
 
 pub use list::List;
 pub use namespaces::{Namespace, Namespaces};
-pub use transfer::{Fault, Segment, Step, Walker};
+pub use transfer::{Segment, WalkError, WalkStep, Walker};
 
 /// Bytes of a logical block (LBADS 9).
 pub const BLOCK_BYTES: u64 = 512;

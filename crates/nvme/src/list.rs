@@ -1,4 +1,4 @@
-//! A list in host memory that somebody else reads: PRP entries, or the descriptors of a segment.
+//! A list in host memory that the caller reads: PRP entries, or the descriptors of a segment.
 
 use std::collections::VecDeque;
 
@@ -7,42 +7,42 @@ use std::collections::VecDeque;
 pub struct List {
     /// Its first address.
     pub addr: u64,
-    /// Its qwords, at least one.
+    /// Number of qwords, at least one.
     pub entries: u64,
 }
 
-/// The list that a walk is in: what was fed, and what was not.
+/// The current list of a walk: entries that were fed, and those that are missing.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Reading {
-    /// The next qword that was not fed.
+pub(crate) struct ListReader {
+    /// Address of the next missing qword.
     addr: u64,
-    /// How many were not.
+    /// Number of missing qwords.
     left: u64,
-    /// Those that were, and are still to be looked at.
+    /// Qwords that were fed and have not been taken.
     fed: VecDeque<u64>,
     failed: bool,
 }
 
-/// What a walk that wants qwords gets.
-pub(crate) enum Got<const N: usize> {
+/// The result of a request for qwords.
+pub(crate) enum NextQwords<const N: usize> {
     Qwords([u64; N]),
-    /// Not before this was fed.
-    Later(List),
+    /// They are not available until this list is fed.
+    NotFed(List),
     /// They can't be read.
-    Never,
+    Failed,
 }
 
-impl Reading {
-    /// Of so many qwords from `addr` on.
-    pub fn new(addr: u64, entries: u64) -> Reading {
-        Reading {
+impl ListReader {
+    /// A list of `entries` qwords from `addr` on.
+    pub fn new(addr: u64, entries: u64) -> ListReader {
+        ListReader {
             addr,
             left: entries,
-            ..Reading::default()
+            ..ListReader::default()
         }
     }
 
-    /// What was not fed.
+    /// The part that is missing.
     pub fn wanted(&self) -> Option<List> {
         (self.left > 0 && !self.failed).then_some(List {
             addr: self.addr,
@@ -50,8 +50,8 @@ impl Reading {
         })
     }
 
-    /// Qwords that were not looked at.
-    pub fn rest(&self) -> u64 {
+    /// Number of qwords that have not been taken.
+    pub fn remaining(&self) -> u64 {
         self.left.saturating_add(self.fed.len() as u64)
     }
 
@@ -59,10 +59,10 @@ impl Reading {
         if self.failed {
             return;
         }
-        let taken = self.left.min(qwords.len() as u64);
-        self.fed.extend(&qwords[..taken as usize]);
-        self.addr = self.addr.wrapping_add(8 * taken);
-        self.left -= taken;
+        let count = self.left.min(qwords.len() as u64);
+        self.fed.extend(&qwords[..count as usize]);
+        self.addr = self.addr.wrapping_add(8 * count);
+        self.left -= count;
     }
 
     pub fn fail(&mut self) {
@@ -70,18 +70,18 @@ impl Reading {
     }
 
     /// Takes the next qwords.
-    pub fn take<const N: usize>(&mut self) -> Got<N> {
+    pub fn next_qwords<const N: usize>(&mut self) -> NextQwords<N> {
         if self.fed.len() < N {
             return match self.wanted() {
-                Some(list) => Got::Later(list),
-                // Also where nothing is left, which walkers look at before.
-                None => Got::Never,
+                Some(list) => NextQwords::NotFed(list),
+                // Walkers check for the list's end before, so this is a failed read.
+                None => NextQwords::Failed,
             };
         }
         let mut qwords = [0; N];
         for (qword, fed) in qwords.iter_mut().zip(self.fed.drain(..N)) {
             *qword = fed;
         }
-        Got::Qwords(qwords)
+        NextQwords::Qwords(qwords)
     }
 }

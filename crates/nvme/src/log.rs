@@ -1,4 +1,4 @@
-//! Get Log Page (NVMe 1.4, 5.14): its fields, and which logs there are.
+//! Get Log Page (NVMe 1.4, 5.14): its fields, and the supported logs.
 
 use spec::nvme::Sqe;
 
@@ -14,7 +14,7 @@ pub const FIRMWARE: u8 = 0x03;
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Commands Supported and Effects.
 pub const EFFECTS: u8 = 0x05;
-/// All of these.
+/// All supported logs.
 pub const ALL: [u8; 6] = [
     SUPPORTED,
     ERROR,
@@ -27,7 +27,7 @@ pub const ALL: [u8; 6] = [
 /// Bytes of an entry of the Error Information log (5.14.1.1).
 pub const ERROR_ENTRY: u64 = 64;
 
-/// Bytes of a log; the Error Information log has 64 entries. `None` for those that are not here.
+/// Bytes of a log; the Error Information log has 64 entries. `None` if the log is not supported.
 pub fn size(lid: u8) -> Option<u64> {
     match lid {
         SUPPORTED => Some(1024),
@@ -37,7 +37,7 @@ pub fn size(lid: u8) -> Option<u64> {
     }
 }
 
-/// What a Get Log Page asks for (figures 188 to 190).
+/// The fields of a Get Log Page command (figures 188 to 190).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GetLogPage {
     /// Log Page Identifier (LID).
@@ -46,14 +46,14 @@ pub struct GetLogPage {
     pub retain: bool,
     /// Bytes: dwords (NUMDL, NUMDU) times four.
     pub bytes: u64,
-    /// Log Page Offset (LPOL, LPOU), its two lowest bits included.
+    /// Log Page Offset (LPOL, LPOU), including its two lowest bits.
     pub offset: u64,
     /// Namespace.
     pub nsid: u32,
 }
 
 impl GetLogPage {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> GetLogPage {
         let dwords = u64::from(sqe.dw[11] & 0xFFFF) << 16 | u64::from(sqe.dw[10] >> 16);
         GetLogPage {
@@ -72,7 +72,7 @@ mod tests {
     use spec::nvme::admin;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn log_page_fields_are_at_the_offsets_of_the_specification() {
         let sqe = Sqe::new(admin::GET_LOG_PAGE)
             .with_cdw(10, 0xFFFF_8002)
             .with_cdw(11, 0xABCD_FFFF)

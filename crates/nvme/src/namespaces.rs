@@ -1,14 +1,14 @@
-//! Namespaces: which there are, and where each lies on the media (docs/architecture.md: one after the other, each from a
-//! multiple of 4 KiB on).
+//! The namespaces and their addresses on the media: in order, each aligned to 4 KiB
+//! (docs/architecture.md).
 
 use spec::nvme::PAGE_BYTES;
 
 use crate::BLOCK_BYTES;
 
-/// Most entries of a list of namespaces (NVMe 1.4, 4.10).
+/// Maximum number of entries in a namespace list (NVMe 1.4, 4.10).
 const MOST_LISTED: usize = 1024;
 
-/// Where a namespace lies.
+/// The range of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Namespace {
     /// Its identifier.
@@ -25,18 +25,18 @@ impl Namespace {
         self.blocks > 0
     }
 
-    /// True if a range of blocks lies in it.
+    /// A range of blocks is within the namespace.
     pub fn holds(&self, lba: u64, count: u64) -> bool {
         lba.checked_add(count).is_some_and(|end| end <= self.blocks)
     }
 }
 
-/// All namespaces; those of no blocks are inactive.
+/// All namespaces; namespaces without blocks are inactive.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespaces(Vec<Namespace>);
 
 impl Namespaces {
-    /// Namespaces 1 and up of so many blocks.
+    /// Namespaces from 1 on with these numbers of blocks.
     pub fn new(sizes: &[u64]) -> Namespaces {
         let mut next = 0u64;
         let namespaces = (1..).zip(sizes).map(|(nsid, &blocks)| {
@@ -49,27 +49,27 @@ impl Namespaces {
         Namespaces(namespaces.collect())
     }
 
-    /// Their number (NN).
+    /// Number of namespaces (NN).
     pub fn count(&self) -> u32 {
         self.0.len() as u32
     }
 
-    /// Active or not.
+    /// All namespaces, active or not.
     pub fn all(&self) -> impl Iterator<Item = &Namespace> {
         self.0.iter()
     }
 
-    /// Those that are active.
+    /// The active namespaces.
     pub fn active(&self) -> impl Iterator<Item = &Namespace> {
         self.all().filter(|n| n.is_active())
     }
 
-    /// True for an NSID that may be one's, active or not.
+    /// The NSID is valid, whether active or not.
     pub fn valid(&self, nsid: u32) -> bool {
         self.get(nsid).is_some()
     }
 
-    /// The namespace with a valid NSID, active or not.
+    /// The namespace of a valid NSID, active or not.
     pub fn get(&self, nsid: u32) -> Option<Namespace> {
         let index = (nsid as usize).checked_sub(1)?;
         self.0.get(index).copied()
@@ -81,7 +81,7 @@ impl Namespaces {
         above.flat_map(|n| n.nsid.to_le_bytes()).collect()
     }
 
-    /// Blocks of the media up to the end of the last one.
+    /// Blocks of the media up to the end of the last namespace.
     pub fn media_blocks(&self) -> u64 {
         let ends = self.all().map(|n| n.base.saturating_add(n.blocks));
         ends.max().unwrap_or(0)
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn they_follow_each_other_at_pages_and_some_are_inactive() {
+    fn namespaces_follow_each_other_at_pages_and_may_be_inactive() {
         let all = Namespaces::new(&[16, 9, 0, 1]);
         let bases: Vec<u64> = all.active().map(|n| n.base).collect();
         assert_eq!((all.count(), bases), (4, vec![0, 16, 32]));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_that_no_media_has_are_survived() {
+    fn namespaces_accept_sizes_that_no_media_has() {
         let all = Namespaces::new(&[u64::MAX, 8, u64::MAX]);
         assert_eq!(all.media_blocks(), u64::MAX);
     }

@@ -1,63 +1,64 @@
-//! What a pair of PRP entries means (NVMe 1.4, 4.3).
+//! The walk of PRP entries (NVMe 1.4, 4.3).
 
 use spec::nvme::PAGE_BYTES;
 
-use crate::list::{Got, Reading};
-use crate::{Fault, List, Segment, Step};
+use crate::list::{ListReader, NextQwords};
+use crate::{List, Segment, WalkError, WalkStep};
 
-/// Walks the PRPs of a transfer. PRP1 may have any dword offset; PRP2 is the second page, or points to a list at any qword; all
-/// other entries have offset 0; the last entry of a list page points to the next list if more than one page is still to come.
+/// Walks the PRPs of a transfer. PRP1 may have any dword offset. PRP2 is the second page, or points
+/// to a list at any qword. All other entries have offset 0. The last entry of a list page points to
+/// the next list if more than one page remains.
 #[derive(Clone, Debug)]
 pub struct Walker {
     prp1: u64,
     prp2: u64,
     bytes: u64,
-    /// Bytes that were told.
+    /// Bytes that were returned.
     done: u64,
-    state: State,
+    state: PrpState,
 }
 
 #[derive(Clone, Debug)]
-enum State {
+enum PrpState {
     First,
     Second,
-    /// In a list; the last of its entries leads to the next one.
-    List(Reading, bool),
-    Over(Step),
+    /// In a list. True: its last entry is the address of the next list.
+    List(ListReader, bool),
+    Ended(WalkStep),
 }
 
 impl Walker {
-    /// The walk of a transfer of so many bytes.
+    /// The walk of a transfer of `bytes`.
     pub fn new(prp1: u64, prp2: u64, bytes: u64) -> Walker {
         Walker {
             prp1,
             prp2,
             bytes,
             done: 0,
-            state: State::First,
+            state: PrpState::First,
         }
     }
 
-    /// Goes on. After `Done` and `Fault` it says the same again; it never drops.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again. It never returns `Drop`.
+    pub fn step(&mut self) -> WalkStep {
         match &mut self.state {
-            State::Over(step) => *step,
-            State::First if self.prp1 % 4 != 0 => self.over(Step::Fault(Fault::Offset)),
-            State::First => {
-                self.state = State::Second;
+            PrpState::Ended(step) => *step,
+            PrpState::First if self.prp1 % 4 != 0 => self.end(WalkStep::Failed(WalkError::Offset)),
+            PrpState::First => {
+                self.state = PrpState::Second;
                 self.data(self.prp1)
             }
-            _ if self.done == self.bytes => self.over(Step::Done),
-            State::Second if self.bytes - self.done <= PAGE_BYTES => self.page(self.prp2),
-            State::Second if self.prp2 % 8 != 0 => self.over(Step::Fault(Fault::Offset)),
-            State::Second => self.list(self.prp2),
-            State::List(reading, chained) => {
-                let entry = match reading.take() {
-                    Got::Later(list) => return Step::NeedList(list),
-                    Got::Never => return self.over(Step::Fault(Fault::Host)),
-                    Got::Qwords([entry]) => entry,
+            _ if self.done == self.bytes => self.end(WalkStep::Done),
+            PrpState::Second if self.bytes - self.done <= PAGE_BYTES => self.page(self.prp2),
+            PrpState::Second if self.prp2 % 8 != 0 => self.end(WalkStep::Failed(WalkError::Offset)),
+            PrpState::Second => self.list(self.prp2),
+            PrpState::List(reading, chained) => {
+                let entry = match reading.next_qwords() {
+                    NextQwords::NotFed(list) => return WalkStep::NeedList(list),
+                    NextQwords::Failed => return self.end(WalkStep::Failed(WalkError::Host)),
+                    NextQwords::Qwords([entry]) => entry,
                 };
-                if *chained && reading.rest() == 0 && entry % PAGE_BYTES == 0 {
+                if *chained && reading.remaining() == 0 && entry % PAGE_BYTES == 0 {
                     self.list(entry)
                 } else {
                     self.page(entry)
@@ -66,57 +67,57 @@ impl Walker {
         }
     }
 
-    /// What of the list that it is in was not fed yet, if there is any: for whoever reads ahead.
+    /// The part of the current list that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
         match &self.state {
-            State::List(reading, _) => reading.wanted(),
+            PrpState::List(reading, _) => reading.wanted(),
             _ => None,
         }
     }
 
-    /// The next entries of the list; those behind its end are ignored.
+    /// The next entries of the list; entries after its end are ignored.
     pub fn feed(&mut self, entries: &[u64]) {
-        if let State::List(reading, _) = &mut self.state {
+        if let PrpState::List(reading, _) = &mut self.state {
             reading.feed(entries);
         }
     }
 
-    /// The next entry of the list can't be read. Those fed before are told first.
+    /// The next entry of the list can't be read. Entries that were fed before are returned first.
     pub fn fail(&mut self) {
-        if let State::List(reading, _) = &mut self.state {
+        if let PrpState::List(reading, _) = &mut self.state {
             reading.fail();
         }
     }
 
-    fn over(&mut self, step: Step) -> Step {
-        self.state = State::Over(step);
+    fn end(&mut self, step: WalkStep) -> WalkStep {
+        self.state = PrpState::Ended(step);
         step
     }
 
     /// An entry that must have offset 0.
-    fn page(&mut self, entry: u64) -> Step {
+    fn page(&mut self, entry: u64) -> WalkStep {
         if entry % PAGE_BYTES != 0 {
-            return self.over(Step::Fault(Fault::Offset));
+            return self.end(WalkStep::Failed(WalkError::Offset));
         }
         self.data(entry)
     }
 
-    fn data(&mut self, addr: u64) -> Step {
-        let segment = Segment::cut(addr, self.bytes - self.done, self.done);
+    fn data(&mut self, addr: u64) -> WalkStep {
+        let segment = Segment::first_in_page(addr, self.bytes - self.done, self.done);
         self.done += segment.len;
         if segment.len == 0 {
-            return self.over(Step::Done);
+            return self.end(WalkStep::Done);
         }
-        Step::Data(segment)
+        WalkStep::Data(segment)
     }
 
-    /// A list that begins here: as much of its page as is needed.
-    fn list(&mut self, addr: u64) -> Step {
+    /// Starts a list: the part of its page that is needed.
+    fn list(&mut self, addr: u64) -> WalkStep {
         let pages = (self.bytes - self.done).div_ceil(PAGE_BYTES);
         let room = (PAGE_BYTES - addr % PAGE_BYTES) / 8;
         let entries = pages.min(room);
-        self.state = State::List(Reading::new(addr, entries), pages > room);
-        Step::NeedList(List { addr, entries })
+        self.state = PrpState::List(ListReader::new(addr, entries), pages > room);
+        WalkStep::NeedList(List { addr, entries })
     }
 }
 
@@ -129,21 +130,22 @@ mod tests {
 
     type Memory = BTreeMap<u64, u64>;
 
-    /// Addresses and lengths of a walk, its lists, and how it ends; so many entries are fed at a time.
+    /// Runs a walk that feeds a fixed number of entries at a time. Returns addresses and lengths,
+    /// the lists, and the last step.
     fn walk(
         memory: &Memory,
         mut walker: Walker,
         portion: u64,
-    ) -> (Vec<(u64, u64)>, Vec<List>, Option<Fault>) {
+    ) -> (Vec<(u64, u64)>, Vec<List>, Option<WalkError>) {
         let (mut data, mut lists, mut left) = (Vec::new(), Vec::new(), 0);
         loop {
             match walker.step() {
-                Step::Data(s) => {
-                    let told: u64 = data.iter().map(|&(_, len): &(u64, u64)| len).sum();
-                    assert_eq!(s.offset, told);
+                WalkStep::Data(s) => {
+                    let returned: u64 = data.iter().map(|&(_, len): &(u64, u64)| len).sum();
+                    assert_eq!(s.offset, returned);
                     data.push((s.addr, s.len));
                 }
-                Step::NeedList(list) => {
+                WalkStep::NeedList(list) => {
                     assert_eq!(walker.wanted(), Some(list));
                     if left == 0 {
                         lists.push(list);
@@ -158,23 +160,23 @@ mod tests {
                         left -= 1;
                     }
                 }
-                Step::Done => return (data, lists, None),
-                Step::Fault(fault) => {
-                    assert_eq!(walker.step(), Step::Fault(fault));
+                WalkStep::Done => return (data, lists, None),
+                WalkStep::Failed(fault) => {
+                    assert_eq!(walker.step(), WalkStep::Failed(fault));
                     return (data, lists, Some(fault));
                 }
-                Step::Drop(_) => unreachable!("PRPs drop nothing"),
+                WalkStep::Drop(_) => unreachable!("PRPs drop nothing"),
             }
         }
     }
 
-    fn fault(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> (usize, Option<Fault>) {
+    fn fault(memory: &Memory, prp1: u64, prp2: u64, bytes: u64) -> (usize, Option<WalkError>) {
         let (data, _, fault) = walk(memory, Walker::new(prp1, prp2, bytes), 1);
         (data.len(), fault)
     }
 
     #[test]
-    fn one_and_two_pages() {
+    fn prp_walk_of_one_and_two_pages() {
         let none = Memory::new();
         let of = |prp1, prp2, bytes| walk(&none, Walker::new(prp1, prp2, bytes), 1).0;
         assert_eq!(of(0x1004, 0x2000, 8), [(0x1004, 8)]);
@@ -184,13 +186,17 @@ mod tests {
             [(u64::MAX - 3, 4), (0x2000, 4)]
         );
         assert_eq!(of(0x1000, 0, 0), []);
-        assert_eq!(fault(&none, 0x1002, 0, 8), (0, Some(Fault::Offset)));
-        assert_eq!(fault(&none, 0x1FFC, 0x2004, 8), (1, Some(Fault::Offset)));
+        assert_eq!(fault(&none, 0x1002, 0, 8), (0, Some(WalkError::Offset)));
+        assert_eq!(
+            fault(&none, 0x1FFC, 0x2004, 8),
+            (1, Some(WalkError::Offset))
+        );
     }
 
     #[test]
-    fn lists_are_chained_by_their_last_entry_and_may_point_at_themselves() {
-        // The list begins with the last but one entry of its page; the last one leads back to the page's start.
+    fn prp_lists_are_chained_by_their_last_entry_and_may_point_at_themselves() {
+        // The list starts with the last entry but one of its page; the last one points back to the
+        // page's start.
         let memory = Memory::from([
             (0x1FF0, 0xA000),
             (0x1FF8, 0x1000),
@@ -208,44 +214,45 @@ mod tests {
     }
 
     #[test]
-    fn errors_stop_the_walk_where_they_are() {
+    fn prp_walk_stops_at_the_first_error() {
         let memory = Memory::from([(0x1000, 0xA000), (0x1008, 0xB008)]);
         let walks = [
-            (0x1000, 2, Fault::Offset),
-            (0x5000, 1, Fault::Host),
-            (0x1004, 1, Fault::Offset),
+            (0x1000, 2, WalkError::Offset),
+            (0x5000, 1, WalkError::Host),
+            (0x1004, 1, WalkError::Offset),
         ];
-        for (list, told, expected) in walks {
+        for (list, segments, expected) in walks {
             let found = fault(&memory, 0x9000, list, 3 * PAGE);
-            assert_eq!(found, (told, Some(expected)));
+            assert_eq!(found, (segments, Some(expected)));
         }
-        // What was fed before a failure is told, and a chain pointer has offset 0.
+        // Entries that were fed before a failure are returned, and the address of a next list has
+        // offset 0.
         let memory = Memory::from([(0x1FF0, 0xA000), (0x1FF8, 0xB008), (0x3000, 0xA000)]);
         assert_eq!(
             fault(&memory, 0x9000, 0x1FF0, 9 * PAGE),
-            (2, Some(Fault::Offset))
+            (2, Some(WalkError::Offset))
         );
         let (data, _, fault) = walk(&memory, Walker::new(0x9000, 0x3000, 3 * PAGE), 2);
-        assert_eq!((data.len(), fault), (2, Some(Fault::Host)));
+        assert_eq!((data.len(), fault), (2, Some(WalkError::Host)));
     }
 
     #[test]
-    fn what_nobody_asked_for_changes_nothing() {
+    fn prp_walk_ignores_entries_that_it_has_not_requested() {
         let mut walker = Walker::new(0x9000, 0x1000, 3 * PAGE);
         walker.feed(&[1, 2, 3]);
         walker.fail();
-        assert!(matches!(walker.step(), Step::Data(_)));
-        assert!(matches!(walker.step(), Step::NeedList(_)));
+        assert!(matches!(walker.step(), WalkStep::Data(_)));
+        assert!(matches!(walker.step(), WalkStep::NeedList(_)));
         walker.feed(&[0xA000, 0xB000, 7, 7]);
         walker.fail();
-        assert!(matches!(walker.step(), Step::Data(s) if s.addr == 0xA000));
-        assert!(matches!(walker.step(), Step::Data(s) if s.addr == 0xB000));
-        assert_eq!(walker.step(), Step::Done);
+        assert!(matches!(walker.step(), WalkStep::Data(s) if s.addr == 0xA000));
+        assert!(matches!(walker.step(), WalkStep::Data(s) if s.addr == 0xB000));
+        assert_eq!(walker.step(), WalkStep::Done);
         let mut walker = Walker::new(u64::MAX - 3, u64::MAX - 7, u64::MAX);
-        assert!(matches!(walker.step(), Step::Data(_)));
+        assert!(matches!(walker.step(), WalkStep::Data(_)));
         assert!(matches!(
             walker.step(),
-            Step::NeedList(List { entries: 1, .. })
+            WalkStep::NeedList(List { entries: 1, .. })
         ));
     }
 }

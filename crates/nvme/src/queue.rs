@@ -1,8 +1,9 @@
-//! Fields of the commands that create and delete I/O queues, and of Abort (NVMe 1.4, 5.1, 5.3 to 5.6).
+//! Fields of the commands that create and delete I/O queues, and of Abort (NVMe 1.4, 5.1, 5.3 to
+//! 5.6).
 
 use spec::nvme::{Priority, Sqe};
 
-/// What a Create I/O Completion Queue asks for (5.3).
+/// The fields of Create I/O Completion Queue (5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateCq {
     /// Queue Identifier (QID).
@@ -20,7 +21,7 @@ pub struct CreateCq {
 }
 
 impl CreateCq {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> CreateCq {
         let (qid, entries) = id_and_entries(sqe);
         CreateCq {
@@ -34,7 +35,7 @@ impl CreateCq {
     }
 }
 
-/// What a Create I/O Submission Queue asks for (5.4).
+/// The fields of Create I/O Submission Queue (5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CreateSq {
     /// Queue Identifier (QID).
@@ -52,7 +53,7 @@ pub struct CreateSq {
 }
 
 impl CreateSq {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> CreateSq {
         let (qid, entries) = id_and_entries(sqe);
         CreateSq {
@@ -75,12 +76,13 @@ fn id_and_entries(sqe: &Sqe) -> (u16, u32) {
     (deleted(sqe), (sqe.dw[10] >> 16) + 1)
 }
 
-/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (5.5, 5.6).
+/// Queue Identifier (QID) of Delete I/O Submission Queue and Delete I/O Completion Queue (5.5,
+/// 5.6).
 pub fn deleted(sqe: &Sqe) -> u16 {
     sqe.dw[10] as u16
 }
 
-/// The command that an Abort is about (5.1).
+/// The command that an Abort selects (5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Abort {
     /// Submission Queue Identifier (SQID).
@@ -90,7 +92,7 @@ pub struct Abort {
 }
 
 impl Abort {
-    /// Of a command.
+    /// The fields of a command.
     pub fn of(sqe: &Sqe) -> Abort {
         Abort {
             sqid: sqe.dw[10] as u16,
@@ -105,7 +107,7 @@ mod tests {
     use spec::nvme::admin;
 
     #[test]
-    fn fields_stand_where_the_specification_has_them() {
+    fn queue_command_fields_are_at_the_offsets_of_the_specification() {
         let cq = CreateCq::of(&Sqe::create_io_cq(3, 0x10000, 0x7000, Some(9)));
         let expected = CreateCq {
             qid: 3,

@@ -1,16 +1,16 @@
-//! What an SGL means (NVMe 1.4, 4.4): descriptors with addresses, at dword granularity.
+//! The walk of an SGL (NVMe 1.4, 4.4): descriptors with addresses, at dword granularity.
 
 use spec::nvme::sgl_type::{BIT_BUCKET, DATA_BLOCK, LAST_SEGMENT, SEGMENT};
 
-use crate::list::{Got, Reading};
-use crate::{Fault, List, Segment, Step};
+use crate::list::{ListReader, NextQwords};
+use crate::{List, Segment, WalkError, WalkStep};
 
 /// Bytes of a descriptor.
 pub const DESCRIPTOR: u64 = 16;
-/// Descriptors of a command that may move nothing: rings of segments end.
+/// Maximum number of descriptors of a command that move no data, so that a ring of segments ends.
 pub const MOST_EMPTY: u32 = 4096;
 
-/// A descriptor, as the two qwords that PRP1 and PRP2 would be (figures 117 to 121 have the types).
+/// A descriptor as two qwords, in the place of PRP1 and PRP2 (figures 117 to 121 define the types).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
     /// Address.
@@ -36,38 +36,39 @@ impl Descriptor {
         u64::from(self.kind) << 56 | u64::from(self.len)
     }
 
-    /// As it stands in a segment.
+    /// The bytes in a segment.
     pub fn bytes(&self) -> [u8; 16] {
         let value = u128::from(self.addr) | u128::from(self.high()) << 64;
         value.to_le_bytes()
     }
 
-    /// It leads to a segment.
+    /// It points to a segment.
     pub fn is_segment(&self) -> bool {
         matches!(self.kind, SEGMENT | LAST_SEGMENT)
     }
 }
 
-/// Walks an SGL. Bit buckets take what would go to the host, and are nothing otherwise; what comes after the data's end is not
-/// looked at (SGLS bits 16 and 18).
+/// Walks an SGL. Bit buckets drop data to the host and are ignored in the other direction.
+/// Descriptors after the data's end are not checked (SGLS bits 16 and 18).
 #[derive(Clone, Debug)]
 pub struct Walker {
     bytes: u64,
     to_host: bool,
-    /// Bytes that were told.
+    /// Bytes that were returned.
     done: u64,
-    /// Descriptors that moved nothing.
+    /// Descriptors that moved no data.
     empty: u32,
-    /// The descriptor that is next, or being told from `addr` on.
+    /// The current descriptor; its next data are at `addr`.
     present: Option<Descriptor>,
-    /// The segment that the walk is in. The descriptor in the command itself is a segment of one.
-    segment: Reading,
+    /// The current segment. The descriptor in the command is a segment of one.
+    segment: ListReader,
     last: bool,
-    over: Option<Step>,
+    ended: Option<WalkStep>,
 }
 
 impl Walker {
-    /// The walk of a transfer of so many bytes, to the host or from it, by the SGL that begins with this descriptor.
+    /// The walk of a transfer of `bytes`, to the host or from it. `first` is the SGL's first
+    /// descriptor.
     pub fn new(first: Descriptor, bytes: u64, to_host: bool) -> Walker {
         Walker {
             bytes,
@@ -75,16 +76,16 @@ impl Walker {
             done: 0,
             empty: 0,
             present: Some(first),
-            segment: Reading::default(),
+            segment: ListReader::default(),
             last: false,
-            over: None,
+            ended: None,
         }
     }
 
-    /// Goes on. After `Done` and `Fault` it says the same again.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again.
+    pub fn step(&mut self) -> WalkStep {
         loop {
-            if let Some(step) = self.over {
+            if let Some(step) = self.ended {
                 return step;
             }
             let Some(descriptor) = self.present.take() else {
@@ -94,7 +95,7 @@ impl Walker {
                 continue;
             };
             if let Some(fault) = self.check(&descriptor) {
-                return self.end(Step::Fault(fault));
+                return self.end(WalkStep::Failed(fault));
             }
             let bucket = descriptor.kind == BIT_BUCKET;
             if !(descriptor.is_segment() || descriptor.len == 0 || bucket && !self.to_host) {
@@ -102,55 +103,55 @@ impl Walker {
             }
             self.empty += 1;
             if self.empty > MOST_EMPTY {
-                return self.end(Step::Fault(Fault::Count));
+                return self.end(WalkStep::Failed(WalkError::Count));
             }
             if descriptor.is_segment() {
-                self.segment = Reading::new(descriptor.addr, u64::from(descriptor.len) / 8);
+                self.segment = ListReader::new(descriptor.addr, u64::from(descriptor.len) / 8);
                 self.last = descriptor.kind == LAST_SEGMENT;
             }
         }
     }
 
-    /// What of the segment that it is in was not fed yet, if there is any: for whoever reads ahead.
+    /// The part of the current segment that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
-        self.segment.wanted().filter(|_| self.over.is_none())
+        self.segment.wanted().filter(|_| self.ended.is_none())
     }
 
-    /// The next qwords of the segment; those behind its end are ignored.
+    /// The next qwords of the segment; qwords after its end are ignored.
     pub fn feed(&mut self, qwords: &[u64]) {
         self.segment.feed(qwords);
     }
 
-    /// The next qword of the segment can't be read. What was fed before is told first.
+    /// The next qword of the segment can't be read. Qwords that were fed before are used first.
     pub fn fail(&mut self) {
         self.segment.fail();
     }
 
-    fn end(&mut self, step: Step) -> Step {
-        self.over = Some(step);
+    fn end(&mut self, step: WalkStep) -> WalkStep {
+        self.ended = Some(step);
         step
     }
 
-    /// Gets the next descriptor, or says why not.
-    fn fetch(&mut self) -> Option<Step> {
+    /// Fetches the next descriptor, or returns the step that prevents it.
+    fn fetch(&mut self) -> Option<WalkStep> {
         if self.done == self.bytes {
-            return Some(self.end(Step::Done));
+            return Some(self.end(WalkStep::Done));
         }
-        if self.segment.rest() == 0 {
-            return Some(self.end(Step::Fault(Fault::Length)));
+        if self.segment.remaining() == 0 {
+            return Some(self.end(WalkStep::Failed(WalkError::Length)));
         }
-        match self.segment.take() {
-            Got::Later(list) => Some(Step::NeedList(list)),
-            Got::Never => Some(self.end(Step::Fault(Fault::Host))),
-            Got::Qwords([low, high]) => {
+        match self.segment.next_qwords() {
+            NextQwords::NotFed(list) => Some(WalkStep::NeedList(list)),
+            NextQwords::Failed => Some(self.end(WalkStep::Failed(WalkError::Host))),
+            NextQwords::Qwords([low, high]) => {
                 self.present = Some(Descriptor::new(low, high));
                 None
             }
         }
     }
 
-    /// A piece of a descriptor's data; the rest is left for the next step.
-    fn data(&mut self, descriptor: Descriptor, bucket: bool) -> Step {
+    /// Returns a piece of a descriptor's data. The next step continues after it.
+    fn data(&mut self, descriptor: Descriptor, bucket: bool) -> WalkStep {
         let (addr, len) = (descriptor.addr, u64::from(descriptor.len));
         let len = len.min(self.bytes - self.done);
         let piece = match bucket {
@@ -159,7 +160,7 @@ impl Walker {
                 len,
                 offset: self.done,
             },
-            false => Segment::cut(addr, len, self.done),
+            false => Segment::first_in_page(addr, len, self.done),
         };
         self.done += piece.len;
         if piece.len < len {
@@ -170,30 +171,30 @@ impl Walker {
             });
         }
         match (piece.len, bucket) {
-            // A transfer of nothing.
-            (0, _) => self.end(Step::Done),
-            (_, true) => Step::Drop(piece),
-            (_, false) => Step::Data(piece),
+            // A transfer of 0 bytes.
+            (0, _) => self.end(WalkStep::Done),
+            (_, true) => WalkStep::Drop(piece),
+            (_, false) => WalkStep::Data(piece),
         }
     }
 
-    /// What is wrong with a descriptor where it stands.
-    fn check(&self, d: &Descriptor) -> Option<Fault> {
+    /// Checks a descriptor at its position.
+    fn check(&self, d: &Descriptor) -> Option<WalkError> {
         match d.kind {
-            DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(Fault::Granularity),
-            BIT_BUCKET if d.len % 4 != 0 => Some(Fault::Granularity),
+            DATA_BLOCK if d.addr % 4 != 0 || d.len % 4 != 0 => Some(WalkError::Granularity),
+            BIT_BUCKET if d.len % 4 != 0 => Some(WalkError::Granularity),
             DATA_BLOCK | BIT_BUCKET => None,
             SEGMENT | LAST_SEGMENT => {
                 let fits = d.len > 0 && d.len % 16 == 0 && d.addr % 8 == 0;
                 if self.last || !fits {
-                    Some(Fault::Segment)
-                } else if self.segment.rest() > 0 {
-                    Some(Fault::Count)
+                    Some(WalkError::Segment)
+                } else if self.segment.remaining() > 0 {
+                    Some(WalkError::Count)
                 } else {
                     None
                 }
             }
-            _ => Some(Fault::Type),
+            _ => Some(WalkError::Type),
         }
     }
 }
@@ -217,18 +218,19 @@ mod tests {
         (AT..).step_by(8).zip(qwords).collect()
     }
 
-    /// Addresses, lengths and offsets of a walk, bytes that are dropped, and how it ends; so many qwords are fed at a time.
+    /// Runs a walk that feeds a fixed number of qwords at a time. Returns addresses, lengths and
+    /// offsets, the dropped bytes, and the last step.
     fn walk(
         memory: &Memory,
         mut walker: Walker,
         portion: u64,
-    ) -> (Vec<(u64, u64, u64)>, u64, Option<Fault>) {
+    ) -> (Vec<(u64, u64, u64)>, u64, Option<WalkError>) {
         let (mut data, mut dropped) = (Vec::new(), 0);
         loop {
             match walker.step() {
-                Step::Data(s) => data.push((s.addr, s.len, s.offset)),
-                Step::Drop(s) => dropped += s.len,
-                Step::NeedList(list) => {
+                WalkStep::Data(s) => data.push((s.addr, s.len, s.offset)),
+                WalkStep::Drop(s) => dropped += s.len,
+                WalkStep::NeedList(list) => {
                     assert_eq!(walker.wanted(), Some(list));
                     for n in 0..portion.min(list.entries) {
                         match memory.get(&list.addr.wrapping_add(8 * n)) {
@@ -237,9 +239,9 @@ mod tests {
                         }
                     }
                 }
-                Step::Done => return (data, dropped, None),
-                Step::Fault(fault) => {
-                    assert_eq!(walker.step(), Step::Fault(fault));
+                WalkStep::Done => return (data, dropped, None),
+                WalkStep::Failed(fault) => {
+                    assert_eq!(walker.step(), WalkStep::Failed(fault));
                     return (data, dropped, Some(fault));
                 }
             }
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_cut_at_pages_and_what_is_beyond_the_data_counts_for_nothing() {
+    fn sgl_data_blocks_are_split_at_pages_and_end_with_the_data() {
         let first = d(DATA_BLOCK, 0x9FFC, 9000);
         let (data, _, fault) = walk(&Memory::new(), Walker::new(first, 512, true), 1);
         assert_eq!(
@@ -262,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bucket_takes_what_goes_to_the_host_only() {
+    fn sgl_bit_bucket_discards_only_data_to_the_host() {
         let list = [
             d(BIT_BUCKET, 3, 256),
             d(DATA_BLOCK, 1 << 32, 256),
@@ -279,35 +281,35 @@ mod tests {
     }
 
     #[test]
-    fn every_error_has_its_name() {
+    fn sgl_errors_have_their_own_statuses() {
         let fault = |list: &[Descriptor]| {
             let first = d(SEGMENT, AT, 16 * list.len() as u32);
             walk(&memory(list), Walker::new(first, 512, true), 3).2
         };
         let p = 1 << 32;
-        assert_eq!(fault(&[d(DATA_BLOCK, p, 508)]), Some(Fault::Length));
+        assert_eq!(fault(&[d(DATA_BLOCK, p, 508)]), Some(WalkError::Length));
         assert_eq!(
             fault(&[d(DATA_BLOCK, p + 2, 512)]),
-            Some(Fault::Granularity)
+            Some(WalkError::Granularity)
         );
-        assert_eq!(fault(&[d(BIT_BUCKET, 0, 2)]), Some(Fault::Granularity));
-        assert_eq!(fault(&[d(0x01, p, 512)]), Some(Fault::Type));
-        assert_eq!(fault(&[d(0x40, p, 512)]), Some(Fault::Type));
-        assert_eq!(fault(&[d(SEGMENT, p, 8)]), Some(Fault::Segment));
-        assert_eq!(fault(&[d(SEGMENT, p + 4, 16)]), Some(Fault::Segment));
+        assert_eq!(fault(&[d(BIT_BUCKET, 0, 2)]), Some(WalkError::Granularity));
+        assert_eq!(fault(&[d(0x01, p, 512)]), Some(WalkError::Type));
+        assert_eq!(fault(&[d(0x40, p, 512)]), Some(WalkError::Type));
+        assert_eq!(fault(&[d(SEGMENT, p, 8)]), Some(WalkError::Segment));
+        assert_eq!(fault(&[d(SEGMENT, p + 4, 16)]), Some(WalkError::Segment));
         let both = [d(SEGMENT, p, 16), d(DATA_BLOCK, p, 4)];
-        assert_eq!(fault(&both), Some(Fault::Count));
-        assert_eq!(fault(&[d(SEGMENT, 1 << 50, 16)]), Some(Fault::Host));
+        assert_eq!(fault(&both), Some(WalkError::Count));
+        assert_eq!(fault(&[d(SEGMENT, 1 << 50, 16)]), Some(WalkError::Host));
         let memory = memory(&[d(LAST_SEGMENT, p, 16)]);
         let first = d(LAST_SEGMENT, AT, 16);
         let found = walk(&memory, Walker::new(first, 512, true), 2).2;
-        assert_eq!(found, Some(Fault::Segment));
+        assert_eq!(found, Some(WalkError::Segment));
     }
 
     #[test]
-    fn a_ring_of_segments_ends() {
+    fn sgl_walk_of_a_ring_of_segments_ends() {
         let memory = memory(&[d(SEGMENT, AT, 16)]);
         let walker = Walker::new(d(SEGMENT, AT, 16), 512, true);
-        assert_eq!(walk(&memory, walker, 2).2, Some(Fault::Count));
+        assert_eq!(walk(&memory, walker, 2).2, Some(WalkError::Count));
     }
 }

@@ -1,87 +1,90 @@
-//! A transfer as pieces of host pages: what PRPs and SGLs come to.
+//! A transfer as segments of host pages, from PRPs or an SGL.
 
 use spec::nvme::{status, Sqe, Status, PAGE_BYTES};
 
 use crate::{prp, sgl, List};
 
-/// A piece of a transfer in one host page.
+/// A segment of a transfer in one host page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Segment {
     /// Its first address.
     pub addr: u64,
     /// Its bytes.
     pub len: u64,
-    /// Where it begins in the transfer.
+    /// Its offset in the transfer.
     pub offset: u64,
 }
 
 impl Segment {
-    /// The part of so many bytes from `addr` on that lies in one page.
-    pub(crate) fn cut(addr: u64, bytes: u64, offset: u64) -> Segment {
+    /// The part of `bytes` from `addr` on that is in one page.
+    pub(crate) fn first_in_page(addr: u64, bytes: u64, offset: u64) -> Segment {
         let len = bytes.min(PAGE_BYTES - addr % PAGE_BYTES);
         Segment { addr, len, offset }
     }
 }
 
-/// What stops a walk.
+/// The reason why a walk stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
-    /// A PRP entry with an offset that it may not have.
+pub enum WalkError {
+    /// A PRP entry with an invalid offset.
     Offset,
-    /// A list that cannot be read.
+    /// A list can't be read.
     Host,
-    /// A segment descriptor that is none.
+    /// An invalid segment descriptor.
     Segment,
-    /// A segment descriptor where none may be, or too many that move nothing.
+    /// A segment descriptor at an invalid position, or too many descriptors that move no data.
     Count,
     /// An SGL that ends before the data.
     Length,
     /// A descriptor of another type.
     Type,
-    /// Addresses or lengths that are no dwords.
+    /// An address or a length is not a multiple of 4.
     Granularity,
 }
 
-impl Fault {
-    /// The status that names it (NVMe 1.4, figure 127). Only an error of the host may be gone at the next try.
+impl WalkError {
+    /// The status of the error (NVMe 1.4, figure 127). Only an error of the host may be gone at the
+    /// next try.
     pub fn status(self) -> Status {
         match self {
-            Fault::Offset => status::PRP_OFFSET_INVALID.dnr(),
-            Fault::Host => status::DATA_TRANSFER_ERROR,
-            Fault::Segment => status::INVALID_SGL_SEGMENT_DESCRIPTOR.dnr(),
-            Fault::Count => status::INVALID_NUMBER_OF_SGL_DESCRIPTORS.dnr(),
-            Fault::Length => status::DATA_SGL_LENGTH_INVALID.dnr(),
-            Fault::Type => status::SGL_DESCRIPTOR_TYPE_INVALID.dnr(),
-            Fault::Granularity => status::SGL_DATA_BLOCK_GRANULARITY_INVALID.dnr(),
+            WalkError::Offset => status::PRP_OFFSET_INVALID.dnr(),
+            WalkError::Host => status::DATA_TRANSFER_ERROR,
+            WalkError::Segment => status::INVALID_SGL_SEGMENT_DESCRIPTOR.dnr(),
+            WalkError::Count => status::INVALID_NUMBER_OF_SGL_DESCRIPTORS.dnr(),
+            WalkError::Length => status::DATA_SGL_LENGTH_INVALID.dnr(),
+            WalkError::Type => status::SGL_DESCRIPTOR_TYPE_INVALID.dnr(),
+            WalkError::Granularity => status::SGL_DATA_BLOCK_GRANULARITY_INVALID.dnr(),
         }
     }
 }
 
-/// What a walker has to say next.
+/// The result of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// A piece of the transfer, in the order of the transfer.
+pub enum WalkStep {
+    /// A segment of the transfer, in order.
     Data(Segment),
-    /// A piece of the transfer that goes nowhere (Bit Bucket); its address means nothing. Not bounded by pages.
+    /// A segment of the transfer that is dropped (Bit Bucket). Its address has no meaning, and it
+    /// may cross pages.
     Drop(Segment),
-    /// It can't go on without the first qword of this list: `feed` it, and as many of those behind it as there are, or `fail`.
+    /// The walk needs the first qword of this list. Call `feed` with it and any number of the
+    /// following qwords, or `fail`.
     NeedList(List),
-    /// All of the transfer has been told.
+    /// The whole transfer was returned.
     Done,
-    /// Nothing comes any more.
-    Fault(Fault),
+    /// The walk has ended with an error.
+    Failed(WalkError),
 }
 
 /// Walks the data pointer of a command, whatever it is.
 ///
 /// ```
-/// use nvme::{Step, Walker};
+/// use nvme::{WalkStep, Walker};
 /// use spec::nvme::Sqe;
 ///
 /// let sqe = Sqe::transfer(false, 1, 0, 8).with_prps(0x1000, 0);
 /// let mut walker = Walker::new(&sqe, 4096, true);
-/// assert!(matches!(walker.step(), Step::Data(s) if s.len == 4096));
-/// assert_eq!(walker.step(), Step::Done);
+/// assert!(matches!(walker.step(), WalkStep::Data(s) if s.len == 4096));
+/// assert_eq!(walker.step(), WalkStep::Done);
 /// ```
 #[derive(Clone, Debug)]
 pub enum Walker {
@@ -92,7 +95,7 @@ pub enum Walker {
 }
 
 impl Walker {
-    /// Of a command that moves so many bytes, to the host or from it.
+    /// The walk of a command that moves `bytes`, to the host or from it.
     pub fn new(sqe: &Sqe, bytes: u64, to_host: bool) -> Walker {
         let (low, high) = (sqe.prp1(), sqe.prp2());
         match sqe.psdt() {
@@ -105,15 +108,15 @@ impl Walker {
         }
     }
 
-    /// Goes on. After `Done` and `Fault` it says the same again.
-    pub fn step(&mut self) -> Step {
+    /// The next step. After `Done` and `Failed` it returns the same again.
+    pub fn step(&mut self) -> WalkStep {
         match self {
             Walker::Prp(walker) => walker.step(),
             Walker::Sgl(walker) => walker.step(),
         }
     }
 
-    /// What of the list that it is in was not fed yet, if there is any: for whoever reads ahead.
+    /// The part of the current list that was not fed, for callers that read ahead.
     pub fn wanted(&self) -> Option<List> {
         match self {
             Walker::Prp(walker) => walker.wanted(),
@@ -121,7 +124,7 @@ impl Walker {
         }
     }
 
-    /// The next qwords of the list; those behind its end are ignored.
+    /// The next qwords of the list; qwords after its end are ignored.
     pub fn feed(&mut self, qwords: &[u64]) {
         match self {
             Walker::Prp(walker) => walker.feed(qwords),
@@ -129,7 +132,7 @@ impl Walker {
         }
     }
 
-    /// The next qword of the list can't be read. What was fed before is told first.
+    /// The next qword of the list can't be read. Qwords that were fed before are used first.
     pub fn fail(&mut self) {
         match self {
             Walker::Prp(walker) => walker.fail(),
@@ -142,7 +145,7 @@ impl Walker {
 mod tests {
     use super::*;
 
-    /// Numbers that look random (xorshift).
+    /// Pseudo-random numbers (xorshift).
     struct Numbers(u64);
 
     impl Numbers {
@@ -153,7 +156,8 @@ mod tests {
             self.0
         }
 
-        /// Any qword, or one that is likely to be right: a page, a place in it, a descriptor's length and type.
+        /// Any qword, or one that is likely to be valid: a page, an address in it, or a
+        /// descriptor's length and type.
         fn qword(&mut self) -> u64 {
             let any = self.next();
             match any % 8 {
@@ -167,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_the_host_says_a_walk_ends_and_tells_each_byte_once() {
+    fn walk_of_any_host_data_ends_and_covers_each_byte_once() {
         let mut numbers = Numbers(1);
         let (mut ended, mut stopped) = (0, 0);
         for _ in 0..20_000 {
@@ -176,19 +180,19 @@ mod tests {
             sqe.dw[0] |= psdt << 14;
             let bytes = 4 * (numbers.next() % (1 << 18) >> (numbers.next() % 18));
             let mut walker = Walker::new(&sqe, bytes, numbers.next() % 2 == 0);
-            let (mut told, mut fed) = (0, 0);
+            let (mut returned, mut fed) = (0, 0);
             loop {
                 match walker.step() {
-                    Step::Data(s) => {
+                    WalkStep::Data(s) => {
                         assert!(s.len > 0 && s.addr % PAGE_BYTES + s.len <= PAGE_BYTES);
-                        assert_eq!(s.offset, told);
-                        told += s.len;
+                        assert_eq!(s.offset, returned);
+                        returned += s.len;
                     }
-                    Step::Drop(s) => {
-                        assert!(s.len > 0 && s.offset == told);
-                        told += s.len;
+                    WalkStep::Drop(s) => {
+                        assert!(s.len > 0 && s.offset == returned);
+                        returned += s.len;
                     }
-                    Step::NeedList(list) => {
+                    WalkStep::NeedList(list) => {
                         assert_eq!(walker.wanted(), Some(list));
                         let count = 1 + numbers.next() % 16;
                         let qwords: Vec<u64> = (0..count).map(|_| numbers.qword()).collect();
@@ -199,13 +203,13 @@ mod tests {
                         fed += count;
                         assert!(fed < 1 << 20, "a walk without an end");
                     }
-                    Step::Done => {
-                        assert_eq!(told, bytes);
+                    WalkStep::Done => {
+                        assert_eq!(returned, bytes);
                         ended += 1;
                         break;
                     }
-                    Step::Fault(_) => {
-                        assert!(told <= bytes);
+                    WalkStep::Failed(_) => {
+                        assert!(returned <= bytes);
                         stopped += 1;
                         break;
                     }

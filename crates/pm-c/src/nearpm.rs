@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int};
 
 use device::Model;
 use pm::session::Session;
-use spec::nearpm::{Command, Descriptor, Operation, Refusal, POOLS, THREADS};
+use spec::nearpm::{Command, Descriptor, ErrorBit, Operation, POOLS, THREADS};
 
 use crate::state::{call, give, invalid, tell, text, Mapped, Result, State};
 use crate::NspmSystem;
@@ -198,7 +198,7 @@ pub extern "C" fn NearPM_commit_log(system: NspmSystem, pool: u32, thread: u32) 
         let session = &state.system(system.id)?.session;
         match session.command(&commit) {
             // Its redo records were committed before.
-            Err(pm::Error::Refused(_, results)) if results.has(Refusal::Busy) => {
+            Err(pm::Error::Refused(_, results)) if results.has(ErrorBit::Busy) => {
                 session.command(&command(Operation::Delete, pool, thread)?)?;
             }
             other => drop(other?),
@@ -236,7 +236,7 @@ pub unsafe extern "C" fn NearPM_recover(
             ..command(Operation::LogOpen, pool, thread)?
         };
         match system.session.command(&open) {
-            Err(pm::Error::Refused(_, results)) if results.has(Refusal::Busy) => {}
+            Err(pm::Error::Refused(_, results)) if results.has(ErrorBit::Busy) => {}
             other => drop(other?),
         }
         // SAFETY: the caller's.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use driver::page;
 use host::{Cpu, Kind, Mapping, Pending};
 use sim::{Bar, Time};
-use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE};
+use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE};
 use spec::regs::command_page::LINE_STRIDE;
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
@@ -56,7 +56,7 @@ struct State {
     lines: [Line; COMMANDS],
     count: u64,
     /// Commands that were refused, and nobody has been told.
-    refused: Vec<(Command, Results)>,
+    refused: Vec<(Command, ReturnValue)>,
     /// A look ahead, and since when.
     asked: Option<Look>,
     since: Time,
@@ -336,7 +336,7 @@ impl Engine {
             let known = is(succeeded) || submitted.number == 0;
             ended += usize::from(match (is(busy), known) {
                 (true, _) => false,
-                (false, true) => self.note(submitted, Results(0)),
+                (false, true) => self.note(submitted, ReturnValue(0)),
                 // Its own line tells how.
                 (false, false) => self.read(cpu, submitted)?.is_some(),
             });
@@ -360,7 +360,7 @@ impl Engine {
     }
 
     /// How a command has ended, by its own line; nothing while it is busy.
-    fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(Results, u64)>> {
+    fn read(&self, cpu: &Cpu, submitted: Submitted) -> Result<Option<(ReturnValue, u64)>> {
         let mut bytes = [0; LINE as usize];
         let at = self.at(submitted.line);
         cpu.load(&self.map(Kind::Uncached), at, &mut bytes)?;
@@ -371,7 +371,7 @@ impl Engine {
         &self,
         submitted: Submitted,
         bytes: &[u8; LINE as usize],
-    ) -> Result<Option<(Results, u64)>> {
+    ) -> Result<Option<(ReturnValue, u64)>> {
         self.watch_dropped(page::dropped(bytes))?;
         if page::is_busy(bytes) {
             return Ok(None);
@@ -381,13 +381,14 @@ impl Engine {
             0 => None,
             _ => page::ended(bytes).map_err(invalid)?,
         };
-        let (results, value) = ended.map_or((Results(0), 0), |e| (Results(e.result), e.value));
+        let (results, value) =
+            ended.map_or((ReturnValue(0), 0), |e| (ReturnValue(e.result), e.value));
         self.note(submitted, results);
         Ok(Some((results, value)))
     }
 
     /// A command has ended; false if that was known.
-    fn note(&self, submitted: Submitted, results: Results) -> bool {
+    fn note(&self, submitted: Submitted, results: ReturnValue) -> bool {
         let mut state = self.state();
         match state.lines[submitted.line] {
             Line::Unknown if submitted.number == 0 => {}
@@ -405,12 +406,12 @@ impl Engine {
 
     /// Writes a command, waits for its end, and returns its results and value. Whoever gives commands to a log that a [`crate::Thread`] has
     /// spoils that thread's transactions.
-    pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(Results, u64)> {
+    pub fn launch(&self, cpu: &Cpu, command: &Command) -> Result<(ReturnValue, u64)> {
         let submitted = self.write(cpu, command, true)?;
         let limit = cpu.now() + PATIENCE;
         loop {
             if let Some(ended) = self.read(cpu, submitted)? {
-                let own = |c: &(Command, Results)| c.0 == *command;
+                let own = |c: &(Command, ReturnValue)| c.0 == *command;
                 self.state().refused.retain(|c| !own(c));
                 return Ok(ended);
             }
@@ -444,7 +445,7 @@ impl Engine {
     /// An error if a command of a thread was refused, as far as is known.
     pub(crate) fn refused(&self, pool: u8, thread: u8) -> Result<()> {
         let mut state = self.state();
-        let own = |c: &(Command, Results)| c.0.pool == pool && c.0.thread == thread;
+        let own = |c: &(Command, ReturnValue)| c.0.pool == pool && c.0.thread == thread;
         match state.refused.iter().position(own) {
             Some(n) => {
                 let (command, results) = state.refused.remove(n);
@@ -514,10 +515,10 @@ mod tests {
         assert_eq!(found, [1, 5]);
         // Another command has the line by now.
         let old = Submitted { line: 1, number: 9 };
-        assert!(!engine.note(old, Results(0)));
+        assert!(!engine.note(old, ReturnValue(0)));
         assert!(matches!(engine.state().lines[1], Line::Busy(_)));
         let own = Submitted { line: 1, number: 1 };
-        assert!(engine.note(own, Results(0)));
+        assert!(engine.note(own, ReturnValue(0)));
         assert!(matches!(engine.state().lines[1], Line::Free));
     }
 

@@ -1,6 +1,6 @@
 //! Why something of persistent memory can't be done.
 
-use spec::nearpm::{Operation, Results};
+use spec::nearpm::{Operation, ReturnValue};
 
 /// Why a pool, a transaction or an allocation ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Error {
     /// What was asked for can't be; the text says what is allowed.
     Invalid(String),
     /// The device has refused a command.
-    Refused(Operation, Results),
+    Refused(Operation, ReturnValue),
     /// The transaction was to be aborted, though its closure said that all is well: a nested one had failed.
     Aborted,
 }

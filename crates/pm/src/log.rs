@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use host::{Cpu, Pending};
 use spec::nearpm::{
-    next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, Kind,
-    Maker, Operation, State, FIRST_RECORD, LINE, MAX_BYTES,
+    next_record, padded, payload_crc, register, Command, Completion, Descriptor, Header, LogState,
+    Operation, RecordKind, RecordWriter, FIRST_RECORD, LINE, MAX_BYTES,
 };
 
 use crate::devices::{bits, Devices};
@@ -245,7 +245,7 @@ impl Log {
     }
 
     /// Room for a record.
-    fn reserve(&mut self, index: usize, kind: Kind, object: u64, bytes: u64) -> Result<u64> {
+    fn reserve(&mut self, index: usize, kind: RecordKind, object: u64, bytes: u64) -> Result<u64> {
         let most = self.places.bytes;
         let part = self.part(index);
         let next = next_record(part.next, bytes);
@@ -255,7 +255,7 @@ impl Log {
             )));
         }
         let at = std::mem::replace(&mut part.next, next);
-        let old = kind != Kind::Redo;
+        let old = kind != RecordKind::Redo;
         part.made.push(Made {
             at,
             object,
@@ -266,7 +266,7 @@ impl Log {
     }
 
     /// Keeps the old bytes of a range.
-    pub fn keep(&mut self, m: &mut Memory, kind: Kind, range: Range<u64>) -> Result<()> {
+    pub fn keep(&mut self, m: &mut Memory, kind: RecordKind, range: Range<u64>) -> Result<()> {
         if !self.snapshots {
             return Ok(());
         }
@@ -279,7 +279,7 @@ impl Log {
             return Ok(());
         };
         let operation = match kind {
-            Kind::Checkpoint => Operation::Checkpoint,
+            RecordKind::Checkpoint => Operation::Checkpoint,
             _ => Operation::Undo,
         };
         for index in offload.each() {
@@ -297,21 +297,27 @@ impl Log {
     }
 
     /// The CPU writes a record: persistent after [`Log::settle`].
-    fn append(&mut self, m: &mut Memory, kind: Kind, object: u64, payload: &[u8]) -> Result<()> {
+    fn append(
+        &mut self,
+        m: &mut Memory,
+        kind: RecordKind,
+        object: u64,
+        payload: &[u8],
+    ) -> Result<()> {
         let part = self.part(0);
         let number = part.made.len() as u32;
         let previous = part.made.last().map_or(0, |made| made.at);
         let generation = part.generation;
         let at = self.reserve(0, kind, object, payload.len() as u64)?;
-        let maker = match self.unsettled {
-            true => Maker::Cpu,
-            false => Maker::CpuBehind,
+        let writer = match self.unsettled {
+            true => RecordWriter::Cpu,
+            false => RecordWriter::CpuOrdered,
         };
         let header = Header {
             kind,
             pool: m.options.pool,
             thread: self.number,
-            maker,
+            writer,
             generation,
             object,
             bytes: payload.len() as u32,
@@ -364,10 +370,10 @@ impl Log {
     }
 
     /// The CPU writes the descriptor.
-    fn describe(&mut self, m: &mut Memory, state: State, generation: u64) -> Result<()> {
+    fn describe(&mut self, m: &mut Memory, state: LogState, generation: u64) -> Result<()> {
         let records = match state {
-            State::Open => 0,
-            State::Committed | State::Pending(_) => self.part(0).made.len() as u32,
+            LogState::Open => 0,
+            LogState::Committed | LogState::Pending(_) => self.part(0).made.len() as u32,
         };
         let descriptor = Descriptor {
             generation,
@@ -381,7 +387,7 @@ impl Log {
     /// The CPU's log is empty.
     fn describe_empty(&mut self, m: &mut Memory) -> Result<()> {
         let generation = self.part(0).generation + 1;
-        self.describe(m, State::Open, generation)?;
+        self.describe(m, LogState::Open, generation)?;
         m.fence()?;
         self.part(0).empty(false);
         self.unsettled = false;
@@ -530,12 +536,12 @@ impl Log {
             return self.redo_offloaded(m, &offload, dirty, parts());
         }
         for (at, part) in parts() {
-            self.append(m, Kind::Redo, at, part)?;
+            self.append(m, RecordKind::Redo, at, part)?;
         }
         flush(m)?;
         m.fence_between()?;
         let generation = self.part(0).generation;
-        self.describe(m, State::Committed, generation)?;
+        self.describe(m, LogState::Committed, generation)?;
         m.fence_between()?;
         for (at, part) in parts() {
             m.write(at, part)?;
@@ -559,7 +565,7 @@ impl Log {
             for piece in offload.devices.pieces(at, data.len()) {
                 let (at, data) = (at + piece.part.start as u64, &data[piece.part]);
                 let bytes = data.len() as u64;
-                self.reserve(piece.index, Kind::Redo, piece.offset, bytes)?;
+                self.reserve(piece.index, RecordKind::Redo, piece.offset, bytes)?;
                 let made = self.part(piece.index).made.last().copied();
                 news.extend(made.map(|made| (piece.index, made, at, data)));
             }

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use host::Cpu;
 use sim::Bar;
 use spec::nearpm::{
-    Command, Descriptor, Kind, Operation, Refusal, State, ALIGN, LINE, POOLS, RESERVED_BYTES,
+    Command, Descriptor, ErrorBit, LogState, Operation, RecordKind, ALIGN, LINE, POOLS,
+    RESERVED_BYTES,
 };
 
 use crate::check::load_again;
@@ -144,7 +145,7 @@ impl Pool {
         m.fence()?;
         let first = Descriptor {
             generation: recovery::NEW,
-            state: State::Open,
+            state: LogState::Open,
             records: 0,
             transaction: 0,
         };
@@ -537,9 +538,9 @@ fn mechanism_of(
 ) -> Box<dyn mechanism::Mechanism> {
     match (header.layout.mechanism, pages) {
         (Mechanism::Redo, _) => Box::new(Redo::new(log)),
-        (Mechanism::Checkpoint, _) => Box::new(InPlace::new(Kind::Checkpoint, log)),
+        (Mechanism::Checkpoint, _) => Box::new(InPlace::new(RecordKind::Checkpoint, log)),
         (Mechanism::Shadow, Some(pages)) => Box::new(Shadow::new(log, pages, options.snapshots)),
-        _ => Box::new(InPlace::new(Kind::Undo, log)),
+        _ => Box::new(InPlace::new(RecordKind::Undo, log)),
     }
 }
 
@@ -621,7 +622,7 @@ fn start_one(
             let (results, _) = launch(m, &offload.command(Operation::Recover, thread))?;
             let generation = if results.is_ok() {
                 recovery::descriptor(m, place, thread)?.generation
-            } else if results.has(Refusal::Torn) {
+            } else if results.has(ErrorBit::Torn) {
                 // Payloads of the CPU's records may come behind their headers.
                 by_cpu(m, thread)?
             } else {

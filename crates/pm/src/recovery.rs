@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use sim::Time;
 use spec::nearpm::{
-    next_record, padded, Descriptor, Header, Kind, Maker, State, FIRST_RECORD, LINE, MAX_BYTES,
-    NEVER, SEQUENCE_BITS,
+    next_record, padded, Descriptor, Header, LogState, RecordKind, RecordWriter, FIRST_RECORD,
+    INCOMPLETE, LINE, MAX_BYTES, SEQUENCE_BITS,
 };
 
 use crate::memory::Memory;
@@ -24,7 +24,7 @@ pub(crate) const PATIENCE: Time = Time::ms(100);
 
 /// It waits for other devices.
 pub(crate) fn is_pending(descriptor: &Option<Descriptor>) -> bool {
-    descriptor.is_some_and(|descriptor| matches!(descriptor.state, State::Pending(_)))
+    descriptor.is_some_and(|descriptor| matches!(descriptor.state, LogState::Pending(_)))
 }
 
 /// Waits until a log does not wait for other devices.
@@ -86,7 +86,7 @@ fn record(m: &Memory, place: u64, bytes: u64, at: u64, expected: &Header) -> Res
     let mut payload = vec![0; padded(header.bytes.into()) as usize];
     m.read_direct(place + at + LINE, &mut payload)?;
     let whole = crc32c::crc32c(&payload) == header.payload_crc;
-    if !whole && header.maker == Maker::Engine {
+    if !whole && header.writer == RecordWriter::Engine {
         let what = format!("the payload of record {} is not whole", header.number);
         return Err(corrupt(header.thread, &what));
     }
@@ -110,10 +110,10 @@ fn no_hole(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> 
         for line in piece.chunks_exact(LINE as usize) {
             let header = line.try_into().ok().and_then(Header::from_line);
             let is_later = |header: &Header| {
-                let first = match header.maker {
-                    Maker::Engine => expected.number,
-                    Maker::CpuBehind => expected.number + 1,
-                    Maker::Cpu => return false,
+                let first = match header.writer {
+                    RecordWriter::Engine => expected.number,
+                    RecordWriter::CpuOrdered => expected.number + 1,
+                    RecordWriter::Cpu => return false,
                 };
                 header.thread == expected.thread
                     && header.generation == expected.generation
@@ -133,7 +133,7 @@ fn no_hole(m: &Memory, place: u64, bytes: u64, from: u64, expected: &Header) -> 
 /// Whether a log has anything to be recovered.
 pub(crate) fn is_empty(m: &Memory, place: u64, bytes: u64, thread: u8) -> Result<bool> {
     let descriptor = descriptor(m, place, thread)?;
-    Ok(descriptor.state == State::Open
+    Ok(descriptor.state == LogState::Open
         && descriptor.records == 0
         && scan(m, place, bytes, thread, &descriptor, Some(1))?.is_empty())
 }
@@ -148,10 +148,10 @@ fn scan(
     most: Option<usize>,
 ) -> Result<Vec<Found>> {
     let mut expected = Header {
-        kind: Kind::Undo,
+        kind: RecordKind::Undo,
         pool: 0,
         thread,
-        maker: Maker::Engine,
+        writer: RecordWriter::Engine,
         generation: descriptor.generation,
         object: 0,
         bytes: 0,
@@ -198,17 +198,17 @@ pub(crate) fn recover(
     verdict: Verdict,
 ) -> Result<u64> {
     let descriptor = descriptor(m, place, thread)?;
-    let forward = descriptor.state == State::Committed;
+    let forward = descriptor.state == LogState::Committed;
     let records = descriptor.records as usize;
     let most = match (descriptor.state, verdict) {
-        (State::Open, _) if descriptor.records == NEVER => {
+        (LogState::Open, _) if descriptor.records == INCOMPLETE => {
             let what = "the device could not make a record, and what that was of may have changed";
             return Err(corrupt(thread, what));
         }
-        (State::Open, _) => Some(records).filter(|records| *records != 0),
-        (State::Committed, _) | (State::Pending(_), Verdict::Back) => Some(records),
-        (State::Pending(_), Verdict::Void) => Some(0),
-        (State::Pending(_), Verdict::Own) => {
+        (LogState::Open, _) => Some(records).filter(|records| *records != 0),
+        (LogState::Committed, _) | (LogState::Pending(_), Verdict::Back) => Some(records),
+        (LogState::Pending(_), Verdict::Void) => Some(0),
+        (LogState::Pending(_), Verdict::Own) => {
             let what = "it waits for other devices, and the pool has one";
             return Err(corrupt(thread, what));
         }
@@ -219,9 +219,9 @@ pub(crate) fn recover(
         return Err(corrupt(thread, &what));
     }
     if forward {
-        all.retain(|found| found.header.kind == Kind::Redo);
+        all.retain(|found| found.header.kind == RecordKind::Redo);
     } else {
-        all.retain(|found| found.header.kind != Kind::Redo);
+        all.retain(|found| found.header.kind != RecordKind::Redo);
         all.reverse();
     }
     for Found { header, payload } in &all {
@@ -236,7 +236,7 @@ pub(crate) fn recover(
     m.fence()?;
     let next = Descriptor {
         generation: descriptor.generation + 1,
-        state: State::Open,
+        state: LogState::Open,
         records: 0,
         transaction: descriptor.transaction,
     };

@@ -7,7 +7,7 @@ use design::Design;
 use device::{Factory, RtlOptions};
 use host::{Cpu, Cut, Fence, Kind, Machine, Mapping, Shared};
 use sim::{Bar, System, Time};
-use spec::nearpm::{Command, Operation, Refusal, Results, POOLS};
+use spec::nearpm::{Command, ErrorBit, Operation, ReturnValue, POOLS};
 
 use crate::thread::Work;
 use crate::{
@@ -317,7 +317,7 @@ impl Session {
     /// Gives the first device's engine a command, and waits for its end; returns the value that it tells.
     pub fn command(&self, command: &Command) -> Result<u64> {
         self.powered()?;
-        let (results, value): (Results, u64) =
+        let (results, value): (ReturnValue, u64) =
             self.engine()?.launch(&self.shared.cpu(0), command)?;
         if results.is_ok() && command.operation == Operation::PoolMap {
             lock(&self.by_hand).push(command.pool);
@@ -461,7 +461,7 @@ impl Session {
 /// The engine has another pool there.
 fn is_in_the_way(error: &Error) -> bool {
     match error {
-        Error::Refused(Operation::PoolMap, results) => results.has(Refusal::Busy),
+        Error::Refused(Operation::PoolMap, results) => results.has(ErrorBit::Busy),
         _ => false,
     }
 }

@@ -1,10 +1,10 @@
 //! A pool over several devices: they know each other, and come to the same transaction after a loss of power of any of them.
 //!
-//! The rule is that of `hw/engine/nearpm/README.md`, "Several devices".
+//! The rule is that of `docs/hardware/nearpm.md`, "Several devices".
 
 use std::sync::Arc;
 
-use spec::nearpm::{register, Command, Descriptor, Operation, Refusal, Results, State};
+use spec::nearpm::{register, Command, Descriptor, ErrorBit, LogState, Operation, ReturnValue};
 
 use crate::header::Header;
 use crate::log::Offload;
@@ -27,7 +27,7 @@ struct Found {
 impl Found {
     /// The transaction that it waits with.
     fn pending(&self) -> Option<u64> {
-        let pending = matches!(self.descriptor.state, State::Pending(_));
+        let pending = matches!(self.descriptor.state, LogState::Pending(_));
         pending.then_some(self.descriptor.transaction)
     }
 
@@ -50,7 +50,7 @@ impl Recovery<'_> {
         &self.offload.engines[index]
     }
 
-    fn launch(&self, m: &Memory, index: usize, command: &Command) -> Result<Results> {
+    fn launch(&self, m: &Memory, index: usize, command: &Command) -> Result<ReturnValue> {
         Ok(self.engine(index).launch(&m.cpu, command)?.0)
     }
 
@@ -104,7 +104,7 @@ impl Recovery<'_> {
     pub fn release(&self, m: &Memory) -> Result<()> {
         for index in self.offload.each() {
             let results = self.launch(m, index, &self.command(Operation::PoolUnmap, 0))?;
-            if !results.is_ok() && !results.has(Refusal::Unmapped) {
+            if !results.is_ok() && !results.has(ErrorBit::Unmapped) {
                 return Err(Error::Refused(Operation::PoolUnmap, results));
             }
         }
@@ -117,7 +117,7 @@ impl Recovery<'_> {
             let map = self.map();
             match self.launch(m, index, &map)? {
                 results if results.is_ok() => {}
-                results if results.has(Refusal::Busy) => {
+                results if results.has(ErrorBit::Busy) => {
                     self.well(m, index, &self.command(Operation::PoolUnmap, 0))?;
                     self.well(m, index, &map)?;
                 }
@@ -160,7 +160,7 @@ impl Recovery<'_> {
             });
         }
         for found in &mut all {
-            if let State::Pending(participants) = found.descriptor.state {
+            if let LogState::Pending(participants) = found.descriptor.state {
                 let transaction = found.descriptor.transaction;
                 found.whole = self.is_whole(m, found.number, transaction, participants.into())?;
             }
@@ -207,7 +207,10 @@ impl Recovery<'_> {
             .iter()
             .map(|found| (found.number, found.descriptor.transaction))
             .collect();
-        for found in all.iter_mut().filter(|f| f.descriptor.state == State::Open) {
+        for found in all
+            .iter_mut()
+            .filter(|f| f.descriptor.state == LogState::Open)
+        {
             let ((place, bytes), number) = (self.log(found.number), found.number);
             let descriptor = found.descriptor;
             let records = m.on(found.index, |m| {
@@ -220,7 +223,7 @@ impl Recovery<'_> {
                 continue;
             }
             found.descriptor = Descriptor {
-                state: State::Committed,
+                state: LogState::Committed,
                 records,
                 transaction,
                 ..descriptor
@@ -276,7 +279,7 @@ impl Recovery<'_> {
         let mut all = self.look(m)?;
         self.introduce(m)?;
         self.commit_redo(m, &mut all)?;
-        let any = |found: &Found| found.descriptor.state != State::Open;
+        let any = |found: &Found| found.descriptor.state != LogState::Open;
         let mut dropped = false;
         let mut drop_all = |m: &mut Memory| {
             if !std::mem::replace(&mut dropped, true) {
@@ -335,13 +338,13 @@ impl Recovery<'_> {
                 value: descriptor.generation,
                 ..self.command(Operation::LogOpen, number)
             };
-            if matches!(descriptor.state, State::Pending(_)) {
+            if matches!(descriptor.state, LogState::Pending(_)) {
                 // It was closed while it waited, and all are complete: what is in it is void.
                 open.value += 1;
             }
             let results = self.launch(m, index, &open)?;
             // One that the engine had has stayed open.
-            if !results.is_ok() && !results.has(Refusal::Busy) {
+            if !results.is_ok() && !results.has(ErrorBit::Busy) {
                 return Err(Error::Refused(Operation::LogOpen, results));
             }
             let number = usize::from(number);

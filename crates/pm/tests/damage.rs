@@ -8,7 +8,7 @@ use design::Design;
 use host::Cut;
 use pm::session::{Session, Use};
 use pm::{Error, Layout, Mechanism};
-use spec::nearpm::{Descriptor, Header, Maker, FIRST_RECORD, NEVER, RESERVED_BYTES};
+use spec::nearpm::{Descriptor, Header, RecordWriter, FIRST_RECORD, INCOMPLETE, RESERVED_BYTES};
 
 const PLACE: u64 = 1 << 20;
 const BYTES: u64 = 1 << 20;
@@ -84,16 +84,16 @@ fn a_log_that_is_not_whole_is_not_taken_for_a_shorter_one() {
         assert_eq!(headers.map(|header| header.number), [0, 1, 2]);
         let generations = headers.map(|header| header.generation);
         assert_eq!(generations, [descriptor.generation; 3]);
-        let maker = match usage.offload {
-            true => Maker::Engine,
-            false => Maker::CpuBehind,
+        let writer = match usage.offload {
+            true => RecordWriter::Engine,
+            false => RecordWriter::CpuOrdered,
         };
-        assert_eq!(headers.map(|header| header.maker), [maker; 3]);
+        assert_eq!(headers.map(|header| header.writer), [writer; 3]);
         let mut cases = vec![
             ((LOG + RECORDS[0], vec![0; 64]), "record 0 is missing"),
             ((LOG + RECORDS[1] + 9, vec![77]), "record 1 is missing"),
             (demanding(4), "it had 4 records, 3 are whole"),
-            (demanding(NEVER), "could not make a record"),
+            (demanding(INCOMPLETE), "could not make a record"),
         ];
         if usage.offload {
             // Lines of a CPU's last record may have been lost.
@@ -133,7 +133,7 @@ fn records_before_one_fence_may_be_missing() {
         let place = LOG + record;
         let header = Header::from_line(&line(&session, place)).unwrap();
         let header = Header {
-            maker: Maker::Cpu,
+            writer: RecordWriter::Cpu,
             ..header
         };
         session.store(place, &header.to_line()).unwrap();

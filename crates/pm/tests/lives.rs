@@ -8,7 +8,7 @@ use host::Cut;
 use pm::session::{Session, Use};
 use pm::{Error, Layout, Mechanism, Synchronise};
 use sim::Time;
-use spec::nearpm::{Descriptor, State};
+use spec::nearpm::{Descriptor, LogState};
 
 const MIB: u64 = 1 << 20;
 const BYTES: usize = 12_288;
@@ -250,7 +250,7 @@ fn numbers_at_their_end_are_told() {
         assert!(Descriptor::from_line(&line).is_some());
         let descriptor = Descriptor {
             generation,
-            state: State::Open,
+            state: LogState::Open,
             records: 0,
             transaction,
         };

@@ -26,7 +26,7 @@ enum { VERSION = 1, GET_REGION_INFO = 5, REGION_READ = 9, REGION_WRITE = 10 };
 enum { REPLY = 1, ERROR = 1 << 5, MAPPABLE = 1 << 2 };
 enum { BAR2 = 2, BAR4 = 4 };
 
-/* Of the status block: hw/ip/status/README.md. */
+/* Of the status block: docs/hardware/status.md. */
 enum { BLOCKS = 0x100, BLOCK = 32, COMMAND_PAGE = 5, MOST_BLOCKS = 120 };
 #define MAGIC 0x4E534456u
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A command of the engine: hw/engine/nearpm/README.md. */
+/* A command of the engine: docs/hardware/nearpm.md. */
 struct command {
     uint8_t operation, pool, thread;
     uint64_t address, bytes, target, transaction, value, extra;

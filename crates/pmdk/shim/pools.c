@@ -50,7 +50,7 @@ struct entry {
 _Static_assert(sizeof(struct entry) * NEARPM_POOLS <= PAGE, "the directory is a page");
 enum { FIRST_PLACE = 2 * PAGE };
 
-/* The descriptor of a log, as far as it is read here: hw/engine/nearpm/README.md. */
+/* The descriptor of a log, as far as it is read here: docs/hardware/nearpm.md. */
 struct descriptor {
     char magic[8];
     uint64_t generation;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use design::engine::{Manifest, Plugged};
+use design::engine::{EngineInstance, Manifest};
 use design::media::Registers;
 use device::{Model, RtlOptions};
 use driver::launch::EngineRegisters;
@@ -36,7 +36,7 @@ use crate::trace::{create, Events};
 pub struct Device {
     state: Owned<Mutex<State>>,
     design: design::Design,
-    engines: Vec<design::engine::Plugged>,
+    engines: Vec<design::engine::EngineInstance>,
     model: Model,
 }
 
@@ -47,7 +47,7 @@ impl Device {
     }
 
     /// An engine of the design.
-    fn plugged(&self, name: &str) -> PyResult<&Plugged> {
+    fn plugged(&self, name: &str) -> PyResult<&EngineInstance> {
         find_engine(&self.design, &self.engines, name)
     }
 
@@ -71,9 +71,9 @@ impl Device {
 /// Of a design's engines the one of this name.
 fn find_engine<'a>(
     design: &design::Design,
-    engines: &'a [Plugged],
+    engines: &'a [EngineInstance],
     name: &str,
-) -> PyResult<&'a Plugged> {
+) -> PyResult<&'a EngineInstance> {
     let engine = engines.iter().find(|e| e.engine.name == name);
     engine.ok_or_else(|| {
         let names: Vec<&str> = engines.iter().map(|e| e.engine.name.as_str()).collect();
@@ -90,7 +90,7 @@ fn find_engine<'a>(
 }
 
 /// Where an engine's registers are.
-fn registers_of(engine: &Plugged) -> EngineRegisters {
+fn registers_of(engine: &EngineInstance) -> EngineRegisters {
     EngineRegisters {
         base: engine.offset,
         size: engine.manifest.registers.0,
@@ -98,7 +98,7 @@ fn registers_of(engine: &Plugged) -> EngineRegisters {
 }
 
 /// Engines as JSON.
-fn engines_of(engines: &[Plugged]) -> String {
+fn engines_of(engines: &[EngineInstance]) -> String {
     let engines = engines.iter().map(|e| {
         json!({
             "name": e.engine.name, "kind": e.manifest.name, "instance": e.instance, "offset": e.offset,
@@ -112,7 +112,7 @@ fn engines_of(engines: &[Plugged]) -> String {
 }
 
 /// Names of the masters of a channel, in the order of their numbers.
-fn masters_of(engines: &[Plugged]) -> Vec<String> {
+fn masters_of(engines: &[EngineInstance]) -> Vec<String> {
     let engines = engines.iter().map(|e| e.engine.name.clone());
     ["pm", "nvme"]
         .map(String::from)
@@ -1311,8 +1311,8 @@ impl Device {
 impl Device {
     /// A profile as the registers of each channel of a memory.
     fn registers(&self, profile: &design::Profile, memory: &str) -> PyResult<Vec<Registers>> {
-        let turns =
-            memory_of(&self.design, memory)?.map_or(self.design.turns(), design::Memory::turns);
+        let turns = memory_of(&self.design, memory)?
+            .map_or(self.design.interleave(), design::Memory::interleave);
         profile.registers(self.design.clock(), turns).map_err(raise)
     }
 
@@ -1320,7 +1320,7 @@ impl Device {
         let mut state = self.lock()?;
         let session = state.session()?;
         let peer = session.peer(number)?;
-        let (clock, turns) = (peer.design.clock(), peer.design.turns());
+        let (clock, turns) = (peer.design.clock(), peer.design.interleave());
         let registers = profile.registers(clock, turns).map_err(raise)?;
         // Those of the storage come first.
         let delays = peer.inventory.delays();

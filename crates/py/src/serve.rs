@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use design::{Identity, Place};
+use design::{DeviceInstance, Identity};
 use device::{Model, RtlOptions};
 use driver::control::Delay;
 use pyo3::prelude::*;
@@ -140,7 +140,7 @@ impl Server {
 fn identities(devices: &[Wanted]) -> PyResult<Vec<Identity>> {
     let mut all: Vec<Identity> = Vec::new();
     for (design, socket, _) in devices {
-        let place = Place::Socket(socket);
+        let place = DeviceInstance::Socket(socket);
         let one = Identity::of(&design.get().inner, place).map_err(raise)?;
         if let Some(other) = all.iter().position(|identity| *identity == one) {
             return Err(raise(format!(
@@ -166,7 +166,7 @@ fn prepare(
     let vectors = design.vectors(&root).map_err(raise)?;
     let profile = design::Profile::find(&root, &design.media.profile).map_err(raise)?;
     let mut registers = profile
-        .registers(design.clock(), design.turns())
+        .registers(design.clock(), design.interleave())
         .map_err(raise)?;
     registers.extend(design.local_registers(&root).map_err(raise)?);
     // Before a file is made.

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use design::engine::Plugged;
-use design::{Identity, Place};
+use design::engine::EngineInstance;
+use design::{DeviceInstance, Identity};
 use device::Factory;
 use driver::control::Inventory;
 use driver::page::CommandPage;
@@ -36,14 +36,14 @@ pub struct Session {
 pub struct Peer {
     pub slot: usize,
     pub design: design::Design,
-    pub engines: Vec<Plugged>,
+    pub engines: Vec<EngineInstance>,
     pub inventory: Inventory,
 }
 
 /// What a session's other devices are made of.
 pub struct PeerParts {
     pub design: design::Design,
-    pub engines: Vec<Plugged>,
+    pub engines: Vec<EngineInstance>,
     pub factory: Factory,
     pub media: Media,
 }
@@ -56,7 +56,7 @@ fn place(
     media: Media,
     number: &Number,
 ) -> PyResult<usize> {
-    factory.set_identity(Identity::of(design, Place::Number(number.0)).map_err(raise)?);
+    factory.set_identity(Identity::of(design, DeviceInstance::Number(number.0)).map_err(raise)?);
     let device = factory.device(media).map_err(raise)?;
     let (_, link) = design.attached().map_err(raise)?;
     let windows = [

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
-use design::media::{Registers, Sizes};
+use design::media::{DelaySizes, Registers};
 use sim::controller::Memory;
 use sim::{Clock, Fault, Media, Random};
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
@@ -162,10 +162,10 @@ impl DelayBench {
         clock: Clock,
         memory: &Memory,
         media: Media,
-        sizes: Option<Sizes>,
+        sizes: Option<DelaySizes>,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<DelayBench> {
-        let parameters = |s: Sizes| {
+        let parameters = |s: DelaySizes| {
             [
                 ("ReadSlots".to_string(), s.read_slots.to_string()),
                 ("WriteSlots".to_string(), s.write_slots.to_string()),

@@ -108,7 +108,7 @@ pub struct DeviceConfig {
     /// Its file lists.
     pub filelists: Vec<PathBuf>,
     /// Its engines.
-    pub engines: Vec<design::engine::Plugged>,
+    pub engines: Vec<design::engine::EngineInstance>,
     /// The top's source, if it is none of a file list.
     pub generated: BTreeMap<String, String>,
     /// Its parameters, as written in SystemVerilog.
@@ -233,7 +233,7 @@ impl DeviceConfig {
             filelists,
             generated,
             parameters,
-            identity: design::Identity::of(design, design::Place::Number(0))
+            identity: design::Identity::of(design, design::DeviceInstance::Number(0))
                 .map_err(|e| Error::Config(e.to_string()))?,
             clock: design.clock(),
             channels: design.channels,

@@ -6,7 +6,7 @@ use crate::axi::AxiPorts;
 use crate::bitstream::{Field, Model};
 use crate::error::{Error, Result};
 
-// Events of `trace_event_o`, see hw/ip/nvme_ctrl/rtl/nvme_trace.sv.
+// Events of `trace_event_o`, see hw/ip/nvme_ctrl/rtl/front_end/nvme_trace.sv.
 const FETCH: u64 = 1 << 0;
 const DECODE: u64 = 1 << 1;
 const START: u64 = 1 << 2;

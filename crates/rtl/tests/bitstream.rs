@@ -241,7 +241,7 @@ fn a_failed_assertion_is_a_message() {
     let mut other = Model::new(&bitstream).unwrap();
     let now = reset(&mut model);
     let error = store(&mut model, now, 0x10_0008, 4).unwrap_err();
-    assert!(error.contains("told_to_fail"), "{error}");
+    assert!(error.contains("requested_failure"), "{error}");
     assert!(error.contains("rtl_fixture.sv"), "{error}");
     assert!(
         model.clock(false, now).is_err(),

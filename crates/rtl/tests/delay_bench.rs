@@ -2,7 +2,7 @@
 
 mod common;
 
-use design::media::{Sizes, Turns};
+use design::media::{DelaySizes, Interleave};
 use design::Profile;
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{delay_bench, Addresses, DelayBench, Mix, Targets, Traffic};
@@ -13,7 +13,7 @@ fn bench(memory: Memory) -> DelayBench {
     sized(memory, None)
 }
 
-fn sized(memory: Memory, sizes: Option<Sizes>) -> DelayBench {
+fn sized(memory: Memory, sizes: Option<DelaySizes>) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
         &repo_root().unwrap(),
@@ -205,7 +205,7 @@ fn a_memory_that_does_not_answer_is_a_hang() {
 /// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as many in flight as there is room for.
 fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, count: usize) -> f64 {
     let clock = sim::Clock::default();
-    let turns = Turns {
+    let turns = Interleave {
         channels: 2,
         granule: 4096,
     };
@@ -255,7 +255,7 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
     let written = bandwidth(&mut bench, &nand, Mix::Writes, 64, 1000);
     println!("nand writes {written:.3} GB/s");
     assert!(written >= 0.95 * 1.5, "nand writes: {written} GB/s");
-    let default = Sizes {
+    let default = DelaySizes {
         read_slots: 64,
         write_slots: 64,
         buffer_beats: 512,

@@ -353,7 +353,7 @@ fn a_failed_assertion_is_a_fault() {
     let mut b = bench();
     b.write32(Bar::Control, CONTROL, 4);
     match b.try_run(Time::us(1)) {
-        Err(Fault::Assertion(text)) => assert!(text.contains("told_to_fail"), "{text}"),
+        Err(Fault::Assertion(text)) => assert!(text.contains("requested_failure"), "{text}"),
         other => panic!("{other:?}"),
     }
 }

@@ -19,7 +19,9 @@ fn settings(name: &str) -> Vec<(u64, u32)> {
         Design::find(&root, "default").unwrap(),
         Profile::find(&root, name).unwrap(),
     );
-    let r = &profile.registers(design.clock(), design.turns()).unwrap()[0];
+    let r = &profile
+        .registers(design.clock(), design.interleave())
+        .unwrap()[0];
     let timing = (0..4).map(|i| (0x40 + 4 * i, r.timing[i as usize]));
     [(0x10, r.control), (0x20, r.read_cap), (0x24, r.write_cap)]
         .into_iter()

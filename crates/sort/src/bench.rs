@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use design::{Design, HostProfile, Identity, Place, Profile};
+use design::{Design, DeviceInstance, HostProfile, Identity, Profile};
 use device::Factory;
 use driver::control::Inventory;
 use driver::{Config, Controller, SharedHost};
@@ -105,7 +105,7 @@ impl Bench {
         let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
         let shared = Shared::new(Machine::new(system, free));
         let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
-        let registers = profile.registers(design.clock(), design.turns());
+        let registers = profile.registers(design.clock(), design.interleave());
         let registers = registers.map_err(Error::new)?;
         let config = Config {
             io_queues: QUEUES as u16,
@@ -139,7 +139,7 @@ impl Bench {
         count: usize,
     ) -> Result<Bench> {
         let one = |number: usize| {
-            let identity = Identity::of(design, Place::Number(number as u32));
+            let identity = Identity::of(design, DeviceInstance::Number(number as u32));
             let media = factory.media().map_err(Error::new)?;
             Ok((media, identity.map_err(Error::new)?))
         };

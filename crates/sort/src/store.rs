@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
-use design::{Design, Identity, Place};
+use design::{Design, DeviceInstance, Identity};
 use device::Factory;
 use serde_json::{json, Value};
 use sim::Media;
@@ -66,7 +66,7 @@ impl<'a> Store<'a> {
         let one = |path: &PathBuf| {
             let mut design = design.clone();
             design.media.file = Some(path.clone());
-            let identity = Identity::of(&design, Place::Number(0)).map_err(Error::new)?;
+            let identity = Identity::of(&design, DeviceInstance::Number(0)).map_err(Error::new)?;
             let media = Media::file(path, design.media.bytes.0).map_err(Error::new)?;
             Ok((media, identity))
         };

@@ -1,6 +1,17 @@
-//! What software and hardware agree on: NVMe structures with the specification's names, and the register maps.
+//! The interface of software and hardware: NVMe structures with the specification's names, register
+//! maps, and the NearPM formats. Names and values are those of the NVM Express Base Specification
+//! 1.4.
 //!
-//! Names and values are those of the NVM Express Base Specification 1.4.
+//! Reading order:
+//! - [`nvme`]: controller properties, queue entries, Identify data, status codes;
+//! - [`regs`]: register maps, generated from `hw/{ip,engine}/*/regs/*.rdl`;
+//! - [`bar4`]: the blocks of BAR4, and the registers that every engine has;
+//! - [`nearpm`]: commands, logs and saved state of the crash-consistency engine.
+//!
+//! Left out: the meaning of NVMe commands (crate `nvme`), accesses to a device (crate `driver`),
+//! and engines other than NearPM.
+
+#![forbid(unsafe_code)]
 
 pub mod bar4;
 pub mod nearpm;

@@ -1,38 +1,38 @@
 //! Commands as slices in the Trace Event Format, which Perfetto and chrome://tracing show.
 //!
-//! A track holds commands that follow one another; a queue gets as many tracks as it has commands at a time. A command is one
-//! slice, its stages are slices within.
+//! A track holds commands that do not overlap; a queue has as many tracks as commands at a time. A
+//! command is one slice that contains the slices of its stages.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use sim::Time;
 
-use crate::command::{Command, Point};
+use crate::command::{Command, TracePoint};
 use crate::json;
 
-/// Tracks of a queue; more commands at a time than there can be.
+/// Maximum number of tracks of a queue, which is above the number of concurrent commands.
 const TRACKS: usize = 1 << 16;
 
-/// Stages that follow one another: the moment that ends each, and what it is called.
-const STAGES: [(Point, &str); 12] = [
-    (Point::Doorbell, "doorbell"),
-    (Point::Fetch, "queue"),
-    (Point::Decoded, "fetch and decode"),
-    (Point::Started, "to data path"),
-    (Point::FirstJob, "PRP"),
-    (Point::FirstData, "source"),
-    (Point::Done, "data"),
-    (Point::Posted, "to completion"),
-    (Point::Sent, "completion"),
-    (Point::Landed, "entry to host"),
-    (Point::Message, "to interrupt"),
-    (Point::Interrupt, "interrupt"),
+/// Consecutive stages: the trace point at the end of each, and its name.
+const STAGES: [(TracePoint, &str); 12] = [
+    (TracePoint::Doorbell, "doorbell"),
+    (TracePoint::Fetch, "queue"),
+    (TracePoint::Decoded, "fetch and decode"),
+    (TracePoint::Started, "to data path"),
+    (TracePoint::FirstJob, "PRP"),
+    (TracePoint::FirstData, "source"),
+    (TracePoint::Done, "data"),
+    (TracePoint::Posted, "to completion"),
+    (TracePoint::Sent, "completion"),
+    (TracePoint::Landed, "entry to host"),
+    (TracePoint::Message, "to interrupt"),
+    (TracePoint::Interrupt, "interrupt"),
 ];
 
 #[derive(Default)]
 pub(crate) struct Chrome {
-    /// By queue: when the last command of each of its tracks ends.
+    /// By queue: end of the last command on each track.
     tracks: BTreeMap<u16, Vec<Time>>,
     any: bool,
 }
@@ -41,7 +41,10 @@ impl Chrome {
     pub(crate) fn begin(&mut self, out: &mut dyn Write) -> io::Result<()> {
         out.write_all(b"{\"displayTimeUnit\":\"ns\",\"traceEvents\":[")?;
         self.next(out)?;
-        out.write_all(b"{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\"args\":{\"name\":\"NVMe commands\"}}")
+        out.write_all(
+            b"{\"ph\":\"M\",\"pid\":1,\"name\":\"process_name\",\
+         \"args\":{\"name\":\"NVMe commands\"}}",
+        )
     }
 
     pub(crate) fn end(&mut self, out: &mut dyn Write) -> io::Result<()> {
@@ -68,7 +71,7 @@ impl Chrome {
         Ok(())
     }
 
-    /// A track of the queue that is free from `start` on; it is taken until `end`.
+    /// A track of the queue that is free from `start` on; it is used until `end`.
     fn track(
         &mut self,
         out: &mut dyn Write,
@@ -103,7 +106,7 @@ impl Chrome {
         Ok(tid)
     }
 
-    /// The beginning of a slice, up to where its arguments would follow.
+    /// The start of a slice, up to its arguments.
     fn slice(
         &mut self,
         out: &mut dyn Write,
@@ -127,8 +130,8 @@ impl Chrome {
     }
 }
 
-/// Names and ends of the stages of a command, in order of time. Where data arrives while PRPs are still being walked, that
-/// time is a stage of its own.
+/// Names and ends of the stages of a command, in order of time. If data arrives during the PRP
+/// walk, the time after it is a separate stage.
 fn stages(command: &Command) -> Vec<(&'static str, Time)> {
     let mut stages = Vec::new();
     let mut last = command.span().0;
@@ -141,9 +144,9 @@ fn stages(command: &Command) -> Vec<(&'static str, Time)> {
     let time = |point| command.time(point);
     for (point, name) in STAGES {
         match point {
-            Point::FirstJob => {
-                let walked = time(Point::LastJob);
-                let data = time(Point::FirstData);
+            TracePoint::FirstJob => {
+                let walked = time(TracePoint::LastJob);
+                let data = time(TracePoint::FirstData);
                 match (walked, data) {
                     (Some(w), Some(d)) if w > d => {
                         add(name, Some(d));

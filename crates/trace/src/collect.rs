@@ -1,4 +1,4 @@
-//! Puts commands together out of events.
+//! Combines events to commands.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,10 +6,11 @@ use sim::{Time, TraceEvent};
 use spec::nvme::admin;
 use spec::nvme::properties::{self, CC};
 
-use crate::command::{Command, Point};
+use crate::command::{Command, TracePoint};
 
 const DOORBELLS: std::ops::Range<u64> = properties::DOORBELLS..properties::MSIX_TABLE;
-/// Doorbell stores, and entries and messages on their way, that are kept: far more than there can be unless something is lost.
+/// Maximum number of kept doorbell stores, entries and messages. It is reached only if events are
+/// lost.
 const MANY: usize = 4096;
 
 /// A write of a submission queue's tail.
@@ -19,44 +20,44 @@ struct Doorbell {
     tail: u16,
 }
 
-/// An interrupt on its way.
-struct Message {
+/// An interrupt message in flight.
+struct InterruptMessage {
     vector: u8,
     addr: u64,
     sent: Time,
-    /// What it announces and has landed.
+    /// Commands that it announces and whose entries are in memory.
     commands: Vec<Command>,
 }
 
-/// Makes commands out of events.
+/// Combines events to commands.
 #[derive(Default)]
 pub struct Collector {
-    /// Stores on their way to the device: offset and time.
+    /// Stores in flight to the device: offset and time.
     stores: VecDeque<(u64, Time)>,
-    /// By queue: doorbells that commands are still to be fetched for.
+    /// By queue: doorbells with commands that have not been fetched.
     doorbells: BTreeMap<u16, VecDeque<Doorbell>>,
     /// By slot.
     active: BTreeMap<u8, Command>,
-    /// By mover: slots of the jobs whose data has not begun to arrive.
+    /// By mover: slots of the jobs whose data has not started to arrive.
     jobs: BTreeMap<u8, VecDeque<u8>>,
-    /// An entry has been put together at this time and not been sent yet.
+    /// Time of a completion entry that was created and not sent.
     posted: Option<Time>,
-    /// Entries on their way to the host, by address.
+    /// Entries in flight to the host, by address.
     entries: VecDeque<(u64, Command)>,
     /// Commands whose interrupt has not been sent.
     waiting: VecDeque<Command>,
-    /// Interrupts on their way.
-    messages: VecDeque<Message>,
+    /// Interrupts in flight.
+    messages: VecDeque<InterruptMessage>,
     finished: Vec<Command>,
 }
 
 impl Collector {
-    /// Without anything yet.
+    /// A collector without commands.
     pub fn new() -> Collector {
         Collector::default()
     }
 
-    /// Takes the next event.
+    /// Processes the next event.
     pub fn event(&mut self, time: Time, event: &TraceEvent) {
         match event {
             TraceEvent::Stored { offset, .. } => {
@@ -76,7 +77,7 @@ impl Collector {
                 cdw,
             } => {
                 if let Some(command) = self.active.get_mut(slot) {
-                    command.set(Point::Decoded, time);
+                    command.set(TracePoint::Decoded, time);
                     command.queue = *queue;
                     command.cid = *cid;
                     command.opcode = *opcode;
@@ -87,15 +88,15 @@ impl Collector {
                     self.doorbells.remove(&(cdw[0] as u16));
                 }
             }
-            TraceEvent::Started { slot } => self.mark(*slot, Point::Started, time),
+            TraceEvent::Started { slot } => self.mark(*slot, TracePoint::Started, time),
             TraceEvent::Job {
                 slot,
                 mover,
                 to_media,
             } => {
-                self.mark(*slot, Point::LastJob, time);
+                self.mark(*slot, TracePoint::LastJob, time);
                 if let Some(command) = self.active.get_mut(slot) {
-                    command.set_first(Point::FirstJob, time);
+                    command.set_first(TracePoint::FirstJob, time);
                     if command.has_source(*to_media) {
                         self.jobs.entry(*mover).or_default().push_back(*slot);
                     }
@@ -104,11 +105,11 @@ impl Collector {
             TraceEvent::Data { mover } => {
                 let slot = self.jobs.get_mut(mover).and_then(VecDeque::pop_front);
                 if let Some(command) = slot.and_then(|slot| self.active.get_mut(&slot)) {
-                    command.set_first(Point::FirstData, time);
+                    command.set_first(TracePoint::FirstData, time);
                 }
             }
             TraceEvent::Done { slot } => {
-                self.mark(*slot, Point::Done, time);
+                self.mark(*slot, TracePoint::Done, time);
                 self.forget_jobs(*slot);
             }
             TraceEvent::Post => self.posted = Some(time),
@@ -133,12 +134,12 @@ impl Collector {
         }
     }
 
-    /// The commands that are over since the last call, in the order in which that became known.
-    pub fn take(&mut self) -> Vec<Command> {
+    /// Takes the commands that have ended since the last call, in the order of their ends.
+    pub fn take_finished(&mut self) -> Vec<Command> {
         std::mem::take(&mut self.finished)
     }
 
-    /// Gives up everything that is not over yet: afterwards it can be taken, too.
+    /// Ends all commands in flight, so that they can be taken.
     pub fn end(&mut self) {
         for message in self.messages.drain(..) {
             self.finished.extend(message.commands);
@@ -149,7 +150,7 @@ impl Collector {
             .extend(std::mem::take(&mut self.active).into_values());
     }
 
-    fn mark(&mut self, slot: u8, point: Point, time: Time) {
+    fn mark(&mut self, slot: u8, point: TracePoint, time: Time) {
         if let Some(command) = self.active.get_mut(&slot) {
             command.set(point, time);
         }
@@ -186,17 +187,18 @@ impl Collector {
         let mut command = Command::new(queue, slot);
         if let Some(list) = self.doorbells.get_mut(&queue) {
             if let Some(doorbell) = list.front() {
-                command.set(Point::Doorbell, doorbell.arrived);
+                command.set(TracePoint::Doorbell, doorbell.arrived);
                 if let Some(stored) = doorbell.stored {
-                    command.set(Point::Stored, stored);
+                    command.set(TracePoint::Stored, stored);
                 }
             }
-            // The doorbell with this tail announced no more, nor did those before it.
+            // All commands of the doorbell with this tail, and of those before it, have been
+            // fetched.
             if let Some(last) = list.iter().position(|d| d.tail == head) {
                 list.drain(..=last);
             }
         }
-        command.set(Point::Fetch, time);
+        command.set(TracePoint::Fetch, time);
         if let Some(lost) = self.active.insert(slot, command) {
             self.finished.push(lost);
         }
@@ -209,12 +211,12 @@ impl Collector {
         };
         self.forget_jobs(slot);
         let Some(posted) = posted else {
-            // The slot came back without an entry: the command could not even be read.
+            // The slot was freed without an entry: the command could not be read.
             self.finished.push(command);
             return;
         };
-        command.set(Point::Posted, posted);
-        command.set(Point::Sent, time);
+        command.set(TracePoint::Posted, posted);
+        command.set(TracePoint::Sent, time);
         command.status = Some(u16::from_le_bytes([entry[14], entry[15]]) >> 1);
         command.vector = vector;
         self.entries.push_back((addr, command));
@@ -225,7 +227,7 @@ impl Collector {
     }
 
     fn message(&mut self, time: Time, vector: u8, addr: u64) {
-        // Entries leave before their message, so some of them may not have landed yet.
+        // Entries are sent before their message, so some may not have arrived yet.
         let mut commands = Vec::new();
         self.waiting.retain(|command| {
             let announced = command.vector == Some(vector);
@@ -235,14 +237,14 @@ impl Collector {
             !announced
         });
         for command in &mut commands {
-            command.set(Point::Message, time);
+            command.set(TracePoint::Message, time);
         }
         for (_, command) in &mut self.entries {
             if command.vector == Some(vector) {
-                command.set_first(Point::Message, time);
+                command.set_first(TracePoint::Message, time);
             }
         }
-        self.messages.push_back(Message {
+        self.messages.push_back(InterruptMessage {
             vector,
             addr,
             sent: time,
@@ -259,7 +261,7 @@ impl Collector {
         if len == 16 {
             if let Some(at) = self.entries.iter().position(|&(a, _)| a == addr) {
                 if let Some((_, mut command)) = self.entries.remove(at) {
-                    command.set(Point::Landed, time);
+                    command.set(TracePoint::Landed, time);
                     self.has_landed(command);
                 }
             }
@@ -267,7 +269,7 @@ impl Collector {
             if let Some(at) = self.messages.iter().position(|m| m.addr == addr) {
                 if let Some(mut message) = self.messages.remove(at) {
                     for command in &mut message.commands {
-                        command.set(Point::Interrupt, time);
+                        command.set(TracePoint::Interrupt, time);
                     }
                     self.finished.append(&mut message.commands);
                 }
@@ -275,12 +277,14 @@ impl Collector {
         }
     }
 
-    /// An entry is in the host's memory: what is left is its interrupt.
+    /// An entry is in host memory. Only its interrupt is missing.
     fn has_landed(&mut self, command: Command) {
         if command.vector.is_none() {
             self.finished.push(command);
-        } else if let (Some(vector), Some(sent)) = (command.vector, command.time(Point::Message)) {
-            // Its message is behind it on the link.
+        } else if let (Some(vector), Some(sent)) =
+            (command.vector, command.time(TracePoint::Message))
+        {
+            // Its message follows it on the link.
             let mut messages = self.messages.iter_mut();
             match messages.find(|m| (m.vector, m.sent) == (vector, sent)) {
                 Some(message) => message.commands.push(command),

@@ -1,60 +1,60 @@
-//! A command as the trace shows it.
+//! A command in the trace.
 
 use sim::Time;
 use spec::nvme::{admin, io};
 
-/// A moment in the life of a command, in the order in which they come (data may arrive before the last job is made).
+/// A trace point of a command, in order of time (data may arrive before the last job is created).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Point {
-    /// The CPU stores to the doorbell that announces it. Not known of a device that is served.
+pub enum TracePoint {
+    /// The CPU stores to the doorbell of the command. Unknown if the device is served.
     Stored,
-    /// The doorbell arrives at the device. Not there for commands that were announced in memory.
+    /// The doorbell arrives at the device. Absent for commands announced in memory.
     Doorbell,
-    /// The read of its submission queue entry is requested.
+    /// The read of its submission queue entry is issued.
     Fetch,
-    /// The entry is here and decoded.
+    /// The entry has arrived and is decoded.
     Decoded,
-    /// The data path takes it.
+    /// The data path accepts it.
     Started,
-    /// Its first piece of at most one page is handed to a mover.
+    /// Its first segment, of at most one page, is given to a mover.
     FirstJob,
-    /// Its last piece is: all PRPs have been walked.
+    /// Its last segment is given to a mover: all PRPs have been walked.
     LastJob,
     /// The first data arrives from its source, the media or the host.
     FirstData,
-    /// All its data is where it belongs.
+    /// All its data is at its target.
     Done,
-    /// Its completion queue entry is put together.
+    /// Its completion queue entry is created.
     Posted,
-    /// The entry is on its way to the host, and its slot free.
+    /// The entry is sent to the host, and its slot is free.
     Sent,
-    /// The entry is in the host's memory.
+    /// The entry is in host memory.
     Landed,
-    /// The interrupt that announces it is on its way.
+    /// The interrupt of the entry is sent.
     Message,
     /// The interrupt is at the host.
     Interrupt,
 }
 
-/// All moments, in order, and what files call them.
-pub const POINTS: [(Point, &str); 14] = [
-    (Point::Stored, "stored"),
-    (Point::Doorbell, "doorbell"),
-    (Point::Fetch, "fetch"),
-    (Point::Decoded, "decoded"),
-    (Point::Started, "started"),
-    (Point::FirstJob, "first_job"),
-    (Point::LastJob, "last_job"),
-    (Point::FirstData, "first_data"),
-    (Point::Done, "done"),
-    (Point::Posted, "posted"),
-    (Point::Sent, "sent"),
-    (Point::Landed, "landed"),
-    (Point::Message, "message"),
-    (Point::Interrupt, "interrupt"),
+/// All trace points in order, with their names in files.
+pub const TRACE_POINTS: [(TracePoint, &str); 14] = [
+    (TracePoint::Stored, "stored"),
+    (TracePoint::Doorbell, "doorbell"),
+    (TracePoint::Fetch, "fetch"),
+    (TracePoint::Decoded, "decoded"),
+    (TracePoint::Started, "started"),
+    (TracePoint::FirstJob, "first_job"),
+    (TracePoint::LastJob, "last_job"),
+    (TracePoint::FirstData, "first_data"),
+    (TracePoint::Done, "done"),
+    (TracePoint::Posted, "posted"),
+    (TracePoint::Sent, "sent"),
+    (TracePoint::Landed, "landed"),
+    (TracePoint::Message, "message"),
+    (TracePoint::Interrupt, "interrupt"),
 ];
 
-/// A command and what became of it.
+/// A command and its times.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
     /// Submission queue.
@@ -71,13 +71,13 @@ pub struct Command {
     pub cdw: [u32; 3],
     /// Status Field, without the phase; `None`: it has not been completed.
     pub status: Option<u16>,
-    /// Vector of its interrupt, if it asked for one.
+    /// Vector of its interrupt, if it has one.
     pub vector: Option<u8>,
-    times: [Option<Time>; POINTS.len()],
+    times: [Option<Time>; TRACE_POINTS.len()],
 }
 
 impl Command {
-    /// A command that is being fetched into this slot.
+    /// A command that is fetched into this slot.
     pub(crate) fn new(queue: u16, slot: u8) -> Command {
         Command {
             queue,
@@ -88,24 +88,24 @@ impl Command {
             cdw: [0; 3],
             status: None,
             vector: None,
-            times: [None; POINTS.len()],
+            times: [None; TRACE_POINTS.len()],
         }
     }
 
-    /// When this was, if it was.
-    pub fn time(&self, point: Point) -> Option<Time> {
+    /// Time of a trace point, if it was reached.
+    pub fn time(&self, point: TracePoint) -> Option<Time> {
         self.times[point as usize]
     }
 
-    pub(crate) fn set(&mut self, point: Point, time: Time) {
+    pub(crate) fn set(&mut self, point: TracePoint, time: Time) {
         self.times[point as usize] = Some(time);
     }
 
-    pub(crate) fn set_first(&mut self, point: Point, time: Time) {
+    pub(crate) fn set_first(&mut self, point: TracePoint, time: Time) {
         self.times[point as usize].get_or_insert(time);
     }
 
-    /// The first and the last known moment.
+    /// The first and the last known time.
     pub fn span(&self) -> (Time, Time) {
         let known = self.times.iter().flatten();
         let first = known.clone().min().copied().unwrap_or(Time::ZERO);
@@ -128,7 +128,7 @@ impl Command {
         })
     }
 
-    /// What the specification calls it.
+    /// The specification's name.
     pub fn name(&self) -> &'static str {
         if self.queue == 0 {
             match self.opcode {
@@ -163,7 +163,7 @@ impl Command {
         }
     }
 
-    /// Whether its jobs read something: zeros come from nowhere.
+    /// Its jobs read a source; zeros have none.
     pub(crate) fn has_source(&self, to_media: bool) -> bool {
         match (self.queue, self.opcode) {
             (0, _) => !to_media,

@@ -1,4 +1,4 @@
-//! Files of traces.
+//! Trace files.
 
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -9,15 +9,15 @@ use crate::chrome::Chrome;
 use crate::collect::Collector;
 use crate::json;
 
-enum Format {
+enum FileFormat {
     Lines,
     Chrome(Chrome),
 }
 
-/// A file that commands are written to as they end.
+/// A file to which commands are written when they end.
 pub struct TraceFile {
     out: BufWriter<Output>,
-    format: Format,
+    format: FileFormat,
     collector: Collector,
     commands: u64,
     error: Option<io::Error>,
@@ -25,12 +25,13 @@ pub struct TraceFile {
 }
 
 impl TraceFile {
-    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for Perfetto. It is locked (`flock`) until
-    /// this is dropped; a file that a device has already, for its media, another trace or a waveform, is left as it is.
+    /// Creates the file: with the extension `jsonl` one line a command, with `json` a trace for
+    /// Perfetto. The file is locked (`flock`) until this is dropped. A file that a device already
+    /// uses, for its media, another trace or a waveform, is not changed.
     pub fn create(path: &Path) -> io::Result<TraceFile> {
         let format = match path.extension().and_then(|e| e.to_str()) {
-            Some("jsonl") => Format::Lines,
-            Some("json") => Format::Chrome(Chrome::default()),
+            Some("jsonl") => FileFormat::Lines,
+            Some("json") => FileFormat::Chrome(Chrome::default()),
             _ => {
                 let text =
                     "the name of a trace ends in .jsonl (a line a command) or .json (for Perfetto)";
@@ -47,25 +48,25 @@ impl TraceFile {
             error: None,
             ended: false,
         };
-        if let Format::Chrome(chrome) = &mut file.format {
+        if let FileFormat::Chrome(chrome) = &mut file.format {
             chrome.begin(&mut file.out)?;
         }
         Ok(file)
     }
 
-    /// Where it is.
+    /// Its path.
     pub fn path(&self) -> &Path {
         self.out.get_ref().path()
     }
 
-    /// Writes what is left, commands that have not ended included, and returns the number of commands. What comes later is not
-    /// written. An error is the first that there was.
+    /// Writes the remaining commands, including those in flight, and returns the number of
+    /// commands. Later events are not written. An error is the first that occurred.
     pub fn finish(&mut self) -> io::Result<u64> {
         if !self.ended {
             self.collector.end();
             self.write();
             self.ended = true;
-            if let Format::Chrome(chrome) = &mut self.format {
+            if let FileFormat::Chrome(chrome) = &mut self.format {
                 let done = chrome.end(&mut self.out);
                 self.error = self.error.take().or(done.err());
             }
@@ -79,13 +80,13 @@ impl TraceFile {
     }
 
     fn write(&mut self) {
-        for command in self.collector.take() {
+        for command in self.collector.take_finished() {
             if self.error.is_some() {
                 return; // the disk is full, perhaps: the rest would only leave holes
             }
             let done = match &mut self.format {
-                Format::Lines => json::line(&mut self.out, &command),
-                Format::Chrome(chrome) => chrome.command(&mut self.out, &command),
+                FileFormat::Lines => json::line(&mut self.out, &command),
+                FileFormat::Chrome(chrome) => chrome.command(&mut self.out, &command),
             };
             match done {
                 Ok(()) => self.commands += 1,
@@ -106,7 +107,7 @@ impl TraceSink for TraceFile {
 
 impl Drop for TraceFile {
     fn drop(&mut self) {
-        // Whoever wants to know of errors has called it before.
+        // Callers that need the error have called it before.
         let _ = self.finish();
     }
 }
@@ -116,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_a_device_has_is_left_as_it_is_under_all_of_its_names() {
+    fn trace_file_leaves_a_file_in_use_unchanged_under_all_of_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let names = ["m.jsonl", "hard.json", "soft.jsonl"].map(|name| dir.path().join(name));
         let media = sim::Media::file(&names[0], 4096).unwrap();
@@ -131,7 +132,7 @@ mod tests {
         refused("media");
         assert_eq!(std::fs::read(&names[0]).unwrap(), [0; 4096]);
         drop(media);
-        // What nobody has is replaced, and locked in its turn.
+        // A file that is not in use is replaced, and locked.
         let mut trace = TraceFile::create(&names[1]).unwrap();
         refused("a trace");
         assert!(sim::Media::file(&names[0], 4096).is_err());
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_regular_file_needs_no_lock() {
+    fn trace_file_locks_only_regular_files() {
         let dir = tempfile::tempdir().unwrap();
         let null = dir.path().join("null.jsonl");
         std::os::unix::fs::symlink("/dev/null", &null).unwrap();

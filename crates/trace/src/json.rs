@@ -4,15 +4,15 @@ use std::io::{self, Write};
 
 use spec::nvme::Status;
 
-use crate::command::{Command, POINTS};
+use crate::command::{Command, TRACE_POINTS};
 
-/// Writes `command` as a line. All names are without characters that JSON escapes.
+/// Writes `command` as a line. No name has characters that JSON escapes.
 pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     out.write_all(b"{")?;
     fields(out, command)?;
     out.write_all(b",\"times_ps\":{")?;
     let mut comma = "";
-    for (point, name) in POINTS {
+    for (point, name) in TRACE_POINTS {
         if let Some(time) = command.time(point) {
             write!(out, "{comma}\"{name}\":{}", time.0)?;
             comma = ",";
@@ -21,7 +21,7 @@ pub(crate) fn line(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     out.write_all(b"}}\n")
 }
 
-/// What the command is and how it ended, without the times.
+/// The command and its result, without the times.
 pub(crate) fn fields(out: &mut dyn Write, command: &Command) -> io::Result<()> {
     let Command {
         queue,

@@ -1,7 +1,16 @@
-//! The trace of every command: what a device and its host tell of it, put together and written to a file.
+//! The trace of NVMe commands: combines the events of a device and its host to commands and writes
+//! them to a file, which `docs/trace.md` describes.
 //!
-//! [`TraceFile`] is a [`sim::TraceSink`]; what it writes is described in `docs/trace.md`. Memory is bounded by the commands in
-//! flight, and the same events give the same bytes.
+//! Reading order:
+//! - `command`: a command and its trace points;
+//! - `collect`: events to commands;
+//! - `json`, `chrome`: the two formats;
+//! - `file`: [`TraceFile`], a [`sim::TraceSink`].
+//!
+//! Memory is bounded by the commands in flight, and the same events give the same bytes. Left out:
+//! events of the memory channels, of the PM window and of the link.
+
+#![forbid(unsafe_code)]
 #![warn(missing_docs)]
 
 mod chrome;
@@ -11,5 +20,5 @@ mod file;
 mod json;
 
 pub use collect::Collector;
-pub use command::{Command, Point, POINTS};
+pub use command::{Command, TracePoint, TRACE_POINTS};
 pub use file::TraceFile;

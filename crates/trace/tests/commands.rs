@@ -1,4 +1,4 @@
-//! The trace of a real device, beside what its host saw.
+//! The trace of a real device, compared with its host's view.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use rtl::{DeviceConfig, RtlDevice};
 use serde_json::Value;
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time, TraceEvent, TraceSink, Tracer};
 use spec::nvme::{io, Sqe};
-use trace::{Collector, Command, Point, TraceFile, POINTS};
+use trace::{Collector, Command, TraceFile, TracePoint, TRACE_POINTS};
 
 const MEDIA: u64 = 1 << 30; // as in the default design
 const QUEUES: u16 = 3;
@@ -27,7 +27,7 @@ struct Kept {
 impl TraceSink for Kept {
     fn event(&mut self, time: Time, event: &TraceEvent) {
         self.collector.event(time, event);
-        self.commands.extend(self.collector.take());
+        self.commands.extend(self.collector.take_finished());
     }
 }
 
@@ -71,7 +71,7 @@ fn start(cpu: &str, tracer: Tracer) -> Controller<SimHost> {
     Controller::start(host, config).unwrap()
 }
 
-/// Places one command of a mixture: good ones of all kinds and sizes, and bad ones.
+/// Submits one command of a mix: valid ones of all kinds and sizes, and invalid ones.
 fn place(
     c: &mut Controller<SimHost>,
     queue: usize,
@@ -93,7 +93,7 @@ fn place(
         7 => c.submit_raw(queue, raw(io::VERIFY), tag),
         8 => c.submit(queue, Io::Flush, buffer, tag),
         _ => match random.below(3) {
-            // Beyond the end, no such namespace, no such command.
+            // After the end, an unknown namespace, an unknown command.
             0 => c.submit(
                 queue,
                 Io::Read {
@@ -110,7 +110,7 @@ fn place(
     .unwrap();
 }
 
-/// What the host saw, by queue and in order.
+/// The completions that the host saw, by queue and in order.
 fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
     let mut random = Random(3);
     let buffers: Vec<Buffer> = (0..QUEUES)
@@ -145,31 +145,42 @@ fn run(c: &mut Controller<SimHost>, commands: u64) -> Vec<Vec<Completion>> {
 
 fn check_order(command: &Command) {
     let order = [
-        Point::Stored,
-        Point::Doorbell,
-        Point::Fetch,
-        Point::Decoded,
-        Point::Started,
-        Point::FirstJob,
-        Point::LastJob,
-        Point::Done,
-        Point::Posted,
-        Point::Sent,
-        Point::Landed,
-        Point::Interrupt,
+        TracePoint::Stored,
+        TracePoint::Doorbell,
+        TracePoint::Fetch,
+        TracePoint::Decoded,
+        TracePoint::Started,
+        TracePoint::FirstJob,
+        TracePoint::LastJob,
+        TracePoint::Done,
+        TracePoint::Posted,
+        TracePoint::Sent,
+        TracePoint::Landed,
+        TracePoint::Interrupt,
     ];
     let times: Vec<Time> = order.iter().filter_map(|&p| command.time(p)).collect();
     assert!(times.windows(2).all(|w| w[0] <= w[1]), "{command:?}");
-    if let Some(data) = command.time(Point::FirstData) {
-        assert!(command.time(Point::FirstJob).unwrap() < data, "{command:?}");
-        assert!(data < command.time(Point::Done).unwrap(), "{command:?}");
+    if let Some(data) = command.time(TracePoint::FirstData) {
+        assert!(
+            command.time(TracePoint::FirstJob).unwrap() < data,
+            "{command:?}"
+        );
+        assert!(
+            data < command.time(TracePoint::Done).unwrap(),
+            "{command:?}"
+        );
     }
-    for point in [Point::Stored, Point::Doorbell, Point::Fetch, Point::Decoded] {
+    for point in [
+        TracePoint::Stored,
+        TracePoint::Doorbell,
+        TracePoint::Fetch,
+        TracePoint::Decoded,
+    ] {
         assert!(command.time(point).is_some(), "{point:?} of {command:?}");
     }
     let data = matches!(command.opcode, io::READ | io::WRITE | io::VERIFY);
     if command.queue != 0 && command.status == Some(0) && data {
-        assert!(command.time(Point::FirstData).is_some(), "{command:?}");
+        assert!(command.time(TracePoint::FirstData).is_some(), "{command:?}");
     }
 }
 
@@ -191,7 +202,7 @@ fn against_the_host(cpu: &str) {
     for (n, seen) in seen.iter().enumerate() {
         let queue = n as u16 + 1;
         let mut own: Vec<&Command> = commands.iter().filter(|c| c.queue == queue).collect();
-        own.sort_by_key(|c| c.time(Point::Landed).unwrap());
+        own.sort_by_key(|c| c.time(TracePoint::Landed).unwrap());
         assert_eq!(own.len(), seen.len(), "queue {queue}");
         for (command, completion) in own.iter().zip(seen) {
             check_order(command);
@@ -200,10 +211,14 @@ fn against_the_host(cpu: &str) {
                 assert_eq!(command.name(), completion.command);
             }
             failed += usize::from(!completion.status.is_success());
-            assert!(completion.submitted <= command.time(Point::Stored).unwrap());
-            // With interrupts, too: a handler that is awake looks for entries before their own interrupt comes.
-            assert!(command.time(Point::Landed).unwrap() <= completion.completed);
-            assert_eq!(command.time(Point::Interrupt).is_some(), cpu == "kernel");
+            assert!(completion.submitted <= command.time(TracePoint::Stored).unwrap());
+            // With interrupts, too: a running handler checks for entries before their interrupt
+            // arrives.
+            assert!(command.time(TracePoint::Landed).unwrap() <= completion.completed);
+            assert_eq!(
+                command.time(TracePoint::Interrupt).is_some(),
+                cpu == "kernel"
+            );
             assert_eq!(command.vector.is_some(), cpu == "kernel");
         }
     }
@@ -211,19 +226,19 @@ fn against_the_host(cpu: &str) {
     let long = commands
         .iter()
         .filter(|c| c.blocks().is_some_and(|(_, n)| n > 1000));
-    let listed = long.filter(|c| c.time(Point::LastJob) > c.time(Point::FirstData));
+    let listed = long.filter(|c| c.time(TracePoint::LastJob) > c.time(TracePoint::FirstData));
     assert!(listed.count() > 0, "lists are walked while data flows");
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_polling_host_sees_the_same() {
+fn trace_agrees_with_a_polling_host() {
     against_the_host("polled");
 }
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_host_with_interrupts_sees_the_same() {
+fn trace_agrees_with_a_host_with_interrupts() {
     against_the_host("kernel");
 }
 
@@ -239,7 +254,7 @@ fn file(name: &str) -> (Vec<u8>, u64) {
 
 #[test]
 #[ignore = "takes seconds"]
-fn lines_of_json_repeat() {
+fn trace_json_lines_are_reproducible() {
     let (text, count) = file("a.jsonl");
     assert_eq!(text, file("b.jsonl").0, "the same bytes");
     let lines: Vec<Value> = text
@@ -249,7 +264,7 @@ fn lines_of_json_repeat() {
         .collect();
     assert_eq!(lines.len() as u64, count);
     assert!(count > 60, "admin commands, too");
-    let known: Vec<&str> = POINTS.iter().map(|p| p.1).collect();
+    let known: Vec<&str> = TRACE_POINTS.iter().map(|p| p.1).collect();
     for line in &lines {
         for (name, time) in line["times_ps"].as_object().unwrap() {
             assert!(known.contains(&&name[..]) && time.is_u64(), "{line}");
@@ -266,7 +281,7 @@ fn lines_of_json_repeat() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn slices_nest() {
+fn trace_slices_nest() {
     let (text, count) = file("c.json");
     assert_eq!(text, file("d.json").0, "the same bytes");
     let doc: Value = serde_json::from_slice(&text).unwrap();
@@ -274,7 +289,8 @@ fn slices_nest() {
     // Exact: all digits of ts and dur are there.
     let ps = |e: &Value, key: &str| (e[key].as_f64().unwrap() * 1e6).round() as u64;
     let slices: Vec<&Value> = events.iter().filter(|e| e["ph"] == "X").collect();
-    let mut ends = std::collections::BTreeMap::<u64, (u64, u64)>::new(); // track: end of command, of stage
+    // By track: end of the last command, of the last stage.
+    let mut ends = std::collections::BTreeMap::<u64, (u64, u64)>::new();
     let mut commands = 0;
     for slice in slices {
         let (from, tid) = (ps(slice, "ts"), slice["tid"].as_u64().unwrap());
@@ -299,12 +315,12 @@ fn slices_nest() {
         .collect();
     assert!(
         names.len() > usize::from(QUEUES),
-        "overlapping commands have tracks of their own"
+        "overlapping commands have different tracks"
     );
 }
 
 #[test]
-fn other_names_are_refused() {
+fn trace_file_refuses_other_extensions() {
     let error = TraceFile::create(&PathBuf::from("trace.txt"))
         .err()
         .unwrap();

@@ -31,7 +31,7 @@ fn serve(dir: &Dir, tracer: Option<Tracer>) -> Server {
     let media = Media::file(&dir.path().join("media"), MEDIA).unwrap();
     let design = default_design();
     let registers = design::Profile::latencies("test", 305.0, 94.0)
-        .registers(design.clock(), design.turns())
+        .registers(design.clock(), design.interleave())
         .unwrap();
     let delays = (0..).zip(&registers);
     let delays = delays.flat_map(|(c, r)| Delay::of_channel(c).writes(r).unwrap());

@@ -1,4 +1,4 @@
-// A counter whose assertion can be made to fail: material for the tests of our own tools.
+// A counter whose assertion can be made to fail: a subject for tests of the simulation runner.
 module counter #(
   /// Bits.
   parameter int unsigned Width = 8,

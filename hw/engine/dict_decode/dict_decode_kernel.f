@@ -1,4 +1,4 @@
-# The dictionary decoder without its ways to be started.
+# The dictionary decoder without registers, command page and NVMe commands.
 -f hw/ip/engine_launch/engine_launch.f
 hw/engine/dict_decode/rtl/dict_decode_pkg.sv
 hw/engine/dict_decode/rtl/dict_decode_runs.sv

@@ -1,4 +1,4 @@
-# A unit of the crash-consistency engine, and what it says of logs.
+# Unit of the crash-consistency engine, and the log format.
 -f hw/lib/lib.f
 hw/engine/nearpm/rtl/nearpm_pkg.sv
 hw/engine/nearpm/rtl/nearpm_unit_pkg.sv

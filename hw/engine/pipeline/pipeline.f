@@ -5,6 +5,6 @@
 hw/engine/pipeline/rtl/gen/pipeline_regs_pkg.sv
 hw/engine/pipeline/rtl/gen/pipeline_regs.sv
 hw/engine/pipeline/rtl/pipeline_pkg.sv
-hw/engine/pipeline/rtl/pipeline_turn.sv
+hw/engine/pipeline/rtl/pipeline_axi_mux.sv
 hw/engine/pipeline/rtl/pipeline_list.sv
 hw/engine/pipeline/rtl/pipeline.sv

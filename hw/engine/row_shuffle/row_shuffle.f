@@ -1,4 +1,4 @@
-# The gatherer of rows.
+# The gather engine.
 -f hw/engine/row_shuffle/row_shuffle_kernel.f
 hw/engine/row_shuffle/rtl/gen/row_shuffle_regs_pkg.sv
 hw/engine/row_shuffle/rtl/gen/row_shuffle_regs.sv

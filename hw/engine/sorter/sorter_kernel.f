@@ -1,4 +1,4 @@
-# The sorter without its ways to be started.
+# The sorter without registers, command page and NVMe commands.
 -f hw/ip/engine_launch/engine_launch.f
 hw/engine/sorter/rtl/sorter_pkg.sv
 hw/engine/sorter/rtl/sorter_network.sv

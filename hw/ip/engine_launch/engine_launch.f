@@ -3,7 +3,7 @@
 -f hw/ip/command_page/command_page_if.f
 hw/ip/engine_launch/rtl/engine_pkg.sv
 hw/ip/engine_launch/rtl/engine_launch.sv
-hw/ip/engine_launch/rtl/engine_front.sv
+hw/ip/engine_launch/rtl/engine_job_mux.sv
 hw/ip/engine_launch/rtl/engine_memory.sv
 hw/ip/engine_launch/rtl/engine_registers.sv
 hw/ip/engine_launch/rtl/engine_nvme.sv

@@ -1,8 +1,9 @@
 """Sums up the functional coverage of the controller's tests after they have run.
 
-Each simulation leaves its counts in build/coverage/nvme_ctrl/ (dv/nvme_coverage.py). Their sum is printed as a table
-and written to build/coverage/nvme_ctrl.json and .md. If every test of the controller has run and passed, slow ones
-included, long ones not, a bin of the plan that none of them hit fails the run.
+Each simulation writes its counts to build/coverage/nvme_ctrl/ (dv/nvme_coverage.py). Their sum is
+printed as a table and written to build/coverage/nvme_ctrl.json and .md. If every test of the
+controller has run and passed, including slow ones and except long ones, a bin of the plan without a
+hit fails the run.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Collector:
             self.passed.add(report.nodeid.split("::")[-1].split("[")[0])
 
     def whole(self) -> bool:
-        """Every test that drives the controller has passed, but for long ones."""
+        """Every test that drives the controller has passed, except long ones."""
         text = (HERE / "dv" / "test_ctrl.py").read_text()
         tests = re.findall(r"^((?:@.*\n)*)def (test_\w+)", text, re.MULTILINE)
         return {name for marks, name in tests if "mark.long" not in marks} <= self.passed

@@ -1,5 +1,5 @@
-// Test bench of ns_axi_mux and ns_axi_xbar: flat ports for cocotbext-axi around up to four masters and four slaves, and
-// AXI protocol checks on everything the interconnect drives.
+// Test bench of ns_axi_mux and ns_axi_xbar: flat ports for cocotbext-axi for up to four masters and
+// four slaves, and AXI protocol checks on all outputs of the interconnect.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
@@ -8,7 +8,7 @@ module axi_tb
 #(
   /// 0: ns_axi_xbar, 1: ns_axi_mux (then NumSlaves is 1).
   parameter bit Mux = 0,
-  /// Masters, 1 to 4; the ports of the others are not used.
+  /// Masters, 1 to 4; the other ports are unused.
   parameter int unsigned NumMasters = 4,
   /// Slaves, 1, 2 or 4.
   parameter int unsigned NumSlaves = 4,
@@ -18,7 +18,7 @@ module axi_tb
   parameter logic [AddrWidth-1:0] Bytes = 64'h4_0000,
   /// Bits of the masters' IDs.
   parameter int unsigned IdBits = 6,
-  /// Low ID bits looked at for order.
+  /// Low ID bits used for order.
   parameter int unsigned OrderBits = 4
 ) (
   input logic clk_i,

@@ -18,7 +18,7 @@ PERIOD = 4
 
 
 class Bench:
-    """Masters, memories behind the slaves, and back-pressure on every channel."""
+    """Masters, memories at the slave ports, and back-pressure on every channel."""
 
     def __init__(self, dut):
         self.dut = dut
@@ -52,7 +52,7 @@ class Bench:
                 channel.set_pause_generator(stalls(random.Random(self.random.random())))
 
     def peek(self, addr, length):
-        """What the memories hold at a range of the interleaved address space."""
+        """Content of the memories at a range of the interleaved address space."""
         out = bytearray()
         for a in range(addr, addr + length):
             granule, offset = divmod(a, GRANULE)
@@ -61,12 +61,12 @@ class Bench:
 
 
 async def bounded(dut, task, cycles):
-    """A hang is a failure."""
+    """Fails on a hang."""
     await with_timeout(task, cycles * PERIOD, "ns")
 
 
 async def traffic(bench, index, operations):
-    """One master: random reads and writes within its own share of the space, several at a time, against a model.
+    """One master: random reads and writes within its share of the space, several at a time, against a model.
 
     A unit of 512 bytes is used by one operation at a time, but operations with one ID meet all slaves.
     """
@@ -109,7 +109,7 @@ async def traffic(bench, index, operations):
     assert bench.peek(base, share) == model
 
 
-async def random_traffic(dut, probability, operations, cycles):
+async def run_random_traffic(dut, probability, operations, cycles):
     bench = Bench(dut)
     await bench.reset()
     bench.pause(probability)
@@ -118,22 +118,22 @@ async def random_traffic(dut, probability, operations, cycles):
 
 
 @cocotb.test()
-async def random_full_speed(dut):
-    await random_traffic(dut, 0.0, 60, 20_000)
+async def random_traffic_at_full_speed(dut):
+    await run_random_traffic(dut, 0.0, 60, 20_000)
 
 
 @cocotb.test()
-async def random_back_pressure(dut):
-    await random_traffic(dut, 0.5, 60, 60_000)
+async def random_traffic_with_back_pressure(dut):
+    await run_random_traffic(dut, 0.5, 60, 60_000)
 
 
 @cocotb.test()
-async def random_slow(dut):
-    await random_traffic(dut, 0.9, 12, 120_000)
+async def random_traffic_slow(dut):
+    await run_random_traffic(dut, 0.9, 12, 120_000)
 
 
 @cocotb.test()
-async def same_id_keeps_order(dut):
+async def order_of_an_id_is_kept(dut):
     """Reads and writes with one ID that alternate between a slow and fast slaves complete in order."""
     bench = Bench(dut)
     await bench.reset()
@@ -160,8 +160,8 @@ async def same_id_keeps_order(dut):
 
 
 @cocotb.test(skip=MUX)
-async def out_of_range(dut):
-    """Addresses from BYTES on: DECERR for every burst length, amid good traffic, and nothing reaches a slave."""
+async def decerr_out_of_range(dut):
+    """Addresses from BYTES on: DECERR for every burst length, during valid traffic, and nothing reaches a slave."""
     bench = Bench(dut)
     await bench.reset()
     bench.pause(0.3)
@@ -187,7 +187,7 @@ async def out_of_range(dut):
 
 
 @cocotb.test(skip=MASTERS < 2 or SLAVES < 2)
-async def crossed_writes(dut):
+async def deadlock_free_with_crossed_writes(dut):
     """Two masters write to two slaves in opposite order while one write address channel lags: the classic deadlock."""
     bench = Bench(dut)
     await bench.reset()

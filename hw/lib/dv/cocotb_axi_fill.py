@@ -1,5 +1,5 @@
-"""ns_axi_fill between a master and a memory that are both at random: what is asked for becomes zero, nothing else
-changes, and what the master writes arrives whole and answered."""
+"""ns_axi_fill between a random master and a random memory: requested blocks become zero, and nothing else changes.
+Writes of the master arrive completely and are answered."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def ax(ident: int, addr: int, beats: int) -> int:
 
 
 class Bench:
-    """One step a cycle: all inputs are set, then what the coming edge will do is seen."""
+    """One step a cycle: all inputs are set, then the handshakes of the coming edge are observed."""
 
     def __init__(self, dut, seed: int) -> None:
         self.dut, self.rng, self.now = dut, random.Random(seed), 0
@@ -54,7 +54,7 @@ class Bench:
         return p >= 1 or self.rng.random() < p
 
     async def step(self) -> None:
-        """Inputs change at falling edges; at the next one they and the outputs before the rising edge are over."""
+        """Inputs change at falling edges; handshakes are evaluated just before the rising edge."""
         dut = self.dut
         if self.aw is None and not self.w and self.chance(self.master) and self.master:
             block = self.rng.randrange(OURS)
@@ -129,7 +129,7 @@ class Bench:
         self.now += 1
 
     async def fill(self, first: int, count: int, stop: int | None = None) -> int:
-        """Asks for blocks; returns the answer's error."""
+        """Requests blocks; returns the error of the response."""
         dut = self.dut
         dut.fill_addr_i.value, dut.fill_blocks_i.value, dut.fill_valid_i.value = first * BLOCK, count, 1
         assert int(dut.fill_ready_o.value) == 1
@@ -151,7 +151,7 @@ class Bench:
 
 @cocotb.test()
 async def fills(dut):
-    """Every size at every place, beside a master, at any pace, with errors, stopped anywhere."""
+    """Every size at every address, beside a master, at any rate, with errors, stopped anywhere."""
     for seed in range(3):
         b = Bench(dut, seed)
         await b.start()
@@ -185,7 +185,7 @@ async def fills(dut):
 
 @cocotb.test()
 async def rate(dut):
-    """A beat a cycle when nobody else writes, and half of them beside a master that always does."""
+    """A beat a cycle while the master is idle, and half of that beside a master that always writes."""
     b = Bench(dut, 9)
     await b.start()
     start = b.now

@@ -13,7 +13,7 @@ HOLES = [0x010000, 0x0FFFFC, 0x111000, 0x11FFFC, 0x200000, 0xFFFFFC]
 
 
 async def start(dut):
-    """Clock and reset; returns the master and the memories behind the ranges."""
+    """Clock and reset; returns the master and the memories of the ranges."""
     reset = {"reset": dut.rst_ni, "reset_active_level": False}
     master = AxiLiteMaster(AxiLiteBus.from_prefix(dut, "s_axil"), dut.clk_i, **reset)
     rams = [
@@ -47,7 +47,7 @@ async def random_traffic(dut, probability):
     models = [bytearray(size) for _, size in RANGES]
 
     def start_write():
-        """Begins a write somewhere; returns its event and the response that it must get."""
+        """Starts a write at a random address; returns its event and the expected response."""
         if rng.random() < 0.2:
             return master.init_write(rng.choice(HOLES), b"lost"), AxiResp.DECERR
         index = rng.randrange(3)

@@ -1,4 +1,4 @@
-"""ns_dma before a memory that answers in any order: any alignment, any length, errors, and its rate."""
+"""ns_dma with a memory that responds in any order: any alignment, any length, errors, and rate."""
 
 import random
 
@@ -27,7 +27,7 @@ class Bench:
         cocotb.start_soon(self.ram.run())
 
     async def copy(self, commands, patience=1.0):
-        """What each of the commands ended with; `done` is taken as fast as `patience` says."""
+        """Runs commands and returns their results; `done` is accepted with the probability `patience`."""
         pending, done, since = list(commands), [], 0
         shown = None
         while len(done) < len(commands):
@@ -50,7 +50,7 @@ class Bench:
         return done
 
 
-def apart(rng, count, longest):
+def disjoint_copies(rng, count, longest):
     """Commands whose sources lie in the lower half, whose targets lie in the upper, none overlapping another target."""
     commands, at = [], SIZE // 2 + rng.randrange(64)
     for _ in range(count):
@@ -75,7 +75,7 @@ def expect(before, commands):
 
 @cocotb.test()
 async def every_alignment(dut):
-    """Each pair of offsets in a beat, with lengths around those that make a beat more or less."""
+    """Each pair of offsets in a beat, with lengths around those that add a beat."""
     bench = Bench(dut, stall=0.05, latency=4)
     await bench.start()
     for src in range(0, 64, 3):
@@ -94,7 +94,7 @@ async def random_commands(dut):
     bench = Bench(dut, stall=0.3, latency=60)
     await bench.start()
     for _ in range(4):
-        commands = apart(bench.random, 60, 6000)
+        commands = disjoint_copies(bench.random, 60, 6000)
         before = bytes(bench.ram.data)
         assert await bench.copy(commands, patience=bench.random.choice([0.1, 1])) == [0] * len(commands)
         assert bench.ram.data == expect(before, commands)
@@ -103,14 +103,14 @@ async def random_commands(dut):
 
 @cocotb.test()
 async def errors(dut):
-    """What cannot be read is not written, and the command says so; neither changes another command."""
+    """Data that cannot be read is not written, and the command reports it; other commands are unaffected."""
     bench = Bench(dut, stall=0.2, latency=30)
     await bench.start()
     pages = SIZE // 2 >> 12
     for _ in range(4):
         lower, upper = bench.random.sample(range(pages), 3), bench.random.sample(range(pages, 2 * pages), 3)
         bench.ram.errors = {*lower, *upper}
-        commands = apart(bench.random, 60, 9000)
+        commands = disjoint_copies(bench.random, 60, 9000)
         before = bytes(bench.ram.data)
         done = await bench.copy(commands)
         after = bytearray(before)
@@ -119,7 +119,7 @@ async def errors(dut):
             for i in range(length):
                 if dst + i >> 12 in upper:
                     continue
-                # A beat in which any byte could not be read is left out whole.
+                # A beat with any unreadable byte is skipped completely.
                 beat = range(max(dst, (dst + i) // 64 * 64), min(dst + length, (dst + i) // 64 * 64 + 64))
                 sources = {src - dst + at >> 12 for at in (beat[0], beat[-1])}
                 if not sources & {*lower}:
@@ -130,7 +130,7 @@ async def errors(dut):
 
 @cocotb.test()
 async def rate(dut):
-    """A long copy moves a beat a cycle in both directions before a memory of 60 cycles of latency."""
+    """A long copy moves a beat a cycle in both directions with a memory latency of 60 cycles."""
     bench = Bench(dut, stall=0.0, latency=60, interleave=False)
     await bench.start()
     commands = [(i * 4096, SIZE // 2 + i * 4096, 4096) for i in range(30)]

@@ -54,7 +54,7 @@ class Bench:
         await ClockCycles(self.dut.clk_i, 2)
 
     def at(self, addr):
-        """Memory and place of a granule's address."""
+        """Memory and local address of an address."""
         granule, offset = divmod(addr, GRANULE)
         return self.rams[granule % MEMORIES].data, granule // MEMORIES * GRANULE + offset
 
@@ -72,7 +72,7 @@ class Bench:
 
 
 async def traffic(bench, index, operations):
-    """One master: bursts in its own share, several at a time; a unit of 512 bytes is used by one at a time."""
+    """One master: bursts in its share, several at a time; a unit of 512 bytes is used by one at a time."""
     rng, master = random.Random(bench.random.random()), bench.masters[index]
     base, units = index * SHARE, SHARE // 512
     model = bytearray(rng.randbytes(SHARE))
@@ -129,7 +129,7 @@ async def back_pressure(dut):
 
 @cocotb.test()
 async def many_ids(dut):
-    """More IDs at once than the memory has: all of them are answered, those of one ID in order."""
+    """More IDs in flight than the memory has: all are answered, those of one ID in order."""
     bench = Bench(dut, 0.2)
     await bench.start()
     order = {}
@@ -152,7 +152,7 @@ async def many_ids(dut):
 
 @cocotb.test(skip=KIND != 2)
 async def crossed_bursts(dut):
-    """Two masters, each in the middle of a burst of one memory; both memories go on with the other one's burst."""
+    """Two masters, each within a burst of one memory; both memories continue with the other one's burst."""
     bench = Bench(dut, 0.0)
     orders = [[(2, 0), (0, 0), (0, 1), (2, 1)], [(0, 0), (2, 0), (2, 1), (0, 1)]]  # of a memory: master, last
     ids = [{}, {}]

@@ -1,4 +1,4 @@
-"""ns_reset_sync: falls at once, is released by the clock only, and ignores no reset however short."""
+"""ns_reset_sync: asserts immediately, is released by the clock only, and ignores no reset however short."""
 
 import random
 
@@ -10,7 +10,7 @@ STAGES = 2
 
 
 @cocotb.test()
-async def falls_at_once_and_rises_at_an_edge(dut):
+async def reset_asserts_immediately_and_releases_at_an_edge(dut):
     rng = random.Random(cocotb.RANDOM_SEED)
     await Timer(1, unit="ns")
     assert dut.rst_no.value == 0  # power_up.py has made the reset active, and the clock stands still

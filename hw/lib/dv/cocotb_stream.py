@@ -67,14 +67,15 @@ async def random_rates(dut):
 @cocotb.test()
 async def full_throughput(dut):
     cycles = await run(dut, [i % 256 for i in range(400)], 1.0, 1.0, 2000)
-    # A place is free for the next word the cycle after a word has left it, LATENCY + 1 cycles after that came in.
+    # An entry is free for the next word one cycle after a word has left it, which is LATENCY + 1
+    # cycles after that word was accepted.
     wanted = max(400, 400 * (LATENCY + 1) // DEPTH)
     assert wanted <= cycles <= wanted + LATENCY
 
 
 @cocotb.test()
 async def fills_up(dut):
-    """It takes DEPTH words with nobody taking any out, and gives them back."""
+    """It accepts DEPTH words while the output is stalled, and returns them."""
     cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
     dut.rst_ni.value = 0
     dut.out_ready_i.value = 0

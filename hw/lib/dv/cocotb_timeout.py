@@ -1,4 +1,4 @@
-"""One direction of the completion timeout: each burst ends with exactly its beats, whatever comes late or never."""
+"""One direction of the completion timeout: each burst ends with exactly its beats, whatever the slave delays."""
 
 import os
 import random
@@ -16,10 +16,10 @@ SCAN = 3 * ALL + 64  # cycles that a look at all IDs takes at most, without what
 
 
 class Bench:
-    """One step a clock cycle: inputs are set at the falling edge, handshakes seen just before the rising one.
+    """One step a clock cycle: inputs are set at the falling edge, handshakes sampled just before the rising one.
 
-    Every beat is checked: the slave's go to the master in their place, or are dropped if the master has had an error
-    for them; errors fill what is missing; `last` is where the address says.
+    Every beat is checked. A beat of the slave goes to the master in order, or is dropped if the master got an error for
+    it. Errors replace missing beats, and `last` matches the address.
     """
 
     def __init__(self, dut):
@@ -81,7 +81,7 @@ class Bench:
         await FallingEdge(dut.clk_i)
 
     async def issue(self, ident, beats):
-        """An address, when there is room for it."""
+        """Issues an address, when there is room for it."""
         self.dut.issue_id_i.value = ident
         self.dut.issue_len_i.value = beats - 1
         await self.offer()
@@ -89,12 +89,12 @@ class Bench:
             pass
 
     async def offer(self):
-        """Lets ready_o settle for the ID that is shown now."""
+        """Waits until ready_o is valid for the offered ID."""
         self.dut.issue_i.value = 0
         await self.step()
 
     async def issued(self, ident, beats):
-        """The address that is shown is taken, if there is room; one step either way."""
+        """Accepts the offered address, if there is room; one step either way."""
         ready = int(self.dut.ready_o.value)
         self.dut.issue_i.value = ready
         if ready:
@@ -114,7 +114,7 @@ class Bench:
             self.dut.in_last_i.value = self.coming[ident][0][2] + 1 == self.coming[ident][0][1]
 
     async def answer(self, ident, beats):
-        """The slave sends so many beats."""
+        """The slave sends `beats` beats."""
         before = self.good + self.dropped
         for _ in range(2 * beats + SCAN + sum(left for _, left, _ in self.owed[ident])):
             if self.good + self.dropped == before + beats:
@@ -124,8 +124,8 @@ class Bench:
         self.show(None)
         assert self.good + self.dropped == before + beats
 
-    async def given_up(self):
-        """Waits until nothing is owed to the master any more."""
+    async def until_timed_out(self):
+        """Waits until nothing is outstanding towards the master."""
         beats = sum(burst[1] for queue in self.owed.values() for burst in queue)
         for _ in range(2 * CYCLES + 2 * SCAN + 2 * beats):
             if not self.open():
@@ -135,8 +135,8 @@ class Bench:
 
 
 @cocotb.test()
-async def more_lost_than_outstanding(dut):
-    """A slave is silent through many time-outs, then answers all: none of it counts, and what comes next does."""
+async def timeout_drops_late_responses(dut):
+    """A slave is silent through many timeouts, then answers all: these are dropped, and later responses are not."""
     b = Bench(dut)
     await b.start()
     rng = random.Random(cocotb.RANDOM_SEED)
@@ -144,7 +144,7 @@ async def more_lost_than_outstanding(dut):
         for ident in IDS:
             for beats in [256] + [rng.randint(1, 6) for _ in range(BURSTS - 1)]:
                 await b.issue(ident, beats)
-        await b.given_up()
+        await b.until_timed_out()
     assert b.errors > 18 * 256 * len(IDS)
     assert b.good == 0
     assert dut.busy_o.value == 1
@@ -161,8 +161,8 @@ async def more_lost_than_outstanding(dut):
 
 
 @cocotb.test()
-async def bursts_begun(dut):
-    """The slave falls silent after each number of beats of several bursts: the rest comes as errors, burst by burst."""
+async def timeout_completes_started_bursts(dut):
+    """The slave falls silent after each number of beats of several bursts: the rest ends as errors, burst by burst."""
     b = Bench(dut)
     await b.start()
     lengths = (3, 1, 4)
@@ -172,7 +172,7 @@ async def bursts_begun(dut):
                 await b.issue(ident, beats)
             good, errors, dropped = b.good, b.errors, b.dropped
             await b.answer(ident, before)
-            await b.given_up()
+            await b.until_timed_out()
             assert (b.good - good, b.errors - errors) == (before, sum(lengths) - before)
             await b.answer(ident, sum(lengths) - before)
             assert b.dropped - dropped == sum(lengths) - before
@@ -180,8 +180,8 @@ async def bursts_begun(dut):
 
 
 @cocotb.test()
-async def random_silence(dut):
-    """IDs that fall silent and come back at any time, among others that go on, with back-pressure."""
+async def timeout_with_random_silence(dut):
+    """IDs that fall silent and resume at any time, among active ones, with back-pressure."""
     b = Bench(dut)
     await b.start()
     rng = random.Random(cocotb.RANDOM_SEED)
@@ -212,13 +212,13 @@ async def random_silence(dut):
     while shown is not None and b.good + b.dropped == before:
         await b.step()
     b.show(None)
-    await b.given_up()
+    await b.until_timed_out()
     assert min(seen()) > 100, seen()
 
 
 @cocotb.test()
-async def busy_is_not_stuck(dut):
-    """An ID with a beat every so many cycles is not given up, whatever comes between two looks at it."""
+async def timeout_ignores_slow_progress(dut):
+    """An ID with a beat every few cycles does not time out, whatever comes between two scans of it."""
     b = Bench(dut)
     await b.start()
     ident = IDS[0]

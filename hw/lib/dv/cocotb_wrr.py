@@ -1,4 +1,4 @@
-"""ns_wrr_arbiter: shares are those of the weights, urgent requesters go first, nobody starves."""
+"""ns_wrr_arbiter: shares follow the weights, urgent requesters have priority, no requester starves."""
 
 import random
 
@@ -27,7 +27,7 @@ class Bench:
         d.rst_ni.value = 1
 
     async def cycle(self, req, costs, take=True):
-        """The number of who was granted and taken, if any."""
+        """One cycle; returns the number of the granted requester whose grant was used, if any."""
         d = self.dut
         d.req_i.value, d.cost_i.value, d.next_i.value = req, packed(costs, 9), int(take)
         await RisingEdge(d.clk_i)
@@ -42,7 +42,7 @@ class Bench:
 
 @cocotb.test()
 async def shares(dut):
-    """All ask all the time, with bursts of different lengths: what each gets is its weight, within a burst."""
+    """All request all the time, with bursts of different lengths: each share is its weight, within a burst."""
     bench = Bench(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     for weights in ([32, 32, 32, 32], [128, 32, 16, 8], [1, 255, 3, 40]):
@@ -61,8 +61,8 @@ async def shares(dut):
 
 
 @cocotb.test()
-async def who_asks_alone_gets_all(dut):
-    """Weights of those that do not ask are nobody's loss, but for the cycle in which a round begins."""
+async def single_requester_gets_all(dut):
+    """Weights of idle requesters cost nothing but the cycle in which a round starts."""
     bench = Bench(dut)
     await bench.start([16, 16, 16, 16])
     taken = 0
@@ -72,7 +72,7 @@ async def who_asks_alone_gets_all(dut):
 
 
 @cocotb.test()
-async def urgent_goes_first_and_costs_nothing(dut):
+async def urgent_has_priority_without_cost(dut):
     bench = Bench(dut)
     rng = random.Random(cocotb.RANDOM_SEED)
     await bench.start([1, 10, 20, 30], urgent=1)

@@ -1,12 +1,14 @@
-// Test bench of interconnects for many masters: eight on flat ports, two memories, three ways between them; before each memory
-// an ns_axi_remap, so that the memory sees IDs of `MemBits` bits. AXI protocol checks on all that the interconnect drives.
+// Test bench of interconnects for many masters: eight on flat ports, two memories, three
+// interconnects between them. An ns_axi_id_remap precedes each memory, so that the memory sees IDs
+// of `MemBits` bits. AXI protocol checks on all outputs of the interconnect.
 `include "ns_assert.svh"
 `include "ns_axi_flat.svh"
 
 module fabric_tb
   import ns_axi_pkg::*;
 #(
-  /// 0: one ns_axi_mux; 1: a multiplexer of two; 2: an ns_axi_xbar of four by two behind multiplexers of two.
+  /// 0: one ns_axi_mux; 1: two stages of multiplexers; 2: an ns_axi_xbar of four by two after
+  /// multiplexers of two.
   parameter int unsigned Kind = 0,
   /// Bits of the masters' IDs.
   parameter int unsigned IdBits = 3,
@@ -103,7 +105,7 @@ module fabric_tb
   localparam int unsigned Memories = (Kind == 2) ? 2 : 1;
 
   for (genvar i = 0; i < Memories; i++) begin : gen_memory
-    ns_axi_remap #(
+    ns_axi_id_remap #(
       .InBits        (IdBits + 3),
       .OutBits       (MemBits),
       .MaxOutstanding(4)

@@ -1,6 +1,7 @@
-// Watches the reads of a master: each burst of an ID has as many beats as its address asked for, in the order of the addresses.
+// Checks the reads of a master: each burst of an ID has all requested beats, in the order of the
+// addresses.
 //
-// Bursts of several IDs may interleave, unless `Whole` says that nothing behind does.
+// Bursts of several IDs may interleave, unless `Whole` states that no downstream block interleaves.
 `include "ns_assert.svh"
 
 module read_check
@@ -8,7 +9,7 @@ module read_check
 #(
   /// Bits of the IDs.
   parameter int unsigned IdBits = 6,
-  /// Bursts arrive whole.
+  /// Bursts are not interleaved.
   parameter bit Whole = 1'b0
 ) (
   input logic clk_i,
@@ -17,7 +18,7 @@ module read_check
 );
 
   localparam int unsigned Ids = 2 ** IdBits;
-  localparam int unsigned Depth = 256;  // bursts under way with an ID
+  localparam int unsigned Depth = 256;  // bursts in flight of an ID
 
   logic [7:0] len_q[Ids][Depth];
   logic [7:0] asked_q[Ids], ended_q[Ids], beat_q[Ids];

@@ -1,4 +1,5 @@
-// Checks one ready/valid channel in a test bench: once valid, it stays valid and unchanged until it is taken.
+// Checks one ready/valid channel in a test bench: once valid, it stays valid and unchanged until it
+// is accepted.
 `include "ns_assert.svh"
 
 module stable_check #(

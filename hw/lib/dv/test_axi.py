@@ -62,14 +62,14 @@ def test_xbar_throughput(n, beats):
     )
 
 
-def test_fill():
-    """Zeros on request, between the writes of others."""
+def test_axi_fill():
+    """Zeros on request, between writes of a master."""
     simulate("axi_fill_tb", "cocotb_axi_fill", filelists=LIB, extra_sources=["axi_fill_tb.sv"])
 
 
 @pytest.mark.parametrize("kind", [pytest.param(0, marks=pytest.mark.long), pytest.param(1, marks=pytest.mark.long), 2])
-def test_fabric(kind):
-    """Eight masters on a multiplexer, on two stages of them, on a crossbar behind them; few IDs at the memories."""
+def test_axi_fabric(kind):
+    """Eight masters on a multiplexer, on two stages of them, on a crossbar after these; few IDs at the memories."""
     simulate(
         "fabric_tb",
         "cocotb_fabric",

@@ -22,7 +22,7 @@ def test_fifo(style, depth):
 
 @pytest.mark.parametrize(("depth", "latency"), [(2, 1), (64, 1), (600, 2)])
 def test_fifo_auto(depth, latency):
-    """Latency tells which variant was taken."""
+    """Latency identifies the selected variant."""
     simulate(
         "ns_fifo",
         "cocotb_stream",
@@ -47,24 +47,24 @@ def test_arbiter(n):
     simulate("ns_rr_arbiter", "cocotb_arbiter", filelists=LIB, parameters={"N": n}, env={"N": str(n)})
 
 
-def test_weighted_arbiter():
+def test_arbiter_weighted():
     simulate("ns_wrr_arbiter", "cocotb_wrr", filelists=LIB, parameters={"N": 4})
 
 
 @pytest.mark.parametrize(("piece", "most"), [(8, 32), (64, 128)])
-def test_turns(piece, most):
+def test_read_interleaver(piece, most):
     simulate(
-        "turns_tb",
-        "cocotb_turns",
+        "read_interleaver_tb",
+        "cocotb_read_interleaver",
         filelists=LIB,
-        extra_sources=["stable_check.sv", "turns_tb.sv"],
+        extra_sources=["stable_check.sv", "read_interleaver_tb.sv"],
         parameters={"PieceBeats": piece, "MaxBeats": most},
         env={"PIECE_BEATS": str(piece), "MAX_BEATS": str(most)},
     )
 
 
 @pytest.mark.parametrize("style", ["auto", "reg", "lutram", "bram", "uram"])
-def test_ram(style):
+def test_ram_1r1w(style):
     simulate(
         "ns_ram_1r1w",
         "cocotb_ram",
@@ -74,7 +74,7 @@ def test_ram(style):
     )
 
 
-@pytest.mark.parametrize(("bypass", "testcase"), [("0", "pulses"), ("1", "runs_always")])
+@pytest.mark.parametrize(("bypass", "testcase"), [("0", "pulses"), ("1", "bypass_runs_always")])
 def test_clock_gate(monkeypatch, bypass, testcase):
     monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
     simulate("ns_clock_gate", "cocotb_clock_gate", filelists=LIB, testcase=testcase)

@@ -14,7 +14,7 @@ from hdl import simulate
 def test_timeout(id_bits, ids, cycles):
     bursts = 4
     simulate(
-        "ns_axi_timeout_ids",
+        "ns_axi_timeout_channel",
         "cocotb_timeout",
         filelists=["hw/lib/lib.f"],
         parameters={"IdBits": id_bits, "Cycles": cycles, "MaxBursts": bursts},

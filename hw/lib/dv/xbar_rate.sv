@@ -1,6 +1,8 @@
-// Throughput bench of ns_axi_xbar: masters that always have something to send, slaves that always answer at once.
+// Throughput bench of ns_axi_xbar: masters that always have data to send, slaves that always
+// respond immediately.
 //
-// Burst k of master i goes to slave (i + k) % N, so every port can be busy in every cycle. Counts the beats at each port.
+// Burst k of master i goes to slave (i + k) % N, so every port can be busy in every cycle. Counts
+// the beats at each port.
 module xbar_rate
   import ns_axi_pkg::*;
 #(
@@ -78,7 +80,7 @@ module xbar_rate
     logic [IdWidth-1:0] b_id;
     logic b_queue_valid, last_queue_valid;
 
-    // A write is answered once both its address and its last beat are here.
+    // A write is answered once both its address and its last beat have arrived.
     ns_fifo #(
       .Width(IdWidth),
       .Depth(32)

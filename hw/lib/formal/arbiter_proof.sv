@@ -1,8 +1,9 @@
-// ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until taken, bounded waiting.
+// ns_rr_arbiter: mutual exclusion, no grant without request, a grant stays until taken, bounded
+// waiting.
 `include "ns_assert.svh"
 
 module arbiter_proof #(
-  /// Requesters.
+  /// Number of requesters.
   parameter int unsigned N = 4
 ) (
   input logic         clk_i,
@@ -30,7 +31,7 @@ module arbiter_proof #(
   );
 
   logic reset_q = 1'b0;  // has been reset
-  logic [N-1:0] waiting_gnt_q;  // grant of the cycle before, if it was not taken
+  logic [N-1:0] waiting_gnt_q;  // grant of the previous cycle, if it was not used
 
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
@@ -43,7 +44,7 @@ module arbiter_proof #(
     end
   end
 
-  // Grants that others took while requester i held its request.
+  // Grants to others while requester i holds its request.
   for (genvar i = 0; i < N; i++) begin : gen_fair
     logic [IdxBits:0] passed_q;
 
@@ -58,7 +59,7 @@ module arbiter_proof #(
 
   `NS_ASSERT(mutual_exclusion, (gnt & (gnt - 1'b1)) == '0)
   `NS_ASSERT(only_requesters, (gnt & ~req_i) == '0)
-  `NS_ASSERT(somebody_if_any, valid == (req_i != '0) && (gnt != '0) == valid)
+  `NS_ASSERT(grant_if_any, valid == (req_i != '0) && (gnt != '0) == valid)
   `NS_ASSERT(idx_names_grant, !valid || gnt == N'(1) << idx)
   `NS_ASSERT(grant_stays, (waiting_gnt_q & req_i) == '0 || gnt == waiting_gnt_q)
 

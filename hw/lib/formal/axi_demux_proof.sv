@@ -1,25 +1,27 @@
-// ns_axi_demux (with ns_axi_route and ns_axi_error) on two slaves, between a master and slaves that keep to AXI; the slaves
-// answer in any order of IDs, and out of step with each other.
+// ns_axi_demux (with ns_axi_route and ns_axi_error_slave) on two slaves, between a master and
+// slaves that follow AXI. The slaves answer in any order of IDs, and independently of each other.
 //
-// Each address reaches the slave that it belongs to, once, in order, with its local address, and no other; outside of
-// First to Bytes none does, and the answer is DECERR with as many beats as asked for, or with `Outside` it reaches one
-// more slave as it is, and all addresses leave in the order in which they came. With `Local` the second slave is a local memory
-// behind the first one. Write data follow their addresses. Each
-// response reaches the master once, those of one ID in the order of their addresses, whatever slaves they come from.
-// While all go on, something moves within `Bound` cycles. Assumes of the master that write data do not come before
-// their address.
+// Each address reaches its slave, once, in order, with its local address, and no other slave.
+// Addresses outside of First to Bytes reach none, and are answered DECERR with all requested beats.
+// With `Outside` they reach one more slave unchanged, and all addresses leave in the order of their
+// arrival. With `Local` the second slave is a local memory after the first one. Write data follows
+// its addresses. Each response reaches the master once, those of one ID in the order of their
+// addresses, whatever the slave. While all sides make progress, a handshake occurs within `Bound`
+// cycles. Assumes that the master's write data does not precede its address.
 //
-// The solver picks any one transaction and this module follows it: its data and answers carry a mark.
+// The solver picks any one transaction and this module follows it: its data and responses carry a
+// mark.
 `include "ns_assert.svh"
 
 module axi_demux_proof
   import ns_axi_pkg::*;
 #(
-  /// Writes, or else reads.
+  /// 1: writes; 0: reads.
   parameter bit Write = 1'b0,
-  /// The second slave is the one of all other addresses.
+  /// The second slave receives all other addresses.
   parameter bit Outside = 1'b0,
-  /// The second slave is a local memory of granules 4 and 5; the first one has those below, from First on.
+  /// The second slave is a local memory of granules 4 and 5; the first one has those below, from
+  /// First on.
   parameter bit Local = 1'b0,
   parameter int unsigned Bound = 12
 ) (
@@ -51,7 +53,7 @@ module axi_demux_proof
   ns_axi_if s ();
   ns_axi_if m[2] ();
 
-  // Granules 0 to 7, in whose lower half or not.
+  // Granules 0 to 7, in the lower half or not.
   ax_t ax;
   assign ax = '{
           id: IdWidth'(ax_id_i),
@@ -156,12 +158,13 @@ module axi_demux_proof
     .m_axi(m)
   );
 
-  // Transactions under way: of an ID; on the way to a slave; at a slave, of an ID; with data to come there.
+  // Transactions in flight: per ID; on the way to a slave; at a slave, per ID; with data to come
+  // there.
   logic [2:0] asked_q[2], way_q[2], data_q[2];
   logic [2:0] open_q[2][2];
-  logic [3:0] writes_q;  // whose data the master has not given whole
+  logic [3:0] writes_q;  // with data that the master has yet to send
 
-  // The followed one.
+  // The followed transaction.
   logic
       picked_q, taken_q, answered_q, giving_q, storing_q, id_q, len_q, in_range_q, target_q, beat_q;
   logic [3:0] local_q;
@@ -210,17 +213,17 @@ module axi_demux_proof
 
     logic to_this_slave;
     assign to_this_slave = picked_q && in_range_q && target_q == 1'(i);
-    `NS_ASSERT(no_address_from_nowhere, !ax_valid[i] || way_q[i] != '0)
+    `NS_ASSERT(no_spurious_address, !ax_valid[i] || way_q[i] != '0)
     `NS_ASSERT(address_intact,
                !(ax_valid[i] && to_this_slave && !taken_q && way_ahead_q == '0) ||
         (m_ax[i].id == IdWidth'(id_q) && m_ax[i].len == 8'(len_q) && m_ax[i].addr == AddrWidth'({local_q, 11'b0})))
-    `NS_ASSERT(no_data_from_nowhere, !w_valid[i] || data_q[i] != '0)
+    `NS_ASSERT(no_spurious_data, !w_valid[i] || data_q[i] != '0)
     `NS_ASSERT(data_in_order,
                !w_valid[i] || w_marks[i] == (storing_q && in_range_q && target_q == 1'(i) && data_ahead_q == '0))
   end
 
-  // With `Outside` all addresses leave where that is seen: in the order in which they came.
-  logic [3:0] targets_q;  // of those inside, the first one lowest
+  // With `Outside` all addresses leave in the order of their arrival.
+  logic [3:0] targets_q;  // of the addresses inside, the oldest in the low bits
   logic [2:0] inside_q;
   logic leaves;
   assign leaves = ax_fires != '0;
@@ -238,10 +241,10 @@ module axi_demux_proof
       leave_in_order,
       !Outside || ax_valid == '0 || (inside_q != '0 && ax_valid == (targets_q[0] ? 2'b10 : 2'b01)))
 
-  // Write data: the master gives them behind their address, with the beat's number.
+  // Write data: the master sends it after its address, with the beat's number.
   logic w_stall_q, w_beat_q;
   logic [1:0] m_beat_q;
-  logic [3:0] lens_q;  // of the writes whose data are to come
+  logic [3:0] lens_q;  // of the writes with data to come
   assign w_mark = giving_q && writes_ahead_q == '0;
   assign w_idx = w_beat_q;
   assign w_last = w_beat_q == lens_q[0];
@@ -352,7 +355,7 @@ module axi_demux_proof
   assume property (@(posedge clk_i)
       !ax_stall_q || (ax_valid_i && ax_id_i == ax_id_q && ax_len_i == ax_len_q && ax_addr_i == ax_addr_q));
 
-  // All go on: something moves.
+  // All sides make progress: a handshake occurs.
   logic willing, busy, moves;
   logic [4:0] waited_q;
   assign willing = ax_ready_i == '1 && w_ready_i == '1 && out_ready_i && (!Write || writes_q == '0 || w_valid_i) &&
@@ -366,17 +369,17 @@ module axi_demux_proof
     else if (willing && waited_q != '1) waited_q <= waited_q + 1'b1;
   end
 
-  `NS_ASSERT(asked_for, !out_valid || asked_q[out_id] != '0)
+  `NS_ASSERT(response_was_requested, !out_valid || asked_q[out_id] != '0)
   `NS_ASSERT(
       in_its_place,
       !out_valid || out_resp == (followed_answer ? (in_range_q ? 2'b01 : RespDecErr) : 2'b00) || (!followed_answer && out_resp == RespDecErr))
   `NS_ASSERT(
       beats,
       !(out_valid && followed_answer) || Write || (out_last == (beat_q == len_q) && (!in_range_q || out_beat == beat_q)))
-  `NS_ASSERT(goes_on, 32'(waited_q) < Bound)
+  `NS_ASSERT(makes_progress, 32'(waited_q) < Bound)
 
   `NS_COVER(from_both, out_end && followed_answer && in_range_q && $past(out_fire) && $past
             (out_resp) == RespDecErr)
-  `NS_COVER(behind, out_end && followed_answer && in_range_q && $past(ahead_q) == 3'd1)
+  `NS_COVER(waits_for_another, out_end && followed_answer && in_range_q && $past(ahead_q) == 3'd1)
 
 endmodule

@@ -1,6 +1,8 @@
-// What ns_axi_fill promises, for any request, any behaviour of others and of the memory: exactly the blocks asked for are
-// written, each once and whole, in order; it answers once, after the last response; data follow the order of the addresses; what
-// others write passes unchanged; nothing gets stuck. With a stop, those up to a block's end.
+// ns_axi_fill, for any request and any behaviour of the master and the memory.
+//
+// Exactly the requested blocks are written, each once and completely, in order. The request ends
+// once, after the last response. Data follows the order of the addresses. Writes of the master pass
+// unchanged, and nothing gets stuck. After a stop, the blocks of started bursts are written.
 `include "ns_assert.svh"
 
 module axi_fill_proof
@@ -89,30 +91,32 @@ module axi_fill_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  // The neighbours keep to AXI4; the memory answers with the filler's ID, and takes data when it has their address.
+  // The neighbours follow AXI4; the memory responds with the filler's ID, and accepts data after
+  // its address.
   assign m_b = '{id: Id, resp: RespOkay};
-  logic m_aw_fire, m_w_fire, ours;
+  logic m_aw_fire, m_w_fire, fill;
   assign m_aw_fire = m_aw_valid && m_aw_ready_i;
   assign m_w_fire = m_w_valid && m_w_ready_i;
-  assign ours = m_aw.id == Id;
+  assign fill = m_aw.id == Id;
 
-  // Beats of bursts whose address has passed, ours and theirs; blocks and responses of ours.
+  // Beats of bursts whose address has passed, the filler's and the master's; blocks and responses
+  // of the filler.
   logic active_q;
-  logic [54:0] next_q;    // block that the next burst of ours begins with
+  logic [54:0] next_q;    // first block of the filler's next burst
   logic [3:0] left_q;     // blocks without an address
-  logic [2:0] open_q;     // bursts without a response
+  logic [2:0] open_q;     // bursts without response
   logic [6:0] our_beats_q;
-  logic [1:0] ended_q;    // bursts whose data has ended, not answered
-  logic theirs_q;         // a burst of theirs is under way
+  logic [1:0] ended_q;    // bursts with complete data and no response
+  logic master_q;         // a burst of the master is in progress
   logic [7:0] their_beats_q;
 
   SizeOfTheirs:
   assume property (@(posedge clk_i) disable iff (!rst_ni) !s_aw_valid_i || (s_aw_i.id != Id && s_aw_i.len < 8'd3));
   OneOfTheirs :
-  assume property (@(posedge clk_i) disable iff (!rst_ni) !theirs_q || !s_aw_valid_i);
+  assume property (@(posedge clk_i) disable iff (!rst_ni) !master_q || !s_aw_valid_i);
   LastOfTheirs :
   assume property (@(posedge clk_i) disable iff (!rst_ni)
-      !s_w_valid_i || (theirs_q && s_w_i.last == (their_beats_q == 8'd1)));
+      !s_w_valid_i || (master_q && s_w_i.last == (their_beats_q == 8'd1)));
   AwStays :
   assume property (@(posedge clk_i) disable iff (!rst_ni) !($past(
       rst_ni
@@ -146,7 +150,7 @@ module axi_fill_proof
       open_q <= '0;
       our_beats_q <= '0;
       ended_q <= '0;
-      theirs_q <= 1'b0;
+      master_q <= 1'b0;
       their_beats_q <= '0;
     end else begin
       if (fill_valid_i && fill_ready) begin
@@ -156,46 +160,46 @@ module axi_fill_proof
       end else if (done) begin
         active_q <= 1'b0;
       end
-      if (m_aw_fire && ours) begin
+      if (m_aw_fire && fill) begin
         next_q <= next_q + 55'(burst_blocks);
         left_q <= left_q - burst_blocks;
       end
-      open_q <= open_q + 3'(m_aw_fire && ours) - 3'(m_b_valid_i);
-      our_beats_q <= our_beats_q + ((m_aw_fire && ours) ? 7'(m_aw.len) + 7'd1 : 7'd0)
-          - 7'(m_w_fire && m_w.strb == '1 && !theirs_q);
-      ended_q <= ended_q + 2'(m_w_fire && m_w.last && !theirs_q) - 2'(m_b_valid_i);
-      if (m_aw_fire && !ours) begin
-        theirs_q <= 1'b1;
+      open_q <= open_q + 3'(m_aw_fire && fill) - 3'(m_b_valid_i);
+      our_beats_q <= our_beats_q + ((m_aw_fire && fill) ? 7'(m_aw.len) + 7'd1 : 7'd0)
+          - 7'(m_w_fire && m_w.strb == '1 && !master_q);
+      ended_q <= ended_q + 2'(m_w_fire && m_w.last && !master_q) - 2'(m_b_valid_i);
+      if (m_aw_fire && !fill) begin
+        master_q <= 1'b1;
         their_beats_q <= m_aw.len + 8'd1;
-      end else if (theirs_q && m_w_fire) begin
+      end else if (master_q && m_w_fire) begin
         their_beats_q <= their_beats_q - 8'd1;
-        if (m_w.last) theirs_q <= 1'b0;
+        if (m_w.last) master_q <= 1'b0;
       end
     end
   end
 
   `NS_ASSERT(
       asked_for,
-      !(m_aw_valid && ours) || (active_q && m_aw.addr == {next_q, 9'd0} && burst_blocks <= left_q && burst_blocks != '0 && m_aw.len[2:0] == 3'd7 && m_aw.size == 3'd6 && m_aw.burst == BurstIncr))
+      !(m_aw_valid && fill) || (active_q && m_aw.addr == {next_q, 9'd0} && burst_blocks <= left_q && burst_blocks != '0 && m_aw.len[2:0] == 3'd7 && m_aw.size == 3'd6 && m_aw.burst == BurstIncr))
   `NS_ASSERT(within_1_kib,
-             !(m_aw_valid && ours) || 32'(m_aw.addr[9:0]) + 64 * (32'(m_aw.len) + 1) <= 1024)
-  `NS_ASSERT(theirs_unchanged, !(m_aw_valid && !ours) || (s_aw_valid_i && m_aw == s_aw_i))
-  `NS_ASSERT(their_data, !(m_w_valid && theirs_q) || (s_w_valid_i && m_w == s_w_i))
-  `NS_ASSERT(our_data, !(m_w_valid && !theirs_q) || (m_w.data == '0 && m_w.strb == '1))
+             !(m_aw_valid && fill) || 32'(m_aw.addr[9:0]) + 64 * (32'(m_aw.len) + 1) <= 1024)
+  `NS_ASSERT(master_address_unchanged, !(m_aw_valid && !fill) || (s_aw_valid_i && m_aw == s_aw_i))
+  `NS_ASSERT(master_data_unchanged, !(m_w_valid && master_q) || (s_w_valid_i && m_w == s_w_i))
+  `NS_ASSERT(fill_data_is_zero, !(m_w_valid && !master_q) || (m_w.data == '0 && m_w.strb == '1))
   `NS_ASSERT(done_once, !done || (active_q && open_q == '0 && (left_q == '0 || fill_stop_i)))
   `NS_ASSERT(not_busy_is_quiet, busy || (!active_q && !m_w_valid))
 
-  // With a memory that takes all and nobody else, each burst's data go on without a gap.
+  // With a memory that accepts everything and an idle master, each burst's data has no gap.
   logic smooth;
   assign smooth = m_aw_ready_i && m_w_ready_i;
   logic [4:0] still_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) still_q <= '0;
-    else if (!smooth || !active_q || done || fill_stop_i || s_aw_valid_i || theirs_q || m_w_fire || m_aw_fire || m_b_valid_i || ended_q != '0)
+    else if (!smooth || !active_q || done || fill_stop_i || s_aw_valid_i || master_q || m_w_fire || m_aw_fire || m_b_valid_i || ended_q != '0)
       still_q <= '0;
     else if (still_q != '1) still_q <= still_q + 1'b1;
   end
-  `NS_ASSERT(goes_on, still_q < 5'd4)
+  `NS_ASSERT(makes_progress, still_q < 5'd4)
 
   `NS_COVER(whole, done && left_q == '0 && $past(rst_ni))
   `NS_COVER(stopped, done && left_q != '0)

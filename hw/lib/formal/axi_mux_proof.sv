@@ -1,22 +1,24 @@
-// ns_axi_mux between any masters and any slave that keep to AXI, seen from one master, which the solver chooses.
+// ns_axi_mux between any masters and any slave that follow AXI, observed at one master, which the
+// solver chooses.
 //
-// Each of its addresses reaches the slave once, in order, unchanged but for the master's number; its write data follow the
-// order of the addresses, burst by burst and beat by beat; each response reaches the master that its ID names, once, in
-// order, and nobody else; an address that waits is taken within `Bound` cycles in which the slave takes and the masters
-// give their data, and what is inside comes out. Nothing here depends on the order in which masters have their turn,
-// only `Bound` on how long that may take.
+// Each of its addresses reaches the slave once, in order, unchanged but for the master's number.
+// Its write data follows the order of the addresses, burst by burst and beat by beat. Each response
+// reaches the master named by its ID, once, in order, and no other master. A waiting address is
+// accepted within `Bound` cycles in which the slave and the masters make progress, and everything
+// inside comes out. Only `Bound` depends on the order of grants.
 `include "ns_assert.svh"
 
 module axi_mux_proof
   import ns_axi_pkg::*;
 #(
-  /// Masters.
+  /// Number of masters.
   parameter int unsigned N = 3,
   /// Most beats of a write.
   parameter int unsigned MaxBeats = 2,
   /// 0: addresses and write data, 1: read addresses, 2: responses.
   parameter int unsigned Part = 0,
-  /// See above: each other master may have its turn once, with a burst each, behind those that wait already.
+  /// See above: each other master may be granted once, with a burst each, after those that wait
+  /// already.
   parameter int unsigned Bound = 14
 ) (
   input logic         clk_i,
@@ -49,7 +51,7 @@ module axi_mux_proof
   ns_axi_if s[N] ();
   ns_axi_if m ();
 
-  // The master looked at.
+  // The observed master.
   logic [1:0] me, me_q;
   assign me = started_q ? me_q : master_i;
   always_ff @(posedge clk_i) me_q <= me;
@@ -80,7 +82,7 @@ module axi_mux_proof
     assign b_data[i] = s[i].b.resp;
     assign r_data[i] = {s[i].r.last, s[i].r.data[0]};
 
-    // An address that is offered stays.
+    // An offered address stays.
     logic stall_q, id_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) stall_q <= 1'b0;
@@ -120,7 +122,7 @@ module axi_mux_proof
     .m_axi(m)
   );
 
-  // Addresses: of this master, and of all in one.
+  // Addresses: of this master, and of all masters.
   if (Part == 0) begin : gen_write
     channel_order #(
       .Width(1),
@@ -133,14 +135,15 @@ module axi_mux_proof
       .in_data_i  (id_i[me]),
       .out_valid_i(m.aw_valid && m.aw.id[2:1] == me),
       .out_ready_i(m_aw_ready_i),
-      .go_i       (m_aw_ready_i),
+      .progress_i (m_aw_ready_i),
       .out_data_i (m.aw.id[0]),
       .pick_i
     );
 
-    // One write of this master is followed: the bursts of this master whose data come before, and those of all at the
-    // slave, in the order of the addresses there. Its data carry a mark, all data the beat's number.
-    logic [3:0] mine_q, mine_ahead_q;  // addresses taken, data not complete, on the masters' side
+    // One write of this master is followed: the earlier bursts of this master, and those of all
+    // masters at the slave, in the order of the addresses there. Its data carries a mark, all data
+    // the beat's number.
+    logic [3:0] mine_q, mine_ahead_q;  // addresses accepted, data incomplete, on the masters' side
     logic [3:0] all_q, all_ahead_q;  // the same on the slave's side
     logic in_q, out_q;
     logic m_w_fire;
@@ -208,18 +211,18 @@ module axi_mux_proof
     assign followed_data = out_q && all_ahead_q == '0;
     `NS_ASSERT(one_at_a_time, $onehot0(aw_fire) && $onehot0(w_fire))
     `NS_ASSERT(data_after_address, w_fire[me] == 1'b0 || mine_q != '0)
-    `NS_ASSERT(no_data_from_nowhere, !m.w_valid || all_q != '0)
+    `NS_ASSERT(no_spurious_data, !m.w_valid || all_q != '0)
     `NS_ASSERT(bursts_in_order, !m.w_valid || m.w.data[1] == followed_data)
     `NS_ASSERT(of_this_master, !(m.w_valid && followed_data) || m.w.data[3:2] == me)
     `NS_ASSERT(beats_in_order, !m.w_valid || m.w.data[0] == out_idx_q)
-    // These make the order easier to prove.
+    // These properties help to prove the order.
     `NS_ASSERT(few, all_q <= 4'(MaxWrites + 3) && mine_q <= all_q)
     `NS_ASSERT(followed_inside,
                (!in_q || (out_q && mine_ahead_q < mine_q && mine_ahead_q <= all_ahead_q)) && (!out_q || all_ahead_q < all_q))
     `NS_COVER(both_beats, m_w_fire && followed_data && out_idx_q && $past(m_w_fire))
-    `NS_COVER(behind_two, out_q && all_ahead_q == 4'd3)
+    `NS_COVER(waits_for_two, out_q && all_ahead_q == 4'd3)
 
-    // All go on: the slave takes, and a master whose data may come gives them.
+    // All sides make progress: the slave accepts, and a master sends the data that may come.
     logic willing;
     logic [5:0] waited_q;
     assign willing = m_aw_ready_i && m_w_ready_i && (w_ready & ~w_valid_i) == '0;
@@ -228,7 +231,7 @@ module axi_mux_proof
       else if (!aw_valid_i[me] || aw_ready[me]) waited_q <= '0;
       else if (willing && waited_q != '1) waited_q <= waited_q + 1'b1;
     end
-    `NS_ASSERT(no_master_waits_for_ever, 32'(waited_q) < Bound)
+    `NS_ASSERT(wait_is_bounded, 32'(waited_q) < Bound)
   end else begin : gen_no_write
     assign w_mark = '0;
     assign w_idx = '0;
@@ -247,7 +250,7 @@ module axi_mux_proof
       .in_data_i  (id_i[me]),
       .out_valid_i(m.ar_valid && m.ar.id[2:1] == me),
       .out_ready_i(m_ar_ready_i),
-      .go_i       (m_ar_ready_i),
+      .progress_i (m_ar_ready_i),
       .out_data_i (m.ar.id[0]),
       .pick_i
     );
@@ -257,13 +260,13 @@ module axi_mux_proof
       else if (!ar_valid_i[me] || ar_ready[me]) waited_q <= '0;
       else if (m_ar_ready_i && waited_q != '1) waited_q <= waited_q + 1'b1;
     end
-    `NS_ASSERT(no_master_waits_for_ever, 32'(waited_q) < Bound)
+    `NS_ASSERT(wait_is_bounded, 32'(waited_q) < Bound)
   end
 
   if (Part == 2) begin : gen_response
     KnownMaster :
     assume property (@(posedge clk_i) 32'(m_id_i[2:1]) < N);
-    // Out of turn a response waits behind those of others, which their masters have to take.
+    // A response waits for those of others, which their masters have to accept.
     channel_order #(
       .Width(3),
       .Depth(2),
@@ -275,7 +278,7 @@ module axi_mux_proof
       .in_data_i  ({m_id_i[0], m_data_i}),
       .out_valid_i(b_valid[me]),
       .out_ready_i(b_ready_i[me]),
-      .go_i       (b_ready_i == '1),
+      .progress_i (b_ready_i == '1),
       .out_data_i ({b_id[me], b_data[me]}),
       .pick_i
     );
@@ -290,7 +293,7 @@ module axi_mux_proof
       .in_data_i  ({m_id_i[0], m_data_i}),
       .out_valid_i(r_valid[me]),
       .out_ready_i(r_ready_i[me]),
-      .go_i       (r_ready_i == '1),
+      .progress_i (r_ready_i == '1),
       .out_data_i ({r_id[me], r_data[me]}),
       .pick_i
     );

@@ -1,17 +1,18 @@
-// ns_axi_route: where an address goes and when, for any addresses and any ends of what has started.
+// ns_axi_route: target and order of addresses, for any addresses and any ends of transactions.
 //
-// An address leaves once, in order, with its local address, towards the slave that it belongs to or, outside of First
-// to Bytes, towards none, or, with `Outside`, as it is towards one more. One that leaves is never of an ID of which
-// something is under way to another target, so answers of an ID cannot overtake each other, however slow a target is.
-// No more than `MaxOutstanding` of an ID are under way; and an address goes on as soon as those of its ID have ended.
+// An address leaves once, in order, with its local address, towards its slave. Outside of First to
+// Bytes it goes to no slave, or with `Outside` unchanged to one more. It never leaves while a
+// transaction of its ID is in flight to another target. So responses of an ID cannot overtake each
+// other, however slow a target is. No more than `MaxOutstanding` of an ID are in flight; and an
+// address leaves as soon as those of its ID have ended.
 `include "ns_assert.svh"
 
 module axi_route_proof
   import ns_axi_pkg::*;
 #(
-  /// Slaves, 1, 2 or 4.
+  /// Number of slaves: 1, 2 or 4.
   parameter int unsigned M = 2,
-  /// What belongs to no slave goes to one more, with its address as it is.
+  /// Other addresses go unchanged to one more slave.
   parameter bit Outside = 1'b0
 ) (
   input logic       clk_i,
@@ -36,7 +37,7 @@ module axi_route_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  // The ends of the address: far up, granules 0 to 7, in the granule.
+  // The address: high bits, granules 0 to 7, offset in the granule.
   ax_t ax, m_ax;
   logic ready, m_valid;
   logic [M:0] target, expected;
@@ -74,7 +75,7 @@ module axi_route_proof
     .end_id_i
   );
 
-  // Two register slices: four inside.
+  // Two register slices: at most four addresses inside.
   logic fire, m_fire, id;
   assign fire = valid_i && ready;
   assign m_fire = m_valid && ready_i;
@@ -89,12 +90,12 @@ module axi_route_proof
     .in_data_i  ({id_i, expected, address[63], address[63-SlaveBits], address[14-:3], address[1:0]}),
     .out_valid_i(m_valid),
     .out_ready_i(ready_i),
-    .go_i       (1'b0),
+    .progress_i (1'b0),
     .out_data_i ({id, target, m_ax.addr[63], m_ax.addr[63-SlaveBits], m_ax.addr[14-:3], m_ax.addr[1:0]}),
     .pick_i
   );
 
-  // Left and not ended, of each ID, and where to.
+  // Transactions in flight of each ID, and their target.
   logic [1:0] open_q[2];
   logic [M:0] target_q[2];
   for (genvar i = 0; i < 2; i++) begin : gen_id
@@ -109,7 +110,8 @@ module axi_route_proof
   EndsWhatHasStarted :
   assume property (@(posedge clk_i) !end_i || open_q[end_id_i] != '0);
 
-  // Whoever takes addresses, and has ended all that has left: then another one comes.
+  // A target that accepts addresses, with all earlier transactions ended: then another address
+  // comes.
   logic [2:0] inside_q;
   logic [2:0] waited_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -126,7 +128,7 @@ module axi_route_proof
 
   `NS_ASSERT(one_target, !m_valid || $onehot(target))
   `NS_ASSERT(never_two_targets, !m_valid || open_q[id] == '0 || target_q[id] == target)
-  `NS_ASSERT(goes_on, waited_q < 3'd3)
+  `NS_ASSERT(makes_progress, waited_q < 3'd3)
 
   `NS_COVER(to_none, m_fire && target[M] && open_q[!id] != '0)
   `NS_COVER(waits, m_fire && target_q[id] != target && open_q[!id] == 2'd2)

@@ -1,16 +1,17 @@
-// ns_axi_xbar, two masters and two slaves that keep to AXI: no deadlock, whatever the order in which masters write to both
-// slaves and slaves take addresses and data; each answer goes to the master that asked, and not before it has.
+// ns_axi_xbar, two masters and two slaves that follow AXI: no deadlock, whatever the order of
+// writes to both slaves and of their acceptance. Each response goes to the master that requested
+// it.
 //
-// Deadlock: while all that could wait for something outside does not (slaves take and answer what they have, masters give data and
-// take answers), a handshake happens at some port within `Bound` cycles.
+// Deadlock: while nothing outside waits (slaves accept and respond, masters send data and accept
+// responses), a handshake occurs at some port within `Bound` cycles.
 `include "ns_assert.svh"
 
 module axi_xbar_proof
   import ns_axi_pkg::*;
 #(
-  /// Writes, or else reads.
+  /// 1: writes; 0: reads.
   parameter bit Write = 1'b1,
-  /// See above; an address has three register slices to pass.
+  /// See above; an address passes three register slices.
   parameter int unsigned Bound = 5
 ) (
   input logic       clk_i,
@@ -38,7 +39,7 @@ module axi_xbar_proof
       ax_fire, w_fire, w_last, out_valid, out_fire, out_tag, m_ax_fire, m_w_fire, m_w_last, in_fire;
   logic [1:0] gives, takes, w_ready;
 
-  // Of each pair: answers owed by the slave to the master; of a master and of a slave: writes whose data are to come.
+  // For each pair: outstanding responses; for each master and slave: writes with data to come.
   logic [2:0] owed_q[2][2];
   logic [2:0] asked_q[2][2];
   logic [2:0] writes_q[2], data_q[2];
@@ -99,7 +100,7 @@ module axi_xbar_proof
     FewWrites :
     assume property (@(posedge clk_i) !ax_valid_i[i] || writes_q[i] < 3'd3);
 
-    // All have one ID: answers come from the slaves in the order of the addresses.
+    // All transactions have one ID: responses of both slaves arrive in the order of the addresses.
     logic [7:0] order_q;
     logic [3:0] count_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -114,7 +115,7 @@ module axi_xbar_proof
     end
     FewAsked :
     assume property (@(posedge clk_i) !ax_valid_i[i] || count_q < 4'd8);
-    `NS_ASSERT(asked_for, !out_valid[i] || count_q != '0)
+    `NS_ASSERT(response_was_requested, !out_valid[i] || count_q != '0)
     `NS_ASSERT(in_order, !out_valid[i] || out_tag[i] == order_q[0])
   end
 
@@ -145,7 +146,7 @@ module axi_xbar_proof
       end else begin
         for (int unsigned j = 0; j < 2; j++)
         owed_q[i][j] <= owed_q[i][j] + 3'(m_ax_fire[i] && owner == 1'(j)) - 3'(in_fire[i] && in_owner_i[i] == 1'(j));
-        // Data may come one burst before their address: then the number is -1 for a while.
+        // Data may arrive one burst before its address: the count is -1 until then.
         if (Write) data_q[i] <= data_q[i] + 3'(m_ax_fire[i]) - 3'(m_w_fire[i] && m_w_last[i]);
         stall_q <= in_valid_i[i] && !in_fire[i];
       end

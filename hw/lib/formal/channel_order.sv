@@ -1,21 +1,22 @@
-// Properties of a ready/valid channel through a block that may take from several sources: of the words of one source, in
-// order, nothing lost, nothing invented, and what is inside comes out.
+// Properties of a ready/valid channel through a block with several sources: the words of one source
+// stay in order, none is lost or added, and all come out.
 //
-// The solver picks any word (the first that comes while `pick_i` is 1) and this module follows it, as stream_order does; but
-// the way in and the way out may be shared with others, whose words do not count here.
+// The solver picks any word (the first that arrives while `pick_i` is 1) and this module follows
+// it, as stream_order does. The input and the output may be shared with other sources, whose words
+// do not count here.
 `include "ns_assert.svh"
 
 module channel_order #(
   /// Bits of a word.
   parameter int unsigned Width = 8,
-  /// Words inside at most.
+  /// Most words inside.
   parameter int unsigned Depth = 2,
-  /// Cycles with `go_i` until a word that is inside leaves; 0: not looked at.
+  /// Cycles with `progress_i` until a word inside leaves; 0: not checked.
   parameter int unsigned Bound = 0
 ) (
   input logic             clk_i,
   input logic             rst_ni,
-  /// A word of this source goes in.
+  /// A word of this source is offered.
   input logic             in_fire_i,
   /// Data.
   input logic [Width-1:0] in_data_i,
@@ -24,15 +25,15 @@ module channel_order #(
   input logic             out_ready_i,
   /// Data.
   input logic [Width-1:0] out_data_i,
-  /// Everybody on the way out takes.
-  input logic             go_i,
+  /// All receivers accept.
+  input logic             progress_i,
   /// Follow the next word.
   input logic             pick_i
 );
 
   localparam int unsigned Bits = unsigned'($clog2(Depth + 2));
 
-  logic [Bits-1:0] count_q, ahead_q;  // words inside; those that leave before the followed one
+  logic [Bits-1:0] count_q, ahead_q;  // words inside; words ahead of the followed one
   logic following_q, leave;
   logic [Width-1:0] word_q;
   logic [4:0] waited_q;
@@ -59,11 +60,11 @@ module channel_order #(
         else ahead_q <= ahead_q - 1'b1;
       end
       if (count_q == '0 || leave) waited_q <= '0;
-      else if (go_i && waited_q != '1) waited_q <= waited_q + 1'b1;
+      else if (progress_i && waited_q != '1) waited_q <= waited_q + 1'b1;
     end
   end
 
-  `NS_ASSERT(nothing_from_nowhere, !out_valid_i || count_q != '0)
+  `NS_ASSERT(no_spurious_word, !out_valid_i || count_q != '0)
   `NS_ASSERT(no_overflow, count_q <= Bits'(Depth))
   `NS_ASSERT(in_order_and_intact,
              !(following_q && out_valid_i && ahead_q == '0) || out_data_i == word_q)

@@ -1,12 +1,14 @@
-// ns_axi_drain between a master that is cut off at any cycle and a slave that keeps to AXI but answers when it likes.
+// ns_axi_drain between a master that is cut off at any cycle and a slave that follows AXI and
+// answers at any time.
 //
-// After a cut the master is a new one with nothing under way; the slave is always the same. Shown: what the slave gets are
-// whole bursts, with exactly the beats that their addresses said; a master gets no answer that it did not ask for; beats
-// that are not the master's are marked; and with a slave that goes on, a cut ends within `Bound` cycles.
+// After a cut the master restarts with nothing in flight; the slave keeps its state. Shown: the
+// slave gets complete bursts, with exactly the beats of their addresses. A master gets no response
+// that it did not request. Beats that are not the master's are marked. With a slave that makes
+// progress, a cut ends within `Bound` cycles.
 `include "ns_assert.svh"
 
 module drain_proof #(
-  /// Writes whose data is not complete.
+  /// Writes with incomplete data.
   parameter int unsigned MaxWrites = 2,
   /// Most beats of a burst - 1.
   parameter int unsigned MaxLen = 2,
@@ -111,7 +113,7 @@ module drain_proof #(
   assign s_ar_fire = ar_valid_i && s_ar_ready;
   assign s_r_fire = s_r_valid && r_ready_i && r_last_i;
 
-  // The slave: lengths of the bursts whose data is to come, as the addresses said, by shifting.
+  // The slave: lengths of the bursts with data to come, from the addresses, as a shift register.
   logic [7:0] len_q[4];
   logic [2:0] lens_q, b_owed_q, r_owed_q;  // b: data complete, no response
   logic [7:0] beat_q;
@@ -142,7 +144,7 @@ module drain_proof #(
   ROnlyIfOwed :
   assume property (@(posedge clk_i) !r_valid_i || r_owed_q != '0);
 
-  // The master of this life: what it has asked for, and how far its data are.
+  // The master since its last reset: its requests, and the progress of its data.
   logic [2:0] writes_q, reads_q;
   logic [7:0] left_q[4];
   logic [2:0] lefts_q;
@@ -181,7 +183,7 @@ module drain_proof #(
   FewReads :
   assume property (@(posedge clk_i) !ar_valid_i || 32'(reads_q) < MaxOpen);
 
-  // A slave that goes on: it takes and answers at once. Then a cut ends.
+  // A slave that accepts and answers immediately. Then a cut ends.
   logic willing;
   logic [4:0] waited_q;
   assign willing = aw_ready_i && w_ready_i && b_valid_i == (b_owed_q != '0) && r_valid_i == (r_owed_q != '0) &&
@@ -193,21 +195,21 @@ module drain_proof #(
 
   // The properties.
   `NS_ASSERT(no_beat_without_address, !m_w_valid || lens_q != '0 || m_aw_fire)
-  `NS_ASSERT(last_is_where_the_address_says, !m_w_valid || m_w_last == (beat_q == head))
-  `NS_ASSERT(beats_of_the_dead_are_marked, !m_w_fire || m_w_fill == !s_w_fire)
-  `NS_ASSERT(no_answer_of_another_life_b, !s_b_valid || writes_q != '0)
-  `NS_ASSERT(no_answer_of_another_life_r, !s_r_valid || reads_q != '0)
+  `NS_ASSERT(last_beat_matches_address, !m_w_valid || m_w_last == (beat_q == head))
+  `NS_ASSERT(supplied_beats_are_marked, !m_w_fire || m_w_fill == !s_w_fire)
+  `NS_ASSERT(no_stale_write_response, !s_b_valid || writes_q != '0)
+  `NS_ASSERT(no_stale_read_data, !s_r_valid || reads_q != '0)
   `NS_ASSERT(nothing_new_while_cut,
              !cut || !(s_aw_fire || s_w_fire || s_ar_fire || m_aw_valid || m_ar_valid))
-  `NS_ASSERT(a_cut_ends, 32'(waited_q) < Bound || !open)
+  `NS_ASSERT(cut_ends, 32'(waited_q) < Bound || !open)
 
-  // Not empty: an answer to a master that came after one which left a burst without its data.
+  // Not vacuous: a response to a master that restarted after one left a burst without data.
   logic filled_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) filled_q <= 1'b0;
     else if (m_w_fire && m_w_fill) filled_q <= 1'b1;
   end
-  `NS_COVER(life_after_a_cut, filled_q && s_b_fire && beat_q != '0)
-  `NS_COVER(data_after_a_cut, filled_q && s_r_fire)
+  `NS_COVER(writes_after_a_cut, filled_q && s_b_fire && beat_q != '0)
+  `NS_COVER(reads_after_a_cut, filled_q && s_r_fire)
 
 endmodule

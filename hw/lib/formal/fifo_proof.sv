@@ -1,10 +1,10 @@
 // ns_fifo with its properties.
 module fifo_proof #(
-  /// Words.
+  /// Capacity in words.
   parameter int unsigned Depth = 4,
   /// Variant.
   parameter string Style = "reg",
-  /// Cycles until a word can be taken.
+  /// Cycles until a word is available.
   parameter int unsigned Latency = 1
 ) (
   input logic       clk_i,

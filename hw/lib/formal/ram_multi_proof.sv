@@ -1,5 +1,7 @@
-// ns_ram_banks, which ns_ram_multi is in synthesis, and ns_ram_multi, as it is in simulation, give the same from the first write of a
-// word on, and both give what was written last.
+// ns_ram_banks, used by ns_ram_multi in synthesis, and the array of ns_ram_multi, used in
+// simulation, are equivalent.
+//
+// From the first write of a word on, both return the same value, which is the last one written.
 `include "ns_assert.svh"
 
 module ram_multi_proof #(
@@ -49,7 +51,7 @@ module ram_multi_proof #(
     .rdata_o(banks_rdata)
   );
 
-  // The memory as it is meant; what has not been written yet may be anything.
+  // The specified memory; words not written yet have any value.
   logic [1:0] word_q[4];
   logic [3:0] written_q;
 
@@ -68,7 +70,7 @@ module ram_multi_proof #(
 
   for (genvar a = 0; a < Writes; a++) begin : gen_first
     for (genvar b = a + 1; b < Writes; b++) begin : gen_second
-      `NS_ASSUME(one_writer_a_word, !(we_i[a] && we_i[b] && waddr_i[a] == waddr_i[b]))
+      `NS_ASSUME(one_writer_per_word, !(we_i[a] && we_i[b] && waddr_i[a] == waddr_i[b]))
     end
   end
 

@@ -1,27 +1,27 @@
-// Properties of a block with one ready/valid stream in and one out that holds up to `Depth` words: order, no loss, no
-// duplicate, stable output under stall, its capacity, and no word stuck inside.
+// Properties of a block with one ready/valid stream in and one out that holds up to `Depth` words.
+// They are: order, no loss, no duplicate, stable output under stall, capacity, and no stuck word.
 //
-// The solver picks any word of the input stream (the first that comes while `pick_i` is 1) and this module follows it. That
-// one word leaves in its place with its content, for every choice, is order and integrity for all. Assumes a well-behaved
-// source: a word offered stays offered.
+// The solver picks any word of the input stream (the first that arrives while `pick_i` is 1) and
+// this module follows it. If that one word leaves in order with its content, for every choice, then
+// order and integrity hold for all. Assumes a well-behaved source: an offered word stays offered.
 `include "ns_assert.svh"
 
 module stream_order #(
   /// Bits of a word.
   parameter int unsigned Width = 8,
-  /// Words that the block holds.
+  /// Capacity of the block in words.
   parameter int unsigned Depth = 4,
-  /// Cycles from a word's acceptance until it can be taken, in an empty block.
+  /// Cycles from a word's acceptance until it is available, in an empty block.
   parameter int unsigned Latency = 1
 ) (
   input logic             clk_i,
   input logic             rst_ni,
-  /// The stream in.
+  /// Input stream.
   input logic             in_valid_i,
   input logic             in_ready_i,
   /// Data.
   input logic [Width-1:0] in_data_i,
-  /// The stream out.
+  /// Output stream.
   input logic             out_valid_i,
   input logic             out_ready_i,
   /// Data.
@@ -35,9 +35,9 @@ module stream_order #(
   logic reset_q = 1'b0;  // has been reset
   logic [Bits-1:0] count_q;  // words inside
   logic following_q;
-  logic [Bits-1:0] ahead_q;  // words that leave before the followed one
+  logic [Bits-1:0] ahead_q;  // words ahead of the followed one
   logic [Width-1:0] word_q;
-  logic [1:0] empty_for_q;  // cycles without an output while something is inside
+  logic [1:0] empty_for_q;  // cycles without an output while words are inside
   logic waiting_in_q, waiting_out_q;
   logic [Width-1:0] in_q, out_q;
   logic accept, leave;
@@ -81,14 +81,14 @@ module stream_order #(
 
   `NS_ASSUME(source_holds, !waiting_in_q || (in_valid_i && in_data_i == in_q))
 
-  `NS_ASSERT(no_word_from_nowhere, !out_valid_i || count_q != '0)
+  `NS_ASSERT(no_spurious_word, !out_valid_i || count_q != '0)
   `NS_ASSERT(no_overflow, count_q <= Bits'(Depth))
   `NS_ASSERT(capacity, in_ready_i == (count_q != Bits'(Depth)))
   `NS_ASSERT(in_order_and_intact,
              !(following_q && out_valid_i && ahead_q == '0) || out_data_i == word_q)
   `NS_ASSERT(output_stable, !waiting_out_q || (out_valid_i && out_data_i == out_q))
   `NS_ASSERT(not_stuck, count_q == '0 || out_valid_i || 32'(empty_for_q) < Latency - 1)
-  // The followed word is among those inside; makes the order provable by induction.
+  // The followed word is inside; makes the order provable by induction.
   `NS_ASSERT(followed_inside, !following_q || ahead_q < count_q)
 
   `NS_COVER(full, count_q == Bits'(Depth))

@@ -1,9 +1,11 @@
-// ns_axi_timeout, one direction at a time, with two IDs, between a master that takes and a slave that answers what it likes when it
-// likes or never: only that it sends the beats of an ID's bursts in order is assumed.
+// ns_axi_timeout, one direction at a time, with two IDs, between a master and a slave that answers
+// anything at any time, or never. The slave is assumed only to send the beats of an ID's bursts in
+// order.
 //
-// Shown: the master gets for each ID exactly the beats that it has asked for, `last` with the last of each burst; a beat of the
-// slave goes to its place or nowhere, and nowhere only if the master has had an error for it; an error comes only for what has
-// made no progress for `Cycles`; and an ID that is owed something makes progress within `Bound` cycles of the master's taking.
+// Shown: the master gets exactly the requested beats of each ID, `last` with the last one of each
+// burst. A beat of the slave goes to its transaction, or is dropped, and dropped only after the
+// master got an error for it. An error comes only after `Cycles` without progress. An outstanding
+// ID makes progress within `Bound` cycles in which the master accepts.
 //
 // The solver picks any one burst and this module follows it: its beats carry a mark.
 `include "ns_assert.svh"
@@ -11,15 +13,15 @@
 module timeout_proof
   import ns_axi_pkg::*;
 #(
-  /// Writes, or else reads.
+  /// 1: writes; 0: reads.
   parameter bit Write = 1'b0,
-  /// Show progress too.
+  /// Also show progress.
   parameter bit Progress = 1'b1,
   /// Most beats of a read - 1, up to 3.
   parameter int unsigned MaxLen = 1,
   /// See ns_axi_timeout.
   parameter int unsigned Cycles = 2,
-  /// Bursts of an ID that the slave owes at most, given up ones included, up to 4.
+  /// Most bursts of an ID outstanding at the slave, abandoned ones included, up to 4.
   parameter int unsigned MaxOwed = 2,
   parameter int unsigned Bound = 24
 ) (
@@ -102,11 +104,12 @@ module timeout_proof
     .m_axi
   );
 
-  // What is owed by the slave and to the master, ID by ID: lengths of the bursts, beats of the first that have gone.
+  // Outstanding of the slave and towards the master, per ID: lengths of the bursts, beats of the
+  // first one that have passed.
   logic [1:0] from_len_q[2][4], to_len_q[2][4];
   logic [2:0] from_q[2], to_q[2];
   logic [1:0] from_beat_q[2], to_beat_q[2];
-  // Cycles without progress of an ID that is owed something; those in which the master takes.
+  // Cycles without progress of an outstanding ID; those in which the master accepts.
   logic [2:0] still_q[2];
   logic [4:0] waited_q[2];
 
@@ -150,7 +153,7 @@ module timeout_proof
     `NS_ASSERT(progress, !Progress || 32'(waited_q[i]) < Bound)
   end
 
-  // The burst that is followed: those of its ID ahead of it on both sides.
+  // The followed burst: bursts of its ID ahead of it on both sides.
   logic from_picked_q, to_picked_q, picked_id_q, to_here;
   logic [2:0] from_ahead_q, to_ahead_q;
   assign in_mark = from_picked_q && in_id_i == picked_id_q && from_ahead_q == '0;
@@ -183,7 +186,7 @@ module timeout_proof
     end
   end
 
-  // Neighbours that keep to AXI.
+  // Neighbours that follow AXI.
   logic ax_stall_q, ax_id_q, in_stall_q, in_id_q;
   logic [1:0] ax_len_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -211,19 +214,21 @@ module timeout_proof
   FewOwed :
   assume property (@(posedge clk_i) !ax_valid_i || 32'(from_q[ax_id_i]) < MaxOwed);
 
-  // Errors of an ID follow one another.
+  // Errors of an ID are consecutive.
   logic gave_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) gave_q <= 1'b0;
     else if (out_fire) gave_q <= out_error && to_q[out_id] != 3'(out_last);
   end
 
-  `NS_ASSERT(nothing_unasked, !out_valid || to_q[out_id] != '0)
+  `NS_ASSERT(response_was_requested, !out_valid || to_q[out_id] != '0)
   `NS_ASSERT(at_most_two, 32'(to_q[0]) <= MaxBursts && 32'(to_q[1]) <= MaxBursts)
-  `NS_ASSERT(last_where_asked, !out_valid || out_last == (to_beat_q[out_id] == to_len_q[out_id][0]))
+  `NS_ASSERT(last_beat_matches_request,
+             !out_valid || out_last == (to_beat_q[out_id] == to_len_q[out_id][0]))
   `NS_ASSERT(own_beats,
              !(out_valid && !out_error) || (out_mark == to_here && out_beat == to_beat_q[out_id]))
-  `NS_ASSERT(handed_on_at_once, !(out_valid && !out_error) || (in_valid_i && in_id_i == out_id))
+  `NS_ASSERT(passes_in_the_same_cycle,
+             !(out_valid && !out_error) || (in_valid_i && in_id_i == out_id))
   `NS_ASSERT(
       dropped_only_if_late,
       !(in_fire && in_mark && (!out_fire || out_error)) || !to_picked_q || (to_ahead_q == '0 && to_beat_q[picked_id_q] > in_beat))
@@ -233,6 +238,6 @@ module timeout_proof
       torn,
       out_fire && out_error && to_here && to_beat_q[out_id] != '0 && from_beat_q[out_id] != '0)
   `NS_COVER(late, in_fire && in_mark && !out_valid)
-  `NS_COVER(healed, out_fire && !out_error && $past(in_fire && !out_valid))
+  `NS_COVER(recovers, out_fire && !out_error && $past(in_fire && !out_valid))
 
 endmodule

@@ -1,7 +1,9 @@
-// Limits what a master has outstanding: beats read whose data has not come, and beats written whose response has not.
+// Limits the beats that a master has outstanding, separately for reads and writes.
 //
-// A burst passes when all of its beats fit below the limit, or nothing is outstanding. Limits may change at any time. What is
-// outstanding is told apart by direction only: responses return credits in the order of the addresses, whichever they belong to.
+// A read beat is outstanding until its data has arrived, a written beat until the response of its
+// burst. A burst passes if all of its beats fit below the limit, or if nothing is outstanding.
+// Limits may change at any time. Credits are counted by direction only: a response returns the
+// credits of the oldest outstanding burst, whichever burst it belongs to.
 `include "ns_assert.svh"
 
 module ns_axi_credit
@@ -14,9 +16,9 @@ module ns_axi_credit
 ) (
   input  logic                 clk_i,
   input  logic                 rst_ni,
-  /// Beats read, at most; 0: no limit. From a register.
+  /// Most beats outstanding of reads; 0: no limit. From a register.
   input  logic [CountBits-1:0] read_i,
-  /// Beats written.
+  /// The same of writes.
   input  logic [CountBits-1:0] write_i,
   /// Something is outstanding. From registers.
   output logic                 open_o,
@@ -26,7 +28,7 @@ module ns_axi_credit
   ns_axi_if.master             m_axi
 );
 
-  // Without a limit it counts modulo 2**TotalBits.
+  // Without a limit the counters work modulo 2**TotalBits.
   localparam int unsigned TotalBits = 16;
   typedef logic [TotalBits-1:0] total_t;
 
@@ -75,7 +77,7 @@ module ns_axi_credit
 
   assign open_o = read_q != '0 || written_q != '0;
 
-  // What may not go is held at the gate; the rest passes.
+  // The gate holds addresses without credit; everything else passes.
   ns_axi_gate u_gate (
     .aw_open_i(aw_open),
     .ar_open_i(ar_open),
@@ -83,7 +85,7 @@ module ns_axi_credit
     .m_axi
   );
 
-  `NS_ASSERT(answer_to_a_read, !r_fire || read_q != '0)
-  `NS_ASSERT(answer_to_a_write, !b_fire || len_valid)
+  `NS_ASSERT(read_was_outstanding, !r_fire || read_q != '0)
+  `NS_ASSERT(write_was_outstanding, !b_fire || len_valid)
 
 endmodule

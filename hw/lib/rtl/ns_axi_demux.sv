@@ -1,18 +1,23 @@
-// AXI4 demultiplexer: spreads one master over `M` slaves, address-interleaved.
+// AXI4 demultiplexer: one master, `M` address-interleaved slaves.
 //
-// slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A transaction below
-// `First` or at or above `Bytes` goes to no slave and is answered DECERR here, or with `Outside` to one more slave, its address as it is. Further slaves may be those
-// of a local memory: `LocalBytes` from `LocalBase` on, spread in the same way over `LocalM` slaves.
+// slave = (addr / Granule) % M, local address = (addr / Granule / M) * Granule + addr % Granule. A
+// transaction below `First`, or at or above `Bytes`, reaches none of these slaves: it is answered
+// DECERR here. With `Outside` it goes to one more slave, with its address unchanged. A local memory
+// may add `LocalM` slaves: `LocalBytes` from `LocalBase` on, interleaved in the same way.
 //
-// Ordering: a transaction waits while another with the same ID (in its low `OrderBits` bits) is under way to another slave;
-// so responses of one ID come in the order of their addresses. It also waits until of the write data for another slave no
-// more than the last beat is left, and that one is shown to the slave: no ring of masters and slaves can wait for one
-// another's write data. What follows on the same slave does not wait, and neither does data: a change of slave costs no
-// cycle. Responses of several slaves are taken in turn, up to a burst's last beat or a pause in it: reads interleave where
-// a slave interleaves them or pauses.
+// Order: a transaction waits while another one with the same ID (in its low `OrderBits` bits) is in
+// flight to another slave. So responses of one ID arrive in the order of their addresses.
 //
-// Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a granule (4 KiB
-// or more, so every legal one).
+// Deadlock: a write to another slave also waits for the data of the writes before it. At most their
+// last beat may be left, and that beat is already offered to its slave. So no ring of masters and
+// slaves can wait for one another's write data.
+//
+// Rate: later transactions to the same slave do not wait, and data never waits. A change of slave
+// costs no cycle. Responses of several slaves are granted round robin, up to a burst's last beat or
+// a pause in the burst. Reads interleave where a slave interleaves them or pauses.
+//
+// Addresses pass two register slices, the other channels one. Assumes bursts that do not cross a
+// granule (4 KiB or more, so every legal burst).
 `include "ns_assert.svh"
 
 module ns_axi_demux
@@ -22,11 +27,11 @@ module ns_axi_demux
   parameter int unsigned M = 2,
   /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
-  /// First address that is a slave's.
+  /// First address of the slaves.
   parameter logic [AddrWidth-1:0] First = '0,
   /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
-  /// Slaves of a local memory behind these, a power of two; 0: there is none.
+  /// Slaves of a local memory, after these, a power of two; 0: there is none.
   parameter int unsigned LocalM = 0,
   /// Bytes of its granules.
   parameter int unsigned LocalGranule = 4096,
@@ -34,11 +39,11 @@ module ns_axi_demux
   parameter logic [AddrWidth-1:0] LocalBase = '0,
   /// Its bytes, a multiple of LocalM * LocalGranule.
   parameter logic [AddrWidth-1:0] LocalBytes = '0,
-  /// Transactions under way per direction and ID.
+  /// Transactions in flight per direction and ID.
   parameter int unsigned MaxOutstanding = 32,
-  /// Low ID bits that tell transactions apart when order is kept.
+  /// Low ID bits that distinguish transactions when order is kept.
   parameter int unsigned OrderBits = 4,
-  /// 1: there is a slave for all other addresses, the last one.
+  /// 1: the last slave receives all other addresses.
   parameter bit Outside = 1'b0,
   localparam int unsigned Slaves = M + LocalM
 ) (
@@ -52,16 +57,17 @@ module ns_axi_demux
   ns_axi_if.master m_axi[Slaves+32'(Outside)]
 );
 
-  // Targets are one-hot: bits 0 to Slaves-1 are the slaves, the last bit is what lies outside of their addresses.
+  // Targets are one-hot: bits 0 to Slaves-1 are the slaves, the last bit stands for addresses
+  // outside of them.
   localparam int unsigned IdxBits = unsigned'($clog2(Slaves + 1));
   localparam int unsigned OpenBits = unsigned'($clog2(MaxOutstanding + 2));
 
-  // The slaves' buses, one vector a signal.
+  // The slaves' buses, one vector per signal.
   logic [Slaves-1:0] m_aw_valid, m_w_valid, m_ar_valid;
   logic [Slaves-1:0] m_b_valid, m_b_ready, m_r_valid, m_r_ready;
   b_t [Slaves-1:0] m_b;
 
-  // Responses; they end what the addresses began.
+  // Responses, which end transactions.
   logic [Slaves:0] b_gnt;
   logic b_valid, b_ready, b_fire;
   b_t b;
@@ -72,7 +78,8 @@ module ns_axi_demux
   logic [Slaves:0][OrderBits-1:0] r_id;
   logic [IdxBits-1:0] r_idx;
 
-  // What has ended, a cycle later: the choice of a slave is not to reach into the counts of the address stages.
+  // Ended transactions, one cycle later, so that the response arbiters do not reach into the counts
+  // of the address stages.
   logic b_end_q, r_end_q;
   logic [OrderBits-1:0] b_end_id_q, r_end_id_q;
 
@@ -95,14 +102,14 @@ module ns_axi_demux
 
   ax_t aw;
   logic [Slaves:0] aw_target;
-  logic aw_valid, aw_go, aw_fire, aw_data_ok;
+  logic aw_valid, aw_allowed, aw_fire, aw_data_ok;
   logic [Slaves:0] aw_ready;
 
-  logic [OpenBits-1:0] open_q;  // writes passed on whose data is not complete
-  logic [Slaves:0] open_target_q;  // where the first of them goes,
-  logic [Slaves:0] next_target_q;  // and where the second goes,
-  logic change_q;  // if it goes elsewhere
-  logic w_last_shown;
+  logic [OpenBits-1:0] open_q;  // writes issued whose data is incomplete
+  logic [Slaves:0] open_target_q;  // target of the oldest of them,
+  logic [Slaves:0] next_target_q;  // and of the next one
+  logic change_q;  // these two differ
+  logic w_last_offered;
   logic w_fire, w_last_fire;
 
   ns_axi_route #(
@@ -131,13 +138,14 @@ module ns_axi_demux
     .end_id_i  (b_end_id_q)
   );
 
-  // From registers: that the last beat is shown is enough, it need not leave in this cycle. Whoever holds it up had its
-  // address granted before this one, so does not wait for this one's data.
-  assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_shown) ||
+  // From registers. It is sufficient that the last beat is offered; it need not leave in this
+  // cycle. A master that delays that beat had its address granted before this one, so it does not
+  // wait for this one's data.
+  assign aw_data_ok = (open_q == '0) || (open_q == OpenBits'(1) && w_last_offered) ||
                       (!change_q && (aw_target & open_target_q) != '0 && open_q < OpenBits'(MaxOutstanding));
-  assign aw_go = aw_valid && aw_data_ok;
-  assign aw_fire = aw_go && (aw_ready & aw_target) != '0;
-  assign m_aw_valid = aw_target[Slaves-1:0] & {Slaves{aw_go}};
+  assign aw_allowed = aw_valid && aw_data_ok;
+  assign aw_fire = aw_allowed && (aw_ready & aw_target) != '0;
+  assign m_aw_valid = aw_target[Slaves-1:0] & {Slaves{aw_allowed}};
   for (genvar i = 0; i < Slaves; i++) begin : gen_aw
     assign m_axi[i].aw = aw;
     assign m_axi[i].aw_valid = m_aw_valid[i];
@@ -164,7 +172,7 @@ module ns_axi_demux
   // ---------------------------------------------------------------- write data
 
   w_t w;
-  logic w_valid, w_go;
+  logic w_valid, w_allowed;
   logic [Slaves:0] w_ready;
 
   ns_skid #(
@@ -180,11 +188,11 @@ module ns_axi_demux
     .out_data_o (w)
   );
 
-  assign w_go = w_valid && open_q != '0;
-  assign w_fire = w_go && (w_ready & open_target_q) != '0;
+  assign w_allowed = w_valid && open_q != '0;
+  assign w_fire = w_allowed && (w_ready & open_target_q) != '0;
   assign w_last_fire = w_fire && w.last;
-  assign w_last_shown = w_valid && w.last;
-  assign m_w_valid = open_target_q[Slaves-1:0] & {Slaves{w_go}};
+  assign w_last_offered = w_valid && w.last;
+  assign m_w_valid = open_target_q[Slaves-1:0] & {Slaves{w_allowed}};
   for (genvar i = 0; i < Slaves; i++) begin : gen_w
     assign m_axi[i].w = w;
     assign m_axi[i].w_valid = m_w_valid[i];
@@ -234,31 +242,31 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- addresses out of range
 
-  ns_axi_if rest ();
+  ns_axi_if outside_bus ();
 
-  assign rest.aw = aw;
-  assign rest.aw_valid = aw_go && aw_target[Slaves];
-  assign aw_ready[Slaves] = rest.aw_ready;
-  assign rest.w = w;
-  assign rest.w_valid = w_go && open_target_q[Slaves];
-  assign w_ready[Slaves] = rest.w_ready;
-  assign rest.ar = ar;
-  assign rest.ar_valid = ar_valid && ar_target[Slaves];
-  assign ar_ready[Slaves] = rest.ar_ready;
-  assign rest.b_ready = b_gnt[Slaves] && b_ready;
-  assign rest.r_ready = r_gnt[Slaves] && r_ready;
+  assign outside_bus.aw = aw;
+  assign outside_bus.aw_valid = aw_allowed && aw_target[Slaves];
+  assign aw_ready[Slaves] = outside_bus.aw_ready;
+  assign outside_bus.w = w;
+  assign outside_bus.w_valid = w_allowed && open_target_q[Slaves];
+  assign w_ready[Slaves] = outside_bus.w_ready;
+  assign outside_bus.ar = ar;
+  assign outside_bus.ar_valid = ar_valid && ar_target[Slaves];
+  assign ar_ready[Slaves] = outside_bus.ar_ready;
+  assign outside_bus.b_ready = b_gnt[Slaves] && b_ready;
+  assign outside_bus.r_ready = r_gnt[Slaves] && r_ready;
 
   if (Outside) begin : gen_outside
-    ns_axi_link u_link (
-      .s_axi(rest),
+    ns_axi_connect u_connect (
+      .s_axi(outside_bus),
       .m_axi(m_axi[Slaves])
     );
   end else begin : gen_error
-    ns_axi_error u_error (
+    ns_axi_error_slave u_error (
       .clk_i,
       .rst_ni,
       .busy_o(),
-      .s_axi (rest)
+      .s_axi (outside_bus)
     );
   end
 
@@ -269,7 +277,7 @@ module ns_axi_demux
   ) u_b_arbiter (
     .clk_i,
     .rst_ni,
-    .req_i  ({rest.b_valid, m_b_valid}),
+    .req_i  ({outside_bus.b_valid, m_b_valid}),
     .next_i (b_ready),
     .gnt_o  (b_gnt),
     .idx_o  (),
@@ -283,7 +291,7 @@ module ns_axi_demux
   end
 
   always_comb begin
-    b = rest.b;
+    b = outside_bus.b;
     for (int unsigned i = 0; i < Slaves; i++) if (b_gnt[i]) b = m_b[i];
   end
 
@@ -305,9 +313,9 @@ module ns_axi_demux
 
   // ---------------------------------------------------------------- read data
 
-  // A slave that pauses in a burst does not hold up the others: with slaves that interleave reads, masters that each waited
-  // for the rest of a burst would wait for one another.
-  assign r_req = {rest.r_valid, m_r_valid};
+  // The grant moves on when a slave pauses within a burst. Otherwise masters that each waited for
+  // the rest of a burst could wait for one another, if the slaves interleave reads.
+  assign r_req = {outside_bus.r_valid, m_r_valid};
   assign r_last_fire = r_valid && r_ready && r_last[r_idx];
 
   ns_rr_arbiter #(
@@ -329,9 +337,9 @@ module ns_axi_demux
     assign m_r_valid[i] = m_axi[i].r_valid;
     assign m_axi[i].r_ready = m_r_ready[i];
   end
-  assign r[Slaves] = rest.r;
-  assign r_last[Slaves] = rest.r.last;
-  assign r_id[Slaves] = rest.r.id[OrderBits-1:0];
+  assign r[Slaves] = outside_bus.r;
+  assign r_last[Slaves] = outside_bus.r.last;
+  assign r_id[Slaves] = outside_bus.r.id[OrderBits-1:0];
 
   assign m_r_ready = r_gnt[Slaves-1:0] & {Slaves{r_ready}};
 
@@ -351,6 +359,6 @@ module ns_axi_demux
   );
 
   `NS_ASSERT(open_in_range, open_q <= OpenBits'(MaxOutstanding > 1 ? MaxOutstanding : 2))
-  `NS_ASSERT(change_behind_last_beat, !change_q || (open_q == OpenBits'(2) && w_valid && w.last))
+  `NS_ASSERT(change_after_last_beat, !change_q || (open_q == OpenBits'(2) && w_valid && w.last))
 
 endmodule

@@ -1,39 +1,41 @@
-// Ends an AXI4 master's transactions when the master is cut off, by a reset or a dead link.
+// Completes an AXI4 master's transactions after the master is cut off by a reset or a dead link.
 //
-// It stands between a master that may vanish at any cycle and a slave that lives on, and lets everything pass as it is, but
-// write data only behind their address. While `cut_i` is 1 the master counts as gone: nothing of it is accepted, the beats
-// that its begun bursts still owe are supplied as beats without strobes, and what the slave answers is dropped. `cut_o`
-// stays 1 until the last answer has come: no answer reaches the master's next life, and no beat of an old burst is missing
-// or left over for the next one.
-// Assumes that the slave answers each transaction, in whatever order; until it does, nothing new passes.
+// It stands between a master that may vanish at any cycle and a slave that keeps running.
+// Everything passes unchanged, except that write data passes only after its address. While `cut_i`
+// is 1 the master counts as gone: nothing is accepted from it, and responses of the slave are
+// dropped. Missing beats of its started bursts are supplied without strobes. `cut_o` stays 1 until
+// the last response has arrived. So no response reaches the master after its reset, and no beat of
+// an old burst is missing or left over.
+//
+// Assumes that the slave answers each transaction, in any order; until it has, nothing new passes.
 `include "ns_assert.svh"
 
 module ns_axi_drain #(
-  /// Writes whose address has passed and whose data is not complete. Further addresses wait.
+  /// Writes whose address has passed and whose data is incomplete. Further addresses wait.
   parameter int unsigned MaxWrites = 4,
-  /// Bits of the counts of reads and of writes that wait for their response.
+  /// Bits of the counters of reads and of writes that wait for their response.
   parameter int unsigned CountBits = 10
 ) (
   input  logic       clk_i,
-  /// Reset, of what lives on: both sides have nothing under way.
+  /// Reset of the slave's side: neither side has anything in flight.
   input  logic       rst_ni,
   /// The master is gone. From a register.
   input  logic       cut_i,
-  /// It counts as gone.
+  /// The master counts as gone.
   output logic       cut_o,
-  /// Something waits for the slave. From registers.
+  /// Something is outstanding at the slave. From registers.
   output logic       open_o,
 
   /// Master.
   ns_axi_if.slave s_axi,
 
-  /// Slave. Addresses and write data are withdrawn when the master is cut off, so a register slice has to follow.
+  /// Slave. Addresses and write data are withdrawn when the master is cut off, so a register slice
+  /// has to follow.
   ns_axi_if.master m_axi
 );
 
   logic cut_q, cut, w_last;
-  logic [CountBits-1:0]
-      writes_q, reads_q;  // without their response, and without the last beat of it
+  logic [CountBits-1:0] writes_q, reads_q;  // without response; without last beat
   logic aw_fire, w_fire, b_fire, ar_fire, r_last_fire;
 
   assign cut = cut_i || cut_q;
@@ -45,8 +47,8 @@ module ns_axi_drain #(
     else cut_q <= cut && open_o;
   end
 
-  // Write data: how long the bursts are whose data is not complete. The first of them may be the one whose address passes
-  // in this very cycle.
+  // Lengths of the bursts whose data is incomplete. The address of the first of them may pass in
+  // this very cycle.
   logic len_ready, len_valid, w_open;
   logic [7:0] len_head, len, beat_q;
 
@@ -114,9 +116,9 @@ module ns_axi_drain #(
     $error("ns_axi_drain: MaxWrites must be at least 2");
   end
 
-  `NS_ASSERT(response_was_asked_for, !b_fire || writes_q != '0)
-  `NS_ASSERT(data_were_asked_for, !r_last_fire || reads_q != '0)
+  `NS_ASSERT(response_was_requested, !b_fire || writes_q != '0)
+  `NS_ASSERT(data_was_requested, !r_last_fire || reads_q != '0)
   `NS_ASSERT(counts_do_not_wrap, !(aw_fire && writes_q == '1) && !(ar_fire && reads_q == '1))
-  `NS_ASSERT(last_where_the_address_says, !(w_fire && !cut) || s_axi.w.last == w_last)
+  `NS_ASSERT(last_beat_matches_address, !(w_fire && !cut) || s_axi.w.last == w_last)
 
 endmodule

@@ -1,15 +1,17 @@
-// Answers for a slave that is lost: lets a bus pass, or answers everything with SLVERR itself.
+// Replaces a slave that does not respond: passes a bus on, or answers every transaction with
+// SLVERR.
 //
-// It changes over when nothing is under way: to the error answers when `lost_i` rises, for which nothing may be under way, and
-// back once `lost_i` is 0 and what was being answered has ended.
+// The switch happens while nothing is in flight: to error responses when `lost_i` rises, which
+// requires that nothing is in flight. It switches back once `lost_i` is 0 and the last error
+// response has left.
 module ns_axi_fallback
   import ns_axi_pkg::*;
 (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// The slave does not answer.
+  /// The slave does not respond.
   input  logic     lost_i,
-  /// Nothing passes. From a register.
+  /// Error responses are given instead. From a register.
   output logic     lost_o,
   /// Master.
   ns_axi_if.slave  s_axi,
@@ -27,7 +29,7 @@ module ns_axi_fallback
     else lost_q <= lost_i || (lost_q && err_busy);
   end
 
-  ns_axi_error #(
+  ns_axi_error_slave #(
     .Resp(RespSlvErr)
   ) u_error (
     .clk_i,

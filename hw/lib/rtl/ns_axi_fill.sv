@@ -1,11 +1,14 @@
-// Zero filler: stands in the write channels in front of a memory controller and writes zeros there on request.
+// Zero filler: stands in the write channels of a memory controller and writes zeros on request.
 //
-// One request at a time: so many blocks of 512 bytes from an address on. It answers when the memory has answered for all of
-// them, or, after `fill_stop_i`, for those that have begun: each block is then zero or as it was. Bursts of others pass
-// without delay and take turns with the filler's. These are INCR, 64 bytes a beat, end at multiples of BurstBytes, and carry
-// the ID `Id`, which nobody else may use for writes.
-// Assumes that write data of others comes no earlier than its address. Reads go past it. Says nothing of the order between a
-// fill and others' accesses to the same blocks: who asks takes care of that.
+// It serves one request at a time: a number of blocks of 512 bytes from an address on. The request
+// ends when the memory has answered for all blocks. After `fill_stop_i` it ends when the started
+// bursts are answered: each block is then zero or unchanged. Writes of the master pass without
+// delay and alternate with the filler's bursts. The filler's bursts are INCR with 64 bytes a beat,
+// end at multiples of BurstBytes, and carry the ID `Id`. The master must not use that ID for
+// writes.
+//
+// Assumes that the master's write data follows its address. Reads pass. The order of a fill and
+// other accesses to the same blocks is left to the requester.
 `include "ns_assert.svh"
 
 module ns_axi_fill
@@ -22,7 +25,7 @@ module ns_axi_fill
 ) (
   input  logic                  clk_i,
   input  logic                  rst_ni,
-  /// From registers: a request or a burst of others is inside.
+  /// From registers: a request or a write of the master is in progress.
   output logic                  busy_o,
 
   /// Request: address, a multiple of 512.
@@ -31,17 +34,17 @@ module ns_axi_fill
   input  logic [CountWidth-1:0] fill_blocks_i,
   input  logic                  fill_valid_i,
   output logic                  fill_ready_o,
-  /// End the request that is under way at a block's end. A level: held until fill_done_o.
+  /// Ends the active request at the end of a block. A level: held until fill_done_o.
   input  logic                  fill_stop_i,
-  /// It has ended; for one cycle.
+  /// The request has ended; for one cycle.
   output logic                  fill_done_o,
-  /// With fill_done_o: the memory has answered with an error.
+  /// With fill_done_o: the memory has reported an error.
   output logic                  fill_error_o,
 
-  /// Accesses of others.
+  /// Master.
   ns_axi_if.slave s_axi,
 
-  /// The memory.
+  /// Memory controller.
   ns_axi_if.master m_axi
 );
 
@@ -51,51 +54,60 @@ module ns_axi_fill
   localparam int unsigned OpenBits = unsigned'($clog2(MaxBursts + 1));
   typedef logic [CountWidth-1:0] count_t;
 
-  // The request: what is left of it.
+  // Remaining part of the request.
   logic active_q, error_q;
   logic [AddrWidth-1:9] block_q;
   count_t left_q;
-  logic [OpenBits-1:0] open_q;  // bursts without a response
+  logic [OpenBits-1:0] open_q;  // bursts without response
 
-  // The newest burst: its address, if that has not left; its beats, if those before it have not ended. Beats left of the
-  // present one.
+  // The newest burst: its address while it is pending, and its beats while the bursts before it
+  // have data left.
   logic aw_valid_q, next_q;
   ax_t aw_q;
   logic [BeatBits:0] next_beats_q, beats_q;
 
-  // Bursts of others whose data has not ended. Whose turn it is: 1, theirs.
-  logic [7:0] others_q;
-  logic turn_q;
+  // Writes of the master with incomplete data, and the arbitration between both.
+  logic [7:0] s_writes_q;
+  logic s_turn_q;
 
-  logic filling, want, load, start, s_open, s_begins, s_ends, ends, w_last;
-  count_t room, blocks;
+  logic
+      w_active,
+      burst_wanted,
+      beats_load,
+      burst_start,
+      s_aw_open,
+      s_aw_fire,
+      s_w_last_fire,
+      burst_end,
+      w_last;
+  count_t aligned_blocks, burst_blocks;
 
-  assign filling = beats_q != '0;
+  assign w_active = beats_q != '0;
   assign w_last = beats_q == (BeatBits + 1)'(1);
-  assign want = left_q != '0 && !fill_stop_i && open_q != OpenBits'(MaxBursts);
-  assign load = next_q && (!filling || (w_last && m_axi.w_ready));
-  assign start = want && (!aw_valid_q || m_axi.aw_ready) && (!next_q || load) && others_q == '0
-      && !(turn_q && s_axi.aw_valid);
-  assign s_open = !aw_valid_q && !next_q && !filling && !(want && !turn_q) && others_q != '1;
+  assign burst_wanted = left_q != '0 && !fill_stop_i && open_q != OpenBits'(MaxBursts);
+  assign beats_load = next_q && (!w_active || (w_last && m_axi.w_ready));
+  assign burst_start = burst_wanted && (!aw_valid_q || m_axi.aw_ready) && (!next_q || beats_load) && s_writes_q == '0
+      && !(s_turn_q && s_axi.aw_valid);
+  assign s_aw_open = !aw_valid_q && !next_q && !w_active && !(burst_wanted && !s_turn_q) && s_writes_q != '1;
 
-  // Blocks to the next multiple of BurstBytes, or to the end.
-  assign room = count_t'(BurstBlocks) - (count_t'(block_q) & count_t'(BurstBlocks - 1));
-  assign blocks = (left_q < room) ? left_q : room;
+  // Blocks up to the next multiple of BurstBytes, or to the end.
+  assign aligned_blocks = count_t'(BurstBlocks) - (count_t'(block_q) & count_t'(BurstBlocks - 1));
+  assign burst_blocks = (left_q < aligned_blocks) ? left_q : aligned_blocks;
 
   assign m_axi.aw = aw_valid_q ? aw_q : s_axi.aw;
-  assign m_axi.aw_valid = aw_valid_q || (s_axi.aw_valid && s_open);
-  assign s_axi.aw_ready = m_axi.aw_ready && s_open;
-  assign s_begins = s_axi.aw_valid && s_axi.aw_ready;
+  assign m_axi.aw_valid = aw_valid_q || (s_axi.aw_valid && s_aw_open);
+  assign s_axi.aw_ready = m_axi.aw_ready && s_aw_open;
+  assign s_aw_fire = s_axi.aw_valid && s_axi.aw_ready;
 
-  assign m_axi.w = filling ? '{last: w_last, strb: '1, data: '0} : s_axi.w;
-  assign m_axi.w_valid = filling || (s_axi.w_valid && others_q != '0);
-  assign s_axi.w_ready = m_axi.w_ready && !filling && others_q != '0;
-  assign s_ends = s_axi.w_valid && s_axi.w_ready && s_axi.w.last;
+  assign m_axi.w = w_active ? '{last: w_last, strb: '1, data: '0} : s_axi.w;
+  assign m_axi.w_valid = w_active || (s_axi.w_valid && s_writes_q != '0);
+  assign s_axi.w_ready = m_axi.w_ready && !w_active && s_writes_q != '0;
+  assign s_w_last_fire = s_axi.w_valid && s_axi.w_ready && s_axi.w.last;
 
   assign s_axi.b = m_axi.b;
   assign s_axi.b_valid = m_axi.b_valid && m_axi.b.id != Id;
   assign m_axi.b_ready = m_axi.b.id == Id || s_axi.b_ready;
-  assign ends = m_axi.b_valid && m_axi.b.id == Id;
+  assign burst_end = m_axi.b_valid && m_axi.b.id == Id;
 
   assign m_axi.ar = s_axi.ar;
   assign m_axi.ar_valid = s_axi.ar_valid;
@@ -107,7 +119,7 @@ module ns_axi_fill
   assign fill_ready_o = !active_q;
   assign fill_done_o = active_q && open_q == '0 && (left_q == '0 || fill_stop_i);
   assign fill_error_o = error_q;
-  assign busy_o = active_q || others_q != '0;
+  assign busy_o = active_q || s_writes_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -117,8 +129,8 @@ module ns_axi_fill
       aw_valid_q <= 1'b0;
       next_q <= 1'b0;
       beats_q <= '0;
-      others_q <= '0;
-      turn_q <= 1'b0;
+      s_writes_q <= '0;
+      s_turn_q <= 1'b0;
     end else begin
       if (fill_valid_i && fill_ready_o) begin
         active_q <= 1'b1;
@@ -126,19 +138,19 @@ module ns_axi_fill
       end else if (fill_done_o) begin
         active_q <= 1'b0;
         left_q <= '0;
-      end else if (start) begin
-        left_q <= left_q - blocks;
+      end else if (burst_start) begin
+        left_q <= left_q - burst_blocks;
       end
-      open_q <= open_q + OpenBits'(start) - OpenBits'(ends);
-      others_q <= others_q + 8'(s_begins) - 8'(s_ends);
-      if (start) aw_valid_q <= 1'b1;
+      open_q <= open_q + OpenBits'(burst_start) - OpenBits'(burst_end);
+      s_writes_q <= s_writes_q + 8'(s_aw_fire) - 8'(s_w_last_fire);
+      if (burst_start) aw_valid_q <= 1'b1;
       else if (m_axi.aw_ready) aw_valid_q <= 1'b0;
-      if (start) next_q <= 1'b1;
-      else if (load) next_q <= 1'b0;
-      if (load) beats_q <= next_beats_q;
-      else if (filling && m_axi.w_ready) beats_q <= beats_q - 1'b1;
-      if (start) turn_q <= 1'b1;
-      else if (s_begins) turn_q <= 1'b0;
+      if (burst_start) next_q <= 1'b1;
+      else if (beats_load) next_q <= 1'b0;
+      if (beats_load) beats_q <= next_beats_q;
+      else if (w_active && m_axi.w_ready) beats_q <= beats_q - 1'b1;
+      if (burst_start) s_turn_q <= 1'b1;
+      else if (s_aw_fire) s_turn_q <= 1'b0;
     end
   end
 
@@ -147,14 +159,14 @@ module ns_axi_fill
       block_q <= fill_addr_i[AddrWidth-1:9];
       error_q <= 1'b0;
     end else begin
-      if (start) block_q <= block_q + (AddrWidth - 9)'(blocks);
-      if (ends && m_axi.b.resp[1]) error_q <= 1'b1;
+      if (burst_start) block_q <= block_q + (AddrWidth - 9)'(burst_blocks);
+      if (burst_end && m_axi.b.resp[1]) error_q <= 1'b1;
     end
-    if (start) begin
-      next_beats_q <= (BeatBits + 1)'({blocks, 3'd0});
+    if (burst_start) begin
+      next_beats_q <= (BeatBits + 1)'({burst_blocks, 3'd0});
       aw_q <= '{
           id: Id,
-          len: 8'({blocks, 3'd0} - 1'b1),
+          len: 8'({burst_blocks, 3'd0} - 1'b1),
           size: 3'd6,
           burst: BurstIncr,
           addr: {block_q, 9'd0}
@@ -170,7 +182,7 @@ module ns_axi_fill
   assign unused = ^fill_addr_i[8:0];
 
   `NS_ASSERT(whole_blocks, !fill_valid_i || (fill_addr_i[8:0] == '0 && fill_blocks_i != '0))
-  `NS_ASSERT(id_is_its_own, !s_axi.aw_valid || s_axi.aw.id != Id)
-  `NS_ASSERT(response_expected, !ends || open_q != '0)
+  `NS_ASSERT(id_is_reserved, !s_axi.aw_valid || s_axi.aw.id != Id)
+  `NS_ASSERT(response_expected, !burst_end || open_q != '0)
 
 endmodule

@@ -1,8 +1,10 @@
-// Joins flat ports to a bus (ns_axi_if, ns_axil_if): `flat` is the ports' prefix, `bus` the interface.
+// Connects flat ports to a bus (ns_axi_if, ns_axil_if): `flat` is the prefix of the ports, `bus`
+// the interface.
 `ifndef NS_AXI_FLAT_SVH
 `define NS_AXI_FLAT_SVH
 
-// Flat ports with IDs of so many bits: of a slave with input, output; of a master with output, input.
+// Flat ports with IDs of `ids` bits. A slave's are written with (input, output), a master's with
+// (output, input).
 `define NS_AXI_PORTS(p, ids, from, to) \
   from logic [ids-1:0] p``_awid, \
   from logic [63:0]  p``_awaddr, \
@@ -34,7 +36,7 @@
   to   logic         p``_rvalid, \
   from logic         p``_rready
 
-// The same, AXI4-Lite.
+// The same for AXI4-Lite.
 `define NS_AXIL_PORTS(p, from, to) \
   from logic [23:0] p``_awaddr, \
   from logic        p``_awvalid, \
@@ -118,7 +120,8 @@
   assign bus.r_valid = flat``_rvalid; \
   assign flat``_rready = bus.r_ready;
 
-// The bus drives flat master ports, of which there are several with their fields concatenated: those with index `i`.
+// The bus drives flat master ports of several buses, whose fields are concatenated: those with
+// index `i`.
 `define NS_AXI_TO_FLAT_AT(flat, i, bus) \
   assign flat``_awid[(i)*ns_axi_pkg::IdWidth+:ns_axi_pkg::IdWidth] = bus.aw.id; \
   assign flat``_awaddr[(i)*ns_axi_pkg::AddrWidth+:ns_axi_pkg::AddrWidth] = bus.aw.addr; \

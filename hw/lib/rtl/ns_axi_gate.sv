@@ -1,7 +1,7 @@
-// Lets no further address pass while it is closed; what has begun goes on.
+// Holds new addresses while it is closed; transactions in flight continue.
 //
-// Addresses may be withdrawn from the slave when it closes, so a register slice or a multiplexer has to follow that takes
-// addresses only together with `ready`.
+// A closing gate may withdraw an address from the slave. So a register slice or a multiplexer must
+// follow that accepts addresses only together with `ready`.
 module ns_axi_gate (
   /// Write addresses pass.
   input logic      aw_open_i,

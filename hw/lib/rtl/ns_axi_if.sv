@@ -1,8 +1,9 @@
-// AXI4 bus: one port at an instance, for a whole bus, its read half, or its write half.
+// AXI4 bus: one port for a whole bus, its read half, or its write half.
 //
-// Signals are those of AXI4, the payload of each channel as a struct of ns_axi_pkg. `valid`, `ready` and payload are variables
-// of their own, so a simulator sees no loop where `ready` in one direction depends on `valid` in the other.
-// ns_axi_flat.svh joins a bus to flat ports (`s_axi_awaddr` ...), as at the edge of the device.
+// Signals are those of AXI4; the payload of each channel is a struct of ns_axi_pkg. `valid`,
+// `ready` and payload are separate variables. So a simulator sees no loop if `ready` depends on
+// `valid` in the opposite direction. ns_axi_flat.svh connects a bus to flat ports (`s_axi_awaddr`
+// ...), as at the edge of the device.
 interface ns_axi_if;
   import ns_axi_pkg::*;
 

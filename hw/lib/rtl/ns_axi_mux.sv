@@ -1,11 +1,15 @@
 // AXI4 multiplexer: N masters share one slave.
 //
-// Addresses are granted round robin, or by weights (ns_wrr_arbiter), each channel on its own. Write data follows the order of the granted write addresses.
-// IDs grow: the port's number stands above the `IdBits` bits that the masters use, routes the responses back, and is not seen by
-// the masters. So multiplexers cascade. Transactions of one master with one ID keep their order as far as the slave keeps it.
-// Full throughput on every channel; each channel passes one register slice on the slave's side. Up to `MaxWrites` writes
-// may wait behind the one whose data comes; write data is accepted no earlier than the cycle after its address.
-// Does not check addresses, and does not limit what is outstanding.
+// Addresses are granted round robin or by weights (ns_wrr_arbiter), independently on each channel.
+// Write data follows the order of the granted write addresses. An ID grows by the number of its
+// port, above the `IdBits` bits that the masters use. That number routes responses back and is
+// hidden from the masters, so multiplexers cascade. Transactions of one master with one ID keep
+// their order as far as the slave keeps it.
+//
+// Full throughput on every channel; each channel passes one register slice on the slave's side. Up
+// to `MaxWrites` writes may wait for the data of the current one. Write data is accepted no earlier
+// than the cycle after its address. Does not check addresses, and does not limit outstanding
+// transactions.
 `include "ns_assert.svh"
 
 module ns_axi_mux
@@ -15,9 +19,9 @@ module ns_axi_mux
   parameter int unsigned N = 2,
   /// Bits of the masters' IDs; those above are 0.
   parameter int unsigned IdBits = 4,
-  /// Writes whose address has been granted and whose data has not begun.
+  /// Writes whose address has been granted and whose data has not started.
   parameter int unsigned MaxWrites = 16,
-  /// Masters are urgent, or have weights in beats; otherwise all are alike.
+  /// 1: masters are urgent or have weights in beats; 0: round robin.
   parameter bit Weighted = 1'b0,
   /// Bits of a weight.
   parameter int unsigned WeightBits = 8
@@ -25,7 +29,7 @@ module ns_axi_mux
   input  logic         clk_i,
   input  logic         rst_ni,
 
-  /// Masters that go first. From a register.
+  /// Masters with priority. From a register.
   input  logic [N-1:0] urgent_i = '0,
   /// Weights of the others, at least 1. From registers.
   input  logic [N-1:0][WeightBits-1:0] weight_i = '1,
@@ -39,18 +43,18 @@ module ns_axi_mux
 
   localparam int unsigned IdxBits = idx_width(N);
   localparam int unsigned PortBits = unsigned'($clog2(N));
-  localparam logic [IdWidth-1:0] OwnBits = IdWidth'((1 << IdBits) - 1);
+  localparam logic [IdWidth-1:0] MasterIdMask = IdWidth'((1 << IdBits) - 1);
 
-  // The masters' buses, one vector a signal.
+  // The masters' buses, one vector per signal.
   logic [N-1:0] s_aw_valid, s_aw_ready, s_w_valid, s_w_ready, s_b_valid, s_b_ready;
   logic [N-1:0] s_ar_valid, s_ar_ready, s_r_valid, s_r_ready;
 
-  // The master that an ID belongs to, one-hot.
+  // The master of an ID, one-hot.
   function automatic logic [N-1:0] owner(logic [IdWidth-1:0] id);
     for (int unsigned i = 0; i < N; i++) owner[i] = (id >> IdBits) == IdWidth'(i);
   endfunction
 
-  // Write addresses. An address is granted only together with a place in the queue of data to come.
+  // Write addresses. An address is granted only together with an entry in the queue of write data.
   logic aw_valid, aw_ready, aw_slice_ready, order_ready;
   logic [N-1:0] aw_gnt;
   logic [N-1:0][8:0] aw_beats;
@@ -76,7 +80,7 @@ module ns_axi_mux
       .idx_o  (aw_idx),
       .valid_o(aw_valid)
     );
-  end else begin : gen_aw_alike
+  end else begin : gen_aw_round_robin
     ns_rr_arbiter #(
       .N(N)
     ) u_arbiter (
@@ -117,16 +121,16 @@ module ns_axi_mux
     .out_data_o (m_axi.aw)
   );
 
-  // Whose write data comes: the first in the order of the addresses in registers, the others in a queue.
-  logic order_take, order_direct, queue_valid;
+  // The order of write data: the first master in registers, the others in a queue.
+  logic order_push, order_bypass, queue_valid;
   logic [N-1:0] first_q;  // one-hot, 0 if none
   logic [IdxBits-1:0] first_idx_q, queue_idx;
   logic w_valid, w_ready, w_last_fire;
   logic [N-1:0] w_last;
   logic [$bits(w_t)-1:0] w[N];
 
-  assign order_take = aw_valid && aw_ready;
-  assign order_direct = first_q == '0 || (w_last_fire && !queue_valid);
+  assign order_push = aw_valid && aw_ready;
+  assign order_bypass = first_q == '0 || (w_last_fire && !queue_valid);
 
   ns_fifo #(
     .Width(IdxBits),
@@ -134,7 +138,7 @@ module ns_axi_mux
   ) u_order (
     .clk_i,
     .rst_ni,
-    .in_valid_i (order_take && !order_direct),
+    .in_valid_i (order_push && !order_bypass),
     .in_ready_o (order_ready),
     .in_data_i  (aw_idx),
     .out_valid_o(queue_valid),
@@ -148,7 +152,7 @@ module ns_axi_mux
       first_q <= '0;
       first_idx_q <= '0;
     end else if (first_q == '0 || w_last_fire) begin
-      first_q <= queue_valid ? N'(1) << queue_idx : aw_gnt & {N{order_take}};
+      first_q <= queue_valid ? N'(1) << queue_idx : aw_gnt & {N{order_push}};
       first_idx_q <= queue_valid ? queue_idx : aw_idx;
     end
   end
@@ -200,7 +204,7 @@ module ns_axi_mux
   for (genvar i = 0; i < N; i++) begin : gen_b
     assign s_axi[i].b_valid = s_b_valid[i];
     assign s_b_ready[i] = s_axi[i].b_ready;
-    assign s_axi[i].b.id = b.id & OwnBits;
+    assign s_axi[i].b.id = b.id & MasterIdMask;
     assign s_axi[i].b.resp = b.resp;
   end
   assign s_b_valid = b_owner & {N{b_valid}};
@@ -230,7 +234,7 @@ module ns_axi_mux
       .idx_o  (ar_idx),
       .valid_o(ar_valid)
     );
-  end else begin : gen_ar_alike
+  end else begin : gen_ar_round_robin
     ns_rr_arbiter #(
       .N(N)
     ) u_arbiter (
@@ -293,7 +297,7 @@ module ns_axi_mux
   for (genvar i = 0; i < N; i++) begin : gen_r
     assign s_axi[i].r_valid = s_r_valid[i];
     assign s_r_ready[i] = s_axi[i].r_ready;
-    assign s_axi[i].r.id = r.id & OwnBits;
+    assign s_axi[i].r.id = r.id & MasterIdMask;
     assign s_axi[i].r.resp = r.resp;
     assign s_axi[i].r.last = r.last;
     assign s_axi[i].r.data = r.data;
@@ -306,15 +310,15 @@ module ns_axi_mux
   end
 
   if (N < 1 || IdBits + PortBits > IdWidth) begin : gen_bad_n
-    $error("ns_axi_mux: IdBits and the bits of a port's number must be 12 at most together");
+    $error("ns_axi_mux: IdBits and the bits of a port's number must not exceed 12 together");
   end
 
   for (genvar i = 0; i < N; i++) begin : gen_check_id
-    `NS_ASSERT(aw_id_in_range, !s_aw_valid[i] || (s_axi[i].aw.id & ~OwnBits) == '0)
-    `NS_ASSERT(ar_id_in_range, !s_ar_valid[i] || (s_axi[i].ar.id & ~OwnBits) == '0)
+    `NS_ASSERT(aw_id_in_range, !s_aw_valid[i] || (s_axi[i].aw.id & ~MasterIdMask) == '0)
+    `NS_ASSERT(ar_id_in_range, !s_ar_valid[i] || (s_axi[i].ar.id & ~MasterIdMask) == '0)
   end
   `NS_ASSERT(b_id_known, !b_valid || $onehot(b_owner))
   `NS_ASSERT(r_id_known, !r_valid || $onehot(r_owner))
-  `NS_ASSERT(queue_only_behind_first, !queue_valid || first_q != '0)
+  `NS_ASSERT(queue_only_after_first, !queue_valid || first_q != '0)
 
 endmodule

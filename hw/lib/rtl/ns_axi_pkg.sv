@@ -1,11 +1,13 @@
 // Types and constants of every AXI4 and AXI4-Lite bus inside the device.
 //
-// All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 12-bit IDs. Bits that a
-// block doesn't need are constant and cost nothing after synthesis. IDs grow upwards: a multiplexer puts the port's number above
-// the bits that its masters use, and ns_axi_remap makes them fewer. LOCK, CACHE, PROT, QOS, REGION and
-// USER do not exist inside; the blocks that are meant to be used alone (nvm_delay) carry them on flat ports.
+// All internal AXI4 buses have one shape: 64-bit byte addresses, 512-bit data, 12-bit IDs. Bits
+// that a block does not need are constant and cost nothing after synthesis. IDs grow upwards: a
+// multiplexer puts the port's number above the bits that its masters use. ns_axi_id_remap reduces
+// their number. LOCK, CACHE, PROT, QOS, REGION and USER do not exist inside. Blocks meant for use
+// outside this device (nvm_delay) carry them on flat ports.
 //
-// Packed structs have their widest field last: the simulator then moves the small ones with one mask.
+// Packed structs have their widest field last: the simulator then moves the small fields with one
+// mask.
 package ns_axi_pkg;
 
   parameter int unsigned AddrWidth = 64;
@@ -52,7 +54,7 @@ package ns_axi_pkg;
   parameter logic [1:0] RespSlvErr = 2'b10;
   parameter logic [1:0] RespDecErr = 2'b11;
 
-  /// ceil(log2(n)), but at least 1: the width of an index into n things.
+  /// ceil(log2(n)), but at least 1: the width of an index into n elements.
   function automatic int unsigned idx_width(int unsigned n);
     return (n > 1) ? unsigned'($clog2(n)) : 1;
   endfunction

@@ -1,7 +1,9 @@
-// Address stage of ns_axi_demux: where a transaction goes, and when it may go.
+// Address stage of ns_axi_demux: decodes the target of a transaction and enforces the order of an
+// ID.
 //
-// Splits the address into slave and local address (ns_axi_demux says how), then holds the transaction back as long as one
-// with the same ID is under way to another target. Two register slices, one on each side of that check.
+// Splits the address into slave and local address (see ns_axi_demux). A transaction is held while
+// another one with the same ID is in flight to another target. Two register slices, one on each
+// side of that check.
 `include "ns_assert.svh"
 
 module ns_axi_route
@@ -11,11 +13,11 @@ module ns_axi_route
   parameter int unsigned M = 2,
   /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
-  /// First address that is a slave's.
+  /// First address of the slaves.
   parameter logic [AddrWidth-1:0] First = '0,
   /// End of the slaves' addresses, a multiple of M * Granule.
   parameter logic [AddrWidth-1:0] Bytes = 64'h1_0000_0000,
-  /// Slaves of a local memory behind these, a power of two; 0: there is none.
+  /// Slaves of a local memory, after these, a power of two; 0: there is none.
   parameter int unsigned LocalM = 0,
   /// Bytes of its granules.
   parameter int unsigned LocalGranule = 4096,
@@ -23,11 +25,11 @@ module ns_axi_route
   parameter logic [AddrWidth-1:0] LocalBase = '0,
   /// Its bytes, a multiple of LocalM * LocalGranule.
   parameter logic [AddrWidth-1:0] LocalBytes = '0,
-  /// Transactions under way per ID.
+  /// Transactions in flight per ID.
   parameter int unsigned MaxOutstanding = 32,
-  /// Low ID bits that tell transactions apart.
+  /// Low ID bits that distinguish transactions.
   parameter int unsigned OrderBits = 4,
-  /// 1: what goes to no slave keeps its address.
+  /// 1: an address outside of the slaves stays unchanged.
   parameter bit Outside = 1'b0,
   localparam int unsigned Slaves = M + LocalM
 ) (
@@ -71,8 +73,8 @@ module ns_axi_route
     // Below First the difference wraps.
     routed.target = (ax.addr - First >= Bytes - First) ? TargetBits'(Slaves) : TargetBits'(granule & AddrWidth'(M - 1));
     if (Outside && routed.target == TargetBits'(Slaves)) routed.ax.addr = ax.addr;
-    // LocalBase is not smaller than the memory: with that bit turned its addresses start at 0, and all others lie behind it or are
-    // those of the first M slaves.
+    // LocalBase is not smaller than the memory. With that bit inverted, the memory's addresses
+    // start at 0. All other addresses lie beyond it, or belong to the first M slaves.
     offset = ax.addr ^ LocalBase;
     if (LocalM != 0 && routed.target == TargetBits'(Slaves) && offset < LocalBytes) begin
       granule = offset >> LocalGranuleBits;
@@ -83,15 +85,16 @@ module ns_axi_route
   endfunction
 
   routed_t in;
-  logic in_valid, out_ready, ok;
+  logic in_valid, out_ready, order_ok;
 
-  // Under way with each ID, and where to. The counts are in LUT RAM, which has no reset: one that was never used is 0.
+  // Transactions in flight per ID, and their target. The counts are in LUT RAM, which has no reset:
+  // one that was never used counts as 0.
   logic [Entries-1:0] used_q;
   logic [1:0][CountBits-1:0] counted;
   logic [CountBits-1:0] count;
   logic [TargetBits-1:0] target_q[Entries];
   logic [OrderBits-1:0] id;
-  logic start, both;
+  logic start, start_and_end;
 
   ns_skid #(
     .Width($bits(routed_t))
@@ -102,15 +105,15 @@ module ns_axi_route
     .in_ready_o (s_ready_o),
     .in_data_i  (route(s_ax_i)),
     .out_valid_o(in_valid),
-    .out_ready_i(ok && out_ready),
+    .out_ready_i(order_ok && out_ready),
     .out_data_o (in)
   );
 
   assign id = OrderBits'(in.ax.id);
   assign count = used_q[id] ? counted[0] : '0;
-  assign ok = count == '0 || (target_q[id] == in.target && count != CountBits'(MaxOutstanding));
-  assign start = in_valid && ok && out_ready;
-  assign both = start && end_i && id == end_id_i;
+  assign order_ok = count == '0 || (target_q[id] == in.target && count != CountBits'(MaxOutstanding));
+  assign start = in_valid && order_ok && out_ready;
+  assign start_and_end = start && end_i && id == end_id_i;
 
   ns_ram_multi #(
     .Width (CountBits),
@@ -120,7 +123,7 @@ module ns_axi_route
   ) u_counts (
     .clk_i,
     .rst_ni,
-    .we_i   ({end_i && !both, start && !both}),
+    .we_i   ({end_i && !start_and_end, start && !start_and_end}),
     .waddr_i({end_id_i, id}),
     .wdata_i({CountBits'(counted[1] - 1'b1), CountBits'(count + 1'b1)}),
     .raddr_i({end_id_i, id}),
@@ -139,7 +142,7 @@ module ns_axi_route
   ) u_out (
     .clk_i,
     .rst_ni,
-    .in_valid_i (in_valid && ok),
+    .in_valid_i (in_valid && order_ok),
     .in_ready_o (out_ready),
     .in_data_i  ({(Slaves+1)'(1) << in.target, in.ax}),
     .out_valid_o(m_valid_o),
@@ -159,7 +162,7 @@ module ns_axi_route
   if (LocalM != 0 && ((LocalM & (LocalM - 1)) != 0 || (LocalBase & (LocalBase - 1'b1)) != '0 || LocalBase < Bytes ||
       LocalBase < LocalBytes || LocalBytes % (AddrWidth'(LocalM) * AddrWidth'(LocalGranule)) != '0)) begin : gen_bad_local
     $error(
-        "ns_axi_route: LocalBase must be a power of two, at least Bytes and LocalBytes, and these multiples of a round of granules"
+        "ns_axi_route: LocalBase must be a power of two, at least Bytes and LocalBytes, and the bytes a multiple of LocalM * LocalGranule"
     );
   end
   if (MaxOutstanding < 1) begin : gen_bad_max
@@ -169,6 +172,6 @@ module ns_axi_route
     $error("ns_axi_route: OrderBits must be 1 to 8");
   end
 
-  `NS_ASSERT(end_only_what_started, !end_i || (used_q[end_id_i] && counted[1] != '0))
+  `NS_ASSERT(end_has_started, !end_i || (used_q[end_id_i] && counted[1] != '0))
 
 endmodule

@@ -1,5 +1,7 @@
-// Register slice of an AXI4 bus: a register each way on write addresses, write data and read addresses, at full throughput.
-// Responses pass as they are.
+// Register slice of an AXI4 bus: write addresses, write data and read addresses are registered, at
+// full throughput.
+//
+// Responses pass combinationally.
 module ns_axi_slice
   import ns_axi_pkg::*;
 (

@@ -1,9 +1,10 @@
-// Completion timeout of a bus: what the slave never answers ends as an error.
+// Completion timeout of a bus: transactions that the slave never answers end as an error.
 //
-// Transactions that a slave has not gone on with for `Cycles` to 2 x `Cycles` end with SLVERR here, a read with as many beats as it
-// still lacks; what the slave answers later is dropped (ns_axi_timeout_ids). Assumes that responses of one ID come in order and with as many
-// beats as asked for, and that addresses and write data are accepted in the end. While `MaxBursts` of an ID are outstanding, further
-// addresses wait.
+// A transaction without progress for `Cycles` to 2 x `Cycles` ends with SLVERR, a read with its
+// missing beats. Later responses of the slave to it are dropped (ns_axi_timeout_channel). Assumes
+// that responses of one ID arrive in order and with all requested beats. Also assumes that the
+// slave accepts addresses and write data eventually. Further addresses of an ID wait while
+// `MaxBursts` of it are outstanding.
 module ns_axi_timeout
   import ns_axi_pkg::*;
 #(
@@ -13,12 +14,12 @@ module ns_axi_timeout
   parameter int unsigned Cycles = 6_250_000,
   /// Transactions outstanding of an ID and direction, a power of two.
   parameter int unsigned MaxBursts = 64,
-  /// See ns_axi_timeout_ids.
+  /// See ns_axi_timeout_channel.
   parameter int unsigned LostBits = 50
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: it works, or answers that it has given up may still come.
+  /// From registers: active, or late responses of abandoned transactions may still arrive.
   output logic     busy_o,
   /// Master.
   ns_axi_if.slave  s_axi,
@@ -41,7 +42,7 @@ module ns_axi_timeout
   assign m_axi.ar_valid = s_axi.ar_valid && read_open;
   assign s_axi.ar_ready = m_axi.ar_ready && read_open;
 
-  ns_axi_timeout_ids #(
+  ns_axi_timeout_channel #(
     .IdBits   (IdBits),
     .Cycles   (Cycles),
     .MaxBursts(MaxBursts),
@@ -65,7 +66,7 @@ module ns_axi_timeout
     .out_ready_i  (s_axi.r_ready)
   );
 
-  ns_axi_timeout_ids #(
+  ns_axi_timeout_channel #(
     .IdBits   (IdBits),
     .Cycles   (Cycles),
     .MaxBursts(MaxBursts),

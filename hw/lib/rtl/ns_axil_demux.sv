@@ -1,9 +1,12 @@
-// AXI4-Lite demultiplexer: one master, `N` slaves at address ranges of their own; 24-bit addresses, 32-bit data.
+// AXI4-Lite demultiplexer: one master, `N` slaves with disjoint address ranges; 24-bit addresses,
+// 32-bit data.
 //
-// Slave i answers addresses with `(addr & ~Mask[i]) == Base[i]`; the first match wins. It is given `addr & Mask[i]`.
-// Anything else is answered DECERR. A write every two cycles, up to `MaxWrites` of them on their way to one slave; one that
-// goes elsewhere waits until they are answered, so responses stay in order. One read at a time: control traffic, not bandwidth.
-// Outputs depend on registers only. Reads and writes are not ordered against each other.
+// Slave i answers addresses with `(addr & ~Mask[i]) == Base[i]`; the first match wins. It receives
+// `addr & Mask[i]`. Other addresses are answered DECERR. A write is accepted every two cycles, and
+// up to `MaxWrites` are in flight to one slave. A write to another slave waits until these are
+// answered, so responses stay in order. One read is in flight at a time, as control traffic needs
+// no bandwidth. Outputs depend on registers only. Reads and writes are not ordered against each
+// other.
 `include "ns_assert.svh"
 
 module ns_axil_demux
@@ -29,17 +32,17 @@ module ns_axil_demux
   ns_axil_if.master m_axil[N],
 
 
-  /// A transaction is under way.
+  /// A transaction is in flight.
   output logic               busy_o
 );
 
-  // The slaves' buses, one vector a signal.
+  // The slaves' buses, one vector per signal.
   logic [N-1:0] m_awvalid, m_awready, m_wvalid, m_wready, m_bvalid, m_bready;
   logic [N-1:0] m_arvalid, m_arready, m_rvalid, m_rready;
   logic [N-1:0][1:0] m_bresp, m_rresp;
   logic [N-1:0][31:0] m_rdata;
 
-  // The slave that an address belongs to, one-hot; 0 for none.
+  // The slave of an address, one-hot; 0 for none.
   function automatic logic [N-1:0] decode(logic [23:0] addr);
     logic [N-1:0] hit;
     for (int unsigned i = 0; i < N; i++) hit[i] = (addr & ~Mask[i]) == Base[i];
@@ -55,23 +58,23 @@ module ns_axil_demux
 
   // ---------------------------------------------------------------- writes
 
-  // Address and data arrive, each when it likes; then both go on to the slave.
-  logic awready_q, wready_q;  // the master's address, data are still awaited
+  // Address and data arrive in any order; then both are sent to the slave.
+  logic awready_q, wready_q;  // address, data of the master are still awaited
   logic [N-1:0] w_slave_q;
   logic [23:0] in_addr_q, awaddr_q;
   logic [31:0] in_data_q, wdata_q;
   logic [3:0] in_strb_q, wstrb_q;
   logic [N-1:0] awvalid_q, wvalid_q;
   logic [N-1:0] open_q;       // the slave of the writes without response
-  logic [2:0] writes_q;       // their number
+  logic [2:0] writes_q;       // their count
   logic bvalid_q;
   logic [1:0] bresp_q, bresp;
-  logic arrived, issue, refuse, answer;
+  logic request_valid, issue, decode_error, b_fire;
 
-  assign arrived = !awready_q && !wready_q && (awvalid_q | wvalid_q) == '0;
-  assign issue = arrived && w_slave_q != '0 && (writes_q == '0 || (w_slave_q == open_q && 32'(writes_q) < MaxWrites));
-  assign refuse = arrived && w_slave_q == '0 && writes_q == '0 && !bvalid_q;
-  assign answer = (m_bready & m_bvalid) != '0;
+  assign request_valid = !awready_q && !wready_q && (awvalid_q | wvalid_q) == '0;
+  assign issue = request_valid && w_slave_q != '0 && (writes_q == '0 || (w_slave_q == open_q && 32'(writes_q) < MaxWrites));
+  assign decode_error = request_valid && w_slave_q == '0 && writes_q == '0 && !bvalid_q;
+  assign b_fire = (m_bready & m_bvalid) != '0;
 
   always_comb begin
     bresp = '0;
@@ -87,17 +90,17 @@ module ns_axil_demux
       writes_q <= '0;
       bvalid_q <= 1'b0;
     end else begin
-      if (issue || refuse) awready_q <= 1'b1;
+      if (issue || decode_error) awready_q <= 1'b1;
       else if (s_axil.awvalid) awready_q <= 1'b0;
-      if (issue || refuse) wready_q <= 1'b1;
+      if (issue || decode_error) wready_q <= 1'b1;
       else if (s_axil.wvalid) wready_q <= 1'b0;
 
       awvalid_q <= issue ? w_slave_q : awvalid_q & ~m_awready;
       wvalid_q  <= issue ? w_slave_q : wvalid_q & ~m_wready;
-      if (issue && !answer) writes_q <= writes_q + 1'b1;
-      if (answer && !issue) writes_q <= writes_q - 1'b1;
+      if (issue && !b_fire) writes_q <= writes_q + 1'b1;
+      if (b_fire && !issue) writes_q <= writes_q - 1'b1;
 
-      if (answer || refuse) bvalid_q <= 1'b1;
+      if (b_fire || decode_error) bvalid_q <= 1'b1;
       else if (s_axil.bready) bvalid_q <= 1'b0;
     end
   end
@@ -117,8 +120,8 @@ module ns_axil_demux
       wdata_q  <= in_data_q;
       wstrb_q  <= in_strb_q;
     end
-    if (answer) bresp_q <= bresp;
-    else if (refuse) bresp_q <= RespDecErr;
+    if (b_fire) bresp_q <= bresp;
+    else if (decode_error) bresp_q <= RespDecErr;
   end
 
   assign s_axil.awready = awready_q;
@@ -134,8 +137,8 @@ module ns_axil_demux
   typedef enum logic [1:0] {
     StIdle,
     StDecode,
-    StSlave,   // the slave takes the read and answers
-    StRespond  // the master takes the answer
+    StSlave,   // the slave performs the read
+    StRespond  // the response is offered to the master
   } state_e;
 
   state_e r_state_q;
@@ -237,7 +240,7 @@ module ns_axil_demux
 
   `NS_ASSERT(one_write_slave, (awvalid_q & (awvalid_q - 1'b1)) == '0)
   `NS_ASSERT(one_read_slave, (arvalid_q & (arvalid_q - 1'b1)) == '0)
-  `NS_ASSERT(no_unasked_write_response, (m_bvalid & ~({N{writes_q != '0}} & open_q)) == '0)
+  `NS_ASSERT(write_response_was_requested, (m_bvalid & ~({N{writes_q != '0}} & open_q)) == '0)
   `NS_ASSERT(no_early_write_response, writes_q != 3'd1 || (m_bvalid & (awvalid_q | wvalid_q)) == '0)
   `NS_ASSERT(no_early_read_response, (m_rvalid & rready_q & arvalid_q) == '0)
 

@@ -1,4 +1,5 @@
-// AXI4-Lite bus of the control path: 24-bit addresses, 32-bit data. PROT does not exist inside the device.
+// AXI4-Lite bus of the control path: 24-bit addresses, 32-bit data. PROT does not exist inside the
+// device.
 interface ns_axil_if;
 
   logic [23:0] awaddr;

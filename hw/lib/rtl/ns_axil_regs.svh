@@ -1,9 +1,11 @@
-// Joins a generated register block (PeakRDL, ports `s_axil_*`) to an ns_axil_if, in the block's list of ports.
-// The block decodes `Bits` bits of an address, which are those of its whole window.
+// Connects a generated register block (PeakRDL, ports `s_axil_*`) to an ns_axil_if, in the block's
+// list of ports.
+//
+// The block decodes `Bits` bits of an address, which cover its whole window.
 `ifndef NS_AXIL_REGS_SVH
 `define NS_AXIL_REGS_SVH
 
-// With the read data channel's handshake as the block sees it.
+// With a separate handshake of the read data channel.
 `define NS_AXIL_REGS_READ_BY(bus, rready, rvalid, Bits) \
     .s_axil_awready(bus.awready), \
     .s_axil_awvalid(bus.awvalid), \

@@ -1,9 +1,11 @@
-// Clock gate without glitches: `clk_o` has a pulse for each high phase of `clk_i` that `en_i` was 1 before.
+// Glitch-free clock gate: `clk_o` has a pulse for each high phase of `clk_i` before which `en_i`
+// was 1.
 //
-// Assumes that `en_i` comes from registers on the rising edge of `clk_i` (or of a clock gated from it).
-// Define NS_CLOCK_GATE_BYPASS to leave every clock running: the default for FPGAs, where a gate made of LUTs skews clocks and
-// there are fewer clock buffers than blocks that rest. So no block may rely on a clock that stands still.
-// Define NS_CLOCK_GATE_BUFGCE to use the cell of AMD FPGAs; an ASIC flow replaces the module with its own cell.
+// Assumes that `en_i` comes from registers on the rising edge of `clk_i` (or of a clock gated from
+// it). Define NS_CLOCK_GATE_BYPASS to leave every clock running. That is the default for FPGAs: a
+// gate made of LUTs skews clocks, and there are fewer clock buffers than gated blocks. So no block
+// may rely on a stopped clock. Define NS_CLOCK_GATE_BUFGCE to use the cell of AMD FPGAs; an ASIC
+// flow replaces the module with its cell.
 module ns_clock_gate (
   /// Free-running clock.
   input  logic clk_i,

@@ -1,12 +1,15 @@
-// Mover of data within an AXI4 address space: copies ranges of any alignment and length.
+// DMA engine within an AXI4 address space: copies ranges of any alignment and length.
 //
-//   command ─┬─► ns_dma_read ──► ns_dma_align ──► ns_dma_write ─► done
-//            └── what each of the others has to know
+// command ─┬─► ns_dma_read ──► ns_dma_align ──► ns_dma_write ─► done
+// └── parameters of the range for align and write
 //
-// Bursts end at multiples of BurstBytes, so none crosses a 4 KiB page or a granule. Many are under way, of several commands, reads
-// and writes at once; a beat a cycle in each direction. Commands end in their order. Nothing is promised of the order between a
-// command's reads and the writes of one before it: whoever copies what it has just written waits for its end.
-// What cannot be read is not written. Assumes that the source and the target of a command do not overlap.
+// Bursts end at multiples of BurstBytes, so none crosses a 4 KiB page or a granule. Several bursts
+// of several commands are in flight, reads and writes at once, with a beat a cycle in each
+// direction. Commands end in order. A command's reads are not ordered after the writes of the
+// command before it. So a copy of data just written has to wait for the end of the first command.
+//
+// Data that cannot be read is not written. Assumes that source and target of a command do not
+// overlap.
 `include "ns_assert.svh"
 
 module ns_dma
@@ -15,16 +18,16 @@ module ns_dma
 #(
   /// Bytes of a burst, a power of two, 128 to 4096.
   parameter int unsigned BurstBytes  = 1024,
-  /// Read bursts under way or in the buffer, a power of two: latency times bandwidth.
+  /// Read bursts in flight or in the buffer, a power of two: latency times bandwidth.
   parameter int unsigned ReadBursts  = 16,
-  /// Write bursts under way, a power of two.
+  /// Write bursts in flight, a power of two.
   parameter int unsigned WriteBursts = 16,
-  /// Commands under way, a power of two.
+  /// Commands in flight, a power of two.
   parameter int unsigned Commands    = 8
 ) (
   input  logic      clk_i,
   input  logic      rst_ni,
-  /// From registers: a command is inside.
+  /// From registers: a command is in flight.
   output logic      busy_o,
   /// Command.
   input  dma_cmd_t  cmd_i,
@@ -40,20 +43,21 @@ module ns_dma
 
   localparam int unsigned CountBits = unsigned'($clog2(Commands + 1));
 
-  // What the aligner has to know of a command.
+  // Parameters of a command for the aligner.
   typedef struct packed {
     logic [5:0] rotate;
     logic       skip;
     logic       flush;
   } align_t;
 
-  // What the write side has to know.
+  // Parameters of a command for the write side.
   typedef struct packed {
     logic [31:0] bytes;
     logic [63:0] addr;
   } write_t;
 
-  // Beats that a range of `bytes` at `offset` in a beat touches, modulo what tells two numbers that differ by one apart.
+  // Beats that a range of `bytes` at `offset` in a beat touches, modulo 4: two such counts differ
+  // by at most one.
   function automatic logic [1:0] beats(logic [5:0] offset, logic [31:0] bytes);
     beats = 2'((33'(offset) + 33'(bytes) - 33'd1) >> 6);
   endfunction
@@ -67,12 +71,12 @@ module ns_dma
   endfunction
 
   logic [CountBits-1:0] count_q;
-  logic take, read_ready, align_ready, write_ready, room, in_valid, in_ready;
+  logic cmd_fire, read_ready, align_ready, write_ready, cmd_allowed, cmd_valid, cmd_slot_ready;
   dma_cmd_t cmd;
 
   assign busy_o = count_q != '0;
-  assign room = count_q != CountBits'(Commands);
-  assign cmd_ready_o = in_ready && room;
+  assign cmd_allowed = count_q != CountBits'(Commands);
+  assign cmd_ready_o = cmd_slot_ready && cmd_allowed;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) count_q <= '0;
@@ -85,21 +89,21 @@ module ns_dma
   ) u_cmd (
     .clk_i,
     .rst_ni,
-    .in_valid_i (cmd_valid_i && room),
-    .in_ready_o (in_ready),
+    .in_valid_i (cmd_valid_i && cmd_allowed),
+    .in_ready_o (cmd_slot_ready),
     .in_data_i  (cmd_i),
-    .out_valid_o(in_valid),
+    .out_valid_o(cmd_valid),
     .out_ready_i(read_ready),
     .out_data_o (cmd)
   );
 
-  assign take = in_valid && read_ready;
+  assign cmd_fire = cmd_valid && read_ready;
 
-  // No more commands are inside than these queues hold.
+  // At most `Commands` commands are in flight, so these queues never overflow.
   align_t range;
-  logic range_valid, range_taken;
+  logic range_valid, range_ready;
   write_t target;
-  logic target_valid, target_taken;
+  logic target_valid, target_ready;
 
   ns_fifo #(
     .Width($bits(align_t)),
@@ -107,11 +111,11 @@ module ns_dma
   ) u_ranges (
     .clk_i,
     .rst_ni,
-    .in_valid_i (take),
+    .in_valid_i (cmd_fire),
     .in_ready_o (align_ready),
     .in_data_i  (align(cmd)),
     .out_valid_o(range_valid),
-    .out_ready_i(range_taken),
+    .out_ready_i(range_ready),
     .out_data_o (range),
     .count_o    ()
   );
@@ -122,25 +126,32 @@ module ns_dma
   ) u_targets (
     .clk_i,
     .rst_ni,
-    .in_valid_i (take),
+    .in_valid_i (cmd_fire),
     .in_ready_o (write_ready),
     .in_data_i  ({cmd.bytes, cmd.dst}),
     .out_valid_o(target_valid),
-    .out_ready_i(target_taken),
+    .out_ready_i(target_ready),
     .out_data_o (target),
     .count_o    ()
   );
 
-  // The bus's halves.
+  // The bus: its halves belong to the read side and the write side.
   ns_axi_if bus ();
 
-  ns_axi_link u_link (
+  ns_axi_connect u_connect (
     .s_axi(bus),
     .m_axi
   );
 
   logic [511:0] read_data, write_data;
-  logic read_error, read_last, read_valid, read_taken, write_error, write_valid, write_taken;
+  logic
+      read_error,
+      read_last,
+      read_beat_valid,
+      read_beat_ready,
+      write_error,
+      write_beat_valid,
+      write_beat_ready;
 
   ns_dma_read #(
     .BurstBytes(BurstBytes),
@@ -150,13 +161,13 @@ module ns_dma
     .rst_ni,
     .addr_i (cmd.src),
     .bytes_i(cmd.bytes),
-    .valid_i(in_valid),
+    .valid_i(cmd_valid),
     .ready_o(read_ready),
     .data_o (read_data),
     .error_o(read_error),
     .last_o (read_last),
-    .valid_o(read_valid),
-    .ready_i(read_taken),
+    .valid_o(read_beat_valid),
+    .ready_i(read_beat_ready),
     .m_axi  (bus)
   );
 
@@ -167,16 +178,16 @@ module ns_dma
     .skip_i       (range.skip),
     .flush_i      (range.flush),
     .range_valid_i(range_valid),
-    .range_ready_o(range_taken),
+    .range_ready_o(range_ready),
     .data_i       (read_data),
     .error_i      (read_error),
     .last_i       (read_last),
-    .valid_i      (read_valid),
-    .ready_o      (read_taken),
+    .valid_i      (read_beat_valid),
+    .ready_o      (read_beat_ready),
     .data_o       (write_data),
     .error_o      (write_error),
-    .valid_o      (write_valid),
-    .ready_i      (write_taken)
+    .valid_o      (write_beat_valid),
+    .ready_i      (write_beat_ready)
   );
 
   ns_dma_write #(
@@ -190,11 +201,11 @@ module ns_dma
     .addr_i      (target.addr),
     .bytes_i     (target.bytes),
     .valid_i     (target_valid),
-    .ready_o     (target_taken),
+    .ready_o     (target_ready),
     .data_i      (write_data),
     .error_i     (write_error),
-    .data_valid_i(write_valid),
-    .data_ready_o(write_taken),
+    .data_valid_i(write_beat_valid),
+    .data_ready_o(write_beat_ready),
     .done_o,
     .done_valid_o,
     .done_ready_i,
@@ -205,7 +216,7 @@ module ns_dma
     $error("ns_dma: BurstBytes must be at least 128");
   end
 
-  `NS_ASSERT(a_byte_at_least, !cmd_valid_i || cmd_i.bytes != '0)
-  `NS_ASSERT(queues_have_room, !take || (align_ready && write_ready))
+  `NS_ASSERT(length_is_not_zero, !cmd_valid_i || cmd_i.bytes != '0)
+  `NS_ASSERT(queues_have_room, !cmd_fire || (align_ready && write_ready))
 
 endmodule

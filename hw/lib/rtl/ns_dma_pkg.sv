@@ -8,7 +8,7 @@ package ns_dma_pkg;
     logic [63:0] src;
   } dma_cmd_t;
 
-  /// How a copy ended: what was asked for and could not be done. Without either, all is written and answered.
+  /// Result of a copy: the errors. Without either, all data is written and answered.
   typedef struct packed {
     logic write_error;
     logic read_error;

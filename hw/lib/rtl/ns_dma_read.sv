@@ -1,7 +1,8 @@
-// Read side of ns_dma: reads ranges in bursts and hands their beats on in order.
+// Read side of ns_dma: reads ranges in bursts and delivers their beats in order.
 //
-// Each burst has a part of a buffer and an ID of its own, so memories may answer the bursts in any order and interleave their
-// beats; several channels work at the same time for one range. One beat a cycle.
+// Each burst has a separate buffer segment and ID. So memories may answer the bursts in any order
+// and interleave their beats, and several channels serve one range at the same time. One beat a
+// cycle.
 `include "ns_assert.svh"
 
 module ns_dma_read
@@ -9,7 +10,7 @@ module ns_dma_read
 #(
   /// Bytes of a burst.
   parameter int unsigned BurstBytes = 1024,
-  /// Bursts under way or waiting to be handed on, a power of two; IDs 0 to Bursts-1.
+  /// Bursts in flight or in the buffer, a power of two; IDs 0 to Bursts-1.
   parameter int unsigned Bursts = 16
 ) (
   input  logic          clk_i,
@@ -20,7 +21,7 @@ module ns_dma_read
   input  logic [31:0]   bytes_i,
   input  logic          valid_i,
   output logic          ready_o,
-  /// Beat, as on the bus.
+  /// Beat, with the alignment of the bus.
   output logic [511:0]  data_o,
   /// It could not be read.
   output logic          error_o,
@@ -61,10 +62,11 @@ module ns_dma_read
     .ready_i(burst_ready)
   );
 
-  // The slots form a ring: `head_q` is the next one to be asked for, `tail_q` the one that is handed on.
+  // The slots form a ring: `head_q` is the next one to be requested, `tail_q` the one being
+  // delivered.
   slot_t head_q, tail_q, r_slot;
   logic [SlotBits:0] used_q;
-  logic ask, free;
+  logic ar_fire, free;
   beats_t expected[Bursts];
   logic [Bursts-1:0] final_q;  // last burst of its range
   beats_t arrived_q[Bursts];
@@ -78,17 +80,18 @@ module ns_dma_read
       };
   assign m_axi.ar_valid = burst_valid && used_q != (SlotBits + 1)'(Bursts);
   assign burst_ready = m_axi.ar_ready && used_q != (SlotBits + 1)'(Bursts);
-  assign ask = m_axi.ar_valid && m_axi.ar_ready;
+  assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
 
-  // What comes has its place.
+  // Every beat that arrives has a buffer entry.
   assign r_slot = slot_t'(m_axi.r.id);
   assign m_axi.r_ready = 1'b1;
 
-  // Beats leave the buffer as soon as they are there, into registers that hide the time it takes to be read.
+  // Beats leave the buffer as soon as they are there, into registers that hide the read latency of
+  // the buffer.
   beats_t out_q;  // beats of the slot `tail_q` that have left
-  logic fetch, fetched_q, fetched_last_q, room, slot_end;
+  logic fetch, fetched_q, fetched_last_q, out_ready, slot_end;
 
-  assign fetch = used_q != '0 && arrived_q[tail_q] != out_q && room;
+  assign fetch = used_q != '0 && arrived_q[tail_q] != out_q && out_ready;
   assign slot_end = out_q + 1'b1 == expected[tail_q];
   assign free = fetch && slot_end;
 
@@ -101,10 +104,10 @@ module ns_dma_read
       fetched_q <= 1'b0;
       for (int unsigned i = 0; i < Bursts; i++) arrived_q[i] <= '0;
     end else begin
-      if (ask) head_q <= head_q + 1'b1;
+      if (ar_fire) head_q <= head_q + 1'b1;
       if (free) tail_q <= tail_q + 1'b1;
-      if (ask && !free) used_q <= used_q + 1'b1;
-      if (!ask && free) used_q <= used_q - 1'b1;
+      if (ar_fire && !free) used_q <= used_q + 1'b1;
+      if (!ar_fire && free) used_q <= used_q - 1'b1;
       if (fetch) out_q <= slot_end ? '0 : out_q + 1'b1;
       if (m_axi.r_valid) arrived_q[r_slot] <= arrived_q[r_slot] + 1'b1;
       if (free) arrived_q[tail_q] <= '0;
@@ -113,7 +116,7 @@ module ns_dma_read
   end
 
   always_ff @(posedge clk_i) begin
-    if (ask) begin
+    if (ar_fire) begin
       expected[head_q] <= burst_beats;
       final_q[head_q]  <= burst_last;
     end
@@ -154,14 +157,14 @@ module ns_dma_read
     .count_o    (count)
   );
 
-  assign room = count + 2'(fetched_q) < 2'd3;
+  assign out_ready = count + 2'(fetched_q) < 2'd3;
 
   if (Bursts < 2 || 2 ** SlotBits != Bursts) begin : gen_bad_bursts
     $error("ns_dma_read: Bursts must be a power of two of at least 2");
   end
 
-  `NS_ASSERT(beat_was_asked_for, !m_axi.r_valid || arrived_q[r_slot] != expected[r_slot])
-  `NS_ASSERT(last_is_where_it_was_asked_for,
+  `NS_ASSERT(beat_was_requested, !m_axi.r_valid || arrived_q[r_slot] != expected[r_slot])
+  `NS_ASSERT(last_beat_matches_request,
              !m_axi.r_valid || m_axi.r.last == (arrived_q[r_slot] + 1'b1 == expected[r_slot]))
 
 endmodule

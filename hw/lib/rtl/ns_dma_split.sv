@@ -1,6 +1,6 @@
-// Cuts a range into bursts that end at multiples of `BurstBytes`, of 64-byte beats.
+// Splits a range into bursts of 64-byte beats that end at multiples of `BurstBytes`.
 //
-// One burst a cycle, none between a range and the next. Outputs come from registers.
+// One burst a cycle, without a gap between ranges. Outputs come from registers.
 module ns_dma_split #(
   /// Bytes of the longest burst, a power of two, 64 to 4096.
   parameter int unsigned BurstBytes = 1024,
@@ -20,9 +20,9 @@ module ns_dma_split #(
   output logic [BeatBits-1:0] beats_o,
   /// Offset in its last beat of the last byte.
   output logic [5:0]          end_o,
-  /// It is the first of its range.
+  /// First burst of its range.
   output logic                first_o,
-  /// It is the last of its range.
+  /// Last burst of its range.
   output logic                last_o,
   output logic                valid_o,
   input  logic                ready_i
@@ -33,14 +33,14 @@ module ns_dma_split #(
   logic valid_q, first_q;
   logic [63:0] addr_q;
   logic [31:0] left_q;
-  logic [31:0] room;  // bytes to the next multiple of BurstBytes
-  logic [SizeBits:0] bytes;
+  logic [31:0] aligned_bytes;  // bytes to the next multiple of BurstBytes
+  logic [SizeBits:0] burst_bytes;
   logic [SizeBits:0] end_offset;  // of the last byte, from the first beat's start
 
-  assign room = 32'(BurstBytes) - 32'(addr_q[SizeBits-1:0]);
-  assign last_o = left_q <= room;
-  assign bytes = last_o ? left_q[SizeBits:0] : room[SizeBits:0];
-  assign end_offset = bytes + (SizeBits + 1)'(addr_q[5:0]) - 1'b1;
+  assign aligned_bytes = 32'(BurstBytes) - 32'(addr_q[SizeBits-1:0]);
+  assign last_o = left_q <= aligned_bytes;
+  assign burst_bytes = last_o ? left_q[SizeBits:0] : aligned_bytes[SizeBits:0];
+  assign end_offset = burst_bytes + (SizeBits + 1)'(addr_q[5:0]) - 1'b1;
   assign addr_o = addr_q;
   assign beats_o = BeatBits'(end_offset >> 6) + 1'b1;
   assign end_o = end_offset[5:0];
@@ -59,8 +59,8 @@ module ns_dma_split #(
       left_q  <= bytes_i;
       first_q <= 1'b1;
     end else if (ready_i) begin
-      addr_q  <= addr_q + 64'(room);
-      left_q  <= left_q - room;
+      addr_q  <= addr_q + 64'(aligned_bytes);
+      left_q  <= left_q - aligned_bytes;
       first_q <= 1'b0;
     end
   end

@@ -1,8 +1,8 @@
-// Write side of ns_dma: writes ranges in bursts, of beats that come in order.
+// Write side of ns_dma: writes ranges in bursts, from beats that arrive in order.
 //
-// A burst begins only when all of its beats are here, so it never waits for data on the bus and a logical block is never cut by
-// what happens to its source. Bursts have IDs of their own, and may be answered in any order. Bytes that could not be read are
-// not written.
+// A burst starts only when all of its beats are present. So it never waits for data on the bus, and
+// an event at its source never tears a logical block. Bursts have separate IDs, and may be answered
+// in any order. Bytes that could not be read are not written.
 `include "ns_assert.svh"
 
 module ns_dma_write
@@ -13,9 +13,9 @@ module ns_dma_write
   parameter int unsigned BurstBytes = 1024,
   /// Bursts whose response is outstanding, a power of two; IDs 0 to Bursts-1.
   parameter int unsigned Bursts = 16,
-  /// Ranges under way, a power of two.
+  /// Ranges in flight, a power of two.
   parameter int unsigned Ranges = 8,
-  /// Beats that wait to be written, at least two bursts.
+  /// Beats buffered, at least two bursts.
   parameter int unsigned Depth = 64
 ) (
   input  logic           clk_i,
@@ -26,7 +26,7 @@ module ns_dma_write
   input  logic [31:0]    bytes_i,
   input  logic           valid_i,
   output logic           ready_o,
-  /// Beat: the bytes of a range, each at its place.
+  /// Beat: the bytes of a range at their offsets.
   input  logic [511:0]   data_i,
   /// It could not be read.
   input  logic           error_i,
@@ -49,7 +49,7 @@ module ns_dma_write
   typedef logic [IdBits-1:0] id_t;
   typedef logic [RangeBits-1:0] range_t;
 
-  // A burst whose address has left.
+  // A burst whose address has been sent.
   typedef struct packed {
     range_t     range;
     beats_t     beats;
@@ -61,7 +61,7 @@ module ns_dma_write
 
   burst_t issued, burst;
   logic [63:0] addr;
-  logic split_ready, burst_ready, burst_here, aw_fire, w_fire, w_last, b_fire;
+  logic split_ready, burst_ready, burst_valid, aw_fire, w_fire, w_last, b_fire;
   logic split_valid;
 
   ns_dma_split #(
@@ -85,7 +85,7 @@ module ns_dma_write
   // Beats.
   logic [512:0] word;
   logic word_valid;
-  logic [AvailBits-1:0] avail_q;  // of no burst whose address has left
+  logic [AvailBits-1:0] avail_q;  // not yet assigned to a burst
 
   ns_fifo #(
     .Width(513),
@@ -103,18 +103,18 @@ module ns_dma_write
     .count_o    ()
   );
 
-  // Addresses. A range has to end before its number comes again.
+  // Addresses. A range has to end before its number is used again.
   range_t newest_q, oldest_q;
   id_t id_q;
-  logic [Bursts-1:0] open_q;  // IDs without a response
-  logic [Ranges-1:0] begun_q, issued_q, read_error_q, write_error_q;
+  logic [Bursts-1:0] open_q;  // IDs without response
+  logic [Ranges-1:0] started_q, issued_q, read_error_q, write_error_q;
   logic [IdBits:0] count_q[Ranges];
   range_t range_of[Bursts];
-  logic done_fire, may_issue;
+  logic done_fire, issue_ok;
 
   assign issued.range = newest_q;
   assign issued.start = addr[5:0];
-  assign may_issue = avail_q >= AvailBits'(issued.beats) && !open_q[id_q] && burst_ready && !issued_q[newest_q];
+  assign issue_ok = avail_q >= AvailBits'(issued.beats) && !open_q[id_q] && burst_ready && !issued_q[newest_q];
   assign m_axi.aw = '{
           id: IdWidth'(id_q),
           len: 8'(issued.beats - 1'b1),
@@ -122,8 +122,8 @@ module ns_dma_write
           burst: BurstIncr,
           addr: addr & ~64'd63
       };
-  assign m_axi.aw_valid = split_valid && may_issue;
-  assign split_ready = m_axi.aw_ready && may_issue;
+  assign m_axi.aw_valid = split_valid && issue_ok;
+  assign split_ready = m_axi.aw_ready && issue_ok;
   assign aw_fire = split_valid && split_ready;
 
   ns_fifo #(
@@ -135,7 +135,7 @@ module ns_dma_write
     .in_valid_i (aw_fire),
     .in_ready_o (burst_ready),
     .in_data_i  (issued),
-    .out_valid_o(burst_here),
+    .out_valid_o(burst_valid),
     .out_ready_i(w_fire && w_last),
     .out_data_o (burst),
     .count_o    ()
@@ -153,7 +153,7 @@ module ns_dma_write
     if (word[512]) strb = '0;
   end
   assign m_axi.w = '{last: w_last, strb: strb, data: word[511:0]};
-  assign m_axi.w_valid = burst_here && word_valid;
+  assign m_axi.w_valid = burst_valid && word_valid;
   assign w_fire = m_axi.w_valid && m_axi.w_ready;
 
   // Responses.
@@ -176,7 +176,7 @@ module ns_dma_write
       open_q <= '0;
       newest_q <= '0;
       oldest_q <= '0;
-      begun_q <= '0;
+      started_q <= '0;
       issued_q <= '0;
       for (int unsigned i = 0; i < Ranges; i++) count_q[i] <= '0;
     end else begin
@@ -185,7 +185,7 @@ module ns_dma_write
       if (aw_fire) begin
         id_q <= id_q + 1'b1;
         open_q[id_q] <= 1'b1;
-        begun_q[newest_q] <= 1'b1;
+        started_q[newest_q] <= 1'b1;
         if (issued.last) begin
           issued_q[newest_q] <= 1'b1;
           newest_q <= newest_q + 1'b1;
@@ -196,7 +196,7 @@ module ns_dma_write
         count_q[newest_q] <= count_q[newest_q] + 1'b1;
       if (b_fire && !(aw_fire && b_range == newest_q)) count_q[b_range] <= count_q[b_range] - 1'b1;
       if (done_fire) begin
-        begun_q[oldest_q] <= 1'b0;
+        started_q[oldest_q] <= 1'b0;
         issued_q[oldest_q] <= 1'b0;
         oldest_q <= oldest_q + 1'b1;
       end
@@ -205,7 +205,7 @@ module ns_dma_write
 
   always_ff @(posedge clk_i) begin
     if (aw_fire) range_of[id_q] <= newest_q;
-    if (aw_fire && !begun_q[newest_q]) begin
+    if (aw_fire && !started_q[newest_q]) begin
       read_error_q[newest_q]  <= 1'b0;
       write_error_q[newest_q] <= 1'b0;
     end
@@ -220,7 +220,7 @@ module ns_dma_write
     $error("ns_dma_write: Depth must be at least two bursts");
   end
 
-  `NS_ASSERT(response_expected, !b_fire || open_q[b_id])
-  `NS_ASSERT(data_are_here, !burst_here || word_valid)
+  `NS_ASSERT(response_was_requested, !b_fire || open_q[b_id])
+  `NS_ASSERT(data_is_present, !burst_valid || word_valid)
 
 endmodule

@@ -1,17 +1,17 @@
 // FIFO with a first-word-fall-through output, one word in and one word out per cycle, of any depth.
 //
-// Three variants: "reg" and "lutram" show a word one cycle after it came in; "bram" fetches the next word ahead of need
-// out of a block RAM and shows the first word two cycles after it came in. "auto" takes registers up to 2 words, block RAM
-// above 512 words or above 64 words and 4096 bits, LUT RAM between.
-// `in_ready_o` and `out_valid_o` depend on state only. A full FIFO accepts a word one cycle after one has left, so the full
-// rate takes a depth of 2, or 3 for "bram".
-// Does not cross clock domains and does not reset its data.
+// Three variants: "reg" and "lutram" offer a word one cycle after it was written. "bram" prefetches
+// the next word from a block RAM and offers the first word two cycles after it was written. "auto"
+// uses registers up to 2 words, block RAM above 512 words or above 64 words and 4096 bits, LUT RAM
+// between. `in_ready_o` and `out_valid_o` depend on state only. A full FIFO accepts a word one
+// cycle after one has left, so the full rate needs a depth of 2, or 3 for "bram". Does not cross
+// clock domains and does not reset its data.
 `include "ns_assert.svh"
 
 module ns_fifo #(
   /// Bits of a word.
   parameter int unsigned Width = 32,
-  /// Words that it holds.
+  /// Capacity in words.
   parameter int unsigned Depth = 4,
   /// "auto", "reg", "lutram" or "bram".
   parameter string Style = "auto",
@@ -25,13 +25,13 @@ module ns_fifo #(
   output logic                 in_ready_o,
   /// The word offered.
   input  logic [Width-1:0]     in_data_i,
-  /// A word can be taken.
+  /// A word is available.
   output logic                 out_valid_o,
-  /// It is being taken.
+  /// It is accepted.
   input  logic                 out_ready_i,
   /// The oldest word.
   output logic [Width-1:0]     out_data_o,
-  /// Words inside.
+  /// Words stored.
   output logic [CountBits-1:0] count_o
 );
 
@@ -44,7 +44,7 @@ module ns_fifo #(
   logic [PtrBits-1:0] wptr_q, rptr_q;
   logic [CountBits-1:0] count_q;
   logic in_fire, out_fire;
-  logic fetch;  // the read pointer moves on
+  logic fetch;  // the read pointer advances
 
   assign in_fire = in_valid_i && in_ready_o;
   assign out_fire = out_valid_o && out_ready_i;
@@ -67,7 +67,7 @@ module ns_fifo #(
   if (UseBram) begin : gen_bram
     logic out_valid_q;
 
-    // Words in the RAM are all but the one at the output.
+    // The RAM holds all words but the one at the output.
     assign fetch = (count_q != CountBits'(out_valid_q)) && (!out_valid_q || out_ready_i);
     assign out_valid_o = out_valid_q;
 

@@ -1,7 +1,9 @@
-// Memory with one write and one read port on one clock, mapped to registers, LUT RAM, block RAM or UltraRAM.
+// Memory with one write and one read port on one clock, mapped to registers, LUT RAM, block RAM or
+// UltraRAM.
 //
-// Reading takes one cycle; `rdata_o` keeps its value while `re_i` is 0. Reading the word that is being written returns
-// the old one. Assumes addresses below `Depth`. Does not reset or initialise its content, and has no byte strobes.
+// Reading takes one cycle; `rdata_o` keeps its value while `re_i` is 0. Reading the word that is
+// being written returns the old one. Assumes addresses below `Depth`. Does not reset or initialise
+// its content, and has no byte strobes.
 module ns_ram_1r1w #(
   /// Bits of a word.
   parameter int unsigned Width = 32,
@@ -26,7 +28,7 @@ module ns_ram_1r1w #(
   output logic [Width-1:0]    rdata_o
 );
 
-  // An attribute cannot depend on a parameter in every tool, so there is one declaration for each style.
+  // An attribute cannot depend on a parameter in every tool, so there is one declaration per style.
   if (Style == "reg") begin : gen_reg
     (* ram_style = "registers" *) logic [Width-1:0] mem[Depth];
     always_ff @(posedge clk_i) begin

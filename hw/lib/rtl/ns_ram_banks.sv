@@ -1,9 +1,10 @@
-// Several banks of LUT RAM with one write port each, as one memory with several: see ns_ram_multi, which is the one to use.
+// Multi-port memory made of LUT RAM banks with one write port each; used through ns_ram_multi.
 //
-// Each write port has a bank of its own, and a word is the exclusive or of what stands at its address in all banks. A port
-// writes into its bank what, with the other banks, gives the new word; these stay as they are, since no two ports write one
-// word in the same cycle. (LaForest et al., Multi-Ported Memories for FPGAs via XOR, FPGA 2012.) A LUT level more than with
-// one write port, and no register.
+// Each write port has a separate bank, and a word is the exclusive or of its address in all banks.
+// A port writes the value into its bank that yields the new word together with the other banks.
+// These stay unchanged, since no two ports write one word in the same cycle. (LaForest et al.,
+// Multi-Ported Memories for FPGAs via XOR, FPGA 2012.) One LUT level more than with one write port,
+// and no register.
 module ns_ram_banks #(
   /// Bits of a word.
   parameter int unsigned Width = 1,
@@ -18,17 +19,17 @@ module ns_ram_banks #(
   input  logic                            clk_i,
   /// Write enable of each write port.
   input  logic [Writes-1:0]               we_i,
-  /// Word that it writes.
+  /// Address of the word that it writes.
   input  logic [Writes-1:0][AddrBits-1:0] waddr_i,
   /// Its new content.
   input  logic [Writes-1:0][Width-1:0]    wdata_i,
-  /// Word that each read port reads.
+  /// Address of the word that each read port reads.
   input  logic [Reads-1:0][AddrBits-1:0]  raddr_i,
   /// Its content, in the same cycle.
   output logic [Reads-1:0][Width-1:0]     rdata_o
 );
 
-  // What stands in each bank at the address of each write port, and at that of each read port.
+  // Content of each bank at the address of each write port, and of each read port.
   logic [Writes-1:0][Writes-1:0][Width-1:0] at_write;
   logic [Writes-1:0][Reads-1:0][Width-1:0] at_read;
 

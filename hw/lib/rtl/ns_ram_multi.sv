@@ -1,10 +1,10 @@
 // LUT RAM with several write ports and several read ports on one clock; reading takes no cycle.
 //
-// A word is what was written to it last, by whichever port; reading the word that is being written returns the old one. LUT RAM has
-// one write port, so synthesis takes ns_ram_banks. Simulation, and proofs of what uses this, take one array instead, which is
-// smaller and faster; the proof ram_multi shows that both are the same.
-// Assumes that no two ports write one word in the same cycle, and addresses below `Depth`. Does not reset or initialise its
-// content.
+// A word is the value last written by any port; reading the word that is being written returns the
+// old one. LUT RAM has one write port, so synthesis uses ns_ram_banks. Simulation, and proofs of
+// modules that use this one, take an array instead, which is smaller and faster. The proof
+// ram_multi shows that both are equivalent. Assumes that no two ports write one word in the same
+// cycle, and addresses below `Depth`. Does not reset or initialise its content.
 `include "ns_assert.svh"
 
 module ns_ram_multi #(
@@ -19,15 +19,15 @@ module ns_ram_multi #(
   localparam int unsigned AddrBits = Depth > 1 ? unsigned'($clog2(Depth)) : 1
 ) (
   input  logic                            clk_i,
-  /// Reset; of the assertions only.
+  /// Reset, for the assertions only.
   input  logic                            rst_ni,
   /// Write enable of each write port.
   input  logic [Writes-1:0]               we_i,
-  /// Word that it writes.
+  /// Address of the word that it writes.
   input  logic [Writes-1:0][AddrBits-1:0] waddr_i,
   /// Its new content.
   input  logic [Writes-1:0][Width-1:0]    wdata_i,
-  /// Word that each read port reads.
+  /// Address of the word that each read port reads.
   input  logic [Reads-1:0][AddrBits-1:0]  raddr_i,
   /// Its content, in the same cycle.
   output logic [Reads-1:0][Width-1:0]     rdata_o
@@ -68,7 +68,7 @@ module ns_ram_multi #(
 
   for (genvar a = 0; a < Writes; a++) begin : gen_check
     for (genvar b = a + 1; b < Writes; b++) begin : gen_pair
-      `NS_ASSERT(one_writer_a_word, !(we_i[a] && we_i[b] && waddr_i[a] == waddr_i[b]))
+      `NS_ASSERT(one_writer_per_word, !(we_i[a] && we_i[b] && waddr_i[a] == waddr_i[b]))
     end
   end
 

@@ -1,8 +1,8 @@
-// Reset synchroniser: the reset falls at once, whatever the clock does, and is released by the clock.
+// Reset synchroniser: asserts immediately, without the clock, and releases on a clock edge.
 //
-// A simulation begins with the reset released, so that blocks whose clock is stopped see it fall.
+// A simulation starts with the reset released, so that blocks with a stopped clock see it fall.
 module ns_reset_sync #(
-  /// Registers in a row, at least 2: clock edges until a release is seen.
+  /// Registers in series, at least 2: clock edges until a release is seen.
   parameter int unsigned Stages = 2
 ) (
   input  logic clk_i,

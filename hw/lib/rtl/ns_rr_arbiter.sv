@@ -1,8 +1,9 @@
 // Round-robin arbiter.
 //
-// The grant is combinational from `req_i` and one register. It stays with the same requester until `next_i`, as long as
-// that one goes on asking; then the turn passes to the next one above it. So a requester that holds its request waits for
-// at most N-1 grants of others. Assumes nothing of requests; one that is withdrawn loses its turn.
+// The grant is combinational from `req_i` and one register. It stays with the same requester until
+// `next_i`, as long as that one keeps requesting; then the priority passes to the next one above
+// it. So a requester that holds its request waits for at most N-1 grants of others. Requests may be
+// withdrawn; a withdrawn request loses the grant.
 `include "ns_assert.svh"
 
 module ns_rr_arbiter #(
@@ -14,7 +15,7 @@ module ns_rr_arbiter #(
   input  logic               rst_ni,
   /// Requests.
   input  logic [N-1:0]       req_i,
-  /// The grant is being used: move on. Ignored while there is none.
+  /// The grant is used: advance. Ignored while there is none.
   input  logic               next_i,
   /// Grant, one-hot or zero.
   output logic [N-1:0]       gnt_o,
@@ -24,16 +25,17 @@ module ns_rr_arbiter #(
   output logic               valid_o
 );
 
-  // Bit i: any of the bits below i. Doubling steps, not a subtraction: shorter than a carry chain.
+  // Bit i: any of the bits below i. Doubling steps instead of a subtraction: shorter than a carry
+  // chain.
   function automatic logic [N-1:0] above(logic [N-1:0] bits);
     above = bits << 1;
     for (int unsigned step = 1; step < N; step *= 2) above |= above << step;
   endfunction
 
-  logic [N-1:0] mask_q;  // requesters whose turn comes before the wrap-around
+  logic [N-1:0] mask_q;  // requesters served before the wrap-around
   logic [N-1:0] first, above_first, above_req, later, gnt;
 
-  // Both cases side by side, then the choice.
+  // Both cases in parallel, then the choice.
   assign first = req_i & mask_q;
   assign above_first = above(first);
   assign above_req = above(req_i);

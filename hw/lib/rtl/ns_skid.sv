@@ -1,6 +1,8 @@
-// Skid buffer (register slice): cuts every combinational path of a ready/valid stream at full throughput.
+// Skid buffer (register slice): cuts every combinational path of a ready/valid stream at full
+// throughput.
 //
-// A word shows up one cycle after it came in. All outputs are registers. Holds up to two words.
+// A word is offered one cycle after it was accepted. All outputs are registers. Holds up to two
+// words.
 `include "ns_assert.svh"
 
 module ns_skid #(
@@ -15,9 +17,9 @@ module ns_skid #(
   output logic             in_ready_o,
   /// The word offered.
   input  logic [Width-1:0] in_data_i,
-  /// A word can be taken.
+  /// A word is available.
   output logic             out_valid_o,
-  /// It is being taken.
+  /// It is accepted.
   input  logic             out_ready_i,
   /// The oldest word.
   output logic [Width-1:0] out_data_o
@@ -25,9 +27,9 @@ module ns_skid #(
 
   logic ready_q, valid_q;  // !ready_q: the second word is in use
   logic [Width-1:0] data_q, spare_q;
-  logic move;  // the output word may be replaced
+  logic output_free;  // the output word may be replaced
 
-  assign move = out_ready_i || !valid_q;
+  assign output_free = out_ready_i || !valid_q;
   assign in_ready_o = ready_q;
   assign out_valid_o = valid_q;
   assign out_data_o = data_q;
@@ -36,7 +38,7 @@ module ns_skid #(
     if (!rst_ni) begin
       ready_q <= 1'b1;
       valid_q <= 1'b0;
-    end else if (move) begin
+    end else if (output_free) begin
       ready_q <= 1'b1;
       valid_q <= in_valid_i || !ready_q;
     end else if (in_valid_i) begin
@@ -46,9 +48,9 @@ module ns_skid #(
 
   always_ff @(posedge clk_i) begin
     if (!ready_q) begin
-      if (move) data_q <= spare_q;
+      if (output_free) data_q <= spare_q;
     end else if (in_valid_i) begin
-      if (move) data_q <= in_data_i;
+      if (output_free) data_q <= in_data_i;
       else spare_q <= in_data_i;
     end
   end
@@ -57,6 +59,6 @@ module ns_skid #(
     $error("ns_skid: Width must be at least 1");
   end
 
-  `NS_ASSERT(spare_only_behind_output, ready_q || valid_q)
+  `NS_ASSERT(spare_only_with_output, ready_q || valid_q)
 
 endmodule

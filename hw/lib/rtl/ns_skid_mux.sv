@@ -1,7 +1,7 @@
-// Skid buffer behind a multiplexer: takes the word of the input that `in_idx_i` names.
+// Skid buffer with an input multiplexer: accepts the word of the input selected by `in_idx_i`.
 //
-// As ns_skid otherwise. A module of its own because a simulator then moves a wide word only when one is accepted, instead
-// of evaluating a wide multiplexer in every cycle.
+// Otherwise like ns_skid. It is a separate module so that a simulator moves a wide word only when
+// one is accepted, instead of evaluating a wide multiplexer in every cycle.
 `include "ns_assert.svh"
 
 module ns_skid_mux #(
@@ -13,17 +13,17 @@ module ns_skid_mux #(
 ) (
   input  logic               clk_i,
   input  logic               rst_ni,
-  /// The input named offers a word.
+  /// The selected input offers a word.
   input  logic               in_valid_i,
   /// It is accepted.
   output logic               in_ready_o,
-  /// The input to take from, below N.
+  /// The selected input, below N.
   input  logic [IdxBits-1:0] in_idx_i,
   /// The words offered.
   input  logic [Width-1:0]   in_data_i[N],
-  /// A word can be taken.
+  /// A word is available.
   output logic               out_valid_o,
-  /// It is being taken.
+  /// It is accepted.
   input  logic               out_ready_i,
   /// The oldest word.
   output logic [Width-1:0]   out_data_o
@@ -31,9 +31,9 @@ module ns_skid_mux #(
 
   logic ready_q, valid_q;  // !ready_q: the second word is in use
   logic [Width-1:0] data_q, spare_q;
-  logic move;  // the output word may be replaced
+  logic output_free;  // the output word may be replaced
 
-  assign move = out_ready_i || !valid_q;
+  assign output_free = out_ready_i || !valid_q;
   assign in_ready_o = ready_q;
   assign out_valid_o = valid_q;
   assign out_data_o = data_q;
@@ -42,7 +42,7 @@ module ns_skid_mux #(
     if (!rst_ni) begin
       ready_q <= 1'b1;
       valid_q <= 1'b0;
-    end else if (move) begin
+    end else if (output_free) begin
       ready_q <= 1'b1;
       valid_q <= in_valid_i || !ready_q;
     end else if (in_valid_i) begin
@@ -52,9 +52,9 @@ module ns_skid_mux #(
 
   always_ff @(posedge clk_i) begin
     if (!ready_q) begin
-      if (move) data_q <= spare_q;
+      if (output_free) data_q <= spare_q;
     end else if (in_valid_i) begin
-      if (move) data_q <= in_data_i[in_idx_i];
+      if (output_free) data_q <= in_data_i[in_idx_i];
       else spare_q <= in_data_i[in_idx_i];
     end
   end
@@ -63,7 +63,7 @@ module ns_skid_mux #(
     $error("ns_skid_mux: N and Width must be at least 1");
   end
 
-  `NS_ASSERT(spare_only_behind_output, ready_q || valid_q)
+  `NS_ASSERT(spare_only_with_output, ready_q || valid_q)
   `NS_ASSERT(idx_in_range, !in_valid_i || 32'(in_idx_i) < N)
 
 endmodule

@@ -1,9 +1,11 @@
 // Weighted round-robin arbiter with urgent requesters.
 //
-// Urgent ones go first, in turns. The others go in rounds: in each, a requester may use up its weight; the last grant of a round may exceed
-// it, and what is too much is taken from its next rounds. When nobody who asks has anything left, a round begins, which takes a
-// cycle. So shares are those of the weights, whatever the sizes of the requests, and nothing is kept for those who do not ask.
-// As in ns_rr_arbiter, the grant stays until `next_i`, unless an urgent request comes.
+// Urgent requesters have priority, round robin among themselves. The others are served in rounds,
+// in each of which a requester may use up its weight. The last grant of a round may exceed the
+// weight; the excess is deducted from the next rounds. When no requester has weight left, a new
+// round starts, which takes one cycle. So shares follow the weights whatever the sizes of requests,
+// and nothing is reserved for idle requesters. As in ns_rr_arbiter, the grant stays until `next_i`,
+// unless an urgent request arrives.
 `include "ns_assert.svh"
 
 module ns_wrr_arbiter #(
@@ -17,15 +19,15 @@ module ns_wrr_arbiter #(
 ) (
   input  logic                         clk_i,
   input  logic                         rst_ni,
-  /// Requesters that go first. From a register.
+  /// Requesters with priority. From a register.
   input  logic [N-1:0]                 urgent_i,
-  /// What each of the others may use in a round, at least 1. From registers.
+  /// Weight of each of the others per round, at least 1. From registers.
   input  logic [N-1:0][WeightBits-1:0] weight_i,
   /// Requests.
   input  logic [N-1:0]                 req_i,
-  /// What each costs.
+  /// Cost of each request.
   input  logic [N-1:0][CostBits-1:0]   cost_i,
-  /// The grant is being used: move on. Ignored while there is none.
+  /// The grant is used: advance. Ignored while there is none.
   input  logic                         next_i,
   /// Grant, one-hot or zero.
   output logic [N-1:0]                 gnt_o,
@@ -35,19 +37,19 @@ module ns_wrr_arbiter #(
   output logic                         valid_o
 );
 
-  // What is left of a weight, or used beyond it: less than the highest cost.
-  localparam int unsigned LeftBits = ((WeightBits > CostBits) ? WeightBits : CostBits) + 1;
-  typedef logic signed [LeftBits-1:0] left_t;
+  // Weight left, or excess below 0: less than the highest cost.
+  localparam int unsigned BalanceBits = ((WeightBits > CostBits) ? WeightBits : CostBits) + 1;
+  typedef logic signed [BalanceBits-1:0] balance_t;
 
-  left_t left_q[N];
-  logic [N-1:0] able_q;  // something is left
-  logic [N-1:0] urgent, able, candidates;
-  logic round;
+  balance_t balance_q[N];
+  logic [N-1:0] eligible_q;  // weight is left
+  logic [N-1:0] urgent, eligible, candidates;
+  logic round_start;
 
   assign urgent = req_i & urgent_i;
-  assign able = req_i & able_q;
-  assign candidates = (urgent != '0) ? urgent : able;
-  assign round = req_i != '0 && candidates == '0;
+  assign eligible = req_i & eligible_q;
+  assign candidates = (urgent != '0) ? urgent : eligible;
+  assign round_start = req_i != '0 && candidates == '0;
 
   ns_rr_arbiter #(
     .N(N)
@@ -61,32 +63,33 @@ module ns_wrr_arbiter #(
     .valid_o
   );
 
-  for (genvar i = 0; i < N; i++) begin : gen_left
-    left_t weight, sum, left_d;
-    assign weight = left_t'({1'b0, weight_i[i]});
-    assign sum = left_q[i] + weight;
+  for (genvar i = 0; i < N; i++) begin : gen_balance
+    balance_t weight, sum, balance_d;
+    assign weight = balance_t'({1'b0, weight_i[i]});
+    assign sum = balance_q[i] + weight;
 
     always_comb begin
-      left_d = left_q[i];
-      if (round) left_d = (left_q[i] > 0 || sum > weight) ? weight : sum;
-      else if (gnt_o[i] && next_i && !urgent_i[i]) left_d = left_q[i] - left_t'({1'b0, cost_i[i]});
+      balance_d = balance_q[i];
+      if (round_start) balance_d = (balance_q[i] > 0 || sum > weight) ? weight : sum;
+      else if (gnt_o[i] && next_i && !urgent_i[i])
+        balance_d = balance_q[i] - balance_t'({1'b0, cost_i[i]});
     end
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        left_q[i] <= left_t'(1);
-        able_q[i] <= 1'b1;
+        balance_q[i] <= balance_t'(1);
+        eligible_q[i] <= 1'b1;
       end else begin
-        left_q[i] <= left_d;
-        able_q[i] <= left_d > 0;
+        balance_q[i] <= balance_d;
+        eligible_q[i] <= balance_d > 0;
       end
     end
 
-    `NS_ASSERT(weighed, weight_i[i] != '0 || urgent_i[i])
-    `NS_ASSERT(no_more_than_a_burst_too_much, left_q[i] > -left_t'(2 ** CostBits - 1))
+    `NS_ASSERT(weight_is_not_zero, weight_i[i] != '0 || urgent_i[i])
+    `NS_ASSERT(excess_below_one_burst, balance_q[i] > -balance_t'(2 ** CostBits - 1))
   end
 
   `NS_ASSERT(urgent_first, urgent == '0 || (gnt_o & ~urgent_i) == '0)
-  `NS_ASSERT(granted_or_round, (req_i != '0) == (valid_o || round))
+  `NS_ASSERT(granted_or_round_start, (req_i != '0) == (valid_o || round_start))
 
 endmodule

@@ -1,4 +1,4 @@
-"""What an engine may have outstanding in a channel while the NVMe controller has something there, before, after."""
+"""Limits of an engine's outstanding lines in a channel: before, while and after the NVMe controller uses it."""
 
 import os
 from collections import deque
@@ -10,14 +10,14 @@ from cocotbext.axi import AxiBus, AxiMaster
 
 CREDITS = int(os.environ["CREDITS"])
 BESIDE = int(os.environ["BESIDE"])
-LINES = 16  # that the engine, and the controller, want to have outstanding
+LINES = 16  # that the engine, and the controller, request
 # 0 is no limit.
 ALONE = CREDITS or LINES
 LOWER = min(ALONE, BESIDE or LINES)
 
 
 class Memory:
-    """The memory of channel 0: takes lines at once, answers as many of each way as `answers` says, in order."""
+    """The memory of channel 0: accepts lines immediately, answers `answers` of each direction, in order."""
 
     def __init__(self, dut):
         self.dut, self.answers = dut, {"ar": 0, "aw": 0}
@@ -75,7 +75,7 @@ async def begin(dut):
     return *masters, memory
 
 
-def ask(master, way, n):
+def request(master, way, n):
     if way == "ar":
         return master.init_read(64 * n, 64, arid=n)
     return master.init_write(64 * n, bytes(64), awid=n)
@@ -83,14 +83,14 @@ def ask(master, way, n):
 
 @cocotb.test()
 @cocotb.parametrize(of_controller=["ar", "aw"], of_engine=["ar", "aw"])
-async def an_engine_has_fewer_lines_beside_the_controller(dut, of_controller, of_engine):
-    """The controller has a line outstanding, then the engine wants many, then the controller has none any more."""
+async def credits_are_lower_beside_the_controller(dut, of_controller, of_engine):
+    """The controller has a line outstanding, then the engine requests many, then the controller has none."""
     engine, controller, memory = await begin(dut)
-    line = ask(controller, of_controller, 0)
+    line = request(controller, of_controller, 0)
     await ClockCycles(dut.clk_i, 60)
     assert memory.count(of_controller) == 1
     for n in range(LINES):
-        ask(engine, of_engine, n)
+        request(engine, of_engine, n)
     await ClockCycles(dut.clk_i, 200)
     own = of_controller == of_engine
     assert memory.count(of_engine) == LOWER + own
@@ -106,35 +106,35 @@ async def an_engine_has_fewer_lines_beside_the_controller(dut, of_controller, of
 
 @cocotb.test()
 @cocotb.parametrize(way=["ar", "aw"])
-async def the_controller_itself_has_no_such_limit(dut, way):
-    """As many lines of the controller as it likes, and then those of the engine."""
+async def credits_do_not_limit_the_controller(dut, way):
+    """Many lines of the controller, and then those of the engine."""
     engine, controller, memory = await begin(dut)
     for n in range(LINES):
-        ask(controller, way, n)
+        request(controller, way, n)
     await ClockCycles(dut.clk_i, 200)
     assert memory.count(way) == LINES
     for n in range(LINES):
-        ask(engine, way, n)
+        request(engine, way, n)
     await ClockCycles(dut.clk_i, 200)
     assert memory.count(way) == LINES + LOWER
 
 
 @cocotb.test()
 @cocotb.parametrize(way=["ar", "aw"])
-async def what_was_outstanding_before_stays(dut, way):
-    """The engine has all its lines outstanding when the controller comes: none of them goes before some have ended."""
+async def credits_keep_lines_outstanding_before(dut, way):
+    """The engine has all its lines outstanding when the controller starts: none is issued before some have ended."""
     engine, controller, memory = await begin(dut)
     for n in range(LINES):
-        ask(engine, way, n)
+        request(engine, way, n)
     await ClockCycles(dut.clk_i, 200)
     assert memory.count(way) == ALONE
-    ask(controller, way, 0)
+    request(controller, way, 0)
     await ClockCycles(dut.clk_i, 60)
     assert memory.count(way) == ALONE + 1
     for done in range(1, ALONE):
         memory.answers[way] = 1
         await ClockCycles(dut.clk_i, 60)
-        # Those that had ended, and those that go in their place, are the engine's.
+        # Lines that have ended, and those that replace them, are the engine's.
         left = min(LINES - done, max(ALONE - done, LOWER))
         assert memory.count(way) == left + 1, done
     memory.answers[way] = 1000
@@ -144,14 +144,14 @@ async def what_was_outstanding_before_stays(dut, way):
 
 @cocotb.test()
 @cocotb.parametrize(way=["ar", "aw"])
-async def an_engine_gets_on_beside_an_endless_controller(dut, way):
-    """The controller always has a line outstanding, each way: all lines of the engine end."""
+async def credits_let_an_engine_progress_beside_the_controller(dut, way):
+    """The controller always has a line outstanding in each direction: all lines of the engine end."""
     engine, controller, memory = await begin(dut)
     ends = []
 
     async def endless(own, ident):
         while True:
-            line = ask(controller, own, ident)
+            line = request(controller, own, ident)
             await line.wait()
 
     for own in ("ar", "aw"):
@@ -169,7 +169,7 @@ async def an_engine_gets_on_beside_an_endless_controller(dut, way):
 
     cocotb.start_soon(answer())
     for n in range(64):
-        line = ask(engine, way, n % LINES)
+        line = request(engine, way, n % LINES)
         ends.append(line)
     await ClockCycles(dut.clk_i, 6000)
     assert all(line.is_set() for line in ends)

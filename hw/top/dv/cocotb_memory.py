@@ -1,4 +1,4 @@
-"""A memory of the shell and an engine: stopped while writes wait in front of a channel; bounds."""
+"""A memory of the shell and an engine: a stop while writes wait in front of a channel; bounds."""
 
 import os
 from collections import deque
@@ -9,11 +9,11 @@ from cocotb.triggers import ClockCycles, RisingEdge, with_timeout
 from cocotbext.axi import AxiBus, AxiMaster, AxiResp
 
 GRANULE = 4096
-LIMIT = int(os.environ.get("LIMIT", "0"))  # 0: of the tests of a stop
+LIMIT = int(os.environ.get("LIMIT", "0"))  # 0: in the tests of a stop
 
 
-async def take_writes(dut, channel, held):
-    """A memory controller that takes all writes at once, and answers none while `held[channel]`."""
+async def accept_writes(dut, channel, held):
+    """A memory controller that accepts all writes immediately, and answers none while `held[channel]`."""
 
     def s(name):
         return getattr(dut, f"m{channel}_axi_{name}")
@@ -38,8 +38,8 @@ async def take_writes(dut, channel, held):
 
 @cocotb.test(skip=LIMIT != 0)
 @cocotb.parametrize(lines=range(1, 13))
-async def begun_writes_get_their_data(dut, lines):
-    """So many lines to channel 0, which lets one through, then one to channel 1; then the function is stopped."""
+async def stop_completes_started_writes(dut, lines):
+    """`lines` lines to channel 0, which lets one through, then one to channel 1; then the function is stopped."""
     dut.rst_ni.value = 0
     dut.stop_i.value = 0
     for way in ("ar", "aw", "w"):
@@ -50,7 +50,7 @@ async def begun_writes_get_their_data(dut, lines):
     await ClockCycles(dut.clk_i, 4)
     dut.rst_ni.value = 1
     for channel in range(2):
-        cocotb.start_soon(take_writes(dut, channel, held))
+        cocotb.start_soon(accept_writes(dut, channel, held))
     await ClockCycles(dut.clk_i, 2)
 
     for n in range(lines):
@@ -60,12 +60,12 @@ async def begun_writes_get_their_data(dut, lines):
     dut.stop_i.value = 1
     held[0] = False
     await ClockCycles(dut.clk_i, 1000)
-    begun = int(dut.begun_o.value)
-    assert begun == 0, f"channels {begun:02b}: a begun burst lacks data 1000 cycles later"
+    started = int(dut.begun_o.value)
+    assert started == 0, f"channels {started:02b}: a started burst lacks data 1000 cycles later"
 
 
 @cocotb.test(skip=LIMIT == 0)
-async def bounds_are_kept(dut):
+async def bounds_limit_addresses(dut):
     """Lines below the limit are written, others answered DECERR."""
     dut.rst_ni.value = 0
     dut.stop_i.value = 0
@@ -76,7 +76,7 @@ async def bounds_are_kept(dut):
     await ClockCycles(dut.clk_i, 4)
     dut.rst_ni.value = 1
     for channel in range(2):
-        cocotb.start_soon(take_writes(dut, channel, [False, False]))
+        cocotb.start_soon(accept_writes(dut, channel, [False, False]))
     await ClockCycles(dut.clk_i, 2)
     for granule in range(5):
         for offset in (0, GRANULE - 64):

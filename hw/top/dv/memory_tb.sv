@@ -1,16 +1,17 @@
-// Test bench of a memory of two channels: one master that reaches both, as an engine with an ns_axi_demux does, and the reset's signals.
-// The NVMe controller's port of channel 0 is the bench's, too; the PM window rests.
+// Test bench of a memory with two channels: one master that reaches both, like an engine with an
+// ns_axi_demux, and the signals of the reset. The bench also drives the NVMe controller's port of
+// channel 0; the PM window is idle.
 `include "ns_axi_flat.svh"
 
 module memory_tb
   import ns_axi_pkg::*;
   import qos_pkg::*;
 #(
-  /// Lines that the engine may have outstanding in a channel, each way.
+  /// Lines that the engine may have outstanding in a channel, in each direction.
   parameter int unsigned Credits = 1,
-  /// Lines each way while the controller has something outstanding there.
+  /// Lines in each direction while the controller has any outstanding there.
   parameter int unsigned Beside = 0,
-  /// Addresses that it may touch are below this one.
+  /// Accessible addresses are below this one.
   parameter longint unsigned Limit = 64'h1_0000,
   /// Bits of its IDs.
   parameter int unsigned IdBits = 4
@@ -48,9 +49,9 @@ module memory_tb
   );
 
   for (genvar c = 0; c < 2; c++) begin : gen_nobody
-    ns_axi_nobody u_pm (.m_axi(pm[c]));
+    ns_axi_tie_off u_pm (.m_axi(pm[c]));
     if (c != 0) begin : gen_controller
-      ns_axi_nobody u_nvme (.m_axi(nvme[c]));
+      ns_axi_tie_off u_nvme (.m_axi(nvme[c]));
     end
     assign axil[c].awaddr = '0;
     assign axil[c].awvalid = 1'b0;
@@ -81,31 +82,31 @@ module memory_tb
     .Limit      (Limit)
   ) u_memory (
     .clk_i,
-    .engine_clk_i (clk_i),
+    .engine_clk_i    (clk_i),
     .rst_ni,
-    .por_ni       (rst_ni),
+    .por_ni          (rst_ni),
     .stop_i,
-    .engine_stop_i(stop_i),
-    .cut_i        (1'b0),
-    .begun_o,
-    .open_o       (),
-    .owed_i       ('0),
-    .lost_o       (),
-    .busy_o       (),
-    .answers_o    (),
-    .qos_i        (qos),
-    .fill_addr_i  ('0),
-    .fill_blocks_i('0),
-    .fill_valid_i ('0),
-    .fill_ready_o (),
-    .fill_stop_i  ('0),
-    .fill_done_o  (),
-    .fill_error_o (),
-    .s_pm         (pm),
-    .s_nvme       (nvme),
-    .s_engine     (engine),
-    .s_axil       (axil),
-    .m_axi        (m)
+    .engine_stop_i   (stop_i),
+    .cut_i           (1'b0),
+    .started_o    (begun_o),
+    .open_o          (),
+    .owed_i          ('0),
+    .lost_o          (),
+    .busy_o          (),
+    .response_valid_o(),
+    .qos_i           (qos),
+    .fill_addr_i     ('0),
+    .fill_blocks_i   ('0),
+    .fill_valid_i    ('0),
+    .fill_ready_o    (),
+    .fill_stop_i     ('0),
+    .fill_done_o     (),
+    .fill_error_o    (),
+    .s_pm            (pm),
+    .s_nvme          (nvme),
+    .s_engine        (engine),
+    .s_axil          (axil),
+    .m_axi           (m)
   );
 
 endmodule

@@ -1,10 +1,10 @@
-"""The memory of the shell beside its device."""
+"""The memory of the shell by itself."""
 
 import pytest
 from hdl import simulate
 
 
-def test_stopped_memory():
+def test_memory_stop():
     simulate(
         "memory_tb",
         "cocotb_memory",
@@ -17,8 +17,8 @@ def test_stopped_memory():
     ("credits", "beside"),
     [(8, 2), *(pytest.param(*p, marks=pytest.mark.slow) for p in [(8, 0), (0, 3), (4, 12), (1, 1)])],
 )
-def test_credits_beside_the_controller(credits, beside):
-    """An engine has fewer lines outstanding while the controller has any there; which itself has no such limit."""
+def test_memory_credits_beside_the_controller(credits, beside):
+    """An engine has fewer lines outstanding while the controller has any there; the controller has no such limit."""
     simulate(
         "memory_tb",
         "cocotb_credits",
@@ -30,8 +30,8 @@ def test_credits_beside_the_controller(credits, beside):
 
 
 @pytest.mark.parametrize("limit", [4096, 3 * 4096])
-def test_bounds(limit):
-    """Of one of the two channels the engine may touch nothing, or less than of the other one."""
+def test_memory_bounds(limit):
+    """The engine may access nothing of one of the two channels, or less than of the other one."""
     simulate(
         "memory_tb",
         "cocotb_memory",

@@ -1,11 +1,14 @@
-// One memory channel of the device: PM window, NVMe mover and engines share an nvm_delay, behind which the DDR controller stands.
+// One memory channel of the device: PM window, NVMe mover and engines share an nvm_delay in front
+// of the DDR4 controller.
 //
-// Masters share it through a multiplexer; addresses are local to the channel. The clock of the nvm_delay stops
-// while it rests. Everything towards the memory leaves from a register slice on the free-running clock. This slice and the
-// count of what the memory owes (ns_axi_drain) outlive a reset of the function. If the memory still owes something when the
-// function comes up again, all accesses end as errors until it has paid.
-// Assumes that the control port's master, and the masters of the other ports, drive `valid` from registers on clocks derived
-// from `clk_i`. Adds no ordering between the two masters beyond what the multiplexer keeps.
+// The masters share it through a multiplexer; addresses are local to the channel. The clock of the
+// nvm_delay stops while it is idle. All signals to the memory leave from a register slice on the
+// free-running clock. This slice and the count of outstanding memory responses (ns_axi_drain)
+// survive a reset of the function. If responses are still outstanding when the function restarts,
+// all accesses end as errors until they have arrived.
+//
+// Assumes that the masters of all ports, the control port included, drive `valid` from registers on
+// clocks derived from `clk_i`. Adds no ordering between masters beyond that of the multiplexer.
 `include "ns_assert.svh"
 
 module nearside_channel
@@ -22,9 +25,9 @@ module nearside_channel
   parameter int unsigned WriteSlots  = 64,
   /// Beats that the nvm_delay's read buffer holds.
   parameter int unsigned BufferBeats = 512,
-  /// There is an ns_axi_fill before the memory.
+  /// 1: an ns_axi_fill precedes the memory controller.
   parameter bit          FillInside  = 1'b0,
-  /// See ns_axi_read_turns.
+  /// See ns_axi_read_interleaver.
   parameter int unsigned PieceBeats  = 8,
   parameter int unsigned MaxBeats    = 32
 ) (
@@ -33,29 +36,31 @@ module nearside_channel
   input  logic                 rst_ni,
   /// Power-on reset, of the memory controller too.
   input  logic                 por_ni,
-  /// The function ends: delays and caps hold nothing. From a register.
+  /// The function ends: delays and caps are suspended. From a register.
   input  logic                 stop_i,
-  /// Nothing of a master begins any more. From registers.
+  /// No transaction of a master starts any more. From registers.
   input  logic [NumMasters-1:0] master_stop_i,
-  /// The function is in reset: what it has asked of the memory is no longer wanted. From a register.
+  /// The function is in reset: its outstanding transactions are abandoned. From a register.
   input  logic                 cut_i,
-  /// Write data is still to come for an address that has been accepted. From a register.
-  output logic                 begun_o,
-  /// The memory has something to answer. From registers.
+  /// An accepted write address has data to come. From a register.
+  output logic                 started_o,
+  /// Memory responses are outstanding. From registers.
   output logic                 open_o,
-  /// The memory still zeroes what an earlier life of the function asked it to. From registers.
+  /// The memory still zeroes blocks for the function before its reset. From registers.
   input  logic                 owed_i,
-  /// The memory owes answers to an earlier life: what is asked of it ends as an error. From a register.
+  /// Responses to the function before its reset are outstanding: accesses end as errors. From a
+  /// register.
   output logic                 lost_o,
   /// A further clock edge could change the state without new input.
   output logic                 busy_o,
 
-  /// Credits and weights of the masters. The first one goes before the others. From registers.
+  /// Credits and weights of the masters. The first one has priority. From registers.
   input  qos_t [NumMasters-1:0] qos_i,
   /// Masters: the PM window, the NVMe controller, engines.
   ns_axi_if.slave s_axi[NumMasters],
 
-  /// Requests to zero blocks, see ns_axi_fill; not timed by the nvm_delay, and not reset with the function.
+  /// Requests to zero blocks, see ns_axi_fill; not timed by the nvm_delay, and not reset with the
+  /// function.
   input  logic [AddrWidth-1:0] fill_addr_i,
   input  logic [15:0]          fill_blocks_i,
   input  logic                 fill_valid_i,
@@ -71,41 +76,41 @@ module nearside_channel
   ns_axi_if.master m_axi
 );
 
-  logic [NumMasters-1:0] begins;  // a burst is accepted
+  logic [NumMasters-1:0] aw_accepted;  // a write address is accepted
 
-  // Multiplexer to nvm_delay.
-  ns_axi_if gated[NumMasters] ();
+  // From the masters to the nvm_delay.
+  ns_axi_if isolated[NumMasters] ();
   ns_axi_if limited[NumMasters] ();
   ns_axi_if mux ();
   logic [NumMasters-1:0][WeightBits-1:0] weights;
   logic [NumMasters-1:0][CreditBits-1:0] reads_q, writes_q;
-  logic [NumMasters-1:0] open;  // something is outstanding
+  logic [NumMasters-1:0] outstanding;  // something is outstanding
   localparam int unsigned Nvme = 1;
 
-  // The lower one of two limits, of which 0 is none.
-  function automatic logic [CreditBits-1:0] least(logic [CreditBits-1:0] a,
-                                                  logic [CreditBits-1:0] b);
+  // The lower of two limits, where 0 is no limit.
+  function automatic logic [CreditBits-1:0] lower_limit(logic [CreditBits-1:0] a,
+                                                        logic [CreditBits-1:0] b);
     return (a == '0 || (b != '0 && b < a)) ? b : a;
   endfunction
 
   for (genvar i = 0; i < NumMasters; i++) begin : gen_gate
-    ns_axi_stop u_stop (
+    ns_axi_isolate u_isolate (
       .clk_i,
       .rst_ni,
-      .stop_i  (master_stop_i[i]),
-      .begins_o(begins[i]),
-      .s_axi   (s_axi[i]),
-      .m_axi   (gated[i])
+      .stop_i   (master_stop_i[i]),
+      .aw_fire_o(aw_accepted[i]),
+      .s_axi    (s_axi[i]),
+      .m_axi    (isolated[i])
     );
 
-    // Of all but the controller less may be outstanding while it has something outstanding itself.
+    // While the controller has transactions outstanding, the limits of the other masters are lower.
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         reads_q[i]  <= '0;
         writes_q[i] <= '0;
       end else begin
-        reads_q[i]  <= least(qos_i[i].reads, (open[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
-        writes_q[i] <= least(qos_i[i].writes, (open[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
+        reads_q[i]  <= lower_limit(qos_i[i].reads, (outstanding[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
+        writes_q[i] <= lower_limit(qos_i[i].writes, (outstanding[Nvme] && i != Nvme) ? qos_i[i].beside : '0);
       end
     end
 
@@ -117,8 +122,8 @@ module nearside_channel
       .rst_ni,
       .read_i (reads_q[i]),
       .write_i(writes_q[i]),
-      .open_o (open[i]),
-      .s_axi  (gated[i]),
+      .open_o (outstanding[i]),
+      .s_axi  (isolated[i]),
       .m_axi  (limited[i])
     );
     assign weights[i] = qos_i[i].weight;
@@ -138,13 +143,14 @@ module nearside_channel
     .m_axi   (mux)
   );
 
-  // The multiplexer's outputs are registers, and so is the control bus's master: they can wake the nvm_delay. What else is in
-  // the multiplexer and in the slices below belongs to transactions that keep delay_busy at 1, or their master busy.
-  logic clk_delay, delay_busy, turns_busy, new_access, new_control, awake, fill_busy;
+  // The outputs of the multiplexer and of the control bus's master are registers, so they can wake
+  // the nvm_delay. Transactions elsewhere in the multiplexer and in the slices below keep
+  // delay_busy at 1, or their master busy.
+  logic clk_delay, delay_busy, interleaver_busy, new_access, new_control, awake, fill_busy;
 
   assign new_access = mux.aw_valid || mux.w_valid || mux.ar_valid;
   assign new_control = s_axil.awvalid || s_axil.wvalid || s_axil.arvalid;
-  assign awake = delay_busy || turns_busy || new_access || new_control;
+  assign awake = delay_busy || interleaver_busy || new_access || new_control;
   assign busy_o = awake || fill_busy;
 
   ns_clock_gate u_gate (
@@ -155,14 +161,14 @@ module nearside_channel
 
   // Between the nvm_delay and the memory.
   ns_axi_if delayed ();
-  ns_axi_if turned ();
-  ns_axi_if answered ();
+  ns_axi_if interleaved ();
+  ns_axi_if guarded ();
   ns_axi_if drained ();
   ns_axi_if filled ();
 
   localparam int unsigned MuxIdBits = IdBits + unsigned'($clog2(NumMasters));
   localparam int unsigned DelayIdBits = (MuxIdBits > 8) ? MuxIdBits : 8;
-  // The first master's reads stay before the others' on their way into the memory.
+  // The first master's reads keep their priority up to the memory.
   logic mux_ar_urgent;
   logic [3:0] delayed_ar_qos;
   assign mux_ar_urgent = (mux.ar.id >> IdBits) == '0;
@@ -283,21 +289,21 @@ module nearside_channel
     .s_axil_rresp(s_axil.rresp)
   );
 
-  ns_axi_read_turns #(
+  ns_axi_read_interleaver #(
     .IdBits    (unsigned'($clog2(ReadSlots))),
     .PieceBeats(PieceBeats),
     .MaxBeats  (MaxBeats)
-  ) u_turns (
+  ) u_interleaver (
     .clk_i   (clk_delay),
     .rst_ni,
-    .busy_o  (turns_busy),
+    .busy_o  (interleaver_busy),
     .urgent_i(delayed_ar_qos != '0),
     .s_axi   (delayed),
-    .m_axi   (turned)
+    .m_axi   (interleaved)
   );
 
-  // What outlives a reset of the function. When the memory has not answered for so long that the function has come up without
-  // it, all accesses end as errors.
+  // Parts that survive a reset of the function. If memory responses are still outstanding when the
+  // function restarts, all accesses end as errors.
   logic draining;
 
   ns_axi_fallback u_fallback (
@@ -305,8 +311,8 @@ module nearside_channel
     .rst_ni,
     .lost_i(draining || owed_i),
     .lost_o,
-    .s_axi (turned),
-    .m_axi (answered)
+    .s_axi (interleaved),
+    .m_axi (guarded)
   );
 
   ns_axi_drain u_drain (
@@ -315,11 +321,11 @@ module nearside_channel
     .cut_i,
     .cut_o (draining),
     .open_o,
-    .s_axi (answered),
+    .s_axi (guarded),
     .m_axi (drained)
   );
 
-  // Zeros are written behind all that.
+  // The zero filler, downstream of all that.
   if (FillInside) begin : gen_fill
     logic clk_fill;
 
@@ -344,7 +350,7 @@ module nearside_channel
       .m_axi (filled)
     );
   end else begin : gen_no_fill
-    ns_axi_link u_link (
+    ns_axi_connect u_connect (
       .s_axi(drained),
       .m_axi(filled)
     );
@@ -363,20 +369,20 @@ module nearside_channel
     .m_axi
   );
 
-  // Bursts between the multiplexer, which has accepted their address, and their last beat here.
-  logic [7:0] begun_q;
-  logic begin_write, end_write;
+  // Writes accepted by the multiplexer whose last beat has not arrived here.
+  logic [7:0] started_q;
+  logic write_start, write_end;
 
-  assign begin_write = begins != '0;
-  assign end_write = delayed.w_valid && delayed.w_ready && delayed.w.last;
-  assign begun_o = begun_q != '0;
+  assign write_start = aw_accepted != '0;
+  assign write_end = delayed.w_valid && delayed.w_ready && delayed.w.last;
+  assign started_o = started_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) begun_q <= '0;
-    else if (begin_write && !end_write) begun_q <= begun_q + 1'b1;
-    else if (!begin_write && end_write) begun_q <= begun_q - 1'b1;
+    if (!rst_ni) started_q <= '0;
+    else if (write_start && !write_end) started_q <= started_q + 1'b1;
+    else if (!write_start && write_end) started_q <= started_q - 1'b1;
   end
 
-  `NS_ASSERT(begun_in_range, !(begin_write && begun_q == '1) && !(end_write && begun_q == '0))
+  `NS_ASSERT(started_in_range, !(write_start && started_q == '1) && !(write_end && started_q == '0))
 
 endmodule

@@ -1,7 +1,7 @@
-// Control bus of the device: BAR0 and BAR4 to the registers of the blocks, and two of these: what the device is made of, and the
-// quality of service. docs/architecture.md, "BARs", has the map.
+// Control bus of the device: connects BAR0 and BAR4 to the registers of the blocks. It contains the
+// status block and the quality-of-service registers. docs/architecture.md, "BARs", has the map.
 //
-// It rests. While it does, it takes nothing: an access waits for one cycle until the clock runs.
+// While it is idle, it accepts nothing: an access waits for one cycle until the clock runs.
 module nearside_control
   import nearside_pkg::*;
   import qos_pkg::*;
@@ -26,9 +26,9 @@ module nearside_control
   input  logic clk_i,
   /// Reset of the function.
   input  logic rst_ni,
-  /// Nobody is there any more. From a register.
+  /// The host is gone. From a register.
   input  logic stop_i,
-  /// Something is for the control bus.
+  /// An access arrives.
   output logic input_o,
   /// A further clock edge could change the state without new input.
   output logic busy_o,
@@ -78,30 +78,30 @@ module nearside_control
 
   // ---------------------------------------------------------------- bus
 
-  ns_axil_if in ();
+  ns_axil_if awake_bus ();
   ns_axil_if lite[NumLite] ();
-  logic clk, awake_q, open, demux_busy;
+  logic clk, awake_q, accepting, demux_busy;
 
-  assign open = awake_q && !stop_i;
+  assign accepting = awake_q && !stop_i;
   assign input_o = s_axil.awvalid || s_axil.wvalid || s_axil.arvalid;
   assign busy_o = demux_busy || awake_q;
-  assign in.awaddr = s_axil.awaddr;
-  assign in.awvalid = s_axil.awvalid && open;
-  assign s_axil.awready = in.awready && open;
-  assign in.wdata = s_axil.wdata;
-  assign in.wstrb = s_axil.wstrb;
-  assign in.wvalid = s_axil.wvalid && open;
-  assign s_axil.wready = in.wready && open;
-  assign s_axil.bresp = in.bresp;
-  assign s_axil.bvalid = in.bvalid && !stop_i;
-  assign in.bready = s_axil.bready;
-  assign in.araddr = s_axil.araddr;
-  assign in.arvalid = s_axil.arvalid && open;
-  assign s_axil.arready = in.arready && open;
-  assign s_axil.rdata = in.rdata;
-  assign s_axil.rresp = in.rresp;
-  assign s_axil.rvalid = in.rvalid && !stop_i;
-  assign in.rready = s_axil.rready;
+  assign awake_bus.awaddr = s_axil.awaddr;
+  assign awake_bus.awvalid = s_axil.awvalid && accepting;
+  assign s_axil.awready = awake_bus.awready && accepting;
+  assign awake_bus.wdata = s_axil.wdata;
+  assign awake_bus.wstrb = s_axil.wstrb;
+  assign awake_bus.wvalid = s_axil.wvalid && accepting;
+  assign s_axil.wready = awake_bus.wready && accepting;
+  assign s_axil.bresp = awake_bus.bresp;
+  assign s_axil.bvalid = awake_bus.bvalid && !stop_i;
+  assign awake_bus.bready = s_axil.bready;
+  assign awake_bus.araddr = s_axil.araddr;
+  assign awake_bus.arvalid = s_axil.arvalid && accepting;
+  assign s_axil.arready = awake_bus.arready && accepting;
+  assign s_axil.rdata = awake_bus.rdata;
+  assign s_axil.rresp = awake_bus.rresp;
+  assign s_axil.rvalid = awake_bus.rvalid && !stop_i;
+  assign awake_bus.rready = s_axil.rready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) awake_q <= 1'b0;
@@ -121,23 +121,23 @@ module nearside_control
   ) u_demux (
     .clk_i (clk),
     .rst_ni,
-    .s_axil(in),
+    .s_axil(awake_bus),
     .m_axil(lite),
     .busy_o(demux_busy)
   );
 
-  ns_axil_link u_nvme (
+  ns_axil_connect u_nvme (
     .s_axil(lite[LiteNvme]),
     .m_axil(m_nvme)
   );
   for (genvar c = 0; c < Channels; c++) begin : gen_delay
-    ns_axil_link u_link (
+    ns_axil_connect u_connect (
       .s_axil(lite[LiteDelay+c]),
       .m_axil(m_delay[c])
     );
   end
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-    ns_axil_link u_link (
+    ns_axil_connect u_connect (
       .s_axil(lite[LiteEngine+e]),
       .m_axil(m_engine[e])
     );
@@ -149,7 +149,7 @@ module nearside_control
     end
   end
 
-  // ---------------------------------------------------------------- what the device is made of
+  // ---------------------------------------------------------------- status block
 
   localparam int unsigned NumMemories = (LocalChannels == 0) ? 1 : 2;
   localparam int unsigned NumPages = unsigned'($countones(
@@ -165,8 +165,8 @@ module nearside_control
   localparam logic [31:0] TypeMemory = 32'd6;
   localparam logic [63:0] WindowSize = window_bytes(MediaBytes, LocalBytes);
 
-  // Words of a block from right to left: type, version, instance, BAR, offset, size, capabilities. A memory's place in the PM
-  // window is in units of 4 KiB.
+  // Words of a block from right to left: type, version, instance, BAR, offset, size, capabilities.
+  // A memory's address in the PM window is in units of 4 KiB.
   function automatic logic [7:0][31:0] memory(logic [31:0] number, longint unsigned base,
                                               longint unsigned bytes, logic [15:0] first,
                                               logic [15:0] channels, logic [31:0] granule);

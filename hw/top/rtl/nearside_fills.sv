@@ -1,8 +1,8 @@
 // Requests to zero blocks, between the NVMe controller and the storage's memories.
 //
-// A memory that is asked to zero answers once, whatever becomes of the function; the next life of the function doesn't get that
-// answer. Until it comes, that memory is lost: it may still zero what this life would write. What is asked of a lost memory ends as
-// an error.
+// A memory completes each request once, even if the function is reset meanwhile. The function after
+// the reset does not get that completion. Until it arrives, the memory counts as lost, as it may
+// still zero blocks that the function has written since. Requests to a lost memory end as errors.
 module nearside_fills #(
   parameter int unsigned NumChannels = 2
 ) (
@@ -11,16 +11,16 @@ module nearside_fills #(
   input  logic                   rst_ni,
   /// Power-on reset, of the memories too.
   input  logic                   por_ni,
-  /// Nothing begins any more, and what is under way is to end. From a register.
+  /// No request starts any more, and the active ones are to end. From a register.
   input  logic                   stop_i,
-  /// The memory owes answers to an earlier life. From registers.
+  /// Responses to the function before its reset are outstanding. From registers.
   input  logic [NumChannels-1:0] lost_i,
   /// The memory zeroes blocks. From registers.
   output logic [NumChannels-1:0] open_o,
-  /// The memory still zeroes what an earlier life asked it to. From registers.
+  /// The memory still zeroes blocks for the function before its reset. From registers.
   output logic [NumChannels-1:0] owed_o,
 
-  /// The controller's requests; a request is taken when ready, and ends with one done.
+  /// The controller's requests; a request is accepted with ready, and ends with one done.
   input  logic [NumChannels-1:0] s_valid_i,
   output logic [NumChannels-1:0] s_ready_o,
   input  logic                   s_stop_i,
@@ -36,31 +36,31 @@ module nearside_fills #(
 );
 
   logic [NumChannels-1:0] open_q;
-  logic [NumChannels-1:0] mine_q;  // open_q is of this life of the function
-  logic [NumChannels-1:0] taken, refuse, refused_q;
+  logic [NumChannels-1:0] current_q;  // the request is of the function since its last reset
+  logic [NumChannels-1:0] accepted, rejected, rejected_q;
 
   assign open_o = open_q;
-  assign owed_o = open_q & ~mine_q;
+  assign owed_o = open_q & ~current_q;
   assign m_valid_o = s_valid_i & ~open_q & ~lost_i & {NumChannels{!stop_i}};
   assign m_stop_o = {NumChannels{s_stop_i || stop_i}} | owed_o;
-  assign taken = m_valid_o & m_ready_i;
-  assign refuse = s_valid_i & lost_i & {NumChannels{!stop_i}};
-  assign s_ready_o = taken | refuse;
-  assign s_done_o = m_done_i & mine_q | refused_q;
-  assign s_error_o = m_error_i | refused_q;
+  assign accepted = m_valid_o & m_ready_i;
+  assign rejected = s_valid_i & lost_i & {NumChannels{!stop_i}};
+  assign s_ready_o = accepted | rejected;
+  assign s_done_o = m_done_i & current_q | rejected_q;
+  assign s_error_o = m_error_i | rejected_q;
 
   always_ff @(posedge clk_i or negedge por_ni) begin
     if (!por_ni) open_q <= '0;
-    else open_q <= (open_q | taken) & ~m_done_i;
+    else open_q <= (open_q | accepted) & ~m_done_i;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      mine_q <= '0;
-      refused_q <= '0;
+      current_q <= '0;
+      rejected_q <= '0;
     end else begin
-      mine_q <= (mine_q | taken) & ~m_done_i;
-      refused_q <= refuse;
+      current_q <= (current_q | accepted) & ~m_done_i;
+      rejected_q <= rejected;
     end
   end
 

@@ -1,9 +1,9 @@
-// Host port of the device: the NVMe controller and the engines share it, and every access ends.
+// Host port of the device, shared by the NVMe controller and the engines; every access ends.
 //
-// Writes leave in the order in which the port takes their addresses. What the host never answers ends as an error after a
-// while (ns_axi_timeout). An engine's interrupt request goes on when the writes that its master had got accepted before it have
-// passed the port (msix_order): the message follows its data.
-// Its clock runs while it or a master has something to do.
+// Writes leave in the order in which the port accepts their addresses. An access that the host does
+// not answer ends as an error after a timeout (ns_axi_timeout). An engine's interrupt request waits
+// until the earlier writes of its master have passed the port (msix_order): the message follows its
+// data. The clock runs while the port or a master is active.
 `include "ns_assert.svh"
 
 module nearside_host
@@ -12,14 +12,15 @@ module nearside_host
 #(
   /// Bits of the controller's IDs.
   parameter int unsigned NvmeIdBits = 6,
-  /// Cycles without progress after which an access is given up, or up to twice as many.
+  /// Cycles without progress after which an access is abandoned; it may take up to twice that
+  /// number.
   parameter int unsigned Timeout = 6_250_000,
-  /// Engines, 0 to MaxEngines.
+  /// Number of engines, 0 to MaxEngines.
   parameter int unsigned NumEngines = 0,
   localparam int unsigned Slots = (NumEngines == 0) ? 1 : NumEngines,
-  /// What they are.
+  /// The engines.
   parameter engine_t [Slots-1:0] Engines = '0,
-  // As many as there can be, for the functions of the package.
+  // Extended to the largest number, for the functions of the package.
   localparam engine_t [MaxEngines-1:0] All = (MaxEngines * $bits(engine_t))'(Engines),
   localparam int unsigned NumRaised = vectors_before(All, NumEngines),
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised
@@ -27,11 +28,11 @@ module nearside_host
   input  logic clk_i,
   /// Reset of the function.
   input  logic rst_ni,
-  /// The device is stopped: it asks for nothing, and takes whatever still comes.
+  /// The device is stopped: it requests nothing, and accepts whatever arrives.
   input  logic stop_i,
-  /// From registers: the NVMe controller works.
+  /// From registers: the NVMe controller is active.
   input  logic nvme_busy_i,
-  /// From registers: the engine works.
+  /// From registers: the engine is active.
   input  logic [Slots-1:0] engine_busy_i,
   /// A further clock edge could change something without new input.
   output logic busy_o,
@@ -43,7 +44,7 @@ module nearside_host
   ns_axi_if.master m_host,
   /// Interrupt requests of the engines: a rising edge is one. From registers.
   input  logic [Slots-1:0][MaxEngineVectors-1:0] irq_i,
-  /// Those that may become messages, for one cycle: the vectors of engine 0 first. From registers.
+  /// Requests to send messages, for one cycle: the vectors of engine 0 first. From registers.
   output logic [RaiseBits-1:0] raise_o
 );
 
@@ -66,13 +67,13 @@ module nearside_host
     .clk_o(clk)
   );
 
-  ns_axi_link u_nvme (
+  ns_axi_connect u_nvme (
     .s_axi(s_nvme),
     .m_axi(master[0])
   );
 
-  if (!Shared) begin : gen_alone
-    ns_axi_link u_link (
+  if (!Shared) begin : gen_exclusive
+    ns_axi_connect u_connect (
       .s_axi(master[0]),
       .m_axi(mux)
     );
@@ -116,21 +117,21 @@ module nearside_host
   assign m_host.r_ready = host.r_ready || stop_i;
 
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-    logic enters, leaves;  // a write address: into the bus, through the port
+    logic aw_enters, aw_leaves;  // a write address: accepted on the bus, passed through the port
 
     if (Engines[e].host) begin : gen_master
       localparam int unsigned Number = 1 + e;
       assign engine_valid[e] = s_engine[e].aw_valid || s_engine[e].w_valid || s_engine[e].ar_valid;
-      assign enters = s_engine[e].aw_valid && s_engine[e].aw_ready;
-      assign leaves = host.aw_valid && host.aw_ready && (host.aw.id >> IdBits) == IdWidth'(Number);
+      assign aw_enters = s_engine[e].aw_valid && s_engine[e].aw_ready;
+      assign aw_leaves = host.aw_valid && host.aw_ready && (host.aw.id >> IdBits) == IdWidth'(Number);
 
-      ns_axi_link u_engine (
+      ns_axi_connect u_engine (
         .s_axi(s_engine[e]),
         .m_axi(master[Number])
       );
     end else begin : gen_none
       assign engine_valid[e] = 1'b0;
-      assign {enters, leaves} = '0;
+      assign {aw_enters, aw_leaves} = '0;
       if (Shared) begin : gen_idle
         assign master[1+e].aw_valid = 1'b0;
         assign master[1+e].aw = '0;
@@ -149,7 +150,7 @@ module nearside_host
 
       ns_clock_gate u_gate_order (
         .clk_i,
-        .en_i (engine_busy_i[e] || order_busy[e] || leaves),
+        .en_i (engine_busy_i[e] || order_busy[e] || aw_leaves),
         .clk_o(clk_order)
       );
 
@@ -160,14 +161,14 @@ module nearside_host
         .rst_ni,
         .busy_o (order_busy[e]),
         .irq_i  (irq_i[e][Vectors-1:0]),
-        .enter_i(enters),
-        .leave_i(leaves),
+        .enter_i(aw_enters),
+        .leave_i(aw_leaves),
         .raise_o(raise_o[vectors_before(All, e)+:Vectors])
       );
     end else begin : gen_no_vectors
       assign order_busy[e] = 1'b0;
       logic unused;
-      assign unused = enters ^ leaves;
+      assign unused = aw_enters ^ aw_leaves;
     end
   end
 

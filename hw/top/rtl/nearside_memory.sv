@@ -1,7 +1,8 @@
-// One memory of the device, storage or local: its channels, and the way of PM window, NVMe controller and engines to each.
+// One memory of the device, storage or local: its channels, and the connections of PM window, NVMe
+// controller and engines to each.
 //
-// Addresses of all are local to the channel. An engine reaches what the design allows, which in one channel is a range of addresses,
-// too; all else is answered DECERR.
+// All addresses are local to the channel. An engine reaches only what the design allows; in one
+// channel that is a range of addresses, too. Other addresses are answered DECERR.
 `include "ns_assert.svh"
 
 module nearside_memory
@@ -11,7 +12,7 @@ module nearside_memory
 #(
   /// Channels, a power of two up to 16.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two, at least 4096.
+  /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule     = 4096,
   /// Bits of the masters' IDs; those above are 0.
   parameter int unsigned IdBits      = 6,
@@ -19,19 +20,19 @@ module nearside_memory
   parameter int unsigned ReadSlots   = 64,
   parameter int unsigned WriteSlots  = 64,
   parameter int unsigned BufferBeats = 512,
-  /// Present is an ns_axi_fill before each channel's memory.
+  /// 1: an ns_axi_fill precedes each channel's memory controller.
   parameter bit          FillInside  = 1'b0,
-  /// See ns_axi_read_turns.
+  /// See ns_axi_read_interleaver.
   parameter int unsigned PieceBeats  = 8,
   parameter int unsigned MaxBeats    = 32,
-  /// Engines.
+  /// Number of engines.
   parameter int unsigned NumEngines  = 0,
   localparam int unsigned Slots      = (NumEngines == 0) ? 1 : NumEngines,
-  /// Those that have masters here.
+  /// Engines with masters here.
   parameter logic [Slots-1:0] Present  = '0,
-  /// Addresses of this memory, before they are spread over channels, that these may touch: from here on,
+  /// Addresses of this memory, before interleaving, that each engine may access: from this one on,
   parameter logic [Slots-1:0][63:0] First = '0,
-  /// below this one. Both the same: none.
+  /// below this one. Equal bounds: none.
   parameter logic [Slots-1:0][63:0] Limit = '0
 ) (
   input  logic                   clk_i,
@@ -43,16 +44,16 @@ module nearside_memory
   input  logic                   por_ni,
   /// See nearside_channel, from here on.
   input  logic                   stop_i,
-  /// Nothing of an engine begins any more. From registers.
+  /// No transaction of an engine starts any more. From registers.
   input  logic [Slots-1:0]       engine_stop_i,
   input  logic                   cut_i,
-  output logic [NumChannels-1:0] begun_o,
+  output logic [NumChannels-1:0] started_o,
   output logic [NumChannels-1:0] open_o,
   input  logic [NumChannels-1:0] owed_i,
   output logic [NumChannels-1:0] lost_o,
   output logic [NumChannels-1:0] busy_o,
-  /// A memory answers.
-  output logic                   answers_o,
+  /// A memory responds.
+  output logic                   response_valid_o,
   input  qos_t [1+NumEngines:0]  qos_i,
   input  logic [NumChannels-1:0][AddrWidth-1:0] fill_addr_i,
   input  logic [NumChannels-1:0][15:0] fill_blocks_i,
@@ -76,38 +77,38 @@ module nearside_memory
 
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
-  // Transactions that an engine has under way in a channel with IDs that agree in their lowest bit.
+  // Transactions in flight of an engine in a channel, with IDs that agree in their lowest bit.
   localparam int unsigned EngineOutstanding = 64;
 
   // Bytes of channel `c` below an address.
   function automatic logic [63:0] below(logic [63:0] addr, int unsigned c);
-    logic [63:0] whole, rest, start;
+    logic [63:0] whole, remainder, start;
     whole = (addr >> (GranuleBits + ChannelBits)) << GranuleBits;
-    rest  = addr & 64'(Granule * NumChannels - 1);
+    remainder  = addr & 64'(Granule * NumChannels - 1);
     start = 64'(c) << GranuleBits;
-    below = whole + ((rest <= start) ? '0 : (rest - start > 64'(Granule)) ? 64'(Granule) : rest - start);
+    below = whole + ((remainder <= start) ? '0 : (remainder - start > 64'(Granule)) ? 64'(Granule) : remainder - start);
   endfunction
 
-  logic [NumChannels-1:0] answers;
-  assign answers_o = answers != '0;
+  logic [NumChannels-1:0] response_valid;
+  assign response_valid_o = response_valid != '0;
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     ns_axi_if bus[2+NumEngines] ();
 
-    assign answers[c] = m_axi[c].b_valid || m_axi[c].r_valid;
+    assign response_valid[c] = m_axi[c].b_valid || m_axi[c].r_valid;
 
-    ns_axi_link u_pm (
+    ns_axi_connect u_pm (
       .s_axi(s_pm[c]),
       .m_axi(bus[0])
     );
 
-    ns_axi_link u_nvme (
+    ns_axi_connect u_nvme (
       .s_axi(s_nvme[c]),
       .m_axi(bus[1])
     );
 
     for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
-      // Bounds may leave nothing of this channel.
+      // The bounds may exclude this channel.
       if (Present[e] && below(First[e], c) != below(Limit[e], c)) begin : gen_bounds
         ns_axi_demux #(
           .M             (1),
@@ -122,9 +123,9 @@ module nearside_memory
           .m_axi (bus[2+e+:1])
         );
       end else begin : gen_none
-        ns_axi_nobody u_nobody (.m_axi(bus[2+e]));
-        if (Present[e]) begin : gen_barred
-          ns_axi_error u_error (
+        ns_axi_tie_off u_tie_off (.m_axi(bus[2+e]));
+        if (Present[e]) begin : gen_no_access
+          ns_axi_error_slave u_error (
             .clk_i (engine_clk_i),
             .rst_ni,
             .busy_o(),
@@ -150,7 +151,7 @@ module nearside_memory
       .stop_i,
       .master_stop_i((2 + NumEngines)'({engine_stop_i, stop_i, stop_i})),
       .cut_i,
-      .begun_o      (begun_o[c]),
+      .started_o    (started_o[c]),
       .open_o       (open_o[c]),
       .owed_i       (owed_i[c]),
       .lost_o       (lost_o[c]),
@@ -168,7 +169,7 @@ module nearside_memory
       .m_axi        (m_axi[c])
     );
 
-    `NS_ASSERT(delay_awake_for_responses, !answers[c] || busy_o[c] || open_o[c])
+    `NS_ASSERT(delay_awake_for_responses, !response_valid[c] || busy_o[c] || open_o[c])
   end
 
   if (NumEngines == 0) begin : gen_no_engine

@@ -1,16 +1,17 @@
-// What the device top tells the shell about the engines that it holds.
+// Description of the engines, from the device top to the shell.
 package nearside_pkg;
 
-  /// Most engines in a device: a channel's multiplexer has so many masters beside the PM window and the NVMe controller.
+  /// Most engines in a device: a channel's multiplexer has as many masters beside the PM window and
+  /// the NVMe controller.
   parameter int unsigned MaxEngines = qos_pkg::Masters - 2;
   /// Most MSI-X vectors of an engine.
   parameter int unsigned MaxEngineVectors = 8;
   /// Most NVMe I/O commands of an engine.
   parameter int unsigned MaxEngineCommands = 2 ** nvme_pkg::EngineCommandWidth;
-  /// Where the command pages of engines, from 0x4_0000 in BAR4 on, are on the bus of the PM window.
+  /// Address of the engines' command pages (from 0x4_0000 in BAR4 on) on the bus of the PM window.
   parameter logic [63:0] PageBase = 64'h8000_0000_0000_0000;
-  /// First address of the local memory in the PM window: the first multiple of its size behind the storage. Both sizes are powers
-  /// of two.
+  /// First address of the local memory in the PM window: the first multiple of its size after the
+  /// storage. Both sizes are powers of two.
   function automatic longint unsigned local_base(longint unsigned media_bytes,
                                                  longint unsigned local_bytes);
     local_base = (local_bytes > media_bytes) ? local_bytes : media_bytes;
@@ -25,37 +26,37 @@ package nearside_pkg;
 
   /// Bits of the IDs on an engine's host master.
   parameter int unsigned EngineHostIdBits = 4;
-  /// Bits of the IDs on an engine's memory masters: 16 transactions, of a crossbar's master each.
+  /// Bits of the IDs on an engine's memory masters: 16 transactions for each master of a crossbar.
   function automatic int unsigned engine_id_bits(int unsigned channels);
     return 4 + unsigned'($clog2(channels));
   endfunction
 
-  /// An engine: its entry in the status block, and what it may reach.
+  /// An engine: its entry in the status block, and its access rights.
   typedef struct packed {
-    logic [31:0] kind;       // type in the status block; below 0x8000_0000 those that Nearside defines
+    logic [31:0] kind;       // type in the status block; values below 0x8000_0000 are defined by Nearside
     logic [31:0] version;    // major << 16 | minor
     logic [31:0] instance_;  // number among those of its kind
     logic [31:0] offset;     // of its registers in BAR4, a multiple of `size`
     logic [31:0] size;       // bytes of its registers, a power of two of at least 4096
     logic [31:0] cap0;       // capability words
     logic [31:0] cap1;
-    logic        memory;     // has memory masters: one in each channel of the storage,
-    logic        local_;     // and one in each channel of the local memory
-    logic        local_open; // which it may touch
+    logic        memory;     // has memory masters: one per channel of the storage,
+    logic        local_;     // and one per channel of the local memory
+    logic        local_open; // which it may access
     logic        host;       // has a host master
     logic [7:0]  vectors;    // MSI-X vectors, up to MaxEngineVectors
-    logic [63:0] first;      // media addresses that these may touch: from here on,
+    logic [63:0] first;      // media addresses that these may access: from this one on,
     logic [63:0] limit;      // below this one
     logic        page;       // has a command page
-    logic        hook;       // has the access hook
-    logic [63:0] reserved;   // bytes at the end of the media that are its alone, where it keeps its state; only with the hook
+    logic        filter;       // has the conflict filter (`hook` in engine.toml)
+    logic [63:0] reserved;   // bytes reserved for its state at the end of the media; only with the filter
     logic [7:0]  commands;   // NVMe I/O commands, up to MaxEngineCommands
-    logic [MaxEngineCommands-1:0][7:0] opcodes;  // theirs, 80h to FFh
-    logic [MaxEngineCommands-1:0] changes;       // which of them may change what namespaces hold
-    logic [2**nvme_pkg::NsWidth-1:0] namespaces; // in which they may be used, namespace 1 in the lowest bit
+    logic [MaxEngineCommands-1:0][7:0] opcodes;  // their opcodes, 80h to FFh
+    logic [MaxEngineCommands-1:0] changes;       // those that may change the content of namespaces
+    logic [2**nvme_pkg::NsWidth-1:0] namespaces; // namespaces in which they are allowed, namespace 1 in the lowest bit
   } engine_t;
 
-  /// Which of the first `count` engines carries out which I/O opcode.
+  /// Routes of the I/O opcodes to the first `count` engines.
   function automatic nvme_pkg::engine_routes_t engine_routes(engine_t [MaxEngines-1:0] engines,
                                                              int unsigned count);
     engine_routes = '0;
@@ -79,19 +80,19 @@ package nearside_pkg;
     if (e < engine) vectors_before += 32'(engines[e].vectors);
   endfunction
 
-  /// Which of the first `count` engines have a command page.
+  /// The engines with a command page, of the first `count`.
   function automatic logic [MaxEngines-1:0] pages(engine_t [MaxEngines-1:0] engines,
                                                   int unsigned count);
     for (int unsigned e = 0; e < MaxEngines; e++) pages[e] = e < count && engines[e].page;
   endfunction
 
-  /// Which of the first `count` engines have the access hook.
-  function automatic logic [MaxEngines-1:0] hooks(engine_t [MaxEngines-1:0] engines,
-                                                  int unsigned count);
-    for (int unsigned e = 0; e < MaxEngines; e++) hooks[e] = e < count && engines[e].hook;
+  /// The engines with a conflict filter, of the first `count`.
+  function automatic logic [MaxEngines-1:0] filters(engine_t [MaxEngines-1:0] engines,
+                                                    int unsigned count);
+    for (int unsigned e = 0; e < MaxEngines; e++) filters[e] = e < count && engines[e].filter;
   endfunction
 
-  /// Bytes at the end of the media that the first `count` engines have for themselves.
+  /// Bytes at the end of the media that are reserved for the first `count` engines.
   function automatic longint unsigned reserved(engine_t [MaxEngines-1:0] engines,
                                                int unsigned count);
     reserved = 0;

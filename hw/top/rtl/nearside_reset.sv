@@ -1,13 +1,18 @@
-// Reset of the function, and what happens when the power fails: ends what has been begun, then resets everything else.
+// Reset of the function, and power failure: completes started writes, then resets all other blocks.
 //
-// A request (function level reset, hot reset, or failing power) first stops the device (`stop_o`): its host is dead from
-// that cycle on, and no access to the media begins any more. Once the writes that had begun have given all their data to
-// the memory ports, the function is in reset (`reset_o`), while the memory ports collect what the memories still owe
-// (`cut_o`). `done_o` says that nothing is left; the function stays in reset until the request is taken back.
-// Each of the two waits ends after `Timeout` cycles in any case: a memory that does not answer cannot hold up the reset.
-// Its port then goes on collecting, and answers with errors until it has got everything. A burst that it has taken a part of by
-// then loses the strobes of its rest: the only way in which a logical block can be torn.
-// Runs on the free clock, and is reset with the memory controllers only.
+// A request (function level reset, hot reset, or power failure) first stops the device (`stop_o`).
+// From that cycle on the host counts as gone, and no access to the media starts any more. Once
+// started writes have delivered all their data to the memory ports, the function is in reset
+// (`reset_o`). Meanwhile the memory ports collect outstanding responses (`cut_i` of
+// nearside_channel). `done_o` reports the end; the function stays in reset until the request is
+// withdrawn.
+//
+// Each of the two waits ends after `Timeout` cycles at the latest: a memory that does not respond
+// cannot block the reset. Its port continues to collect, and answers accesses with errors until all
+// responses have arrived. A burst that such a memory has accepted in part loses the strobes of its
+// remaining beats. That is the only way in which a logical block can be torn.
+//
+// Runs on the free-running clock, and is reset with the memory controllers only.
 `include "ns_assert.svh"
 
 module nearside_reset #(
@@ -19,19 +24,19 @@ module nearside_reset #(
   input  logic rst_ni,
   /// Function level reset or failing power. 1 until `done_o`, at least.
   input  logic request_i,
-  /// A write to the media that has begun has data to come. From registers.
-  input  logic begun_i,
-  /// The memories owe answers. From registers.
+  /// A started write to the media has data to come. From registers.
+  input  logic started_i,
+  /// Memory responses are outstanding. From registers.
   input  logic open_i,
-  /// The host is dead, and nothing begins.
+  /// The host counts as gone, and no access starts.
   output logic stop_o,
   /// The function is in reset, after a request.
   output logic reset_o,
-  /// Its reset: then, and that of power-on. From a register, since it is asynchronous.
+  /// Reset of the function: then, and at power-on. From a register, since it is asynchronous.
   output logic rst_no,
-  /// All that had begun has ended.
+  /// All started transactions have ended.
   output logic done_o,
-  /// It works, or a request has come or gone.
+  /// A reset is in progress, or a request has changed.
   output logic busy_o
 );
 
@@ -40,21 +45,21 @@ module nearside_reset #(
   localparam int unsigned TimerBits = unsigned'($clog2(Timeout + 1));
 
   typedef enum logic [1:0] {
-    StRun,
-    StStop,
-    StReset,
+    StRunning,
+    StStopping,
+    StResetting,
     StDone
   } state_e;
 
   state_e state_q;
   logic stop_q, reset_q, done_q;
-  // A simulation begins with it released, so that blocks whose clock is stopped see it fall.
+  // A simulation starts with the reset released, so that blocks with a stopped clock see it fall.
   logic rst_nq = 1'b1;
   logic [TimerBits-1:0] timer_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StRun;
+      state_q <= StRunning;
       stop_q  <= 1'b0;
       reset_q <= 1'b0;
       rst_nq  <= 1'b0;
@@ -63,24 +68,24 @@ module nearside_reset #(
     end else begin
       timer_q <= timer_q + 1'b1;
       unique case (state_q)
-        StRun: begin
+        StRunning: begin
           timer_q <= '0;
           rst_nq  <= 1'b1;
           if (request_i) begin
-            state_q <= StStop;
+            state_q <= StStopping;
             stop_q  <= 1'b1;
           end
         end
-        StStop: begin
-          // In its first cycle an address may just have passed that is not counted yet.
-          if ((!begun_i && timer_q != '0) || timer_q == TimerBits'(Timeout)) begin
-            state_q <= StReset;
+        StStopping: begin
+          // In the first cycle an address may just have passed that is not counted yet.
+          if ((!started_i && timer_q != '0) || timer_q == TimerBits'(Timeout)) begin
+            state_q <= StResetting;
             reset_q <= 1'b1;
             rst_nq  <= 1'b0;
             timer_q <= '0;
           end
         end
-        StReset: begin
+        StResetting: begin
           if ((!open_i && timer_q >= TimerBits'(ResetCycles)) || timer_q == TimerBits'(Timeout)) begin
             state_q <= StDone;
             done_q  <= 1'b1;
@@ -88,7 +93,7 @@ module nearside_reset #(
         end
         default: begin
           if (!request_i) begin
-            state_q <= StRun;
+            state_q <= StRunning;
             stop_q  <= 1'b0;
             reset_q <= 1'b0;
             rst_nq  <= 1'b1;
@@ -103,13 +108,13 @@ module nearside_reset #(
   assign reset_o = reset_q;
   assign rst_no = rst_nq;
   assign done_o = done_q;
-  assign busy_o = state_q == StRun ? request_i || !rst_nq : !(state_q == StDone && request_i);
+  assign busy_o = state_q == StRunning ? request_i || !rst_nq : !(state_q == StDone && request_i);
 
   if (Timeout < 2 * ResetCycles) begin : gen_bad_timeout
     $error("nearside_reset: Timeout must be at least 16");
   end
 
   `NS_ASSERT(stopped_before_reset, !reset_q || stop_q)
-  `NS_ASSERT(resets_agree, !(reset_q && rst_nq) && (reset_q || rst_nq || state_q == StRun))
+  `NS_ASSERT(resets_agree, !(reset_q && rst_nq) && (reset_q || rst_nq || state_q == StRunning))
 
 endmodule

@@ -1,10 +1,13 @@
-// All of the device but its engines: NVMe controller, PM window, NVM timing emulators, memory channels, control bus, resets.
+// The device without its engines: NVMe controller, PM window, NVM timing emulators, memory
+// channels, control bus, resets.
 //
-// The device top (nearside_top) puts it behind flat ports and plugs engines in; nothing about one engine stands here.
-// docs/architecture.md defines the ports, the BARs and how addresses are spread over channels. Every output comes from a
-// register. Blocks that rest have their clocks stopped; `idle_o` says that all do and that nothing is on its way.
-// Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order, and that memory
-// controllers keep to AXI4. Holds no data itself, and has no PCI configuration space.
+// The device top (nearside_top) connects it to flat ports and adds the engines; the shell does not
+// depend on any engine. Ports, BARs and the interleaving of addresses over channels are defined in
+// docs/architecture.md. Every output comes from a register. Idle blocks have their clocks
+// stopped; `idle_o` reports that all are idle and nothing is in flight.
+//
+// Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order,
+// and that memory controllers follow AXI4. Holds no media data, and has no PCI configuration space.
 `include "ns_assert.svh"
 
 module nearside_shell
@@ -16,7 +19,7 @@ module nearside_shell
 #(
   /// Memory channels, a power of two up to 16.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two, at least 4096.
+  /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
   /// Bytes of the media, a multiple of NumChannels * Granule.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
@@ -30,27 +33,28 @@ module nearside_shell
   parameter int unsigned QueueEntries = 1024,
   /// NVMe commands in flight.
   parameter int unsigned NumSlots = 64,
-  /// PRP walkers per direction. Commands of at most two pages take one for a few cycles.
+  /// PRP walkers per direction. Commands of at most two pages use one for a few cycles.
   parameter int unsigned NumWalkers = 2,
-  /// Clock in kHz: the unit of what the host is told of time.
+  /// Clock in kHz: the unit of times reported to the host.
   parameter int unsigned ClockKhz = 250_000,
-  /// 64-byte beats of media reads that the controller holds or has under way in each channel: see nvme_data.
+  /// 64-byte beats of media reads that the controller buffers or has in flight in each channel: see
+  /// nvme_data.
   parameter int unsigned MediaReadBeats = 512,
-  /// Reads of the media under way in each channel.
+  /// Media reads in flight in each channel.
   parameter int unsigned MediaReads = 32,
   /// Bytes of a write burst to the media.
   parameter int unsigned MediaWriteBytes = 1024,
-  /// Write bursts under way in each channel.
+  /// Write bursts in flight in each channel.
   parameter int unsigned MediaWrites = 32,
   /// Reads in flight in each channel's nvm_delay.
   parameter int unsigned DelayReadSlots = 64,
   /// Writes in flight in it.
   parameter int unsigned DelayWriteSlots = 64,
-  /// Beats that its read buffer holds.
+  /// Beats of its read buffer.
   parameter int unsigned DelayBufferBeats = 512,
   /// Channels of the local memory, a power of two up to 16; 0: there is none.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two, at least 4096.
+  /// Bytes of its granules, a power of two, at least 4096.
   parameter int unsigned LocalGranule = 4096,
   /// Its bytes: a power of two, at least LocalChannels * LocalGranule.
   parameter longint unsigned LocalBytes = 0,
@@ -60,26 +64,28 @@ module nearside_shell
   parameter int unsigned LocalBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 6,
-  /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
+  /// 1: an ns_axi_fill in each channel writes zeros, and m_fill_* is idle. 0: the block at m_fill_*
+  /// does.
   parameter bit FillInside = 1'b0,
-  /// Engines, 0 to MaxEngines.
+  /// Number of engines, 0 to MaxEngines.
   parameter int unsigned NumEngines = 0,
-  // Ports come in arrays, which have an element at least. Without engines nobody may be at it.
+  // Port arrays have at least one element. Without engines it stays unused.
   localparam int unsigned Slots = (NumEngines == 0) ? 1 : NumEngines,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels,
   localparam int unsigned Channels = NumChannels + LocalChannels,
-  /// What they are.
+  /// The engines.
   parameter engine_t [Slots-1:0] Engines = '0
 ) (
   input  logic                             clk_i,
   /// Power-on reset, asserted and released at any time: the memory controllers are reset with it.
   input  logic                             rst_ni,
-  /// Reset of the function alone (function level reset, hot reset): 1 until `reset_done_o`. From then on the host port, the
-  /// control bus and the PM window are as after reset.
+  /// Reset of the function only (function level reset, hot reset): 1 until `reset_done_o`. From
+  /// then on the host port, the control bus and the PM window are in their reset state.
   input  logic                             flr_i,
-  /// The power fails: as flr_i, and the clock goes on until `reset_done_o`, or until the energy is spent.
+  /// The power fails: as flr_i, and the clock runs until `reset_done_o`, or until the energy is
+  /// spent.
   input  logic                             power_fail_i,
-  /// What had begun has ended, and the function is in reset until neither input asks for it any more.
+  /// Started transactions have ended, and the function stays in reset until both inputs are 0.
   output logic                             reset_done_o,
 
   /// BAR0 at 0, BAR4 at 1 MiB.
@@ -91,21 +97,24 @@ module nearside_shell
   /// Memory controllers: the storage's, then the local memory's.
   ns_axi_if.master m_ddr[Channels],
 
-  /// The function is being reset, or the power fails: an engine with a reserved range writes its state there. From a register.
+  /// The function is being reset, or the power fails: an engine with a reserved range saves its
+  /// state there. From a register.
   output logic                             engine_stop_o,
-  /// The memory has taken all of it. 1 for the others. From registers.
+  /// The memory has accepted all of the engine's state. 1 for the other engines. From registers.
   input  logic [Slots-1:0]                 engine_saved_i,
-  /// It has its state back, and the PM window and command pages may pass. 1 for the others. From registers.
+  /// The engine has restored its state, and the PM window and command pages may pass. 1 for the
+  /// other engines. From registers.
   input  logic [Slots-1:0]                 engine_open_i,
-  /// Clock of each engine: runs while it is busy, or something is for it.
+  /// Clock of each engine: runs while it is busy, or an access arrives for it.
   output logic [Slots-1:0]                 engine_clk_o,
   /// Its reset: that of the function.
   output logic [Slots-1:0]                 engine_rst_no,
   /// From registers: a further clock edge could change its state without new input.
   input  logic [Slots-1:0]                 engine_busy_i,
-  /// Its registers; addresses from their start on.
+  /// Its registers; addresses relative to their start.
   ns_axil_if.master m_engine_axil[Slots],
-  /// Its memory masters: engine e's of channel c is number e * NumChannels + c. Addresses are local to the channel.
+  /// Its memory masters: that of engine e in channel c is number e * NumChannels + c. Addresses are
+  /// local to the channel.
   ns_axi_if.slave s_engine_mem[Slots*NumChannels],
   /// The same of the local memory.
   ns_axi_if.slave s_engine_local[Slots*LocalPorts],
@@ -115,35 +124,39 @@ module nearside_shell
   nvme_engine_if.controller m_engine_nvme[Slots],
   /// Commands written into its command page.
   command_page_if.page m_engine_page[Slots],
-  /// Access hook, if an engine has it: the PM window's bus of each channel on its way to the engine,
-  ns_axi_if.master m_hook_pm[NumChannels],
-  /// and from there on its way to the memory.
-  ns_axi_if.slave s_hook_pm[NumChannels],
+  /// Conflict filter, if an engine has one: the PM window's bus of each channel to the engine,
+  ns_axi_if.master m_filter_pm[NumChannels],
+  /// and from the engine to the memory.
+  ns_axi_if.slave s_filter_pm[NumChannels],
   /// The same of the NVMe controller.
-  ns_axi_if.master m_hook_nvme[NumChannels],
-  ns_axi_if.slave s_hook_nvme[NumChannels],
-  /// Its interrupt requests: a rising edge asks for a message behind all writes that its host master has seen accepted. From registers.
+  ns_axi_if.master m_filter_nvme[NumChannels],
+  ns_axi_if.slave s_filter_nvme[NumChannels],
+  /// Its interrupt requests: a rising edge requests a message after all writes accepted from its
+  /// host master. From registers.
   input  logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq_i,
 
-  /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps or fuses: sampled at the first
-  /// clock edge after reset. All names of the device and its namespaces follow from this and `eui64_i`.
+  /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps
+  /// or fuses: sampled at the first clock edge after reset. All names of the device and its
+  /// namespaces derive from this and `eui64_i`.
   input  logic [159:0]                     serial_i,
   /// EUI-64 of namespace 1; the low 4 bits count namespaces. Sampled like `serial_i`.
   input  logic [63:0]                      eui64_i,
-  /// Requests to the memory controllers to zero blocks, one a channel, channel 0 in the low bits: see ns_axi_fill.
+  /// Requests to the memory controllers to zero blocks, one per channel, channel 0 in the low bits:
+  /// see ns_axi_fill.
   output logic [NumChannels*AddrWidth-1:0] m_fill_addr,
   /// Blocks of 512 bytes.
   output logic [NumChannels*16-1:0]        m_fill_blocks,
   output logic [NumChannels-1:0]           m_fill_valid,
   input  logic [NumChannels-1:0]           m_fill_ready,
-  /// End what is under way at a block's end: a level, held until m_fill_done.
+  /// Ends the active request at the end of a block: a level, held until m_fill_done.
   output logic [NumChannels-1:0]           m_fill_stop,
-  /// It has ended; for one cycle.
+  /// The request has ended; for one cycle.
   input  logic [NumChannels-1:0]           m_fill_done,
   /// With m_fill_done: a block could not be written.
   input  logic [NumChannels-1:0]           m_fill_error,
 
-  /// Cycles that were left out of the simulation before this edge, as nothing would have changed in them; 0 in hardware.
+  /// Cycles that the simulation has skipped before this edge, as nothing would have changed in
+  /// them; 0 in hardware.
   input  logic [63:0]                      skipped_i,
   /// MSI-X Enable of the configuration space.
   input  logic                             msix_enable_i,
@@ -151,11 +164,11 @@ module nearside_shell
   input  logic                             msix_mask_i,
   /// Nothing changes on further clocks without new input.
   output logic                             idle_o,
-  /// Nothing but the time changes in so many cycles to come without new input, so that a simulation may leave them out
-  /// (`skipped_i`); 0 if more does, and when `idle_o` is 1.
+  /// Number of cycles to come in which only the time changes without new input, so that a
+  /// simulation may skip them (`skipped_i`). 0 if more changes, and when `idle_o` is 1.
   output logic [31:0]                      wait_o,
-  /// For a simulation: the device does nothing by itself before so many clock edges have passed, whatever idle_o and wait_o say; all
-  /// ones if it never does.
+  /// For a simulation: clock edges before which the device does nothing without input, whatever
+  /// idle_o and wait_o say; all ones if it never does.
   output logic [63:0]                      wake_o,
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
@@ -173,16 +186,17 @@ module nearside_shell
   localparam int unsigned NumSglWalkers = 1;
   localparam int unsigned HostTimeout = 25 * ClockKhz;  // 25 ms
 
-  // As many as there can be, for the functions of the package.
+  // Extended to the largest number, for the functions of the package.
   localparam engine_t [MaxEngines-1:0] AllEngines = (MaxEngines * $bits(engine_t))'(Engines);
   localparam int unsigned NumRaised = vectors_before(AllEngines, NumEngines);
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised;
 
   // ---------------------------------------------------------------- resets
 
-  // por_n is that of power-on; all but what the memories' answers depend on is in the function's reset, too. Both come from registers.
+  // por_n is the power-on reset. All blocks but those that track the memories' responses are also
+  // in the function's reset. Both come from registers.
   logic por_n, rst_fn_n, stop, cut, reset_busy;
-  logic [Channels-1:0] channel_begun, channel_open, channel_busy;
+  logic [Channels-1:0] channel_started, channel_open, channel_busy;
   logic [NumChannels-1:0] fill_open, storage_lost;
 
   ns_reset_sync u_por (
@@ -191,14 +205,14 @@ module nearside_shell
     .rst_no(por_n)
   );
 
-  // Engines that keep their state go on until it is saved.
-  logic engines_save;
-  logic [Slots-1:0] engine_saves, engine_stop;
+  // Engines that save their state run until it is saved.
+  logic save_pending;
+  logic [Slots-1:0] engine_save_pending, engine_stop;
   for (genvar e = 0; e < Slots; e++) begin : gen_saves
-    assign engine_saves[e] = NumEngines != 0 && Engines[e].reserved != '0 && !engine_saved_i[e];
+    assign engine_save_pending[e] = NumEngines != 0 && Engines[e].reserved != '0 && !engine_saved_i[e];
   end
-  assign engines_save = engine_saves != '0;
-  assign engine_stop = {Slots{stop}} & ~engine_saves;
+  assign save_pending = engine_save_pending != '0;
+  assign engine_stop = {Slots{stop}} & ~engine_save_pending;
   assign engine_stop_o = stop;
 
   nearside_reset #(
@@ -207,7 +221,7 @@ module nearside_shell
     .clk_i,
     .rst_ni   (por_n),
     .request_i(flr_i || power_fail_i),
-    .begun_i  (channel_begun != '0 || engines_save),
+    .started_i(channel_started != '0 || save_pending),
     .open_i   (channel_open != '0 || fill_open != '0),
     .stop_o   (stop),
     .reset_o  (cut),
@@ -263,7 +277,7 @@ module nearside_shell
   to_msix_t to_msix;
   from_msix_t from_msix;
   ns_axi_if host ();
-  ns_axi_if mem[NumChannels] ();
+  ns_axi_if nvme_mem[NumChannels] ();
 
   logic [NumChannels-1:0][AddrWidth-1:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
@@ -273,8 +287,8 @@ module nearside_shell
       fill_done,
       fill_error,
       fill_owed,
-      fill_take,
-      fill_halt,
+      fill_issue,
+      fill_abort,
       inside_ready,
       inside_done,
       inside_error;
@@ -295,17 +309,17 @@ module nearside_shell
     .s_stop_i (fill_stop),
     .s_done_o (fill_done),
     .s_error_o(fill_error),
-    .m_valid_o(fill_take),
+    .m_valid_o(fill_issue),
     .m_ready_i(FillInside ? inside_ready : m_fill_ready),
-    .m_stop_o (fill_halt),
+    .m_stop_o (fill_abort),
     .m_done_i (FillInside ? inside_done : m_fill_done),
     .m_error_i(FillInside ? inside_error : m_fill_error)
   );
 
   assign m_fill_addr = fill_addr;
   assign m_fill_blocks = fill_blocks;
-  assign m_fill_valid = FillInside ? '0 : fill_take;
-  assign m_fill_stop = fill_halt;
+  assign m_fill_valid = FillInside ? '0 : fill_issue;
+  assign m_fill_stop = fill_abort;
 
   always_ff @(posedge clk_i or negedge rst_fn_n) begin
     if (!rst_fn_n) begin
@@ -319,7 +333,8 @@ module nearside_shell
     end
   end
 
-  // Time goes on while everything rests. There is no temperature sensor: the device is at room temperature.
+  // The time advances while everything is idle. There is no temperature sensor: the device is at
+  // room temperature.
   localparam logic [15:0] Temperature = 16'd298;
   logic [63:0] cycles_q, cycles_d;
   assign cycles_d = cycles_q + 64'd1 + skipped_i;
@@ -352,53 +367,53 @@ module nearside_shell
   );
 
   nvme_ctrl #(
-    .NumIoQueues (NumIoQueues),
-    .QueueEntries(QueueEntries),
-    .NumSlots    (NumSlots),
-    .NumChannels (NumChannels),
-    .Granule     (Granule),
-    .NumWalkers  (NumWalkers),
-    .NumSglWalkers(NumSglWalkers),
-    .MediaReadBeats(MediaReadBeats),
-    .MediaReads  (MediaReads),
+    .NumIoQueues    (NumIoQueues),
+    .QueueEntries   (QueueEntries),
+    .NumSlots       (NumSlots),
+    .NumChannels    (NumChannels),
+    .Granule        (Granule),
+    .NumWalkers     (NumWalkers),
+    .NumSglWalkers  (NumSglWalkers),
+    .MediaReadBeats (MediaReadBeats),
+    .MediaReads     (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
-    .MediaWrites (MediaWrites),
-    .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
-    .Fills       (hooks(AllEngines, NumEngines) == '0),  // they would go past the access hook
-    .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz),
-    .NumEngines  (NumEngines),
-    .Routes      (engine_routes(AllEngines, NumEngines))
+    .MediaWrites    (MediaWrites),
+    .NumNamespaces  (NumNamespaces),
+    .NsBlocks       (NsBlocks),
+    .MediaBytes     (MediaBytes),
+    .Fills          (filters(AllEngines, NumEngines) == '0),  // they would bypass the conflict filter
+    .HostTimeout    (HostTimeout),
+    .ClockKhz       (ClockKhz),
+    .NumEngines     (NumEngines),
+    .Routes         (engine_routes(AllEngines, NumEngines))
   ) u_nvme_ctrl (
-    .clk_i            (clk_nvme),
+    .clk_i         (clk_nvme),
     .rst_ni        (rst_fn_n),
-    .busy_o           (nvme_busy),
-    .quiesce_i        (1'b0),
-    .media_busy_o     (),
-    .serial_i         (serial_q),
-    .eui64_i          (eui64_q),
-    .wait_o           (nvme_wait),
-    .alarm_o          (nvme_alarm),
-    .alarm_cycles_o   (nvme_alarm_cycles),
-    .waits_o          (nvme_waits),
-    .cycles_i         (cycles_q),
-    .temperature_i    (Temperature),
-    .ns_changed_i     ('0),
-    .msix_o           (to_msix),
-    .msix_i           (from_msix),
-    .s_axil           (nvme_axil),
-    .m_host           (host),
-    .m_mem            (mem),
-    .m_engine         (m_engine_nvme),
-    .fill_addr_o      (fill_addr),
-    .fill_blocks_o    (fill_blocks),
-    .fill_valid_o     (fill_valid),
-    .fill_ready_i     (fill_ready),
-    .fill_stop_o      (fill_stop),
-    .fill_done_i      (fill_done),
-    .fill_error_i     (fill_error),
+    .busy_o        (nvme_busy),
+    .quiesce_i     (1'b0),
+    .media_busy_o  (),
+    .serial_i      (serial_q),
+    .eui64_i       (eui64_q),
+    .wait_o        (nvme_wait),
+    .alarm_o       (nvme_alarm),
+    .alarm_cycles_o(nvme_alarm_cycles),
+    .waiting_o     (nvme_waits),
+    .cycles_i      (cycles_q),
+    .temperature_i (Temperature),
+    .ns_changed_i  ('0),
+    .msix_o        (to_msix),
+    .msix_i        (from_msix),
+    .s_axil        (nvme_axil),
+    .m_host        (host),
+    .m_mem         (nvme_mem),
+    .m_engine      (m_engine_nvme),
+    .fill_addr_o   (fill_addr),
+    .fill_blocks_o (fill_blocks),
+    .fill_valid_o  (fill_valid),
+    .fill_ready_i  (fill_ready),
+    .fill_stop_o   (fill_stop),
+    .fill_done_i   (fill_done),
+    .fill_error_i  (fill_error),
     .trace_event_o,
     .trace_sqe_o,
     .trace_cqe_o,
@@ -411,7 +426,8 @@ module nearside_shell
 
   // ---------------------------------------------------------------- interrupts
 
-  // The controller has the table in its BAR, and sends the messages; its vectors come first, then those of the engines.
+  // The controller has the table in its BAR, and sends the messages; its vectors come first, then
+  // those of the engines.
   msix #(
     .NumOwn   (NumIoQueues + 1),
     .NumRaised(NumRaised)
@@ -483,7 +499,7 @@ module nearside_shell
   for (genvar e = 0; e < NumEngines; e++) begin : gen_engine
     assign engine_awake[e] = engine_busy_i[e] || m_engine_axil[e].awvalid || m_engine_axil[e].wvalid || m_engine_axil[e].arvalid ||
         m_engine_nvme[e].cmd_valid || m_engine_nvme[e].stop_valid || m_engine_page[e].cmd_valid ||
-        (Engines[e].hook && (window_awake || (nvme_busy && !nvme_waits))) || (Engines[e].reserved != '0 && stop);
+        (Engines[e].filter && (window_awake || (nvme_busy && !nvme_waits))) || (Engines[e].reserved != '0 && stop);
     assign engine_rst_no[e] = rst_fn_n;
 
     ns_clock_gate u_gate (
@@ -492,7 +508,7 @@ module nearside_shell
       .clk_o(engine_clk_o[e])
     );
 
-    ns_axil_link u_registers (
+    ns_axil_connect u_registers (
       .s_axil(registers[e]),
       .m_axil(m_engine_axil[e])
     );
@@ -529,12 +545,12 @@ module nearside_shell
     for (int e = 0; e < int'(Slots); e++) bounds[e] = limit ? Engines[e].limit : Engines[e].first;
   endfunction
 
-  // All of the local memory, or what is at its end: nothing.
+  // All of the local memory, or an empty range at its end.
   function automatic logic [Slots-1:0][63:0] local_first();
     for (int e = 0; e < int'(Slots); e++) local_first[e] = Engines[e].local_open ? '0 : LocalBytes;
   endfunction
 
-  // What an engine saves has no limit.
+  // An engine that saves its state has no limit.
   qos_t [1+NumEngines:0] limits;
   assign limits[1:0] = qos[1:0];
   for (genvar e = 0; e < NumEngines; e++) begin : gen_limits
@@ -550,25 +566,25 @@ module nearside_shell
 
   ns_axi_if storage_pm[NumChannels] ();
   ns_axi_if storage_nvme[NumChannels] ();
-  logic storage_answers, local_answers;
+  logic storage_response_valid, local_response_valid;
 
-  nearside_hook #(
+  nearside_filter #(
     .NumChannels(NumChannels),
     .Granule    (Granule),
-    .HasHook    (hooks(AllEngines, NumEngines) != '0)
-  ) u_hook (
+    .HasFilter  (filters(AllEngines, NumEngines) != '0)
+  ) u_filter (
     .clk_i,
-    .rst_ni(rst_fn_n),
-    .hold_i(window_hold),
+    .rst_ni (rst_fn_n),
+    .hold_i (window_hold),
     .stall_o(window_stall),
-    .s_pm  (pm[0:NumChannels-1]),
-    .s_nvme(mem),
-    .m_hook_pm,
-    .s_hook_pm,
-    .m_hook_nvme,
-    .s_hook_nvme,
-    .m_pm  (storage_pm),
-    .m_nvme(storage_nvme)
+    .s_pm   (pm[0:NumChannels-1]),
+    .s_nvme (nvme_mem),
+    .m_filter_pm,
+    .s_filter_pm,
+    .m_filter_nvme,
+    .s_filter_nvme,
+    .m_pm   (storage_pm),
+    .m_nvme (storage_nvme)
   );
 
   nearside_memory #(
@@ -585,37 +601,37 @@ module nearside_shell
     .Limit      (bounds(1'b1))
   ) u_storage (
     .clk_i,
-    .engine_clk_i (clk_engines),
-    .rst_ni       (rst_fn_n),
-    .por_ni       (por_n),
-    .stop_i       (stop),
-    .engine_stop_i(engine_stop),
-    .cut_i        (cut),
-    .begun_o      (channel_begun[NumChannels-1:0]),
-    .open_o       (channel_open[NumChannels-1:0]),
-    .owed_i       (fill_owed),
-    .lost_o       (storage_lost),
-    .busy_o       (channel_busy[NumChannels-1:0]),
-    .answers_o    (storage_answers),
-    .qos_i        (limits),
-    .fill_addr_i  (fill_addr),
-    .fill_blocks_i(fill_blocks),
-    .fill_valid_i (fill_take & {NumChannels{FillInside}}),
-    .fill_ready_o (inside_ready),
-    .fill_stop_i  (fill_halt),
-    .fill_done_o  (inside_done),
-    .fill_error_o (inside_error),
-    .s_pm         (storage_pm),
-    .s_nvme       (storage_nvme),
-    .s_engine     (s_engine_mem),
-    .s_axil       (delay_axil[0:NumChannels-1]),
-    .m_axi        (m_ddr[0:NumChannels-1])
+    .engine_clk_i    (clk_engines),
+    .rst_ni          (rst_fn_n),
+    .por_ni          (por_n),
+    .stop_i          (stop),
+    .engine_stop_i   (engine_stop),
+    .cut_i           (cut),
+    .started_o       (channel_started[NumChannels-1:0]),
+    .open_o          (channel_open[NumChannels-1:0]),
+    .owed_i          (fill_owed),
+    .lost_o          (storage_lost),
+    .busy_o          (channel_busy[NumChannels-1:0]),
+    .response_valid_o(storage_response_valid),
+    .qos_i           (limits),
+    .fill_addr_i     (fill_addr),
+    .fill_blocks_i   (fill_blocks),
+    .fill_valid_i    (fill_issue & {NumChannels{FillInside}}),
+    .fill_ready_o    (inside_ready),
+    .fill_stop_i     (fill_abort),
+    .fill_done_o     (inside_done),
+    .fill_error_o    (inside_error),
+    .s_pm            (storage_pm),
+    .s_nvme          (storage_nvme),
+    .s_engine        (s_engine_mem),
+    .s_axil          (delay_axil[0:NumChannels-1]),
+    .m_axi           (m_ddr[0:NumChannels-1])
   );
 
   if (LocalChannels != 0) begin : gen_local
     ns_axi_if nvme[LocalChannels] ();
     for (genvar c = 0; c < LocalChannels; c++) begin : gen_nvme
-      ns_axi_nobody u_nobody (.m_axi(nvme[c]));
+      ns_axi_tie_off u_tie_off (.m_axi(nvme[c]));
     end
 
     nearside_memory #(
@@ -625,7 +641,8 @@ module nearside_shell
       .ReadSlots  (LocalReadSlots),
       .WriteSlots (LocalWriteSlots),
       .BufferBeats(LocalBufferBeats),
-      // Engines stream through it; their bursts stay whole, and the next one's address is with the memory before one ends.
+      // Engines stream through it; their bursts stay whole, and the next address reaches the memory
+      // before a burst ends.
       .PieceBeats (64),
       .MaxBeats   (128),
       .NumEngines (NumEngines),
@@ -634,34 +651,34 @@ module nearside_shell
       .Limit      ({Slots{64'(LocalBytes)}})
     ) u_local (
       .clk_i,
-      .engine_clk_i (clk_engines),
-      .rst_ni       (rst_fn_n),
-      .por_ni       (por_n),
-      .stop_i       (stop),
-      .engine_stop_i(engine_stop),
-      .cut_i        (cut),
-      .begun_o      (channel_begun[NumChannels+:LocalChannels]),
-      .open_o       (channel_open[NumChannels+:LocalChannels]),
-      .owed_i       ('0),
-      .lost_o       (),
-      .busy_o       (channel_busy[NumChannels+:LocalChannels]),
-      .answers_o    (local_answers),
-      .qos_i        (qos),
-      .fill_addr_i  ('0),
-      .fill_blocks_i('0),
-      .fill_valid_i ('0),
-      .fill_ready_o (),
-      .fill_stop_i  ('0),
-      .fill_done_o  (),
-      .fill_error_o (),
-      .s_pm         (pm[NumChannels:Channels-1]),
-      .s_nvme       (nvme),
-      .s_engine     (s_engine_local),
-      .s_axil       (delay_axil[NumChannels:Channels-1]),
-      .m_axi        (m_ddr[NumChannels:Channels-1])
+      .engine_clk_i    (clk_engines),
+      .rst_ni          (rst_fn_n),
+      .por_ni          (por_n),
+      .stop_i          (stop),
+      .engine_stop_i   (engine_stop),
+      .cut_i           (cut),
+      .started_o       (channel_started[NumChannels+:LocalChannels]),
+      .open_o          (channel_open[NumChannels+:LocalChannels]),
+      .owed_i          ('0),
+      .lost_o          (),
+      .busy_o          (channel_busy[NumChannels+:LocalChannels]),
+      .response_valid_o(local_response_valid),
+      .qos_i           (qos),
+      .fill_addr_i     ('0),
+      .fill_blocks_i   ('0),
+      .fill_valid_i    ('0),
+      .fill_ready_o    (),
+      .fill_stop_i     ('0),
+      .fill_done_o     (),
+      .fill_error_o    (),
+      .s_pm            (pm[NumChannels:Channels-1]),
+      .s_nvme          (nvme),
+      .s_engine        (s_engine_local),
+      .s_axil          (delay_axil[NumChannels:Channels-1]),
+      .m_axi           (m_ddr[NumChannels:Channels-1])
     );
   end else begin : gen_no_local
-    assign local_answers = 1'b0;
+    assign local_response_valid = 1'b0;
   end
 
   // ---------------------------------------------------------------- idle
@@ -669,8 +686,8 @@ module nearside_shell
   // Transactions of the NVMe controller keep nvme_busy at 1, those of the PM window window_busy.
   nearside_idle u_idle (
     .clk_i,
-    .rst_ni             (por_n),
-    .input_i            (control_input || window_input || m_host.b_valid || m_host.r_valid || storage_answers || local_answers ||
+    .rst_ni (por_n),
+    .input_i(control_input || window_input || m_host.b_valid || m_host.r_valid || storage_response_valid || local_response_valid ||
                          m_fill_done != '0 || {msix_enable_i, msix_mask_i} != {msix_enable_q, msix_mask_q}),
     .busy_i             (engines_busy || control_busy || window_busy || host_busy || channel_busy != '0 || msix_changed_q || reset_busy),
     .nvme_busy_i        (nvme_busy),

@@ -1,10 +1,13 @@
-// The device: NVMe controller, PM window, NVM timing emulator and memory channels behind the ports of a PCIe function.
+// The device: NVMe controller, PM window, NVM timing emulators and memory channels, with the ports
+// of a PCIe function.
 //
-// The shell, and the engines of the design, which `nearside build` adds to this file.
-// docs/architecture.md defines the ports, the BARs and how addresses are spread over channels. Every output comes from a
-// register. Blocks that rest have their clocks stopped; `idle_o` says that all do and that nothing is on its way.
-// Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order, and that memory
-// controllers keep to AXI4. Holds no data itself, and has no PCI configuration space.
+// It contains the shell and the engines of the design, which `nearside build` adds to this file.
+// docs/architecture.md defines the ports, the BARs and the interleaving of addresses over channels.
+// Every output comes from a register. Idle blocks have their clocks stopped; `idle_o` reports that
+// all are idle and nothing is in flight.
+//
+// Assumes that the PCIe bridge keeps posted writes in order and answers reads with one ID in order,
+// and that memory controllers follow AXI4. Holds no media data, and has no PCI configuration space.
 `include "ns_axi_flat.svh"
 
 module nearside_top
@@ -14,7 +17,7 @@ module nearside_top
 #(
   /// Memory channels, a power of two up to 16.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two, at least 4096.
+  /// Bytes of a granule, a power of two, at least 4096.
   parameter int unsigned Granule = 4096,
   /// Bytes of the media, a multiple of NumChannels * Granule.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
@@ -28,28 +31,29 @@ module nearside_top
   parameter int unsigned QueueEntries = 1024,
   /// NVMe commands in flight.
   parameter int unsigned NumSlots = 64,
-  /// PRP walkers per direction. Commands of at most two pages take one for a few cycles.
+  /// PRP walkers per direction. Commands of at most two pages use one for a few cycles.
   parameter int unsigned NumWalkers = 2,
-  /// Clock in kHz: the unit of what the host is told of time.
+  /// Clock in kHz: the unit of times reported to the host.
   parameter int unsigned ClockKhz = 250_000,
-  /// 64-byte beats of media reads that the controller holds or has under way in each channel: see nvme_data.
+  /// 64-byte beats of media reads that the controller buffers or has in flight in each channel: see
+  /// nvme_data.
   parameter int unsigned MediaReadBeats = 512,
-  /// Reads of the media under way in each channel.
+  /// Media reads in flight in each channel.
   parameter int unsigned MediaReads = 32,
   /// Bytes of a write burst to the media.
   parameter int unsigned MediaWriteBytes = 1024,
-  /// Write bursts under way in each channel.
+  /// Write bursts in flight in each channel.
   parameter int unsigned MediaWrites = 32,
   /// Reads in flight in each channel's nvm_delay.
   parameter int unsigned DelayReadSlots = 64,
   /// Writes in flight in it.
   parameter int unsigned DelayWriteSlots = 64,
-  /// Beats that its read buffer holds.
+  /// Beats of its read buffer.
   parameter int unsigned DelayBufferBeats = 512,
   /// Channels of the local memory, a power of two up to 16; 0: there is none.
   parameter int unsigned LocalChannels = 0,
   localparam int unsigned Channels = NumChannels + LocalChannels,
-  /// Bytes that go to one of them before the next one's turn, a power of two, at least 4096.
+  /// Bytes of its granules, a power of two, at least 4096.
   parameter int unsigned LocalGranule = 4096,
   /// Its bytes: a power of two, at least LocalChannels * LocalGranule.
   parameter longint unsigned LocalBytes = 0,
@@ -59,18 +63,20 @@ module nearside_top
   parameter int unsigned LocalBufferBeats = 512,
   /// Bits of an ID of the PM window, up to 8.
   parameter int unsigned PmIdWidth = 6,
-  /// 1: zeros are written by an ns_axi_fill in each channel, and m_fill_* rest. 0: by what is behind m_fill_*.
+  /// 1: an ns_axi_fill in each channel writes zeros, and m_fill_* is idle. 0: the block at m_fill_*
+  /// does.
   parameter bit FillInside = 1'b0
 ) (
   input  logic                             clk_i,
   /// Power-on reset: the memory controllers are reset with it.
   input  logic                             rst_ni,
-  /// Reset of the function alone (function level reset, hot reset): 1 until `reset_done_o`. From then on the host port, the
-  /// control bus and the PM window are as after reset.
+  /// Reset of the function only (function level reset, hot reset): 1 until `reset_done_o`. From
+  /// then on the host port, the control bus and the PM window are in their reset state.
   input  logic                             flr_i,
-  /// The power fails: as flr_i, and the clock goes on until `reset_done_o`, or until the energy is spent.
+  /// The power fails: as flr_i, and the clock runs until `reset_done_o`, or until the energy is
+  /// spent.
   input  logic                             power_fail_i,
-  /// What had begun has ended, and the function is in reset until neither input asks for it any more.
+  /// Started transactions have ended, and the function stays in reset until both inputs are 0.
   output logic                             reset_done_o,
 
   /// AXI4-Lite slave: BAR0 at 0, BAR4 at 1 MiB. Its signals are those of AXI4-Lite.
@@ -154,7 +160,8 @@ module nearside_top
   input  logic                             m_axi_host_rvalid,
   output logic                             m_axi_host_rready,
 
-  /// AXI4 masters to the memory controllers, channel 0 of the storage in the low bits, the local memory's above. Their signals are those of AXI4.
+  /// AXI4 masters to the memory controllers, channel 0 of the storage in the low bits, the local
+  /// memory's above. Their signals are those of AXI4.
   output logic [Channels*IdWidth-1:0]   m_axi_ddr_awid,
   output logic [Channels*AddrWidth-1:0] m_axi_ddr_awaddr,
   output logic [Channels*8-1:0]         m_axi_ddr_awlen,
@@ -185,25 +192,28 @@ module nearside_top
   input  logic [Channels-1:0]           m_axi_ddr_rvalid,
   output logic [Channels-1:0]           m_axi_ddr_rready,
 
-  /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps or fuses: sampled at the first
-  /// clock edge after reset. All names of the device and its namespaces follow from this and `eui64_i`.
+  /// Serial number: 20 ASCII characters, the first one in the high bits, padded with spaces. Straps
+  /// or fuses: sampled at the first clock edge after reset. All names of the device and its
+  /// namespaces derive from this and `eui64_i`.
   input  logic [159:0]                     serial_i,
   /// EUI-64 of namespace 1; the low 4 bits count namespaces. Sampled like `serial_i`.
   input  logic [63:0]                      eui64_i,
-  /// Requests to the memory controllers to zero blocks, one a channel, channel 0 in the low bits: see ns_axi_fill.
+  /// Requests to the memory controllers to zero blocks, one per channel, channel 0 in the low bits:
+  /// see ns_axi_fill.
   output logic [NumChannels*AddrWidth-1:0] m_fill_addr,
   /// Blocks of 512 bytes.
   output logic [NumChannels*16-1:0]        m_fill_blocks,
   output logic [NumChannels-1:0]           m_fill_valid,
   input  logic [NumChannels-1:0]           m_fill_ready,
-  /// End what is under way at a block's end: a level, held until m_fill_done.
+  /// Ends the active request at the end of a block: a level, held until m_fill_done.
   output logic [NumChannels-1:0]           m_fill_stop,
-  /// It has ended; for one cycle.
+  /// The request has ended; for one cycle.
   input  logic [NumChannels-1:0]           m_fill_done,
   /// With m_fill_done: a block could not be written.
   input  logic [NumChannels-1:0]           m_fill_error,
 
-  /// Cycles that were left out of the simulation before this edge, as nothing would have changed in them; 0 in hardware.
+  /// Cycles that the simulation has skipped before this edge, as nothing would have changed in
+  /// them; 0 in hardware.
   input  logic [63:0]                      skipped_i,
   /// MSI-X Enable of the configuration space.
   input  logic                             msix_enable_i,
@@ -211,11 +221,11 @@ module nearside_top
   input  logic                             msix_mask_i,
   /// Nothing changes on further clocks without new input.
   output logic                             idle_o,
-  /// Nothing but the time changes in so many cycles to come without new input, so that a simulation may leave them out
-  /// (`skipped_i`); 0 if more does, and when `idle_o` is 1.
+  /// Number of cycles to come in which only the time changes without new input, so that a
+  /// simulation may skip them (`skipped_i`). 0 if more changes, and when `idle_o` is 1.
   output logic [31:0]                      wait_o,
-  /// For a simulation: the device does nothing by itself before so many clock edges have passed, whatever idle_o and wait_o say; all
-  /// ones if it never does.
+  /// For a simulation: clock edges before which the device does nothing without input, whatever
+  /// idle_o and wait_o say; all ones if it never does.
   output logic [63:0]                      wake_o,
 
   /// Trace of commands, see nvme_trace. In hardware it may stay unconnected.
@@ -248,10 +258,10 @@ module nearside_top
   ns_axi_if engine_host[Slots] ();
   nvme_engine_if engine_nvme[Slots] ();
   command_page_if engine_page[Slots] ();
-  ns_axi_if hook_pm[NumChannels] ();
-  ns_axi_if hooked_pm[NumChannels] ();
-  ns_axi_if hook_nvme[NumChannels] ();
-  ns_axi_if hooked_nvme[NumChannels] ();
+  ns_axi_if filter_pm[NumChannels] ();
+  ns_axi_if filtered_pm[NumChannels] ();
+  ns_axi_if filter_nvme[NumChannels] ();
+  ns_axi_if filtered_nvme[NumChannels] ();
   logic [Slots-1:0][MaxEngineVectors-1:0] engine_irq;
 
   `NS_AXIL_FROM_FLAT(s_axil, s_axil)
@@ -322,23 +332,23 @@ module nearside_top
     .s_pm,
     .m_host,
     .m_ddr,
-    .engine_stop_o(engine_stop),
+    .engine_stop_o (engine_stop),
     .engine_saved_i(engine_saved),
-    .engine_open_i(engine_open),
-    .engine_clk_o(engine_clk),
-    .engine_rst_no(engine_rst_n),
-    .engine_busy_i(engine_busy),
-    .m_engine_axil(engine_axil),
-    .s_engine_mem(engine_mem),
+    .engine_open_i (engine_open),
+    .engine_clk_o  (engine_clk),
+    .engine_rst_no (engine_rst_n),
+    .engine_busy_i (engine_busy),
+    .m_engine_axil (engine_axil),
+    .s_engine_mem  (engine_mem),
     .s_engine_local(engine_local),
-    .s_engine_host(engine_host),
-    .m_engine_nvme(engine_nvme),
-    .m_engine_page(engine_page),
-    .m_hook_pm(hook_pm),
-    .s_hook_pm(hooked_pm),
-    .m_hook_nvme(hook_nvme),
-    .s_hook_nvme(hooked_nvme),
-    .engine_irq_i(engine_irq)
+    .s_engine_host (engine_host),
+    .m_engine_nvme (engine_nvme),
+    .m_engine_page (engine_page),
+    .m_filter_pm   (filter_pm),
+    .s_filter_pm   (filtered_pm),
+    .m_filter_nvme (filter_nvme),
+    .s_filter_nvme (filtered_nvme),
+    .engine_irq_i  (engine_irq)
   );
 
   // begin engines

@@ -1,7 +1,9 @@
-// PM window: from the PCIe bridge to the channels of the memories, and to the command pages, in one order.
+// PM window: connects the PCIe bridge to the channels of the memories and to the command pages, in
+// one order.
 //
-// It rests. While it does, it takes nothing: an access waits for one cycle until the clock runs. A host that is dead leaves bursts
-// without their data; these are completed with beats that write nothing, since data of the NVMe controller may stand behind them.
+// While it is idle, it accepts nothing: an access waits for one cycle until the clock runs. A host
+// that has vanished leaves bursts without data. These are completed with beats without strobes,
+// since data of the NVMe controller may wait for them.
 `include "ns_assert.svh"
 
 module nearside_window
@@ -24,19 +26,21 @@ module nearside_window
   input  logic clk_i,
   /// Reset of the function.
   input  logic rst_ni,
-  /// The host is dead. From a register.
+  /// The host has vanished. From a register.
   input  logic stop_i,
   /// An engine still restores its state: nothing passes. From a register.
   input  logic closed_i,
-  /// A store waits in front of the engine at the access hook.
+  /// A store waits in front of the engine with the conflict filter.
   input  logic stall_i,
-  /// Something is for the window.
+  /// An access arrives.
   output logic input_o,
-  /// Something is under way between the bridge and the channels, or the clock runs for another reason. From a register.
+  /// A transaction is in flight between bridge and channels, or the clock runs for another reason.
+  /// From a register.
   output logic awake_o,
   /// A further clock edge could change the state without new input.
   output logic busy_o,
-  /// The engine at the access hook has yet to take a command: stores behind it wait in front of the hook. From a register.
+  /// The engine with the conflict filter has yet to accept a command: later stores wait in front of
+  /// the filter. From a register.
   output logic hold_o,
 
   /// BAR2 from 0 on; the command pages of BAR4 from `nearside_pkg::PageBase` on.
@@ -51,16 +55,16 @@ module nearside_window
       (MaxEngines * $bits(engine_t))'(Engines), NumEngines
   );
   localparam bit HasPages = Pages != '0;
-  localparam logic [MaxEngines-1:0] Hooks = hooks(
+  localparam logic [MaxEngines-1:0] Filters = filters(
       (MaxEngines * $bits(engine_t))'(Engines), NumEngines
   );
-  localparam int unsigned Outstanding = 32;  // with an ID
-  localparam longint unsigned Open = MediaBytes - reserved(
+  localparam int unsigned Outstanding = 32;  // per ID
+  localparam longint unsigned Accessible = MediaBytes - reserved(
       (MaxEngines * $bits(engine_t))'(Engines), NumEngines
   );
 
   ns_axi_if drained ();
-  ns_axi_if in ();  // awake
+  ns_axi_if awake_bus ();  // while awake
   ns_axi_if target[Channels+32'(HasPages)] ();
 
   ns_axi_drain #(
@@ -77,39 +81,39 @@ module nearside_window
 
   // Transactions between address and last response.
   logic [15:0] open_q;
-  logic [1:0] starts, ends;
+  logic [1:0] started, ended;
   logic r_end;
-  logic clk, awake_q, passes, pages_busy;
+  logic clk, awake_q, pass_allowed, pages_busy;
 
   assign r_end = drained.r_valid && drained.r_ready && drained.r.last;
-  assign starts = 2'(drained.aw_valid && drained.aw_ready) + 2'(drained.ar_valid && drained.ar_ready);
-  assign ends = 2'(drained.b_valid && drained.b_ready) + 2'(r_end);
+  assign started = 2'(drained.aw_valid && drained.aw_ready) + 2'(drained.ar_valid && drained.ar_ready);
+  assign ended = 2'(drained.b_valid && drained.b_ready) + 2'(r_end);
   assign input_o = s_axi.aw_valid || s_axi.w_valid || s_axi.ar_valid;
   assign awake_o = awake_q;
   assign busy_o = awake_q || open_q != '0 || pages_busy;
-  assign passes = awake_q && !closed_i;
-  assign in.aw = drained.aw;
-  assign in.aw_valid = drained.aw_valid && passes;
-  assign drained.aw_ready = in.aw_ready && passes;
-  assign in.w = drained.w;
-  assign in.w_valid = drained.w_valid && passes;
-  assign drained.w_ready = in.w_ready && passes;
-  assign drained.b = in.b;
-  assign drained.b_valid = in.b_valid;
-  assign in.b_ready = drained.b_ready;
-  assign in.ar = drained.ar;
-  assign in.ar_valid = drained.ar_valid && passes;
-  assign drained.ar_ready = in.ar_ready && passes;
-  assign drained.r = in.r;
-  assign drained.r_valid = in.r_valid;
-  assign in.r_ready = drained.r_ready;
+  assign pass_allowed = awake_q && !closed_i;
+  assign awake_bus.aw = drained.aw;
+  assign awake_bus.aw_valid = drained.aw_valid && pass_allowed;
+  assign drained.aw_ready = awake_bus.aw_ready && pass_allowed;
+  assign awake_bus.w = drained.w;
+  assign awake_bus.w_valid = drained.w_valid && pass_allowed;
+  assign drained.w_ready = awake_bus.w_ready && pass_allowed;
+  assign drained.b = awake_bus.b;
+  assign drained.b_valid = awake_bus.b_valid;
+  assign awake_bus.b_ready = drained.b_ready;
+  assign awake_bus.ar = drained.ar;
+  assign awake_bus.ar_valid = drained.ar_valid && pass_allowed;
+  assign drained.ar_ready = awake_bus.ar_ready && pass_allowed;
+  assign drained.r = awake_bus.r;
+  assign drained.r_valid = awake_bus.r_valid;
+  assign awake_bus.r_ready = drained.r_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       open_q  <= '0;
       awake_q <= 1'b0;
     end else begin
-      open_q  <= open_q + 16'(starts) - 16'(ends);
+      open_q  <= open_q + 16'(started) - 16'(ended);
       awake_q <= input_o || open_q != '0;
     end
   end
@@ -123,7 +127,7 @@ module nearside_window
   ns_axi_demux #(
     .M             (NumChannels),
     .Granule       (Granule),
-    .Bytes         (Open),
+    .Bytes         (Accessible),
     .LocalM        (LocalChannels),
     .LocalGranule  (LocalGranule),
     .LocalBase     (local_base(MediaBytes, LocalBytes)),
@@ -132,14 +136,14 @@ module nearside_window
     .OrderBits     (IdBits),
     .Outside       (HasPages)
   ) u_demux (
-    .clk_i (clk),
+    .clk_i(clk),
     .rst_ni,
-    .s_axi (in),
-    .m_axi (target)
+    .s_axi(awake_bus),
+    .m_axi(target)
   );
 
   for (genvar c = 0; c < Channels; c++) begin : gen_channel
-    ns_axi_link u_link (
+    ns_axi_connect u_connect (
       .s_axi(target[c]),
       .m_axi(m_axi[c])
     );
@@ -148,9 +152,10 @@ module nearside_window
 
   // ---------------------------------------------------------------- command pages
 
-  // Their commands are in one order with the stores of the PM window, and wait for those before them to be answered.
+  // Their commands are in one order with the stores of the PM window, and wait until earlier stores
+  // are answered.
   if (HasPages) begin : gen_pages
-    logic clk_pages, unsettled, epoch;
+    logic clk_pages, unsettled, epoch_end;
     logic [Slots-1:0] done;
     for (genvar e = 0; e < NumEngines; e++) begin : gen_done
       assign done[e] = Pages[e] && m_page[e].done_valid;
@@ -162,24 +167,24 @@ module nearside_window
       .clk_o(clk_pages)
     );
 
-    ns_axi_write_epochs #(
+    ns_axi_write_barrier #(
       .IdBits        (IdBits),
       .MaxOutstanding(2 * Outstanding)  // some wait in the demultiplexer
-    ) u_epochs (
-      .clk_i     (clk_pages),
+    ) u_write_barrier (
+      .clk_i      (clk_pages),
       .rst_ni,
-      .start_i   (in.aw_valid && in.aw_ready),
-      .start_id_i(in.aw.id[IdBits-1:0]),
-      .end_i     (in.b_valid && in.b_ready),
-      .end_id_i  (in.b.id[IdBits-1:0]),
-      .wait_i    (unsettled),
-      .epoch_o   (epoch)
+      .start_i    (awake_bus.aw_valid && awake_bus.aw_ready),
+      .start_id_i (awake_bus.aw.id[IdBits-1:0]),
+      .end_i      (awake_bus.b_valid && awake_bus.b_ready),
+      .end_id_i   (awake_bus.b.id[IdBits-1:0]),
+      .wait_i     (unsettled),
+      .epoch_end_o(epoch_end)
     );
 
     command_pages #(
       .N      (Slots),
       .Present(Pages[Slots-1:0]),
-      .Ordered(Pages[Slots-1:0] & Hooks[Slots-1:0]),
+      .Ordered(Pages[Slots-1:0] & Filters[Slots-1:0]),
       .Base   (PageBase)
     ) u_pages (
       .clk_i      (clk_pages),
@@ -189,7 +194,7 @@ module nearside_window
       .hold_o,
       .stall_i,
       .unsettled_o(unsettled),
-      .epoch_i    (epoch),
+      .epoch_end_i(epoch_end),
       .m_page
     );
   end else begin : gen_no_page
@@ -209,6 +214,6 @@ module nearside_window
     $error("nearside_window: IdBits must be 1 to 8");
   end
 
-  `NS_ASSERT(counted, open_q < 16'h8000)
+  `NS_ASSERT(count_does_not_wrap, open_q < 16'h8000)
 
 endmodule

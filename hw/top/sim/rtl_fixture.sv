@@ -1,11 +1,21 @@
-// The smallest device that uses every port of the device top, for the engine's own tests (crates/rtl).
+// The smallest device that uses every port of the device top, for tests of the RTL model
+// (crates/rtl).
 //
-// BAR0: 16 words of memory. BAR2: straight to DDR channel 0. BAR4: a copy engine from host memory to host memory, and
-// switches that make the device hang or fail an assertion:
-//   0x00 identification   0x04 scratch   0x08 write 1: start, 2: hang, 4: fail an assertion   0x0C copies done
-//   0x10/0x14 source      0x18/0x1C destination                0x20 beats - 1                 0x24 clock edges seen
-//   0x28 last response codes: {b, r}
-// Assumes a 64-byte aligned source and destination. Does not gate clocks, and has one AXI-Lite access in flight.
+// BAR0: 16 words of memory. BAR2: connected to DDR channel 0. BAR4: a copy engine from host memory
+// to host memory. It also has switches that make the device hang or fail an assertion:
+//
+// - 0x00 identification
+// - 0x04 scratch
+// - 0x08 write 1: start, 2: hang, 4: fail an assertion
+// - 0x0C copies done
+// - 0x10/0x14 source
+// - 0x18/0x1C destination
+// - 0x20 beats - 1
+// - 0x24 clock edges seen
+// - 0x28 last response codes: {b, r}
+//
+// Assumes a 64-byte aligned source and destination. Does not gate clocks, and has one AXI-Lite
+// access in flight.
 `include "ns_assert.svh"
 
 module rtl_fixture
@@ -374,7 +384,7 @@ module rtl_fixture
   logic unused;
   assign unused = ^{m_axi_ddr_bid[7:4], m_axi_ddr_rid[7:4], m_axi_host_bid, m_axi_host_rid, msix_enable_i, msix_mask_i};
 
-  // Resting: nothing in flight and nothing offered.
+  // Idle: nothing in flight and nothing offered.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) idle_o <= 1'b0;
     else begin
@@ -386,6 +396,6 @@ module rtl_fixture
     end
   end
 
-  `NS_ASSERT(told_to_fail, !fail_q)
+  `NS_ASSERT(requested_failure, !fail_q)
 
 endmodule

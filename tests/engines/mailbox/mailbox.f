@@ -1,3 +1,3 @@
-# Paths are relative to this folder, or to the root of Nearside.
+# Paths are relative to this folder or to the root of the repository.
 -f hw/ip/nvme_ctrl/nvme_engine.f
 rtl/mailbox.sv

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use design::{Identity, Place};
+use design::{DeviceInstance, Identity};
 use driver::{Host, SimHost};
-use fast::controller::events::{Doorbell, Events};
-use fast::controller::features::{Data, Features, Outcome};
-use fast::controller::smart::{Counts, Uptime};
+use fast::controller::events::{DoorbellError, Events};
+use fast::controller::features::{FeatureData, FeatureOutcome, Features};
+use fast::controller::smart::{IoCount, Uptime};
 use fast::controller::{error_log, identify, logs};
 use nvme::identify::Identify;
 use nvme::log::{self, GetLogPage};
@@ -53,7 +53,7 @@ impl Twins {
         let device = common::device(&common::factory(&design), &design);
         let mut host = common::host_of(&design, device);
         let buffer = host.alloc(BUFFER, 4096).unwrap();
-        let identity = Identity::of(&design, Place::Number(0)).unwrap();
+        let identity = Identity::of(&design, DeviceInstance::Number(0)).unwrap();
         let config = identify::Config::of(&design, identity);
         let plugged = design.engines(&root()).unwrap();
         let io_queues = design.nvme.io_queues as u16;
@@ -103,11 +103,11 @@ impl Twins {
     fn look(&mut self) {
         let temperature = self.logs.smart.temperature();
         let (thresholds, enabled) = (self.features.thresholds(), self.features.events());
-        self.events.look(temperature, thresholds, enabled);
+        self.events.update(temperature, thresholds, enabled);
     }
 
     fn error(&mut self, sqid: u16, sqe: &Sqe, status: Status, phase: bool) {
-        let command = error_log::Command::of(sqid, sqe);
+        let command = error_log::FailedCommand::of(sqid, sqe);
         self.logs.errors.completed(command, status, phase);
     }
 
@@ -131,7 +131,7 @@ impl Twins {
         let outcome = match sqe.opcode() {
             admin::IDENTIFY => {
                 let page = identify::answer(&self.config, Identify::of(sqe))?;
-                Outcome::SendsData(page.to_vec())
+                FeatureOutcome::SendsData(page.to_vec())
             }
             admin::GET_LOG_PAGE => {
                 let request = GetLogPage::of(sqe);
@@ -139,23 +139,23 @@ impl Twins {
                 let bytes = self.logs.read(&request, self.events.warning(), now);
                 if !request.retain {
                     self.logs.release(request.lid);
-                    self.events.log_read(request.lid);
+                    self.events.log_was_read(request.lid);
                 }
-                Outcome::SendsData(bytes)
+                FeatureOutcome::SendsData(bytes)
             }
             admin::SET_FEATURES => self.features.set(cdw10, cdw11, nsid, true)?,
             _ => self.features.get(cdw10, cdw11, nsid, now)?,
         };
         self.look();
         match outcome {
-            Outcome::Done(dw0) => Ok((dw0, Vec::new())),
-            Outcome::KeepAlive => Ok((0, Vec::new())),
-            Outcome::SendsData(bytes) => Ok((0, bytes)),
-            Outcome::NeedsData(Data::Behavior) => {
+            FeatureOutcome::Done(dw0) => Ok((dw0, Vec::new())),
+            FeatureOutcome::KeepAlive => Ok((0, Vec::new())),
+            FeatureOutcome::SendsData(bytes) => Ok((0, bytes)),
+            FeatureOutcome::NeedsData(FeatureData::Behavior) => {
                 self.features.set_behavior(data[0])?;
                 Ok((0, Vec::new()))
             }
-            Outcome::NeedsData(Data::Timestamp) => {
+            FeatureOutcome::NeedsData(FeatureData::Timestamp) => {
                 let bytes = data[..8].try_into().unwrap();
                 self.features.set_timestamp(bytes, now);
                 Ok((0, Vec::new()))
@@ -232,18 +232,18 @@ impl Twins {
     }
 
     /// A write to a doorbell that is wrong.
-    fn ring(&mut self, what: Doorbell) {
+    fn ring(&mut self, what: DoorbellError) {
         let (register, value) = match what {
-            Doorbell::InvalidRegister => (2 * 5, 1),
-            Doorbell::InvalidValue => (2, 0x7FFF),
+            DoorbellError::InvalidRegister => (2 * 5, 1),
+            DoorbellError::InvalidValue => (2, 0x7FFF),
         };
         let at = DOORBELLS + 4 * register;
         self.host.write32(Bar::Nvme, at, value).unwrap();
         rest(&mut self.host, SOON);
         self.events.doorbell(what);
-        self.logs.errors.note(match what {
-            Doorbell::InvalidRegister => error_log::Cause::DoorbellRegister,
-            Doorbell::InvalidValue => error_log::Cause::DoorbellValue,
+        self.logs.errors.record(match what {
+            DoorbellError::InvalidRegister => error_log::ErrorCause::DoorbellRegister,
+            DoorbellError::InvalidValue => error_log::ErrorCause::DoorbellValue,
         });
         self.settle();
     }
@@ -260,7 +260,7 @@ impl Twins {
         }
         for (cqe, wanted) in std::mem::take(&mut self.found).iter().zip(&self.wanted) {
             assert_eq!((cqe.cid(), cqe.status(), cqe.result()), *wanted);
-            let command = error_log::Command {
+            let command = error_log::FailedCommand {
                 sqid: 0,
                 cid: cqe.cid(),
                 nsid: 0,
@@ -291,7 +291,7 @@ impl Twins {
         let now = self.now();
         if status.is_success() {
             self.logs.smart.started(now);
-            let counts = Counts::of(&sqe);
+            let counts = IoCount::of(&sqe);
             self.logs.smart.ended(counts, status, now);
         }
         self.error(1, &sqe, status, cqe.phase());
@@ -394,8 +394,8 @@ fn anything(t: &mut Twins, random: &mut Random) {
     let opcode = pick(random, &opcodes);
     match random.below(100) {
         0..=9 => t.park(),
-        10..=12 => t.ring(Doorbell::InvalidRegister),
-        13..=15 => t.ring(Doorbell::InvalidValue),
+        10..=12 => t.ring(DoorbellError::InvalidRegister),
+        13..=15 => t.ring(DoorbellError::InvalidValue),
         16..=20 => t.abort(t.cid.wrapping_sub(random.below(12) as u16)),
         21..=40 => {
             let opcodes = [io::READ, io::WRITE, io::VERIFY, io::WRITE_ZEROES, 0x77];

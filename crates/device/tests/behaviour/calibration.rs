@@ -14,7 +14,7 @@ const WRITE_NS: f64 = 94.0;
 fn timed(design: &Design) -> Bench {
     let mut b = Bench::new(design);
     let registers = Profile::latencies("x", READ_NS, WRITE_NS)
-        .registers(design.clock(), design.turns())
+        .registers(design.clock(), design.interleave())
         .unwrap();
     for (channel, registers) in (0..).zip(&registers) {
         for (offset, value) in Delay::of_channel(channel).writes(registers).unwrap() {

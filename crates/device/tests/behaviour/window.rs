@@ -71,7 +71,8 @@ mod sampled {
         let design = design("default");
         let mut b = bench();
         let clock = design.clock();
-        let registers = Profile::latencies("x", 0.0, write_ns).registers(clock, design.turns());
+        let registers =
+            Profile::latencies("x", 0.0, write_ns).registers(clock, design.interleave());
         for (channel, registers) in (0..).zip(&registers.unwrap()) {
             let of = Delay::of_channel(channel);
             for (offset, value) in of.writes(registers).unwrap() {

@@ -105,11 +105,11 @@ fn nothing_is_back_with_a_wrong_bit() {
         kit.host.system_mut().power_on(number);
         kit.page = Kit::page_of(&design);
         let sync = pool.command(Operation::Sync, n as u8 % 4);
-        all.push((byte, kit.ends(&sync).result != Refusal::ReadError as u32));
+        all.push((byte, kit.ends(&sync).result != ErrorBit::ReadError as u32));
         // Nor is it forgotten before the host says so.
         kit.host.system_mut().function_reset(number);
         kit.page = Kit::page_of(&design);
-        kit.refused(&pool.map(), Refusal::ReadError);
+        kit.refused(&pool.map(), ErrorBit::ReadError);
         kit.host.write32(Bar::Control, forget, 1).unwrap();
         common::rest(&mut kit.host, Time::us(5));
         kit.host.system_mut().function_reset(number);

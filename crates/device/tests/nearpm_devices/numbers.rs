@@ -167,7 +167,7 @@ fn a_log_of_another_number_stays_pending() {
         kit.set(0, register::DONE + 8 * peer, word);
     }
     kit.rest(Time::us(20));
-    assert_eq!(kit.descriptor(0, 0).state, State::Pending(0b11));
+    assert_eq!(kit.descriptor(0, 0).state, LogState::Pending(0b11));
 }
 
 /// A commit ends as the power fails, and the number is written beside: what is kept says of no peer that it has completed anything,

@@ -66,7 +66,7 @@ fn no_log_waits_for_what_has_come() {
             let own: Vec<u64> = devices.each().map(|n| devices.seen(n, log).0).collect();
             for device in devices.each() {
                 let is = devices.descriptor(device, log);
-                if let State::Pending(_) = is.state {
+                if let LogState::Pending(_) = is.state {
                     let missing = own.iter().any(|seen| *seen < is.transaction);
                     assert!(missing, "round {round}, device {device}: {is:?}, {own:?}");
                     devices.fine(device, &pool.command(Operation::Recover, log));
@@ -126,7 +126,7 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
             devices.rest(Time::us(200));
             let descriptor = devices.descriptor(0, 0);
             let complete = devices.seen(0, 0).1 >= 5;
-            vec![u8::from(complete == (descriptor.state == State::Open))]
+            vec![u8::from(complete == (descriptor.state == LogState::Open))]
         };
         Fork::start(cut).unwrap()
     });
@@ -172,7 +172,7 @@ fn a_commit_of_the_former_process_completes_nothing() {
         devices.until_all(0, 0, 6);
         devices.rest(Time::us(50));
         let descriptor = devices.descriptor(0, 0);
-        assert_eq!(descriptor.state, State::Open, "power off: {off}");
+        assert_eq!(descriptor.state, LogState::Open, "power off: {off}");
         assert_eq!((descriptor.generation, descriptor.transaction), (2, 6));
         devices.fine(0, &new.undo(0, 0, 64));
     }
@@ -199,9 +199,9 @@ fn an_error_of_the_former_process_closes_nothing() {
     let ends = [new.map(), new.open(0, 1), new.undo(0, 0, 4096)];
     let ends = ends.map(|command| kit.submit(0, &command));
     assert_eq!(ends.map(|command| kit.finish(0, command).result), [0; 3]);
-    assert_eq!(kit.finish(0, torn).result, Refusal::Torn as u32);
+    assert_eq!(kit.finish(0, torn).result, ErrorBit::Torn as u32);
     // What builds on it in the old log still fails.
-    assert_eq!(kit.finish(0, builds).result, Refusal::Unmapped as u32);
+    assert_eq!(kit.finish(0, builds).result, ErrorBit::Unmapped as u32);
     assert_eq!(kit.fine(0, &new.command(Operation::Commit, 0)), 2);
 }
 
@@ -333,7 +333,7 @@ fn sync_of_a_closed_log_is_refused() {
     let pool = kit.pool;
     kit.fine(0, &pool.map());
     let ended = kit.ends(0, &pool.command(Operation::Sync, 0));
-    assert_eq!(ended.result, Refusal::Unmapped as u32);
+    assert_eq!(ended.result, ErrorBit::Unmapped as u32);
 }
 
 /// It has no interrupt.

@@ -111,7 +111,7 @@ fn refused_commands_are_taken_beside_sixteen_units() {
             assert_eq!(kit.finish(command).result, 0);
         }
         for command in refused {
-            assert_eq!(kit.finish(command).result, Refusal::Invalid as u32);
+            assert_eq!(kit.finish(command).result, ErrorBit::Invalid as u32);
         }
     }
 }

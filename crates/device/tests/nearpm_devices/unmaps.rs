@@ -16,8 +16,8 @@ fn other(old: Pool) -> Pool {
 fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
     let descriptor = devices.descriptor(0, 0);
     match descriptor.state {
-        State::Open => assert_eq!(descriptor.generation, batch.generation + 1, "{what}"),
-        State::Pending(participants) => {
+        LogState::Open => assert_eq!(descriptor.generation, batch.generation + 1, "{what}"),
+        LogState::Pending(participants) => {
             assert!(batch.several, "{what}: {descriptor:?}");
             assert_eq!(participants, 1, "{what}: {descriptor:?}");
             assert_eq!(descriptor.generation, batch.generation, "{what}");
@@ -94,7 +94,7 @@ fn run(seed: u64, batches: u64) {
         devices.rest(Time::us(5));
         assert_eq!(devices.seen(0, 0), (transaction, transaction), "{what}");
         let descriptor = devices.descriptor(0, 0);
-        assert_eq!(descriptor.state, State::Open, "{what}");
+        assert_eq!(descriptor.state, LogState::Open, "{what}");
         assert_eq!(descriptor.generation, batch.generation + 51, "{what}");
         assert_eq!(descriptor.transaction, transaction, "{what}");
         devices.fine(0, &new.undo(0, 0, 64));
@@ -103,11 +103,11 @@ fn run(seed: u64, batches: u64) {
         check_old(&mut devices, &batch, &what);
         // Whoever has the pool next gets its log into order.
         devices.fine(0, &old.map());
-        let pending = devices.descriptor(0, 0).state != State::Open;
+        let pending = devices.descriptor(0, 0).state != LogState::Open;
         let recovered = devices.fine(0, &old.command(Operation::Recover, 0));
         let wanted = if pending { batch.records.into() } else { 0 };
         assert_eq!(recovered, wanted, "{what}");
-        assert_eq!(devices.descriptor(0, 0).state, State::Open, "{what}");
+        assert_eq!(devices.descriptor(0, 0).state, LogState::Open, "{what}");
         devices.fine(0, &old.command(Operation::PoolUnmap, 0));
         kinds[usize::from(pending)] += 1;
     }

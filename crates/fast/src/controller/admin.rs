@@ -2,210 +2,213 @@
 
 use std::sync::Arc;
 
-use nvme::feature::Request as FeatureRequest;
+use nvme::feature::FeatureRequest;
 use nvme::format::Format;
 use nvme::log::GetLogPage;
-use nvme::{Step, Walker, BLOCK_BYTES};
+use nvme::{WalkStep, Walker, BLOCK_BYTES};
 use spec::nvme::{admin, status, Priority, Sqe, Status, ALL_NAMESPACES, PAGE_BYTES};
 
-use crate::cx::{Cx, Event};
-use crate::port::{Arrival, Purpose, BEAT};
+use crate::context::{Event, SimContext};
+use crate::port::{HostReadData, ReadPurpose, BEAT};
 
-use super::data::{self, Op, Outcome, Request, Source};
-use super::features::{Data as Brought, Outcome as Feature};
+use super::data_path::{self, DataRequest, DataSource, TransferOp, TransferResult};
+use super::features::{FeatureData, FeatureOutcome};
 use super::queues::{Completion, Submission};
-use super::zero::What;
+use super::range_walk::RangeOp;
 use super::{error_log, identify, logs, timing, Controller};
 
 /// Doorbell Buffer Config.
 const DOORBELL_BUFFER_CONFIG: u8 = 0x7C;
-/// Blocks that a format zeroes with one data command.
+/// Blocks that a format zeroes with one range walk.
 const FORMAT_BLOCKS: u64 = 65536;
-/// Cycles in which an Abort looks at a slot.
-const ABORT_STEP: u64 = 2;
+/// Cycles in which an Abort compares one slot.
+const ABORT_SCAN_STEP: u64 = 2;
 
-/// Data that a command brings along.
-struct Take {
-    what: Brought,
-    /// Pieces of host pages: address, bytes, where they begin.
-    pieces: Vec<(u64, u32, u32)>,
-    got: Vec<u32>,
+/// Data of a Set Features that is read from the host.
+struct HostDataFetch {
+    what: FeatureData,
+    /// Segments of host pages: address, bytes, offset.
+    segments: Vec<(u64, u32, u32)>,
+    received: Vec<u32>,
     bytes: Vec<u8>,
-    /// Reads that are not over.
+    /// Reads that are not complete.
     open: usize,
     failed: bool,
 }
 
-/// A Format NVM.
-struct FormatWork {
-    /// Namespaces, 1 in the lowest bit, that are left, and all of them.
+/// Progress of a Format NVM.
+struct FormatProgress {
+    /// Namespaces that are left, and all of the command, with namespace 1 in the lowest bit.
     left: u32,
     all: u32,
-    /// Blocks of the present one: from, to.
+    /// Blocks of the present namespace that are left: first, end.
     from: u64,
     to: u64,
-    /// A data command is under way.
-    moving: bool,
+    /// A range walk is in progress.
+    transfer_active: bool,
 }
 
-/// What the present command waits for.
+/// The state of the admin command in progress.
 #[derive(Default)]
-enum Doing {
+enum AdminState {
     #[default]
-    Nothing,
-    /// A page goes to the host: the log that is released with it.
+    Idle,
+    /// A page is sent to the host. A log is released after its page.
     Page(Option<u8>),
-    Take(Take),
-    /// An Abort looks through the slots.
-    Abort {
+    HostData(HostDataFetch),
+    /// An Abort compares all slots.
+    AbortScan {
         sqid: usize,
         cid: u16,
     },
-    /// The end of the command in this slot.
+    /// An Abort waits for the end of the command in this slot.
     Aborting {
         slot: u16,
     },
-    /// The commands of a submission queue that is deleted.
-    Drain {
+    /// A Delete I/O Submission Queue waits for the queue's commands.
+    DeleteQueue {
         qid: usize,
     },
-    Format(FormatWork),
-    /// It is over, but for the EventIdx of doorbells.
-    Over(Status, u32),
+    Format(FormatProgress),
+    /// The command has ended. Its entry waits until all EventIdx are written.
+    Completing(Status, u32),
 }
 
-/// The admin queue's present command.
+/// The admin queue's command in progress.
 #[derive(Default)]
 pub(super) struct Admin {
-    /// A command has been fetched that is not over.
+    /// A command was fetched and has not ended.
     pub(super) pending: bool,
-    /// There was no room in the completion queue for a parked command.
+    /// The completion queue has no room for an Asynchronous Event Request.
     pub(super) no_room: bool,
     command: Option<(u16, Sqe)>,
-    /// The slot of the last one that was over.
-    over: Option<u16>,
-    /// It has begun.
-    begun: bool,
-    doing: Doing,
+    /// The slot of the command that has just ended.
+    completed_slot: Option<u16>,
+    /// The command was started.
+    started: bool,
+    state: AdminState,
 }
 
 impl Admin {
-    /// No command is in its hands.
+    /// No command is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.command.is_none()
     }
 
-    /// The command in this slot is over, and its entry is about to go into the line.
-    pub(super) fn is_over(&mut self, slot: u16) -> bool {
-        self.over.take_if(|over| *over == slot).is_some()
+    /// Whether the command in this slot has just ended. True once.
+    pub(super) fn take_completed(&mut self, slot: u16) -> bool {
+        self.completed_slot
+            .take_if(|completed| *completed == slot)
+            .is_some()
     }
 
-    /// Namespaces that are being formatted, namespace 1 in the lowest bit.
+    /// Namespaces with a format in progress, namespace 1 in the lowest bit.
     pub(super) fn formatting(&self) -> u32 {
-        match &self.doing {
-            Doing::Format(format) => format.all,
+        match &self.state {
+            AdminState::Format(format) => format.all,
             _ => 0,
         }
     }
 }
 
 impl Controller {
-    /// An entry of the admin queue has come.
-    pub(super) fn admin_command(&mut self, slot: u16, sqe: Sqe, cx: &mut Cx) {
+    /// Accepts a command of the admin queue.
+    pub(super) fn admin_command(&mut self, slot: u16, sqe: Sqe, ctx: &mut SimContext) {
         self.admin.command = Some((slot, sqe));
-        self.admin.begun = false;
-        cx.after(timing::ADMIN, Event::Admin);
+        self.admin.started = false;
+        ctx.schedule_after(timing::ADMIN, Event::Admin);
     }
 
-    /// Events that are due are reported, then the command goes on.
-    pub(super) fn admin_go_on(&mut self, cx: &mut Cx) {
-        // The next one is fetched when nothing of this one's can be seen behind it.
-        if std::mem::take(&mut cx.port.admin_sent) {
+    /// Reports pending events, then starts the command.
+    pub(super) fn admin_step(&mut self, ctx: &mut SimContext) {
+        // The next command is fetched after the entry of this one was sent.
+        if std::mem::take(&mut ctx.port.admin_sent) {
             self.admin.pending = false;
-            self.kick_fetch(1, cx);
+            self.schedule_fetch(1, ctx);
         }
-        // Between two commands, too: an event does not wait for the next one.
-        if !self.admin.begun || self.admin.command.is_none() {
-            self.report_events(cx);
+        // Events are also reported between commands.
+        if !self.admin.started || self.admin.command.is_none() {
+            self.report_events(ctx);
             if let Some((slot, sqe)) = self.admin.command {
-                self.admin.begun = true;
-                self.begin(slot, sqe, cx);
+                self.admin.started = true;
+                self.start_admin(slot, sqe, ctx);
             }
         }
     }
 
-    /// Something has happened that events, or a command that waits, may be about.
-    pub(super) fn admin_next(&mut self, cx: &mut Cx) {
+    /// Schedules the admin queue if an event can be reported.
+    pub(super) fn wake_admin(&mut self, ctx: &mut SimContext) {
         if self.admin.command.is_none() && self.events.is_due() && !self.admin.no_room {
-            cx.after(2, Event::Admin);
+            ctx.schedule_after(2, Event::Admin);
         }
     }
 
-    fn report_events(&mut self, cx: &mut Cx) {
-        while self.events.is_due() && !self.admin.no_room && self.fetches() {
+    fn report_events(&mut self, ctx: &mut SimContext) {
+        while self.events.is_due() && !self.admin.no_room && self.accepts_commands() {
             if !self.reserve_admin() {
                 self.admin.no_room = true;
                 return;
             }
             if let Some((slot, dw0)) = self.events.report() {
-                self.complete(slot, status::SUCCESS, dw0, cx);
+                self.complete(slot, status::SUCCESS, dw0, ctx);
             }
         }
     }
 
     fn reserve_admin(&mut self) -> bool {
-        let fetches = self.fetches();
+        let fetches = self.accepts_commands();
         let queue = self.queues.completion[0].as_mut();
         fetches && queue.is_some_and(Completion::reserve)
     }
 
-    /// Temperature thresholds, enabled events or the list of changed namespaces may have changed.
-    pub(super) fn look_at_events(&mut self, cx: &mut Cx) {
+    /// Updates events after temperature, thresholds, enabled events or the list of changed
+    /// namespaces may have changed.
+    pub(super) fn update_events(&mut self, ctx: &mut SimContext) {
         let kelvins = self.logs.smart.temperature();
         self.events
-            .look(kelvins, self.features.thresholds(), self.features.events());
-        self.events.set_listed(self.logs.changed.any());
-        self.admin_next(cx);
+            .update(kelvins, self.features.thresholds(), self.features.events());
+        self.events.set_listed(self.logs.changed.has_entries());
+        self.wake_admin(ctx);
     }
 
-    fn begin(&mut self, slot: u16, sqe: Sqe, cx: &mut Cx) {
+    fn start_admin(&mut self, slot: u16, sqe: Sqe, ctx: &mut SimContext) {
         if sqe.fuse() != 0 || sqe.psdt() != 0 {
-            self.admin_over(status::INVALID_FIELD.dnr(), 0, cx);
+            self.complete_admin(status::INVALID_FIELD.dnr(), 0, ctx);
             return;
         }
         let outcome = match sqe.opcode() {
-            admin::IDENTIFY => self.identify_command(slot, &sqe, cx),
-            admin::GET_LOG_PAGE => self.get_log_page(slot, &sqe, cx),
-            admin::CREATE_IO_CQ => self.create_cq(&sqe, cx),
-            admin::CREATE_IO_SQ => self.create_sq(&sqe, cx),
-            admin::DELETE_IO_SQ => self.delete_sq(&sqe, cx),
-            admin::DELETE_IO_CQ => self.delete_cq(&sqe, cx),
-            admin::SET_FEATURES | admin::GET_FEATURES => self.feature(slot, &sqe, cx),
-            admin::ABORT => self.abort(&sqe, cx),
-            admin::ASYNC_EVENT_REQUEST => self.event_request(slot, &sqe, cx),
+            admin::IDENTIFY => self.identify_command(slot, &sqe, ctx),
+            admin::GET_LOG_PAGE => self.get_log_page(slot, &sqe, ctx),
+            admin::CREATE_IO_CQ => self.create_cq(&sqe, ctx),
+            admin::CREATE_IO_SQ => self.create_sq(&sqe, ctx),
+            admin::DELETE_IO_SQ => self.delete_sq(&sqe, ctx),
+            admin::DELETE_IO_CQ => self.delete_cq(&sqe, ctx),
+            admin::SET_FEATURES | admin::GET_FEATURES => self.feature(slot, &sqe, ctx),
+            admin::ABORT => self.abort(&sqe, ctx),
+            admin::ASYNC_EVENT_REQUEST => self.event_request(slot, &sqe, ctx),
             admin::KEEP_ALIVE => Ok(Some(0)),
-            admin::FORMAT_NVM => self.format(&sqe, cx),
-            DOORBELL_BUFFER_CONFIG => self.configure_shadow(&sqe, cx),
+            admin::FORMAT_NVM => self.format(&sqe, ctx),
+            DOORBELL_BUFFER_CONFIG => self.configure_shadow(&sqe, ctx),
             _ => Err(status::INVALID_OPCODE.dnr()),
         };
         match outcome {
-            Err(status) => self.admin_over(status, 0, cx),
-            Ok(Some(dw0)) => self.admin_over(status::SUCCESS, dw0, cx),
+            Err(status) => self.complete_admin(status, 0, ctx),
+            Ok(Some(dw0)) => self.complete_admin(status::SUCCESS, dw0, ctx),
             Ok(None) => {}
         }
     }
 
-    /// The present command is over, once the host can rely on EventIdx.
-    fn admin_over(&mut self, status: Status, dw0: u32, cx: &mut Cx) {
-        self.admin.doing = Doing::Over(status, dw0);
-        self.admin_look(cx);
+    /// Ends the command in progress. Its entry waits until the host can rely on EventIdx.
+    fn complete_admin(&mut self, status: Status, dw0: u32, ctx: &mut SimContext) {
+        self.admin.state = AdminState::Completing(status, dw0);
+        self.resume_admin(ctx);
     }
 
-    /// Looks whether what the present command waits for has come.
-    pub(super) fn admin_look(&mut self, cx: &mut Cx) {
-        match &self.admin.doing {
-            Doing::Over(status, dw0) => {
-                if !self.shadow.armed() && self.fetches() {
+    /// Continues the command in progress, if what it waits for has happened.
+    pub(super) fn resume_admin(&mut self, ctx: &mut SimContext) {
+        match &self.admin.state {
+            AdminState::Completing(status, dw0) => {
+                if !self.shadow.is_armed() && self.accepts_commands() {
                     return;
                 }
                 let (status, dw0) = (*status, *dw0);
@@ -215,33 +218,33 @@ impl Controller {
                 let set = sqe.opcode() == admin::SET_FEATURES
                     && sqe.dw[10] as u8 == spec::nvme::feature::KEEP_ALIVE_TIMER;
                 if status.is_success() && (set || sqe.opcode() == admin::KEEP_ALIVE) {
-                    self.restart_keep_alive(cx);
+                    self.restart_keep_alive(ctx);
                 }
-                self.admin.over = Some(slot);
-                self.admin.doing = Doing::Nothing;
+                self.admin.completed_slot = Some(slot);
+                self.admin.state = AdminState::Idle;
                 self.admin.command = None;
-                self.complete(slot, status, dw0, cx);
-                self.admin_next(cx);
+                self.complete(slot, status, dw0, ctx);
+                self.wake_admin(ctx);
             }
-            Doing::Drain { qid } => {
+            AdminState::DeleteQueue { qid } => {
                 let qid = *qid;
                 let idle = |sq: &Submission| sq.in_flight == 0;
                 if self.queues.submission[qid].as_ref().is_none_or(idle) {
-                    self.admin_over(status::SUCCESS, 0, cx);
+                    self.complete_admin(status::SUCCESS, 0, ctx);
                 } else {
-                    self.clean(qid, cx);
+                    self.abort_queue_commands(qid, ctx);
                 }
             }
-            Doing::Format(work) if !work.moving => self.format_on(cx),
+            AdminState::Format(work) if !work.transfer_active => self.format_step(ctx),
             _ => {}
         }
     }
 
-    /// An entry has been posted.
-    pub(super) fn admin_posted(&mut self, slot: u16, status: Status, cx: &mut Cx) {
-        if matches!(self.admin.doing, Doing::Aborting { slot: of } if of == slot) {
+    /// Ends an Abort whose command's entry was posted.
+    pub(super) fn admin_entry_posted(&mut self, slot: u16, status: Status, ctx: &mut SimContext) {
+        if matches!(self.admin.state, AdminState::Aborting { slot: of } if of == slot) {
             let aborted = status == status::ABORT_REQUESTED;
-            self.admin_over(status::SUCCESS, u32::from(!aborted), cx);
+            self.complete_admin(status::SUCCESS, u32::from(!aborted), ctx);
         }
     }
 
@@ -254,60 +257,70 @@ impl Controller {
         page: Arc<[u8]>,
         bytes: u64,
         log: Option<u8>,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) {
-        self.admin.doing = Doing::Page(log);
-        let request = Request {
-            op: Op::Read,
-            source: Source::Page(page),
+        self.admin.state = AdminState::Page(log);
+        let request = DataRequest {
+            op: TransferOp::Read,
+            source: DataSource::Page(page),
             walker: Walker::new(sqe, bytes, true),
         };
-        self.data.start(slot, request, cx);
+        self.data_path.start(slot, request, ctx);
     }
 
     fn identify_command(
         &mut self,
         slot: u16,
         sqe: &Sqe,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> Result<Option<u32>, Status> {
         let w = sqe.dw[10];
         let csi = (sqe.dw[11] >> 24) as u8;
         let page = identify::page(&self.identify, w as u8, sqe.nsid(), (w >> 16) as u16, csi)?;
-        self.send_page(slot, sqe, Arc::from(&page[..]), PAGE_BYTES, None, cx);
+        self.send_page(slot, sqe, Arc::from(&page[..]), PAGE_BYTES, None, ctx);
         Ok(None)
     }
 
-    fn get_log_page(&mut self, slot: u16, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn get_log_page(
+        &mut self,
+        slot: u16,
+        sqe: &Sqe,
+        ctx: &mut SimContext,
+    ) -> Result<Option<u32>, Status> {
         let request = GetLogPage::of(sqe);
         logs::check(&request)?;
-        let now = self.uptime(cx);
+        let now = self.uptime(ctx);
         let page = self.logs.read(&request, self.events.warning(), now);
         let released = (!request.retain).then_some(request.lid);
-        self.send_page(slot, sqe, page.into(), request.bytes, released, cx);
+        self.send_page(slot, sqe, page.into(), request.bytes, released, ctx);
         Ok(None)
     }
 
-    /// The data command of the present command is over.
-    pub(super) fn admin_moved(&mut self, slot: u16, outcome: Outcome, cx: &mut Cx) {
+    /// Continues the command in progress after its transfer or range walk.
+    pub(super) fn admin_transfer_done(
+        &mut self,
+        slot: u16,
+        outcome: TransferResult,
+        ctx: &mut SimContext,
+    ) {
         let _ = slot;
-        match &mut self.admin.doing {
-            Doing::Page(log) => {
-                if let (Some(lid), Outcome::Ok) = (*log, outcome) {
+        match &mut self.admin.state {
+            AdminState::Page(log) => {
+                if let (Some(lid), TransferResult::Ok) = (*log, outcome) {
                     self.logs.release(lid);
-                    self.events.set_listed(self.logs.changed.any());
-                    self.events.log_read(lid);
+                    self.events.set_listed(self.logs.changed.has_entries());
+                    self.events.log_was_read(lid);
                 }
                 let status = outcome.status(self.features.acre());
-                self.admin_over(status, 0, cx);
+                self.complete_admin(status, 0, ctx);
             }
-            Doing::Format(work) => {
-                work.moving = false;
-                if outcome != Outcome::Ok {
+            AdminState::Format(work) => {
+                work.transfer_active = false;
+                if outcome != TransferResult::Ok {
                     let status = outcome.status(self.features.acre());
-                    self.admin_over(status, 0, cx);
+                    self.complete_admin(status, 0, ctx);
                 } else {
-                    self.format_on(cx);
+                    self.format_step(ctx);
                 }
             }
             _ => {}
@@ -327,7 +340,7 @@ impl Controller {
         size == 0 || size >= self.config.queue_entries
     }
 
-    fn create_cq(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn create_cq(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let qid = self
             .io_qid(sqe.dw[10] & 0xFFFF)
             .filter(|&q| self.queues.cq(q).is_none());
@@ -350,11 +363,11 @@ impl Controller {
             vector: (flags >> 1 & 1 == 1).then_some(vector),
         });
         self.queues.unblock();
-        self.shadow.changed(qid, true, true, cx);
+        self.shadow.queue_changed(qid, true, true, ctx);
         Ok(Some(0))
     }
 
-    fn create_sq(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn create_sq(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let qid = self
             .io_qid(sqe.dw[10] & 0xFFFF)
             .filter(|&q| self.queues.sq(q).is_none());
@@ -377,11 +390,11 @@ impl Controller {
         };
         let queue = Submission::new(sqe.prp1(), sqe.dw[10] >> 16, cqid, priority);
         self.queues.submission[qid] = Some(queue);
-        self.shadow.changed(qid, false, true, cx);
+        self.shadow.queue_changed(qid, false, true, ctx);
         Ok(Some(0))
     }
 
-    fn delete_sq(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn delete_sq(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let qid = self
             .io_qid(sqe.dw[10] & 0xFFFF)
             .filter(|&q| self.queues.sq(q).is_some());
@@ -389,34 +402,35 @@ impl Controller {
         if let Some(sq) = &mut self.queues.submission[qid] {
             sq.valid = false;
         }
-        self.shadow.changed(qid, false, false, cx);
-        self.admin.doing = Doing::Drain { qid };
-        self.give_up_halves(cx);
-        self.admin_look(cx);
+        self.shadow.queue_changed(qid, false, false, ctx);
+        self.admin.state = AdminState::DeleteQueue { qid };
+        self.abort_unpaired(ctx);
+        self.resume_admin(ctx);
         Ok(None)
     }
 
-    /// Ends those of a deleted queue's commands that may take long.
-    fn clean(&mut self, qid: usize, cx: &mut Cx) {
-        let of = |slot: u16, slots: &[Option<super::Owner>]| {
+    /// Ends those commands of a deleted queue that may take long.
+    fn abort_queue_commands(&mut self, qid: usize, ctx: &mut SimContext) {
+        let of = |slot: u16, slots: &[Option<super::SlotOwner>]| {
             slots[usize::from(slot)]
                 .is_some_and(|owner| owner.decoded && usize::from(owner.qid) == qid)
         };
-        self.give_up_halves(cx);
+        self.abort_unpaired(ctx);
         for slot in 0..self.slots.len() as u16 {
             if of(slot, &self.slots) {
-                self.zero.abort(slot, true, &mut self.data, cx);
-                self.end_at_engine(slot, Some(true), cx);
+                self.range_walker
+                    .abort(slot, true, &mut self.data_path, ctx);
+                self.abort_offloaded(slot, Some(true), ctx);
             }
         }
         let slots = self.slots.clone();
-        for slot in self.pairs.cut(|slot| of(slot, &slots)) {
-            self.complete(slot, status::ABORTED_SQ_DELETION, 0, cx);
+        for slot in self.fused_arbiter.abort_waiting(|slot| of(slot, &slots)) {
+            self.complete(slot, status::ABORTED_SQ_DELETION, 0, ctx);
         }
-        self.start_commands(cx);
+        self.start_commands(ctx);
     }
 
-    fn delete_cq(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn delete_cq(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let qid = self
             .io_qid(sqe.dw[10] & 0xFFFF)
             .filter(|&q| self.queues.cq(q).is_some());
@@ -426,202 +440,225 @@ impl Controller {
             return Err(status::INVALID_QUEUE_DELETION.dnr());
         }
         if let Some(vector) = self.queues.completion[qid].take().and_then(|cq| cq.vector) {
-            // What a queue that is deleted has asked for goes with it.
-            if self.users(vector) == 0 {
-                self.coalesce.withdraw(vector, cx);
+            // A deleted queue withdraws its pending interrupt.
+            if self.queues_of_vector(vector) == 0 {
+                self.coalescer.withdraw(vector, ctx);
             }
         }
-        self.shadow.changed(qid, true, false, cx);
+        self.shadow.queue_changed(qid, true, false, ctx);
         Ok(Some(0))
     }
 
-    fn configure_shadow(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn configure_shadow(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let (shadow, event_idx) = (sqe.prp1(), sqe.prp2());
         if shadow % PAGE_BYTES != 0 || event_idx % PAGE_BYTES != 0 {
             return Err(status::INVALID_FIELD.dnr());
         }
-        self.shadow.configure(shadow, event_idx, &self.queues, cx);
+        self.shadow.configure(shadow, event_idx, &self.queues, ctx);
         Ok(Some(0))
     }
 
     // ---- features ----
 
-    fn feature(&mut self, slot: u16, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn feature(
+        &mut self,
+        slot: u16,
+        sqe: &Sqe,
+        ctx: &mut SimContext,
+    ) -> Result<Option<u32>, Status> {
         let request = FeatureRequest::of(sqe);
         let (w10, w11, nsid) = (request.cdw10, request.cdw11, request.nsid);
-        let now = self.uptime(cx);
+        let now = self.uptime(ctx);
         let outcome = match request.set {
             true => self.features.set(w10, w11, nsid, self.queues.any_io())?,
             false => self.features.get(w10, w11, nsid, now)?,
         };
         if request.set {
-            self.look_at_events(cx);
-            cx.after(1, Event::Coalesced);
+            self.update_events(ctx);
+            ctx.schedule_after(1, Event::Coalescing);
         }
         match outcome {
-            Feature::Done(dw0) => Ok(Some(dw0)),
-            Feature::KeepAlive => Ok(Some(0)),
-            Feature::SendsData(data) => {
+            FeatureOutcome::Done(dw0) => Ok(Some(dw0)),
+            FeatureOutcome::KeepAlive => Ok(Some(0)),
+            FeatureOutcome::SendsData(data) => {
                 let bytes = data.len() as u64;
-                self.send_page(slot, sqe, data.into(), bytes, None, cx);
+                self.send_page(slot, sqe, data.into(), bytes, None, ctx);
                 Ok(None)
             }
-            Feature::NeedsData(what) => self.take(sqe, what, cx).map(|()| None),
+            FeatureOutcome::NeedsData(what) => self.fetch_host_data(sqe, what, ctx).map(|()| None),
         }
     }
 
-    /// Reads what a command brings along.
-    fn take(&mut self, sqe: &Sqe, what: Brought, cx: &mut Cx) -> Result<(), Status> {
+    /// Reads the data of a Set Features.
+    fn fetch_host_data(
+        &mut self,
+        sqe: &Sqe,
+        what: FeatureData,
+        ctx: &mut SimContext,
+    ) -> Result<(), Status> {
         let bytes = what.bytes();
         let mut walker = Walker::new(sqe, bytes, false);
-        let mut pieces = Vec::new();
+        let mut segments = Vec::new();
         loop {
             match walker.step() {
-                Step::Data(piece) => {
-                    pieces.push((piece.addr, piece.len as u32, piece.offset as u32))
+                WalkStep::Data(piece) => {
+                    segments.push((piece.addr, piece.len as u32, piece.offset as u32))
                 }
-                Step::Fault(fault) => return Err(fault.status()),
+                WalkStep::Failed(fault) => return Err(fault.status()),
                 _ => break,
             }
         }
-        for (n, &(addr, len, _)) in (0..).zip(&pieces) {
+        for (n, &(addr, len, _)) in (0..).zip(&segments) {
             let skip = addr % BEAT;
             let whole = ((skip + u64::from(len)).next_multiple_of(BEAT) - skip) as u32;
-            cx.read(timing::LIST, Purpose::AdminData(n), addr, whole);
+            ctx.read_host(timing::LIST, ReadPurpose::AdminData(n), addr, whole);
         }
-        self.admin.doing = Doing::Take(Take {
+        self.admin.state = AdminState::HostData(HostDataFetch {
             what,
-            got: vec![0; pieces.len()],
-            open: pieces.len(),
-            pieces,
+            received: vec![0; segments.len()],
+            open: segments.len(),
+            segments,
             bytes: vec![0; bytes as usize],
             failed: false,
         });
         Ok(())
     }
 
-    /// A part of that has come.
-    pub(super) fn admin_data(&mut self, piece: u8, arrival: &Arrival, cx: &mut Cx) {
-        let Doing::Take(take) = &mut self.admin.doing else {
+    /// Receives data of a Set Features.
+    pub(super) fn accept_admin_data(
+        &mut self,
+        piece: u8,
+        arrival: &HostReadData,
+        ctx: &mut SimContext,
+    ) {
+        let AdminState::HostData(fetch) = &mut self.admin.state else {
             return;
         };
-        let (_, len, offset) = take.pieces[usize::from(piece)];
-        let got = &mut take.got[usize::from(piece)];
+        let (_, len, offset) = fetch.segments[usize::from(piece)];
+        let received = &mut fetch.received[usize::from(piece)];
         match &arrival.data {
-            None => take.failed = true,
+            None => fetch.failed = true,
             Some(data) => {
-                let some = data.len().min((len - *got) as usize);
-                let at = (offset + *got) as usize;
-                take.bytes[at..at + some].copy_from_slice(&data[..some]);
-                *got += some as u32;
+                let some = data.len().min((len - *received) as usize);
+                let at = (offset + *received) as usize;
+                fetch.bytes[at..at + some].copy_from_slice(&data[..some]);
+                *received += some as u32;
             }
         }
         if !arrival.last {
             return;
         }
-        take.failed |= *got < len;
-        take.open -= 1;
-        if take.open > 0 {
+        fetch.failed |= *received < len;
+        fetch.open -= 1;
+        if fetch.open > 0 {
             return;
         }
-        let Doing::Take(take) = std::mem::take(&mut self.admin.doing) else {
+        let AdminState::HostData(fetch) = std::mem::take(&mut self.admin.state) else {
             return;
         };
-        let outcome = match (take.failed, take.what) {
+        let outcome = match (fetch.failed, fetch.what) {
             (true, _) => Err(status::DATA_TRANSFER_ERROR),
-            (false, Brought::Behavior) => self.features.set_behavior(take.bytes[0]),
-            (false, Brought::Timestamp) => {
+            (false, FeatureData::Behavior) => self.features.set_behavior(fetch.bytes[0]),
+            (false, FeatureData::Timestamp) => {
                 let mut bytes = [0; 8];
-                bytes.copy_from_slice(&take.bytes);
-                let now = self.uptime(cx);
+                bytes.copy_from_slice(&fetch.bytes);
+                let now = self.uptime(ctx);
                 self.features.set_timestamp(bytes, now);
                 Ok(())
             }
         };
-        self.admin_over(outcome.err().unwrap_or(status::SUCCESS), 0, cx);
+        self.complete_admin(outcome.err().unwrap_or(status::SUCCESS), 0, ctx);
     }
 
     // ---- Abort, events ----
 
-    fn abort(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn abort(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let (sqid, cid) = (usize::from(sqe.dw[10] as u16), (sqe.dw[10] >> 16) as u16);
         if sqid == 0 {
-            // Without room for its entry nothing is aborted.
+            // Without room for the entry of the request the Abort has no effect.
             if !self.events.is_parked(cid) || !self.reserve_admin() {
                 return Ok(Some(1));
             }
             if let Some(slot) = self.events.abort(cid) {
-                self.complete(slot, status::ABORT_REQUESTED, 0, cx);
+                self.complete(slot, status::ABORT_REQUESTED, 0, ctx);
             }
             return Ok(Some(0));
         }
         if self.queues.sq(sqid.min(self.queues.count())).is_none() {
             return Ok(Some(1));
         }
-        self.admin.doing = Doing::Abort { sqid, cid };
-        cx.after(ABORT_STEP * self.slots.len() as u64, Event::Aborted);
+        self.admin.state = AdminState::AbortScan { sqid, cid };
+        ctx.schedule_after(ABORT_SCAN_STEP * self.slots.len() as u64, Event::AbortScan);
         Ok(None)
     }
 
-    /// An Abort has looked through all slots.
-    pub(super) fn admin_abort(&mut self, cx: &mut Cx) {
-        let Doing::Abort { sqid, cid } = self.admin.doing else {
+    /// Compares the slots with the command that an Abort names.
+    pub(super) fn abort_scan_done(&mut self, ctx: &mut SimContext) {
+        let AdminState::AbortScan { sqid, cid } = self.admin.state else {
             return;
         };
-        let named = |owner: &Option<super::Owner>| {
+        let named = |owner: &Option<super::SlotOwner>| {
             owner.is_some_and(|o| o.decoded && usize::from(o.qid) == sqid && o.cid == cid)
         };
         let slots = (0..).zip(&self.slots).filter(|(_, owner)| named(owner));
         let slots: Vec<u16> = slots.map(|(slot, _)| slot).collect();
         for slot in slots {
-            self.admin.doing = Doing::Aborting { slot };
-            let found = self.zero.abort(slot, false, &mut self.data, cx)
-                || self.end_at_engine(slot, Some(false), cx)
-                || self.abort_first(sqid, slot, cx);
+            self.admin.state = AdminState::Aborting { slot };
+            let found = self
+                .range_walker
+                .abort(slot, false, &mut self.data_path, ctx)
+                || self.abort_offloaded(slot, Some(false), ctx)
+                || self.abort_first(sqid, slot, ctx);
             if found {
                 return;
             }
         }
-        self.admin_over(status::SUCCESS, 1, cx);
+        self.complete_admin(status::SUCCESS, 1, ctx);
     }
 
-    fn event_request(&mut self, slot: u16, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn event_request(
+        &mut self,
+        slot: u16,
+        sqe: &Sqe,
+        ctx: &mut SimContext,
+    ) -> Result<Option<u32>, Status> {
         self.events.park(sqe.cid(), slot)?;
-        // A parked command gives its entry back.
+        // A parked request returns its reserved entry.
         if let Some(cq) = &mut self.queues.completion[0] {
             cq.unreserve();
         }
         self.admin.command = None;
-        self.admin.doing = Doing::Nothing;
+        self.admin.state = AdminState::Idle;
         self.admin.pending = false;
         self.queues.unblock();
-        self.admin_next(cx);
-        self.after_retiring(cx);
+        self.wake_admin(ctx);
+        self.slot_retired(ctx);
         Ok(None)
     }
 
     // ---- Keep Alive ----
 
-    fn restart_keep_alive(&mut self, cx: &mut Cx) {
+    fn restart_keep_alive(&mut self, ctx: &mut SimContext) {
         let ms = u64::from(self.features.keep_alive());
-        self.keep_alive = (ms > 0 && self.fetches()).then(|| cx.now + cx.ms(ms));
+        self.keep_alive =
+            (ms > 0 && self.accepts_commands()).then(|| ctx.now + ctx.cycles_of_ms(ms));
         if let Some(deadline) = self.keep_alive {
-            cx.plan(deadline, Event::KeepAlive);
+            ctx.schedule(deadline, Event::KeepAlive);
         }
     }
 
-    /// The time may be over.
-    pub(super) fn keep_alive_due(&mut self, cx: &mut Cx) {
-        if self.keep_alive.is_some_and(|deadline| deadline <= cx.now) && self.fetches() {
+    /// Checks the Keep Alive Timeout.
+    pub(super) fn expire_keep_alive(&mut self, ctx: &mut SimContext) {
+        if self.keep_alive.is_some_and(|deadline| deadline <= ctx.now) && self.accepts_commands() {
             self.keep_alive = None;
-            self.logs.errors.note(error_log::Cause::KeepAlive);
-            self.fail(cx);
+            self.logs.errors.record(error_log::ErrorCause::KeepAlive);
+            self.raise_fatal(ctx);
         }
     }
 
     // ---- Format NVM ----
 
-    fn format(&mut self, sqe: &Sqe, cx: &mut Cx) -> Result<Option<u32>, Status> {
+    fn format(&mut self, sqe: &Sqe, ctx: &mut SimContext) -> Result<Option<u32>, Status> {
         let format = Format::of(sqe);
         let namespaces = &self.config.namespaces;
         let all = match format.nsid {
@@ -649,39 +686,44 @@ impl Controller {
         if format.ses > 1 {
             return Err(status::INVALID_FIELD.dnr());
         }
-        self.admin.doing = Doing::Format(FormatWork {
+        self.admin.state = AdminState::Format(FormatProgress {
             left: all,
             all,
             from: 0,
             to: 0,
-            moving: false,
+            transfer_active: false,
         });
-        self.format_on(cx);
+        self.format_step(ctx);
         Ok(None)
     }
 
-    /// Namespaces with commands under way.
-    fn flying(&self) -> u32 {
-        let flies = self.slots.iter().flatten().filter_map(|owner| owner.flies);
-        flies.fold(0, |bits, nsid| bits | 1 << (nsid - 1))
+    /// Namespaces with commands in flight, namespace 1 in the lowest bit.
+    fn namespaces_in_flight(&self) -> u32 {
+        let in_flight = self
+            .slots
+            .iter()
+            .flatten()
+            .filter_map(|owner| owner.in_flight);
+        in_flight.fold(0, |bits, nsid| bits | 1 << (nsid - 1))
     }
 
-    fn format_on(&mut self, cx: &mut Cx) {
-        let (stopped, flying) = (!self.fetches(), self.flying());
+    fn format_step(&mut self, ctx: &mut SimContext) {
+        let (stopped, namespaces_in_flight) =
+            (!self.accepts_commands(), self.namespaces_in_flight());
         let acre = self.features.acre();
         let Some((slot, _)) = self.admin.command else {
             return;
         };
-        let Doing::Format(work) = &mut self.admin.doing else {
+        let AdminState::Format(work) = &mut self.admin.state else {
             return;
         };
-        let begun = work.left != work.all || work.to > 0;
-        if !begun && flying & work.all != 0 {
+        let started = work.left != work.all || work.to > 0;
+        if !started && namespaces_in_flight & work.all != 0 {
             return;
         }
         if work.from == work.to {
             if work.left == 0 {
-                self.admin_over(status::SUCCESS, 0, cx);
+                self.complete_admin(status::SUCCESS, 0, ctx);
                 return;
             }
             let nsid = work.left.trailing_zeros() + 1;
@@ -691,20 +733,25 @@ impl Controller {
             }
         }
         if stopped {
-            self.admin_over(data::interrupted(acre), 0, cx);
+            self.complete_admin(data_path::interrupted(acre), 0, ctx);
             return;
         }
         let blocks = (work.to - work.from).min(FORMAT_BLOCKS);
         let addr = work.from * BLOCK_BYTES;
         work.from += blocks;
-        work.moving = true;
-        self.begin_zero(slot, Op::Zero, What::Zero(addr, blocks * BLOCK_BYTES), cx);
+        work.transfer_active = true;
+        self.start_range_op(
+            slot,
+            TransferOp::Zero,
+            RangeOp::Zero(addr, blocks * BLOCK_BYTES),
+            ctx,
+        );
     }
 
-    /// Commands are not fetched any more.
-    pub(super) fn admin_stopped(&mut self, cx: &mut Cx) {
-        // A format that has not begun to move waits for what is in flight, and ends then.
-        self.admin_look(cx);
+    /// Ends the command in progress after commands are not fetched any more.
+    pub(super) fn admin_disabled(&mut self, ctx: &mut SimContext) {
+        // A format that has not started waits for commands in flight and ends then.
+        self.resume_admin(ctx);
     }
 }
 
@@ -725,7 +772,7 @@ impl Submission {
     }
 }
 
-/// Physically contiguous, at a page.
+/// Checks that a queue is physically contiguous and begins at a page.
 fn contiguous(sqe: &Sqe) -> Result<(), Status> {
     if sqe.dw[11] & 1 == 0 {
         return Err(status::INVALID_FIELD.dnr());

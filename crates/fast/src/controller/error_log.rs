@@ -1,31 +1,32 @@
-//! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It is lost with power, not with a reset of the controller.
+//! Error Information log (NVMe 1.4, 5.14.1.1): the latest errors, newest first. It survives a reset
+//! of the controller, but not a loss of power.
 
 use std::collections::VecDeque;
 
 use nvme::log::ERROR_ENTRY;
 use spec::nvme::{io, status, Sqe, Status};
 
-/// Entries that the log has (ELPE, the number itself).
+/// Entries of the log (ELPE, the number itself).
 pub const ENTRIES: usize = 64;
-/// Submission queue and command of an error that is none's.
+/// Submission queue and command of an error that belongs to no command.
 const NONE: u16 = 0xFFFF;
 
-/// The command that an error is of.
+/// The command that an error belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Command {
+pub struct FailedCommand {
     /// Its submission queue.
     pub sqid: u16,
     /// Its identifier.
     pub cid: u16,
-    /// Its namespace, as it says.
+    /// Its namespace as given.
     pub nsid: u32,
-    /// Its first block; 0 if it has none.
+    /// Its first block, or 0.
     pub lba: u64,
 }
 
-impl Command {
-    /// A command of a submission queue, whatever it is.
-    pub fn of(sqid: u16, sqe: &Sqe) -> Command {
+impl FailedCommand {
+    /// A command of a submission queue.
+    pub fn of(sqid: u16, sqe: &Sqe) -> FailedCommand {
         let ranges = [
             io::READ,
             io::WRITE,
@@ -34,7 +35,7 @@ impl Command {
             io::VERIFY,
         ];
         let has_range = sqid != 0 && ranges.contains(&sqe.opcode());
-        Command {
+        FailedCommand {
             sqid,
             cid: sqe.cid(),
             nsid: sqe.nsid(),
@@ -43,61 +44,61 @@ impl Command {
     }
 }
 
-/// An error that is no command's.
+/// An error that belongs to no command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
-    /// A doorbell was written that does not exist.
+pub enum ErrorCause {
+    /// A write to a doorbell that does not exist.
     DoorbellRegister,
-    /// An impossible value was written to a doorbell.
+    /// An impossible value in a doorbell.
     DoorbellValue,
     /// The Keep Alive Timeout has expired.
     KeepAlive,
 }
 
-impl Cause {
-    /// The status that comes closest.
+impl ErrorCause {
+    /// The closest status code.
     fn status(self) -> Status {
         match self {
-            Cause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
-            Cause::DoorbellValue => status::INVALID_FIELD.dnr(),
-            Cause::KeepAlive => status::KEEP_ALIVE_TIMER_EXPIRED.dnr(),
+            ErrorCause::DoorbellRegister => status::INVALID_QUEUE_IDENTIFIER.dnr(),
+            ErrorCause::DoorbellValue => status::INVALID_FIELD.dnr(),
+            ErrorCause::KeepAlive => status::KEEP_ALIVE_TIMER_EXPIRED.dnr(),
         }
     }
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
-    command: Command,
-    /// With phase.
+struct LogEntry {
+    command: FailedCommand,
+    /// Status with phase.
     status: u16,
 }
 
 /// The log.
 #[derive(Clone, Debug, Default)]
 pub struct ErrorLog {
-    entries: VecDeque<Entry>,
+    entries: VecDeque<LogEntry>,
     count: u64,
 }
 
 impl ErrorLog {
-    /// A completion queue entry is posted. A success is no error.
-    pub fn completed(&mut self, command: Command, status: Status, phase: bool) {
+    /// Records a posted completion queue entry, unless it is a success.
+    pub fn completed(&mut self, command: FailedCommand, status: Status, phase: bool) {
         if !status.is_success() {
             let status = status.0 << 1 | u16::from(phase);
-            self.push(Entry { command, status });
+            self.push(LogEntry { command, status });
         }
     }
 
-    /// An error that is no command's.
-    pub fn note(&mut self, cause: Cause) {
-        let command = Command {
+    /// Records an error that belongs to no command.
+    pub fn record(&mut self, cause: ErrorCause) {
+        let command = FailedCommand {
             sqid: NONE,
             cid: NONE,
             nsid: 0,
             lba: 0,
         };
         let status = cause.status().0 << 1;
-        self.push(Entry { command, status });
+        self.push(LogEntry { command, status });
     }
 
     /// Errors since power-on.
@@ -105,13 +106,13 @@ impl ErrorLog {
         self.count
     }
 
-    fn push(&mut self, entry: Entry) {
+    fn push(&mut self, entry: LogEntry) {
         self.entries.push_front(entry);
         self.entries.truncate(ENTRIES);
         self.count += 1;
     }
 
-    /// The log. There is no location in the parameters, and nothing command specific.
+    /// The log page. Parameter error location and command specific information are not used.
     pub fn page(&self) -> Vec<u8> {
         let bytes = ERROR_ENTRY as usize;
         let mut page = vec![0; ENTRIES * bytes];
@@ -134,8 +135,8 @@ impl ErrorLog {
 mod tests {
     use super::*;
 
-    fn command(cid: u16) -> Command {
-        Command {
+    fn command(cid: u16) -> FailedCommand {
+        FailedCommand {
             sqid: 3,
             cid,
             nsid: 2,
@@ -144,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_its_fields_where_the_specification_has_them() {
+    fn error_log_entry_has_its_fields_at_the_offsets_of_the_specification() {
         let mut log = ErrorLog::default();
         log.completed(command(1), status::SUCCESS, true);
         assert_eq!(log.page(), vec![0; 4096]);
@@ -162,24 +163,24 @@ mod tests {
     }
 
     #[test]
-    fn only_io_commands_with_a_range_have_a_block() {
+    fn error_log_names_a_block_only_for_io_commands_with_a_range() {
         let sqe = Sqe::transfer(true, 2, 0x1_0000_0007, 8).with_cid(9);
-        assert_eq!(Command::of(3, &sqe), command(9));
-        assert_eq!(Command::of(0, &sqe).lba, 0);
-        assert_eq!(Command::of(1, &Sqe::deallocate(1, 3)).lba, 0);
+        assert_eq!(FailedCommand::of(3, &sqe), command(9));
+        assert_eq!(FailedCommand::of(0, &sqe).lba, 0);
+        assert_eq!(FailedCommand::of(1, &Sqe::deallocate(1, 3)).lba, 0);
         let vendor = Sqe::of_blocks(0xC0, 1, 5, 1);
-        assert_eq!(Command::of(1, &vendor).lba, 0);
+        assert_eq!(FailedCommand::of(1, &vendor).lba, 0);
     }
 
     #[test]
-    fn the_latest_come_first_and_old_ones_go() {
+    fn error_log_lists_the_latest_first_and_drops_old_entries() {
         let mut log = ErrorLog::default();
         for cid in 0..70 {
             log.completed(command(cid), status::INTERNAL_ERROR, false);
         }
-        log.note(Cause::DoorbellRegister);
-        log.note(Cause::DoorbellValue);
-        log.note(Cause::KeepAlive);
+        log.record(ErrorCause::DoorbellRegister);
+        log.record(ErrorCause::DoorbellValue);
+        log.record(ErrorCause::KeepAlive);
         let page = log.page();
         let field = |entry: usize, at: usize| {
             let at = 64 * entry + at;

@@ -1,62 +1,64 @@
-//! Asynchronous events (NVMe 1.4, 5.2): what there is to report, and the requests that wait for it.
+//! Asynchronous events (NVMe 1.4, 5.2), and the requests that wait for them.
 //!
-//! Of each type one event waits or has been reported; others are masked until the host has read the log with Retain Asynchronous Event
-//! 0. An event that has no request yet waits; if its log is read meanwhile, it is gone. Before the controller is ready there are none.
+//! One event of each type is pending or reported. Further ones are masked until the host reads the
+//! log with Retain Asynchronous Event 0. An event without a request stays pending; reading its log
+//! clears it. A controller that is not ready raises no events.
 
 use nvme::log;
 use spec::nvme::{status, Status};
 
 /// Asynchronous Event Requests that can wait (AERL, the number itself).
-pub const MOST_PARKED: usize = 4;
-/// SMART critical warning "temperature", in Asynchronous Event Configuration and in Critical Warning.
+pub const MAX_PARKED: usize = 4;
+/// SMART critical warning "temperature", in Asynchronous Event Configuration and in Critical
+/// Warning.
 const TEMPERATURE: u32 = 1 << 1;
 /// Namespace Attribute Notices, in Asynchronous Event Configuration.
 const NAMESPACE_NOTICES: u32 = 1 << 8;
 
-/// What has happened at a doorbell.
+/// An error at a doorbell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doorbell {
-    /// A register was written that is no doorbell: information 00h.
+pub enum DoorbellError {
+    /// The register is no doorbell: information 00h.
     InvalidRegister,
-    /// It was written with an impossible value: information 01h.
+    /// The value is impossible: information 01h.
     InvalidValue,
 }
 
-/// Asynchronous Event Types, in the order in which they are reported.
+/// Asynchronous Event Types, in the order of their reports.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Type {
+enum EventType {
     Error = 0,
     Smart = 1,
     Notice = 2,
 }
 
-impl Type {
-    const ALL: [Type; 3] = [Type::Error, Type::Smart, Type::Notice];
+impl EventType {
+    const ALL: [EventType; 3] = [EventType::Error, EventType::Smart, EventType::Notice];
 
     fn log(self) -> u8 {
         match self {
-            Type::Error => log::ERROR,
-            Type::Smart => log::SMART,
-            Type::Notice => log::CHANGED_NAMESPACES,
+            EventType::Error => log::ERROR,
+            EventType::Smart => log::SMART,
+            EventType::Notice => log::CHANGED_NAMESPACES,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct State {
-    /// Its information, while it waits.
+struct EventState {
+    /// Information of the pending event.
     pending: Option<u8>,
-    /// It was reported.
+    /// The event was reported, and its log was not read.
     masked: bool,
 }
 
-/// Events and requests; `R` is what the controller knows a request by.
+/// Events and requests. `R` identifies a request for the controller.
 #[derive(Clone, Debug)]
 pub struct Events<R> {
     ready: bool,
-    types: [State; 3],
+    types: [EventState; 3],
     parked: Vec<(u16, R)>,
-    /// The temperature is beyond a threshold.
+    /// The temperature is past a threshold.
     outside: bool,
     /// Asynchronous Event Configuration.
     enabled: u32,
@@ -68,7 +70,7 @@ impl<R> Default for Events<R> {
     fn default() -> Events<R> {
         Events {
             ready: false,
-            types: [State::default(); 3],
+            types: [EventState::default(); 3],
             parked: Vec::new(),
             outside: false,
             enabled: 0,
@@ -78,16 +80,16 @@ impl<R> Default for Events<R> {
 }
 
 impl<R> Events<R> {
-    /// CSTS.RDY changes.
+    /// Sets CSTS.RDY.
     pub fn set_ready(&mut self, ready: bool) {
         self.ready = ready;
         if !ready {
-            self.types = [State::default(); 3];
+            self.types = [EventState::default(); 3];
         }
-        self.notice();
+        self.raise_notice();
     }
 
-    /// The controller is reset: all requests are given back, the latest one first.
+    /// Resets the events and returns all requests, the latest first.
     pub fn reset(&mut self) -> Vec<R> {
         self.set_ready(false);
         self.enabled = 0;
@@ -95,31 +97,31 @@ impl<R> Events<R> {
         self.parked.drain(..).rev().map(|(_, r)| r).collect()
     }
 
-    /// Something is wrong at a doorbell.
-    pub fn doorbell(&mut self, what: Doorbell) {
+    /// Raises the event of an error at a doorbell.
+    pub fn doorbell(&mut self, what: DoorbellError) {
         let info = match what {
-            Doorbell::InvalidRegister => 0x00,
-            Doorbell::InvalidValue => 0x01,
+            DoorbellError::InvalidRegister => 0x00,
+            DoorbellError::InvalidValue => 0x01,
         };
-        self.raise(Type::Error, info);
+        self.raise(EventType::Error, info);
     }
 
-    /// The composite temperature, its thresholds (over, under) or Asynchronous Event Configuration may have changed. A warning is an
-    /// event when it comes up, not while it lasts.
-    pub fn look(&mut self, kelvins: u16, thresholds: (u16, u16), enabled: u32) {
+    /// Updates composite temperature, its thresholds (over, under) and Asynchronous Event
+    /// Configuration. A warning raises an event when it begins.
+    pub fn update(&mut self, kelvins: u16, thresholds: (u16, u16), enabled: u32) {
         let before = self.outside && self.enabled & TEMPERATURE != 0;
         self.outside = kelvins >= thresholds.0 || kelvins <= thresholds.1;
         self.enabled = enabled;
         if self.outside && enabled & TEMPERATURE != 0 && !before {
-            self.raise(Type::Smart, 0x01);
+            self.raise(EventType::Smart, 0x01);
         }
-        self.notice();
+        self.raise_notice();
     }
 
-    /// Whether the Changed Namespace List has an entry.
+    /// Sets whether the Changed Namespace List has an entry.
     pub fn set_listed(&mut self, listed: bool) {
         self.listed = listed;
-        self.notice();
+        self.raise_notice();
     }
 
     /// Critical Warning of the SMART log.
@@ -131,54 +133,55 @@ impl<R> Events<R> {
         }
     }
 
-    /// The host has got this log with Retain Asynchronous Event 0: its event is gone, and may come again.
-    pub fn log_read(&mut self, lid: u8) {
-        for kind in Type::ALL {
+    /// Clears the event of a log that the host has read with Retain Asynchronous Event 0.
+    pub fn log_was_read(&mut self, lid: u8) {
+        for kind in EventType::ALL {
             if kind.log() == lid {
-                self.types[kind as usize] = State::default();
+                self.types[kind as usize] = EventState::default();
             }
         }
-        self.notice();
+        self.raise_notice();
     }
 
-    /// An Asynchronous Event Request waits, if there is room.
+    /// Parks an Asynchronous Event Request, if there is room.
     pub fn park(&mut self, cid: u16, request: R) -> Result<(), Status> {
-        if self.parked.len() >= MOST_PARKED {
+        if self.parked.len() >= MAX_PARKED {
             return Err(status::ASYNC_EVENT_REQUEST_LIMIT_EXCEEDED);
         }
         self.parked.push((cid, request));
         Ok(())
     }
 
-    /// Requests that wait.
+    /// Number of parked requests.
     pub fn parked(&self) -> usize {
         self.parked.len()
     }
 
-    /// A request with this identifier waits.
+    /// Whether a request with this identifier is parked.
     pub fn is_parked(&self, cid: u16) -> bool {
         self.parked.iter().any(|p| p.0 == cid)
     }
 
-    /// Takes the request with this identifier, as an Abort does.
+    /// Removes the request with this identifier, as an Abort does.
     pub fn abort(&mut self, cid: u16) -> Option<R> {
         let at = self.parked.iter().rposition(|p| p.0 == cid)?;
-        // The last one takes its place, as in the hardware: the host sees which one the next event completes.
+        // The last request takes its place, as in the RTL: the host can see which one the next
+        // event completes.
         Some(self.parked.swap_remove(at).1)
     }
 
-    /// There is an event, and a request for it.
+    /// An event and a request are available.
     pub fn is_due(&self) -> bool {
         !self.parked.is_empty() && self.types.iter().any(|t| t.pending.is_some())
     }
 
-    /// Reports an event: the request that it completes, and dword 0 of the completion (5.2). Call it once there is room in the
-    /// completion queue. It is the latest request that completes.
+    /// Reports an event. Returns the latest request, which it completes, and dword 0 of the
+    /// completion (5.2). The completion queue has to have room.
     pub fn report(&mut self) -> Option<(R, u32)> {
-        let due = |kind: &Type| self.types[*kind as usize].pending.map(|info| (*kind, info));
-        let (kind, info) = Type::ALL.iter().find_map(due)?;
+        let due = |kind: &EventType| self.types[*kind as usize].pending.map(|info| (*kind, info));
+        let (kind, info) = EventType::ALL.iter().find_map(due)?;
         let (_, request) = self.parked.pop()?;
-        self.types[kind as usize] = State {
+        self.types[kind as usize] = EventState {
             pending: None,
             masked: true,
         };
@@ -186,14 +189,14 @@ impl<R> Events<R> {
         Some((request, dw0))
     }
 
-    /// A notice comes as long as there is something in its list.
-    fn notice(&mut self) {
+    /// Raises a notice while its list has entries.
+    fn raise_notice(&mut self) {
         if self.listed && self.enabled & NAMESPACE_NOTICES != 0 {
-            self.raise(Type::Notice, 0x00);
+            self.raise(EventType::Notice, 0x00);
         }
     }
 
-    fn raise(&mut self, kind: Type, info: u8) {
+    fn raise(&mut self, kind: EventType, info: u8) {
         let state = &mut self.types[kind as usize];
         if self.ready && state.pending.is_none() && !state.masked {
             state.pending = Some(info);
@@ -213,43 +216,43 @@ mod tests {
 
     fn events() -> Events<u8> {
         let mut events = Events::default();
-        events.doorbell(Doorbell::InvalidValue);
+        events.doorbell(DoorbellError::InvalidValue);
         events.set_ready(true);
         events
     }
 
     #[test]
-    fn one_of_each_type_until_its_log_is_read() {
+    fn events_of_a_type_are_masked_until_its_log_is_read() {
         let mut e = events();
         for n in 0..3 {
             e.park(n, n as u8).unwrap();
         }
         assert!(e.report().is_none(), "before it was ready there were none");
-        e.doorbell(Doorbell::InvalidValue);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidValue);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert!(e.is_due());
         assert_eq!(e.report(), Some((2, ERROR_VALUE)));
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), None);
-        e.log_read(log::SMART);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.log_was_read(log::SMART);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), None);
-        e.log_read(log::ERROR);
+        e.log_was_read(log::ERROR);
         assert_eq!(e.report(), None);
-        e.doorbell(Doorbell::InvalidRegister);
+        e.doorbell(DoorbellError::InvalidRegister);
         assert_eq!(e.report(), Some((1, ERROR_REGISTER)));
-        e.log_read(log::ERROR);
-        e.doorbell(Doorbell::InvalidRegister);
-        e.log_read(log::ERROR);
+        e.log_was_read(log::ERROR);
+        e.doorbell(DoorbellError::InvalidRegister);
+        e.log_was_read(log::ERROR);
         assert!(!e.is_due(), "the log was read before it was reported");
     }
 
     #[test]
-    fn the_order_is_that_of_the_types() {
+    fn events_are_reported_in_the_order_of_their_types() {
         let mut e = events();
         e.set_listed(true);
-        e.look(343, LIMITS, 0x102);
-        e.doorbell(Doorbell::InvalidValue);
+        e.update(343, LIMITS, 0x102);
+        e.doorbell(DoorbellError::InvalidValue);
         assert!(!e.is_due());
         for n in 0..4 {
             e.park(n, n as u8).unwrap();
@@ -259,44 +262,44 @@ mod tests {
     }
 
     #[test]
-    fn a_warning_is_an_event_when_it_comes_up() {
+    fn event_of_a_warning_is_raised_once_when_it_begins() {
         let mut e = events();
         e.park(0, 0).unwrap();
         e.park(1, 1).unwrap();
-        e.look(343, LIMITS, 0);
+        e.update(343, LIMITS, 0);
         assert_eq!((e.warning(), e.is_due()), (2, false));
-        e.look(343, LIMITS, 2);
+        e.update(343, LIMITS, 2);
         assert_eq!(e.report(), Some((1, HOT)));
-        e.log_read(log::SMART);
-        e.look(350, LIMITS, 2);
+        e.log_was_read(log::SMART);
+        e.update(350, LIMITS, 2);
         assert!(!e.is_due(), "it lasts");
-        e.look(300, LIMITS, 2);
+        e.update(300, LIMITS, 2);
         assert_eq!(e.warning(), 0);
-        e.look(300, (343, 300), 2);
+        e.update(300, (343, 300), 2);
         assert_eq!((e.warning(), e.report()), (2, Some((0, HOT))));
     }
 
     #[test]
-    fn a_notice_comes_again_while_the_list_has_entries() {
+    fn event_notice_repeats_while_the_list_has_entries() {
         let mut e = events();
         e.park(0, 0).unwrap();
         e.park(1, 1).unwrap();
         e.set_listed(true);
         assert!(!e.is_due());
-        e.look(298, LIMITS, 0x100);
+        e.update(298, LIMITS, 0x100);
         assert_eq!(e.report(), Some((1, CHANGED)));
         assert!(!e.is_due());
         e.set_listed(true);
-        e.log_read(log::CHANGED_NAMESPACES);
+        e.log_was_read(log::CHANGED_NAMESPACES);
         assert_eq!(e.report(), Some((0, CHANGED)));
         e.set_listed(false);
-        e.log_read(log::CHANGED_NAMESPACES);
+        e.log_was_read(log::CHANGED_NAMESPACES);
         e.park(0, 0).unwrap();
         assert!(!e.is_due());
     }
 
     #[test]
-    fn requests_have_a_limit_and_can_be_aborted() {
+    fn event_requests_have_a_limit_and_can_be_aborted() {
         let mut e = events();
         for n in 0..4 {
             e.park(n, n as u8).unwrap();
@@ -306,7 +309,7 @@ mod tests {
         assert!(!limit.do_not_retry());
         assert_eq!((e.abort(9), e.abort(1), e.parked()), (None, Some(1), 3));
         assert!(e.is_parked(3) && !e.is_parked(1));
-        e.doorbell(Doorbell::InvalidValue);
+        e.doorbell(DoorbellError::InvalidValue);
         assert_eq!(
             e.report().map(|n| n.0),
             Some(2),

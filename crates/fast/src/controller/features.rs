@@ -1,9 +1,10 @@
-//! Features (NVMe 1.4, 5.21): what Set and Get Features keep and tell. A reset of the controller sets them back.
+//! Features (NVMe 1.4, 5.21): the values of Set and Get Features. A reset of the controller
+//! restores the defaults.
 
 use std::sync::Arc;
 
 use nvme::feature::{
-    self, capability, select, Arbitration, Coalescing, Request, Threshold, Vector,
+    self, capability, select, Arbitration, Coalescing, FeatureRequest, Threshold, Vector,
 };
 use nvme::Namespaces;
 use spec::nvme::feature::*;
@@ -20,35 +21,35 @@ const TIMESTAMP_MASK: u64 = (1 << 48) - 1;
 /// Timestamp Origin: set by the host (figure 291), at its place in the data structure.
 const SET_BY_HOST: u64 = 1 << (48 + 1);
 
-/// What Set Features brings along from the host.
+/// Data that a Set Features needs from the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Data {
-    /// A Timestamp: for [`Features::set_timestamp`].
+pub enum FeatureData {
+    /// A Timestamp, for [`Features::set_timestamp`].
     Timestamp,
-    /// Host Behavior Support: for [`Features::set_behavior`].
+    /// Host Behavior Support, for [`Features::set_behavior`].
     Behavior,
 }
 
-impl Data {
-    /// Their bytes.
+impl FeatureData {
+    /// Bytes of the data.
     pub fn bytes(self) -> u64 {
         match self {
-            Data::Timestamp => feature::TIMESTAMP_BYTES,
-            Data::Behavior => feature::BEHAVIOR_BYTES,
+            FeatureData::Timestamp => feature::TIMESTAMP_BYTES,
+            FeatureData::Behavior => feature::BEHAVIOR_BYTES,
         }
     }
 }
 
-/// What is to be done for a Set or Get Features that nothing stands against.
+/// The next step of a valid Set or Get Features.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// It is over, with this dword 0.
+pub enum FeatureOutcome {
+    /// It ends with this dword 0.
     Done(u32),
-    /// The same of a Keep Alive Timeout that was set: the time begins again when it completes.
+    /// A Keep Alive Timeout was set. The timer restarts when the command completes.
     KeepAlive,
-    /// Data come from the host first.
-    NeedsData(Data),
-    /// These bytes go to the host.
+    /// The host's data is needed first.
+    NeedsData(FeatureData),
+    /// These bytes are sent to the host.
     SendsData(Vec<u8>),
 }
 
@@ -59,25 +60,25 @@ pub struct Features {
     namespaces: Arc<Namespaces>,
     arbitration: u32,
     power: u32,
-    over: u32,
+    over_threshold: u32,
     under: u32,
-    /// Of each namespace.
+    /// By namespace.
     recovery: Vec<u32>,
     coalescing: u32,
-    /// Of each vector.
+    /// By vector.
     uncoalesced: Vec<bool>,
     atomicity: u32,
     events: u32,
     keep_alive: u32,
     acre: bool,
-    /// The Timestamp at a moment, which was set by the host or not.
+    /// The Timestamp at `since`, and whether the host has set it.
     timestamp: u64,
     since: u64,
     by_host: bool,
 }
 
 impl Features {
-    /// Those of a controller with so many I/O queue pairs, at power-on.
+    /// The features of a controller with `io_queues` I/O queue pairs at power-on.
     pub fn new(io_queues: u16, namespaces: Arc<Namespaces>) -> Features {
         Features {
             io_queues,
@@ -85,7 +86,7 @@ impl Features {
             namespaces,
             arbitration: DEFAULT_ARBITRATION,
             power: 0,
-            over: WARNING_TEMPERATURE.into(),
+            over_threshold: WARNING_TEMPERATURE.into(),
             under: 0,
             coalescing: 0,
             uncoalesced: vec![false; usize::from(io_queues) + 1],
@@ -99,7 +100,7 @@ impl Features {
         }
     }
 
-    /// The controller is reset: all are at their defaults, and the Timestamp counts from 0.
+    /// Restores all defaults. The Timestamp counts from 0.
     pub fn reset(&mut self, now: Uptime) {
         *self = Features {
             since: now.cycles,
@@ -114,8 +115,8 @@ impl Features {
         cdw11: u32,
         nsid: u32,
         queues_exist: bool,
-    ) -> Result<Outcome, Status> {
-        let request = Request {
+    ) -> Result<FeatureOutcome, Status> {
+        let request = FeatureRequest {
             set: true,
             cdw10,
             cdw11,
@@ -128,7 +129,7 @@ impl Features {
             ARBITRATION => self.arbitration = value,
             POWER_MANAGEMENT => self.power = value,
             TEMPERATURE_THRESHOLD if Threshold(cdw11).kind() == 1 => self.under = value,
-            TEMPERATURE_THRESHOLD => self.over = value,
+            TEMPERATURE_THRESHOLD => self.over_threshold = value,
             ERROR_RECOVERY => {
                 for (n, recovery) in (1..).zip(&mut self.recovery) {
                     if nsid == n || nsid == ALL_NAMESPACES {
@@ -136,7 +137,7 @@ impl Features {
                     }
                 }
             }
-            NUMBER_OF_QUEUES => return Ok(Outcome::Done(self.queues())),
+            NUMBER_OF_QUEUES => return Ok(FeatureOutcome::Done(self.queues())),
             INTERRUPT_COALESCING => self.coalescing = value,
             INTERRUPT_VECTOR_CONFIGURATION => {
                 let vector = Vector(cdw11);
@@ -146,21 +147,27 @@ impl Features {
             }
             WRITE_ATOMICITY_NORMAL => self.atomicity = value,
             ASYNC_EVENT_CONFIGURATION => self.events = value,
-            TIMESTAMP => return Ok(Outcome::NeedsData(Data::Timestamp)),
-            HOST_BEHAVIOR_SUPPORT => return Ok(Outcome::NeedsData(Data::Behavior)),
+            TIMESTAMP => return Ok(FeatureOutcome::NeedsData(FeatureData::Timestamp)),
+            HOST_BEHAVIOR_SUPPORT => return Ok(FeatureOutcome::NeedsData(FeatureData::Behavior)),
             KEEP_ALIVE_TIMER => {
                 let rounded = feature::keep_alive(cdw11);
                 self.keep_alive = rounded.ok_or(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr())?;
-                return Ok(Outcome::KeepAlive);
+                return Ok(FeatureOutcome::KeepAlive);
             }
             _ => {}
         }
-        Ok(Outcome::Done(0))
+        Ok(FeatureOutcome::Done(0))
     }
 
     /// Get Features.
-    pub fn get(&self, cdw10: u32, cdw11: u32, nsid: u32, now: Uptime) -> Result<Outcome, Status> {
-        let request = Request {
+    pub fn get(
+        &self,
+        cdw10: u32,
+        cdw11: u32,
+        nsid: u32,
+        now: Uptime,
+    ) -> Result<FeatureOutcome, Status> {
+        let request = FeatureRequest {
             set: false,
             cdw10,
             cdw11,
@@ -173,16 +180,16 @@ impl Features {
                 ERROR_RECOVERY => capability::NAMESPACE,
                 _ => 0,
             };
-            return Ok(Outcome::Done(capability::CHANGEABLE | of_namespace));
+            return Ok(FeatureOutcome::Done(capability::CHANGEABLE | of_namespace));
         }
-        // Nothing can be saved; so what is saved are the defaults.
+        // Nothing can be saved, so saved values are the defaults.
         let current = request.select() == select::CURRENT;
         let or_default = |value: u32, default: u32| if current { value } else { default };
-        Ok(Outcome::Done(match fid {
+        Ok(FeatureOutcome::Done(match fid {
             ARBITRATION => or_default(self.arbitration, DEFAULT_ARBITRATION),
             POWER_MANAGEMENT => or_default(self.power, 0),
             TEMPERATURE_THRESHOLD if Threshold(cdw11).kind() == 1 => or_default(self.under, 0),
-            TEMPERATURE_THRESHOLD => or_default(self.over, WARNING_TEMPERATURE.into()),
+            TEMPERATURE_THRESHOLD => or_default(self.over_threshold, WARNING_TEMPERATURE.into()),
             ERROR_RECOVERY => {
                 let index = (nsid as usize).checked_sub(1);
                 let value = index.and_then(|n| self.recovery.get(n).copied());
@@ -200,25 +207,26 @@ impl Features {
             KEEP_ALIVE_TIMER => or_default(self.keep_alive, 0),
             TIMESTAMP => {
                 let value = if current { self.timestamp(now) } else { 0 };
-                return Ok(Outcome::SendsData(value.to_le_bytes().to_vec()));
+                return Ok(FeatureOutcome::SendsData(value.to_le_bytes().to_vec()));
             }
             HOST_BEHAVIOR_SUPPORT => {
                 let mut data = vec![0; feature::BEHAVIOR_BYTES as usize];
                 data[0] = u8::from(current && self.acre);
-                return Ok(Outcome::SendsData(data));
+                return Ok(FeatureOutcome::SendsData(data));
             }
             _ => 0,
         }))
     }
 
-    /// The data of a Set Features, Timestamp, are here.
+    /// Accepts the data of a Set Features, Timestamp.
     pub fn set_timestamp(&mut self, data: [u8; 8], now: Uptime) {
         self.timestamp = u64::from_le_bytes(data) & TIMESTAMP_MASK;
         self.since = now.cycles;
         self.by_host = true;
     }
 
-    /// The data of a Set Features, Host Behavior Support, are here: their first byte is ACRE, the others are reserved.
+    /// Accepts the data of a Set Features, Host Behavior Support. The first byte is ACRE, the
+    /// others are reserved.
     pub fn set_behavior(&mut self, acre: u8) -> Result<(), Status> {
         self.acre = match acre {
             0 => false,
@@ -235,19 +243,19 @@ impl Features {
         value | origin
     }
 
-    /// I/O submission and completion queues that there are, 0's based.
+    /// Number of I/O submission and completion queues, 0's based.
     fn queues(&self) -> u32 {
         let n = u32::from(self.io_queues).saturating_sub(1);
         n << 16 | n
     }
 
-    /// What stands against a request, in this order: feature and value, Select, save, namespace.
-    fn check(&self, r: Request, queues_exist: bool) -> Result<(), Status> {
+    /// Checks a request in this order: feature and value, Select, save, namespace.
+    fn check(&self, r: FeatureRequest, queues_exist: bool) -> Result<(), Status> {
         let w = r.cdw11;
         let bad = match r.fid() {
             POWER_MANAGEMENT => r.set && feature::power_state(w) != 0,
             TEMPERATURE_THRESHOLD => {
-                // The composite temperature is the only one.
+                // The composite temperature is the only sensor.
                 let sensor = Threshold(w).sensor();
                 let known = sensor == 0 || r.set && sensor == ALL_SENSORS;
                 !known || Threshold(w).kind() > 1
@@ -282,8 +290,8 @@ impl Features {
         self.check_namespace(r)
     }
 
-    /// Only Error Recovery is a namespace's. All can be set together, but not asked for.
-    fn check_namespace(&self, r: Request) -> Result<(), Status> {
+    /// Only Error Recovery is namespace specific. All namespaces can be set together, but not read.
+    fn check_namespace(&self, r: FeatureRequest) -> Result<(), Status> {
         let of_namespace = r.fid() == ERROR_RECOVERY;
         let Some(namespace) = self.namespaces.get(r.nsid) else {
             let allowed = match r.nsid {
@@ -305,17 +313,18 @@ impl Features {
         Ok(())
     }
 
-    /// Weights of weighted round robin. A burst is one command, which every Arbitration Burst allows.
+    /// Weights of weighted round robin. Each burst is one command, which every Arbitration Burst
+    /// allows.
     pub fn weights(&self) -> Weights {
         Arbitration(self.arbitration).weights()
     }
 
-    /// Over and under temperature threshold in kelvins.
+    /// Over and under temperature thresholds in kelvins.
     pub fn thresholds(&self) -> (u16, u16) {
-        (self.over as u16, self.under as u16)
+        (self.over_threshold as u16, self.under as u16)
     }
 
-    /// Interrupt Coalescing; none if it is off.
+    /// Interrupt Coalescing, unless it is off.
     pub fn coalescing(&self) -> Option<Coalescing> {
         let value = Coalescing(self.coalescing);
         (value.threshold() > 1 && value.time() > 0).then_some(value)
@@ -337,7 +346,7 @@ impl Features {
         self.keep_alive
     }
 
-    /// The host takes Command Interrupted (Host Behavior Support, ACRE).
+    /// The host accepts Command Interrupted (Host Behavior Support, ACRE).
     pub fn acre(&self) -> bool {
         self.acre
     }
@@ -356,19 +365,19 @@ mod tests {
         Features::new(4, Arc::new(Namespaces::new(&[8, 0, 8])))
     }
 
-    fn set(f: &mut Features, fid: u8, value: u32, nsid: u32) -> Result<Outcome, Status> {
+    fn set(f: &mut Features, fid: u8, value: u32, nsid: u32) -> Result<FeatureOutcome, Status> {
         f.set(fid.into(), value, nsid, true)
     }
 
     fn get(f: &Features, fid: u8, select: u32, value: u32, nsid: u32) -> u32 {
         match f.get(select << 8 | u32::from(fid), value, nsid, NOW) {
-            Ok(Outcome::Done(dw0)) => dw0,
+            Ok(FeatureOutcome::Done(dw0)) => dw0,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn values_are_kept_as_far_as_they_are_implemented() {
+    fn features_keep_the_bits_that_are_implemented() {
         let mut f = features();
         let cases = [
             (0x01, 0xFFFF_FF07, 7),
@@ -380,15 +389,18 @@ mod tests {
         for (fid, kept, default) in cases {
             assert_eq!(get(&f, fid, 0, 0, 0), default);
             let all = if fid == 4 { 0xFFC0_FFFF } else { u32::MAX };
-            assert_eq!(set(&mut f, fid, all, 0), Ok(Outcome::Done(0)));
+            assert_eq!(set(&mut f, fid, all, 0), Ok(FeatureOutcome::Done(0)));
             assert_eq!(get(&f, fid, 0, 0, ALL_NAMESPACES), kept, "{fid:#x}");
             assert_eq!(get(&f, fid, 1, 0, 1), default);
             assert_eq!(get(&f, fid, 2, 0, 0), default);
             assert_eq!(get(&f, fid, 3, 0, 0), 4);
         }
-        assert_eq!(set(&mut f, 0x02, 0xFFFF_FFE0, 0), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 0x02, 0xFFFF_FFE0, 0),
+            Ok(FeatureOutcome::Done(0))
+        );
         assert_eq!(get(&f, 0x02, 0, 0, 0), 0xE0);
-        assert_eq!(set(&mut f, 0x04, 0x1F_0123, 0), Ok(Outcome::Done(0)));
+        assert_eq!(set(&mut f, 0x04, 0x1F_0123, 0), Ok(FeatureOutcome::Done(0)));
         assert_eq!(get(&f, 0x04, 0, 1 << 20, 0), 0x123);
         assert_eq!(
             (get(&f, 0x04, 1, 1 << 20, 0), f.thresholds()),
@@ -398,7 +410,10 @@ mod tests {
             (get(&f, 0x07, 0, 0, 0), get(&f, 0x07, 1, 0, 0)),
             (0x3_0003, 0x3_0003)
         );
-        assert_eq!(set(&mut f, 0x09, 1 << 16 | 4, 0), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 0x09, 1 << 16 | 4, 0),
+            Ok(FeatureOutcome::Done(0))
+        );
         assert_eq!(get(&f, 0x09, 0, 0xABCD_0004, 0), 1 << 16 | 4);
         assert_eq!((get(&f, 0x09, 1, 4, 0), get(&f, 0x09, 0, 3, 0)), (4, 3));
         assert!(f.uncoalesced(4) && !f.uncoalesced(0) && !f.uncoalesced(99));
@@ -410,16 +425,19 @@ mod tests {
     }
 
     #[test]
-    fn error_recovery_is_a_namespaces() {
+    fn features_keep_error_recovery_for_each_namespace() {
         let mut f = features();
-        assert_eq!(set(&mut f, 5, 5, ALL_NAMESPACES), Ok(Outcome::Done(0)));
-        assert_eq!(set(&mut f, 5, 6, 3), Ok(Outcome::Done(0)));
+        assert_eq!(
+            set(&mut f, 5, 5, ALL_NAMESPACES),
+            Ok(FeatureOutcome::Done(0))
+        );
+        assert_eq!(set(&mut f, 5, 6, 3), Ok(FeatureOutcome::Done(0)));
         assert_eq!((get(&f, 5, 0, 0, 1), get(&f, 5, 0, 0, 3)), (5, 6));
         assert_eq!((get(&f, 5, 1, 0, 3), get(&f, 5, 3, 0, 1)), (0, 6));
     }
 
     #[test]
-    fn a_timestamp_counts_on_from_what_the_host_has_set_or_from_the_reset() {
+    fn features_timestamp_counts_from_the_value_of_the_host_or_from_the_reset() {
         let mut f = features();
         let at = |ms: u64| Uptime {
             cycles: ms * 1000 + 999,
@@ -427,13 +445,13 @@ mod tests {
         };
         let bytes = |f: &Features, select: u32, now: Uptime| {
             let got = f.get(select << 8 | 0x0E, 0, 0, now);
-            let Ok(Outcome::SendsData(bytes)) = got else {
+            let Ok(FeatureOutcome::SendsData(bytes)) = got else {
                 panic!("{got:?}");
             };
             u64::from_le_bytes(bytes.try_into().unwrap())
         };
         assert_eq!(bytes(&f, 0, at(5)), 5);
-        let needs = Outcome::NeedsData(Data::Timestamp);
+        let needs = FeatureOutcome::NeedsData(FeatureData::Timestamp);
         assert_eq!(set(&mut f, 0x0E, 0, 0), Ok(needs));
         f.set_timestamp([0xFE, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xAA, 0xBB], at(10));
         assert_eq!(bytes(&f, 0, at(11)), 0x0002_FFFF_FFFF_FFFF);
@@ -441,13 +459,13 @@ mod tests {
         assert_eq!((bytes(&f, 1, at(13)), bytes(&f, 2, at(13))), (0, 0));
         f.reset(at(20));
         assert_eq!(bytes(&f, 0, at(22)), 2);
-        assert_eq!(Data::Timestamp.bytes(), 8);
+        assert_eq!(FeatureData::Timestamp.bytes(), 8);
     }
 
     #[test]
-    fn host_behavior_is_one_bit() {
+    fn features_host_behavior_is_one_bit() {
         let mut f = features();
-        let needs = Outcome::NeedsData(Data::Behavior);
+        let needs = FeatureOutcome::NeedsData(FeatureData::Behavior);
         assert_eq!(set(&mut f, 0x16, 0, ALL_NAMESPACES), Ok(needs));
         assert_eq!(f.set_behavior(1), Ok(()));
         assert_eq!(f.set_behavior(2), Err(status::INVALID_FIELD.dnr()));
@@ -456,14 +474,14 @@ mod tests {
             let mut expected = vec![0; 512];
             expected[0] = acre;
             let got = f.get(select << 8 | 0x16, 0, 0, NOW);
-            assert_eq!(got, Ok(Outcome::SendsData(expected)));
+            assert_eq!(got, Ok(FeatureOutcome::SendsData(expected)));
         }
         f.reset(NOW);
         assert!(!f.acre());
     }
 
     #[test]
-    fn keep_alive_timeouts_are_rounded_up() {
+    fn features_keep_alive_timeout_is_rounded_up() {
         let mut f = features();
         for (value, kept) in [
             (1, 100),
@@ -471,7 +489,7 @@ mod tests {
             (201, 300),
             (u32::MAX - 95, u32::MAX - 95),
         ] {
-            assert_eq!(set(&mut f, 0x0F, value, 0), Ok(Outcome::KeepAlive));
+            assert_eq!(set(&mut f, 0x0F, value, 0), Ok(FeatureOutcome::KeepAlive));
             let refused = set(&mut f, 0x0F, u32::MAX - 94, 0);
             assert_eq!(refused, Err(status::KEEP_ALIVE_TIMEOUT_INVALID.dnr()));
             assert_eq!((get(&f, 0x0F, 0, 0, 0), f.keep_alive()), (kept, kept));
@@ -480,7 +498,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_come_in_the_order_of_the_contract() {
+    fn features_report_errors_in_the_order_of_the_contract() {
         let mut f = features();
         let mut refused = |set: bool, cdw10: u32, cdw11: u32, nsid: u32| {
             let done = match set {

@@ -1,34 +1,35 @@
-//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until the next one of its queue comes.
+//! Fused Compare and Write (NVMe 1.4, 4.12; nvme_fused): the first command of a pair is kept until
+//! the next command of its queue arrives.
 
 use spec::nvme::{io, status, Sqe, Status};
 
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
 
-use super::io::{Command, Verdict, FUSE_FIRST, FUSE_SECOND};
-use super::{data, Controller};
+use super::io::{DataCommand, Decoded, FUSE_FIRST, FUSE_SECOND};
+use super::{data_path, Controller};
 
-/// A first command waits for its partner for so many ms, or up to twice as long.
-const PATIENCE_MS: u64 = 25;
+/// Least time that a first command waits for its partner, in ms; it may wait twice as long.
+const PARTNER_TIMEOUT_MS: u64 = 25;
 
-/// A first command that is kept.
+/// A first command that waits for its partner.
 #[derive(Clone)]
-pub(super) struct First {
+pub(super) struct FirstCommand {
     slot: u16,
     sqe: Sqe,
-    verdict: Verdict,
+    decoded: Decoded,
     since: u64,
 }
 
-/// By submission queue.
-pub(super) struct Fused(Vec<Option<First>>);
+/// The waiting first commands, by submission queue.
+pub(super) struct Fused(Vec<Option<FirstCommand>>);
 
 impl Fused {
     pub(super) fn new(queues: usize) -> Fused {
         Fused(vec![None; queues])
     }
 
-    /// The queue's next command belongs here.
-    pub(super) fn keeps(&self, qid: usize) -> bool {
+    /// A first command of the queue waits, so the queue's next command belongs to it.
+    pub(super) fn has_first(&self, qid: usize) -> bool {
         self.0[qid].is_some()
     }
 
@@ -37,77 +38,84 @@ impl Fused {
     }
 }
 
-/// The own error of a command, if it has one.
-fn error(verdict: &Verdict) -> Option<Status> {
-    match verdict {
-        Verdict::Over(status) if !status.is_success() => Some(*status),
+/// The error that decoding has found in a command, if any.
+fn decode_error(decoded: &Decoded) -> Option<Status> {
+    match decoded {
+        Decoded::Complete(status) if !status.is_success() => Some(*status),
         _ => None,
     }
 }
 
-/// The data command that a command is, if it is of this opcode.
-fn of<'a>(verdict: &'a Verdict, sqe: &Sqe, opcode: u8) -> Option<&'a Command> {
-    match verdict {
-        Verdict::Data(command) if sqe.opcode() == opcode => Some(command),
+/// The data command that was decoded, if it has this opcode.
+fn data_command<'a>(decoded: &'a Decoded, sqe: &Sqe, opcode: u8) -> Option<&'a DataCommand> {
+    match decoded {
+        Decoded::Data(command) if sqe.opcode() == opcode => Some(command),
         _ => None,
     }
 }
 
 impl Controller {
-    /// A command that is fused, or that comes behind a first one.
+    /// Handles a command that is fused or follows a first command.
     pub(super) fn fused_command(
         &mut self,
         qid: usize,
         slot: u16,
         sqe: Sqe,
         more: bool,
-        verdict: Verdict,
-        cx: &mut Cx,
+        decoded: Decoded,
+        ctx: &mut SimContext,
     ) {
         let missing = status::ABORTED_MISSING_FUSED.dnr();
         if let Some(first) = self.fused.0[qid].take() {
             if sqe.fuse() == FUSE_SECOND {
-                self.pair(first, slot, sqe, verdict, cx);
+                self.submit_fused_pair(first, slot, sqe, decoded, ctx);
                 return;
             }
-            self.end_first(first, missing, cx);
+            self.end_first(first, missing, ctx);
         }
-        let own = error(&verdict);
+        let own = decode_error(&decoded);
         match sqe.fuse() {
             FUSE_FIRST if more => {
-                let since = cx.now;
-                self.fused.0[qid] = Some(First {
+                let since = ctx.now;
+                self.fused.0[qid] = Some(FirstCommand {
                     slot,
                     sqe,
-                    verdict,
+                    decoded,
                     since,
                 });
-                let cycles = cx.ms(PATIENCE_MS) * 3 / 2;
-                cx.after(cycles, Event::Fused);
+                let cycles = ctx.cycles_of_ms(PARTNER_TIMEOUT_MS) * 3 / 2;
+                ctx.schedule_after(cycles, Event::FusedTimeout);
             }
-            0 => self.carry_out(slot, sqe, verdict, cx),
-            // A command's own errors come first.
-            _ => self.complete(slot, own.unwrap_or(missing), 0, cx),
+            0 => self.execute(slot, sqe, decoded, ctx),
+            // Errors of the command itself have priority.
+            _ => self.complete(slot, own.unwrap_or(missing), 0, ctx),
         }
     }
 
-    /// Both are here.
-    fn pair(&mut self, first: First, slot: u16, sqe: Sqe, verdict: Verdict, cx: &mut Cx) {
+    /// Submits a pair of which both commands have arrived, or ends both.
+    fn submit_fused_pair(
+        &mut self,
+        first: FirstCommand,
+        slot: u16,
+        sqe: Sqe,
+        decoded: Decoded,
+        ctx: &mut SimContext,
+    ) {
         let (invalid, failed) = (
             status::INVALID_FIELD.dnr(),
             status::ABORTED_FAILED_FUSED.dnr(),
         );
-        let compare = of(&first.verdict, &first.sqe, io::COMPARE);
-        let write = of(&verdict, &sqe, io::WRITE);
-        let first_wrong = error(&first.verdict).or(compare.is_none().then_some(invalid));
-        let second_wrong = error(&verdict).or(write.is_none().then_some(invalid));
+        let compare = data_command(&first.decoded, &first.sqe, io::COMPARE);
+        let write = data_command(&decoded, &sqe, io::WRITE);
+        let first_wrong = decode_error(&first.decoded).or(compare.is_none().then_some(invalid));
+        let second_wrong = decode_error(&decoded).or(write.is_none().then_some(invalid));
         if let (Some(compare), Some(write)) = (compare, write) {
             if compare.span == write.span {
                 let (compare, write) = (compare.clone(), write.clone());
-                self.fly(compare.slot, compare.span.namespace);
-                self.fly(write.slot, write.span.namespace);
-                self.pairs.submit_pair(compare, write);
-                self.start_commands(cx);
+                self.mark_in_flight(compare.slot, compare.span.namespace);
+                self.mark_in_flight(write.slot, write.span.namespace);
+                self.fused_arbiter.submit_pair(compare, write);
+                self.start_commands(ctx);
                 return;
             }
         }
@@ -115,49 +123,51 @@ impl Controller {
             (Some(first), Some(second)) => (first, second),
             (Some(first), None) => (first, failed),
             (None, Some(second)) => (failed, second),
-            // Other ranges.
+            // The ranges differ.
             (None, None) => (invalid, invalid),
         };
-        self.complete(first.slot, first_status, 0, cx);
-        self.complete(slot, second_status, 0, cx);
+        self.complete(first.slot, first_status, 0, ctx);
+        self.complete(slot, second_status, 0, ctx);
     }
 
-    /// A first command ends without a partner.
-    fn end_first(&mut self, first: First, status: Status, cx: &mut Cx) {
-        let status = error(&first.verdict).unwrap_or(status);
-        self.complete(first.slot, status, 0, cx);
+    /// Ends a first command without its partner.
+    fn end_first(&mut self, first: FirstCommand, status: Status, ctx: &mut SimContext) {
+        let status = decode_error(&first.decoded).unwrap_or(status);
+        self.complete(first.slot, status, 0, ctx);
     }
 
-    /// First commands that have waited for too long end.
-    pub(super) fn fused_due(&mut self, cx: &mut Cx) {
-        let late = cx.ms(PATIENCE_MS);
-        let interrupted = data::interrupted(self.features.acre());
+    /// Ends first commands that have waited for too long.
+    pub(super) fn expire_fused(&mut self, ctx: &mut SimContext) {
+        let late = ctx.cycles_of_ms(PARTNER_TIMEOUT_MS);
+        let interrupted = data_path::interrupted(self.features.acre());
         for qid in 0..self.fused.0.len() {
-            let due = |first: &mut First| cx.now - first.since >= late;
+            let due = |first: &mut FirstCommand| ctx.now - first.since >= late;
             if let Some(first) = self.fused.0[qid].take_if(due) {
-                self.end_first(first, interrupted, cx);
+                self.end_first(first, interrupted, ctx);
             }
         }
     }
 
-    /// Commands are not fetched any more, or a queue is being deleted: its first command has no partner.
-    pub(super) fn give_up_halves(&mut self, cx: &mut Cx) {
-        let fetches = self.fetches();
+    /// Ends first commands whose partner can't arrive any more: commands are not fetched, or the
+    /// queue is being deleted.
+    pub(super) fn abort_unpaired(&mut self, ctx: &mut SimContext) {
+        let fetches = self.accepts_commands();
         for qid in 0..self.fused.0.len() {
             let gone = !fetches || self.queues.sq(qid).is_none();
             if let Some(first) = self.fused.0[qid].take_if(|_| gone) {
-                self.end_first(first, status::ABORTED_MISSING_FUSED.dnr(), cx);
+                self.end_first(first, status::ABORTED_MISSING_FUSED.dnr(), ctx);
             }
         }
     }
 
-    /// Ends a first command because of an Abort, if it is kept and has no error of its own.
-    pub(super) fn abort_first(&mut self, qid: usize, slot: u16, cx: &mut Cx) -> bool {
-        let named = |first: &mut First| first.slot == slot && error(&first.verdict).is_none();
+    /// Aborts a waiting first command that has no error itself.
+    pub(super) fn abort_first(&mut self, qid: usize, slot: u16, ctx: &mut SimContext) -> bool {
+        let named =
+            |first: &mut FirstCommand| first.slot == slot && decode_error(&first.decoded).is_none();
         let Some(first) = self.fused.0[qid].take_if(named) else {
             return false;
         };
-        self.end_first(first, status::ABORT_REQUESTED, cx);
+        self.end_first(first, status::ABORT_REQUESTED, ctx);
         true
     }
 }

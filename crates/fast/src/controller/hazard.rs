@@ -1,75 +1,76 @@
-//! Reads and writes of the media of a channel that may not be outstanding together (nvme_hazard): those of the same 4 KiB.
+//! Hazards between reads and writes of a channel's media (nvme_hazard): accesses to the same 4 KiB
+//! are not outstanding at a time.
 
 use std::collections::VecDeque;
 
-/// Bytes that are kept apart.
-const GRANULE: u64 = 4096;
+/// Granularity of the comparison.
+const HAZARD_BYTES: u64 = 4096;
 
-/// Reads, or writes, of a channel.
+/// Reads or writes of a channel.
 #[derive(Default)]
-struct Side {
-    /// What is outstanding, by granule. It ends in the order in which it began.
+struct DirectionState {
+    /// Outstanding accesses, by granule. They end in order.
     open: VecDeque<u64>,
-    /// The granule that the next one waits for.
-    wants: Option<u64>,
-    /// It is in use by the other side, of which nobody else gets it before.
-    keeps: bool,
+    /// The granule of the access that waits.
+    waiting_for: Option<u64>,
+    /// The other direction uses the granule. This direction gets it next.
+    has_priority: bool,
 }
 
-impl Side {
-    /// The next one begins, if it may. Both sides look in turn, a cycle each: where the other one waits for the same granule, it
-    /// keeps it from then on.
-    fn begins(&mut self, granule: u64, other: &mut Side) -> bool {
-        let both = other.wants == Some(granule);
-        self.wants = Some(granule);
-        if both && other.keeps {
+impl DirectionState {
+    /// Starts the next access if it may start. If the other direction waits for the same granule,
+    /// it has priority from then on.
+    fn try_begin(&mut self, granule: u64, other: &mut DirectionState) -> bool {
+        let both = other.waiting_for == Some(granule);
+        self.waiting_for = Some(granule);
+        if both && other.has_priority {
             return false;
         }
         if other.open.contains(&granule) {
-            self.keeps = true;
+            self.has_priority = true;
             return false;
         }
-        (self.wants, self.keeps) = (None, false);
-        other.keeps |= both;
+        (self.waiting_for, self.has_priority) = (None, false);
+        other.has_priority |= both;
         self.open.push_back(granule);
         true
     }
 }
 
-/// Both of them.
+/// Outstanding reads and writes of a channel.
 #[derive(Default)]
 pub(crate) struct Hazard {
-    reads: Side,
-    writes: Side,
+    reads: DirectionState,
+    writes: DirectionState,
 }
 
 impl Hazard {
-    /// A read of the granule of an address begins, if it may.
-    pub(crate) fn read_begins(&mut self, at: u64) -> bool {
-        self.reads.begins(at / GRANULE, &mut self.writes)
+    /// Starts a read at an address, if it may start.
+    pub(crate) fn begin_read(&mut self, at: u64) -> bool {
+        self.reads.try_begin(at / HAZARD_BYTES, &mut self.writes)
     }
 
-    /// And a write.
-    pub(crate) fn write_begins(&mut self, at: u64) -> bool {
-        self.writes.begins(at / GRANULE, &mut self.reads)
+    /// Starts a write at an address, if it may start.
+    pub(crate) fn begin_write(&mut self, at: u64) -> bool {
+        self.writes.try_begin(at / HAZARD_BYTES, &mut self.reads)
     }
 
-    /// The oldest read ends.
-    pub(crate) fn read_ends(&mut self) {
+    /// Ends the oldest read.
+    pub(crate) fn end_read(&mut self) {
         self.reads.open.pop_front();
     }
 
-    /// The oldest write ends.
-    pub(crate) fn write_ends(&mut self) {
+    /// Ends the oldest write.
+    pub(crate) fn end_write(&mut self) {
         self.writes.open.pop_front();
     }
 
-    /// Reads that are outstanding.
+    /// Number of outstanding reads.
     pub(crate) fn reads(&self) -> u32 {
         self.reads.open.len() as u32
     }
 
-    /// Writes that are outstanding.
+    /// Number of outstanding writes.
     pub(crate) fn writes(&self) -> u32 {
         self.writes.open.len() as u32
     }
@@ -80,21 +81,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sides_take_turns_at_a_granule() {
+    fn hazard_alternates_reads_and_writes_of_a_granule() {
         let mut hazard = Hazard::default();
-        assert!(hazard.read_begins(0) && hazard.read_begins(8192));
-        assert!(!hazard.write_begins(512));
-        // The write keeps the granule: a further read waits for it, others don't.
-        assert!(!hazard.read_begins(0));
-        assert!(hazard.read_begins(4096));
-        hazard.read_ends();
-        assert!(hazard.write_begins(512));
-        assert!(!hazard.read_begins(0));
-        // A second write comes behind that read, but before a second one.
-        assert!(!hazard.write_begins(0));
-        hazard.write_ends();
-        assert!(hazard.read_begins(0));
-        assert!(!hazard.read_begins(0));
+        assert!(hazard.begin_read(0) && hazard.begin_read(8192));
+        assert!(!hazard.begin_write(512));
+        // The write has priority: a further read of the granule waits, other reads do not.
+        assert!(!hazard.begin_read(0));
+        assert!(hazard.begin_read(4096));
+        hazard.end_read();
+        assert!(hazard.begin_write(512));
+        assert!(!hazard.begin_read(0));
+        // A second write follows that read, but precedes a second read.
+        assert!(!hazard.begin_write(0));
+        hazard.end_write();
+        assert!(hazard.begin_read(0));
+        assert!(!hazard.begin_read(0));
         assert_eq!((hazard.reads(), hazard.writes()), (3, 0));
     }
 }

@@ -1,4 +1,4 @@
-//! Identify (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): pages, and what stands against them.
+//! Identify (NVMe 1.4, 5.15; CNS 06h and 08h of 2.0): pages and errors.
 
 use std::sync::Arc;
 
@@ -7,35 +7,35 @@ use nvme::identify::Identify;
 use nvme::{Namespaces, BLOCK_BYTES};
 use spec::nvme::{cns, oncs, status, Status, ALL_NAMESPACES, IDENTIFY_BYTES};
 
-use super::events::MOST_PARKED;
+use super::events::MAX_PARKED;
 use super::{error_log, smart};
 
 /// PCI Vendor ID and Subsystem Vendor ID.
 pub const VENDOR_ID: u16 = 0x4E53;
-/// Controller ID (CNTLID): each device is a subsystem of its own.
+/// Controller ID (CNTLID). Each device is a separate subsystem.
 pub const CONTROLLER_ID: u16 = 1;
-/// Firmware Revision (FR), in the Firmware Slot log, too.
+/// Firmware Revision (FR), also in the Firmware Slot log.
 pub const FIRMWARE_REVISION: &[u8; 8] = b"1.0     ";
-/// Blocks that Dataset Management is recommended to take at most (DMRSL, DMSL).
+/// Recommended limit of the blocks of a Dataset Management (DMRSL, DMSL).
 pub const MAX_DEALLOCATE: u32 = 131_072;
-/// MDTS: a transfer is 2 to the power of this pages at most.
+/// MDTS: a transfer has at most 2^MDTS pages.
 pub const MDTS: u8 = 8;
 const MODEL: &[u8] = b"Nearside NVMe controller";
 
-/// A page of Identify.
+/// An Identify page.
 pub type Page = Box<[u8; IDENTIFY_BYTES]>;
 
 /// What the pages depend on.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Whose names they tell.
+    /// Serial number and identifiers.
     pub identity: Identity,
     /// Namespaces.
     pub namespaces: Arc<Namespaces>,
 }
 
 impl Config {
-    /// The device of a design.
+    /// The configuration of a design's device.
     pub fn of(design: &Design, identity: Identity) -> Config {
         let media = design.media.bytes.0;
         let sizes: Vec<u64> = match design.nvme.namespaces.as_slice() {
@@ -49,7 +49,7 @@ impl Config {
     }
 }
 
-/// The page that an Identify brings; or why not.
+/// The page that an Identify requests, or its error.
 pub fn answer(config: &Config, request: Identify) -> Result<Page, Status> {
     let Identify {
         cns,
@@ -60,22 +60,22 @@ pub fn answer(config: &Config, request: Identify) -> Result<Page, Status> {
     page(config, cns, nsid, cntid, csi)
 }
 
-/// The same by CNS, NSID, CNTID and CSI.
+/// The page for CNS, NSID, CNTID and CSI.
 pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<Page, Status> {
     let namespace = config.namespaces.get(nsid);
     let valid = namespace.ok_or(status::INVALID_NAMESPACE_OR_FORMAT.dnr());
-    // An inactive namespace has no descriptors; its other pages are zeros (figure 244).
+    // An inactive namespace has no descriptors. Its other pages are zeros (figure 244).
     let active = namespace.filter(|n| n.is_active());
     match cns {
         cns::NAMESPACE => {
             valid?;
-            Ok(active.map_or_else(empty, |n| namespace_page(config, n)))
+            Ok(active.map_or_else(empty_page, |n| namespace_page(config, n)))
         }
         cns::CONTROLLER => Ok(controller(config)),
         cns::ACTIVE_NAMESPACES if nsid >= ALL_NAMESPACES - 1 => {
             Err(status::INVALID_NAMESPACE_OR_FORMAT.dnr())
         }
-        cns::ACTIVE_NAMESPACES => Ok(with(&[(0, &config.namespaces.list_above(nsid))])),
+        cns::ACTIVE_NAMESPACES => Ok(page_with(&[(0, &config.namespaces.list_above(nsid))])),
         cns::NAMESPACE_DESCRIPTORS => {
             valid?;
             active.ok_or(status::INVALID_FIELD.dnr())?;
@@ -85,7 +85,7 @@ pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<
         cns::INDEPENDENT_NAMESPACE => {
             valid?;
             // NSTAT: ready.
-            Ok(active.map_or_else(empty, |_| with(&[(14, &[1])])))
+            Ok(active.map_or_else(empty_page, |_| page_with(&[(14, &[1])])))
         }
         cns::ATTACHED_CONTROLLERS if nsid == ALL_NAMESPACES => Err(status::INVALID_FIELD.dnr()),
         cns::ATTACHED_CONTROLLERS => {
@@ -97,13 +97,13 @@ pub fn page(config: &Config, cns: u8, nsid: u32, cntid: u16, csi: u8) -> Result<
     }
 }
 
-fn empty() -> Page {
+fn empty_page() -> Page {
     Box::new([0; IDENTIFY_BYTES])
 }
 
-/// A page of zeros but for bytes at offsets.
-fn with(fields: &[(usize, &[u8])]) -> Page {
-    let mut page = empty();
+/// A page of zeros with bytes at offsets.
+fn page_with(fields: &[(usize, &[u8])]) -> Page {
+    let mut page = empty_page();
     for &(at, bytes) in fields {
         if let Some(place) = page.get_mut(at..at + bytes.len()) {
             place.copy_from_slice(bytes);
@@ -123,10 +123,11 @@ fn text<const N: usize>(value: &[u8]) -> [u8; N] {
 
 /// Identify Controller (figure 247).
 fn controller(config: &Config) -> Page {
-    // Compare, Dataset Management, Write Zeroes, Verify; Save and Select (bit 4), Timestamp (bit 6).
+    // Compare, Dataset Management, Write Zeroes, Verify; Save and Select (bit 4), Timestamp (bit
+    // 6).
     let commands = oncs::COMPARE | oncs::DATASET_MANAGEMENT | oncs::WRITE_ZEROES | oncs::VERIFY;
     let oncs = commands | 1 << 4 | 1 << 6;
-    with(&[
+    page_with(&[
         (0, &VENDOR_ID.to_le_bytes()),
         (2, &VENDOR_ID.to_le_bytes()),
         (4, &config.identity.serial_bytes()),
@@ -142,7 +143,7 @@ fn controller(config: &Config) -> Page {
         (128, &1u16.to_le_bytes()),                 // CRDT1: 100 ms, the only one in use
         (256, &(1u16 << 1 | 1 << 8).to_le_bytes()), // OACS: Format NVM, Doorbell Buffer Config
         (258, &[3]),                                // ACL
-        (259, &[MOST_PARKED as u8 - 1]),            // AERL
+        (259, &[MAX_PARKED as u8 - 1]),             // AERL
         (260, &[0x03]),                             // FRMW: one slot, read only
         (261, &[0x06]),                             // LPA: log 05h; offsets and 32-bit lengths
         (262, &[error_log::ENTRIES as u8 - 1]),     // ELPE
@@ -162,10 +163,11 @@ fn controller(config: &Config) -> Page {
     ])
 }
 
-/// Identify Namespace (figure 245). NAWUN, NAWUPF and NACWU count, and are 0; there are no atomic boundaries.
+/// Identify Namespace (figure 245). NAWUN, NAWUPF and NACWU are valid and 0. There are no atomic
+/// boundaries.
 fn namespace_page(config: &Config, namespace: nvme::Namespace) -> Page {
     let blocks = namespace.blocks.to_le_bytes();
-    with(&[
+    page_with(&[
         (0, &blocks),
         (8, &blocks),
         (16, &blocks),
@@ -179,7 +181,7 @@ fn namespace_page(config: &Config, namespace: nvme::Namespace) -> Page {
 
 /// Namespace Identification Descriptors (figure 249): type and length, then the identifier.
 fn descriptors(config: &Config, nsid: u32) -> Page {
-    with(&[
+    page_with(&[
         (0, &[1, 8]),
         (4, &config.identity.eui64(nsid).to_be_bytes()),
         (12, &[2, 16]),
@@ -189,9 +191,10 @@ fn descriptors(config: &Config, nsid: u32) -> Page {
     ])
 }
 
-/// I/O Command Set specific Identify Controller, NVM command set: Verify and Write Zeroes of any number of blocks that NLB can say.
+/// I/O Command Set specific Identify Controller, NVM command set. Verify and Write Zeroes are
+/// limited by NLB only.
 fn command_set() -> Page {
-    with(&[
+    page_with(&[
         (0, &[13]),  // VSL: 2^13 pages are 65536 blocks
         (1, &[13]),  // WZSL
         (3, &[255]), // DMRL
@@ -200,11 +203,11 @@ fn command_set() -> Page {
     ])
 }
 
-/// A Controller List (4.9) from an identifier on: this controller, if it is one of them.
+/// A Controller List (4.9) from an identifier on, with this controller if it is in range.
 fn controllers(from: u16, attached: bool) -> Page {
     match attached && from <= CONTROLLER_ID {
-        true => with(&[(0, &[1, 0]), (2, &CONTROLLER_ID.to_le_bytes())]),
-        false => empty(),
+        true => page_with(&[(0, &[1, 0]), (2, &CONTROLLER_ID.to_le_bytes())]),
+        false => empty_page(),
     }
 }
 
@@ -224,7 +227,7 @@ mod tests {
         page(&config(), cns, nsid, 0, 0).unwrap()
     }
 
-    /// Bytes at offsets; all others are 0.
+    /// Checks bytes at offsets; all others have to be 0.
     fn only(page: &Page, fields: &[(usize, &[u8])]) {
         let mut expected = vec![0; IDENTIFY_BYTES];
         for &(at, bytes) in fields {
@@ -234,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn the_controller_is_what_the_test_bench_of_the_hardware_wants() {
+    fn identify_controller_is_that_of_the_rtl_test_bench() {
         // As `controller` in hw/ip/nvme_ctrl/dv/identify_model.py.
         only(
             &get(1, 0),
@@ -273,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_has_its_names_and_an_inactive_one_nothing() {
+    fn identify_namespace_has_its_identifiers_and_zeros_if_inactive() {
         let eui = config().identity.eui64(2).to_be_bytes();
         let nguid = [&[0x02, 0x00, 0x4E, 0x56, 0x4D, 0x45, 0, 0][..], &eui].concat();
         only(
@@ -309,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_limits() {
+    fn identify_lists_and_limits() {
         only(&get(2, 0), &[(0, &[1]), (4, &[2]), (8, &[4])]);
         only(&get(2, 2), &[(0, &[4])]);
         only(&get(2, 0xFFFF_FFFD), &[]);
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_the_contract() {
+    fn identify_errors_are_those_of_the_contract() {
         let refused = |cns, nsid, csi| page(&config(), cns, nsid, 0, csi).unwrap_err();
         let no_namespace = status::INVALID_NAMESPACE_OR_FORMAT.dnr();
         for cns in [0, 3, 8, 0x12] {

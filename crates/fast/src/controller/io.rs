@@ -1,46 +1,46 @@
-//! I/O commands: what is wrong with them, and what they ask of the data path (nvme_decode).
+//! Decoding of I/O commands: their errors, and their requests to the data path (nvme_decode).
 
 use nvme::{dataset, Namespaces, Walker, BLOCK_BYTES};
 use spec::nvme::{io, status, Sqe, Status, ALL_NAMESPACES};
 
-use super::data::{Op, Request, Source};
-use super::pairs::Span;
-use super::zero::What;
+use super::data_path::{DataRequest, DataSource, TransferOp};
+use super::fused_arbiter::BlockSpan;
+use super::range_walk::RangeOp;
 
-/// Most bytes that a command moves (MDTS 8).
-pub(crate) const MOST_BYTES: u64 = 1 << 20;
+/// Most bytes that a command transfers (MDTS 8).
+pub(crate) const MAX_BYTES: u64 = 1 << 20;
 
 /// FUSE of the first and of the second command of a pair.
 pub(crate) const FUSE_FIRST: u8 = 1;
 pub(crate) const FUSE_SECOND: u8 = 2;
 
-/// Which engine carries out an opcode.
+/// The engine that carries out an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Route {
+pub(crate) struct EngineRoute {
     pub(crate) engine: usize,
-    /// Number among those of its engine.
+    /// Number of the command within its engine.
     pub(crate) command: u8,
-    /// Namespaces in which it may be used, namespace 1 in the lowest bit.
+    /// Namespaces in which it is allowed, namespace 1 in the lowest bit.
     pub(crate) namespaces: u32,
 }
 
 /// A data command of an I/O queue.
 #[derive(Clone, Debug)]
-pub(crate) struct Command {
+pub(crate) struct DataCommand {
     pub(crate) slot: u16,
     pub(crate) sqe: Sqe,
-    pub(crate) span: Span,
-    /// Bytes that it moves, or of its list.
+    pub(crate) span: BlockSpan,
+    /// Bytes that it transfers, or of its list of ranges.
     pub(crate) bytes: u64,
 }
 
-/// What becomes of an entry.
+/// A decoded command.
 #[derive(Clone, Debug)]
-pub(crate) enum Verdict {
-    /// It is over.
-    Over(Status),
-    Data(Command),
-    Engine(Route),
+pub(crate) enum Decoded {
+    /// It ends with this status.
+    Complete(Status),
+    Data(DataCommand),
+    Engine(EngineRoute),
 }
 
 /// Commands with SLBA and NLB.
@@ -51,15 +51,15 @@ pub(crate) fn has_lba(opcode: u8) -> bool {
     )
 }
 
-/// Looks at an entry, in the order of the README's table.
-pub(crate) fn judge(
+/// Validates a command, in the order of the README's table.
+pub(crate) fn validate(
     slot: u16,
     sqe: &Sqe,
     namespaces: &Namespaces,
     formatting: u32,
-    route: Option<Route>,
-) -> Verdict {
-    check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Verdict::Over)
+    route: Option<EngineRoute>,
+) -> Decoded {
+    check(slot, sqe, namespaces, formatting, route).unwrap_or_else(Decoded::Complete)
 }
 
 fn check(
@@ -67,8 +67,8 @@ fn check(
     sqe: &Sqe,
     namespaces: &Namespaces,
     formatting: u32,
-    route: Option<Route>,
-) -> Result<Verdict, Status> {
+    route: Option<EngineRoute>,
+) -> Result<Decoded, Status> {
     let opcode = sqe.opcode();
     let moves = matches!(opcode, io::READ | io::WRITE | io::COMPARE);
     let has_lba = has_lba(opcode);
@@ -81,7 +81,7 @@ fn check(
         return Err(status::INVALID_FIELD.dnr());
     }
     if flush && sqe.nsid() == ALL_NAMESPACES {
-        return Ok(Verdict::Over(status::SUCCESS));
+        return Ok(Decoded::Complete(status::SUCCESS));
     }
     let namespace = namespaces
         .get(sqe.nsid())
@@ -97,19 +97,19 @@ fn check(
         return Err(status::FORMAT_IN_PROGRESS);
     }
     let blocks = u64::from(sqe.blocks());
-    if moves && blocks * BLOCK_BYTES > MOST_BYTES {
+    if moves && blocks * BLOCK_BYTES > MAX_BYTES {
         return Err(status::INVALID_FIELD.dnr());
     }
     if has_lba && !namespace.holds(sqe.slba(), blocks) {
         return Err(status::LBA_OUT_OF_RANGE.dnr());
     }
     if let Some(route) = route {
-        return Ok(Verdict::Engine(route));
+        return Ok(Decoded::Engine(route));
     }
-    let command = |first, blocks, bytes, all| Command {
+    let command = |first, blocks, bytes, all| DataCommand {
         slot,
         sqe: *sqe,
-        span: Span {
+        span: BlockSpan {
             namespace: namespace.nsid,
             all,
             first,
@@ -118,55 +118,55 @@ fn check(
         bytes,
     };
     Ok(if has_lba {
-        Verdict::Data(command(
+        Decoded::Data(command(
             namespace.base + sqe.slba(),
             blocks,
             blocks * BLOCK_BYTES,
             false,
         ))
     } else if dataset && dataset::deallocates(sqe) {
-        Verdict::Data(command(
+        Decoded::Data(command(
             namespace.base,
             namespace.blocks,
             dataset::list_bytes(sqe),
             true,
         ))
     } else {
-        Verdict::Over(status::SUCCESS)
+        Decoded::Complete(status::SUCCESS)
     })
 }
 
-/// What a data command asks for.
-pub(crate) enum Work {
-    Move(Request),
-    Sweep(Op, What),
+/// What a data command asks of the data path.
+pub(crate) enum DataWork {
+    Transfer(DataRequest),
+    RangeWalk(TransferOp, RangeOp),
 }
 
-impl Command {
-    /// The namespace's place on the media is that of the span.
-    pub(crate) fn work(&self, namespaces: &Namespaces) -> Work {
+impl DataCommand {
+    /// The request to the data path. The span holds addresses on the media.
+    pub(crate) fn data_work(&self, namespaces: &Namespaces) -> DataWork {
         let addr = self.span.first * BLOCK_BYTES;
         let (sqe, bytes) = (&self.sqe, self.bytes);
         let walker = |to_host| Walker::new(sqe, bytes, to_host);
         let moves = |op| {
-            Work::Move(Request {
+            DataWork::Transfer(DataRequest {
                 op,
-                source: Source::Media(addr),
-                walker: walker(op == Op::Read),
+                source: DataSource::Media(addr),
+                walker: walker(op == TransferOp::Read),
             })
         };
         match sqe.opcode() {
-            io::READ => moves(Op::Read),
-            io::WRITE => moves(Op::Write),
-            io::COMPARE => moves(Op::Compare),
-            io::WRITE_ZEROES => Work::Sweep(Op::Zero, What::Zero(addr, bytes)),
-            io::VERIFY => Work::Sweep(Op::Verify, What::Verify(addr, bytes)),
-            _ => Work::Sweep(
-                Op::Zero,
-                What::Deallocate {
+            io::READ => moves(TransferOp::Read),
+            io::WRITE => moves(TransferOp::Write),
+            io::COMPARE => moves(TransferOp::Compare),
+            io::WRITE_ZEROES => DataWork::RangeWalk(TransferOp::Zero, RangeOp::Zero(addr, bytes)),
+            io::VERIFY => DataWork::RangeWalk(TransferOp::Verify, RangeOp::Verify(addr, bytes)),
+            _ => DataWork::RangeWalk(
+                TransferOp::Zero,
+                RangeOp::Deallocate {
                     walker: walker(false),
                     bytes,
-                    // The decoder has looked it up.
+                    // Validation has found the namespace.
                     namespace: namespaces.get(sqe.nsid()).unwrap_or(nvme::Namespace {
                         nsid: 0,
                         base: 0,

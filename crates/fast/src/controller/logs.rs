@@ -1,4 +1,4 @@
-//! Get Log Page (NVMe 1.4, 5.14): what stands against it, and what it brings.
+//! Get Log Page (NVMe 1.4, 5.14): checks and pages.
 
 use nvme::log::{self, GetLogPage};
 use spec::nvme::{admin, io, status, Status, ALL_NAMESPACES};
@@ -11,15 +11,15 @@ use super::smart::{Smart, Uptime};
 const BYTES: usize = 4096;
 /// Command supported (CSUPP), in Commands Supported and Effects.
 const SUPPORTED: u32 = 1 << 0;
-/// It may change what blocks hold (LBCC).
+/// The command may change the content of blocks (LBCC).
 const CHANGES_CONTENT: u32 = 1 << 1;
 /// Command Submission and Execution 001b: no other command to the same namespace.
 const NAMESPACE_ALONE: u32 = 1 << 16;
 
-/// What stands against a Get Log Page.
+/// Checks a Get Log Page.
 pub fn check(request: &GetLogPage) -> Result<(), Status> {
     let size = log::size(request.lid).ok_or(status::INVALID_LOG_PAGE.dnr())?;
-    // Logs are the controller's (LPA bit 0 is 0).
+    // Logs belong to the controller (LPA bit 0 is 0).
     let namespace = request.nsid != 0 && request.nsid != ALL_NAMESPACES;
     let large = request.bytes > spec::nvme::PAGE_BYTES << MDTS;
     if namespace || large || request.offset % 4 != 0 || request.offset > size {
@@ -28,27 +28,27 @@ pub fn check(request: &GetLogPage) -> Result<(), Status> {
     Ok(())
 }
 
-/// Changed Namespace List (5.14.1.4): what has changed since the host has read it.
+/// Changed Namespace List (5.14.1.4): changes since the host has read the list.
 #[derive(Clone, Debug, Default)]
 pub struct ChangedNamespaces {
-    /// A bit each, namespace 1 in the lowest one.
+    /// A bit for each namespace, namespace 1 in the lowest.
     changed: u32,
-    /// What the host has been shown.
+    /// Namespaces of the last list that was read.
     shown: u32,
 }
 
 impl ChangedNamespaces {
-    /// Identify data of a namespace, 1 to 16, have changed.
-    pub fn note(&mut self, nsid: u32) {
+    /// Adds a namespace, 1 to 16, whose Identify data has changed.
+    pub fn mark_changed(&mut self, nsid: u32) {
         let bit = nsid.checked_sub(1).and_then(|n| 1u32.checked_shl(n));
         let bit = bit.unwrap_or(0);
         self.changed |= bit;
-        // What changes again while it is shown stays.
+        // A change after the list was read stays in the list.
         self.shown &= !bit;
     }
 
     /// The list has an entry.
-    pub fn any(&self) -> bool {
+    pub fn has_entries(&self) -> bool {
         self.changed != 0
     }
 
@@ -63,7 +63,7 @@ impl ChangedNamespaces {
     }
 }
 
-/// The logs, which outlive a reset of the controller (but for the Changed Namespace List).
+/// The logs. All but the Changed Namespace List survive a reset of the controller.
 #[derive(Clone, Debug)]
 pub struct Logs {
     /// Error Information.
@@ -76,7 +76,7 @@ pub struct Logs {
 }
 
 impl Logs {
-    /// As after power-on; with these I/O commands of engines.
+    /// The logs after power-on, with the I/O commands of engines.
     pub fn new<'a>(engines: impl IntoIterator<Item = &'a design::engine::Command>) -> Logs {
         Logs {
             errors: ErrorLog::default(),
@@ -86,13 +86,13 @@ impl Logs {
         }
     }
 
-    /// Reset of the controller.
+    /// Resets the logs with the controller.
     pub fn reset(&mut self) {
         self.changed = ChangedNamespaces::default();
     }
 
-    /// What a Get Log Page that nothing stands against brings: its bytes, zeros where the log has ended. `warning` is the Critical
-    /// Warning.
+    /// The data of a valid Get Log Page, with zeros past the end of the log. `warning` is the
+    /// Critical Warning.
     pub fn read(&mut self, request: &GetLogPage, warning: u8, now: Uptime) -> Vec<u8> {
         let mut page = match request.lid {
             log::SUPPORTED => log::ALL.iter().fold(vec![0; BYTES], |mut page, &lid| {
@@ -113,7 +113,8 @@ impl Logs {
         data
     }
 
-    /// The host has got all of what a Get Log Page has asked for, and does not retain the event: `Events::log_read` follows.
+    /// Releases a log that the host has received in full without retaining its event.
+    /// `Events::log_was_read` follows.
     pub fn release(&mut self, lid: u8) {
         if lid == log::CHANGED_NAMESPACES {
             self.changed.release();
@@ -129,7 +130,8 @@ fn firmware() -> Vec<u8> {
     page
 }
 
-/// Commands Supported and Effects (5.14.1.5): a dword an opcode, 256 of admin commands, then 256 of I/O commands.
+/// Commands Supported and Effects (5.14.1.5): a dword for each opcode, 256 admin commands, then 256
+/// I/O commands.
 fn effects<'a>(engines: impl IntoIterator<Item = &'a design::engine::Command>) -> Vec<u8> {
     let mut effects = [0u32; BYTES / 4];
     let supported = [
@@ -202,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_pages_are_what_the_test_bench_of_the_hardware_wants() {
+    fn log_pages_are_those_of_the_rtl_test_bench() {
         // As in hw/ip/nvme_ctrl/dv/identify_model.py.
         let commands = [(0xC0, false), (0xC8, true), (0x10, true)];
         let commands = commands.map(|(opcode, changes)| design::engine::Command {
@@ -228,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn any_piece_of_a_log_comes_and_zeros_behind_it() {
+    fn log_read_returns_any_range_and_zeros_past_the_end() {
         let mut logs = Logs::new([]);
         assert_eq!(read(&mut logs, 3, 8, 4), b"1.0 ");
         assert_eq!(read(&mut logs, 3, 12, 8), b"    \0\0\0\0");
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_are_those_of_the_contract() {
+    fn log_errors_are_those_of_the_contract() {
         let refused = |request: GetLogPage| check(&request).unwrap_err().bare();
         for lid in [6, 0x7F, 0x80, 0xFF] {
             let bad = GetLogPage {
@@ -271,20 +273,20 @@ mod tests {
     }
 
     #[test]
-    fn the_list_of_changes_is_emptied_but_for_what_came_meanwhile() {
+    fn log_of_changed_namespaces_keeps_changes_made_after_it_was_shown() {
         let mut logs = Logs::new([]);
-        logs.changed.note(4);
-        logs.changed.note(2);
-        logs.changed.note(0);
+        logs.changed.mark_changed(4);
+        logs.changed.mark_changed(2);
+        logs.changed.mark_changed(0);
         assert_eq!(read(&mut logs, 4, 0, 12), dwords(&[(0, 2), (1, 4)])[..12]);
-        logs.changed.note(3);
-        logs.changed.note(2);
+        logs.changed.mark_changed(3);
+        logs.changed.mark_changed(2);
         logs.release(log::CHANGED_NAMESPACES);
         assert_eq!(read(&mut logs, 4, 0, 12), dwords(&[(0, 2), (1, 3)])[..12]);
         logs.release(log::CHANGED_NAMESPACES);
-        assert!(!logs.changed.any());
-        logs.changed.note(1);
+        assert!(!logs.changed.has_entries());
+        logs.changed.mark_changed(1);
         logs.reset();
-        assert!(!logs.changed.any());
+        assert!(!logs.changed.has_entries());
     }
 }

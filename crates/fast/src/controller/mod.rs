@@ -1,23 +1,32 @@
 //! The NVMe controller (hw/ip/nvme_ctrl): properties, queues, commands, completions.
+//!
+//! Modules in the order in which a command passes them:
+//! - `properties`, `queues`, `shadow_doorbells`: registers, submission and completion queues,
+//!   doorbells.
+//! - `admin` with [`features`], [`identify`], [`logs`], [`events`], [`error_log`] and [`smart`]:
+//!   admin commands.
+//! - `io`, `fused`, `fused_arbiter`: decoding of I/O commands, and fused pairs.
+//! - `data_path`, `range_walk`, `hazard`: data between host and media.
+//! - `coalescing`: interrupts. `timing` has the latencies of the RTL's stages.
 
 mod admin;
-mod data;
+mod coalescing;
+mod data_path;
 pub mod error_log;
 pub mod events;
 pub mod features;
 mod fused;
+mod fused_arbiter;
 mod hazard;
 pub mod identify;
-mod interrupts;
 mod io;
 pub mod logs;
-mod pairs;
 mod properties;
 mod queues;
-mod shadow;
+mod range_walk;
+mod shadow_doorbells;
 pub mod smart;
 mod timing;
-mod zero;
 
 use std::collections::VecDeque;
 
@@ -27,70 +36,70 @@ use spec::regs::nvme::msix_pending::{WORD_COUNT, WORD_STRIDE};
 use spec::regs::nvme::{doorbells, DOORBELLS, MSIX_PENDING, MSIX_TABLE};
 
 use crate::config::Config;
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
 use crate::memory::Memories;
 use crate::msix::Message;
-use crate::port::{Arrival, Post, Purpose};
+use crate::port::{HostReadData, PostedWrite, ReadPurpose};
 
 use admin::Admin;
-use data::{Data, Outcome};
-use error_log::Cause;
-use events::{Doorbell, Events};
+use coalescing::InterruptCoalescer;
+use data_path::{DataPath, TransferResult};
+use error_log::ErrorCause;
+use events::{DoorbellError, Events};
 use features::Features;
 use fused::Fused;
-use interrupts::Coalesce;
-use io::{Command, Route, Verdict, Work};
+use fused_arbiter::{ArbiterAction, FusedArbiter};
+use io::{DataCommand, DataWork, Decoded, EngineRoute};
 use logs::Logs;
-use pairs::{Next, Pairs};
 use properties::{Csts, Properties};
-use queues::{next, Queues};
-use shadow::Shadow;
-use smart::{Counts, Uptime};
-use zero::{What, Zeroing};
+use queues::{next_index, Queues};
+use range_walk::{RangeOp, RangeWalker};
+use shadow_doorbells::ShadowDoorbells;
+use smart::{IoCount, Uptime};
 
-/// Entries that are being fetched at a time.
+/// Submission queue entries that are fetched at a time.
 const FETCH_DEPTH: usize = 32;
-/// Bytes of doorbells, MSI-X table and pending bits.
-const AREA: u64 = 0x1000;
-const PENDING: u64 = WORD_COUNT * WORD_STRIDE;
+/// Bytes of the doorbells, of the MSI-X table and of the pending bits.
+const AREA_BYTES: u64 = 0x1000;
+const PENDING_BYTES: u64 = WORD_COUNT * WORD_STRIDE;
 
-/// Whose command has a slot.
+/// The command that occupies a slot.
 #[derive(Clone, Copy, Debug)]
-struct Owner {
+struct SlotOwner {
     qid: u16,
-    /// Its entry has come.
+    /// Its submission queue entry has arrived.
     decoded: bool,
     cid: u16,
     nsid: u32,
     lba: u64,
-    /// Its namespace, from when it is under way there.
-    flies: Option<u32>,
-    counts: Counts,
+    /// The namespace in which the command is in flight.
+    in_flight: Option<u32>,
+    counts: IoCount,
 }
 
-/// An entry that is being fetched.
-struct Fetching {
+/// A submission queue entry that is being fetched.
+struct EntryFetch {
     qid: u16,
     slot: u16,
-    /// The queue's head behind it.
+    /// The queue's head after this entry.
     head: u32,
-    /// There is another one behind it.
+    /// The queue has another entry.
     more: bool,
     bytes: [u8; SQE_BYTES],
-    got: usize,
+    received: usize,
     failed: bool,
-    /// It is here whole from this edge on.
-    here: Option<u64>,
+    /// The edge from which on the entry is complete.
+    arrival: Option<u64>,
 }
 
-/// Life cycle of the controller (nvme_state).
+/// State of the controller (nvme_state).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Life {
+enum ControllerState {
     Off,
     Ready,
     Fatal,
-    /// What is in flight ends.
-    Drain,
+    /// Disabled, with commands in flight that still have to end.
+    Draining,
 }
 
 const SHUTDOWN_NONE: u32 = 0;
@@ -101,42 +110,42 @@ const SHUTDOWN_COMPLETE: u32 = 2;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EngineCommand {
     pub(crate) slot: u16,
-    /// Number among those of its engine.
+    /// Number of the command within its engine.
     pub(crate) command: u8,
-    /// The namespace's first block on the media, and its blocks.
+    /// First block of the namespace on the media, and its number of blocks.
     pub(crate) base: u64,
     pub(crate) blocks: u64,
     pub(crate) sqe: Sqe,
 }
 
-/// How an engine has ended a command: because it was asked to, or with a status and dword 0.
+/// The end of an offloaded command: stopped on request, or with a status and dword 0.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum EngineEnd {
+pub(crate) enum EngineResult {
     Stopped,
     Done(Status, u32),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Held {
-    Waits,
-    Runs,
+enum OffloadState {
+    Waiting,
+    Running,
 }
 
 /// A command that an engine carries out.
-struct AtEngine {
+struct OffloadedCommand {
     engine: usize,
     command: EngineCommand,
-    held: Held,
-    /// It is to end: since its queue is being deleted, else because of an Abort.
-    ends: Option<bool>,
-    asked: bool,
+    state: OffloadState,
+    /// Set when the command is to end early: true if its queue is deleted, false for an Abort.
+    abort: Option<bool>,
+    stop_requested: bool,
 }
 
-/// What the device does for the controller at its engines.
-pub(crate) enum ToEngine {
-    /// A command waits; see [`Controller::engine_free`].
-    Command,
-    /// End the command of this slot.
+/// A request of the controller to the engines.
+pub(crate) enum EngineRequest {
+    /// A command waits: see [`Controller::next_for_engine`].
+    Dispatch,
+    /// Stop the command of a slot: engine, slot.
     Stop(usize, u16),
 }
 
@@ -144,54 +153,55 @@ pub(crate) struct Controller {
     config: std::sync::Arc<Config>,
     identify: identify::Config,
     properties: Properties,
-    life: Life,
+    state: ControllerState,
     rdy: bool,
     cfs: bool,
     shst: u32,
     fatal: bool,
     queues: Queues,
-    slots: Vec<Option<Owner>>,
+    slots: Vec<Option<SlotOwner>>,
     free_slots: VecDeque<u16>,
-    fetching: VecDeque<Fetching>,
-    /// The next choice of a command.
+    fetching: VecDeque<EntryFetch>,
+    /// The earliest edge of the next arbitration.
     fetch_at: u64,
     fetch_planned: bool,
     decode_at: u64,
-    /// A weighted round robin that was selected counts from the next time that commands may be fetched.
+    /// Weighted round robin is in effect. A change of CC.AMS applies when the controller is
+    /// enabled.
     weighted: bool,
     complete_at: u64,
-    /// Commands that are over, and whose entries wait for room in the line.
-    ending: VecDeque<(u16, Status, u32)>,
+    /// Ended commands whose entries wait for room in the queue of posted writes.
+    completions: VecDeque<(u16, Status, u32)>,
     admin: Admin,
     features: Features,
     events: Events<u16>,
     logs: Logs,
     fused: Fused,
-    pairs: Pairs,
-    data: Data,
-    zero: Zeroing,
-    shadow: Shadow,
-    coalesce: Coalesce,
+    fused_arbiter: FusedArbiter,
+    data_path: DataPath,
+    range_walker: RangeWalker,
+    shadow: ShadowDoorbells,
+    coalescer: InterruptCoalescer,
     keep_alive: Option<u64>,
-    routes: Vec<Option<Route>>,
-    at_engines: Vec<Option<AtEngine>>,
-    to_engines: VecDeque<ToEngine>,
-    /// Cycles that passed before the controller came up, of those since power-on.
+    routes: Vec<Option<EngineRoute>>,
+    offloaded: Vec<Option<OffloadedCommand>>,
+    engine_requests: VecDeque<EngineRequest>,
+    /// The edge at which the controller came up.
     up_since: u64,
 }
 
 impl Controller {
-    /// As after power-on.
+    /// A controller after power-on.
     pub(crate) fn new(config: std::sync::Arc<Config>, now: u64) -> Controller {
         let queues = config.queues();
-        let mut routes: Vec<Option<Route>> = vec![None; 256];
-        let commands = |plugged: &design::engine::Plugged| plugged.commands.clone();
+        let mut routes: Vec<Option<EngineRoute>> = vec![None; 256];
+        let commands = |plugged: &design::engine::EngineInstance| plugged.commands.clone();
         let all: Vec<design::engine::Command> = config.engines.iter().flat_map(commands).collect();
         for (engine, plugged) in config.engines.iter().enumerate() {
             let namespaces = plugged.namespaces.clone();
             let bits = namespaces.fold(0u32, |bits, n| bits | 1u32.checked_shl(n - 1).unwrap_or(0));
             for (command, known) in (0..).zip(&plugged.commands) {
-                routes[usize::from(known.opcode)] = Some(Route {
+                routes[usize::from(known.opcode)] = Some(EngineRoute {
                     engine,
                     command,
                     namespaces: bits,
@@ -204,7 +214,7 @@ impl Controller {
                 namespaces: config.namespaces.clone(),
             },
             properties: Properties::new(config.queue_entries),
-            life: Life::Off,
+            state: ControllerState::Off,
             rdy: false,
             cfs: false,
             shst: SHUTDOWN_NONE,
@@ -218,30 +228,30 @@ impl Controller {
             decode_at: 0,
             weighted: false,
             complete_at: 0,
-            ending: VecDeque::new(),
+            completions: VecDeque::new(),
             admin: Admin::default(),
             features: Features::new(config.io_queues, config.namespaces.clone()),
             events: Events::default(),
             logs: Logs::new(&all),
             fused: Fused::new(queues),
-            pairs: Pairs::new(config.slots),
-            data: Data::new(&config),
-            zero: Zeroing::new(&config),
-            shadow: Shadow::new(queues),
-            coalesce: Coalesce::new(queues),
+            fused_arbiter: FusedArbiter::new(config.slots),
+            data_path: DataPath::new(&config),
+            range_walker: RangeWalker::new(&config),
+            shadow: ShadowDoorbells::new(queues),
+            coalescer: InterruptCoalescer::new(queues),
             keep_alive: None,
             routes,
-            at_engines: (0..config.slots).map(|_| None).collect(),
-            to_engines: VecDeque::new(),
+            offloaded: (0..config.slots).map(|_| None).collect(),
+            engine_requests: VecDeque::new(),
             up_since: now,
             config,
         }
     }
 
-    fn uptime(&self, cx: &Cx) -> Uptime {
+    fn uptime(&self, ctx: &SimContext) -> Uptime {
         Uptime {
-            cycles: cx.now - self.up_since,
-            khz: cx.clock.khz(),
+            cycles: ctx.now - self.up_since,
+            khz: ctx.clock.khz(),
         }
     }
 
@@ -255,14 +265,14 @@ impl Controller {
         }
     }
 
-    /// A word of BAR0.
-    pub(crate) fn read_register(&self, offset: u64, cx: &Cx) -> u32 {
+    /// Reads a word of BAR0.
+    pub(crate) fn read_register(&self, offset: u64, ctx: &SimContext) -> u32 {
         match offset {
             DOORBELLS..0x2000 => 0,
-            _ if (MSIX_TABLE..MSIX_TABLE + AREA).contains(&offset) => {
-                cx.msix.read(offset - MSIX_TABLE)
+            _ if (MSIX_TABLE..MSIX_TABLE + AREA_BYTES).contains(&offset) => {
+                ctx.msix.read(offset - MSIX_TABLE)
             }
-            _ if (MSIX_PENDING..MSIX_PENDING + PENDING).contains(&offset) => cx
+            _ if (MSIX_PENDING..MSIX_PENDING + PENDING_BYTES).contains(&offset) => ctx
                 .msix
                 .pending(((offset - MSIX_PENDING) / WORD_STRIDE) as usize),
             _ if offset >= MSIX_PENDING => 0,
@@ -270,191 +280,220 @@ impl Controller {
         }
     }
 
-    /// Writes the bits `bits` of a word of BAR0.
-    pub(crate) fn write_register(&mut self, offset: u64, value: u32, bits: u32, cx: &mut Cx) {
+    /// Writes the bits of a word of BAR0 that `bits` selects.
+    pub(crate) fn write_register(
+        &mut self,
+        offset: u64,
+        value: u32,
+        bits: u32,
+        ctx: &mut SimContext,
+    ) {
         match offset {
             DOORBELLS..0x2000 => {
                 if bits as u16 == u16::MAX {
                     let place = offset - DOORBELLS;
                     let qid = (place / doorbells::QUEUE_STRIDE) as usize;
                     let completion = place & doorbells::queue::CQ != 0;
-                    self.doorbell_register(qid, completion, value as u16, cx);
+                    self.doorbell_register(qid, completion, value as u16, ctx);
                 }
             }
-            _ if (MSIX_TABLE..MSIX_TABLE + AREA).contains(&offset) => {
+            _ if (MSIX_TABLE..MSIX_TABLE + AREA_BYTES).contains(&offset) => {
                 if bits == u32::MAX {
-                    cx.msix.write(offset - MSIX_TABLE, value);
-                    self.send_messages(cx);
+                    ctx.msix.write(offset - MSIX_TABLE, value);
+                    self.send_messages(ctx);
                 }
             }
             _ if offset >= MSIX_PENDING => {}
             _ => {
                 self.properties.write(offset, value, bits);
-                cx.after(1, Event::Life);
+                ctx.schedule_after(1, Event::ControllerState);
             }
         }
     }
 
-    /// Puts what MSI-X has ready into the line.
-    pub(crate) fn send_messages(&mut self, cx: &mut Cx) {
-        while cx.port.has_room() {
-            let Some(Message { vector, addr, data }) = cx.msix.take() else {
+    /// Posts the MSI-X messages that are ready.
+    pub(crate) fn send_messages(&mut self, ctx: &mut SimContext) {
+        while ctx.port.has_room() {
+            let Some(Message { vector, addr, data }) = ctx.msix.next_message() else {
                 return;
             };
-            cx.tell(cx.now + timing::MESSAGE, || TraceEvent::Message {
+            ctx.trace(ctx.now + timing::MESSAGE, || TraceEvent::Message {
                 vector: vector as u8,
                 addr,
                 data,
             });
-            cx.post_write(timing::MESSAGE, addr, &data.to_le_bytes());
+            ctx.post_write(timing::MESSAGE, addr, &data.to_le_bytes());
         }
     }
 
-    fn doorbell_register(&mut self, qid: usize, completion: bool, value: u16, cx: &mut Cx) {
+    fn doorbell_register(
+        &mut self,
+        qid: usize,
+        completion: bool,
+        value: u16,
+        ctx: &mut SimContext,
+    ) {
         if qid >= self.queues.count() {
-            self.bad_doorbell(Doorbell::InvalidRegister, cx);
-        } else if !self.shadow.kick(qid, completion, &self.queues, cx) {
-            self.ring(qid, completion, value, false, cx);
+            self.doorbell_error(DoorbellError::InvalidRegister, ctx);
+        } else if !self
+            .shadow
+            .register_written(qid, completion, &self.queues, ctx)
+        {
+            self.apply_doorbell(qid, completion, value, false, ctx);
         }
     }
 
-    fn bad_doorbell(&mut self, what: Doorbell, cx: &mut Cx) {
-        // Before the controller is ready there are none.
+    fn doorbell_error(&mut self, what: DoorbellError, ctx: &mut SimContext) {
+        // A controller that is not ready reports no errors.
         if !self.rdy {
             return;
         }
         self.events.doorbell(what);
-        self.logs.errors.note(match what {
-            Doorbell::InvalidRegister => Cause::DoorbellRegister,
-            Doorbell::InvalidValue => Cause::DoorbellValue,
+        self.logs.errors.record(match what {
+            DoorbellError::InvalidRegister => ErrorCause::DoorbellRegister,
+            DoorbellError::InvalidValue => ErrorCause::DoorbellValue,
         });
-        self.admin_next(cx);
+        self.wake_admin(ctx);
     }
 
-    /// A doorbell's value reaches its queue.
-    fn ring(&mut self, qid: usize, completion: bool, value: u16, shadow: bool, cx: &mut Cx) {
+    /// Applies a doorbell's value to its queue.
+    fn apply_doorbell(
+        &mut self,
+        qid: usize,
+        completion: bool,
+        value: u16,
+        shadow: bool,
+        ctx: &mut SimContext,
+    ) {
         let value_of = u32::from(value);
         let bad = match completion {
             false => match self.queues.submission[qid].as_mut().filter(|sq| sq.valid) {
-                None => Some(Doorbell::InvalidRegister),
-                Some(sq) if value_of > sq.size => Some(Doorbell::InvalidValue),
+                None => Some(DoorbellError::InvalidRegister),
+                Some(sq) if value_of > sq.size => Some(DoorbellError::InvalidValue),
                 Some(sq) => {
                     sq.tail = value_of;
                     None
                 }
             },
             true => match self.queues.completion[qid].as_mut() {
-                None => Some(Doorbell::InvalidRegister),
-                Some(cq) if !cq.may_move(value_of) => Some(Doorbell::InvalidValue),
+                None => Some(DoorbellError::InvalidRegister),
+                Some(cq) if !cq.may_move(value_of) => Some(DoorbellError::InvalidValue),
                 Some(cq) => {
                     cq.head = value_of;
                     None
                 }
             },
         };
-        // What counts is what is taken and possible; out of the shadow page anything, or it would be read for ever.
+        // A valid value is recorded. An invalid one from the shadow page is recorded too, or it
+        // would be read again for ever.
         if bad.is_none() || shadow {
-            self.shadow.taken(qid, completion, value, cx);
+            self.shadow.value_accepted(qid, completion, value, ctx);
         }
         match bad {
-            // A value out of the shadow page may come when its queue has gone.
-            Some(Doorbell::InvalidRegister) if shadow => {}
-            Some(what) => self.bad_doorbell(what, cx),
-            None if completion => self.head_moved(qid, cx),
+            // A value from the shadow page may arrive after its queue was deleted.
+            Some(DoorbellError::InvalidRegister) if shadow => {}
+            Some(what) => self.doorbell_error(what, ctx),
+            None if completion => self.cq_head_moved(qid, ctx),
             None => {}
         }
-        self.kick_fetch(timing::DOORBELL, cx);
+        self.schedule_fetch(timing::DOORBELL, ctx);
     }
 
-    fn head_moved(&mut self, qid: usize, cx: &mut Cx) {
+    fn cq_head_moved(&mut self, qid: usize, ctx: &mut SimContext) {
         self.queues.unblock();
         self.admin.no_room = false;
         if let Some(cq) = self.queues.cq(qid) {
             if let (true, Some(vector)) = (cq.head == cq.tail, cq.vector) {
-                if self.users(vector) == 1 {
-                    self.coalesce.withdraw(vector, cx);
+                if self.queues_of_vector(vector) == 1 {
+                    self.coalescer.withdraw(vector, ctx);
                 }
             }
         }
-        self.admin_next(cx);
+        self.wake_admin(ctx);
     }
 
-    /// Completion queues with interrupts on a vector.
-    fn users(&self, vector: usize) -> usize {
+    /// Number of completion queues with interrupts on a vector.
+    fn queues_of_vector(&self, vector: usize) -> usize {
         let queues = self.queues.completion.iter().flatten();
         queues.filter(|cq| cq.vector == Some(vector)).count()
     }
 
-    // ---- life ----
+    // ---- state ----
 
-    /// Commands are fetched.
-    fn fetches(&self) -> bool {
-        self.life == Life::Ready && self.shst == SHUTDOWN_NONE
+    /// The controller is ready and fetches commands.
+    fn accepts_commands(&self) -> bool {
+        self.state == ControllerState::Ready && self.shst == SHUTDOWN_NONE
     }
 
-    /// No command is in flight, except parked ones, and everything that was written has left.
-    fn is_quiet(&self, cx: &Cx) -> bool {
+    /// No command is in flight except parked ones, and all writes have left.
+    fn is_drained(&self, ctx: &SimContext) -> bool {
         let used = self.slots.len() - self.free_slots.len();
         used == self.events.parked()
             && self.fetching.is_empty()
-            && self.shadow.is_quiet()
+            && self.shadow.is_idle()
             && self.admin.is_idle()
-            && self.ending.is_empty()
-            && !cx.port.writes_wait()
+            && self.completions.is_empty()
+            && !ctx.port.has_pending_writes()
     }
 
-    /// Something that no command can report.
-    fn fail(&mut self, cx: &mut Cx) {
+    /// Enters the fatal state, for an error that no completion can report.
+    fn raise_fatal(&mut self, ctx: &mut SimContext) {
         self.fatal = true;
-        cx.after(1, Event::Life);
+        ctx.schedule_after(1, Event::ControllerState);
     }
 
-    /// Goes on with the life cycle, as far as it can.
-    pub(crate) fn live(&mut self, cx: &mut Cx) {
+    /// Evaluates the state machine until it is stable.
+    pub(crate) fn update_state(&mut self, ctx: &mut SimContext) {
         loop {
-            let before = (self.life, self.shst);
+            let before = (self.state, self.shst);
             let enabled = self.properties.enabled();
             let reset = self.properties.reset_wanted;
-            match self.life {
-                Life::Off if reset => self.clear(cx),
-                Life::Off if enabled && self.properties.usable() => self.enable(cx),
-                Life::Off if enabled => {
-                    self.life = Life::Fatal;
+            match self.state {
+                ControllerState::Off if reset => self.reset(ctx),
+                ControllerState::Off if enabled && self.properties.usable() => self.enable(ctx),
+                ControllerState::Off if enabled => {
+                    self.state = ControllerState::Fatal;
                     self.cfs = true;
                 }
-                Life::Ready if !enabled || reset => self.life = Life::Drain,
-                Life::Ready if self.fatal => {
-                    self.life = Life::Fatal;
+                ControllerState::Ready if !enabled || reset => {
+                    self.state = ControllerState::Draining
+                }
+                ControllerState::Ready if self.fatal => {
+                    self.state = ControllerState::Fatal;
                     self.cfs = true;
                 }
-                Life::Fatal if !enabled || reset => self.life = Life::Drain,
-                Life::Drain if self.is_quiet(cx) => self.clear(cx),
+                ControllerState::Fatal if !enabled || reset => {
+                    self.state = ControllerState::Draining
+                }
+                ControllerState::Draining if self.is_drained(ctx) => self.reset(ctx),
                 _ => {}
             }
             let wanted = self.properties.shutdown();
-            self.shst = match self.life {
-                Life::Off if !enabled && wanted => SHUTDOWN_COMPLETE,
-                Life::Off if !enabled => SHUTDOWN_NONE,
-                Life::Ready | Life::Fatal if self.shst == SHUTDOWN_NONE && wanted => {
+            self.shst = match self.state {
+                ControllerState::Off if !enabled && wanted => SHUTDOWN_COMPLETE,
+                ControllerState::Off if !enabled => SHUTDOWN_NONE,
+                ControllerState::Ready | ControllerState::Fatal
+                    if self.shst == SHUTDOWN_NONE && wanted =>
+                {
                     SHUTDOWN_OCCURRING
                 }
-                Life::Ready | Life::Fatal
-                    if self.shst == SHUTDOWN_OCCURRING && self.is_quiet(cx) =>
+                ControllerState::Ready | ControllerState::Fatal
+                    if self.shst == SHUTDOWN_OCCURRING && self.is_drained(ctx) =>
                 {
                     SHUTDOWN_COMPLETE
                 }
                 _ => self.shst,
             };
-            if !self.fetches() {
-                self.stop(cx);
+            if !self.accepts_commands() {
+                self.abort_long_commands(ctx);
             }
-            if before == (self.life, self.shst) {
+            if before == (self.state, self.shst) {
                 return;
             }
         }
     }
 
-    fn enable(&mut self, cx: &mut Cx) {
+    fn enable(&mut self, ctx: &mut SimContext) {
         let [(asq, sq_size), (acq, cq_size)] = self.properties.admin_queues();
         self.queues.completion[0] = Some(queues::Completion {
             base: acq,
@@ -468,85 +507,88 @@ impl Controller {
         self.queues.submission[0] =
             Some(queues::Submission::new(asq, sq_size, 0, Default::default()));
         self.weighted = self.properties.weighted();
-        self.life = Life::Ready;
+        self.state = ControllerState::Ready;
         self.rdy = true;
         self.fatal = false;
         self.admin.no_room = false;
         self.events.set_ready(true);
-        self.look_at_events(cx);
+        self.update_events(ctx);
     }
 
-    /// Everything has ended: the controller is as before it was enabled.
-    fn clear(&mut self, cx: &mut Cx) {
+    /// Resets the controller, after everything has ended.
+    fn reset(&mut self, ctx: &mut SimContext) {
         for slot in self.events.reset() {
-            self.free(slot);
+            self.free_slot(slot);
         }
-        let now = self.uptime(cx);
+        let now = self.uptime(ctx);
         self.features.reset(now);
         self.logs.reset();
         self.shadow.clear();
-        self.coalesce.clear();
+        self.coalescer.clear();
         self.queues.clear();
         self.fused.clear();
         self.keep_alive = None;
-        cx.msix.clear();
+        ctx.msix.clear();
         (self.rdy, self.cfs, self.fatal) = (false, false, false);
         self.shst = SHUTDOWN_NONE;
-        self.life = Life::Off;
+        self.state = ControllerState::Off;
         if self.properties.reset_wanted {
             self.properties.reset();
         }
-        cx.after(timing::DEFAULTS, Event::Life);
+        ctx.schedule_after(timing::DEFAULTS, Event::ControllerState);
     }
 
-    /// Commands are not fetched any more: what takes long ends.
-    fn stop(&mut self, cx: &mut Cx) {
+    /// Ends commands that may take long, since commands are not fetched any more.
+    fn abort_long_commands(&mut self, ctx: &mut SimContext) {
         self.keep_alive = None;
         if self.slots.len() == self.free_slots.len() {
             return;
         }
-        if !self.zero.is_quiet() {
-            self.zero.stop(&mut self.data, cx);
+        if !self.range_walker.is_idle() {
+            self.range_walker.stop(&mut self.data_path, ctx);
         }
-        self.give_up_halves(cx);
-        self.stop_engines(cx);
-        if self.coalesce.holds() {
-            self.coalesce.look(false, &self.features, cx);
-            self.send_messages(cx);
+        self.abort_unpaired(ctx);
+        self.abort_all_offloaded(ctx);
+        if self.coalescer.is_holding() {
+            self.coalescer.expire(false, &self.features, ctx);
+            self.send_messages(ctx);
         }
-        self.admin_stopped(cx);
+        self.admin_disabled(ctx);
     }
 
     // ---- fetching ----
 
-    /// Looks for a command to fetch, so many cycles from now.
-    fn kick_fetch(&mut self, cycles: u64, cx: &mut Cx) {
+    /// Schedules the next fetch after a number of cycles, if there is one.
+    fn schedule_fetch(&mut self, cycles: u64, ctx: &mut SimContext) {
         if !self.fetch_planned && self.can_fetch() {
             self.fetch_planned = true;
-            let at = self.fetch_at.max(cx.now + cycles);
-            cx.plan(at, Event::Fetch);
+            let at = self.fetch_at.max(ctx.now + cycles);
+            ctx.schedule(at, Event::Fetch);
         }
     }
 
-    /// Whether commands of the admin queue, and of others, may be fetched. The last slot is the admin queue's.
-    fn may_fetch(&self) -> (bool, bool) {
+    /// Whether commands of the admin queue and of I/O queues may be fetched. The last slot is
+    /// reserved for the admin queue.
+    fn fetch_permissions(&self) -> (bool, bool) {
         let free = self.free_slots.len();
         (free > 0 && !self.admin.pending, free > 1)
     }
 
     fn can_fetch(&self) -> bool {
-        let (admin, io) = self.may_fetch();
-        self.fetches() && self.fetching.len() < FETCH_DEPTH && self.queues.any(admin, io)
+        let (admin, io) = self.fetch_permissions();
+        self.accepts_commands()
+            && self.fetching.len() < FETCH_DEPTH
+            && self.queues.any_ready(admin, io)
     }
 
-    pub(crate) fn fetch(&mut self, cx: &mut Cx) {
+    pub(crate) fn fetch(&mut self, ctx: &mut SimContext) {
         self.fetch_planned = false;
         if !self.can_fetch() {
             return;
         }
-        let (admin, io) = self.may_fetch();
+        let (admin, io) = self.fetch_permissions();
         let weights = self.weighted.then(|| self.features.weights());
-        let Some(qid) = self.queues.choose(admin, io, weights) else {
+        let Some(qid) = self.queues.arbitrate(admin, io, weights) else {
             return;
         };
         let classes = if self.weighted {
@@ -554,7 +596,7 @@ impl Controller {
         } else {
             0
         };
-        self.fetch_at = cx.now + timing::FETCH_STEP + classes;
+        self.fetch_at = ctx.now + timing::FETCH_STEP + classes;
         let cqid = self.queues.submission[qid].as_ref().map_or(0, |sq| sq.cqid);
         let reserved = self.queues.completion[cqid]
             .as_mut()
@@ -564,107 +606,107 @@ impl Controller {
         };
         if !reserved {
             sq.blocked = true;
-            self.shadow.full(cqid, cx);
-            self.kick_fetch(0, cx);
+            self.shadow.queue_full(cqid, ctx);
+            self.schedule_fetch(0, ctx);
             return;
         }
         let addr = sq.base + SQE_BYTES as u64 * u64::from(sq.head);
-        sq.head = next(sq.head, sq.size);
+        sq.head = next_index(sq.head, sq.size);
         sq.in_flight += 1;
         let (head, more) = (sq.head, sq.has_commands());
-        self.queues.used();
+        self.queues.consume_credit();
         let Some(slot) = self.free_slots.pop_front() else {
             return;
         };
         self.admin.pending |= qid == 0;
-        self.slots[usize::from(slot)] = Some(Owner {
+        self.slots[usize::from(slot)] = Some(SlotOwner {
             qid: qid as u16,
             decoded: false,
             cid: 0,
             nsid: 0,
             lba: 0,
-            flies: None,
-            counts: Counts::Nothing,
+            in_flight: None,
+            counts: IoCount::None,
         });
-        self.fetching.push_back(Fetching {
+        self.fetching.push_back(EntryFetch {
             qid: qid as u16,
             slot,
             head,
             more,
             bytes: [0; SQE_BYTES],
-            got: 0,
+            received: 0,
             failed: false,
-            here: None,
+            arrival: None,
         });
-        cx.tell(cx.now + timing::FETCH + classes, || TraceEvent::Fetch {
+        ctx.trace(ctx.now + timing::FETCH + classes, || TraceEvent::Fetch {
             slot: slot as u8,
             queue: qid as u16,
             head: head as u16,
         });
-        let purpose = Purpose::Fetch(slot);
-        cx.read(timing::FETCH + classes, purpose, addr, SQE_BYTES as u32);
+        let purpose = ReadPurpose::Fetch(slot);
+        ctx.read_host(timing::FETCH + classes, purpose, addr, SQE_BYTES as u32);
         if !more {
-            self.shadow.plan(cx);
+            self.shadow.schedule(ctx);
         }
-        self.kick_fetch(0, cx);
+        self.schedule_fetch(0, ctx);
     }
 
-    fn entry_arrived(&mut self, slot: u16, arrival: &Arrival, cx: &mut Cx) {
+    fn entry_arrived(&mut self, slot: u16, arrival: &HostReadData, ctx: &mut SimContext) {
         let Some(entry) = self.fetching.iter_mut().find(|entry| entry.slot == slot) else {
             return;
         };
         match &arrival.data {
             None => entry.failed = true,
             Some(data) => {
-                let len = data.len().min(SQE_BYTES - entry.got);
-                entry.bytes[entry.got..entry.got + len].copy_from_slice(&data[..len]);
-                entry.got += len;
+                let len = data.len().min(SQE_BYTES - entry.received);
+                entry.bytes[entry.received..entry.received + len].copy_from_slice(&data[..len]);
+                entry.received += len;
             }
         }
         if arrival.last {
-            entry.failed |= entry.got < SQE_BYTES;
-            entry.here = Some(arrival.cycle);
-            cx.plan(arrival.cycle + timing::DECODE, Event::Decode);
+            entry.failed |= entry.received < SQE_BYTES;
+            entry.arrival = Some(arrival.cycle);
+            ctx.schedule(arrival.cycle + timing::DECODE, Event::Decode);
         }
     }
 
-    /// Entries go on in the order in which they were asked for, one a cycle.
-    pub(crate) fn decode(&mut self, cx: &mut Cx) {
+    /// Decodes entries in the order of their fetches, one a cycle.
+    pub(crate) fn decode(&mut self, ctx: &mut SimContext) {
         while let Some(entry) = self.fetching.front() {
-            let Some(here) = entry.here else {
+            let Some(arrived) = entry.arrival else {
                 return;
             };
-            let at = self.decode_at.max(here + timing::DECODE);
-            if at > cx.now {
-                cx.plan(at, Event::Decode);
+            let at = self.decode_at.max(arrived + timing::DECODE);
+            if at > ctx.now {
+                ctx.schedule(at, Event::Decode);
                 return;
             }
-            self.decode_at = cx.now + 1;
+            self.decode_at = ctx.now + 1;
             if let Some(entry) = self.fetching.pop_front() {
-                self.dispatch(entry, cx);
+                self.decode_entry(entry, ctx);
             }
         }
     }
 
-    fn dispatch(&mut self, entry: Fetching, cx: &mut Cx) {
+    fn decode_entry(&mut self, entry: EntryFetch, ctx: &mut SimContext) {
         let (qid, slot) = (usize::from(entry.qid), entry.slot);
         if let Some(sq) = &mut self.queues.submission[qid] {
             sq.arrived = entry.head;
         }
-        self.kick_fetch(1, cx);
+        self.schedule_fetch(1, ctx);
         if entry.failed {
-            cx.tell(cx.now, || TraceEvent::Sent {
+            ctx.trace(ctx.now, || TraceEvent::Sent {
                 slot: slot as u8,
                 addr: 0,
                 entry: [0; 16],
                 vector: None,
             });
             self.retire(slot);
-            self.fail(cx);
+            self.raise_fatal(ctx);
             return;
         }
         let sqe = Sqe::from_bytes(&entry.bytes);
-        cx.tell(cx.now, || TraceEvent::Decoded {
+        ctx.trace(ctx.now, || TraceEvent::Decoded {
             slot: slot as u8,
             queue: qid as u16,
             cid: sqe.cid(),
@@ -679,33 +721,33 @@ impl Controller {
             owner.lba = if has_lba { sqe.slba() } else { 0 };
         }
         if qid == 0 {
-            self.admin_command(slot, sqe, cx);
+            self.admin_command(slot, sqe, ctx);
             return;
         }
         let route = self.routes[usize::from(sqe.opcode())];
         let formatting = self.admin.formatting();
-        let verdict = io::judge(slot, &sqe, &self.config.namespaces, formatting, route);
-        if sqe.fuse() != 0 || self.fused.keeps(qid) {
-            self.fused_command(qid, slot, sqe, entry.more, verdict, cx);
+        let decoded = io::validate(slot, &sqe, &self.config.namespaces, formatting, route);
+        if sqe.fuse() != 0 || self.fused.has_first(qid) {
+            self.fused_command(qid, slot, sqe, entry.more, decoded, ctx);
         } else {
-            self.carry_out(slot, sqe, verdict, cx);
+            self.execute(slot, sqe, decoded, ctx);
         }
     }
 
-    /// An I/O command that has nothing to do with a pair.
-    fn carry_out(&mut self, slot: u16, sqe: Sqe, verdict: Verdict, cx: &mut Cx) {
-        match verdict {
-            Verdict::Over(status) => self.complete(slot, status, 0, cx),
-            Verdict::Data(command) => {
-                self.fly(slot, command.span.namespace);
-                self.pairs.submit(command);
-                self.start_commands(cx);
+    /// Executes an I/O command that is not part of a fused pair.
+    fn execute(&mut self, slot: u16, sqe: Sqe, decoded: Decoded, ctx: &mut SimContext) {
+        match decoded {
+            Decoded::Complete(status) => self.complete(slot, status, 0, ctx),
+            Decoded::Data(command) => {
+                self.mark_in_flight(slot, command.span.namespace);
+                self.fused_arbiter.submit(command);
+                self.start_commands(ctx);
             }
-            Verdict::Engine(route) => {
-                self.fly(slot, sqe.nsid());
+            Decoded::Engine(route) => {
+                self.mark_in_flight(slot, sqe.nsid());
                 let namespace = self.config.namespaces.get(sqe.nsid());
                 let (base, blocks) = namespace.map_or((0, 0), |n| (n.base, n.blocks));
-                self.at_engines[usize::from(slot)] = Some(AtEngine {
+                self.offloaded[usize::from(slot)] = Some(OffloadedCommand {
                     engine: route.engine,
                     command: EngineCommand {
                         slot,
@@ -714,109 +756,118 @@ impl Controller {
                         blocks,
                         sqe,
                     },
-                    held: Held::Waits,
-                    ends: None,
-                    asked: false,
+                    state: OffloadState::Waiting,
+                    abort: None,
+                    stop_requested: false,
                 });
-                self.offer(slot, cx);
+                self.dispatch_to_engine(slot, ctx);
             }
         }
     }
 
-    fn fly(&mut self, slot: u16, nsid: u32) {
+    fn mark_in_flight(&mut self, slot: u16, nsid: u32) {
         if let Some(owner) = &mut self.slots[usize::from(slot)] {
-            owner.flies = Some(nsid);
+            owner.in_flight = Some(nsid);
         }
     }
 
-    /// Data commands that may go to the data path.
-    fn start_commands(&mut self, cx: &mut Cx) {
-        while let Some(next) = self.pairs.next() {
+    /// Starts the data commands that the fused arbiter releases.
+    fn start_commands(&mut self, ctx: &mut SimContext) {
+        while let Some(next) = self.fused_arbiter.next_action() {
             match next {
-                Next::Start(command) => self.start(&command, cx),
-                Next::Fail(slot) => self.complete(slot, status::ABORTED_FAILED_FUSED.dnr(), 0, cx),
+                ArbiterAction::Start(command) => self.start(&command, ctx),
+                ArbiterAction::Fail(slot) => {
+                    self.complete(slot, status::ABORTED_FAILED_FUSED.dnr(), 0, ctx)
+                }
             }
         }
     }
 
-    fn start(&mut self, command: &Command, cx: &mut Cx) {
+    fn start(&mut self, command: &DataCommand, ctx: &mut SimContext) {
         let slot = command.slot as u8;
-        cx.tell(cx.now, || TraceEvent::Started { slot });
-        let now = self.uptime(cx);
+        ctx.trace(ctx.now, || TraceEvent::Started { slot });
+        let now = self.uptime(ctx);
         self.logs.smart.started(now);
         let blocks = command.span.blocks;
         let counts = match command.sqe.opcode() {
             spec::nvme::io::READ | spec::nvme::io::COMPARE | spec::nvme::io::VERIFY => {
-                Counts::Read(blocks)
+                IoCount::Read(blocks)
             }
-            spec::nvme::io::WRITE => Counts::Write(blocks),
-            _ => Counts::Nothing,
+            spec::nvme::io::WRITE => IoCount::Write(blocks),
+            _ => IoCount::None,
         };
         if let Some(owner) = &mut self.slots[usize::from(command.slot)] {
             owner.counts = counts;
         }
-        match command.work(&self.config.namespaces) {
-            Work::Move(request) => self.data.start(command.slot, request, cx),
-            Work::Sweep(op, what) => self.begin_zero(command.slot, op, what, cx),
+        match command.data_work(&self.config.namespaces) {
+            DataWork::Transfer(request) => self.data_path.start(command.slot, request, ctx),
+            DataWork::RangeWalk(op, range) => self.start_range_op(command.slot, op, range, ctx),
         }
     }
 
-    fn begin_zero(&mut self, slot: u16, op: data::Op, what: What, cx: &mut Cx) {
-        self.data.open(slot, op);
-        if self.fetches() {
-            self.zero.start(slot, what, cx);
+    fn start_range_op(
+        &mut self,
+        slot: u16,
+        op: data_path::TransferOp,
+        range: RangeOp,
+        ctx: &mut SimContext,
+    ) {
+        self.data_path.open_range_op(slot, op);
+        if self.accepts_commands() {
+            self.range_walker.start(slot, range, ctx);
         } else {
-            self.data.swept(slot, Outcome::Interrupted, cx);
+            self.data_path
+                .range_walk_done(slot, TransferResult::Interrupted, ctx);
         }
     }
 
-    /// A transfer may be over.
-    pub(crate) fn moved(&mut self, slot: u16, cx: &mut Cx) {
-        let Some(outcome) = self.data.take(slot) else {
+    /// Ends the command of a transfer that is complete.
+    pub(crate) fn transfer_done(&mut self, slot: u16, ctx: &mut SimContext) {
+        let Some(outcome) = self.data_path.take_result(slot) else {
             return;
         };
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
         };
-        cx.tell(cx.now, || TraceEvent::Done { slot: slot as u8 });
+        ctx.trace(ctx.now, || TraceEvent::Done { slot: slot as u8 });
         if owner.qid == 0 {
-            self.admin_moved(slot, outcome, cx);
+            self.admin_transfer_done(slot, outcome, ctx);
             return;
         }
         let answer = outcome.status(self.features.acre());
-        let now = self.uptime(cx);
+        let now = self.uptime(ctx);
         self.logs.smart.ended(owner.counts, answer, now);
-        self.pairs.ended(slot, outcome);
-        self.complete(slot, answer, 0, cx);
-        self.start_commands(cx);
-        self.admin_look(cx);
+        self.fused_arbiter.ended(slot, outcome);
+        self.complete(slot, answer, 0, ctx);
+        self.start_commands(ctx);
+        self.resume_admin(ctx);
     }
 
     // ---- completing ----
 
-    /// A command is over: its entry goes into the line, when there is room.
-    fn complete(&mut self, slot: u16, status: Status, dw0: u32, cx: &mut Cx) {
-        self.ending.push_back((slot, status, dw0));
-        if self.ending.len() == 1 {
-            self.post_entries(cx);
+    /// Ends a command. Its entry is posted once there is room.
+    fn complete(&mut self, slot: u16, status: Status, dw0: u32, ctx: &mut SimContext) {
+        self.completions.push_back((slot, status, dw0));
+        if self.completions.len() == 1 {
+            self.post_entries(ctx);
         }
     }
 
-    /// Posts entries, and messages, as long as the line has room.
-    fn post_entries(&mut self, cx: &mut Cx) {
-        self.send_messages(cx);
-        while let Some(&(slot, status, dw0)) = self.ending.front() {
-            if !cx.port.has_room() {
+    /// Posts entries and messages while there is room.
+    fn post_entries(&mut self, ctx: &mut SimContext) {
+        self.send_messages(ctx);
+        while let Some(&(slot, status, dw0)) = self.completions.front() {
+            if !ctx.port.has_room() {
                 return;
             }
-            self.post_entry(slot, status, dw0, cx);
-            self.ending.pop_front();
-            self.send_messages(cx);
+            self.post_entry(slot, status, dw0, ctx);
+            self.completions.pop_front();
+            self.send_messages(ctx);
         }
     }
 
-    /// Posts an entry; the slot comes back.
-    fn post_entry(&mut self, slot: u16, status: Status, dw0: u32, cx: &mut Cx) {
+    /// Posts the entry of a command and frees its slot.
+    fn post_entry(&mut self, slot: u16, status: Status, dw0: u32, ctx: &mut SimContext) {
         let Some(owner) = self.slots[usize::from(slot)] else {
             return;
         };
@@ -831,11 +882,11 @@ impl Controller {
         let entry = Cqe::new(dw0, head, owner.qid, owner.cid, cq.phase, status);
         let addr = cq.base + spec::nvme::CQE_BYTES as u64 * u64::from(cq.tail);
         let phase = cq.phase;
-        cq.tail = next(cq.tail, cq.size);
+        cq.tail = next_index(cq.tail, cq.size);
         cq.phase ^= cq.tail == 0;
         let vector = cq.vector;
         self.logs.errors.completed(
-            error_log::Command {
+            error_log::FailedCommand {
                 sqid: owner.qid,
                 cid: owner.cid,
                 nsid: owner.nsid,
@@ -844,271 +895,300 @@ impl Controller {
             status,
             phase,
         );
-        let at = self.complete_at.max(cx.now + timing::COMPLETE);
+        let at = self.complete_at.max(ctx.now + timing::COMPLETE);
         self.complete_at = at + timing::COMPLETE_STEP;
-        cx.tell(at - 1, || TraceEvent::Post);
-        cx.tell(at, || TraceEvent::Sent {
+        ctx.trace(at - 1, || TraceEvent::Post);
+        ctx.trace(at, || TraceEvent::Sent {
             slot: slot as u8,
             addr,
             entry: entry.to_bytes(),
             vector: vector.map(|vector| vector as u8),
         });
-        // Of what completes in the admin queue only the present command has another one wait for it.
-        let post = match self.admin.is_over(slot) {
-            true => Post::AdminEntry(addr, entry.to_bytes()),
-            false => Post::Write(addr, entry.to_bytes(), spec::nvme::CQE_BYTES as u8),
+        // The next admin command is fetched after the entry of the present one is sent. Other
+        // entries of the admin queue need no notification.
+        let post = match self.admin.take_completed(slot) {
+            true => PostedWrite::AdminEntry(addr, entry.to_bytes()),
+            false => PostedWrite::Write(addr, entry.to_bytes(), spec::nvme::CQE_BYTES as u8),
         };
-        cx.port.post(at, post);
-        cx.plan(at, Event::Port);
+        ctx.port.post(at, post);
+        ctx.schedule(at, Event::HostWrite);
         self.retire(slot);
         if let Some(vector) = vector {
-            let enabled = self.fetches();
-            self.coalesce
-                .posted(vector, cqid == 0, enabled, &self.features, cx);
+            let enabled = self.accepts_commands();
+            self.coalescer
+                .entry_posted(vector, cqid == 0, enabled, &self.features, ctx);
         }
-        self.admin_posted(slot, status, cx);
-        self.after_retiring(cx);
+        self.admin_entry_posted(slot, status, ctx);
+        self.slot_retired(ctx);
     }
 
-    /// A slot comes back without an entry, or with one.
+    /// Frees a slot, with or without an entry.
     fn retire(&mut self, slot: u16) {
         if let Some(owner) = self.slots[usize::from(slot)] {
             if let Some(sq) = &mut self.queues.submission[usize::from(owner.qid)] {
                 sq.in_flight -= 1;
             }
         }
-        self.free(slot);
+        self.free_slot(slot);
     }
 
-    fn free(&mut self, slot: u16) {
+    fn free_slot(&mut self, slot: u16) {
         if self.slots[usize::from(slot)].take().is_some() {
             self.free_slots.push_back(slot);
         }
     }
 
-    fn after_retiring(&mut self, cx: &mut Cx) {
-        if self.fetches() {
-            self.kick_fetch(1, cx);
+    fn slot_retired(&mut self, ctx: &mut SimContext) {
+        if self.accepts_commands() {
+            self.schedule_fetch(1, ctx);
         } else {
-            cx.after(1, Event::Life);
+            ctx.schedule_after(1, Event::ControllerState);
         }
-        self.admin_look(cx);
+        self.resume_admin(ctx);
     }
 
     // ---- engines ----
 
-    /// Takes what the engines are to do.
-    pub(crate) fn next_for_engines(&mut self) -> Option<ToEngine> {
-        self.to_engines.pop_front()
+    /// The next request to the engines.
+    pub(crate) fn next_engine_request(&mut self) -> Option<EngineRequest> {
+        self.engine_requests.pop_front()
     }
 
-    /// There is something to take.
-    pub(crate) fn asks_engines(&self) -> bool {
-        !self.to_engines.is_empty()
+    /// There are requests to the engines.
+    pub(crate) fn has_engine_requests(&self) -> bool {
+        !self.engine_requests.is_empty()
     }
 
-    /// A command is offered to its engine.
-    fn offer(&mut self, slot: u16, cx: &mut Cx) {
-        let stops = !self.fetches();
+    /// Announces a command to its engine.
+    fn dispatch_to_engine(&mut self, slot: u16, ctx: &mut SimContext) {
+        let stops = !self.accepts_commands();
         if stops {
-            // What comes while the controller is being stopped ends at once.
-            self.end_at_engine(slot, None, cx);
+            // A command that arrives while the controller is disabled ends at once.
+            self.abort_offloaded(slot, None, ctx);
         } else {
-            self.to_engines.push_back(ToEngine::Command);
+            self.engine_requests.push_back(EngineRequest::Dispatch);
         }
     }
 
-    /// An engine has taken a command.
-    pub(crate) fn engine_took(&mut self, slot: u16) {
-        if let Some(at) = &mut self.at_engines[usize::from(slot)] {
-            at.held = Held::Runs;
+    /// An engine has accepted a command.
+    pub(crate) fn engine_accepted(&mut self, slot: u16) {
+        if let Some(at) = &mut self.offloaded[usize::from(slot)] {
+            at.state = OffloadState::Running;
         }
     }
 
-    /// An engine has room: the oldest command that waits for it.
-    pub(crate) fn engine_free(&mut self, engine: usize) -> Option<EngineCommand> {
-        if !self.fetches() {
+    /// The oldest command that waits for an engine.
+    pub(crate) fn next_for_engine(&mut self, engine: usize) -> Option<EngineCommand> {
+        if !self.accepts_commands() {
             return None;
         }
-        let waits =
-            |at: &&AtEngine| at.engine == engine && at.held == Held::Waits && at.ends.is_none();
-        let mut all = self.at_engines.iter().flatten();
+        let waits = |at: &&OffloadedCommand| {
+            at.engine == engine && at.state == OffloadState::Waiting && at.abort.is_none()
+        };
+        let mut all = self.offloaded.iter().flatten();
         all.find(waits).map(|at| at.command)
     }
 
     /// An engine has ended a command.
-    pub(crate) fn engine_ended(&mut self, slot: u16, end: EngineEnd, cx: &mut Cx) {
+    pub(crate) fn engine_completed(&mut self, slot: u16, end: EngineResult, ctx: &mut SimContext) {
         let Some(at) = self
-            .at_engines
+            .offloaded
             .get_mut(usize::from(slot))
             .and_then(Option::take)
         else {
             return;
         };
         let (status, dw0) = match end {
-            EngineEnd::Done(status, dw0) => (status, dw0),
-            EngineEnd::Stopped => (self.stopped_status(at.ends), 0),
+            EngineResult::Done(status, dw0) => (status, dw0),
+            EngineResult::Stopped => (self.abort_status(at.abort), 0),
         };
-        self.complete(slot, status, dw0, cx);
+        self.complete(slot, status, dw0, ctx);
     }
 
-    fn stopped_status(&self, ends: Option<bool>) -> Status {
-        match ends {
+    fn abort_status(&self, abort: Option<bool>) -> Status {
+        match abort {
             Some(true) => status::ABORTED_SQ_DELETION,
             Some(false) => status::ABORT_REQUESTED,
-            None if !self.fetches() => data::interrupted(self.features.acre()),
+            None if !self.accepts_commands() => data_path::interrupted(self.features.acre()),
             None => status::INTERNAL_ERROR,
         }
     }
 
-    /// Ends the command in a slot, if an engine has it or is to get it.
-    fn end_at_engine(&mut self, slot: u16, ends: Option<bool>, cx: &mut Cx) -> bool {
-        let Some(at) = &mut self.at_engines[usize::from(slot)] else {
+    /// Ends the offloaded command in a slot; false if there is none.
+    fn abort_offloaded(&mut self, slot: u16, abort: Option<bool>, ctx: &mut SimContext) -> bool {
+        let Some(at) = &mut self.offloaded[usize::from(slot)] else {
             return false;
         };
-        if ends.is_some() {
-            at.ends = ends;
+        if abort.is_some() {
+            at.abort = abort;
         }
-        match at.held {
-            Held::Waits => {
-                let ends = at.ends;
-                self.at_engines[usize::from(slot)] = None;
-                let status = self.stopped_status(ends);
-                self.complete(slot, status, 0, cx);
+        match at.state {
+            OffloadState::Waiting => {
+                let abort = at.abort;
+                self.offloaded[usize::from(slot)] = None;
+                let status = self.abort_status(abort);
+                self.complete(slot, status, 0, ctx);
             }
-            Held::Runs if !at.asked => {
-                at.asked = true;
-                self.to_engines.push_back(ToEngine::Stop(at.engine, slot));
+            OffloadState::Running if !at.stop_requested => {
+                at.stop_requested = true;
+                self.engine_requests
+                    .push_back(EngineRequest::Stop(at.engine, slot));
             }
-            Held::Runs => {}
+            OffloadState::Running => {}
         }
         true
     }
 
-    fn stop_engines(&mut self, cx: &mut Cx) {
-        for slot in 0..self.at_engines.len() as u16 {
-            if self.at_engines[usize::from(slot)].is_some() {
-                self.end_at_engine(slot, None, cx);
+    fn abort_all_offloaded(&mut self, ctx: &mut SimContext) {
+        for slot in 0..self.offloaded.len() as u16 {
+            if self.offloaded[usize::from(slot)].is_some() {
+                self.abort_offloaded(slot, None, ctx);
             }
         }
     }
 
-    // ---- what comes from elsewhere ----
+    // ---- inputs of other blocks ----
 
-    /// Something has come from host memory.
-    pub(crate) fn arrived(&mut self, arrival: Arrival, cx: &mut Cx) {
+    /// Receives data of a host read for the block that requested it.
+    pub(crate) fn receive(&mut self, arrival: HostReadData, ctx: &mut SimContext) {
         match arrival.purpose {
-            Purpose::Fetch(slot) => self.entry_arrived(slot, &arrival, cx),
-            Purpose::List(slot) => self.data.list_arrived(slot, &arrival, cx),
-            Purpose::Data(job, piece, _) => self.data.data_arrived(job, piece, arrival, cx),
-            Purpose::Ranges | Purpose::RangesList => {
-                self.zero.line_arrived(&arrival, &mut self.data, cx);
+            ReadPurpose::Fetch(slot) => self.entry_arrived(slot, &arrival, ctx),
+            ReadPurpose::List(slot) => self.data_path.list_arrived(slot, &arrival, ctx),
+            ReadPurpose::Data(job, piece, _) => {
+                self.data_path.host_data_arrived(job, piece, arrival, ctx)
             }
-            Purpose::AdminData(piece) => self.admin_data(piece, &arrival, cx),
-            Purpose::Shadow => match self.shadow.arrived(&arrival, cx) {
-                Ok(None) => self.after_shadow(cx),
-                Ok(Some(rung)) => {
-                    self.ring(rung.qid, rung.completion, rung.value, true, cx);
-                    self.after_shadow(cx);
+            ReadPurpose::RangeList | ReadPurpose::RangeListPointer => {
+                self.range_walker
+                    .line_arrived(&arrival, &mut self.data_path, ctx);
+            }
+            ReadPurpose::AdminData(piece) => self.accept_admin_data(piece, &arrival, ctx),
+            ReadPurpose::Shadow => match self.shadow.receive(&arrival, ctx) {
+                Ok(None) => self.shadow_updated(ctx),
+                Ok(Some(update)) => {
+                    self.apply_doorbell(update.qid, update.completion, update.value, true, ctx);
+                    self.shadow_updated(ctx);
                 }
-                Err(()) => self.fail(cx),
+                Err(()) => self.raise_fatal(ctx),
             },
         }
     }
 
-    fn after_shadow(&mut self, cx: &mut Cx) {
-        self.admin_look(cx);
-        if !self.fetches() {
-            cx.after(1, Event::Life);
+    fn shadow_updated(&mut self, ctx: &mut SimContext) {
+        self.resume_admin(ctx);
+        if !self.accepts_commands() {
+            ctx.schedule_after(1, Event::ControllerState);
         }
     }
 
-    /// Sends what is ready to the host; see [`Data::send`].
-    pub(crate) fn send(&mut self, now: u64, cx: &mut Cx, host: &mut dyn HostPort) -> Option<u64> {
-        let before = cx.port.posts.len();
-        let mut again = self.data.send(now, cx, host);
-        if cx.port.posts.len() < before {
-            self.post_entries(cx);
-            let next = cx.port.posts.front().map(|post| post.0.max(now + 1));
+    /// Sends data and posted writes to the host; see [`DataPath::send_to_host`].
+    pub(crate) fn send_to_host(
+        &mut self,
+        now: u64,
+        ctx: &mut SimContext,
+        host: &mut dyn HostPort,
+    ) -> Option<u64> {
+        let before = ctx.port.posts.len();
+        let mut again = self.data_path.send_to_host(now, ctx, host);
+        if ctx.port.posts.len() < before {
+            self.post_entries(ctx);
+            let next = ctx.port.posts.front().map(|post| post.0.max(now + 1));
             again = again.into_iter().chain(next).min();
         }
-        if !self.fetches() && !cx.port.writes_wait() {
-            cx.after(1, Event::Life);
+        if !self.accepts_commands() && !ctx.port.has_pending_writes() {
+            ctx.schedule_after(1, Event::ControllerState);
         }
         again
     }
 
-    /// Answers a read of BAR0, behind what was decided before.
-    pub(crate) fn answer(&mut self, tag: u32, data: Option<Vec<u8>>, cycles: u64, cx: &mut Cx) {
-        let cycle = cx.now + cycles;
-        cx.port.post(cycle, Post::Answer(tag, data));
-        cx.plan(cycle, Event::Port);
+    /// Answers a read of BAR0, in order with the posted writes.
+    pub(crate) fn answer_read(
+        &mut self,
+        tag: u32,
+        data: Option<Vec<u8>>,
+        cycles: u64,
+        ctx: &mut SimContext,
+    ) {
+        let cycle = ctx.now + cycles;
+        ctx.port.post(cycle, PostedWrite::RegisterAnswer(tag, data));
+        ctx.schedule(cycle, Event::HostWrite);
     }
 
-    /// The function-level setting of MSI-X may have changed.
-    pub(crate) fn msix_changed(&mut self, cx: &mut Cx) {
-        self.send_messages(cx);
+    /// Sends messages after function-level enable or mask of MSI-X has changed.
+    pub(crate) fn msix_changed(&mut self, ctx: &mut SimContext) {
+        self.send_messages(ctx);
     }
 
-    /// Writes to the media that have begun end, without the host.
-    pub(crate) fn end_bursts(&mut self, now: u64, memory: &mut Memories) {
-        self.data.end_bursts(memory);
-        self.zero.cut(now, memory);
+    /// Completes the writes to the media that have started, without the host.
+    pub(crate) fn complete_media_bursts(&mut self, now: u64, memory: &mut Memories) {
+        self.data_path.complete_bursts(memory);
+        self.range_walker.apply_partial_fill(now, memory);
     }
 
-    /// Nothing is under way but what waits for the host, or for a time of its own.
-    pub(crate) fn is_at_rest(&self, cx_port_quiet: bool) -> bool {
-        cx_port_quiet && self.free_slots.len() + self.events.parked() == self.slots.len()
+    /// No command is in flight except parked ones.
+    pub(crate) fn is_idle(&self, port_idle: bool) -> bool {
+        port_idle && self.free_slots.len() + self.events.parked() == self.slots.len()
     }
 
-    /// An interrupt is held back.
-    pub(crate) fn holds(&self) -> bool {
-        self.coalesce.holds()
+    /// Interrupt coalescing holds an interrupt.
+    pub(crate) fn holds_interrupt(&self) -> bool {
+        self.coalescer.is_holding()
     }
 
-    /// The parts that events are for.
-    pub(crate) fn handle(&mut self, event: Event, cx: &mut Cx) {
+    /// Dispatches an event to its block.
+    pub(crate) fn handle_event(&mut self, event: Event, ctx: &mut SimContext) {
         match event {
-            Event::Walk(slot) => self.data.walk(slot, cx),
-            Event::Moved(slot) => self.moved(slot, cx),
-            Event::Fill(channel) => self.data.fill(channel.into(), cx),
-            Event::ReadOver(channel) => self.data.read_over(channel.into(), cx),
-            Event::Sweep => self.zero.sweep(&mut self.data, cx),
-            Event::Zeroed(number) => self.zero.zeroed(number, &mut self.data, cx),
-            Event::Ranges => self.zero.ranges(&mut self.data, cx),
-            Event::Fetch => self.fetch(cx),
-            Event::Decode => self.decode(cx),
-            Event::Admin => self.admin_go_on(cx),
-            Event::Aborted => self.admin_abort(cx),
-            Event::Life => self.live(cx),
-            Event::Coalesced => {
-                let enabled = self.fetches();
-                self.coalesce.look(enabled, &self.features, cx);
-                self.send_messages(cx);
+            Event::Walk(slot) => self.data_path.walk(slot, ctx),
+            Event::TransferDone(slot) => self.transfer_done(slot, ctx),
+            Event::MediaWrite(channel) => self.data_path.issue_media_writes(channel.into(), ctx),
+            Event::MediaReadDone(channel) => {
+                self.data_path.media_read_slot_free(channel.into(), ctx)
             }
-            Event::KeepAlive => self.keep_alive_due(cx),
-            Event::Fused => self.fused_due(cx),
-            Event::Shadow => {
-                let enabled = self.fetches();
-                self.shadow.go_on(&self.queues, enabled, cx);
-                self.after_shadow(cx);
+            Event::RangeWalk => self.range_walker.walk(&mut self.data_path, ctx),
+            Event::FillDone(number) => {
+                self.range_walker
+                    .fill_done(number, &mut self.data_path, ctx)
+            }
+            Event::RangeListLine => self.range_walker.list_line_done(&mut self.data_path, ctx),
+            Event::Fetch => self.fetch(ctx),
+            Event::Decode => self.decode(ctx),
+            Event::Admin => self.admin_step(ctx),
+            Event::AbortScan => self.abort_scan_done(ctx),
+            Event::ControllerState => self.update_state(ctx),
+            Event::Coalescing => {
+                let enabled = self.accepts_commands();
+                self.coalescer.expire(enabled, &self.features, ctx);
+                self.send_messages(ctx);
+            }
+            Event::KeepAlive => self.expire_keep_alive(ctx),
+            Event::FusedTimeout => self.expire_fused(ctx),
+            Event::ShadowDoorbell => {
+                let enabled = self.accepts_commands();
+                self.shadow.advance(&self.queues, enabled, ctx);
+                self.shadow_updated(ctx);
             }
             _ => {}
         }
     }
 
-    /// Data of a read of the media; see [`Data::media_read`].
-    pub(crate) fn media_read(&mut self, job: u32, cycle: u64, beats: u32, end: bool, cx: &mut Cx) {
-        self.data.media_read(job, cycle, beats, end, cx);
+    /// Read data of the media; see [`DataPath::media_read`].
+    pub(crate) fn media_read(
+        &mut self,
+        job: u32,
+        cycle: u64,
+        beats: u32,
+        end: bool,
+        ctx: &mut SimContext,
+    ) {
+        self.data_path.media_read(job, cycle, beats, end, ctx);
     }
 
-    /// What an access to the media waited for in the hook may have ended.
-    pub(crate) fn hook_changed(&mut self, cx: &mut Cx) {
-        self.data.hook_changed(cx);
+    /// Retries accesses that the conflict filter held.
+    pub(crate) fn filter_changed(&mut self, ctx: &mut SimContext) {
+        self.data_path.filter_changed(ctx);
     }
 
-    /// See [`Data::media_written`].
-    pub(crate) fn media_written(&mut self, burst: u32, cx: &mut Cx) {
-        self.data.media_written(burst, cx);
+    /// Write response of the media; see [`DataPath::media_written`].
+    pub(crate) fn media_written(&mut self, burst: u32, ctx: &mut SimContext) {
+        self.data_path.media_written(burst, ctx);
     }
 }

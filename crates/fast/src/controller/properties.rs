@@ -1,4 +1,4 @@
-//! Controller properties: what the host has written, and what it reads (hw/ip/nvme_ctrl/regs/nvme_regs.rdl).
+//! Controller properties as the host writes and reads them (hw/ip/nvme_ctrl/regs/nvme_regs.rdl).
 
 use spec::regs::nvme::{self, acq, aqa, asq, cap, cc, csts, pmrcap, pmrctl, pmrsts, vs};
 use spec::regs::Field;
@@ -6,14 +6,14 @@ use spec::regs::Field;
 /// "NVMe", which resets the subsystem.
 const RESET: u32 = 0x4E56_4D65;
 
-/// A register of fields that are constant.
+/// A register whose fields are constant.
 fn fixed(fields: &[Field]) -> u64 {
     fields
         .iter()
         .fold(0, |word, field| word | field.of(field.reset()))
 }
 
-/// What the host has set up.
+/// The properties.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Properties {
     queue_entries: u32,
@@ -28,7 +28,7 @@ pub(crate) struct Properties {
     pub(crate) reset_wanted: bool,
 }
 
-/// What CSTS tells of the controller.
+/// The state that CSTS reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Csts {
     pub(crate) rdy: bool,
@@ -58,17 +58,17 @@ impl Properties {
         self.field(cc::SHN) != 0
     }
 
-    /// CC.AMS: weighted round robin with urgent priority class.
+    /// CC.AMS selects weighted round robin with urgent priority class.
     pub(crate) fn weighted(&self) -> bool {
         self.field(cc::AMS) & 1 == 1
     }
 
-    /// CC.IOSQES and CC.IOCQES are those of the specification.
+    /// CC.IOSQES and CC.IOCQES have the values of the specification.
     pub(crate) fn entry_sizes(&self) -> (bool, bool) {
         (self.field(cc::IOSQES) == 6, self.field(cc::IOCQES) == 4)
     }
 
-    /// The admin queues: bases and sizes, 0-based, of submission and completion queue.
+    /// Bases and 0's based sizes of the admin submission and completion queue.
     pub(crate) fn admin_queues(&self) -> [(u64, u32); 2] {
         let aqa = u64::from(self.aqa);
         [
@@ -77,7 +77,7 @@ impl Properties {
         ]
     }
 
-    /// CC, AQA, ASQ and ACQ can be used.
+    /// CC, AQA, ASQ and ACQ are valid.
     pub(crate) fn usable(&self) -> bool {
         let selected =
             self.field(cc::CSS) == 0 && self.field(cc::MPS) == 0 && self.field(cc::AMS) <= 1;
@@ -85,7 +85,7 @@ impl Properties {
         selected && queues.iter().all(|&(base, size)| base != 0 && size != 0)
     }
 
-    /// A subsystem reset: all properties are what they were, and CSTS.NSSRO tells of it.
+    /// Resets the subsystem: all properties are at their defaults, and CSTS.NSSRO is set.
     pub(crate) fn reset(&mut self) {
         *self = Properties {
             nssro: true,
@@ -93,7 +93,7 @@ impl Properties {
         };
     }
 
-    /// A word at an offset below the doorbells.
+    /// Reads a word at an offset below the doorbells.
     pub(crate) fn read(&self, offset: u64, csts: Csts) -> u32 {
         let wide = |value: u64, at: u64| (value >> (8 * (offset - at))) as u32;
         match offset {
@@ -148,7 +148,7 @@ impl Properties {
         }
     }
 
-    /// Writes the bytes in `bits` of a word at an offset below the doorbells.
+    /// Writes the bits of a word at an offset below the doorbells that `bits` selects.
     pub(crate) fn write(&mut self, offset: u64, value: u32, bits: u32) {
         let put = |old: u32, mask: u64| old & !(bits & mask as u32) | value & bits & mask as u32;
         let wide = |old: u64, mask: u64, high: bool| {

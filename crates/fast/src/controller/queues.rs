@@ -1,4 +1,4 @@
-//! Submission and completion queues, and which of them is served next (NVMe 1.4, 4.1 and 4.13).
+//! Submission and completion queues, and the arbitration between them (NVMe 1.4, 4.1 and 4.13).
 
 use spec::nvme::{Priority, Weights};
 
@@ -8,18 +8,18 @@ pub(crate) struct Submission {
     /// The host has not deleted it.
     pub(crate) valid: bool,
     pub(crate) base: u64,
-    /// Entries less one.
+    /// Entries, 0's based.
     pub(crate) size: u32,
     pub(crate) cqid: usize,
     pub(crate) priority: Priority,
     pub(crate) tail: u32,
-    /// The next entry to ask for.
+    /// The next entry to fetch.
     pub(crate) head: u32,
-    /// The next entry to arrive: what the host is told.
+    /// The next entry to arrive, as reported to the host.
     pub(crate) arrived: u32,
-    /// Commands that have been asked for and are not over.
+    /// Commands that were fetched and have not ended.
     pub(crate) in_flight: u32,
-    /// Its completion queue had no room when it was looked at.
+    /// Its completion queue had no room at the last arbitration.
     pub(crate) blocked: bool,
 }
 
@@ -27,19 +27,19 @@ pub(crate) struct Submission {
 #[derive(Clone, Debug)]
 pub(crate) struct Completion {
     pub(crate) base: u64,
-    /// Entries less one.
+    /// Entries, 0's based.
     pub(crate) size: u32,
     pub(crate) head: u32,
     pub(crate) tail: u32,
-    /// The next entry that is promised to nobody.
+    /// The next entry that is not reserved.
     pub(crate) reserve: u32,
     pub(crate) phase: bool,
-    /// Interrupts are enabled: its vector.
+    /// The interrupt vector, if interrupts are enabled.
     pub(crate) vector: Option<usize>,
 }
 
-/// The index behind one, in a queue of so many entries less one.
-pub(crate) fn next(index: u32, size: u32) -> u32 {
+/// The next index in a queue whose 0's based size is `size`.
+pub(crate) fn next_index(index: u32, size: u32) -> u32 {
     match index == size {
         true => 0,
         false => index + 1,
@@ -47,21 +47,21 @@ pub(crate) fn next(index: u32, size: u32) -> u32 {
 }
 
 impl Submission {
-    /// It has commands to fetch, and room for their completions as far as that is known.
-    fn wants(&self) -> bool {
+    /// It has commands to fetch, and its completion queue had room.
+    fn is_ready(&self) -> bool {
         self.has_commands() && !self.blocked
     }
 
-    /// It has entries to ask for.
+    /// It has entries to fetch.
     pub(crate) fn has_commands(&self) -> bool {
         self.valid && self.tail != self.head
     }
 }
 
 impl Completion {
-    /// Promises an entry, if there is one.
+    /// Reserves an entry; false if there is none.
     pub(crate) fn reserve(&mut self) -> bool {
-        let after = next(self.reserve, self.size);
+        let after = next_index(self.reserve, self.size);
         let room = after != self.head;
         if room {
             self.reserve = after;
@@ -69,7 +69,7 @@ impl Completion {
         room
     }
 
-    /// Takes the last promise back.
+    /// Returns the last reservation.
     pub(crate) fn unreserve(&mut self) {
         self.reserve = match self.reserve {
             0 => self.size,
@@ -85,13 +85,13 @@ impl Completion {
         }
     }
 
-    /// Whether the host may say that it has consumed all before this entry.
+    /// Whether the host may set the head to this value.
     pub(crate) fn may_move(&self, head: u32) -> bool {
         head <= self.size && self.distance(self.head, head) <= self.distance(self.head, self.tail)
     }
 }
 
-/// All queues; number 0 are the admin queues.
+/// All queues; index 0 is the admin queue.
 pub(crate) struct Queues {
     pub(crate) submission: Vec<Option<Submission>>,
     pub(crate) completion: Vec<Option<Completion>>,
@@ -107,7 +107,7 @@ impl Queues {
         }
     }
 
-    /// Forgets all of them.
+    /// Removes all queues.
     pub(crate) fn clear(&mut self) {
         self.submission.fill(None);
         self.completion.fill(None);
@@ -127,12 +127,12 @@ impl Queues {
         self.completion.get(qid)?.as_ref()
     }
 
-    /// There is an I/O queue.
+    /// An I/O queue exists.
     pub(crate) fn any_io(&self) -> bool {
         (1..self.count()).any(|qid| self.sq(qid).is_some() || self.cq(qid).is_some())
     }
 
-    /// Heads have moved, or queues have come: nobody is known to wait for room any more.
+    /// Clears the blocked state after heads have moved or queues were created.
     pub(crate) fn unblock(&mut self) {
         self.submission
             .iter_mut()
@@ -140,15 +140,15 @@ impl Queues {
             .for_each(|sq| sq.blocked = false);
     }
 
-    /// There is something to fetch: from the admin queue only with `admin`, from the others only with `io`.
-    pub(crate) fn any(&self, admin: bool, io: bool) -> bool {
-        let wants = |sq: &Option<Submission>| sq.as_ref().is_some_and(Submission::wants);
+    /// A queue has a command to fetch: the admin queue if `admin`, an I/O queue if `io`.
+    pub(crate) fn any_ready(&self, admin: bool, io: bool) -> bool {
+        let wants = |sq: &Option<Submission>| sq.as_ref().is_some_and(Submission::is_ready);
         let (first, others) = self.submission.split_at(1);
         admin && first.iter().any(wants) || io && others.iter().any(wants)
     }
 
-    /// Whose turn it is.
-    pub(crate) fn choose(
+    /// The next queue to fetch from.
+    pub(crate) fn arbitrate(
         &mut self,
         admin: bool,
         io: bool,
@@ -157,24 +157,26 @@ impl Queues {
         let submission = &self.submission;
         let wants = |qid: usize| {
             let allowed = if qid == 0 { admin } else { io };
-            let sq = submission[qid].as_ref().filter(|sq| allowed && sq.wants());
+            let sq = submission[qid]
+                .as_ref()
+                .filter(|sq| allowed && sq.is_ready());
             sq.map(|sq| sq.priority)
         };
-        self.arbiter.choose(submission.len(), wants, weights)
+        self.arbiter.arbitrate(submission.len(), wants, weights)
     }
 
-    /// A command of the queue chosen last is being fetched.
-    pub(crate) fn used(&mut self) {
-        self.arbiter.used();
+    /// Accounts for a command of the queue that was chosen last.
+    pub(crate) fn consume_credit(&mut self) {
+        self.arbiter.consume_credit();
     }
 }
 
-/// Round robin over all queues, or by classes with weights (nvme_arbiter.sv).
+/// Round robin over all queues, or weighted by class (nvme_arbiter.sv).
 #[derive(Clone, Debug, Default)]
 struct Arbiter {
     /// The queue served last, of all and of each class.
     last: [usize; 5],
-    /// What is left of this round for high, medium and low priority.
+    /// Credits left in this round for high, medium and low priority.
     credit: [u32; 3],
     class: Option<usize>,
 }
@@ -182,8 +184,8 @@ struct Arbiter {
 const ALL: usize = 4;
 
 impl Arbiter {
-    /// `wants` tells the priority of a queue that has a command to fetch.
-    fn choose(
+    /// Chooses a queue; `wants` returns the priority of a queue with a command to fetch.
+    fn arbitrate(
         &mut self,
         count: usize,
         wants: impl Fn(usize) -> Option<Priority>,
@@ -191,7 +193,7 @@ impl Arbiter {
     ) -> Option<usize> {
         self.class = None;
         let Some(weights) = weights else {
-            return self.turn(ALL, count, |qid| wants(qid).is_some());
+            return self.round_robin(ALL, count, |qid| wants(qid).is_some());
         };
         if wants(0).is_some() {
             return Some(0);
@@ -210,19 +212,24 @@ impl Arbiter {
             self.class = Some(c);
             classes[c]
         };
-        self.turn(class as usize, count, |qid| {
+        self.round_robin(class as usize, count, |qid| {
             qid > 0 && wants(qid) == Some(class)
         })
     }
 
-    fn turn(&mut self, of: usize, count: usize, wants: impl Fn(usize) -> bool) -> Option<usize> {
+    fn round_robin(
+        &mut self,
+        of: usize,
+        count: usize,
+        wants: impl Fn(usize) -> bool,
+    ) -> Option<usize> {
         let last = self.last[of];
         let qid = (last + 1..count).chain(0..=last).find(|&qid| wants(qid))?;
         self.last[of] = qid;
         Some(qid)
     }
 
-    fn used(&mut self) {
+    fn consume_credit(&mut self) {
         if let Some(class) = self.class.take() {
             self.credit[class] = self.credit[class].saturating_sub(1);
         }

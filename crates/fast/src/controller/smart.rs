@@ -1,22 +1,22 @@
-//! SMART / Health Information (NVMe 1.4, 5.14.1.2), and the counters behind it.
+//! SMART / Health Information (NVMe 1.4, 5.14.1.2) and its counters.
 //!
-//! Nothing outlives power: everything counts from power-on, which is the one power cycle reported; a reset of the controller leaves it
-//! alone.
+//! No counter survives a loss of power. All count from power-on, which is the one power cycle
+//! reported. A reset of the controller does not change them.
 
 use spec::nvme::{io, status, Sqe, Status};
 
-/// WCTEMP in kelvins, and the default of the over temperature threshold.
+/// WCTEMP in kelvins, and the default over temperature threshold.
 pub const WARNING_TEMPERATURE: u16 = 343;
 /// CCTEMP in kelvins.
 pub const CRITICAL_TEMPERATURE: u16 = 353;
-/// Where the device is, in kelvins: it has no sensor.
+/// Temperature of the device in kelvins; it has no sensor.
 pub const ROOM_TEMPERATURE: u16 = 298;
 /// Bytes of the log.
 pub const BYTES: usize = 512;
 /// Blocks of a data unit.
 const UNIT: u64 = 1000;
 
-/// Time since power-on: cycles of the device's clock.
+/// Time since power-on in cycles of the device's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Uptime {
     /// Cycles.
@@ -26,7 +26,7 @@ pub struct Uptime {
 }
 
 impl Uptime {
-    /// Whole milliseconds since another moment.
+    /// Whole milliseconds since a cycle.
     pub fn ms_since(self, cycles: u64) -> u64 {
         self.cycles.saturating_sub(cycles) / u64::from(self.khz.max(1))
     }
@@ -37,37 +37,37 @@ impl Uptime {
     }
 }
 
-/// What an I/O command counts as.
+/// How an I/O command is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counts {
-    /// Read, Compare, Verify of so many blocks.
+pub enum IoCount {
+    /// Read, Compare or Verify of a number of blocks.
     Read(u64),
-    /// Write of so many blocks.
+    /// Write of a number of blocks.
     Write(u64),
-    /// Write Zeroes and Dataset Management: for its errors and its time only.
-    Nothing,
+    /// Write Zeroes and Dataset Management: only errors and time are counted.
+    None,
 }
 
-impl Counts {
-    /// An I/O command that goes to the data path.
-    pub fn of(sqe: &Sqe) -> Counts {
+impl IoCount {
+    /// The count of an I/O command for the data path.
+    pub fn of(sqe: &Sqe) -> IoCount {
         let blocks = sqe.blocks().into();
         match sqe.opcode() {
-            io::READ | io::COMPARE | io::VERIFY => Counts::Read(blocks),
-            io::WRITE => Counts::Write(blocks),
-            _ => Counts::Nothing,
+            io::READ | io::COMPARE | io::VERIFY => IoCount::Read(blocks),
+            io::WRITE => IoCount::Write(blocks),
+            _ => IoCount::None,
         }
     }
 }
 
-/// Time that something takes all in all.
+/// Accumulated time of a condition.
 #[derive(Clone, Copy, Debug, Default)]
-struct Spent {
+struct AccumulatedTime {
     cycles: u64,
     since: Option<u64>,
 }
 
-impl Spent {
+impl AccumulatedTime {
     fn set(&mut self, on: bool, now: u64) {
         match (on, self.since) {
             (true, None) => self.since = Some(now),
@@ -85,9 +85,9 @@ impl Spent {
     }
 }
 
-/// Of one direction.
+/// Counts of one direction.
 #[derive(Clone, Copy, Debug, Default)]
-struct Moved {
+struct DirectionCounts {
     commands: u64,
     blocks: u64,
 }
@@ -96,47 +96,47 @@ struct Moved {
 #[derive(Clone, Debug)]
 pub struct Smart {
     temperature: u16,
-    flying: u64,
-    read: Moved,
-    written: Moved,
+    in_flight: u64,
+    read: DirectionCounts,
+    written: DirectionCounts,
     media_errors: u64,
-    busy: Spent,
-    warm: Spent,
-    critical: Spent,
+    busy: AccumulatedTime,
+    warm: AccumulatedTime,
+    critical: AccumulatedTime,
 }
 
 impl Default for Smart {
     fn default() -> Smart {
         Smart {
             temperature: ROOM_TEMPERATURE,
-            flying: 0,
-            read: Moved::default(),
-            written: Moved::default(),
+            in_flight: 0,
+            read: DirectionCounts::default(),
+            written: DirectionCounts::default(),
             media_errors: 0,
-            busy: Spent::default(),
-            warm: Spent::default(),
-            critical: Spent::default(),
+            busy: AccumulatedTime::default(),
+            warm: AccumulatedTime::default(),
+            critical: AccumulatedTime::default(),
         }
     }
 }
 
 impl Smart {
-    /// An I/O command goes to the data path.
+    /// An I/O command was started.
     pub fn started(&mut self, now: Uptime) {
-        self.flying += 1;
+        self.in_flight += 1;
         self.busy.set(true, now.cycles);
     }
 
-    /// It has ended there: commands count however they end, units only if they end well.
-    pub fn ended(&mut self, counts: Counts, answer: Status, now: Uptime) {
-        self.flying = self.flying.saturating_sub(1);
-        self.busy.set(self.flying > 0, now.cycles);
+    /// An I/O command has ended. Commands are always counted, data units only after success.
+    pub fn ended(&mut self, counts: IoCount, answer: Status, now: Uptime) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+        self.busy.set(self.in_flight > 0, now.cycles);
         let media = [status::UNRECOVERED_READ_ERROR, status::WRITE_FAULT];
         self.media_errors += u64::from(media.contains(&answer.bare()));
         let (moved, blocks) = match counts {
-            Counts::Read(blocks) => (&mut self.read, blocks),
-            Counts::Write(blocks) => (&mut self.written, blocks),
-            Counts::Nothing => return,
+            IoCount::Read(blocks) => (&mut self.read, blocks),
+            IoCount::Write(blocks) => (&mut self.written, blocks),
+            IoCount::None => return,
         };
         moved.commands += 1;
         if answer.is_success() {
@@ -149,7 +149,7 @@ impl Smart {
         self.temperature
     }
 
-    /// It changes.
+    /// Sets the Composite Temperature.
     pub fn set_temperature(&mut self, kelvins: u16, now: Uptime) {
         let critical = kelvins >= CRITICAL_TEMPERATURE;
         self.temperature = kelvins;
@@ -158,13 +158,14 @@ impl Smart {
         self.warm.set(warm, now.cycles);
     }
 
-    /// The log, with the Critical Warning and the number of errors in the Error Information log.
+    /// The log page, with Critical Warning and the number of entries of the Error Information log.
     pub fn page(&self, warning: u8, errors: u64, now: Uptime) -> [u8; BYTES] {
         let mut page = [0; BYTES];
-        let mut put = |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
-        put(0, &[warning]);
-        put(1, &self.temperature.to_le_bytes());
-        put(3, &[100]); // Available Spare, %: the medium does not wear
+        let mut write_field =
+            |at: usize, bytes: &[u8]| page[at..at + bytes.len()].copy_from_slice(bytes);
+        write_field(0, &[warning]);
+        write_field(1, &self.temperature.to_le_bytes());
+        write_field(3, &[100]); // Available Spare, %: the medium does not wear
         let counters = [
             (32, self.read.blocks.div_ceil(UNIT)),
             (48, self.written.blocks.div_ceil(UNIT)),
@@ -177,10 +178,10 @@ impl Smart {
             (176, errors),
         ];
         for (at, value) in counters {
-            put(at, &value.to_le_bytes());
+            write_field(at, &value.to_le_bytes());
         }
-        put(192, &(self.warm.minutes(now) as u32).to_le_bytes());
-        put(196, &(self.critical.minutes(now) as u32).to_le_bytes());
+        write_field(192, &(self.warm.minutes(now) as u32).to_le_bytes());
+        write_field(196, &(self.critical.minutes(now) as u32).to_le_bytes());
         page
     }
 }
@@ -201,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fresh_device_has_counted_nothing() {
+    fn smart_counters_of_a_new_device_are_zero() {
         let page = Smart::default().page(0, 0, at(0));
         let mut expected = [0; BYTES];
         expected[1..3].copy_from_slice(&298u16.to_le_bytes());
@@ -211,15 +212,15 @@ mod tests {
     }
 
     #[test]
-    fn commands_count_always_and_units_if_they_end_well() {
+    fn smart_counts_all_commands_but_only_successful_data_units() {
         let mut smart = Smart::default();
         let answers = [
-            (Counts::Read(8), status::SUCCESS),
-            (Counts::Read(1000), status::SUCCESS),
-            (Counts::Read(9), status::UNRECOVERED_READ_ERROR),
-            (Counts::Write(1000), status::SUCCESS),
-            (Counts::Nothing, status::WRITE_FAULT),
-            (Counts::Nothing, status::SUCCESS),
+            (IoCount::Read(8), status::SUCCESS),
+            (IoCount::Read(1000), status::SUCCESS),
+            (IoCount::Read(9), status::UNRECOVERED_READ_ERROR),
+            (IoCount::Write(1000), status::SUCCESS),
+            (IoCount::None, status::WRITE_FAULT),
+            (IoCount::None, status::SUCCESS),
         ];
         for (counts, answer) in answers {
             smart.started(at(0));
@@ -233,13 +234,13 @@ mod tests {
     }
 
     #[test]
-    fn minutes_are_those_in_which_something_is_under_way() {
+    fn smart_busy_minutes_count_time_with_commands_in_flight() {
         let mut smart = Smart::default();
         smart.started(at(5));
         smart.started(at(MINUTE));
-        smart.ended(Counts::Read(1), status::SUCCESS, at(MINUTE + 1));
+        smart.ended(IoCount::Read(1), status::SUCCESS, at(MINUTE + 1));
         assert_eq!(word(&smart.page(0, 0, at(2 * MINUTE + 4)), 96), 1);
-        smart.ended(Counts::Read(1), status::SUCCESS, at(2 * MINUTE + 5));
+        smart.ended(IoCount::Read(1), status::SUCCESS, at(2 * MINUTE + 5));
         assert_eq!(word(&smart.page(0, 0, at(9 * MINUTE)), 96), 2);
         smart.set_temperature(WARNING_TEMPERATURE, at(9 * MINUTE));
         smart.set_temperature(CRITICAL_TEMPERATURE, at(11 * MINUTE));

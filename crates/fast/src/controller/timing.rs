@@ -1,54 +1,55 @@
-//! Cycles from one stage to the next, as the RTL's registers make them; what waits for a resource waits besides.
+//! Cycles between the stages of the controller, as the RTL's registers make them. Waiting for
+//! resources adds to these.
 
-/// A doorbell, from the bridge to the queues.
+/// From the bridge to the queues, for a doorbell.
 pub(crate) const DOORBELL: u64 = 6;
-/// Choice and lookups of a command that is to be fetched, until its read leaves.
+/// From the arbitration of a command to its read at the host port.
 pub(crate) const FETCH: u64 = 10;
-/// From one command that is fetched to the next.
+/// Between two fetches.
 pub(crate) const FETCH_STEP: u64 = 7;
-/// Classes are looked at before queues.
+/// Further cycles of an arbitration by class.
 pub(crate) const FETCH_CLASSES: u64 = 2;
-/// From the entry's arrival to the data path.
+/// From the arrival of an entry to the data path.
 pub(crate) const DECODE: u64 = 4;
-/// From the data path's port to the first piece.
+/// From the data path's port to the first PRP segment.
 pub(crate) const WALK: u64 = 7;
-/// From the first page to what comes behind it.
+/// From the first page to the next one.
 pub(crate) const FIRST_PAGE: u64 = 2;
-/// From one entry of a list to the next one.
+/// Between two entries of a list.
 pub(crate) const PAGE_STEP: u64 = 6;
-/// More, where parts wait for each other.
-pub(crate) const PARTS: u64 = 3;
-/// A list read, from the walker to the host port.
+/// Further cycles of a group that is split into several segments.
+pub(crate) const GROUP_SPLIT: u64 = 3;
+/// From the walker to the host port, for a read of a list.
 pub(crate) const LIST: u64 = 0;
-/// And back.
+/// From the host port back to the walker.
 pub(crate) const LIST_BACK: u64 = 3;
-/// A job, from its mover's queue to the channel's multiplexer.
+/// From a mover's queue to the channel's multiplexer, for a read.
 pub(crate) const READ_ISSUE: u64 = 3;
-/// A beat of the media, to the host port.
+/// From the channel to the host port, for a beat of the media.
 pub(crate) const READ_BACK: u64 = 4;
-/// A read of host data, from the mover's queue to the host port.
+/// From a mover's queue to the host port, for a read of write data.
 pub(crate) const DATA_READ: u64 = 3;
-/// Its data, to where a burst is begun.
+/// From the host port to where bursts of the media are made.
 pub(crate) const DATA_BACK: u64 = 4;
-/// A burst, to the channel's multiplexer.
+/// From there to the channel's multiplexer.
 pub(crate) const WRITE_ISSUE: u64 = 2;
-/// Zeros, to where a burst is begun.
+/// From a mover's queue to where bursts of zeros are made.
 pub(crate) const ZERO: u64 = 3;
 /// A page of the admin buffer.
 pub(crate) const PAGE: u64 = 8;
-/// The link has taken a burst: its response, to the mover.
+/// From the link's acceptance of a burst to the mover.
 pub(crate) const HOST_RESPONSE: u64 = 3;
-/// And the media's, from the channel's multiplexer.
+/// From the channel's write response to the mover.
 pub(crate) const MEDIA_RESPONSE: u64 = 1;
-/// The end of a transfer's last job, to the front end.
-pub(crate) const JOB_OVER: u64 = 4;
-/// A completion, from its cause to its entry in the line.
+/// From the end of a transfer's last descriptor to the front end.
+pub(crate) const TRANSFER_DONE: u64 = 4;
+/// From the cause of a completion to its entry in the queue of posted writes.
 pub(crate) const COMPLETE: u64 = 6;
-/// From one completion to the next.
+/// Between two completions.
 pub(crate) const COMPLETE_STEP: u64 = 5;
-/// A message behind its entry.
+/// From an entry to its interrupt message.
 pub(crate) const MESSAGE: u64 = 6;
 /// An admin command without data.
 pub(crate) const ADMIN: u64 = 5;
-/// Setting features back.
+/// Restoring the defaults of the features.
 pub(crate) const DEFAULTS: u64 = 16;

@@ -1,4 +1,4 @@
-//! The copy engine (hw/engine/copy): a range of the memories to another one, of any alignment and length.
+//! The copy engine (hw/engine/copy): copies a range of the memories, of any alignment and length.
 
 use spec::nvme::{status, Status};
 use spec::regs::copy::result;
@@ -6,50 +6,51 @@ use spec::regs::copy::result;
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use super::mover::{Mover, Shape, BURSTS};
-use super::ports::Ports;
-use super::{End, Engine, Job, BLOCK_BITS};
+use super::mover::{Mover, MoverParameters, BURSTS};
+use super::ports::EnginePorts;
+use super::{Engine, Job, JobResult, BLOCK_BITS};
 
-/// Movers of the RTL.
-const SHAPE: Shape = Shape {
+/// Mover parameters of the RTL.
+const PARAMETERS: MoverParameters = MoverParameters {
     burst: 256,
     bursts: BURSTS,
     commands: 8,
 };
-/// Cycles from the start to the first piece.
-const CHECK: u64 = 2;
+/// Cycles from the start to the first segment.
+const CHECK_CYCLES: u64 = 2;
 /// Cycles from the last answer to the end.
-const FINISH: u64 = 2;
-/// What a wake-up is about, besides numbers of movers.
+const FINISH_CYCLES: u64 = 2;
+/// Wake-up numbers, in addition to the mover numbers.
 const BEGIN: u32 = 1 << 16;
-const OVER: u32 = 2 << 16;
+const DONE: u32 = 2 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum CopyState {
     Idle,
-    /// It is going to be cut.
-    Check,
-    Cut,
-    /// All pieces have been given to movers.
-    Wait,
-    /// They are over.
-    Over,
+    /// The range is checked and will be split.
+    Checking,
+    Splitting,
+    /// All segments have been given to movers.
+    Waiting,
+    /// All segments have ended.
+    Finished,
 }
 
-/// One copy at a time: it is cut at granules of its target, and each piece goes to the mover of the channel that this lies in.
+/// One copy at a time. It is split at granules of its target; the mover of the target's channel
+/// copies each segment.
 pub(super) struct Copy {
     granule: u64,
-    /// Bytes of the longest copy: the PM window's.
+    /// Bytes of the longest copy: those of the PM window.
     longest: u64,
-    state: State,
+    state: CopyState,
     src: u64,
     dst: u64,
     left: u64,
-    /// Pieces under way.
+    /// Segments that have not ended.
     open: u64,
     result: u64,
     movers: Vec<Mover>,
-    ended: Option<End>,
+    finished: Option<JobResult>,
 }
 
 impl Copy {
@@ -62,26 +63,26 @@ impl Copy {
         Copy {
             granule: storage.granule,
             longest,
-            state: State::Idle,
+            state: CopyState::Idle,
             src: 0,
             dst: 0,
             left: 0,
             open: 0,
             result: 0,
             movers: (0..storage.channels)
-                .map(|number| Mover::new(number, SHAPE))
+                .map(|number| Mover::new(number, PARAMETERS))
                 .collect(),
-            ended: None,
+            finished: None,
         }
     }
 
-    /// Gives pieces to movers, as many as these have room for, and sees what has ended.
-    fn go_on(&mut self, ports: &mut Ports) {
+    /// Gives segments to movers that have room, and collects the finished ones.
+    fn advance(&mut self, ports: &mut EnginePorts) {
         let mut again = true;
         while again {
             again = false;
             for mover in &mut self.movers {
-                while let Some(errors) = mover.take_ended() {
+                while let Some(errors) = mover.take_finished() {
                     self.open -= 1;
                     self.result |= match errors.read {
                         true => result::READ_ERROR.mask(),
@@ -93,7 +94,7 @@ impl Copy {
                     };
                 }
             }
-            while self.state == State::Cut {
+            while self.state == CopyState::Splitting {
                 let number = (self.dst / self.granule % self.movers.len() as u64) as usize;
                 let mover = &mut self.movers[number];
                 if !mover.has_room() {
@@ -101,31 +102,31 @@ impl Copy {
                 }
                 let bytes = (self.granule - self.dst % self.granule).min(self.left);
                 mover.push(self.src, self.dst, bytes);
-                mover.go_on(ports);
+                mover.advance(ports);
                 again = true;
                 self.open += 1;
                 self.left -= bytes;
                 self.src = self.src.wrapping_add(bytes);
                 self.dst = self.dst.wrapping_add(bytes);
                 if self.left == 0 {
-                    self.state = State::Wait;
+                    self.state = CopyState::Waiting;
                 }
             }
         }
-        if self.state == State::Wait && self.open == 0 {
-            self.state = State::Over;
-            ports.wake(ports.now() + FINISH, OVER);
+        if self.state == CopyState::Waiting && self.open == 0 {
+            self.state = CopyState::Finished;
+            ports.wake(ports.now() + FINISH_CYCLES, DONE);
         }
     }
 }
 
-/// A range of so many bytes, one at least, does not wrap at 2^64.
+/// A range of `bytes`, at least one, does not wrap at 2^64.
 fn fits(addr: u64, bytes: u64) -> bool {
     bytes > 0 && addr.checked_add(bytes - 1).is_some()
 }
 
 impl Engine for Copy {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let double = |n: usize| u64::from(dw[n + 1]) << 32 | u64::from(dw[n]);
         let (source, target) = (double(10), double(14));
@@ -150,11 +151,11 @@ impl Engine for Copy {
         Ok(job)
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let status = if is(result::WRITE_ERROR) {
             status::WRITE_FAULT
@@ -166,77 +167,77 @@ impl Engine for Copy {
         (status, 0)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
         [self.src, self.dst, self.left] = [0, 1, 2].map(|n| job.arguments[n]);
-        let fine = !job.malformed
+        let ok = !job.malformed
             && self.left <= self.longest
             && fits(self.src, self.left)
             && fits(self.dst, self.left);
-        (self.state, self.result) = (State::Check, 0);
-        if !fine {
+        (self.state, self.result) = (CopyState::Checking, 0);
+        if !ok {
             self.left = 0;
             self.result = result::INVALID.mask();
         }
-        ports.wake(ports.now() + CHECK, BEGIN);
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check if self.left > 0 => {
+            CopyState::Checking if self.left > 0 => {
                 self.left = 0;
                 self.result |= result::STOPPED.mask();
             }
-            State::Cut => {
-                self.state = State::Wait;
+            CopyState::Splitting => {
+                self.state = CopyState::Waiting;
                 self.result |= result::STOPPED.mask();
-                self.go_on(ports);
+                self.advance(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
             BEGIN => {
                 self.state = match self.left {
-                    0 => State::Wait,
-                    _ => State::Cut,
+                    0 => CopyState::Waiting,
+                    _ => CopyState::Splitting,
                 };
-                self.go_on(ports);
+                self.advance(ports);
             }
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(End {
+            DONE => {
+                self.state = CopyState::Idle;
+                self.finished = Some(JobResult {
                     result: self.result as u32,
-                    ..End::default()
+                    ..JobResult::default()
                 });
             }
             number => {
                 if let Some(mover) = self.movers.get_mut(number as usize) {
-                    mover.go_on(ports);
+                    mover.advance(ports);
                 }
             }
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if end {
             if let Some(mover) = self.movers.get_mut(burst / BURSTS) {
-                mover.arrived(burst % BURSTS, fine, ports);
+                mover.read_arrived(burst % BURSTS, ok, ports);
             }
         }
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if let Some(mover) = self.movers.get_mut(burst / BURSTS) {
-            mover.written(burst % BURSTS, fine, ports);
+            mover.write_answered(burst % BURSTS, ok, ports);
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

@@ -1,206 +1,217 @@
-//! One engine in its place: the sources of its jobs take turns (engine_launch).
+//! One engine of the common launch logic: selects the next job among its sources (engine_launch).
 
 use std::ops::Range;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 
 use crate::config::Config;
-use crate::controller::{EngineCommand, EngineEnd};
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
+use crate::controller::{EngineCommand, EngineResult};
 
-use super::nvme::{Kept, Nvme};
+use super::nvme_source::{NvmeSource, PendingCommand};
 use super::page::Page;
-use super::ports::{Ports, Reach};
+use super::ports::{AccessBounds, EnginePorts};
 use super::registers::Registers;
-use super::{what, End, Engine, Job};
+use super::{event_kind, Engine, Job, JobResult};
 
-/// Sources of jobs, in the order of their turns.
+/// Sources of jobs, in round-robin order.
 const REGISTERS: usize = 0;
 const NVME: usize = 1;
 const PAGE: usize = 2;
 const SOURCES: usize = 3;
 
-/// Cycles from a job that is wanted to its start, with an engine at rest: the source's register, the turn, the start.
-const LAUNCH: u64 = 3;
-/// From the end of a job to the next one's turn.
-const NEXT: u64 = 2;
-/// An NVMe command is looked for among the slots, judged, and becomes a job; and its answer goes back.
-const JUDGE: u64 = 15;
-/// From a whole command of the page to its job: the page's registers, then a look.
-const LOOK: u64 = 3;
+/// Cycles from a job request to the job's start in an idle engine: request register, arbitration,
+/// start.
+const LAUNCH_CYCLES: u64 = 3;
+/// Cycles from a job's end to the arbitration of the next job.
+const NEXT_JOB_CYCLES: u64 = 2;
+/// Cycles to find an NVMe command among the slots, decode it and make a job, and to return its
+/// completion.
+const DECODE_CYCLES: u64 = 15;
+/// Cycles from a complete page command to its job: page registers, then decode.
+const PAGE_DECODE_CYCLES: u64 = 3;
 
 /// An engine of a device.
-pub(super) struct Unit {
+pub(super) struct EngineUnit {
     number: u8,
-    /// Its registers in BAR4.
+    /// Range of its registers in BAR4.
     pub(super) place: Range<u64>,
-    /// Its page in BAR4.
+    /// Start of its page in BAR4.
     pub(super) page_at: Option<u64>,
     /// Its MSI-X vector.
     vector: Option<usize>,
-    reach: Reach,
+    bounds: AccessBounds,
     pub(super) registers: Registers,
-    pub(super) nvme: Nvme,
+    pub(super) nvme: NvmeSource,
     pub(super) page: Option<Page>,
-    /// Whose job is under way.
+    /// Source of the running job.
     running: Option<usize>,
-    /// How it has ended.
-    end: Option<End>,
-    /// Who had the last turn.
-    turn: usize,
-    /// A launch is planned.
-    planned: bool,
+    /// Result of the job that has ended.
+    end: Option<JobResult>,
+    /// Source of the last job.
+    last_source: usize,
+    /// A launch is scheduled.
+    scheduled: bool,
     engine: Box<dyn Engine>,
 }
 
-impl Unit {
-    /// An engine at rest.
+impl EngineUnit {
+    /// An idle engine.
     pub(super) fn new(
         number: u8,
-        plugged: &Plugged,
+        instance: &EngineInstance,
         config: &Config,
         engine: Box<dyn Engine>,
-    ) -> Unit {
-        let manifest = &plugged.manifest;
+    ) -> EngineUnit {
+        let manifest = &instance.manifest;
         let arguments = manifest.arguments.len();
-        Unit {
+        EngineUnit {
             number,
-            place: plugged.offset..plugged.offset + manifest.registers.0,
-            page_at: plugged.page,
-            vector: (manifest.interrupts > 0).then_some(plugged.vector.into()),
-            reach: Reach::new(plugged, config),
+            place: instance.offset..instance.offset + manifest.registers.0,
+            page_at: instance.page,
+            vector: (manifest.interrupts > 0).then_some(instance.vector.into()),
+            bounds: AccessBounds::new(instance, config),
             registers: Registers::new(arguments, manifest.outputs.len()),
-            nvme: Nvme::default(),
-            page: plugged.page.map(|_| Page::new(arguments)),
+            nvme: NvmeSource::default(),
+            page: instance.page.map(|_| Page::new(arguments)),
             running: None,
             end: None,
-            turn: PAGE,
-            planned: false,
+            last_source: PAGE,
+            scheduled: false,
             engine,
         }
     }
 
-    /// Nothing is asked for or under way.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// No job is requested or running.
+    pub(super) fn is_idle(&self) -> bool {
         self.running.is_none()
-            && !self.registers.wants
+            && !self.registers.requested
             && self.nvme.has_room()
-            && self.page.as_ref().is_none_or(Page::is_quiet)
+            && self.page.as_ref().is_none_or(Page::is_idle)
     }
 
     fn event(&self, about: u32) -> Event {
-        Event::Engine(self.number, about << what::BITS)
+        Event::Engine(self.number, about << event_kind::BITS)
     }
 
-    /// A word of its registers.
+    /// Reads a dword of the registers.
     pub(super) fn read_register(&self, at: u64, now: u64) -> u32 {
-        let own = self.engine.register(at, now);
-        own.unwrap_or_else(|| self.registers.read(at))
+        let specific = self.engine.register(at, now);
+        specific.unwrap_or_else(|| self.registers.read(at))
     }
 
     /// Writes the bits `bits` of a register.
-    pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
+    pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, ctx: &mut SimContext) {
         self.registers.write(at, value, bits);
         if self.registers.stop {
-            self.stop_source(REGISTERS, &mut Vec::new(), cx);
+            self.stop_source(REGISTERS, &mut Vec::new(), ctx);
         }
-        self.request(cx);
-        self.kick(LAUNCH, cx);
+        self.update_interrupt(ctx);
+        self.schedule_launch(LAUNCH_CYCLES, ctx);
     }
 
-    /// Asks for an interrupt if there is a reason since the last time.
-    fn request(&mut self, cx: &mut Cx) {
-        if self.registers.rises() {
+    /// Requests an interrupt if a new reason exists.
+    fn update_interrupt(&mut self, ctx: &mut SimContext) {
+        if self.registers.interrupt_rises() {
             if let Some(vector) = self.vector {
-                cx.msix.request(vector);
+                ctx.msix.request(vector);
             }
         }
     }
 
-    /// Bytes come into the page; see [`super::Engines::write_page`].
+    /// Bytes are written to the page; see [`super::Engines::write_page`].
     pub(super) fn write_page(
         &mut self,
         at: usize,
         data: &[u8],
         stores: u64,
         answered: u64,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) {
         if let Some(page) = &mut self.page {
             page.write(at, data, stores);
         }
-        self.next_of_page(answered, cx);
+        self.accept_page_command(answered, ctx);
     }
 
-    /// Takes the page's next command, if it may.
-    pub(super) fn next_of_page(&mut self, answered: u64, cx: &mut Cx) {
+    /// Accepts the page's next command if it is ready.
+    pub(super) fn accept_page_command(&mut self, answered: u64, ctx: &mut SimContext) {
         let page = self.page.as_mut();
-        if page.is_some_and(|page| page.take(answered)) {
-            cx.after(LOOK, self.event(what::PAGE));
+        if page.is_some_and(|page| page.accept_next(answered)) {
+            ctx.schedule_after(PAGE_DECODE_CYCLES, self.event(event_kind::PAGE));
         }
     }
 
-    /// An NVMe command comes; there is room.
-    pub(super) fn command(&mut self, command: EngineCommand, cx: &mut Cx) {
-        self.nvme.0 = Some(Kept {
+    /// Accepts an NVMe command. There is room.
+    pub(super) fn start_command(&mut self, command: EngineCommand, ctx: &mut SimContext) {
+        self.nvme.0 = Some(PendingCommand {
             command,
             job: None,
             stop: false,
         });
-        cx.after(JUDGE, self.event(what::JUDGED));
+        ctx.schedule_after(DECODE_CYCLES, self.event(event_kind::DECODED));
     }
 
-    /// The NVMe command of a slot is to end early.
+    /// Stops the NVMe command of a slot early.
     pub(super) fn stop_command(
         &mut self,
         slot: u16,
-        ended: &mut Vec<(u16, EngineEnd)>,
-        cx: &mut Cx,
+        ended: &mut Vec<(u16, EngineResult)>,
+        ctx: &mut SimContext,
     ) {
         match &mut self.nvme.0 {
-            Some(kept) if kept.command.slot == slot => kept.stop = true,
+            Some(pending) if pending.command.slot == slot => pending.stop = true,
             _ => return,
         }
-        if self.nvme.wants().0 {
-            self.stop_source(NVME, ended, cx);
+        if self.nvme.requests().0 {
+            self.stop_source(NVME, ended, ctx);
         }
     }
 
-    /// The job of a source is to end: it is told the engine, or the job ends at once.
-    fn stop_source(&mut self, source: usize, ended: &mut Vec<(u16, EngineEnd)>, cx: &mut Cx) {
+    /// Stops the job of a source: the engine aborts it if it runs, otherwise it ends at once.
+    fn stop_source(
+        &mut self,
+        source: usize,
+        ended: &mut Vec<(u16, EngineResult)>,
+        ctx: &mut SimContext,
+    ) {
         if self.running == Some(source) {
             if self.end.is_none() {
-                self.with_engine(cx, |engine, ports| engine.stop(ports));
+                self.with_engine(ctx, |engine, ports| engine.stop(ports));
             }
         } else {
-            let end = End {
-                result: self.engine.stopped(),
-                ..End::default()
+            let end = JobResult {
+                result: self.engine.stopped_mask(),
+                ..JobResult::default()
             };
-            self.over(source, &end, ended, cx);
+            self.finish_job(source, &end, ended, ctx);
         }
     }
 
-    /// Calls the engine, and looks whether its job has ended.
-    fn with_engine(&mut self, cx: &mut Cx, call: impl FnOnce(&mut dyn Engine, &mut Ports)) {
-        let mut ports = Ports {
-            cx,
+    /// Calls the engine, then checks for the job's end.
+    fn with_engine(
+        &mut self,
+        ctx: &mut SimContext,
+        call: impl FnOnce(&mut dyn Engine, &mut EnginePorts),
+    ) {
+        let mut ports = EnginePorts {
+            ctx,
             number: self.number,
-            reach: &self.reach,
-            part: 0,
+            bounds: &self.bounds,
+            kernel: 0,
         };
         call(&mut *self.engine, &mut ports);
-        if let Some(end) = self.engine.ended() {
+        if let Some(end) = self.engine.take_result() {
             self.end = Some(end);
-            cx.after(1, self.event(what::END));
+            ctx.schedule_after(1, self.event(event_kind::END));
         }
     }
 
-    /// What a source asks for: a job, and its end.
-    fn wants(&self, source: usize) -> (bool, bool) {
+    /// The requests of a source: a job, and its stop.
+    fn requests(&self, source: usize) -> (bool, bool) {
         match source {
-            REGISTERS => (self.registers.wants, self.registers.stop),
-            NVME => self.nvme.wants(),
+            REGISTERS => (self.registers.requested, self.registers.stop),
+            NVME => self.nvme.requests(),
             _ => {
                 let page = self.page.as_ref();
                 (page.is_some_and(|page| page.job.is_some()), false)
@@ -208,119 +219,129 @@ impl Unit {
         }
     }
 
-    /// Plans a launch if somebody wants one.
-    fn kick(&mut self, cycles: u64, cx: &mut Cx) {
-        let wanted = (0..SOURCES).any(|source| self.wants(source) == (true, false));
-        if self.running.is_none() && !self.planned && wanted {
-            self.planned = true;
-            cx.after(cycles, self.event(what::LAUNCH));
+    /// Schedules a launch if a source requests a job.
+    fn schedule_launch(&mut self, cycles: u64, ctx: &mut SimContext) {
+        let wanted = (0..SOURCES).any(|source| self.requests(source) == (true, false));
+        if self.running.is_none() && !self.scheduled && wanted {
+            self.scheduled = true;
+            ctx.schedule_after(cycles, self.event(event_kind::LAUNCH));
         }
     }
 
-    /// The next source's job begins.
-    fn launch(&mut self, cx: &mut Cx) {
-        self.planned = false;
-        let mut turns = (1..=SOURCES).map(|n| (self.turn + n) % SOURCES);
-        let Some(source) = turns.find(|&source| self.wants(source) == (true, false)) else {
+    /// Starts the job of the next source.
+    fn launch(&mut self, ctx: &mut SimContext) {
+        self.scheduled = false;
+        let mut order = (1..=SOURCES).map(|n| (self.last_source + n) % SOURCES);
+        let Some(source) = order.find(|&source| self.requests(source) == (true, false)) else {
             return;
         };
         let page = self.page.as_ref();
         let job: Option<Job> = match source {
             REGISTERS => Some(self.registers.job()),
-            NVME => self.nvme.0.as_ref().and_then(|kept| kept.job),
+            NVME => self.nvme.0.as_ref().and_then(|pending| pending.job),
             _ => page.and_then(|page| page.job),
         };
         if let Some(job) = job {
-            self.turn = source;
+            self.last_source = source;
             self.running = Some(source);
-            self.with_engine(cx, |engine, ports| engine.start(&job, ports));
+            self.with_engine(ctx, |engine, ports| engine.start(&job, ports));
         }
     }
 
-    /// A source's job has ended.
-    fn over(&mut self, source: usize, end: &End, ended: &mut Vec<(u16, EngineEnd)>, cx: &mut Cx) {
+    /// The job of a source has ended.
+    fn finish_job(
+        &mut self,
+        source: usize,
+        end: &JobResult,
+        ended: &mut Vec<(u16, EngineResult)>,
+        ctx: &mut SimContext,
+    ) {
         match source {
             REGISTERS => {
-                self.registers.ended(end);
-                self.request(cx);
+                self.registers.job_ended(end);
+                self.update_interrupt(ctx);
             }
             NVME => {
-                if let Some(kept) = self.nvme.0.take() {
-                    let stopped = kept.stop && end.result & self.engine.stopped() != 0;
+                if let Some(pending) = self.nvme.0.take() {
+                    let stopped = pending.stop && end.result & self.engine.stopped_mask() != 0;
                     let end = match stopped {
-                        true => EngineEnd::Stopped,
+                        true => EngineResult::Stopped,
                         false => {
-                            let (status, dw0) = self.engine.answer(end);
-                            EngineEnd::Done(status, dw0)
+                            let (status, dw0) = self.engine.completion_status(end);
+                            EngineResult::Done(status, dw0)
                         }
                     };
-                    ended.push((kept.command.slot, end));
+                    ended.push((pending.command.slot, end));
                 }
             }
             _ => {
                 if let Some(page) = &mut self.page {
-                    page.ended(end);
+                    page.job_ended(end);
                 }
             }
         }
     }
 
-    /// Something that was planned.
-    pub(super) fn handle(
+    /// A scheduled event is due.
+    pub(super) fn handle_event(
         &mut self,
         event: u32,
         answered: u64,
-        ended: &mut Vec<(u16, EngineEnd)>,
-        cx: &mut Cx,
+        ended: &mut Vec<(u16, EngineResult)>,
+        ctx: &mut SimContext,
     ) {
-        let number = event & ((1 << what::BITS) - 1);
-        match event >> what::BITS {
-            what::WAKE => self.with_engine(cx, |engine, ports| engine.wake(number, ports)),
-            what::READ => self.read(number, true, false, cx),
-            what::WRITE => self.written(number, false, cx),
-            what::LAUNCH => self.launch(cx),
-            what::JUDGED => self.judged(ended, cx),
-            what::PAGE => {
+        let number = event & ((1 << event_kind::BITS) - 1);
+        match event >> event_kind::BITS {
+            event_kind::WAKE => self.with_engine(ctx, |engine, ports| engine.wake(number, ports)),
+            event_kind::READ => self.read_answered(number, true, false, ctx),
+            event_kind::WRITE => self.write_answered(number, false, ctx),
+            event_kind::LAUNCH => self.launch(ctx),
+            event_kind::DECODED => self.decode_nvme_command(ended, ctx),
+            event_kind::PAGE => {
                 if let Some(page) = &mut self.page {
-                    page.look();
+                    page.make_job();
                 }
-                self.kick(NEXT, cx);
+                self.schedule_launch(NEXT_JOB_CYCLES, ctx);
             }
             _ => {
                 if let (Some(source), Some(end)) = (self.running.take(), self.end.take()) {
-                    self.over(source, &end, ended, cx);
-                    self.next_of_page(answered, cx);
-                    self.kick(NEXT, cx);
+                    self.finish_job(source, &end, ended, ctx);
+                    self.accept_page_command(answered, ctx);
+                    self.schedule_launch(NEXT_JOB_CYCLES, ctx);
                 }
             }
         }
     }
 
-    /// The engine says what is wrong with an NVMe command; if nothing is, it becomes a job.
-    fn judged(&mut self, ended: &mut Vec<(u16, EngineEnd)>, cx: &mut Cx) {
-        let Some(kept) = &mut self.nvme.0 else { return };
-        match self.engine.judge(&kept.command) {
+    /// The engine decodes the NVMe command: it is rejected or becomes a job.
+    fn decode_nvme_command(&mut self, ended: &mut Vec<(u16, EngineResult)>, ctx: &mut SimContext) {
+        let Some(pending) = &mut self.nvme.0 else {
+            return;
+        };
+        match self.engine.decode_command(&pending.command) {
             Err(status) => {
-                ended.push((kept.command.slot, EngineEnd::Done(status, 0)));
+                ended.push((pending.command.slot, EngineResult::Done(status, 0)));
                 self.nvme.0 = None;
             }
             Ok(job) => {
-                kept.job = Some(job);
-                if kept.stop {
-                    self.stop_source(NVME, ended, cx);
+                pending.job = Some(job);
+                if pending.stop {
+                    self.stop_source(NVME, ended, ctx);
                 }
-                self.kick(NEXT, cx);
+                self.schedule_launch(NEXT_JOB_CYCLES, ctx);
             }
         }
     }
 
-    /// A part of a read burst has come; see [`Engine::read`].
-    pub(super) fn read(&mut self, burst: u32, end: bool, fine: bool, cx: &mut Cx) {
-        self.with_engine(cx, |engine, ports| engine.read(burst, end, fine, ports));
+    /// A part of a read burst has arrived; see [`Engine::read_answered`].
+    pub(super) fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ctx: &mut SimContext) {
+        self.with_engine(ctx, |engine, ports| {
+            engine.read_answered(burst, end, ok, ports)
+        });
     }
 
-    /// A write burst has been answered; see [`Engine::written`].
-    pub(super) fn written(&mut self, burst: u32, fine: bool, cx: &mut Cx) {
-        self.with_engine(cx, |engine, ports| engine.written(burst, fine, ports));
+    /// A write burst was answered; see [`Engine::write_answered`].
+    pub(super) fn write_answered(&mut self, burst: u32, ok: bool, ctx: &mut SimContext) {
+        self.with_engine(ctx, |engine, ports| engine.write_answered(burst, ok, ports));
     }
 }

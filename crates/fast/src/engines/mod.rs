@@ -1,12 +1,12 @@
-//! Near-data engines: what all of them have (registers, a command page, NVMe I/O commands, an interrupt, memory masters), and a
-//! place for what each kind does. As docs/engines.md and hw/ip/engine_launch say.
+//! Near-data engines: the common part (registers, command page, NVMe commands, interrupt, memory
+//! masters) and the trait of an engine kind. See docs/engines.md and hw/ip/engine_launch.
 
 mod copy;
 mod dict_decode;
 mod launch;
 mod mover;
 mod nearpm;
-mod nvme;
+mod nvme_source;
 mod page;
 mod pipeline;
 mod ports;
@@ -15,82 +15,86 @@ mod row_shuffle;
 mod scan;
 mod sorter;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 use spec::nvme::Status;
 
 use crate::config::Config;
-use crate::controller::{EngineCommand, EngineEnd};
-use crate::cx::{Cx, Event};
+use crate::context::{Event, SimContext};
+use crate::controller::{EngineCommand, EngineResult};
 use crate::memory::Memories;
 
-use launch::Unit;
+use launch::EngineUnit;
 use nearpm::NearPm;
-use ports::Ports;
+use ports::EnginePorts;
 
-pub(crate) use nearpm::{go_on, line_written, tell_restored, Hook, Store};
+pub(crate) use nearpm::{
+    issue_waiting_accesses, line_written, record_restored, ConflictFilter, StoreDecision,
+};
 
-/// Arguments of a job at most: what a command of a page holds.
-pub(crate) const MOST_ARGUMENTS: usize = 7;
-/// Bytes of a block, as a power of two.
+/// Maximum number of arguments of a job: those that a page command has room for.
+pub(crate) const MAX_ARGUMENTS: usize = 7;
+/// Log2 of a block's bytes.
 const BLOCK_BITS: u32 = 9;
-/// Bytes of a unit in which engines of tables tell places in NVMe commands, the same.
+/// Log2 of the unit in which NVMe commands of table engines give addresses.
 const UNIT_BITS: u32 = 12;
-/// Outputs at most.
-pub(crate) const MOST_OUTPUTS: usize = 4;
+/// Maximum number of outputs.
+pub(crate) const MAX_OUTPUTS: usize = 4;
 
-/// What an engine is asked to do, by whomever.
+/// A job of an engine, from any source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Job {
-    /// The arguments of `engine.toml`, in their order.
-    pub(crate) arguments: [u64; MOST_ARGUMENTS],
-    /// What has to be 0 in a command of the page is not.
+    /// The arguments in the order of `engine.toml`.
+    pub(crate) arguments: [u64; MAX_ARGUMENTS],
+    /// A reserved field of the page command is not 0.
     pub(crate) malformed: bool,
 }
 
-/// How a job has ended.
+/// The result of a job.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct End {
-    /// The return value: `results` of `engine.toml`.
+pub(crate) struct JobResult {
+    /// The return value, `results` in `engine.toml`.
     pub(crate) result: u32,
-    /// `outputs` of `engine.toml`.
-    pub(crate) outputs: [u64; MOST_OUTPUTS],
+    /// `outputs` in `engine.toml`.
+    pub(crate) outputs: [u64; MAX_OUTPUTS],
 }
 
-/// What one kind of engine does: one job at a time. It looks whether a job has ended after each of these calls ([`Engine::ended`]).
+/// An engine kind, which runs one job at a time. After each call the caller checks for the job's
+/// end ([`Engine::take_result`]).
 pub(crate) trait Engine: Send {
-    /// What an NVMe I/O command comes to, or the status with which it is refused.
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status>;
+    /// Decodes an NVMe I/O command, or returns the status with which it is rejected.
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status>;
 
-    /// The bits of the return value that say that a job was stopped.
-    fn stopped(&self) -> u32;
+    /// The bits of the return value that mean that the job was stopped.
+    fn stopped_mask(&self) -> u32;
 
-    /// How an NVMe I/O command that has not been stopped is answered: status and dword 0.
-    fn answer(&self, end: &End) -> (Status, u32);
+    /// Status and dword 0 of the completion of an NVMe I/O command that was not stopped.
+    fn completion_status(&self, end: &JobResult) -> (Status, u32);
 
-    /// Begins a job; none is under way.
-    fn start(&mut self, job: &Job, ports: &mut Ports);
+    /// Starts a job. The engine is idle.
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts);
 
-    /// Ends the present job early.
-    fn stop(&mut self, ports: &mut Ports);
+    /// Stops the current job early.
+    fn stop(&mut self, ports: &mut EnginePorts);
 
-    /// A time has come that was asked for with [`Ports::wake`].
-    fn wake(&mut self, what: u32, ports: &mut Ports);
+    /// A wake-up that [`EnginePorts::wake`] scheduled is due.
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts);
 
-    /// A part of a read burst has come: its last one, or not. `fine`: the burst lies within the engine's reach.
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports);
+    /// A part of a read burst has arrived; `end`: the last one. `ok`: the burst is within the
+    /// engine's bounds.
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts);
 
-    /// A write burst has been answered. `fine`: it lies within the engine's reach.
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports);
+    /// A write burst was answered. `ok`: it is within the engine's bounds.
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts);
 
-    /// Takes how the present job has ended, if it has.
-    fn ended(&mut self) -> Option<End>;
+    /// Takes the result of the current job if it has ended.
+    fn take_result(&mut self) -> Option<JobResult>;
 
-    /// How far the present job has come, or had, in what its kind counts.
+    /// Progress of the current or last job, in a unit of the engine kind.
     fn progress(&self) -> u64 {
         0
     }
 
-    /// A register of its kind alone, by its offset.
+    /// A register of this engine kind, by its offset.
     fn register(&self, _at: u64, _now: u64) -> Option<u32> {
         None
     }
@@ -114,17 +118,17 @@ impl Range {
         self.end == u128::from(self.begin)
     }
 
-    /// It does not go beyond 2^64.
+    /// The range ends at 2^64 at the latest.
     fn fits(&self) -> bool {
         self.end <= 1 << 64
     }
 
-    fn is_apart(&self, other: &Range) -> bool {
+    fn is_disjoint(&self, other: &Range) -> bool {
         u128::from(self.begin) >= other.end || u128::from(other.begin) >= self.end
     }
 }
 
-/// Bursts that an engine with two masters, or with one that shares their IDs, has under way.
+/// Maximum number of open bursts of an engine with two masters, or with one that shares their IDs.
 fn bursts_of_two(config: &Config) -> usize {
     match config.storage.channels {
         1 => mover::BURSTS / 2,
@@ -132,9 +136,10 @@ fn bursts_of_two(config: &Config) -> usize {
     }
 }
 
-/// An engine of this kind, or none if only the RTL has it. Kinds are those of `engine.toml`, and of docs/architecture.md, "BARs".
-fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
-    match (plugged.manifest.kind, plugged.manifest.name.as_str()) {
+/// An engine of a kind, or `None` if only the RTL model has it. The kinds are those of
+/// `engine.toml` and docs/architecture.md, "BARs".
+fn make(instance: &EngineInstance, config: &Config) -> Option<Box<dyn Engine>> {
+    match (instance.manifest.kind, instance.manifest.name.as_str()) {
         (16, "copy") => Some(Box::new(copy::Copy::new(config))),
         (17, "scan") => Some(Box::new(scan::Scan::new(config))),
         (20, "row_shuffle") => Some(Box::new(row_shuffle::RowShuffle::new(config))),
@@ -145,12 +150,12 @@ fn make(plugged: &Plugged, config: &Config) -> Option<Box<dyn Engine>> {
     }
 }
 
-/// It is the one that takes many jobs at a time.
-pub(crate) fn is_nearpm(plugged: &Plugged) -> bool {
-    (plugged.manifest.kind, plugged.manifest.name.as_str()) == nearpm::KIND
+/// The engine is NearPM, the only one that runs several jobs at a time.
+pub(crate) fn is_nearpm(instance: &EngineInstance) -> bool {
+    (instance.manifest.kind, instance.manifest.name.as_str()) == nearpm::KIND
 }
 
-/// Bytes of what a design's engines write when the power fails; 0: they keep nothing.
+/// Bytes that the engines of a design save at a power loss; 0: none.
 pub(crate) fn last_bytes(config: &Config) -> usize {
     match config.engines.iter().any(is_nearpm) {
         true => nearpm::last_bytes(config.storage.channels as usize),
@@ -158,31 +163,33 @@ pub(crate) fn last_bytes(config: &Config) -> usize {
     }
 }
 
-/// Says which engine of a device only the RTL has, in one line.
+/// Returns an error message if a device has an engine that only the RTL model has.
 pub(crate) fn check(config: &Config) -> Result<(), String> {
-    let unknown = |plugged: &&Plugged| !is_nearpm(plugged) && make(plugged, config).is_none();
+    let unknown =
+        |instance: &&EngineInstance| !is_nearpm(instance) && make(instance, config).is_none();
     match config.engines.iter().find(unknown) {
         None => Ok(()),
-        Some(plugged) => Err(format!(
+        Some(instance) => Err(format!(
             "engine {} ({}): the fast model does not have it, only the rtl model can run it",
-            plugged.engine.name, plugged.engine.engine
+            instance.engine.name, instance.engine.engine
         )),
     }
 }
 
-/// What an event of an engine is about: the upper bits of its number, the lower ones are the kind's own.
-mod what {
+/// Event kinds of an engine, in the upper bits of an event number. The lower bits belong to the
+/// engine kind.
+mod event_kind {
     pub(super) const BITS: u32 = 28;
-    /// A time that the kind has asked for.
+    /// A wake-up of the engine kind.
     pub(super) const WAKE: u32 = 0;
-    /// A burst outside of the reach is answered.
+    /// The answer of a burst outside the bounds.
     pub(super) const READ: u32 = 1;
     pub(super) const WRITE: u32 = 2;
-    /// A job may begin.
+    /// A job may start.
     pub(super) const LAUNCH: u32 = 3;
-    /// An NVMe command has been looked at.
-    pub(super) const JUDGED: u32 = 4;
-    /// A command of the page has been looked at.
+    /// An NVMe command is decoded.
+    pub(super) const DECODED: u32 = 4;
+    /// A page command is decoded.
     pub(super) const PAGE: u32 = 5;
     /// A job has ended.
     pub(super) const END: u32 = 6;
@@ -190,19 +197,19 @@ mod what {
 
 /// All engines of a device.
 pub(crate) struct Engines {
-    /// Those that do one job at a time, by their numbers.
-    units: Vec<Option<Unit>>,
+    /// The engines that run one job at a time, by number.
+    units: Vec<Option<EngineUnit>>,
     nearpm: Option<(usize, NearPm)>,
     /// NVMe commands that have ended.
-    ended: Vec<(u16, EngineEnd)>,
+    ended: Vec<(u16, EngineResult)>,
 }
 
 impl Engines {
-    /// Those of a design, as after a reset. What [`check`] refuses is left out.
+    /// The engines of a design, after a reset. Engines that [`check`] rejects are left out.
     pub(crate) fn new(config: &Config) -> Engines {
-        let unit = |(number, plugged)| {
-            let engine = make(plugged, config)?;
-            Some(Unit::new(number, plugged, config, engine))
+        let unit = |(number, instance)| {
+            let engine = make(instance, config)?;
+            Some(EngineUnit::new(number, instance, config, engine))
         };
         let nearpm = config.engines.iter().position(is_nearpm);
         let nearpm = nearpm.map(|n| (n, NearPm::new(n as u8, &config.engines[n], config)));
@@ -213,32 +220,33 @@ impl Engines {
         }
     }
 
-    /// Brings back what an engine with the access hook has kept; nothing begins before an edge.
+    /// Restores the saved state of NearPM. No command starts before an edge.
     pub(crate) fn restore(
         &mut self,
         config: &Config,
         from: u64,
         memory: &mut Memories,
-    ) -> Option<Box<Hook>> {
+    ) -> Option<Box<ConflictFilter>> {
         let (number, nearpm) = self.nearpm.as_mut()?;
         let reserved = config.engines[*number].manifest.reserved.0;
         Some(nearpm.restore(config, reserved, from, memory))
     }
 
-    /// The power fails, or the function is reset: such an engine keeps what it has. False: not all of that could be written.
-    pub(crate) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
+    /// Saves NearPM's state at a power loss or a function reset. False: it was not saved
+    /// completely.
+    pub(crate) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
         let nearpm = self.nearpm.as_ref();
-        nearpm.is_none_or(|(_, nearpm)| nearpm.save(hook, memory))
+        nearpm.is_none_or(|(_, nearpm)| nearpm.save(filter, memory))
     }
 
-    /// What [`Engines::save`] would write, and where.
-    pub(crate) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
+    /// The writes of [`Engines::save`]: start address and bytes.
+    pub(crate) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
         let nearpm = self.nearpm.as_ref();
-        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(hook));
+        let writes = nearpm.map(|(_, nearpm)| nearpm.last_writes(filter));
         writes.unwrap_or_default()
     }
 
-    fn unit(&mut self, number: usize) -> Option<&mut Unit> {
+    fn unit(&mut self, number: usize) -> Option<&mut EngineUnit> {
         self.units.get_mut(number)?.as_mut()
     }
 
@@ -247,22 +255,22 @@ impl Engines {
         nearpm.map(|(_, nearpm)| nearpm)
     }
 
-    /// Commands of an engine with the access hook may begin.
-    pub(crate) fn dispatch(&mut self, cx: &mut Cx) {
+    /// Starts commands of NearPM that are ready.
+    pub(crate) fn dispatch(&mut self, ctx: &mut SimContext) {
         if let Some((_, nearpm)) = &mut self.nearpm {
-            nearpm.dispatch(cx);
+            nearpm.dispatch(ctx);
         }
     }
 
-    /// None of them works.
-    pub(crate) fn is_quiet(&self) -> bool {
+    /// No engine has work.
+    pub(crate) fn is_idle(&self) -> bool {
         let nearpm = self.nearpm.as_ref();
-        self.units.iter().flatten().all(Unit::is_quiet)
-            && nearpm.is_none_or(|(_, nearpm)| nearpm.is_quiet())
+        self.units.iter().flatten().all(EngineUnit::is_idle)
+            && nearpm.is_none_or(|(_, nearpm)| nearpm.is_idle())
     }
 
-    /// The engine whose registers a place in BAR4 is among.
-    fn at(&mut self, offset: u64) -> Option<(&mut Unit, u64)> {
+    /// The engine that owns a BAR4 offset, and the offset in its registers.
+    fn unit_at(&mut self, offset: u64) -> Option<(&mut EngineUnit, u64)> {
         let unit = self
             .units
             .iter_mut()
@@ -272,38 +280,38 @@ impl Engines {
         Some((unit, at))
     }
 
-    /// A word of BAR4; `None` where no engine is.
+    /// Reads a BAR4 dword; `None`: it belongs to no engine.
     pub(crate) fn read_register(
         &mut self,
         offset: u64,
         now: u64,
-        hook: Option<&Hook>,
+        filter: Option<&ConflictFilter>,
     ) -> Option<u32> {
         if let Some((_, nearpm)) = &mut self.nearpm {
             if nearpm.place.contains(&offset) {
-                return Some(nearpm.read_register(offset - nearpm.place.start, hook));
+                return Some(nearpm.read_register(offset - nearpm.place.start, filter));
             }
         }
-        self.at(offset)
+        self.unit_at(offset)
             .map(|(unit, at)| unit.read_register(at, now))
     }
 
-    /// Writes the bits `bits` of a word of BAR4. False: no engine is there.
+    /// Writes the bits `bits` of a BAR4 dword. False: it belongs to no engine.
     pub(crate) fn write_register(
         &mut self,
         offset: u64,
         value: u32,
         bits: u32,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> bool {
-        match self.at(offset) {
+        match self.unit_at(offset) {
             Some((unit, at)) => {
-                unit.write_register(at, value, bits, cx);
+                unit.write_register(at, value, bits, ctx);
                 true
             }
             None => match &mut self.nearpm {
                 Some((_, nearpm)) if nearpm.place.contains(&offset) => {
-                    nearpm.write_register(offset - nearpm.place.start, value, bits, cx);
+                    nearpm.write_register(offset - nearpm.place.start, value, bits, ctx);
                     true
                 }
                 _ => false,
@@ -311,38 +319,38 @@ impl Engines {
         }
     }
 
-    /// A store to the command pages, at an offset in BAR4. `stores`: how many the PM window has had before. False: a part of it is
-    /// in no page.
+    /// A store to the command pages, at a BAR4 offset. `stores`: number of earlier stores to the PM
+    /// window. False: a part of it is outside the pages.
     pub(crate) fn write_page(
         &mut self,
         offset: u64,
         data: &[u8],
         stores: u64,
         answered: u64,
-        cx: &mut Cx,
+        ctx: &mut SimContext,
     ) -> bool {
-        let mut fine = true;
-        page::pieces(offset, data.len(), |page, at, from, len| {
+        let mut ok = true;
+        page::for_each_page(offset, data.len(), |page, at, from, len| {
             let data = &data[from..from + len];
             if let Some((_, nearpm)) = &mut self.nearpm {
                 if nearpm.page_at == Some(page) {
-                    return nearpm.write_page(at, data, stores, cx);
+                    return nearpm.write_page(at, data, stores, ctx);
                 }
             }
             let mut units = self.units.iter_mut().flatten();
             match units.find(|u| u.page_at == Some(page)) {
-                Some(unit) => unit.write_page(at, data, stores, answered, cx),
-                None => fine = false,
+                Some(unit) => unit.write_page(at, data, stores, answered, ctx),
+                None => ok = false,
             }
         });
-        fine
+        ok
     }
 
-    /// A load from them; `None`: a part of it is in no page.
+    /// A load from the command pages; `None`: a part of it is outside the pages.
     pub(crate) fn read_page(&self, offset: u64, len: u32) -> Option<Vec<u8>> {
         let mut data = Vec::with_capacity(len as usize);
-        let mut fine = true;
-        page::pieces(offset, len as usize, |page, at, _, len| {
+        let mut ok = true;
+        page::for_each_page(offset, len as usize, |page, at, _, len| {
             if let Some((_, nearpm)) = &self.nearpm {
                 if nearpm.page_at == Some(page) {
                     return nearpm.read_page(at, len, &mut data);
@@ -352,74 +360,85 @@ impl Engines {
             let found = units.find(|u| u.page_at == Some(page));
             match found.and_then(|unit| unit.page.as_ref()) {
                 Some(page) => page.read(at, len, &mut data),
-                None => fine = false,
+                None => ok = false,
             }
         });
-        fine.then_some(data)
+        ok.then_some(data)
     }
 
-    /// So many stores of the PM window have been answered, all that came before these included.
-    pub(crate) fn stores_answered(&mut self, answered: u64, cx: &mut Cx) {
+    /// The first `answered` stores to the PM window have all been answered.
+    pub(crate) fn stores_answered(&mut self, answered: u64, ctx: &mut SimContext) {
         let units = self.units.iter_mut().flatten();
-        units.for_each(|unit| unit.next_of_page(answered, cx));
-        if let Some(hook) = cx.hook.as_deref_mut() {
-            hook.answered(answered);
-            cx.plan(cx.now, Event::Hook);
+        units.for_each(|unit| unit.accept_page_command(answered, ctx));
+        if let Some(filter) = ctx.filter.as_deref_mut() {
+            filter.set_answered_stores(answered);
+            ctx.schedule(ctx.now, Event::ConflictFilter);
         }
     }
 
-    /// An engine has room for an NVMe command.
+    /// An engine can accept an NVMe command.
     pub(crate) fn has_room(&self, engine: usize) -> bool {
         let unit = self.units.get(engine);
         unit.is_some_and(|unit| unit.as_ref().is_some_and(|unit| unit.nvme.has_room()))
     }
 
-    /// An NVMe command comes to an engine that has room.
-    pub(crate) fn command(&mut self, engine: usize, command: EngineCommand, cx: &mut Cx) {
+    /// An engine that has room accepts an NVMe command.
+    pub(crate) fn start_command(
+        &mut self,
+        engine: usize,
+        command: EngineCommand,
+        ctx: &mut SimContext,
+    ) {
         if let Some(unit) = self.unit(engine) {
-            unit.command(command, cx);
+            unit.start_command(command, ctx);
         }
     }
 
-    /// The NVMe command of a slot is to end early.
-    pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, cx: &mut Cx) {
+    /// Stops the NVMe command of a slot early.
+    pub(crate) fn stop_command(&mut self, engine: usize, slot: u16, ctx: &mut SimContext) {
         if let Some(unit) = self.units.get_mut(engine).and_then(Option::as_mut) {
-            unit.stop_command(slot, &mut self.ended, cx);
+            unit.stop_command(slot, &mut self.ended, ctx);
         }
     }
 
-    /// Takes an NVMe command that has ended.
-    pub(crate) fn take_ended(&mut self) -> Option<(u16, EngineEnd)> {
+    /// Takes the next NVMe command that has ended.
+    pub(crate) fn next_ended_command(&mut self) -> Option<(u16, EngineResult)> {
         self.ended.pop()
     }
 
-    /// Something that was planned for an engine.
-    pub(crate) fn handle(&mut self, engine: u8, event: u32, answered: u64, cx: &mut Cx) {
+    /// An event of an engine is due.
+    pub(crate) fn handle_event(
+        &mut self,
+        engine: u8,
+        event: u32,
+        answered: u64,
+        ctx: &mut SimContext,
+    ) {
         let number = usize::from(engine);
         if let Some(unit) = self.units.get_mut(number).and_then(Option::as_mut) {
-            unit.handle(event, answered, &mut self.ended, cx);
+            unit.handle_event(event, answered, &mut self.ended, ctx);
         } else if let Some(nearpm) = self.nearpm(number) {
-            nearpm.handle(event, cx);
+            nearpm.handle_event(event, ctx);
         }
     }
 
-    /// A part of a read burst has come.
-    pub(crate) fn read(&mut self, tag: u32, end: bool, cx: &mut Cx) {
+    /// A part of a read burst has arrived.
+    pub(crate) fn read_answered(&mut self, tag: u32, end: bool, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {
-            unit.read(burst, end, true, cx);
+            unit.read_answered(burst, end, true, ctx);
         } else if let (Some(nearpm), true) = (self.nearpm(engine), end) {
-            nearpm.answered(burst, true, cx);
+            nearpm.burst_answered(burst, true, ctx);
         }
     }
 
-    /// A write burst has been answered.
-    pub(crate) fn written(&mut self, tag: u32, cx: &mut Cx) {
+    /// A write burst was answered.
+    pub(crate) fn write_answered(&mut self, tag: u32, ctx: &mut SimContext) {
         let (engine, burst) = ports::burst_of(tag);
         if let Some(unit) = self.unit(engine) {
-            unit.written(burst, true, cx);
+            unit.write_answered(burst, true, ctx);
         } else if let Some(nearpm) = self.nearpm(engine) {
-            nearpm.answered(burst, true, cx);
+            nearpm.burst_answered(burst, true, ctx);
         }
     }
 }

@@ -2,35 +2,35 @@
 
 use std::collections::VecDeque;
 
-use super::ports::Ports;
+use super::ports::EnginePorts;
 
-/// Numbers of bursts of a mover: the most that [`Shape::bursts`] may be.
+/// Burst numbers of a mover: the maximum of [`MoverParameters::bursts`].
 pub(super) const BURSTS: usize = 16;
 const BEAT: u64 = 64;
-/// Cycles that reads and writes take through the crossbar, besides those of [`Ports::read`].
-const CROSSBAR: u64 = 2;
-/// From a channel to the mover's buffer, and out of it to where writes begin.
-const BACK: u64 = 7;
+/// Cycles of reads and writes through the crossbar, in addition to those of [`EnginePorts::read`].
+const CROSSBAR_CYCLES: u64 = 2;
+/// Cycles from a channel to the mover's buffer, and from the buffer to the write logic.
+const RETURN_CYCLES: u64 = 7;
 
 /// Parameters of the RTL.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shape {
+pub(super) struct MoverParameters {
     /// Bytes of a burst.
     pub(super) burst: u64,
-    /// Read bursts under way or in the buffer, and write bursts under way.
+    /// Maximum number of read bursts that are open or buffered, and of open write bursts.
     pub(super) bursts: usize,
-    /// Commands inside.
+    /// Maximum number of commands.
     pub(super) commands: usize,
 }
 
-impl Shape {
-    /// Beats that wait to be written.
+impl MoverParameters {
+    /// Maximum number of beats that wait to be written.
     fn depth(&self) -> u64 {
         4 * self.burst / BEAT
     }
 }
 
-/// What could not be done of a command.
+/// Errors of a command.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Errors {
     pub(super) read: bool,
@@ -38,12 +38,12 @@ pub(super) struct Errors {
 }
 
 /// A range to copy.
-struct Command {
+struct CopyCommand {
     src: u64,
     dst: u64,
     bytes: u64,
-    /// Bytes that have been asked for, and that have been sent.
-    asked: u64,
+    /// Bytes requested, and bytes sent.
+    requested: u64,
     sent: u64,
     /// Writes that have not been answered.
     open: u32,
@@ -52,146 +52,147 @@ struct Command {
 
 /// A read burst.
 #[derive(Clone)]
-struct Slot {
+struct ReadSlot {
     addr: u64,
     len: usize,
     data: Vec<u8>,
-    /// When it came, and whether it could be read.
-    here: Option<(u64, bool)>,
+    /// Arrival time, and whether the read succeeded.
+    arrival: Option<(u64, bool)>,
 }
 
-/// One mover. The number of its first burst and of its wake-ups are its caller's.
+/// One mover. The caller defines the number of its first burst and wake-up.
 pub(super) struct Mover {
-    shape: Shape,
+    parameters: MoverParameters,
     number: u32,
-    /// From the oldest that has not ended on.
-    commands: VecDeque<Command>,
-    /// Which of them is asked for, and which is sent.
-    asking: usize,
+    /// Commands that have not ended, oldest first.
+    commands: VecDeque<CopyCommand>,
+    /// Index of the command whose reads are issued, and of the one whose writes are issued.
+    requesting: usize,
     sending: usize,
-    slots: Vec<Slot>,
-    /// The next slot to ask with, the next one that is handed on, and those between.
+    slots: Vec<ReadSlot>,
+    /// Next slot to read into, next slot to forward, and the number of slots between them.
     head: usize,
     tail: usize,
     used: usize,
-    /// Bytes that were handed on and have not been sent, from a place in it on.
+    /// Bytes that were forwarded and have not been sent, and the offset of the first one.
     data: Vec<u8>,
     begin: usize,
-    /// How many have been handed on and sent in all, and which of them could not be read.
+    /// Bytes forwarded and sent in total, and the forwarded beats that could not be read.
     passed: u64,
     sent: u64,
     bad: VecDeque<(u64, u64)>,
-    /// The command of each write burst under way, counted from the first one on.
+    /// The command number of each open write burst.
     writes: Vec<Option<u64>>,
     next_write: usize,
-    /// Commands that have ended.
+    /// Number of commands that have ended.
     ended: u64,
-    /// The next edges of a read, of a beat that is handed on, and of a write.
+    /// Next free edges of reads, of forwarded beats, and of writes.
     read_free: u64,
-    pass_free: u64,
+    forward_free: u64,
     write_free: u64,
-    /// A wake-up is planned.
-    planned: u64,
+    /// Edge of the scheduled wake-up.
+    scheduled: u64,
 }
 
 impl Mover {
-    pub(super) fn new(number: u32, shape: Shape) -> Mover {
-        let slot = Slot {
+    pub(super) fn new(number: u32, parameters: MoverParameters) -> Mover {
+        let slot = ReadSlot {
             addr: 0,
             len: 0,
-            data: vec![0; shape.burst as usize],
-            here: None,
+            data: vec![0; parameters.burst as usize],
+            arrival: None,
         };
         Mover {
-            shape,
+            parameters,
             number,
-            commands: VecDeque::with_capacity(shape.commands),
-            asking: 0,
+            commands: VecDeque::with_capacity(parameters.commands),
+            requesting: 0,
             sending: 0,
-            slots: vec![slot; shape.bursts],
+            slots: vec![slot; parameters.bursts],
             head: 0,
             tail: 0,
             used: 0,
-            data: Vec::with_capacity(2 * shape.bursts * shape.burst as usize),
+            data: Vec::with_capacity(2 * parameters.bursts * parameters.burst as usize),
             begin: 0,
             passed: 0,
             sent: 0,
             bad: VecDeque::new(),
-            writes: vec![None; shape.bursts],
+            writes: vec![None; parameters.bursts],
             next_write: 0,
             ended: 0,
             read_free: 0,
-            pass_free: 0,
+            forward_free: 0,
             write_free: 0,
-            planned: 0,
+            scheduled: 0,
         }
     }
 
-    /// A command may come.
+    /// A command can be accepted.
     pub(super) fn has_room(&self) -> bool {
-        self.commands.len() < self.shape.commands
+        self.commands.len() < self.parameters.commands
     }
 
-    /// Begins a copy of a byte at least; the ranges do not overlap, and that which is written lies in one granule.
+    /// Starts a copy of at least one byte. The ranges do not overlap, and the target is within one
+    /// granule.
     pub(super) fn push(&mut self, src: u64, dst: u64, bytes: u64) {
-        self.commands.push_back(Command {
+        self.commands.push_back(CopyCommand {
             src,
             dst,
             bytes,
-            asked: 0,
+            requested: 0,
             sent: 0,
             open: 0,
             errors: Errors::default(),
         });
     }
 
-    /// Takes the end of the oldest command.
-    pub(super) fn take_ended(&mut self) -> Option<Errors> {
-        let over = |c: &Command| c.sent == c.bytes && c.open == 0;
-        if !self.commands.front().is_some_and(over) {
+    /// Takes the result of the oldest command if it has ended.
+    pub(super) fn take_finished(&mut self) -> Option<Errors> {
+        let ended = |c: &CopyCommand| c.sent == c.bytes && c.open == 0;
+        if !self.commands.front().is_some_and(ended) {
             return None;
         }
-        self.asking -= 1;
+        self.requesting -= 1;
         self.sending -= 1;
         self.ended += 1;
         self.commands.pop_front().map(|command| command.errors)
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
             ports.wake(cycle, self.number);
         }
     }
 
-    /// Does all that can be done by now.
-    pub(super) fn go_on(&mut self, ports: &mut Ports) {
-        while self.pass(ports) | self.write(ports) {}
-        self.read(ports);
+    /// Does all work that is possible up to the current edge.
+    pub(super) fn advance(&mut self, ports: &mut EnginePorts) {
+        while self.forward_read(ports) | self.issue_write(ports) {}
+        self.issue_reads(ports);
     }
 
-    /// Hands the oldest read burst on to where writes begin.
-    fn pass(&mut self, ports: &mut Ports) -> bool {
+    /// Forwards the oldest read burst to the write logic.
+    fn forward_read(&mut self, ports: &mut EnginePorts) -> bool {
         if self.used == 0 {
             return false;
         }
         let slot = &self.slots[self.tail];
-        let Some((here, fine)) = slot.here else {
+        let Some((arrived, ok)) = slot.arrival else {
             return false;
         };
         let beats = (slot.addr % BEAT + slot.len as u64).div_ceil(BEAT);
         let waiting = (self.data.len() - self.begin) as u64;
-        if waiting.div_ceil(BEAT) + beats > self.shape.depth() {
+        if waiting.div_ceil(BEAT) + beats > self.parameters.depth() {
             return false;
         }
-        let done = (self.pass_free + beats).max(here + BACK);
+        let done = (self.forward_free + beats).max(arrived + RETURN_CYCLES);
         if done > ports.now() {
-            self.wake(done, ports);
+            self.schedule_wake_up(done, ports);
             return false;
         }
-        self.pass_free = done;
-        if self.begin >= self.shape.bursts * self.shape.burst as usize
+        self.forward_free = done;
+        if self.begin >= self.parameters.bursts * self.parameters.burst as usize
             || self.begin == self.data.len()
         {
             self.data.drain(..self.begin);
@@ -200,19 +201,19 @@ impl Mover {
         let slot = &mut self.slots[self.tail];
         self.data.extend_from_slice(&slot.data[..slot.len]);
         let until = self.passed + slot.len as u64;
-        if !fine {
+        if !ok {
             self.bad.push_back((self.passed, until));
         }
         self.passed = until;
-        slot.here = None;
-        self.tail = (self.tail + 1) % self.shape.bursts;
+        slot.arrival = None;
+        self.tail = (self.tail + 1) % self.parameters.bursts;
         self.used -= 1;
         true
     }
 
-    /// Sends a write burst whose bytes are all here.
-    fn write(&mut self, ports: &mut Ports) -> bool {
-        let (sending, next, burst) = (self.sending, self.next_write, self.shape.burst);
+    /// Sends a write burst whose bytes are all available.
+    fn issue_write(&mut self, ports: &mut EnginePorts) -> bool {
+        let (sending, next, burst) = (self.sending, self.next_write, self.parameters.burst);
         let Some(command) = self.commands.get_mut(sending) else {
             return false;
         };
@@ -222,13 +223,13 @@ impl Mover {
             return false;
         }
         if self.write_free > ports.now() {
-            self.wake(self.write_free, ports);
+            self.schedule_wake_up(self.write_free, ports);
             return false;
         }
         command.sent += len;
         command.open += 1;
         let id = (self.number as usize * BURSTS + next) as u16;
-        let inside = ports.write(CROSSBAR, id, at, len as u32, id.into());
+        let inside = ports.write(CROSSBAR_CYCLES, id, at, len as u32, id.into());
         let data = &self.data[self.begin..self.begin + len as usize];
         // Lines with a byte that could not be read are not written.
         let mut from = 0;
@@ -241,8 +242,8 @@ impl Mover {
             let bad = self.bad.iter().any(|&(a, b)| a < last && first < b);
             command.errors.read |= bad;
             if !bad && inside {
-                let fine = ports.store(at + from, &data[from as usize..until as usize]);
-                command.errors.write |= !fine;
+                let ok = ports.store(at + from, &data[from as usize..until as usize]);
+                command.errors.write |= !ok;
             }
             from = until;
         }
@@ -259,60 +260,60 @@ impl Mover {
             self.bad.pop_front();
         }
         self.writes[next] = Some(self.ended + sending as u64);
-        self.next_write = (next + 1) % self.shape.bursts;
+        self.next_write = (next + 1) % self.parameters.bursts;
         self.write_free = ports.now() + (at % BEAT + len).div_ceil(BEAT);
         true
     }
 
-    /// Asks for what there is room for.
-    fn read(&mut self, ports: &mut Ports) {
-        let burst = self.shape.burst;
-        while let Some(command) = self.commands.get_mut(self.asking) {
-            if self.used == self.shape.bursts {
+    /// Issues the reads that there is room for.
+    fn issue_reads(&mut self, ports: &mut EnginePorts) {
+        let burst = self.parameters.burst;
+        while let Some(command) = self.commands.get_mut(self.requesting) {
+            if self.used == self.parameters.bursts {
                 return;
             }
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
-                return self.wake(cycle, ports);
+                return self.schedule_wake_up(cycle, ports);
             }
-            let at = command.src.wrapping_add(command.asked);
-            let len = (burst - at % burst).min(command.bytes - command.asked);
-            command.asked += len;
-            if command.asked == command.bytes {
-                self.asking += 1;
+            let at = command.src.wrapping_add(command.requested);
+            let len = (burst - at % burst).min(command.bytes - command.requested);
+            command.requested += len;
+            if command.requested == command.bytes {
+                self.requesting += 1;
             }
             let slot = &mut self.slots[self.head];
             (slot.addr, slot.len) = (at, len as usize);
             let id = (self.number as usize * BURSTS + self.head) as u16;
-            self.head = (self.head + 1) % self.shape.bursts;
+            self.head = (self.head + 1) % self.parameters.bursts;
             self.used += 1;
             self.read_free = ports.now() + 1;
-            ports.read(CROSSBAR, id, at, len as u32, id.into());
+            ports.read(CROSSBAR_CYCLES, id, at, len as u32, id.into());
         }
     }
 
-    /// A read burst is here; its number counts from the mover's first one on.
-    pub(super) fn arrived(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
+    /// A read burst has arrived. Its number counts from the mover's first one.
+    pub(super) fn read_arrived(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let slot = &mut self.slots[burst];
-        let fine = fine && ports.load(slot.addr, &mut slot.data[..slot.len]);
-        slot.here = Some((ports.now(), fine));
+        let ok = ok && ports.load(slot.addr, &mut slot.data[..slot.len]);
+        slot.arrival = Some((ports.now(), ok));
         if burst == self.tail {
-            self.go_on(ports);
+            self.advance(ports);
         }
     }
 
-    /// A write burst has been answered.
-    pub(super) fn written(&mut self, burst: usize, fine: bool, ports: &mut Ports) {
+    /// A write burst was answered.
+    pub(super) fn write_answered(&mut self, burst: usize, ok: bool, ports: &mut EnginePorts) {
         let Some(number) = self.writes[burst].take() else {
             return;
         };
         let place = number.wrapping_sub(self.ended) as usize;
         if let Some(command) = self.commands.get_mut(place) {
             command.open -= 1;
-            command.errors.write |= !fine;
+            command.errors.write |= !ok;
         }
         if burst == self.next_write {
-            self.go_on(ports);
+            self.advance(ports);
         }
     }
 }

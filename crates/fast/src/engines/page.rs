@@ -5,15 +5,20 @@ use std::collections::VecDeque;
 use spec::bar4::{PAGES, PAGE_STEP};
 use spec::regs::command_page::line;
 
-use super::{End, Job, MOST_ARGUMENTS};
+use super::{Job, JobResult, MAX_ARGUMENTS};
 
 /// Bytes of a line.
-const LINE: usize = 64;
-/// Lines.
+const LINE_BYTES: usize = 64;
+/// Number of lines.
 const LINES: usize = 64;
 
-/// Cuts an access at pages: calls `piece` with the page's place in BAR4, the place in it, the place in the access, and the bytes.
-pub(super) fn pieces(offset: u64, len: usize, mut piece: impl FnMut(u64, usize, usize, usize)) {
+/// Splits an access at page boundaries. Calls `piece` with the page's BAR4 offset, the offset in
+/// the page, the offset in the access, and the length.
+pub(super) fn for_each_page(
+    offset: u64,
+    len: usize,
+    mut piece: impl FnMut(u64, usize, usize, usize),
+) {
     let mut from = 0;
     while from < len {
         let at = offset + from as u64;
@@ -25,11 +30,11 @@ pub(super) fn pieces(offset: u64, len: usize, mut piece: impl FnMut(u64, usize, 
 }
 
 #[derive(Clone, Copy)]
-struct Line {
-    bytes: [u8; LINE],
-    /// Which of them have been written since the last command, a bit each.
+struct PageLine {
+    bytes: [u8; LINE_BYTES],
+    /// The bytes written since the last command, one bit each.
     written: u64,
-    /// It holds a command that has not ended.
+    /// The line holds a command that has not ended.
     busy: bool,
     /// The last command has ended.
     done: bool,
@@ -37,32 +42,32 @@ struct Line {
     value: u64,
 }
 
-/// A command that waits: its line, and how many stores the PM window has had before it.
+/// A waiting command: its line, and the number of earlier stores to the PM window.
 #[derive(Clone, Copy)]
-struct Waits {
+struct WaitingCommand {
     line: u8,
     stores: u64,
 }
 
-/// One page, and the command of it that the engine has (engine_page).
+/// One page, and its command that the engine has accepted (engine_page).
 pub(super) struct Page {
-    lines: Vec<Line>,
-    waiting: VecDeque<Waits>,
+    lines: Vec<PageLine>,
+    waiting: VecDeque<WaitingCommand>,
     accepted: u32,
     ended: u32,
     dropped: u32,
     arguments: usize,
-    /// The line of the command that the engine has.
+    /// Line of the accepted command.
     kept: Option<u8>,
-    /// It is to be carried out.
+    /// The decoded job, ready to start.
     pub(super) job: Option<Job>,
 }
 
 impl Page {
-    /// Of commands with so many arguments, as after a reset.
+    /// A page after a reset, with commands of `arguments` arguments.
     pub(super) fn new(arguments: usize) -> Page {
-        let line = Line {
-            bytes: [0; LINE],
+        let line = PageLine {
+            bytes: [0; LINE_BYTES],
             written: 0,
             busy: false,
             done: false,
@@ -75,33 +80,33 @@ impl Page {
             accepted: 0,
             ended: 0,
             dropped: 0,
-            arguments: arguments.min(MOST_ARGUMENTS),
+            arguments: arguments.min(MAX_ARGUMENTS),
             kept: None,
             job: None,
         }
     }
 
-    /// No command waits or is carried out.
-    pub(super) fn is_quiet(&self) -> bool {
+    /// No command waits or runs.
+    pub(super) fn is_idle(&self) -> bool {
         self.kept.is_none() && self.waiting.is_empty()
     }
 
-    /// Bytes are written: each line of 64 is a write of its own.
+    /// Writes bytes; each line of 64 bytes is a separate write.
     pub(super) fn write(&mut self, at: usize, data: &[u8], stores: u64) {
         let mut from = 0;
         while from < data.len() {
-            let (number, inside) = ((at + from) / LINE % LINES, (at + from) % LINE);
-            let len = (LINE - inside).min(data.len() - from);
+            let (number, inside) = ((at + from) / LINE_BYTES % LINES, (at + from) % LINE_BYTES);
+            let len = (LINE_BYTES - inside).min(data.len() - from);
             let line = &mut self.lines[number];
             if line.busy {
                 self.dropped = self.dropped.wrapping_add(1);
             } else {
                 line.bytes[inside..inside + len].copy_from_slice(&data[from..from + len]);
-                line.written |= u64::MAX >> (LINE - len) << inside;
+                line.written |= u64::MAX >> (LINE_BYTES - len) << inside;
                 if line.written == u64::MAX {
                     (line.written, line.busy, line.done) = (0, true, false);
                     self.accepted = self.accepted.wrapping_add(1);
-                    self.waiting.push_back(Waits {
+                    self.waiting.push_back(WaitingCommand {
                         line: number as u8,
                         stores,
                     });
@@ -111,17 +116,17 @@ impl Page {
         }
     }
 
-    /// Appends bytes that the page reads as.
+    /// Appends bytes of the page to `out`.
     pub(super) fn read(&self, at: usize, len: usize, out: &mut Vec<u8>) {
-        let mask = |is: fn(&Line) -> bool| {
+        let mask = |is: fn(&PageLine) -> bool| {
             let lines = self.lines.iter().enumerate();
             lines.fold(0, |all, (n, line)| all | u64::from(is(line)) << n)
         };
         let busy = mask(|line| line.busy);
         let succeeded = mask(|line| line.done && line.result == 0);
         for at in at..at + len {
-            let line = &self.lines[at / LINE % LINES];
-            let place = (at % LINE) as u64;
+            let line = &self.lines[at / LINE_BYTES % LINES];
+            let place = (at % LINE_BYTES) as u64;
             let (result, value) = match line.done {
                 true => (line.result, line.value),
                 false => (0, 0),
@@ -144,24 +149,25 @@ impl Page {
         }
     }
 
-    /// The engine takes the oldest command, if it has none, and if so many answered stores are all before it. True: it has.
-    pub(super) fn take(&mut self, answered: u64) -> bool {
-        let settled = |waits: &&Waits| waits.stores <= answered;
-        if self.kept.is_some() || self.waiting.front().filter(settled).is_none() {
+    /// Accepts the oldest command if none is accepted yet and all earlier stores are among the
+    /// `answered` ones. True: a command was accepted.
+    pub(super) fn accept_next(&mut self, answered: u64) -> bool {
+        let ordered = |waits: &&WaitingCommand| waits.stores <= answered;
+        if self.kept.is_some() || self.waiting.front().filter(ordered).is_none() {
             return false;
         }
         self.kept = self.waiting.pop_front().map(|waits| waits.line);
         true
     }
 
-    /// The command that the engine has becomes a job.
-    pub(super) fn look(&mut self) {
+    /// Decodes the accepted command into a job.
+    pub(super) fn make_job(&mut self) {
         if let Some(kept) = self.kept {
             self.job = Some(self.job_of(kept));
         }
     }
 
-    /// What the command in a line asks for.
+    /// The job of the command in a line.
     pub(super) fn job_of(&self, line: u8) -> Job {
         let bytes = &self.lines[usize::from(line)].bytes;
         let mut job = Job::default();
@@ -175,21 +181,21 @@ impl Page {
         job
     }
 
-    /// The line of the oldest command that waits, for an engine with room for all of them.
-    pub(super) fn take_line(&mut self) -> Option<u8> {
+    /// Takes the line of the oldest waiting command, for an engine with room for all commands.
+    pub(super) fn next_line(&mut self) -> Option<u8> {
         self.waiting.pop_front().map(|waits| waits.line)
     }
 
-    /// That job has ended.
-    pub(super) fn ended(&mut self, end: &End) {
+    /// The job of the accepted command has ended.
+    pub(super) fn job_ended(&mut self, end: &JobResult) {
         self.job = None;
         if let Some(kept) = self.kept.take() {
             self.end_line(kept, end);
         }
     }
 
-    /// The command in a line has ended. One from before a reset has no line any more.
-    pub(super) fn end_line(&mut self, line: u8, end: &End) {
+    /// The command in a line has ended. A command from before a reset has no line any more.
+    pub(super) fn end_line(&mut self, line: u8, end: &JobResult) {
         let line = &mut self.lines[usize::from(line)];
         if line.busy {
             (line.busy, line.done) = (false, true);

@@ -1,4 +1,5 @@
-//! The pipeline (hw/engine/pipeline): decoder, sorter and gatherer of rows one after another, as a list of their commands says.
+//! The pipeline engine (hw/engine/pipeline): runs the decoder, sorter and row gatherer one after
+//! another from a list of their commands.
 
 use spec::nvme::{status, Sqe, Status};
 use spec::regs::pipeline::{self, kind_lo, progress, result};
@@ -7,80 +8,81 @@ use crate::config::Config;
 use crate::controller::EngineCommand;
 
 use super::dict_decode::DictDecode;
-use super::ports::Ports;
+use super::ports::EnginePorts;
 use super::row_shuffle::RowShuffle;
 use super::sorter::Sorter;
-use super::{bursts_of_two, End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+use super::{bursts_of_two, Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-const MOST_ENTRIES: u64 = 16;
+const MAX_ENTRIES: u64 = 16;
 const ENTRY: u64 = 64;
-/// Bits of the kernels' return values that mean the same in all of them; those above say what is wrong with the data.
+/// Return value bits that have the same meaning in all kernels. The bits above them are data errors
+/// of a kernel.
 const READ_ERROR: u32 = 1;
 const STOPPED: u32 = 2;
 const INVALID: u32 = 4;
 const WRITE_ERROR: u32 = 8;
 const COMMON: u32 = 15;
 
-/// Cycles from the start to the list's read, from its last beat to the first entry, from one to its kernel's start, to the reports'
-/// write, and from its answer to the end.
-const CHECK: u64 = 4;
-const BACK: u64 = 3;
-const JUDGE: u64 = 5;
-const TELL: u64 = 2;
-const FINISH: u64 = 3;
-const CROSSBAR: u64 = 2;
+/// Cycles of the phases: start to list read, last list beat to first entry, entry to kernel start,
+/// last entry to report write, and report answer to end.
+const CHECK_CYCLES: u64 = 4;
+const RETURN_CYCLES: u64 = 3;
+const DECODE_CYCLES: u64 = 5;
+const REPORT_CYCLES: u64 = 2;
+const FINISH_CYCLES: u64 = 3;
+const CROSSBAR_CYCLES: u64 = 2;
 
-/// Bits of the wake-ups of the first kernel, and the pipeline's own ones.
-const PART_BITS: u32 = 24;
+/// Wake-up bits of the first kernel, and the pipeline's wake-ups.
+const KERNEL_BITS: u32 = 24;
 const BEGIN: u32 = 0;
 const NEXT: u32 = 1;
 const REPORT: u32 = 2;
-const OVER: u32 = 3;
+const DONE: u32 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum PipelineState {
     Idle,
-    Check,
-    Read,
-    /// An entry is looked at.
-    Look,
-    Work,
-    Report,
-    Over,
+    Checking,
+    Reading,
+    /// An entry is decoded.
+    Decoding,
+    Running,
+    Reporting,
+    Finished,
 }
 
-/// What is run.
+/// The list that is run.
 #[derive(Clone, Copy)]
-struct List {
-    place: u64,
+struct EntryList {
+    address: u64,
     count: u64,
-    /// Places in entries count from here on, in blocks, and how many there are.
+    /// First address of entries, in blocks, and the number of blocks.
     base: u64,
     blocks: u64,
     report: bool,
 }
 
-impl List {
-    /// That of a job; `None`: there is no such list.
-    fn of(job: &Job) -> Option<List> {
-        let [place, count, base, bytes, kind, ..] = job.arguments;
-        let fine = !job.malformed
-            && (1..=MOST_ENTRIES).contains(&count)
-            && place % (1 << UNIT_BITS) == 0
+impl EntryList {
+    /// The list of a job; `None`: it is invalid.
+    fn of(job: &Job) -> Option<EntryList> {
+        let [address, count, base, bytes, kind, ..] = job.arguments;
+        let ok = !job.malformed
+            && (1..=MAX_ENTRIES).contains(&count)
+            && address % (1 << UNIT_BITS) == 0
             && base % (1 << UNIT_BITS) == 0
             && bytes % (1 << BLOCK_BITS) == 0
             && kind & !kind_lo::REPORT.mask() == 0;
-        if !fine {
+        if !ok {
             return None;
         }
-        let list = List {
-            place,
+        let list = EntryList {
+            address,
             count,
             base: base >> BLOCK_BITS,
             blocks: bytes >> BLOCK_BITS,
             report: kind_lo::REPORT.is_set(kind),
         };
-        let fits = Range::new(place, list.bytes()).fits() && Range::new(base, bytes).fits();
+        let fits = Range::new(address, list.bytes()).fits() && Range::new(base, bytes).fits();
         fits.then_some(list)
     }
 
@@ -89,15 +91,15 @@ impl List {
     }
 }
 
-/// How an entry has ended.
+/// The result of an entry.
 #[derive(Clone, Copy, Default)]
-struct Told {
+struct EntryReport {
     status: Status,
     value: u32,
     cycles: u32,
 }
 
-impl Told {
+impl EntryReport {
     fn bytes(&self) -> Vec<u8> {
         let mut out = vec![0; ENTRY as usize];
         out[..2].copy_from_slice(&(self.status.0 << 1 | 1).to_le_bytes());
@@ -109,21 +111,21 @@ impl Told {
 
 /// One list at a time.
 pub(super) struct Pipeline {
-    /// Kernels, and the opcodes of their entries.
+    /// The kernels, and the opcodes of their entries.
     kernels: [(u8, Box<dyn Engine>); 3],
-    state: State,
-    list: Option<List>,
+    state: PipelineState,
+    list: Option<EntryList>,
     entries: Vec<Sqe>,
     stopped: bool,
-    /// The entry that runs, or ran last, its kernel, and when that has begun.
+    /// The current or last entry, its kernel, and its start.
     entry: usize,
     kernel: Option<usize>,
     begun: u64,
-    told: Vec<Told>,
+    reports: Vec<EntryReport>,
     good: u64,
     result: u32,
     status: Status,
-    ended: Option<End>,
+    finished: Option<JobResult>,
 }
 
 impl Pipeline {
@@ -135,55 +137,61 @@ impl Pipeline {
                 (0xD0, Box::new(Sorter::new(config, bursts))),
                 (0xD8, Box::new(RowShuffle::new(config))),
             ],
-            state: State::Idle,
+            state: PipelineState::Idle,
             list: None,
             entries: Vec::new(),
             stopped: false,
             entry: 0,
             kernel: None,
             begun: 0,
-            told: Vec::new(),
+            reports: Vec::new(),
             good: 0,
             result: 0,
             status: status::SUCCESS,
-            ended: None,
+            finished: None,
         }
     }
 
-    fn over(&mut self, cycles: u64, ports: &mut Ports) {
-        self.state = State::Over;
-        ports.wake(ports.now() + cycles, OVER);
+    fn finish(&mut self, cycles: u64, ports: &mut EnginePorts) {
+        self.state = PipelineState::Finished;
+        ports.wake(ports.now() + cycles, DONE);
     }
 
-    /// Stops here, with nothing under way.
-    fn halt(&mut self, ports: &mut Ports) {
+    /// Stops with no entry running.
+    fn halt(&mut self, ports: &mut EnginePorts) {
         self.result = result::STOPPED.mask() as u32;
-        self.over(1, ports);
+        self.finish(1, ports);
     }
 
-    fn begin(&mut self, ports: &mut Ports) {
+    fn read_list(&mut self, ports: &mut EnginePorts) {
         match self.list {
             None => {
                 self.result = result::INVALID.mask() as u32;
                 self.status = status::INVALID_FIELD.dnr();
-                self.over(1, ports);
+                self.finish(1, ports);
             }
             Some(_) if self.stopped => self.halt(ports),
             Some(list) => {
-                self.state = State::Read;
-                ports.read(CROSSBAR, 0, list.place, (list.count * ENTRY) as u32, 0);
+                self.state = PipelineState::Reading;
+                ports.read(
+                    CROSSBAR_CYCLES,
+                    0,
+                    list.address,
+                    (list.count * ENTRY) as u32,
+                    0,
+                );
             }
         }
     }
 
-    /// The list is here, or could not be read.
-    fn arrived(&mut self, fine: bool, ports: &mut Ports) {
+    /// The list has arrived, or its read failed.
+    fn list_arrived(&mut self, ok: bool, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
         let mut data = vec![0; (list.count * ENTRY) as usize];
-        if !(fine && ports.load(list.place, &mut data)) {
+        if !(ok && ports.load(list.address, &mut data)) {
             self.result = result::READ_ERROR.mask() as u32;
             self.status = status::UNRECOVERED_READ_ERROR;
-            return self.over(BACK, ports);
+            return self.finish(RETURN_CYCLES, ports);
         }
         self.entries = data
             .chunks_exact(ENTRY as usize)
@@ -195,12 +203,12 @@ impl Pipeline {
                 sqe
             })
             .collect();
-        self.state = State::Look;
-        ports.wake(ports.now() + BACK + JUDGE, NEXT);
+        self.state = PipelineState::Decoding;
+        ports.wake(ports.now() + RETURN_CYCLES + DECODE_CYCLES, NEXT);
     }
 
-    /// The kernel of the present entry, and its job.
-    fn judge_entry(&self, list: &List) -> Result<(usize, Job), Status> {
+    /// The kernel of the current entry, and its job.
+    fn decode_entry(&self, list: &EntryList) -> Result<(usize, Job), Status> {
         let sqe = self.entries[self.entry];
         let opcode = sqe.dw[0];
         let own = sqe.dw[1..10].iter().all(|&dword| dword == 0);
@@ -216,18 +224,18 @@ impl Pipeline {
             blocks: list.blocks,
             sqe,
         };
-        Ok((kernel, self.kernels[kernel].1.judge(&command)?))
+        Ok((kernel, self.kernels[kernel].1.decode_command(&command)?))
     }
 
-    /// The present entry begins, if it is one.
-    fn next(&mut self, ports: &mut Ports) {
+    /// Starts the current entry, if there is one.
+    fn start_entry(&mut self, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
         if self.stopped {
             return self.halt(ports);
         }
-        match self.judge_entry(&list) {
+        match self.decode_entry(&list) {
             Ok((kernel, job)) => {
-                self.state = State::Work;
+                self.state = PipelineState::Running;
                 self.kernel = Some(kernel);
                 self.begun = ports.now();
                 self.with_kernel(kernel, ports, |kernel, ports| kernel.start(&job, ports));
@@ -235,32 +243,32 @@ impl Pipeline {
             Err(status) => {
                 self.result = result::BAD_ENTRY.mask() as u32;
                 self.status = status;
-                self.told.push(Told {
+                self.reports.push(EntryReport {
                     status,
-                    ..Told::default()
+                    ..EntryReport::default()
                 });
-                self.last(&list, ports);
+                self.end_list(&list, ports);
             }
         }
     }
 
-    /// Calls a kernel, and looks whether its job has ended.
+    /// Calls a kernel, then checks for its job's end.
     fn with_kernel(
         &mut self,
         number: usize,
-        ports: &mut Ports,
-        call: impl FnOnce(&mut dyn Engine, &mut Ports),
+        ports: &mut EnginePorts,
+        call: impl FnOnce(&mut dyn Engine, &mut EnginePorts),
     ) {
-        let part = (number as u32 + 1) << PART_BITS;
+        let kernel_bits = (number as u32 + 1) << KERNEL_BITS;
         let kernel = &mut self.kernels[number].1;
-        call(&mut **kernel, &mut ports.of_part(part));
-        if let Some(end) = kernel.ended() {
-            let (status, value) = kernel.answer(&end);
+        call(&mut **kernel, &mut ports.for_kernel(kernel_bits));
+        if let Some(end) = kernel.take_result() {
+            let (status, value) = kernel.completion_status(&end);
             self.entry_ended(end.result, status, value, ports);
         }
     }
 
-    fn entry_ended(&mut self, how: u32, status: Status, value: u32, ports: &mut Ports) {
+    fn entry_ended(&mut self, how: u32, status: Status, value: u32, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
         let bits = [
             (result::READ_ERROR, how & READ_ERROR),
@@ -274,42 +282,44 @@ impl Pipeline {
             self.result |= if on != 0 { bit.mask() as u32 } else { 0 };
         }
         let cycles = self.cycles(self.entry, ports.now());
-        self.told.push(Told {
+        self.reports.push(EntryReport {
             status,
             value,
             cycles,
         });
         if how & STOPPED != 0 {
-            return self.over(1, ports);
+            return self.finish(1, ports);
         }
         self.status = status;
         if status != status::SUCCESS {
-            return self.last(&list, ports);
+            return self.end_list(&list, ports);
         }
         self.good += 1;
         if self.good == list.count {
-            return self.last(&list, ports);
+            return self.end_list(&list, ports);
         }
         self.entry += 1;
         self.kernel = None;
-        self.state = State::Look;
-        ports.wake(ports.now() + JUDGE, NEXT);
+        self.state = PipelineState::Decoding;
+        ports.wake(ports.now() + DECODE_CYCLES, NEXT);
     }
 
-    /// No entry runs any more.
-    fn last(&mut self, list: &List, ports: &mut Ports) {
+    /// No further entry runs.
+    fn end_list(&mut self, list: &EntryList, ports: &mut EnginePorts) {
         if !list.report {
-            return self.over(1, ports);
+            return self.finish(1, ports);
         }
-        self.state = State::Report;
-        ports.wake(ports.now() + TELL, REPORT);
+        self.state = PipelineState::Reporting;
+        ports.wake(ports.now() + REPORT_CYCLES, REPORT);
     }
 
-    fn report(&mut self, ports: &mut Ports) {
+    fn report(&mut self, ports: &mut EnginePorts) {
         let Some(list) = self.list else { return };
-        let data: Vec<u8> = self.told.iter().flat_map(Told::bytes).collect();
-        let place = list.place + list.count * ENTRY;
-        if ports.write(CROSSBAR, 0, place, data.len() as u32, 0) && !ports.store(place, &data) {
+        let data: Vec<u8> = self.reports.iter().flat_map(EntryReport::bytes).collect();
+        let address = list.address + list.count * ENTRY;
+        if ports.write(CROSSBAR_CYCLES, 0, address, data.len() as u32, 0)
+            && !ports.store(address, &data)
+        {
             self.report_fails();
         }
     }
@@ -321,11 +331,11 @@ impl Pipeline {
         }
     }
 
-    /// That an entry has taken, or takes so far.
+    /// Cycles of an entry so far.
     fn cycles(&self, entry: usize, now: u64) -> u32 {
-        match self.told.get(entry) {
-            Some(told) => told.cycles,
-            None if self.state == State::Work && entry == self.entry => {
+        match self.reports.get(entry) {
+            Some(reports) => reports.cycles,
+            None if self.state == PipelineState::Running && entry == self.entry => {
                 (now - self.begun).min(u64::from(u32::MAX)) as u32
             }
             None => 0,
@@ -334,107 +344,112 @@ impl Pipeline {
 }
 
 impl Engine for Pipeline {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let kind = u64::from(dw[14]);
         if kind & !kind_lo::REPORT.mask() != 0 || [11, 12, 15].iter().any(|&n| dw[n] != 0) {
             return Err(status::INVALID_FIELD.dnr());
         }
-        let (place, count) = (u64::from(dw[10]) << UNIT_BITS, u64::from(dw[13]));
+        let (address, count) = (u64::from(dw[10]) << UNIT_BITS, u64::from(dw[13]));
         let (base, bytes) = (command.base << BLOCK_BITS, command.blocks << BLOCK_BITS);
-        if place + ((count * ENTRY) << kind) > bytes {
+        if address + ((count * ENTRY) << kind) > bytes {
             return Err(status::LBA_OUT_OF_RANGE.dnr());
         }
         let mut job = Job::default();
-        job.arguments[..5].copy_from_slice(&[base + place, count, base, bytes, kind]);
+        job.arguments[..5].copy_from_slice(&[base + address, count, base, bytes, kind]);
         Ok(job)
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         (self.status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
-        self.list = List::of(job);
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
+        self.list = EntryList::of(job);
         self.entries.clear();
-        self.told.clear();
+        self.reports.clear();
         (self.stopped, self.entry, self.kernel) = (false, 0, None);
         (self.good, self.result, self.status) = (0, 0, status::SUCCESS);
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        self.state = PipelineState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
-        if matches!(self.state, State::Report | State::Over) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
+        if matches!(
+            self.state,
+            PipelineState::Reporting | PipelineState::Finished
+        ) {
             return;
         }
         self.stopped = true;
-        if let (State::Work, Some(kernel)) = (self.state, self.kernel) {
+        if let (PipelineState::Running, Some(kernel)) = (self.state, self.kernel) {
             self.with_kernel(kernel, ports, |kernel, ports| kernel.stop(ports));
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
-        if let Some(kernel) = (what >> PART_BITS).checked_sub(1) {
-            let what = what & ((1 << PART_BITS) - 1);
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
+        if let Some(kernel) = (what >> KERNEL_BITS).checked_sub(1) {
+            let what = what & ((1 << KERNEL_BITS) - 1);
             return self.with_kernel(kernel as usize, ports, |k, ports| k.wake(what, ports));
         }
         match what {
-            BEGIN => self.begin(ports),
-            NEXT => self.next(ports),
+            BEGIN => self.read_list(ports),
+            NEXT => self.start_entry(ports),
             REPORT => self.report(ports),
             _ => {
-                self.state = State::Idle;
-                let mut end = End {
+                self.state = PipelineState::Idle;
+                let mut end = JobResult {
                     result: self.result,
-                    ..End::default()
+                    ..JobResult::default()
                 };
                 end.outputs[0] = self.good;
-                self.ended = Some(end);
+                self.finished = Some(end);
             }
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         match (self.state, self.kernel) {
-            (State::Read, _) if end => self.arrived(fine, ports),
-            (State::Work, Some(kernel)) => {
-                self.with_kernel(kernel, ports, |k, ports| k.read(burst, end, fine, ports))
+            (PipelineState::Reading, _) if end => self.list_arrived(ok, ports),
+            (PipelineState::Running, Some(kernel)) => {
+                self.with_kernel(kernel, ports, |k, ports| {
+                    k.read_answered(burst, end, ok, ports)
+                })
             }
             _ => {}
         }
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         match (self.state, self.kernel) {
-            (State::Report, _) => {
-                if !fine {
+            (PipelineState::Reporting, _) => {
+                if !ok {
                     self.report_fails();
                 }
-                self.over(FINISH, ports);
+                self.finish(FINISH_CYCLES, ports);
             }
-            (State::Work, Some(kernel)) => {
-                self.with_kernel(kernel, ports, |k, ports| k.written(burst, fine, ports))
+            (PipelineState::Running, Some(kernel)) => {
+                self.with_kernel(kernel, ports, |k, ports| k.write_answered(burst, ok, ports))
             }
             _ => {}
         }
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 
     fn register(&self, at: u64, now: u64) -> Option<u32> {
         let items = self.kernel.map_or(0, |k| self.kernels[k].1.progress());
         match at {
             pipeline::PROGRESS => {
-                let running = u64::from(self.state != State::Idle);
-                let told = progress::ENTRY.of(self.entry as u64) | progress::RUNNING.of(running);
-                Some(told as u32)
+                let running = u64::from(self.state != PipelineState::Idle);
+                let reports = progress::ENTRY.of(self.entry as u64) | progress::RUNNING.of(running);
+                Some(reports as u32)
             }
             pipeline::ITEMS_LO => Some(items as u32),
             pipeline::ITEMS_HI => Some((items >> 32) as u32),

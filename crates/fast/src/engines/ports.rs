@@ -1,18 +1,19 @@
-//! What an engine has of the device while it works: time, and its memory masters with their bounds.
+//! The device as an engine sees it: time, and the engine's memory masters with their bounds.
 
 use std::ops::Range;
 
 use crate::config::Config;
-use crate::cx::{Cx, Event, TAG_ENGINE};
+use crate::context::{Event, SimContext, TAG_ENGINE};
 use crate::memory::master;
 
-use super::what;
+use super::event_kind;
 
-/// Bits of a burst's number in a tag; the engine's stands above.
+/// Bits of a burst's number in a tag. The engine's number is above them.
 const BURST_BITS: u32 = 24;
-/// Cycles from a master of an engine to the channel's multiplexer: the register slices of `ns_axi_demux`, and the credits.
+/// Cycles from an engine's master to the channel's multiplexer: register slices of `ns_axi_demux`,
+/// and credits.
 const ISSUE: u64 = 3;
-/// Cycles that a burst outside of the bounds takes until it is answered, besides its beats.
+/// Cycles until a burst outside the bounds is answered, in addition to its beats.
 const REFUSED: u64 = 6;
 
 /// Engine and burst of a channel's tag.
@@ -20,21 +21,21 @@ pub(super) fn burst_of(tag: u32) -> (usize, u32) {
     ((tag >> BURST_BITS) as usize, tag & ((1 << BURST_BITS) - 1))
 }
 
-/// Addresses of the PM window that an engine may touch.
-pub(super) struct Reach {
+/// The PM window addresses that an engine may access.
+pub(super) struct AccessBounds {
     media: Range<u64>,
     local: Range<u64>,
 }
 
-impl Reach {
-    /// That of an engine of a design.
-    pub(super) fn new(plugged: &design::engine::Plugged, config: &Config) -> Reach {
+impl AccessBounds {
+    /// The bounds of an engine of a design.
+    pub(super) fn new(instance: &design::engine::EngineInstance, config: &Config) -> AccessBounds {
         let local = match &config.local {
-            Some(local) if plugged.local => config.local_base..config.local_base + local.bytes,
+            Some(local) if instance.local => config.local_base..config.local_base + local.bytes,
             _ => 0..0,
         };
-        Reach {
-            media: plugged.media.clone(),
+        AccessBounds {
+            media: instance.media.clone(),
             local,
         }
     }
@@ -44,59 +45,64 @@ impl Reach {
     }
 }
 
-/// The engine's side of the device.
-pub(crate) struct Ports<'a, 'b> {
-    pub(super) cx: &'a mut Cx<'b>,
+/// The device as an engine sees it.
+pub(crate) struct EnginePorts<'a, 'b> {
+    pub(super) ctx: &'a mut SimContext<'b>,
     pub(super) number: u8,
-    pub(super) reach: &'a Reach,
-    /// Bits of the numbers of its wake-ups: those of a part of the engine.
-    pub(super) part: u32,
+    pub(super) bounds: &'a AccessBounds,
+    /// Bits that are set in the numbers of its wake-ups, to identify a kernel of the engine.
+    pub(super) kernel: u32,
 }
 
-impl<'b> Ports<'_, 'b> {
-    /// The same, for a part of the engine whose wake-ups have these bits.
-    pub(super) fn of_part(&mut self, part: u32) -> Ports<'_, 'b> {
-        Ports {
-            cx: &mut *self.cx,
+impl<'b> EnginePorts<'_, 'b> {
+    /// The same ports for a kernel whose wake-ups have these bits.
+    pub(super) fn for_kernel(&mut self, kernel: u32) -> EnginePorts<'_, 'b> {
+        EnginePorts {
+            ctx: &mut *self.ctx,
             number: self.number,
-            reach: self.reach,
-            part,
+            bounds: self.bounds,
+            kernel,
         }
     }
 
-    /// The present clock edge.
+    /// The current clock edge.
     pub(crate) fn now(&self) -> u64 {
-        self.cx.now
+        self.ctx.now
     }
 
-    /// Asks for [`super::Engine::wake`] at an edge.
-    pub(crate) fn wake(&mut self, cycle: u64, what: u32) {
-        self.plan(cycle, what::WAKE, self.part | what);
+    /// Schedules a call of [`super::Engine::wake`] at an edge.
+    pub(crate) fn wake(&mut self, cycle: u64, number: u32) {
+        self.schedule(cycle, event_kind::WAKE, self.kernel | number);
     }
 
-    fn plan(&mut self, cycle: u64, about: u32, what: u32) {
-        let event = Event::Engine(self.number, about << what::BITS | what);
-        self.cx.calendar.plan(cycle, event);
+    fn schedule(&mut self, cycle: u64, about: u32, number: u32) {
+        let event = Event::Engine(self.number, about << event_kind::BITS | number);
+        self.ctx.calendar.schedule(cycle, event);
     }
 
-    /// Reads a burst within a granule, `cycles` from its own port of the channel. `id` tells those of one order apart. What lies outside
-    /// of the bounds is answered, too.
+    /// Reads a burst within a granule. The burst reaches the engine's channel port after `cycles`.
+    /// Bursts with the same `id` stay in order. A burst outside the bounds is answered, too.
     pub(crate) fn read(&mut self, cycles: u64, id: u16, addr: u64, bytes: u32, burst: u32) {
-        match self.place(addr) {
+        match self.locate(addr) {
             None => {
                 let beats = (addr % 64 + u64::from(bytes)).div_ceil(64);
-                self.plan(self.cx.now + cycles + REFUSED + beats, what::READ, burst);
+                self.schedule(
+                    self.ctx.now + cycles + REFUSED + beats,
+                    event_kind::READ,
+                    burst,
+                );
             }
             Some((channel, local)) => {
-                let (at, tag) = (self.cx.now + cycles + ISSUE, self.tag(burst));
+                let (at, tag) = (self.ctx.now + cycles + ISSUE, self.tag(burst));
                 let master = master::ENGINES + usize::from(self.number);
-                self.cx.memory.channels[channel].read(at, master, id, local, bytes, tag);
-                self.cx.channel_changed(channel);
+                self.ctx.memory.channels[channel].read(at, master, id, local, bytes, tag);
+                self.ctx.schedule_channel(channel);
             }
         }
     }
 
-    /// Writes a burst, the same; its bytes are given to [`Ports::store`]. False: it lies outside of the bounds.
+    /// Writes a burst, in the same way. [`EnginePorts::store`] writes its bytes. False: the burst
+    /// is outside the bounds.
     pub(crate) fn write(
         &mut self,
         cycles: u64,
@@ -105,17 +111,21 @@ impl<'b> Ports<'_, 'b> {
         bytes: u32,
         burst: u32,
     ) -> bool {
-        match self.place(addr) {
+        match self.locate(addr) {
             None => {
                 let beats = (addr % 64 + u64::from(bytes)).div_ceil(64);
-                self.plan(self.cx.now + cycles + REFUSED + beats, what::WRITE, burst);
+                self.schedule(
+                    self.ctx.now + cycles + REFUSED + beats,
+                    event_kind::WRITE,
+                    burst,
+                );
                 false
             }
             Some((channel, local)) => {
-                let (at, tag) = (self.cx.now + cycles + ISSUE, self.tag(burst));
+                let (at, tag) = (self.ctx.now + cycles + ISSUE, self.tag(burst));
                 let master = master::ENGINES + usize::from(self.number);
-                self.cx.memory.channels[channel].write(at, master, id, local, bytes, tag);
-                self.cx.channel_changed(channel);
+                self.ctx.memory.channels[channel].write(at, master, id, local, bytes, tag);
+                self.ctx.schedule_channel(channel);
                 true
             }
         }
@@ -125,22 +135,22 @@ impl<'b> Ports<'_, 'b> {
         TAG_ENGINE | u64::from(self.number) << BURST_BITS | u64::from(burst)
     }
 
-    /// The channel, and the place in it, of an address within the bounds.
-    fn place(&self, addr: u64) -> Option<(usize, u64)> {
-        if !self.reach.contains(addr) {
+    /// Channel and channel address of an address within the bounds.
+    fn locate(&self, addr: u64) -> Option<(usize, u64)> {
+        if !self.bounds.contains(addr) {
             return None;
         }
-        let place = self.cx.memory.place(addr)?;
+        let place = self.ctx.memory.locate(addr)?;
         Some((place.channel, place.addr))
     }
 
-    /// Bytes within a granule, as they are now. False: they could not be had.
+    /// Reads the current bytes of a range within a granule. False: they can't be read.
     pub(crate) fn load(&self, addr: u64, out: &mut [u8]) -> bool {
-        self.cx.memory.read_beside(addr, out)
+        self.ctx.memory.read_unfiltered(addr, out)
     }
 
-    /// Changes bytes within a granule. False: there was no room for them.
+    /// Writes bytes within a granule. False: there is no space for them.
     pub(crate) fn store(&mut self, addr: u64, data: &[u8]) -> bool {
-        self.cx.memory.write_beside(addr, data)
+        self.ctx.memory.write_unfiltered(addr, data)
     }
 }

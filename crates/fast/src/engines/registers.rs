@@ -1,11 +1,12 @@
-//! The registers that all engines have (docs/engines.md): control, interrupt, status, return value, arguments, outputs.
+//! The registers that all engines have (docs/engines.md): control, interrupt, status, return value,
+//! arguments, outputs.
 
 use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
 use spec::regs::copy::{control, CONTROL, INTERRUPT, RESULT, SOURCES, STATUS};
 
-use super::{End, Job, MOST_ARGUMENTS, MOST_OUTPUTS};
+use super::{Job, JobResult, MAX_ARGUMENTS, MAX_OUTPUTS};
 
-/// Registers of one engine, and the job that they ask for (engine_registers).
+/// Registers of one engine, and the job that they request (engine_registers).
 pub(super) struct Registers {
     arguments: Vec<[u32; 2]>,
     outputs: Vec<u64>,
@@ -13,41 +14,41 @@ pub(super) struct Registers {
     sources: bool,
     done: bool,
     result: u32,
-    /// A job was asked for, and has not ended.
-    pub(super) wants: bool,
-    /// It is to end early.
+    /// A job is requested and has not ended.
+    pub(super) requested: bool,
+    /// The job shall stop early.
     pub(super) stop: bool,
-    /// The interrupt request, as of the last look.
+    /// The interrupt request at the last check.
     requests: bool,
 }
 
 impl Registers {
-    /// As after a reset, with so many arguments and outputs.
+    /// Registers after a reset, with this number of arguments and outputs.
     pub(super) fn new(arguments: usize, outputs: usize) -> Registers {
         Registers {
-            arguments: vec![[0; 2]; arguments.min(MOST_ARGUMENTS)],
-            outputs: vec![0; outputs.min(MOST_OUTPUTS)],
+            arguments: vec![[0; 2]; arguments.min(MAX_ARGUMENTS)],
+            outputs: vec![0; outputs.min(MAX_OUTPUTS)],
             interrupt: false,
             sources: false,
             done: false,
             result: 0,
-            wants: false,
+            requested: false,
             stop: false,
             requests: false,
         }
     }
 
-    /// Number of an argument or output, and of its word.
+    /// Index of an argument or output, and of its dword.
     fn value_of(at: u64) -> Option<(usize, usize)> {
         let from = at.checked_sub(ARGUMENTS)?;
         let word = from % ARGUMENT_STEP / 4;
         (word < 2).then_some(((from / ARGUMENT_STEP) as usize, word as usize))
     }
 
-    /// A word, by its offset; where no register is, 0.
+    /// Reads a dword by its offset; 0 if no register is there.
     pub(super) fn read(&self, at: u64) -> u32 {
         match at {
-            CONTROL => match self.wants {
+            CONTROL => match self.requested {
                 true => 0,
                 false => control::IDLE.mask() as u32,
             },
@@ -66,7 +67,7 @@ impl Registers {
         }
     }
 
-    /// Writes the bits `bits` of a word.
+    /// Writes the bits `bits` of a dword.
     pub(super) fn write(&mut self, at: u64, value: u32, bits: u32) {
         let set = value & bits;
         let flag = |old: bool| if bits & 1 == 1 { set & 1 == 1 } else { old };
@@ -74,10 +75,10 @@ impl Registers {
             CONTROL => {
                 let start = set & control::START.mask() as u32 != 0;
                 let stop = set & control::STOP.mask() as u32 != 0;
-                if self.wants {
+                if self.requested {
                     self.stop |= stop;
                 } else if start {
-                    (self.wants, self.stop) = (true, stop);
+                    (self.requested, self.stop) = (true, stop);
                 }
             }
             INTERRUPT => self.interrupt = flag(self.interrupt),
@@ -93,7 +94,7 @@ impl Registers {
         }
     }
 
-    /// What they ask for.
+    /// The job that the registers request.
     pub(super) fn job(&self) -> Job {
         let mut job = Job::default();
         for (to, [low, high]) in job.arguments.iter_mut().zip(&self.arguments) {
@@ -102,9 +103,9 @@ impl Registers {
         job
     }
 
-    /// Their job has ended.
-    pub(super) fn ended(&mut self, end: &End) {
-        (self.wants, self.stop) = (false, false);
+    /// The job of the registers has ended.
+    pub(super) fn job_ended(&mut self, end: &JobResult) {
+        (self.requested, self.stop) = (false, false);
         self.result = end.result;
         self.done = true;
         for (to, value) in self.outputs.iter_mut().zip(end.outputs) {
@@ -112,8 +113,8 @@ impl Registers {
         }
     }
 
-    /// The interrupt request has risen since the last look.
-    pub(super) fn rises(&mut self) -> bool {
+    /// The interrupt request has risen since the last check.
+    pub(super) fn interrupt_rises(&mut self) -> bool {
         let now = self.interrupt && self.sources && self.done;
         let before = std::mem::replace(&mut self.requests, now);
         now && !before

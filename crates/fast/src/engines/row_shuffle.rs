@@ -1,4 +1,4 @@
-//! The gatherer of rows (hw/engine/row_shuffle): copies rows of a table in the order that a list of indexes says.
+//! The row gatherer (hw/engine/row_shuffle): copies rows of a table in the order of an index list.
 
 use std::collections::VecDeque;
 
@@ -8,69 +8,70 @@ use spec::regs::row_shuffle::{kind_lo, result};
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use super::mover::{Mover, Shape, BURSTS};
-use super::ports::Ports;
-use super::{bursts_of_two, End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+use super::mover::{Mover, MoverParameters, BURSTS};
+use super::ports::EnginePorts;
+use super::{bursts_of_two, Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-const MOST_INDEXES: u64 = 1 << 31;
-const MOST_ROW_BYTES: u64 = 65_536;
+const MAX_INDEXES: u64 = 1 << 31;
+const MAX_ROW_BYTES: u64 = 65_536;
 const INDEX_BYTES: u64 = 4;
 const BEAT: u64 = 64;
 /// Bytes of a burst of the list.
 const BURST: u64 = 1024;
-/// Addresses of rows that wait for the mover.
+/// Maximum number of row addresses that wait for the mover.
 const QUEUE: usize = 4;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
-const CHECK: u64 = 4;
-const FINISH: u64 = 3;
-/// Through the crossbar, from a channel to where indexes are taken, and from an index to its row's address.
-const CROSSBAR: u64 = 2;
-const BACK: u64 = 7;
+const CHECK_CYCLES: u64 = 4;
+const FINISH_CYCLES: u64 = 3;
+/// Cycles through the crossbar, from a channel to the index decoder, and from an index to its row
+/// address.
+const CROSSBAR_CYCLES: u64 = 2;
+const RETURN_CYCLES: u64 = 7;
 const PRODUCT: u64 = 3;
 
-/// What a wake-up is about, besides the mover's own.
+/// Wake-up numbers, in addition to those of the mover.
 const BEGIN: u32 = 1 << 16;
-const OVER: u32 = 2 << 16;
-const GO_ON: u32 = 3 << 16;
+const DONE: u32 = 2 << 16;
+const ADVANCE: u32 = 3 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ShuffleState {
     Idle,
-    Check,
-    Work,
-    /// What is under way ends.
-    End,
-    Over,
+    Checking,
+    Gathering,
+    /// Open requests are drained.
+    Draining,
+    Finished,
 }
 
-/// What is gathered.
+/// The rows to gather.
 #[derive(Clone, Copy)]
-struct Rows {
+struct GatherJob {
     list: u64,
     src: u64,
     dst: u64,
     count: u64,
     row_bytes: u64,
     rows: u64,
-    /// Bytes from an index to the next one.
+    /// Bytes from one index to the next.
     stride: u64,
 }
 
-impl Rows {
-    /// Those of a job; `None`: there are no such rows.
-    fn of(job: &Job) -> Option<Rows> {
+impl GatherJob {
+    /// The rows of a job; `None`: it is invalid.
+    fn of(job: &Job) -> Option<GatherJob> {
         let [list, src, dst, count, row_bytes, rows, kind] = job.arguments;
-        let fine = !job.malformed
+        let ok = !job.malformed
             && list % BEAT == 0
-            && (1..=MOST_INDEXES).contains(&count)
-            && (1..=MOST_ROW_BYTES).contains(&row_bytes)
+            && (1..=MAX_INDEXES).contains(&count)
+            && (1..=MAX_ROW_BYTES).contains(&row_bytes)
             && (1..=u64::from(u32::MAX)).contains(&rows)
             && kind & !kind_lo::RECORDS.mask() == 0;
-        if !fine {
+        if !ok {
             return None;
         }
-        let all = Rows {
+        let all = GatherJob {
             list,
             src,
             dst,
@@ -83,11 +84,11 @@ impl Rows {
         let src = Range::new(src, rows * row_bytes);
         let dst = Range::new(dst, count * row_bytes);
         let fits = [&list, &src, &dst].into_iter().all(Range::fits);
-        // What is only read may overlap.
-        (fits && list.is_apart(&dst) && src.is_apart(&dst)).then_some(all)
+        // Ranges that are only read may overlap.
+        (fits && list.is_disjoint(&dst) && src.is_disjoint(&dst)).then_some(all)
     }
 
-    /// Where an index stands in its place of the list.
+    /// Byte offset of an index in its list entry.
     fn offset(&self) -> usize {
         match self.stride {
             INDEX_BYTES => 0,
@@ -97,52 +98,53 @@ impl Rows {
 }
 
 /// A burst of the list.
-struct Read {
+struct ListBurst {
     addr: u64,
     data: Vec<u8>,
-    /// When it came, and whether it could be read.
-    here: Option<(u64, bool)>,
+    /// Arrival time, and whether the read succeeded.
+    arrival: Option<(u64, bool)>,
 }
 
 /// One list at a time.
 pub(super) struct RowShuffle {
-    shape: Shape,
-    state: State,
-    rows: Option<Rows>,
+    parameters: MoverParameters,
+    state: ShuffleState,
+    rows: Option<GatherJob>,
     stopped: bool,
     bad_index: bool,
     read_error: bool,
     write_error: bool,
 
-    /// Bursts of the list in their order, the number of the first one, bytes asked for, the next edge of an address.
-    reads: VecDeque<Read>,
+    /// Read bursts of the list in order, number of the first one, bytes requested, and next free
+    /// edge of an address.
+    reads: VecDeque<ListBurst>,
     first_read: u64,
-    asked: u64,
+    requested: u64,
     read_free: u64,
-    /// Indexes that have been taken, of the oldest burst too, and the next edge of one.
-    taken: u64,
+    /// Indexes decoded, those of the oldest burst included, and the next free edge.
+    decoded: u64,
     of_burst: usize,
     index_free: u64,
-    /// Addresses of rows, and when they are there.
+    /// Row addresses, and the edge from which each is available.
     queue: VecDeque<(u64, u64)>,
-    /// Rows whose copy has begun, and ended.
+    /// Rows whose copy has started, and ended.
     begun: u64,
-    over: u64,
+    copied: u64,
     mover: Mover,
-    planned: u64,
-    ended: Option<End>,
+    scheduled: u64,
+    finished: Option<JobResult>,
 }
 
 impl RowShuffle {
     pub(super) fn new(config: &Config) -> RowShuffle {
-        let shape = Shape {
+        let parameters = MoverParameters {
             burst: 4096,
             bursts: bursts_of_two(config),
             commands: 32,
         };
         RowShuffle {
-            shape,
-            state: State::Idle,
+            parameters,
+            state: ShuffleState::Idle,
             rows: None,
             stopped: false,
             bad_index: false,
@@ -150,94 +152,105 @@ impl RowShuffle {
             write_error: false,
             reads: VecDeque::with_capacity(BURSTS),
             first_read: 0,
-            asked: 0,
+            requested: 0,
             read_free: 0,
-            taken: 0,
+            decoded: 0,
             of_burst: 0,
             index_free: 0,
             queue: VecDeque::with_capacity(QUEUE),
             begun: 0,
-            over: 0,
-            mover: Mover::new(0, shape),
-            planned: 0,
-            ended: None,
+            copied: 0,
+            mover: Mover::new(0, parameters),
+            scheduled: 0,
+            finished: None,
         }
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
-            ports.wake(cycle, GO_ON);
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
+            ports.wake(cycle, ADVANCE);
         }
     }
 
-    fn halts(&self) -> bool {
+    fn is_halted(&self) -> bool {
         self.stopped || self.bad_index || self.read_error || self.write_error
     }
 
-    /// Does all that can be done by now.
-    fn go_on(&mut self, ports: &mut Ports) {
+    /// Does all work that is possible up to the current edge.
+    fn advance(&mut self, ports: &mut EnginePorts) {
         let Some(rows) = self.rows else { return };
-        if !matches!(self.state, State::Work | State::End) {
+        if !matches!(self.state, ShuffleState::Gathering | ShuffleState::Draining) {
             return;
         }
-        while self.end_of_row() | self.begin_row(&rows, ports) | self.take(&rows, ports) {}
-        self.ask(&rows, ports);
-        if self.state == State::Work && (self.halts() || self.taken == rows.count) {
-            self.state = State::End;
+        while self.finish_row() | self.start_row(&rows, ports) | self.take_index(&rows, ports) {}
+        self.read_list(&rows, ports);
+        if self.state == ShuffleState::Gathering && (self.is_halted() || self.decoded == rows.count)
+        {
+            self.state = ShuffleState::Draining;
         }
-        let list = self.reads.iter().all(|read| read.here.is_some())
-            && (self.halts() || self.asked == rows.count * rows.stride);
-        if self.state == State::End && list && self.queue.is_empty() && self.begun == self.over {
-            self.state = State::Over;
-            ports.wake(ports.now() + FINISH, OVER);
+        let list = self.reads.iter().all(|read| read.arrival.is_some())
+            && (self.is_halted() || self.requested == rows.count * rows.stride);
+        if self.state == ShuffleState::Draining
+            && list
+            && self.queue.is_empty()
+            && self.begun == self.copied
+        {
+            self.state = ShuffleState::Finished;
+            ports.wake(ports.now() + FINISH_CYCLES, DONE);
         }
     }
 
-    fn ask(&mut self, rows: &Rows, ports: &mut Ports) {
+    fn read_list(&mut self, rows: &GatherJob, ports: &mut EnginePorts) {
         let bytes = rows.count * rows.stride;
-        while self.state == State::Work
-            && !self.halts()
-            && self.asked < bytes
-            && self.reads.len() < self.shape.bursts
+        while self.state == ShuffleState::Gathering
+            && !self.is_halted()
+            && self.requested < bytes
+            && self.reads.len() < self.parameters.bursts
         {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
-                return self.wake(cycle, ports);
+                return self.schedule_wake_up(cycle, ports);
             }
-            let addr = rows.list + self.asked;
-            let len = (BURST - addr % BURST).min(bytes - self.asked);
-            let slot = (self.first_read + self.reads.len() as u64) % self.shape.bursts as u64;
-            self.reads.push_back(Read {
+            let addr = rows.list + self.requested;
+            let len = (BURST - addr % BURST).min(bytes - self.requested);
+            let slot = (self.first_read + self.reads.len() as u64) % self.parameters.bursts as u64;
+            self.reads.push_back(ListBurst {
                 addr,
                 data: vec![0; len as usize],
-                here: None,
+                arrival: None,
             });
-            self.asked += len;
+            self.requested += len;
             self.read_free = ports.now() + 1;
             let number = BURSTS as u64 + slot;
-            ports.read(CROSSBAR, number as u16, addr, len as u32, number as u32);
+            ports.read(
+                CROSSBAR_CYCLES,
+                number as u16,
+                addr,
+                len as u32,
+                number as u32,
+            );
         }
     }
 
-    /// Takes the next index.
-    fn take(&mut self, rows: &Rows, ports: &mut Ports) -> bool {
-        if self.halts() || self.taken == rows.count || self.queue.len() == QUEUE {
+    /// Decodes the next index.
+    fn take_index(&mut self, rows: &GatherJob, ports: &mut EnginePorts) -> bool {
+        if self.is_halted() || self.decoded == rows.count || self.queue.len() == QUEUE {
             return false;
         }
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some((here, fine)) = read.here else {
+        let Some((arrived, ok)) = read.arrival else {
             return false;
         };
-        let when = self.index_free.max(here + BACK);
+        let when = self.index_free.max(arrived + RETURN_CYCLES);
         if when > ports.now() {
-            self.wake(when, ports);
+            self.schedule_wake_up(when, ports);
             return false;
         }
-        if !fine {
+        if !ok {
             self.read_error = true;
             return true;
         }
@@ -255,14 +268,14 @@ impl RowShuffle {
             self.bad_index = true;
             return true;
         }
-        self.taken += 1;
+        self.decoded += 1;
         let row = rows.src.wrapping_add(index * rows.row_bytes);
         self.queue.push_back((row, when + PRODUCT));
         true
     }
 
     /// Gives the next row to the mover.
-    fn begin_row(&mut self, rows: &Rows, ports: &mut Ports) -> bool {
+    fn start_row(&mut self, rows: &GatherJob, ports: &mut EnginePorts) -> bool {
         let Some(&(src, when)) = self.queue.front() else {
             return false;
         };
@@ -270,29 +283,29 @@ impl RowShuffle {
             return false;
         }
         if when > ports.now() {
-            self.wake(when, ports);
+            self.schedule_wake_up(when, ports);
             return false;
         }
         self.queue.pop_front();
         let dst = rows.dst.wrapping_add(self.begun * rows.row_bytes);
         self.begun += 1;
         self.mover.push(src, dst, rows.row_bytes);
-        self.mover.go_on(ports);
+        self.mover.advance(ports);
         true
     }
 
-    fn end_of_row(&mut self) -> bool {
-        let Some(errors) = self.mover.take_ended() else {
+    fn finish_row(&mut self) -> bool {
+        let Some(errors) = self.mover.take_finished() else {
             return false;
         };
-        self.over += 1;
+        self.copied += 1;
         self.read_error |= errors.read;
         self.write_error |= errors.write;
         true
     }
 
-    fn result(&self) -> End {
-        let mut end = End::default();
+    fn result(&self) -> JobResult {
+        let mut end = JobResult::default();
         let bits = [
             (result::READ_ERROR, self.read_error),
             (result::STOPPED, self.stopped),
@@ -309,7 +322,7 @@ impl RowShuffle {
 }
 
 impl Engine for RowShuffle {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let [list, src, dst, count, rows] = [10, 11, 12, 13, 14].map(|n| u64::from(dw[n]));
         let (row_bytes, records) = (u64::from(dw[15] & 0x1_FFFF), u64::from(dw[15] >> 24 & 3));
@@ -337,11 +350,11 @@ impl Engine for RowShuffle {
         })
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let status = if is(result::INVALID) || is(result::BAD_INDEX) {
             status::INVALID_FIELD.dnr()
@@ -355,79 +368,79 @@ impl Engine for RowShuffle {
         (status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
-        self.rows = Rows::of(job);
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
+        self.rows = GatherJob::of(job);
         (self.stopped, self.bad_index) = (false, false);
         (self.read_error, self.write_error) = (false, false);
         self.reads.clear();
-        (self.asked, self.taken, self.of_burst) = (0, 0, 0);
-        (self.begun, self.over) = (0, 0);
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        (self.requested, self.decoded, self.of_burst) = (0, 0, 0);
+        (self.begun, self.copied) = (0, 0);
+        self.state = ShuffleState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check => self.stopped |= self.rows.is_some(),
-            State::Work if !self.halts() => {
+            ShuffleState::Checking => self.stopped |= self.rows.is_some(),
+            ShuffleState::Gathering if !self.is_halted() => {
                 self.stopped = true;
-                self.go_on(ports);
+                self.advance(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
             BEGIN if self.rows.is_none() || self.stopped => {
-                self.state = State::Over;
-                ports.wake(ports.now() + 1, OVER);
+                self.state = ShuffleState::Finished;
+                ports.wake(ports.now() + 1, DONE);
             }
             BEGIN => {
-                self.state = State::Work;
+                self.state = ShuffleState::Gathering;
                 (self.read_free, self.index_free) = (ports.now(), ports.now());
-                self.go_on(ports);
+                self.advance(ports);
             }
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(self.result());
+            DONE => {
+                self.state = ShuffleState::Idle;
+                self.finished = Some(self.result());
             }
-            GO_ON => self.go_on(ports),
+            ADVANCE => self.advance(ports),
             _ => {
-                self.mover.go_on(ports);
-                self.go_on(ports);
+                self.mover.advance(ports);
+                self.advance(ports);
             }
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         if !end {
             return;
         }
         let burst = burst as usize;
         if burst < BURSTS {
-            self.mover.arrived(burst, fine, ports);
+            self.mover.read_arrived(burst, ok, ports);
         } else {
-            let bursts = self.shape.bursts;
+            let bursts = self.parameters.bursts;
             let place = (burst - BURSTS + bursts - self.first_read as usize % bursts) % bursts;
             if let Some(read) = self.reads.get_mut(place) {
-                let fine = fine && ports.load(read.addr, &mut read.data);
-                read.here = Some((ports.now(), fine));
+                let ok = ok && ports.load(read.addr, &mut read.data);
+                read.arrival = Some((ports.now(), ok));
             }
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
-        self.mover.written(burst as usize, fine, ports);
-        self.go_on(ports);
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
+        self.mover.write_answered(burst as usize, ok, ports);
+        self.advance(ports);
     }
 
     fn progress(&self) -> u64 {
         self.begun
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

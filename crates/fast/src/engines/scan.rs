@@ -1,7 +1,8 @@
-//! The scan engine (hw/engine/scan): counts the values of a range that lie between two bounds, and may write a bitmap of them.
+//! The scan engine (hw/engine/scan): counts the values of a range that are between two bounds, and
+//! can write a bitmap of them.
 
 mod bitmap;
-mod part;
+mod channel_scan;
 mod values;
 
 use spec::nvme::{status, Status};
@@ -10,40 +11,40 @@ use spec::regs::scan::{kind_lo, result};
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use self::bitmap::Line;
-use self::part::{Part, BURSTS};
+use self::bitmap::BitmapLine;
+use self::channel_scan::{ChannelScan, BURSTS};
 use self::values::Bounds;
-use super::ports::Ports;
-use super::{End, Engine, Job, BLOCK_BITS};
+use super::ports::EnginePorts;
+use super::{Engine, Job, JobResult, BLOCK_BITS};
 
-/// The bitmap's place in an NVMe command is in units of so many blocks, as a power of two.
+/// Log2 of the blocks in the unit in which an NVMe command gives the bitmap's address.
 const UNIT_BITS: u32 = 3;
-/// Of its NVMe commands the one that writes a bitmap.
+/// The NVMe opcode that writes a bitmap.
 const FILTER: u8 = 1;
 /// Cycles from the start to the first read.
-const CHECK: u64 = 3;
-/// Cycles from the last value to the end, besides one for each channel's count.
-const FINISH: u64 = 4;
-/// A line of the bitmap, from its channel's values to the channel that it is written to.
+const CHECK_CYCLES: u64 = 3;
+/// Cycles from the last value to the end, in addition to one for each channel's count.
+const FINISH_CYCLES: u64 = 4;
+/// Cycles of a bitmap line from the channel that scans to the channel that stores it.
 const LINE: u64 = 2;
-/// Lines whose responses are outstanding.
+/// Maximum number of lines without a response.
 const LINES: u16 = 16;
-/// What a wake-up is about, besides numbers of parts.
+/// Wake-up numbers, in addition to the channel numbers.
 const BEGIN: u32 = 1 << 16;
-const OVER: u32 = 2 << 16;
+const DONE: u32 = 2 << 16;
 const WRITER: u32 = 3 << 16;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ScanState {
     Idle,
-    Check,
-    Scan,
-    Over,
+    Checking,
+    Scanning,
+    Finished,
 }
 
-/// What is scanned.
+/// The range to scan.
 #[derive(Clone, Copy, Default)]
-struct Range {
+struct ScanRange {
     src: u64,
     bytes: u64,
     dst: u64,
@@ -51,25 +52,25 @@ struct Range {
     bounds: Bounds,
 }
 
-impl Range {
-    /// That of a job; `None`: there is no such range.
-    fn of(job: &Job) -> Option<Range> {
+impl ScanRange {
+    /// The range of a job; `None`: it is invalid.
+    fn of(job: &Job) -> Option<ScanRange> {
         let [src, bytes, low, high, kind, dst, _] = job.arguments;
         let wide = kind_lo::WIDE.is_set(kind);
         let filter = kind_lo::FILTER.is_set(kind);
         let (size, all) = (if wide { 8 } else { 4 }, 1u128 << 64);
         let known = kind_lo::WIDE.mask() | kind_lo::IS_SIGNED.mask() | kind_lo::FILTER.mask();
         let bits = u128::from(bytes).div_ceil(if wide { 64 } else { 32 });
-        let fine = !job.malformed
+        let ok = !job.malformed
             && kind & !known == 0
             && bytes != 0
             && (src | bytes) % size == 0
             && u128::from(src) + u128::from(bytes) <= all;
-        // Bits of a beat are whole bytes, so their places are, too.
+        // Bits of a beat are whole bytes, so the byte addresses are exact.
         let map =
             !filter || (src % 64 == 0 && (wide || dst % 2 == 0) && u128::from(dst) + bits <= all);
         let signed = kind_lo::IS_SIGNED.is_set(kind);
-        (fine && map).then_some(Range {
+        (ok && map).then_some(ScanRange {
             src,
             bytes,
             dst,
@@ -79,67 +80,69 @@ impl Range {
     }
 }
 
-/// One scan at a time: each channel's part of the range by itself.
+/// One scan at a time. Each channel scans its part of the range independently.
 pub(super) struct Scan {
     granule: u64,
-    state: State,
+    state: ScanState,
     /// `None`: it is invalid.
-    range: Option<Range>,
+    range: Option<ScanRange>,
     stopped: bool,
     write_error: bool,
-    parts: Vec<Part>,
-    /// Lines of the bitmap whose responses are outstanding, the ID of the next one, whose turn it is, and when.
+    channels: Vec<ChannelScan>,
+    /// Open lines of the bitmap, the ID of the next one, the next channel in round-robin order, and
+    /// the edge of the next line.
     open: u16,
     id: u16,
-    turn: usize,
+    next: usize,
     write_free: u64,
     write_planned: u64,
-    ended: Option<End>,
+    finished: Option<JobResult>,
 }
 
 impl Scan {
     pub(super) fn new(config: &Config) -> Scan {
         let (channels, granule) = (config.storage.channels, config.storage.granule);
-        let part = |number| Part::new(number, channels, granule);
+        let channel = |number| ChannelScan::new(number, channels, granule);
         Scan {
             granule,
-            state: State::Idle,
+            state: ScanState::Idle,
             range: None,
             stopped: false,
             write_error: false,
-            parts: (0..channels).map(part).collect(),
+            channels: (0..channels).map(channel).collect(),
             open: 0,
             id: 0,
-            turn: 0,
+            next: 0,
             write_free: 0,
             write_planned: 0,
-            ended: None,
+            finished: None,
         }
     }
 
     /// Bytes of a channel below an address of the media.
     fn below(&self, addr: u128, channel: usize) -> u64 {
-        let (granule, channels) = (u128::from(self.granule), self.parts.len() as u128);
+        let (granule, channels) = (u128::from(self.granule), self.channels.len() as u128);
         let (row, at) = (addr / (granule * channels), addr % (granule * channels));
         let more = (at.saturating_sub(channel as u128 * granule)).min(granule);
-        // Of one channel this may be 2^64, which nothing reaches.
+        // For one channel this may be 2^64, which no address reaches.
         u64::try_from(row * granule + more).unwrap_or(u64::MAX)
     }
 
-    fn begin(&mut self, ports: &mut Ports) {
+    fn begin(&mut self, ports: &mut EnginePorts) {
         let Some(range) = self.range.filter(|_| !self.stopped) else {
-            self.over(1, ports);
+            self.finish(1, ports);
             return;
         };
-        self.state = State::Scan;
+        self.state = ScanState::Scanning;
         let end = u128::from(range.src) + u128::from(range.bytes);
-        let (first, channels) = (range.src / self.granule, self.parts.len() as u64);
-        for channel in 0..self.parts.len() {
+        let (first, channels) = (range.src / self.granule, self.channels.len() as u64);
+        for channel in 0..self.channels.len() {
             let (from, to) = (
                 self.below(range.src.into(), channel),
                 self.below(end, channel),
             );
-            // Its first granule: the range begins in it, or so many granules later.
+            // The channel's first granule: the one where the range begins, or `later` granules
+            // after it.
             let later = (channel as u64).wrapping_sub(first) % channels;
             let distance = match later {
                 0 => 0,
@@ -149,18 +152,18 @@ impl Scan {
                 .dst
                 .wrapping_add(distance / range.bounds.per_map_byte());
             let map = range.filter.then_some(place);
-            self.parts[channel].start(from, to - from, range.bounds, map);
-            self.parts[channel].go_on(ports);
+            self.channels[channel].start(from, to - from, range.bounds, map);
+            self.channels[channel].advance(ports);
         }
-        self.look(ports);
+        self.check_done(ports);
     }
 
-    /// Writes lines of the bitmap, as many as may be under way.
-    fn write(&mut self, ports: &mut Ports) {
+    /// Writes as many lines of the bitmap as may be open.
+    fn write(&mut self, ports: &mut EnginePorts) {
         while self.open < LINES {
-            let parts = self.parts.len();
-            let mut turns = (0..parts).map(|n| (self.turn + n) % parts);
-            let Some(part) = turns.find(|&n| self.parts[n].has_line()) else {
+            let channels = self.channels.len();
+            let mut order = (0..channels).map(|n| (self.next + n) % channels);
+            let Some(channel) = order.find(|&n| self.channels[n].has_line()) else {
                 return;
             };
             if self.write_free > ports.now() {
@@ -170,16 +173,16 @@ impl Scan {
                 }
                 return;
             }
-            self.turn = (part + 1) % parts;
+            self.next = (channel + 1) % channels;
             self.write_free = ports.now() + 1;
-            if let Some(line) = self.parts[part].take_line() {
+            if let Some(line) = self.channels[channel].take_line() {
                 self.write_line(&line, ports);
-                self.parts[part].go_on(ports);
+                self.channels[channel].advance(ports);
             }
         }
     }
 
-    fn write_line(&mut self, line: &Line, ports: &mut Ports) {
+    fn write_line(&mut self, line: &BitmapLine, ports: &mut EnginePorts) {
         let id = self.id;
         self.id = (id + 1) % LINES;
         self.open += 1;
@@ -189,29 +192,34 @@ impl Scan {
         }
     }
 
-    /// Looks whether all is over.
-    fn look(&mut self, ports: &mut Ports) {
+    /// Ends the scan if all work is done.
+    fn check_done(&mut self, ports: &mut EnginePorts) {
         self.write(ports);
-        if self.is_over() {
-            let channels = self.parts.len() as u64;
-            self.over(FINISH + channels, ports);
+        if self.is_done() {
+            let channels = self.channels.len() as u64;
+            self.finish(FINISH_CYCLES + channels, ports);
         }
     }
 
-    fn is_over(&self) -> bool {
-        self.state == State::Scan && self.open == 0 && !self.parts.iter().any(Part::is_busy)
+    fn is_done(&self) -> bool {
+        self.state == ScanState::Scanning
+            && self.open == 0
+            && !self.channels.iter().any(ChannelScan::is_busy)
     }
 
-    fn over(&mut self, cycles: u64, ports: &mut Ports) {
-        self.state = State::Over;
-        ports.wake(ports.now() + cycles, OVER);
+    fn finish(&mut self, cycles: u64, ports: &mut EnginePorts) {
+        self.state = ScanState::Finished;
+        ports.wake(ports.now() + cycles, DONE);
     }
 
-    fn result(&self) -> End {
-        let mut end = End::default();
+    fn result(&self) -> JobResult {
+        let mut end = JobResult::default();
         let begun = self.range.is_some();
         let bits = [
-            (result::READ_ERROR, self.parts.iter().any(Part::has_failed)),
+            (
+                result::READ_ERROR,
+                self.channels.iter().any(ChannelScan::has_failed),
+            ),
             (result::WRITE_ERROR, self.write_error),
             (result::STOPPED, self.stopped),
             (result::INVALID, !begun),
@@ -219,14 +227,14 @@ impl Scan {
         for (bit, on) in bits {
             end.result |= if on { bit.mask() as u32 } else { 0 };
         }
-        let counts = self.parts.iter().map(Part::count);
+        let counts = self.channels.iter().map(ChannelScan::matches);
         end.outputs[0] = counts.fold(0, u64::wrapping_add);
         end
     }
 }
 
 impl Engine for Scan {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let double = |n: usize| u64::from(dw[n + 1]) << 32 | u64::from(dw[n]);
         let (first, less) = (double(10), u64::from(dw[12] & 0xFF_FFFF));
@@ -258,11 +266,11 @@ impl Engine for Scan {
         Ok(job)
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let status = if is(result::WRITE_ERROR) {
             status::WRITE_FAULT
@@ -274,60 +282,60 @@ impl Engine for Scan {
         (status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
-        self.range = Range::of(job);
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
+        self.range = ScanRange::of(job);
         (self.stopped, self.write_error) = (false, false);
-        self.parts.iter_mut().for_each(Part::clear);
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        self.channels.iter_mut().for_each(ChannelScan::clear);
+        self.state = ScanState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check => self.stopped |= self.range.is_some(),
-            State::Scan if !self.stopped => {
+            ScanState::Checking => self.stopped |= self.range.is_some(),
+            ScanState::Scanning if !self.stopped => {
                 self.stopped = true;
-                self.parts.iter_mut().for_each(Part::halt);
-                self.look(ports);
+                self.channels.iter_mut().for_each(ChannelScan::halt);
+                self.check_done(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
             BEGIN => self.begin(ports),
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(self.result());
+            DONE => {
+                self.state = ScanState::Idle;
+                self.finished = Some(self.result());
             }
-            WRITER => self.look(ports),
+            WRITER => self.check_done(ports),
             number => {
-                if let Some(part) = self.parts.get_mut(number as usize) {
-                    part.go_on(ports);
+                if let Some(channel) = self.channels.get_mut(number as usize) {
+                    channel.advance(ports);
                 }
-                self.look(ports);
+                self.check_done(ports);
             }
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         let burst = burst as usize;
         if end {
-            if let Some(part) = self.parts.get_mut(burst / BURSTS) {
-                part.arrived(burst % BURSTS, fine, ports);
+            if let Some(channel) = self.channels.get_mut(burst / BURSTS) {
+                channel.arrived(burst % BURSTS, ok, ports);
             }
-            self.look(ports);
+            self.check_done(ports);
         }
     }
 
-    fn written(&mut self, _burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, _burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.open -= 1;
-        self.write_error |= !fine;
-        self.look(ports);
+        self.write_error |= !ok;
+        self.check_done(ports);
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

@@ -1,11 +1,11 @@
-//! Memories of the device: what they hold, and the timing of their channels.
+//! The memories of the device: their content, and the timing of their channels.
 
 use sim::Media;
 
-use super::{Channel, ChannelConfig, Stages};
+use super::{Channel, ChannelConfig, ChannelStages};
 use crate::config::{Config, MemoryConfig};
 
-/// Who accesses a channel: the order of the registers of `qos`.
+/// Masters of a channel, in the order of the `qos` registers.
 pub(crate) mod master {
     /// The PM window.
     pub(crate) const PM: usize = 0;
@@ -15,18 +15,18 @@ pub(crate) mod master {
     pub(crate) const ENGINES: usize = 2;
 }
 
-/// A place in a channel.
+/// An address within a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChannelAddress {
     pub(crate) channel: usize,
     /// Address in the channel.
     pub(crate) addr: u64,
-    /// Bytes to the end of what lies together in the channel.
+    /// Bytes to the end of the granule.
     pub(crate) left: u64,
 }
 
 /// One memory in the PM window.
-struct Part {
+struct MemoryRegion {
     media: Media,
     /// Its first address in the window.
     base: u64,
@@ -37,18 +37,18 @@ struct Part {
     granule_bits: u32,
 }
 
-impl Part {
+impl MemoryRegion {
     #[inline]
-    fn place(&self, at: u64) -> Place {
+    fn locate(&self, at: u64) -> ChannelAddress {
         let granule = at >> self.granule_bits;
         let within = at & (self.granule - 1);
-        // A division is as slow as all the rest.
+        // Division is as slow as everything else here.
         let (row, channel) = match self.channels {
             1 => (granule, 0),
             2 => (granule / 2, granule % 2),
             channels => (granule / channels, granule % channels),
         };
-        Place {
+        ChannelAddress {
             channel: self.first_channel + channel as usize,
             addr: row << self.granule_bits | within,
             left: self.granule - within,
@@ -56,20 +56,21 @@ impl Part {
     }
 }
 
-/// All memories; addresses are those of the PM window.
+/// All memories. Addresses are those of the PM window.
 pub(crate) struct Memories {
-    parts: Vec<Part>,
+    regions: Vec<MemoryRegion>,
     pub(crate) channels: Vec<Channel>,
-    /// PM window and controller get errors from the storage: the access hook stays closed.
-    pub(crate) shut: bool,
-    /// Stores of the host that were taken, queued, and could not be written.
+    /// Accesses of PM window and controller to the storage fail, because the conflict filter stays
+    /// closed.
+    pub(crate) storage_closed: bool,
+    /// Stores of the host that were accepted and queued, and could not be written.
     pub(crate) lost_writes: u64,
 }
 
 impl Memories {
-    /// The storage and, behind it, the local memory from `local_base` on.
+    /// The storage, and the local memory from its address on.
     pub(crate) fn new(config: &Config, storage: Media, local: Option<(Media, u64)>) -> Memories {
-        let channel = |memory: &MemoryConfig, stages: Stages| {
+        let channel = |memory: &MemoryConfig, stages: ChannelStages| {
             Channel::new(ChannelConfig {
                 masters: master::ENGINES + config.engines.len(),
                 sizes: memory.delay,
@@ -80,11 +81,12 @@ impl Memories {
         };
         let mut channels: Vec<Channel> = Vec::new();
         let storage_of = &config.storage;
-        channels.extend((0..storage_of.channels).map(|_| channel(storage_of, Stages::DEVICE)));
+        channels
+            .extend((0..storage_of.channels).map(|_| channel(storage_of, ChannelStages::DEVICE)));
         if let Some(local) = &config.local {
-            channels.extend((0..local.channels).map(|_| channel(local, Stages::LOCAL)));
+            channels.extend((0..local.channels).map(|_| channel(local, ChannelStages::LOCAL)));
         }
-        let part = |config: &MemoryConfig, media, base, first_channel| Part {
+        let part = |config: &MemoryConfig, media, base, first_channel| MemoryRegion {
             media,
             base,
             first_channel,
@@ -92,9 +94,9 @@ impl Memories {
             granule: config.granule,
             granule_bits: config.granule.trailing_zeros(),
         };
-        let mut parts = vec![part(&config.storage, storage, 0, 0)];
+        let mut regions = vec![part(&config.storage, storage, 0, 0)];
         if let (Some(config_of), Some((media, base))) = (&config.local, local) {
-            parts.push(part(
+            regions.push(part(
                 config_of,
                 media,
                 base,
@@ -102,99 +104,99 @@ impl Memories {
             ));
         }
         Memories {
-            parts,
+            regions,
             channels,
-            shut: false,
+            storage_closed: false,
             lost_writes: 0,
         }
     }
 
-    /// What the storage holds.
+    /// The content of the storage.
     pub(crate) fn storage(&self) -> &Media {
-        &self.parts[0].media
+        &self.regions[0].media
     }
 
-    /// The same, to be changed.
+    /// The content of the storage, to be changed.
     pub(crate) fn storage_mut(&mut self) -> &mut Media {
-        &mut self.parts[0].media
+        &mut self.regions[0].media
     }
 
-    /// Some of it is kept in files.
+    /// A memory is kept in a file.
     pub(crate) fn has_file(&self) -> bool {
-        self.parts.iter().any(|part| part.media.is_file())
+        self.regions.iter().any(|part| part.media.is_file())
     }
 
-    /// What the local memory holds.
+    /// The content of the local memory.
     pub(crate) fn local(&self) -> Option<&Media> {
-        self.parts.get(1).map(|part| &part.media)
+        self.regions.get(1).map(|part| &part.media)
     }
 
     fn find(&self, addr: u64) -> Option<(usize, u64)> {
-        self.parts.iter().enumerate().find_map(|(n, part)| {
+        self.regions.iter().enumerate().find_map(|(n, part)| {
             let at = addr.checked_sub(part.base)?;
             (at < part.media.size()).then_some((n, at))
         })
     }
 
-    /// Where an address lies; `None` outside of all memories.
-    pub(crate) fn place(&self, addr: u64) -> Option<Place> {
-        self.find(addr).map(|(n, at)| self.parts[n].place(at))
+    /// The channel and address of an address in the window; `None` outside of all memories.
+    pub(crate) fn locate(&self, addr: u64) -> Option<ChannelAddress> {
+        self.find(addr).map(|(n, at)| self.regions[n].locate(at))
     }
 
-    /// Reads what lies in one granule, as the PM window and the controller do. False: it could not be had.
+    /// Reads within one granule for PM window and controller; false if the read fails.
     pub(crate) fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        !self.is_shut(addr) && self.read_beside(addr, out)
+        !self.is_closed(addr) && self.read_unfiltered(addr, out)
     }
 
-    /// Writes what lies in one granule, the same. False: there was no room for it.
+    /// Writes within one granule for PM window and controller; false if the write fails.
     pub(crate) fn write(&mut self, addr: u64, data: &[u8]) -> bool {
-        !self.is_shut(addr) && self.write_beside(addr, data)
+        !self.is_closed(addr) && self.write_unfiltered(addr, data)
     }
 
-    fn is_shut(&self, addr: u64) -> bool {
-        self.shut && self.find(addr).is_some_and(|(part, _)| part == 0)
+    fn is_closed(&self, addr: u64) -> bool {
+        self.storage_closed && self.find(addr).is_some_and(|(part, _)| part == 0)
     }
 
-    /// Reads as engines do, which do not pass through the access hook.
-    pub(crate) fn read_beside(&self, addr: u64, out: &mut [u8]) -> bool {
+    /// Reads for engines, whose accesses bypass the conflict filter.
+    pub(crate) fn read_unfiltered(&self, addr: u64, out: &mut [u8]) -> bool {
         match self.find(addr) {
-            Some((n, at)) => self.parts[n].media.read(at, out),
+            Some((n, at)) => self.regions[n].media.read(at, out),
             None => false,
         }
     }
 
-    /// Writes as engines do.
-    pub(crate) fn write_beside(&mut self, addr: u64, data: &[u8]) -> bool {
+    /// Writes for engines.
+    pub(crate) fn write_unfiltered(&mut self, addr: u64, data: &[u8]) -> bool {
         match self.find(addr) {
-            Some((n, at)) => self.parts[n].media.write(at, data),
+            Some((n, at)) => self.regions[n].media.write(at, data),
             None => false,
         }
     }
 
-    /// What lies there is read or written when its burst is over: long enough ahead for the machine to fetch it meanwhile.
+    /// Prefetches bytes that are accessed when their burst ends.
     pub(crate) fn prefetch(&self, addr: u64, len: u32) {
         if let Some((n, at)) = self.find(addr) {
-            self.parts[n].media.prefetch(at, len as usize);
+            self.regions[n].media.prefetch(at, len as usize);
         }
     }
 
-    /// Makes a range of the storage zeros.
+    /// Fills a range of the storage with zeros.
     pub(crate) fn zero(&mut self, addr: u64, len: u64) -> bool {
-        !self.shut && self.parts[0].media.zero(addr, len)
+        !self.storage_closed && self.regions[0].media.zero(addr, len)
     }
 
-    /// The function is reset: nothing is under way any more.
+    /// Resets the channels; nothing is in flight after that.
     pub(crate) fn reset(&mut self) {
         self.channels.iter_mut().for_each(Channel::reset);
     }
 
-    /// Brings files to the disk.
+    /// Writes files to the disk.
     pub(crate) fn flush(&self) -> Result<(), sim::MediaError> {
-        self.parts.iter().try_for_each(|part| part.media.flush())
+        self.regions.iter().try_for_each(|part| part.media.flush())
     }
 
-    /// Accesses that files had no room for, or could not give.
+    /// Accesses that failed because of their files.
     pub(crate) fn failures(&self) -> u64 {
-        self.parts.iter().map(|part| part.media.failures()).sum()
+        self.regions.iter().map(|part| part.media.failures()).sum()
     }
 }

@@ -1,16 +1,17 @@
-//! Channels of a memory: credits, `nvm_delay`, DRAM.
+//! Memory channels: credits, `nvm_delay`, DRAM.
 //!
-//! Time is clock cycles of the device; only the DRAM counts in picoseconds. Every stage has the size and the latency of its module
-//! in `hw`: what a burst takes is found once, when it may pass the stage, and not cycle by cycle.
+//! Time is in clock cycles of the device; only the DRAM uses picoseconds. Every stage has the size
+//! and the latency of its module in `hw`. The cycles of a burst in a stage are computed once, when
+//! it may pass the stage.
 
 pub mod channel;
+mod clock_converter;
 pub mod delay;
-mod edges;
 mod memories;
-mod timing;
+mod memory_timing;
 
-pub(crate) use channel::Returns;
-pub use channel::{Channel, ChannelConfig, Event, Stages};
+pub(crate) use channel::ReturnPath;
+pub use channel::{Channel, ChannelConfig, ChannelEvent, ChannelStages};
 pub(crate) use memories::{master, Memories};
 
 pub use crate::qos::Credits;

@@ -1,7 +1,7 @@
 //! Random commands of the engine `nearpm`: mostly right, a quarter wrong or hostile.
 
 use sim::Random;
-use spec::nearpm::{Command, Kind, Operation, Refusal, ALIGN, LINE, MAX_BYTES};
+use spec::nearpm::{Command, ErrorBit, Operation, RecordKind, ALIGN, LINE, MAX_BYTES};
 
 use super::model::{Arguments, Model, Pool};
 use super::ARENA;
@@ -106,7 +106,7 @@ fn fair(random: &mut Random, model: &Model) -> Command {
             ..own(Operation::Switch)
         },
         24..28 => {
-            let redo = log.records.iter().filter(|r| r.kind == Kind::Redo);
+            let redo = log.records.iter().filter(|r| r.kind == RecordKind::Redo);
             let redo: Vec<_> = redo.collect();
             match redo.get(random.below(redo.len() as u64) as usize) {
                 None => own(Operation::Sync),
@@ -202,7 +202,7 @@ fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
     };
     let objects = |address: u64, bytes: u64| match pool.offset(address, bytes) {
         Ok(at) => at + bytes <= pool.map.transaction,
-        Err(Refusal::OutOfPool) => true,
+        Err(ErrorBit::OutOfPool) => true,
         Err(_) => false,
     };
     let log = pool
@@ -217,7 +217,7 @@ fn has_one_end(model: &Model, arguments: &Arguments) -> bool {
         Operation::Switch => objects(c.target, 8),
         Operation::Apply => {
             let fits = |record: &super::model::Record| {
-                (record.at, record.bytes, record.kind) == (c.value, c.bytes, Kind::Redo)
+                (record.at, record.bytes, record.kind) == (c.value, c.bytes, RecordKind::Redo)
                     && pool.map.address + record.object == c.target
             };
             let outside = |next: u64| c.value < LINE || c.value >= next;

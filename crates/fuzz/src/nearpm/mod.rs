@@ -5,7 +5,7 @@ mod draw;
 mod model;
 
 use sim::{Bar, HostConfig, LinkConfig, Random, System, Time};
-use spec::nearpm::{Command, Operation, Results, COMMANDS, LINE, RESERVED_BYTES};
+use spec::nearpm::{Command, Operation, ReturnValue, COMMANDS, LINE, RESERVED_BYTES};
 
 use crate::draw::chance;
 use crate::episode::{mix, Going, Outcome, Script};
@@ -263,13 +263,13 @@ impl Bench {
                 self.system.advance_until(later).map_err(text)?;
             };
             let (result, value) = match ends {
-                Ok(value) => (Results(0), value.unwrap_or(found.1)),
-                Err(refusal) => (Results::from(*refusal), found.1),
+                Ok(value) => (ReturnValue(0), value.unwrap_or(found.1)),
+                Err(refusal) => (ReturnValue::from(*refusal), found.1),
             };
             if found != (result.0, value) {
                 return Err(format!(
                     "line {line} ends with {} and {:#x}, not {result} and {value:#x}: {arguments:x?}",
-                    Results(found.0),
+                    ReturnValue(found.0),
                     found.1
                 ));
             }

@@ -1,8 +1,8 @@
 //! What the engine `nearpm` does, by its README, one command after the other: the order that its hook and its table keep up.
 
 use spec::nearpm::{
-    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Maker, Operation, Refusal,
-    State, ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, THREADS,
+    next_record, padded, payload_crc, Command, Descriptor, ErrorBit, Header, LogState, Operation,
+    RecordKind, RecordWriter, ALIGN, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES, THREADS,
 };
 
 /// Arguments of a command, the first one its operation.
@@ -12,7 +12,7 @@ pub type Arguments = [u64; 7];
 #[derive(Clone, Copy, Debug)]
 pub struct Record {
     pub at: u64,
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Offset in the pool.
     pub object: u64,
     pub bytes: u64,
@@ -40,12 +40,12 @@ impl Pool {
     }
 
     /// Offset in the pool of a virtual range.
-    pub fn offset(&self, address: u64, bytes: u64) -> Result<u64, Refusal> {
+    pub fn offset(&self, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let at = address.checked_sub(self.map.address);
         let end = at.and_then(|at| at.checked_add(bytes));
         match (at, end) {
             (Some(at), Some(end)) if end <= self.map.bytes => Ok(at),
-            _ => Err(Refusal::OutOfPool),
+            _ => Err(ErrorBit::OutOfPool),
         }
     }
 }
@@ -59,7 +59,7 @@ pub struct Model {
 }
 
 /// How a command ends: what it tells, if anything.
-pub type Outcome = Result<Option<u64>, Refusal>;
+pub type Outcome = Result<Option<u64>, ErrorBit>;
 
 impl Model {
     pub fn new(arena: u64, media: u64) -> Model {
@@ -86,16 +86,16 @@ impl Model {
 
     /// Takes a command, and does it.
     pub fn take(&mut self, arguments: &Arguments) -> Outcome {
-        let command = Command::from_arguments(arguments).ok_or(Refusal::Invalid)?;
+        let command = Command::from_arguments(arguments).ok_or(ErrorBit::Invalid)?;
         well_formed(&command)?;
         let c = &command;
         if c.operation == Operation::PoolMap {
             return self.map(c);
         }
         let pool = self.pools[usize::from(c.pool)].as_mut();
-        let pool = pool.ok_or(Refusal::Unmapped)?;
+        let pool = pool.ok_or(ErrorBit::Unmapped)?;
         if pool.map.process != c.process {
-            return Err(Refusal::WrongProcess);
+            return Err(ErrorBit::WrongProcess);
         }
         let base = pool.map.target;
         match c.operation {
@@ -107,7 +107,7 @@ impl Model {
                 let from = base + pool.offset(c.address, c.bytes)?;
                 let to = base + pool.offset(c.target, c.bytes)?;
                 if from.abs_diff(to) < c.bytes {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
                 let data = self.read(from, c.bytes).to_vec();
                 self.write(to, &data);
@@ -121,13 +121,13 @@ impl Model {
             _ => {}
         }
         if u64::from(c.thread) >= pool.map.extra {
-            return Err(Refusal::Unmapped);
+            return Err(ErrorBit::Unmapped);
         }
         let place = base + pool.log_at(c.thread);
         let (log_bytes, map) = (pool.map.value, pool.map);
         let thread = usize::from(c.thread);
         match (c.operation, &pool.logs[thread]) {
-            (Operation::LogOpen, Some(_)) => return Err(Refusal::Busy),
+            (Operation::LogOpen, Some(_)) => return Err(ErrorBit::Busy),
             (Operation::LogOpen, None) => {
                 pool.logs[thread] = Some(Log {
                     generation: c.value,
@@ -135,11 +135,11 @@ impl Model {
                     next: FIRST_RECORD,
                     records: Vec::new(),
                 });
-                self.describe(place, c.value, State::Open, 0, c.transaction);
+                self.describe(place, c.value, LogState::Open, 0, c.transaction);
                 return Ok(None);
             }
             (Operation::Recover, None) => return self.recover_closed(c, place, &map),
-            (_, None) => return Err(Refusal::Unmapped),
+            (_, None) => return Err(ErrorBit::Unmapped),
             _ => {}
         }
         let ranges = [(c.address, c.bytes), (c.target, c.bytes)];
@@ -152,26 +152,26 @@ impl Model {
         for n in used {
             pool.offset(ranges[*n].0, ranges[*n].1)?;
         }
-        let log = pool.logs[thread].as_mut().ok_or(Refusal::Unmapped)?;
+        let log = pool.logs[thread].as_mut().ok_or(ErrorBit::Unmapped)?;
         match c.operation {
             Operation::Undo | Operation::Redo | Operation::Checkpoint => {
                 if log.committed {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 let next = next_record(log.next, c.bytes);
                 if next > log_bytes {
-                    return Err(Refusal::LogFull);
+                    return Err(ErrorBit::LogFull);
                 }
                 let (kind, object) = match c.operation {
-                    Operation::Undo => (Kind::Undo, c.address),
-                    Operation::Redo => (Kind::Redo, c.target),
-                    _ => (Kind::Checkpoint, c.address),
+                    Operation::Undo => (RecordKind::Undo, c.address),
+                    Operation::Redo => (RecordKind::Redo, c.target),
+                    _ => (RecordKind::Checkpoint, c.address),
                 };
                 let header = Header {
                     kind,
                     pool: c.pool,
                     thread: c.thread,
-                    maker: Maker::Engine,
+                    writer: RecordWriter::Engine,
                     generation: log.generation,
                     object: object - map.address,
                     bytes: c.bytes as u32,
@@ -201,7 +201,7 @@ impl Model {
             }
             Operation::Apply => {
                 if c.value < FIRST_RECORD || next_record(c.value, c.bytes) > log.next {
-                    return Err(Refusal::OutOfPool);
+                    return Err(ErrorBit::OutOfPool);
                 }
                 let payload = self.read(place + c.value + LINE, c.bytes).to_vec();
                 self.write(base + c.target - map.address, &payload);
@@ -210,10 +210,10 @@ impl Model {
             Operation::CommitRedo => {
                 log.committed = true;
                 let (generation, count) = (log.generation, log.records.len() as u32);
-                self.describe(place, generation, State::Committed, count, c.transaction);
+                self.describe(place, generation, LogState::Committed, count, c.transaction);
                 Ok(None)
             }
-            Operation::Commit | Operation::Abort if log.committed => Err(Refusal::Busy),
+            Operation::Commit | Operation::Abort if log.committed => Err(ErrorBit::Busy),
             Operation::Sync => Ok(None),
             operation => {
                 let old = log.clone();
@@ -226,7 +226,7 @@ impl Model {
                 };
                 let mut done = Vec::new();
                 if matches!(operation, Operation::Abort | Operation::Recover) {
-                    let redo = |r: &&Record| (r.kind == Kind::Redo) == old.committed;
+                    let redo = |r: &&Record| (r.kind == RecordKind::Redo) == old.committed;
                     done.extend(old.records.iter().filter(redo).copied());
                 }
                 if !old.committed {
@@ -236,7 +236,7 @@ impl Model {
                     let payload = self.read(place + record.at + LINE, record.bytes).to_vec();
                     self.write(base + record.object, &payload);
                 }
-                self.describe(place, generation, State::Open, 0, c.transaction);
+                self.describe(place, generation, LogState::Open, 0, c.transaction);
                 Ok(Some(match operation {
                     Operation::Abort | Operation::Recover => done.len() as u64,
                     _ => generation,
@@ -249,7 +249,7 @@ impl Model {
         &mut self,
         place: u64,
         generation: u64,
-        state: State,
+        state: LogState,
         records: u32,
         transaction: u64,
     ) {
@@ -271,7 +271,7 @@ impl Model {
             && fits(c.address, c.bytes - 1, u64::MAX)
             && logs.is_some_and(|logs| fits(c.transaction, logs, c.bytes));
         if !inside {
-            return Err(Refusal::OutOfPool);
+            return Err(ErrorBit::OutOfPool);
         }
         let overlaps = |other: &Pool| {
             let other = &other.map;
@@ -279,7 +279,7 @@ impl Model {
         };
         for (n, other) in self.pools.iter().enumerate() {
             if n != usize::from(c.pool) && other.as_ref().is_some_and(overlaps) {
-                return Err(Refusal::Busy);
+                return Err(ErrorBit::Busy);
             }
         }
         let own = &mut self.pools[usize::from(c.pool)];
@@ -291,7 +291,7 @@ impl Model {
         };
         match own {
             Some(pool) if same(pool) => Ok(None),
-            Some(_) => Err(Refusal::Busy),
+            Some(_) => Err(ErrorBit::Busy),
             None => {
                 *own = Some(Pool {
                     map: *c,
@@ -304,7 +304,7 @@ impl Model {
 
     /// Recovers a log of which only the media know.
     fn recover_closed(&mut self, c: &Command, place: u64, map: &Command) -> Outcome {
-        let old = Descriptor::from_line(&self.line(place)).ok_or(Refusal::Torn)?;
+        let old = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
         let mut records = Vec::new();
         let (mut at, mut previous) = (FIRST_RECORD, 0);
         while at + LINE <= map.value {
@@ -322,18 +322,18 @@ impl Model {
             };
             let payload = self.read(place + at + LINE, padded(header.bytes.into()));
             let whole = payload_crc(&payload[..header.bytes as usize]) == header.payload_crc;
-            if !whole || old.state == State::Committed && records.len() as u32 == old.records {
+            if !whole || old.state == LogState::Committed && records.len() as u32 == old.records {
                 break;
             }
             let payload = payload[..header.bytes as usize].to_vec();
             records.push((header, payload));
             (previous, at) = (at, next_record(at, header.bytes.into()));
         }
-        let committed = old.state == State::Committed;
+        let committed = old.state == LogState::Committed;
         if committed && (records.len() as u32) < old.records {
-            return Err(Refusal::Torn);
+            return Err(ErrorBit::Torn);
         }
-        records.retain(|(header, _)| (header.kind == Kind::Redo) == committed);
+        records.retain(|(header, _)| (header.kind == RecordKind::Redo) == committed);
         if !committed {
             records.reverse();
         }
@@ -341,13 +341,13 @@ impl Model {
             self.write(map.target + header.object, payload);
         }
         let generation = old.generation.wrapping_add(1);
-        self.describe(place, generation, State::Open, 0, c.transaction);
+        self.describe(place, generation, LogState::Open, 0, c.transaction);
         Ok(Some(records.len() as u64))
     }
 }
 
 /// Refuses operations whose arguments can't be.
-fn well_formed(c: &Command) -> Result<(), Refusal> {
+fn well_formed(c: &Command) -> Result<(), ErrorBit> {
     use Operation::*;
     let copied = (1..=MAX_BYTES).contains(&c.bytes);
     let aligned = |values: &[u64]| values.iter().all(|value| value % ALIGN == 0);
@@ -383,6 +383,6 @@ fn well_formed(c: &Command) -> Result<(), Refusal> {
     };
     match rest(given, used) && fits {
         true => Ok(()),
-        false => Err(Refusal::Invalid),
+        false => Err(ErrorBit::Invalid),
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use spec::nearpm::Kind;
+use spec::nearpm::RecordKind;
 
 use super::{whole_lines, Mechanism};
 use crate::header::PAGE;
@@ -12,7 +12,7 @@ use crate::ranges::Ranges;
 use crate::Result;
 
 pub(crate) struct InPlace {
-    kind: Kind,
+    kind: RecordKind,
     log: Log,
     /// What needs not be kept any more.
     kept: Ranges,
@@ -24,7 +24,7 @@ pub(crate) struct InPlace {
 
 impl InPlace {
     /// With undo records of ranges, or checkpoints of pages.
-    pub fn new(kind: Kind, log: Log) -> InPlace {
+    pub fn new(kind: RecordKind, log: Log) -> InPlace {
         InPlace {
             kind,
             log,
@@ -36,12 +36,14 @@ impl InPlace {
 
     fn keep(&mut self, m: &mut Memory, range: Range<u64>) -> Result<()> {
         let range = match self.kind {
-            Kind::Checkpoint => range.start - range.start % PAGE..range.end.next_multiple_of(PAGE),
+            RecordKind::Checkpoint => {
+                range.start - range.start % PAGE..range.end.next_multiple_of(PAGE)
+            }
             _ => range,
         };
         m.spend(m.options.costs.range)?;
         for missing in self.kept.missing(range) {
-            if self.kind == Kind::Checkpoint {
+            if self.kind == RecordKind::Checkpoint {
                 let pages = (missing.end - missing.start) / PAGE;
                 m.spend(sim::Time(m.options.costs.trap.0 * pages))?;
             }
@@ -69,7 +71,7 @@ impl Mechanism for InPlace {
 
     fn fresh(&mut self, range: Range<u64>) {
         // Pages are kept by who doesn't know of objects.
-        if self.kind != Kind::Checkpoint {
+        if self.kind != RecordKind::Checkpoint {
             self.kept.add(range.clone());
             self.fresh.add(range);
         }

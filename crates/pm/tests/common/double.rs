@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use sim::{Bar, Counter, Device, Fault, HostPort, Mmio, Time};
 use spec::nearpm::{
-    next_record, padded, payload_crc, Command, Descriptor, Header, Kind, Maker, Operation, Refusal,
-    Results, State, ALIGN, COMMANDS, FIRST_RECORD, LINE, MAX_BYTES, MIN_LOG_BYTES,
+    next_record, padded, payload_crc, Command, Descriptor, ErrorBit, Header, LogState, Operation,
+    RecordKind, RecordWriter, ReturnValue, ALIGN, COMMANDS, FIRST_RECORD, LINE, MAX_BYTES,
+    MIN_LOG_BYTES,
 };
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
@@ -38,7 +39,7 @@ struct Engine {
     now: Time,
 }
 
-type Outcome = Result<u64, Refusal>;
+type Outcome = Result<u64, ErrorBit>;
 
 impl Engine {
     fn write(&mut self, at: u64, data: &[u8]) {
@@ -57,52 +58,56 @@ impl Engine {
         self.read(at, LINE).try_into().unwrap()
     }
 
-    fn pool(&mut self, c: &Command) -> Result<&mut Pool, Refusal> {
+    fn pool(&mut self, c: &Command) -> Result<&mut Pool, ErrorBit> {
         match &mut self.pools[usize::from(c.pool)] {
-            None => Err(Refusal::Unmapped),
-            Some(pool) if pool.map.process != c.process => Err(Refusal::WrongProcess),
+            None => Err(ErrorBit::Unmapped),
+            Some(pool) if pool.map.process != c.process => Err(ErrorBit::WrongProcess),
             Some(pool) => Ok(pool),
         }
     }
 
     /// Place on the media of a virtual range.
-    fn place(&mut self, c: &Command, address: u64, bytes: u64) -> Result<u64, Refusal> {
+    fn place(&mut self, c: &Command, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let map = self.pool(c)?.map;
-        let offset = address.checked_sub(map.address).ok_or(Refusal::OutOfPool)?;
-        let end = offset.checked_add(bytes).ok_or(Refusal::OutOfPool)?;
+        let offset = address
+            .checked_sub(map.address)
+            .ok_or(ErrorBit::OutOfPool)?;
+        let end = offset.checked_add(bytes).ok_or(ErrorBit::OutOfPool)?;
         match end <= map.bytes {
             true => Ok(map.target + offset),
-            false => Err(Refusal::OutOfPool),
+            false => Err(ErrorBit::OutOfPool),
         }
     }
 
-    fn log(&mut self, c: &Command) -> Result<&mut Log, Refusal> {
+    fn log(&mut self, c: &Command) -> Result<&mut Log, ErrorBit> {
         let thread = usize::from(c.thread);
-        self.pool(c)?.logs[thread].as_mut().ok_or(Refusal::Unmapped)
+        self.pool(c)?.logs[thread]
+            .as_mut()
+            .ok_or(ErrorBit::Unmapped)
     }
 
-    fn log_place(&mut self, c: &Command) -> Result<u64, Refusal> {
+    fn log_place(&mut self, c: &Command) -> Result<u64, ErrorBit> {
         let map = self.pool(c)?.map;
         Ok(map.target + map.transaction + u64::from(c.thread) * map.value)
     }
 
-    fn record(&mut self, c: &Command, kind: Kind, from: u64, object: u64) -> Outcome {
+    fn record(&mut self, c: &Command, kind: RecordKind, from: u64, object: u64) -> Outcome {
         if c.bytes == 0 || c.bytes > MAX_BYTES {
-            return Err(Refusal::Invalid);
+            return Err(ErrorBit::Invalid);
         }
         let map = self.pool(c)?.map;
         let place = self.log_place(c)?;
         let log = *self.log(c)?;
         let next = next_record(log.next, c.bytes);
         if next > map.value {
-            return Err(Refusal::LogFull);
+            return Err(ErrorBit::LogFull);
         }
         let payload = self.read(from, c.bytes);
         let header = Header {
             kind,
             pool: c.pool,
             thread: c.thread,
-            maker: Maker::Engine,
+            writer: RecordWriter::Engine,
             generation: log.generation,
             object: object - map.target,
             bytes: c.bytes as u32,
@@ -124,11 +129,11 @@ impl Engine {
         Ok(log.next)
     }
 
-    fn describe(&mut self, c: &Command, state: State, generation: u64) -> Result<(), Refusal> {
+    fn describe(&mut self, c: &Command, state: LogState, generation: u64) -> Result<(), ErrorBit> {
         let place = self.log_place(c)?;
         let records = match state {
-            State::Open => 0,
-            State::Committed | State::Pending(_) => self.log(c)?.records,
+            LogState::Open => 0,
+            LogState::Committed | LogState::Pending(_) => self.log(c)?.records,
         };
         let transaction = c.transaction;
         let descriptor = Descriptor {
@@ -144,7 +149,7 @@ impl Engine {
     /// The log is empty, of the next generation.
     fn empty(&mut self, c: &Command) -> Outcome {
         let generation = self.log(c)?.generation + 1;
-        self.describe(c, State::Open, generation)?;
+        self.describe(c, LogState::Open, generation)?;
         *self.log(c)? = Log {
             generation,
             records: 0,
@@ -155,16 +160,16 @@ impl Engine {
     }
 
     /// The records of a log; an error if one is not whole.
-    fn records(&mut self, c: &Command) -> Result<Vec<(Header, Vec<u8>)>, Refusal> {
+    fn records(&mut self, c: &Command) -> Result<Vec<(Header, Vec<u8>)>, ErrorBit> {
         let place = self.log_place(c)?;
         let log = *self.log(c)?;
         let (mut at, mut all) = (FIRST_RECORD, Vec::new());
         for number in 0..log.records {
-            let header = Header::from_line(&self.line(place + at)).ok_or(Refusal::Torn)?;
+            let header = Header::from_line(&self.line(place + at)).ok_or(ErrorBit::Torn)?;
             let payload = self.read(place + at + LINE, header.bytes.into());
             let whole = payload_crc(&payload) == header.payload_crc;
             if header.generation != log.generation || header.number != number || !whole {
-                return Err(Refusal::Torn);
+                return Err(ErrorBit::Torn);
             }
             at = next_record(at, header.bytes.into());
             all.push((header, payload));
@@ -176,7 +181,7 @@ impl Engine {
         let target = self.pool(c)?.map.target;
         let mut done = 0;
         for (header, payload) in self.records(c)?.into_iter().rev() {
-            if header.kind != Kind::Redo {
+            if header.kind != RecordKind::Redo {
                 self.write(target + header.object, &payload);
                 done += 1;
             }
@@ -200,9 +205,9 @@ impl Engine {
     }
 
     /// Takes a log as its descriptor and the headers of its records have it.
-    fn look(&mut self, c: &Command) -> Result<(), Refusal> {
+    fn look(&mut self, c: &Command) -> Result<(), ErrorBit> {
         let place = self.log_place(c)?;
-        let descriptor = Descriptor::from_line(&self.line(place)).ok_or(Refusal::Torn)?;
+        let descriptor = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
         let bytes = self.pool(c)?.map.value;
         let mut log = Log {
             generation: descriptor.generation,
@@ -224,7 +229,7 @@ impl Engine {
             log.next = next_record(log.next, header.bytes.into());
             log.records += 1;
         }
-        if descriptor.state != State::Open {
+        if descriptor.state != LogState::Open {
             log.records = descriptor.records;
         }
         let thread = usize::from(c.thread);
@@ -235,14 +240,14 @@ impl Engine {
     fn recover_open(&mut self, c: &Command) -> Outcome {
         let place = self.log_place(c)?;
         self.log(c)?;
-        let descriptor = Descriptor::from_line(&self.line(place)).ok_or(Refusal::Torn)?;
-        if descriptor.state == State::Open {
+        let descriptor = Descriptor::from_line(&self.line(place)).ok_or(ErrorBit::Torn)?;
+        if descriptor.state == LogState::Open {
             return self.abort(c);
         }
         let target = self.pool(c)?.map.target;
         let all = self.records(c)?;
         for (header, payload) in &all {
-            if header.kind == Kind::Redo {
+            if header.kind == RecordKind::Redo {
                 self.write(target + header.object, payload);
             }
         }
@@ -257,16 +262,16 @@ impl Engine {
             || c.value < MIN_LOG_BYTES
             || !(1..=16).contains(&c.extra)
         {
-            return Err(Refusal::Invalid);
+            return Err(ErrorBit::Invalid);
         }
         let media = self.image.lock().unwrap().len() as u64;
         if c.target + c.bytes > media || c.transaction + c.extra * c.value > c.bytes {
-            return Err(Refusal::OutOfPool);
+            return Err(ErrorBit::OutOfPool);
         }
         match &self.pools[usize::from(c.pool)] {
             Some(pool) if pool.map == *c => Ok(0),
-            Some(pool) if pool.map.process != c.process => Err(Refusal::WrongProcess),
-            Some(_) => Err(Refusal::Busy),
+            Some(pool) if pool.map.process != c.process => Err(ErrorBit::WrongProcess),
+            Some(_) => Err(ErrorBit::Busy),
             None => {
                 let logs = [None; 16];
                 self.pools[usize::from(c.pool)] = Some(Pool { map: *c, logs });
@@ -285,11 +290,11 @@ impl Engine {
             }
             Operation::LogOpen => {
                 if self.log(c).is_ok() {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 let map = self.pool(c)?.map;
                 if u64::from(c.thread) >= map.extra {
-                    return Err(Refusal::Unmapped);
+                    return Err(ErrorBit::Unmapped);
                 }
                 let log = Log {
                     generation: c.value,
@@ -298,17 +303,19 @@ impl Engine {
                     previous: 0,
                 };
                 self.pool(c)?.logs[usize::from(c.thread)] = Some(log);
-                self.describe(c, State::Open, c.value)?;
+                self.describe(c, LogState::Open, c.value)?;
                 Ok(0)
             }
             Operation::Sync => self.log(c).map(|_| 0),
             Operation::Undo | Operation::Checkpoint => {
                 let kind = match c.operation {
-                    Operation::Undo => Kind::Undo,
-                    _ => Kind::Checkpoint,
+                    Operation::Undo => RecordKind::Undo,
+                    _ => RecordKind::Checkpoint,
                 };
-                if kind == Kind::Checkpoint && (c.address % ALIGN != 0 || c.bytes % ALIGN != 0) {
-                    return Err(Refusal::Invalid);
+                if kind == RecordKind::Checkpoint
+                    && (c.address % ALIGN != 0 || c.bytes % ALIGN != 0)
+                {
+                    return Err(ErrorBit::Invalid);
                 }
                 let from = self.place(c, c.address, c.bytes)?;
                 self.record(c, kind, from, from)
@@ -316,23 +323,23 @@ impl Engine {
             Operation::Redo => {
                 let from = self.place(c, c.address, c.bytes)?;
                 let object = self.place(c, c.target, c.bytes)?;
-                self.record(c, Kind::Redo, from, object)
+                self.record(c, RecordKind::Redo, from, object)
             }
             Operation::Commit | Operation::Delete => self.empty(c),
             Operation::CommitRedo => {
                 let generation = self.log(c)?.generation;
-                self.describe(c, State::Committed, generation)?;
+                self.describe(c, LogState::Committed, generation)?;
                 Ok(0)
             }
             Operation::Apply => {
                 let log = self.log_place(c)?;
                 self.log(c)?;
-                let header = Header::from_line(&self.line(log + c.value)).ok_or(Refusal::Torn)?;
+                let header = Header::from_line(&self.line(log + c.value)).ok_or(ErrorBit::Torn)?;
                 let target = self.place(c, c.target, c.bytes)?;
                 let payload = self.read(log + c.value + LINE, c.bytes);
                 let base = self.pool(c)?.map.target;
                 if header.object + base != target || u64::from(header.bytes) != c.bytes {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
                 self.write(target, &payload);
                 Ok(0)
@@ -343,7 +350,7 @@ impl Engine {
                 let from = self.place(c, c.address, c.bytes)?;
                 let to = self.place(c, c.target, c.bytes)?;
                 if c.bytes == 0 || c.bytes > MAX_BYTES || from.abs_diff(to) < c.bytes {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
                 let data = self.read(from, c.bytes);
                 self.write(to, &data);
@@ -352,7 +359,7 @@ impl Engine {
             Operation::Switch => {
                 let target = self.place(c, c.target, 8)?;
                 if c.target % 8 != 0 {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
                 self.write(target, &c.value.to_le_bytes());
                 Ok(0)
@@ -417,11 +424,11 @@ impl Double {
         let command = Command::from_arguments(&std::array::from_fn(|n| long(n + 1)));
         let outcome = match command {
             Some(command) => self.engine.execute(&command),
-            None => Err(Refusal::Invalid),
+            None => Err(ErrorBit::Invalid),
         };
         let (result, value) = match outcome {
             Ok(value) => (0, value),
-            Err(refusal) => (Results::from(refusal).0, 0),
+            Err(refusal) => (ReturnValue::from(refusal).0, 0),
         };
         self.lines[n] = Line {
             done: Some(self.now + BUSY),

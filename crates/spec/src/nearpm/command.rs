@@ -1,45 +1,45 @@
-//! Commands, and how they end.
+//! Commands and their return values.
 
 use std::fmt;
 
-/// What a command does.
+/// The operation of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Operation {
-    /// A process gets a pool.
+    /// Maps a pool to a process.
     PoolMap = 0x01,
-    /// Nobody has the pool any more.
+    /// Unmaps a pool.
     PoolUnmap = 0x02,
-    /// An empty log of a generation.
+    /// Opens an empty log of a generation.
     LogOpen = 0x03,
-    /// Ends when the older commands of the log have.
+    /// Ends when the older commands of the log have ended.
     Sync = 0x04,
-    /// A record of the old bytes of a range.
+    /// Records the old bytes of a range.
     Undo = 0x10,
-    /// A record of the new bytes of a range.
+    /// Records the new bytes of a range.
     Redo = 0x11,
-    /// A record of pages.
+    /// Records pages.
     Checkpoint = 0x12,
-    /// The records are void.
+    /// Ends the transaction: its records are no longer valid.
     Commit = 0x18,
-    /// The redo records are to be applied.
+    /// Marks the redo records to be applied.
     CommitRedo = 0x19,
-    /// A redo record is applied.
+    /// Applies a redo record.
     Apply = 0x1A,
-    /// The records are void, behind their application.
+    /// Deletes the records after they were applied.
     Delete = 0x1B,
-    /// Undo records and checkpoints are written back.
+    /// Writes undo records and checkpoints back.
     Abort = 0x1C,
-    /// A log is brought to the end of a transaction, or to its start.
+    /// Completes or rolls back the transaction of a log.
     Recover = 0x1D,
-    /// A shadow copy.
+    /// Makes a shadow copy.
     Copy = 0x20,
-    /// 8 bytes are written.
+    /// Writes 8 bytes.
     Switch = 0x21,
 }
 
 impl Operation {
-    /// All of them.
+    /// All operations.
     pub const ALL: [Operation; 15] = [
         Operation::PoolMap,
         Operation::PoolUnmap,
@@ -67,30 +67,30 @@ impl Operation {
 /// A command: the arguments of its line in the command page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// What it does.
+    /// The operation.
     pub operation: Operation,
     /// Pool, 0 to 15.
     pub pool: u8,
     /// Thread, 0 to 15.
     pub thread: u8,
-    /// Process that the pool belongs to.
+    /// Process that owns the pool.
     pub process: u16,
     /// Virtual address.
     pub address: u64,
     /// Bytes.
     pub bytes: u64,
-    /// Virtual address of what is written; of `PoolMap` the place on the media.
+    /// Virtual address to write to; for `PoolMap` the media address.
     pub target: u64,
     /// Number of the transaction.
     pub transaction: u64,
-    /// What else: see the operation.
+    /// Depends on the operation.
     pub value: u64,
-    /// What else: see the operation.
+    /// Depends on the operation.
     pub extra: u64,
 }
 
 impl Command {
-    /// A command of a log that names nothing else.
+    /// A command of a log without other arguments.
     pub fn new(operation: Operation, process: u16, pool: u8, thread: u8) -> Command {
         Command {
             operation,
@@ -123,7 +123,7 @@ impl Command {
         ]
     }
 
-    /// The command of arguments; `None` if the first one is none that the engine knows.
+    /// The command of arguments; `None` if the operation is unknown.
     pub fn from_arguments(arguments: &[u64; 7]) -> Option<Command> {
         let [operation, address, bytes, target, transaction, value, extra] = *arguments;
         let number = operation as u8;
@@ -152,45 +152,52 @@ impl Command {
 /// A bit of the return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Refusal {
+pub enum ErrorBit {
     /// The memory could not be read.
     ReadError = 1 << 0,
     /// The memory could not be written.
     WriteError = 1 << 1,
-    /// An operation, a length or an alignment that there is not, bits that should be 0, ranges that overlap.
+    /// Invalid operation, length or alignment, reserved bits that are set, or ranges that overlap.
     Invalid = 1 << 2,
-    /// The pool is mapped by nobody, or the thread has no open log.
+    /// The pool is not mapped, or the thread has no open log.
     Unmapped = 1 << 3,
     /// The pool belongs to another process.
     WrongProcess = 1 << 4,
-    /// A range outside of the pool, a pool or logs outside of the media, an offset outside of the log.
+    /// A range is outside the pool, a pool or log is outside the media, or an offset is outside the
+    /// log.
     OutOfPool = 1 << 5,
     /// The record does not fit.
     LogFull = 1 << 6,
-    /// A record is not whole.
+    /// A record is incomplete.
     Torn = 1 << 7,
-    /// The pool is mapped otherwise, or the log is open.
+    /// The pool is mapped in another way, or the log is open.
     Busy = 1 << 8,
 }
 
-impl Refusal {
-    const ALL: [(Refusal, &'static str); 9] = [
-        (Refusal::ReadError, "the memory could not be read"),
-        (Refusal::WriteError, "the memory could not be written"),
+impl ErrorBit {
+    const ALL: [(ErrorBit, &'static str); 9] = [
+        (ErrorBit::ReadError, "the memory could not be read"),
+        (ErrorBit::WriteError, "the memory could not be written"),
         (
-            Refusal::Invalid,
+            ErrorBit::Invalid,
             "invalid operation, length, alignment or overlap",
         ),
         (
-            Refusal::Unmapped,
+            ErrorBit::Unmapped,
             "the pool is not mapped, or the log is not open",
         ),
-        (Refusal::WrongProcess, "the pool belongs to another process"),
-        (Refusal::OutOfPool, "a range outside of the pool or the log"),
-        (Refusal::LogFull, "the log is full"),
-        (Refusal::Torn, "a record of the log is torn"),
         (
-            Refusal::Busy,
+            ErrorBit::WrongProcess,
+            "the pool belongs to another process",
+        ),
+        (
+            ErrorBit::OutOfPool,
+            "a range outside of the pool or the log",
+        ),
+        (ErrorBit::LogFull, "the log is full"),
+        (ErrorBit::Torn, "a record of the log is torn"),
+        (
+            ErrorBit::Busy,
             "the pool is mapped otherwise, or the log is open already",
         ),
     ];
@@ -198,32 +205,32 @@ impl Refusal {
 
 /// A return value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct Results(pub u32);
+pub struct ReturnValue(pub u32);
 
-impl Results {
-    /// All is well.
+impl ReturnValue {
+    /// No error bit is set.
     pub fn is_ok(self) -> bool {
         self.0 == 0
     }
 
-    /// One of its bits.
-    pub fn has(self, refusal: Refusal) -> bool {
+    /// An error bit is set.
+    pub fn has(self, refusal: ErrorBit) -> bool {
         self.0 & refusal as u32 != 0
     }
 }
 
-impl From<Refusal> for Results {
-    fn from(refusal: Refusal) -> Results {
-        Results(refusal as u32)
+impl From<ErrorBit> for ReturnValue {
+    fn from(refusal: ErrorBit) -> ReturnValue {
+        ReturnValue(refusal as u32)
     }
 }
 
-impl fmt::Display for Results {
+impl fmt::Display for ReturnValue {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         if self.is_ok() {
             return f.write_str("all is well");
         }
-        let known = Refusal::ALL.iter().filter(|(bit, _)| self.has(*bit));
+        let known = ErrorBit::ALL.iter().filter(|(bit, _)| self.has(*bit));
         let mut texts: Vec<String> = known.map(|(_, text)| (*text).to_string()).collect();
         let rest = self.0 & !0x1FF;
         if rest != 0 {
@@ -238,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_rtl_has_the_same_numbers() {
+    fn nearpm_operations_have_the_numbers_of_the_rtl() {
         let path = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../../hw/engine/nearpm/rtl/nearpm_pkg.sv"
@@ -258,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_are_read_as_written() {
+    fn nearpm_command_arguments_are_read_as_written() {
         let command = Command {
             address: 1,
             bytes: 2,

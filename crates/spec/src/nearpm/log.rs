@@ -11,15 +11,15 @@ pub const FIRST_RECORD: u64 = LINE;
 
 const DESCRIPTOR_MAGIC: [u8; 8] = *b"NPMLOG\0\x01";
 const HEADER_MAGIC: [u8; 4] = *b"NPMR";
-/// Where the CRC of a line stands, over all before it.
+/// Offset of the CRC of a line, which covers all bytes before it.
 const CRC: usize = 60;
 
-/// Bytes of a payload with the zeros that make it whole lines.
+/// Bytes of a payload, padded to whole lines.
 pub fn padded(bytes: u64) -> u64 {
     bytes.next_multiple_of(LINE)
 }
 
-/// Offset of the record behind one at `offset` with so many bytes.
+/// Offset of the record that follows one of `bytes` at `offset`.
 pub fn next_record(offset: u64, bytes: u64) -> u64 {
     offset + HEADER_BYTES + padded(bytes)
 }
@@ -41,30 +41,32 @@ fn is_sealed(line: &[u8; 64]) -> bool {
     crc32c::crc32c(&line[..CRC]) == word(line, CRC)
 }
 
-/// What is to become of a log's records.
+/// The state of a log's transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
-    /// Undo records and checkpoints are to be written back, redo records to be forgotten.
+pub enum LogState {
+    /// Recovery writes undo records and checkpoints back and drops redo records.
     Open,
-    /// The redo records are to be applied.
+    /// Recovery applies the redo records.
     Committed,
-    /// The log's part of a transaction of several devices is complete. The records are void once it is so on all of them, and are
-    /// to be written back if it never comes to that. A bit for each device that takes part.
+    /// The log's part of a transaction of several devices is complete. The records are deleted once
+    /// all devices have completed it; otherwise recovery writes them back. One bit for each
+    /// participating device.
     Pending(u8),
 }
 
-/// Records that a log never has: one of them could not be made.
-pub const NEVER: u32 = u32::MAX;
+/// Number of records that no log has: a record could not be written.
+pub const INCOMPLETE: u32 = u32::MAX;
 
 /// The first line of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Descriptor {
-    /// Generation of the records that count.
+    /// Generation of the valid records.
     pub generation: u64,
-    /// What is to become of these.
-    pub state: State,
-    /// Records that the log has to have. 0 where the state is `Open`: as many as there are; unless the engine has failed to do something
-    /// with the log, which has to have these then. [`NEVER`]: one could not be made.
+    /// State of the transaction.
+    pub state: LogState,
+    /// Number of records that the log must have. In the state `Open` 0 means any number; another
+    /// value means that the engine failed to execute a command. [`INCOMPLETE`]: a record could not
+    /// be written.
     pub records: u32,
     /// Transaction of the last operation that wrote this line.
     pub transaction: u64,
@@ -74,9 +76,9 @@ impl Descriptor {
     /// The line.
     pub fn to_line(&self) -> [u8; 64] {
         let (state, participants) = match self.state {
-            State::Open => (0, 0),
-            State::Committed => (1, 0),
-            State::Pending(participants) => (2, participants),
+            LogState::Open => (0, 0),
+            LogState::Committed => (1, 0),
+            LogState::Pending(participants) => (2, participants),
         };
         let mut line = [0; 64];
         line[..8].copy_from_slice(&DESCRIPTOR_MAGIC);
@@ -89,12 +91,12 @@ impl Descriptor {
         line
     }
 
-    /// The descriptor in a line; `None` if there is none, or it is not whole.
+    /// The descriptor in a line; `None` if the line is no valid descriptor.
     pub fn from_line(line: &[u8; 64]) -> Option<Descriptor> {
         let state = match (word(line, 16), line[32]) {
-            (0, 0) => State::Open,
-            (1, 0) => State::Committed,
-            (2, 1..) => State::Pending(line[32]),
+            (0, 0) => LogState::Open,
+            (1, 0) => LogState::Committed,
+            (2, 1..) => LogState::Pending(line[32]),
             _ => return None,
         };
         let rest = line[33..CRC].iter().all(|byte| *byte == 0);
@@ -107,10 +109,10 @@ impl Descriptor {
     }
 }
 
-/// What a record holds.
+/// The contents of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum RecordKind {
     /// Old bytes.
     Undo = 1,
     /// New bytes.
@@ -119,29 +121,30 @@ pub enum Kind {
     Checkpoint = 3,
 }
 
-/// Who has written a record.
+/// The writer of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Maker {
-    /// An engine: it is whole before its command ends.
+pub enum RecordWriter {
+    /// An engine: the record is complete before its command ends.
     Engine = 0,
-    /// A CPU: its lines, and those of the records that it wrote before the same fence, may be persistent in any order.
+    /// A CPU: its lines, and those of the records that it wrote before the same fence, may become
+    /// persistent in any order.
     Cpu = 1,
-    /// The same, but all records before it were persistent when it was written.
-    CpuBehind = 2,
+    /// A CPU that wrote it when all earlier records were persistent.
+    CpuOrdered = 2,
 }
 
 /// The first line of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What it holds.
-    pub kind: Kind,
-    /// Pool that it belongs to.
+    /// Contents of the record.
+    pub kind: RecordKind,
+    /// Pool of the record.
     pub pool: u8,
-    /// Thread of that.
+    /// Thread of the pool.
     pub thread: u8,
-    /// Who has written it.
-    pub maker: Maker,
+    /// The writer.
+    pub writer: RecordWriter,
     /// Generation of the log.
     pub generation: u64,
     /// Offset of the object in the pool.
@@ -150,15 +153,15 @@ pub struct Header {
     pub bytes: u32,
     /// Number of the record in its generation.
     pub number: u32,
-    /// Offset in the log of the record before it; 0: it is the first one.
+    /// Offset of the previous record in the log; 0: this is the first one.
     pub previous: u64,
     /// Number of the transaction.
     pub transaction: u64,
-    /// CRC-32C of the payload, its padding included.
+    /// CRC-32C of the payload, including its padding.
     pub payload_crc: u32,
 }
 
-/// CRC-32C of a payload with the zeros that make it whole lines.
+/// CRC-32C of a payload, padded with zeros to whole lines.
 pub fn payload_crc(payload: &[u8]) -> u32 {
     let zeros = (padded(payload.len() as u64) - payload.len() as u64) as usize;
     crc32c::crc32c_append(crc32c::crc32c(payload), &[0; LINE as usize][..zeros])
@@ -170,7 +173,7 @@ impl Header {
         let mut line = [0; 64];
         line[..4].copy_from_slice(&HEADER_MAGIC);
         line[4..7].copy_from_slice(&[self.kind as u8, self.pool, self.thread]);
-        line[7] = self.maker as u8;
+        line[7] = self.writer as u8;
         line[8..16].copy_from_slice(&self.generation.to_le_bytes());
         line[16..24].copy_from_slice(&self.object.to_le_bytes());
         line[24..28].copy_from_slice(&self.bytes.to_le_bytes());
@@ -182,29 +185,29 @@ impl Header {
         line
     }
 
-    /// Whether a line is the header of a record in this log and generation, the one numbered so or a later one, before which all others
-    /// were persistent.
+    /// The line is the header of record `number` or a later one in this log and generation, and all
+    /// earlier records were persistent when it was written.
     pub fn is_later(line: &[u8; 64], pool: u8, thread: u8, generation: u64, number: u32) -> bool {
         line[..4] == HEADER_MAGIC
             && line[5..7] == [pool, thread]
-            && line[7] != Maker::Cpu as u8
+            && line[7] != RecordWriter::Cpu as u8
             && long(line, 8) == generation
             && word(line, 28) >= number
             && is_sealed(line)
     }
 
-    /// The header in a line; `None` if there is none, or it is not whole. Whether the payload is, its CRC says.
+    /// The header in a line; `None` if the line is no valid header. The payload has another CRC.
     pub fn from_line(line: &[u8; 64]) -> Option<Header> {
         let kind = match line[4] {
-            1 => Kind::Undo,
-            2 => Kind::Redo,
-            3 => Kind::Checkpoint,
+            1 => RecordKind::Undo,
+            2 => RecordKind::Redo,
+            3 => RecordKind::Checkpoint,
             _ => return None,
         };
-        let maker = match line[7] {
-            0 => Maker::Engine,
-            1 => Maker::Cpu,
-            2 => Maker::CpuBehind,
+        let writer = match line[7] {
+            0 => RecordWriter::Engine,
+            1 => RecordWriter::Cpu,
+            2 => RecordWriter::CpuOrdered,
             _ => return None,
         };
         let rest = line[48..56].iter().all(|byte| *byte == 0);
@@ -212,7 +215,7 @@ impl Header {
             kind,
             pool: line[5],
             thread: line[6],
-            maker,
+            writer,
             generation: long(line, 8),
             object: long(line, 16),
             bytes: word(line, 24),
@@ -229,22 +232,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_read_as_written_and_no_other_way() {
+    fn nearpm_log_lines_are_read_as_written_and_reject_any_flipped_bit() {
         let descriptor = Descriptor {
             generation: 7,
-            state: State::Committed,
+            state: LogState::Committed,
             records: 3,
             transaction: 9,
         };
         let pending = Descriptor {
-            state: State::Pending(0b1010),
+            state: LogState::Pending(0b1010),
             ..descriptor
         };
         let header = Header {
-            kind: Kind::Redo,
+            kind: RecordKind::Redo,
             pool: 2,
             thread: 3,
-            maker: Maker::CpuBehind,
+            writer: RecordWriter::CpuOrdered,
             generation: 7,
             object: 0x1234,
             bytes: 100,
@@ -259,7 +262,7 @@ mod tests {
         );
         assert_eq!(Descriptor::from_line(&pending.to_line()), Some(pending));
         let nobody = Descriptor {
-            state: State::Pending(0),
+            state: LogState::Pending(0),
             ..pending
         };
         assert_eq!(Descriptor::from_line(&nobody.to_line()), None);

@@ -1,37 +1,39 @@
-//! Several devices: who they are to each other, and what they tell each other.
+//! Several devices: their numbers, and the completions that they send to each other.
 
-/// Devices that a transaction can span.
+/// Maximum number of devices of a transaction.
 pub const DEVICES: u8 = 4;
 /// Bits of the number of a transaction of several devices.
 pub const SEQUENCE_BITS: u32 = 48;
-/// Where the log stands in what is told.
+/// Lowest bit of the log in a completion.
 const LOG: u32 = 56;
 
-/// Registers of the engine, from its start on; those of 64 bits are a pair, the low word first.
+/// Registers of the engine, from its start on. Registers of 64 bits are a pair of dwords, the low
+/// dword first.
 pub mod register {
     use crate::regs::nearpm as regs;
 
-    /// The device's own number.
+    /// The number of this device.
     pub const DEVICE: u64 = regs::DEVICE;
-    /// Of `DEVICE`: it has a number.
+    /// In `DEVICE`: the device has a number.
     pub const DEVICE_IS_SET: u32 = regs::device::NUMBERED.mask() as u32;
-    /// The log that `SEEN` and `ALL` are about.
+    /// The log that `SEEN` and `ALL` show.
     pub const SELECT: u64 = regs::SELECT;
-    /// Bus address of device n's engine registers, 64 bits each; 0: it is not there.
+    /// Bus address of device n's engine registers, 64 bits each; 0: there is no such device.
     pub const PEER: u64 = regs::PEER;
-    /// Where device n tells what it has completed, 64 bits each.
+    /// Device n writes its completions here, 64 bits each.
     pub const DONE: u64 = regs::DONE;
-    /// The last transaction that device n has told of, 64 bits each; the own one: that it has completed itself.
+    /// The last transaction that device n has completed, 64 bits each.
     pub const SEEN: u64 = regs::SEEN;
     /// The last transaction that all participants have completed, 64 bits.
     pub const ALL: u64 = regs::ALL_COMPLETE;
-    /// The highest transaction that any device has told of, 64 bits.
+    /// The highest transaction that any device has completed, 64 bits.
     pub const HIGHEST: u64 = regs::HIGHEST;
-    /// Behind all of these.
+    /// End of these registers.
     pub const END: u64 = HIGHEST + 8;
 }
 
-/// What a device tells its peers: it has completed its part of a log's transactions, up to and with this one.
+/// A completion that a device sends to its peers: it has completed its part of a log's transactions
+/// up to and including this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
     /// 16 * pool + thread.
@@ -41,12 +43,12 @@ pub struct Completion {
 }
 
 impl Completion {
-    /// The 64 bits that are written into a peer's `DONE`.
+    /// The 64 bits that are written to a peer's `DONE`.
     pub fn to_word(self) -> u64 {
         u64::from(self.log) << LOG | self.sequence & ((1 << SEQUENCE_BITS) - 1)
     }
 
-    /// What such a word says.
+    /// The completion in 64 bits.
     pub fn from_word(word: u64) -> Completion {
         Completion {
             log: (word >> LOG) as u8,
@@ -60,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_completion_is_read_as_written() {
+    fn nearpm_completion_is_read_as_written() {
         let completion = Completion {
             log: 0xA5,
             sequence: (1 << SEQUENCE_BITS) - 2,

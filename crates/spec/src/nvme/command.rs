@@ -5,7 +5,7 @@ use super::{admin, feature, io, Status, CQE_BYTES, SQE_BYTES};
 /// Priority of a submission queue with weighted round robin (QPRIO).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// Before all but the admin queue.
+    /// Above all other queues except the admin queue.
     #[default]
     Urgent = 0,
     /// High priority weight.
@@ -16,7 +16,7 @@ pub enum Priority {
     Low = 3,
 }
 
-/// Commands that each class may have fetched in a round of weighted round robin, 1 to 256.
+/// Commands of each class that may be fetched in a round of weighted round robin, 1 to 256.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Weights {
     /// High priority weight.
@@ -35,7 +35,7 @@ pub struct Sqe {
 }
 
 impl Sqe {
-    /// A command with nothing but an opcode; data pointer and identifier are filled in by a driver.
+    /// A command with only an opcode. A driver sets data pointer and identifier.
     pub fn new(opcode: u8) -> Sqe {
         let mut sqe = Sqe::default();
         sqe.dw[0] = u32::from(opcode);
@@ -49,14 +49,16 @@ impl Sqe {
             .with_cdw(10, u32::from(cns))
     }
 
-    /// Format NVM to LBA format 0 without protection information; `ses` is Secure Erase Settings (0 to 7).
+    /// Format NVM to LBA format 0 without protection information; `ses` is Secure Erase Settings (0
+    /// to 7).
     pub fn format_nvm(nsid: u32, ses: u8) -> Sqe {
         Sqe::new(admin::FORMAT_NVM)
             .with_nsid(nsid)
             .with_cdw(10, u32::from(ses & 7) << 9)
     }
 
-    /// Create I/O Completion Queue, physically contiguous, of `entries` at `prp1`; an interrupt vector or none.
+    /// Create I/O Completion Queue, physically contiguous, of `entries` at `prp1`; an interrupt
+    /// vector or none.
     pub fn create_io_cq(qid: u16, entries: u32, prp1: u64, vector: Option<u16>) -> Sqe {
         let interrupt = vector.map_or(0, |v| u32::from(v) << 16 | 2);
         Sqe::new(admin::CREATE_IO_CQ)
@@ -65,7 +67,8 @@ impl Sqe {
             .with_cdw(11, interrupt | 1)
     }
 
-    /// Create I/O Submission Queue, physically contiguous, of `entries` at `prp1`, completing to `cqid`.
+    /// Create I/O Submission Queue, physically contiguous, of `entries` at `prp1`, completing to
+    /// `cqid`.
     pub fn create_io_sq(qid: u16, entries: u32, prp1: u64, cqid: u16) -> Sqe {
         Sqe::new(admin::CREATE_IO_SQ)
             .with_prps(prp1, 0)
@@ -79,7 +82,7 @@ impl Sqe {
         self.with_cdw(11, dw)
     }
 
-    /// Set Features, Arbitration: weights, and no limit of the burst.
+    /// Set Features, Arbitration: weights, and no burst limit.
     pub fn arbitration(weights: Weights) -> Sqe {
         let field = |weight: u16| u32::from(weight.clamp(1, 256)) - 1;
         Sqe::new(admin::SET_FEATURES)
@@ -103,7 +106,8 @@ impl Sqe {
         Sqe::new(admin::DELETE_IO_CQ).with_cdw(10, u32::from(qid))
     }
 
-    /// Set Features, Number of Queues: asks for `queues` submission and completion queues (1 to 65535).
+    /// Set Features, Number of Queues: asks for `queues` submission and completion queues (1 to
+    /// 65535).
     pub fn number_of_queues(queues: u16) -> Sqe {
         let wanted = u32::from(queues.max(1)) - 1;
         Sqe::new(admin::SET_FEATURES)
@@ -226,7 +230,7 @@ impl Sqe {
         (self.dw[12] & 0xFFFF) + 1
     }
 
-    /// As it stands in memory.
+    /// The bytes in memory.
     pub fn to_bytes(&self) -> [u8; SQE_BYTES] {
         let mut bytes = [0; SQE_BYTES];
         for (chunk, dw) in bytes.chunks_exact_mut(4).zip(self.dw) {
@@ -235,7 +239,7 @@ impl Sqe {
         bytes
     }
 
-    /// From memory.
+    /// An entry from its bytes in memory.
     pub fn from_bytes(bytes: &[u8; SQE_BYTES]) -> Sqe {
         let mut sqe = Sqe::default();
         for (dw, b) in sqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -271,7 +275,7 @@ impl Cqe {
         self.dw[0]
     }
 
-    /// SQ Head Pointer.
+    /// DW0: the result of the command.
     pub fn sq_head(&self) -> u16 {
         self.dw[2] as u16
     }
@@ -296,7 +300,7 @@ impl Cqe {
         Status((self.dw[3] >> 17) as u16)
     }
 
-    /// As it stands in memory.
+    /// The bytes in memory.
     pub fn to_bytes(&self) -> [u8; CQE_BYTES] {
         let mut bytes = [0; CQE_BYTES];
         for (chunk, dw) in bytes.chunks_exact_mut(4).zip(self.dw) {
@@ -305,7 +309,7 @@ impl Cqe {
         bytes
     }
 
-    /// From memory.
+    /// An entry from its bytes in memory.
     pub fn from_bytes(bytes: &[u8; CQE_BYTES]) -> Cqe {
         let mut cqe = Cqe::default();
         for (dw, b) in cqe.dw.iter_mut().zip(bytes.chunks_exact(4)) {
@@ -321,7 +325,7 @@ mod tests {
     use crate::nvme::status;
 
     #[test]
-    fn read_has_its_fields_at_the_offsets_of_the_specification() {
+    fn sqe_of_a_read_has_its_fields_at_the_offsets_of_the_specification() {
         let sqe = Sqe::transfer(false, 1, 0x1_2345_6789, 8)
             .with_cid(0xBEEF)
             .with_prps(0x1000_2004, 0x2_0000_0000);
@@ -341,12 +345,12 @@ mod tests {
     }
 
     #[test]
-    fn a_transfer_of_65536_blocks_fits() {
+    fn sqe_holds_a_transfer_of_65536_blocks() {
         assert_eq!(Sqe::transfer(true, 1, 0, 65536).blocks(), 65536);
     }
 
     #[test]
-    fn queues_are_created_contiguous() {
+    fn sqe_creates_contiguous_queues() {
         let cq = Sqe::create_io_cq(3, 1024, 0x8000, Some(3));
         assert_eq!((cq.dw[10], cq.dw[11]), (1023 << 16 | 3, 3 << 16 | 3));
         assert_eq!(Sqe::create_io_cq(3, 16, 0x8000, None).dw[11], 1);
@@ -363,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn completion_fields() {
+    fn cqe_fields() {
         let cqe = Cqe::new(0x000F_000F, 5, 2, 0x1234, true, status::LBA_OUT_OF_RANGE);
         assert_eq!(Cqe::from_bytes(&cqe.to_bytes()), cqe);
         assert_eq!(

@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::IDENTIFY_BYTES;
 
-/// Identify Controller (CNS 01h): the fields that hosts act on.
+/// Identify Controller (CNS 01h): the fields that hosts use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Controller {
     /// PCI Vendor ID (VID).
@@ -39,9 +39,11 @@ pub struct Controller {
     pub oncs: u16,
     /// Fused Operation Support (FUSES).
     pub fuses: u16,
-    /// Atomic Write Unit Normal (AWUN) in logical blocks, the number itself: what other commands see wholly or not at all.
+    /// Atomic Write Unit Normal (AWUN) in logical blocks, the number itself: other commands see
+    /// such a write completely or not at all.
     pub atomic_write_unit: u32,
-    /// Atomic Write Unit Power Fail (AWUPF) in logical blocks, the number itself: what is old or new after an error, too.
+    /// Atomic Write Unit Power Fail (AWUPF) in logical blocks, the number itself: such a write is
+    /// complete or absent after a power loss.
     pub atomic_write_unit_power_fail: u32,
     /// Atomic Compare & Write Unit (ACWU) in logical blocks, the number itself.
     pub compare_and_write_unit: u32,
@@ -66,9 +68,9 @@ pub struct Namespace {
     pub block_bytes: u32,
     /// Metadata bytes of a logical block in the format in use.
     pub metadata_bytes: u16,
-    /// NAWUN in logical blocks, the number itself; `None`: as AWUN of the controller.
+    /// NAWUN in logical blocks, the number itself; `None`: AWUN of the controller.
     pub atomic_write_unit: Option<u32>,
-    /// NAWUPF, likewise; `None`: as AWUPF.
+    /// NAWUPF in logical blocks, the number itself; `None`: AWUPF of the controller.
     pub atomic_write_unit_power_fail: Option<u32>,
     /// Namespace Globally Unique Identifier (NGUID).
     pub nguid: [u8; 16],
@@ -88,7 +90,7 @@ impl fmt::Display for Version {
     }
 }
 
-/// Why an Identify structure can't be used.
+/// The reason why an Identify structure can't be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed(pub String);
 
@@ -151,7 +153,7 @@ impl Namespace {
         }
         let mut nguid = [0; 16];
         nguid.copy_from_slice(&b[104..120]);
-        // NSFEAT bit 1 says that the namespace has units of its own; 0 is as the controller's.
+        // NSFEAT bit 1: the namespace has separate units; 0 means those of the controller.
         let own_unit = |at| match u16_at(b, at) {
             n if b[24] >> 1 & 1 == 1 && n != 0 => Some(u32::from(n) + 1),
             _ => None,
@@ -186,14 +188,14 @@ pub struct DatasetLimits {
 }
 
 impl DatasetLimits {
-    /// No more than the command itself can say.
+    /// No limits except those of the command's fields.
     pub const NONE: DatasetLimits = DatasetLimits {
         ranges: 256,
         range_blocks: u32::MAX,
         blocks: u64::MAX,
     };
 
-    /// Out of the 4096 bytes; a field that is 0 sets no limit.
+    /// Parses the 4096 bytes; a field that is 0 sets no limit.
     pub fn parse(b: &[u8; IDENTIFY_BYTES]) -> DatasetLimits {
         let none = DatasetLimits::NONE;
         let or = |value: u64, most: u64| if value == 0 { most } else { value };
@@ -225,7 +227,7 @@ fn u64_at(b: &[u8], at: usize) -> u64 {
     u64::from(u32_at(b, at)) | u64::from(u32_at(b, at + 4)) << 32
 }
 
-/// ASCII up to the first NUL, without the padding; anything that isn't printable becomes `?`.
+/// ASCII up to the first NUL, without padding; characters that are not printable become `?`.
 fn text(b: &[u8]) -> String {
     let printable = |&c: &u8| {
         if (0x20..0x7F).contains(&c) {
@@ -248,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn controller_fields_at_their_offsets() {
+    fn identify_controller_fields_at_their_offsets() {
         let mut b = [0; IDENTIFY_BYTES];
         b[4..24].copy_from_slice(b"NS0000000001        ");
         b[24..34].copy_from_slice(b"Nearside  ");
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_values_are_survived() {
+    fn identify_parsers_accept_hostile_values() {
         let id = Controller::parse(&[0xFF; IDENTIFY_BYTES]);
         assert_eq!(id.max_transfer, None);
         assert!(id.serial.chars().all(|c| c == '?'));
@@ -286,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn namespace_of_512_byte_blocks() {
+    fn identify_namespace_of_512_byte_blocks() {
         let mut b = [0; IDENTIFY_BYTES];
         b[0..8].copy_from_slice(&2048u64.to_le_bytes());
         b[8..16].copy_from_slice(&2048u64.to_le_bytes());
@@ -304,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn active_list_ends_at_zero() {
+    fn identify_active_namespace_list_ends_at_zero() {
         let mut b = [0; IDENTIFY_BYTES];
         b[0] = 1;
         b[4] = 3;

@@ -1,4 +1,4 @@
-//! Controller properties: what stands in BAR0.
+//! Controller properties: the registers in BAR0.
 
 use crate::regs::nvme;
 use crate::regs::nvme::{aqa as aqa_fields, cap, cc, csts};
@@ -79,7 +79,8 @@ impl Cc {
     pub fn with_enable(self, on: bool) -> Cc {
         self.put(cc::EN, on.into())
     }
-    /// The same with AMS for weighted round robin with urgent priority class, or for plain round robin.
+    /// The same with AMS for weighted round robin with urgent priority class, or for plain round
+    /// robin.
     pub fn with_weighted_round_robin(self, on: bool) -> Cc {
         self.put(cc::AMS, on.into())
     }
@@ -113,8 +114,8 @@ impl Csts {
     pub fn shutdown_complete(self) -> bool {
         csts::SHST.get(self.0.into()) == 2
     }
-    /// All ones: nothing answers behind the register.
-    pub fn gone(self) -> bool {
+    /// All ones: no device answers.
+    pub fn device_removed(self) -> bool {
         self.0 == u32::MAX
     }
 }
@@ -140,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn capabilities() {
+    fn properties_cap_fields() {
         let cap = Cap(1 << 37 | 2 << 24 | 1 << 16 | 1023);
         assert_eq!(cap.max_queue_entries(), 1024);
         assert!(cap.contiguous_queues_required() && cap.nvm_command_set());
@@ -149,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn configuration() {
+    fn properties_cc_and_csts_fields() {
         assert_eq!(Cc::DEFAULT.with_enable(true).0, 0x0046_0001);
         let off = Cc(0x0046_0001).with_shutdown(ShutdownNotification::Normal);
         assert_eq!(off.0, 0x0046_4001);
         assert!(off.enabled());
         assert!(Csts(0b1001).shutdown_complete() && Csts(1).ready() && Csts(2).fatal());
-        assert!(Csts(u32::MAX).gone());
+        assert!(Csts(u32::MAX).device_removed());
     }
 
     #[test]
-    fn doorbells_and_admin_queues() {
+    fn properties_doorbells_and_admin_queues() {
         assert_eq!((sq_doorbell(0, 4), cq_doorbell(0, 4)), (0x1000, 0x1004));
         assert_eq!((sq_doorbell(3, 4), cq_doorbell(3, 4)), (0x1018, 0x101C));
         assert_eq!(aqa(32, 64), 63 << 16 | 31);

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// The 15 bits of the Status Field above the phase tag: SC in bits 7:0, SCT 10:8, CRD 12:11, More 13, DNR 14.
+/// The 15 bits of the Status Field above the phase tag: SC in bits 7:0, SCT 10:8, CRD 12:11, More
+/// 13, DNR 14.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Status(pub u16);
 
@@ -89,7 +90,7 @@ impl Status {
         Status(self.0 & 0x7FF)
     }
 
-    /// The specification's name, where it has one.
+    /// The specification's name, if it has one.
     pub fn name(self) -> Option<&'static str> {
         let key = self.0 & 0x7FF;
         NAMES
@@ -189,7 +190,8 @@ statuses! {
     0x10F FEATURE_NOT_NAMESPACE_SPECIFIC "Feature Not Namespace Specific"
     0x110 FIRMWARE_REQUIRES_SUBSYSTEM_RESET "Firmware Activation Requires NVM Subsystem Reset"
     0x111 FIRMWARE_REQUIRES_CONTROLLER_RESET "Firmware Activation Requires Controller Level Reset"
-    0x112 FIRMWARE_REQUIRES_MAXIMUM_TIME_VIOLATION "Firmware Activation Requires Maximum Time Violation"
+    0x112 FIRMWARE_REQUIRES_MAXIMUM_TIME_VIOLATION "Firmware Activation Requires Maximum Time \
+     Violation"
     0x113 FIRMWARE_ACTIVATION_PROHIBITED "Firmware Activation Prohibited"
     0x114 OVERLAPPING_RANGE "Overlapping Range"
     0x115 NAMESPACE_INSUFFICIENT_CAPACITY "Namespace Insufficient Capacity"
@@ -205,7 +207,8 @@ statuses! {
     0x120 INVALID_SECONDARY_CONTROLLER_STATE "Invalid Secondary Controller State"
     0x121 INVALID_NUMBER_OF_CONTROLLER_RESOURCES "Invalid Number of Controller Resources"
     0x122 INVALID_RESOURCE_IDENTIFIER "Invalid Resource Identifier"
-    0x123 SANITIZE_PROHIBITED_PMR_ENABLED "Sanitize Prohibited While Persistent Memory Region is Enabled"
+    0x123 SANITIZE_PROHIBITED_PMR_ENABLED "Sanitize Prohibited While Persistent Memory Region is \
+     Enabled"
     0x124 ANA_GROUP_IDENTIFIER_INVALID "ANA Group Identifier Invalid"
     0x125 ANA_ATTACH_FAILED "ANA Attach Failed"
     0x180 CONFLICTING_ATTRIBUTES "Conflicting Attributes"
@@ -234,7 +237,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_in_order_so_that_the_search_finds_each() {
+    fn status_names_are_sorted_so_that_the_search_finds_each() {
         assert!(NAMES.windows(2).all(|w| w[0].0 < w[1].0));
         for &(value, name) in NAMES {
             assert_eq!(Status(value).name(), Some(name));
@@ -242,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn do_not_retry_does_not_change_the_name() {
+    fn status_name_is_independent_of_do_not_retry() {
         let status = LBA_OUT_OF_RANGE.dnr();
         assert_eq!(status.name(), Some("LBA Out of Range"));
         assert_eq!(status.bare(), LBA_OUT_OF_RANGE);
@@ -254,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_code_means_another_thing_in_another_type() {
+    fn status_name_depends_on_the_type_as_well_as_the_code() {
         assert_eq!(Status::new(0, 0x80).name(), Some("LBA Out of Range"));
         assert_eq!(Status::new(1, 0x80).name(), Some("Conflicting Attributes"));
         assert_eq!(Status::new(2, 0x80).name(), Some("Write Fault"));

@@ -18,9 +18,9 @@ pub mod line {
     /// Inside of `STATE`.
     pub mod state {
         use super::Field;
-        /// It holds a command that has not ended: what is written is dropped.
+        /// Its command has not ended: writes are dropped.
         pub const BUSY: Field = Field::new(0, 1, 0x0);
-        /// The last command that was written has ended.
+        /// The last command has ended.
         pub const DONE: Field = Field::new(1, 1, 0x0);
     }
     /// Return value of that command.
@@ -31,7 +31,7 @@ pub mod line {
         /// value.
         pub const VALUE: Field = Field::new(0, 32, 0x0);
     }
-    /// What else the engine tells of it, low.
+    /// Further output of that command, low.
     pub const VALUE_LO: u64 = 0x8;
     /// Inside of `VALUE_LO`.
     pub mod value_lo {
@@ -39,7 +39,7 @@ pub mod line {
         /// value.
         pub const VALUE: Field = Field::new(0, 32, 0x0);
     }
-    /// What else the engine tells of it, high.
+    /// Further output of that command, high.
     pub const VALUE_HI: u64 = 0xc;
     /// Inside of `VALUE_HI`.
     pub mod value_hi {

@@ -9,11 +9,11 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Write 1 to start; ignored while it works.
+    /// Write 1 to start a job; ignored while the engine is busy.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// Write 1 to end early.
+    /// Write 1 to end the job early.
     pub const STOP: Field = Field::new(1, 1, 0x0);
-    /// It does not work.
+    /// The engine is idle.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -29,7 +29,7 @@ pub const SOURCES: u64 = 0x8;
 /// Inside of `SOURCES`.
 pub mod sources {
     use super::Field;
-    /// An interrupt while Status.done is 1.
+    /// Raise an interrupt while Status.done is 1.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Status.
@@ -37,7 +37,7 @@ pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.
 pub mod status {
     use super::Field;
-    /// It has ended; write 1 to clear.
+    /// A job has ended; write 1 to clear.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Return value.
@@ -45,19 +45,19 @@ pub const RESULT: u64 = 0x10;
 /// Inside of `RESULT`.
 pub mod result {
     use super::Field;
-    /// A part of what it had to read could not be read.
+    /// A part of dictionary or source could not be read.
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
-    /// Stopped before all was decoded.
+    /// Stopped before everything was decoded.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: places, numbers or a kind that there are not, or ranges that overlap.
+    /// Nothing was done: unsupported addresses, counts or kind, or overlapping ranges.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
-    /// A part of what it had to write could not be written.
+    /// A part of the target could not be written.
     pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
     /// A key that is not in the dictionary.
     pub const BAD_KEY: Field = Field::new(4, 1, 0x0);
     /// The source ends too early, or has a run without a length.
     pub const TRUNCATED: Field = Field::new(5, 1, 0x0);
-    /// A run is longer than what is left.
+    /// A run is longer than the rest of the column.
     pub const OVERRUN: Field = Field::new(6, 1, 0x0);
 }
 /// Dictionary, low.
@@ -169,7 +169,7 @@ pub mod kind_lo {
     pub const SIZE: Field = Field::new(8, 2, 0x0);
     /// 0.
     pub const RESERVED1: Field = Field::new(10, 6, 0x0);
-    /// 1: the source holds plain values, without a dictionary.
+    /// 1: the source holds plain values; there is no dictionary.
     pub const PLAIN: Field = Field::new(16, 1, 0x0);
     /// 1: the source holds keys of 8, 16 or 32 bits, without runs.
     pub const PACKED_KEYS: Field = Field::new(17, 1, 0x0);

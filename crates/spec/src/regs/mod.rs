@@ -1,4 +1,5 @@
-//! Register maps: a module for each, generated from `hw/{ip,engine}/*/regs/*.rdl`, the one place where offsets and fields are written.
+//! Register maps, one module each, generated from `hw/{ip,engine}/*/regs/*.rdl`, the only place
+//! where offsets and fields are defined.
 
 pub mod command_page;
 pub mod copy;
@@ -21,7 +22,7 @@ pub struct Field {
 }
 
 impl Field {
-    /// The field of `width` bits from bit `low` on that is `reset` after a reset.
+    /// A field of `width` bits from bit `low` on, with its reset value.
     pub(crate) const fn new(low: u32, width: u32, reset: u64) -> Field {
         Field { low, width, reset }
     }
@@ -41,12 +42,12 @@ impl Field {
         register >> self.low & self.max()
     }
 
-    /// True if any of its bits is set in `register`.
+    /// Any of its bits is set in `register`.
     pub const fn is_set(self, register: u64) -> bool {
         register & self.mask() != 0
     }
 
-    /// The register with only this field: `value`, of which what doesn't fit is left out.
+    /// A register with only this field set to `value`, truncated to the field.
     pub const fn of(self, value: u64) -> u64 {
         (value & self.max()) << self.low
     }
@@ -56,7 +57,7 @@ impl Field {
         register & !self.mask() | self.of(value)
     }
 
-    /// What it is after a reset; 0 where the map says nothing.
+    /// Its reset value; 0 if the map has none.
     pub const fn reset(self) -> u64 {
         self.reset
     }
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_read_and_changed_in_place() {
+    fn register_fields_are_read_and_changed_in_place() {
         let field = Field::new(20, 4, 5);
         assert_eq!(
             (field.max(), field.mask(), field.reset()),
@@ -82,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn the_maps_are_those_of_the_specification() {
+    fn register_maps_are_those_of_the_specification() {
         // NVM Express 1.4, 3.1.
         assert_eq!(
             (nvme::CAP, nvme::CC, nvme::CSTS, nvme::AQA),

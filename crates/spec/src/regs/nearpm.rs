@@ -9,9 +9,9 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Starts nothing: commands come by the page.
+    /// Starts nothing: commands arrive through the page.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// No command is under way.
+    /// No command is in flight.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -107,17 +107,17 @@ pub const DOMAIN: u64 = 0x11c;
 /// Inside of `DOMAIN`.
 pub mod domain {
     use super::Field;
-    /// Something was restored when the function came up.
+    /// A saved state was restored after the reset.
     pub const RESTORED: Field = Field::new(0, 1, 0x0);
-    /// All that was restored has ended.
+    /// All restored commands and lines have ended.
     pub const OPEN: Field = Field::new(1, 1, 0x0);
     /// A line of the queue could not be written.
     pub const LINE_ERROR: Field = Field::new(2, 1, 0x0);
-    /// What was kept could not be brought back: accesses to the media are errors until a reset, which tries again.
+    /// The saved state could not be restored: media accesses fail until a reset, which tries again.
     pub const UNREAD: Field = Field::new(3, 1, 0x0);
-    /// The life before had something that has to survive, and ended without being saved; until it is forgotten.
+    /// State that has to survive was not saved before the reset; until it is discarded.
     pub const LOST: Field = Field::new(4, 1, 0x0);
-    /// What is taken would not be known to be lost: the header of the reserved range is not written, or could not be.
+    /// A loss would not be detected: the header of the reserved range is not up to date.
     pub const UNKEPT: Field = Field::new(5, 1, 0x0);
 }
 /// Forget.
@@ -125,7 +125,7 @@ pub const FORGET: u64 = 0x120;
 /// Inside of `FORGET`.
 pub mod forget {
     use super::Field;
-    /// Do so.
+    /// Acknowledge or discard.
     pub const FORGET: Field = Field::new(0, 1, 0x0);
 }
 /// Lines in a channel's queue.
@@ -145,9 +145,9 @@ pub const DEVICE: u64 = 0x180;
 /// Inside of `DEVICE`.
 pub mod device {
     use super::Field;
-    /// Its number among those that transactions span.
+    /// Number of the device among those that transactions span.
     pub const OWN: Field = Field::new(0, 2, 0x0);
-    /// It has one.
+    /// The device has a number.
     pub const NUMBERED: Field = Field::new(8, 1, 0x0);
 }
 /// Log.

@@ -29,7 +29,7 @@ pub mod cap0 {
     use super::Field;
     /// Transactions in flight, reads.
     pub const READ_SLOTS: Field = Field::new(0, 8, 0x0);
-    /// Transactions in flight, writes; 255: so many or more.
+    /// Transactions in flight, writes; 255: at least as many.
     pub const WRITE_SLOTS: Field = Field::new(8, 8, 0x0);
     /// Fractional bits of a time.
     pub const FRAC_BITS: Field = Field::new(16, 4, 0x0);
@@ -43,7 +43,7 @@ pub const CAP1: u64 = 0xc;
 /// Inside of `CAP1`.
 pub mod cap1 {
     use super::Field;
-    /// Beats that the read buffer holds.
+    /// Beats of the read buffer.
     pub const BUFFER_BEATS: Field = Field::new(0, 16, 0x0);
     /// Bytes of a beat.
     pub const BEAT_BYTES: Field = Field::new(16, 8, 0x0);
@@ -67,7 +67,7 @@ pub mod command {
     use super::Field;
     /// All shadow registers take effect.
     pub const COMMIT: Field = Field::new(0, 1, 0x0);
-    /// Freeze a copy of all counters at 0x800.
+    /// Take a snapshot of all counters at 0x800.
     pub const SNAPSHOT: Field = Field::new(1, 1, 0x0);
     /// Set all live counters to their initial values, after the snapshot if both are written.
     pub const CLEAR: Field = Field::new(2, 1, 0x0);
@@ -83,7 +83,7 @@ pub mod status {
     pub const ACTIVE: Field = Field::new(8, 1, 0x0);
     /// Reads in flight.
     pub const READS: Field = Field::new(16, 8, 0x0);
-    /// Writes in flight; 255: so many or more.
+    /// Writes in flight; 255: at least as many.
     pub const WRITES: Field = Field::new(24, 8, 0x0);
 }
 /// Read bandwidth cap (shadow).

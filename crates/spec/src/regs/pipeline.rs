@@ -9,11 +9,11 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Write 1 to start; ignored while it works.
+    /// Write 1 to start a job; ignored while the engine is busy.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// Write 1 to end early.
+    /// Write 1 to end the job early.
     pub const STOP: Field = Field::new(1, 1, 0x0);
-    /// It does not work.
+    /// The engine is idle.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -29,7 +29,7 @@ pub const SOURCES: u64 = 0x8;
 /// Inside of `SOURCES`.
 pub mod sources {
     use super::Field;
-    /// An interrupt while Status.done is 1.
+    /// Raise an interrupt while Status.done is 1.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Status.
@@ -37,7 +37,7 @@ pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.
 pub mod status {
     use super::Field;
-    /// It has ended; write 1 to clear.
+    /// A job has ended; write 1 to clear.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Return value.
@@ -45,17 +45,17 @@ pub const RESULT: u64 = 0x10;
 /// Inside of `RESULT`.
 pub mod result {
     use super::Field;
-    /// The list, or a part of what an entry had to read, could not be read.
+    /// The list, or a part of an entry's input, could not be read.
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
-    /// Stopped before all was done.
+    /// Stopped before all entries were done.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: places, a number or a kind that there is not.
+    /// Nothing was done: unsupported addresses, count or kind.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
-    /// Reports, or a part of what an entry had to write, could not be written.
+    /// Reports, or a part of an entry's output, could not be written.
     pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
-    /// An entry is none: an unknown opcode, bits that are to be 0, arguments that its engine refuses.
+    /// An entry is invalid: unknown opcode, reserved bits, or arguments that its engine rejects.
     pub const BAD_ENTRY: Field = Field::new(4, 1, 0x0);
-    /// What an entry had to read is wrong: a key, an index, a run.
+    /// An entry's input is invalid: a key, an index, a run.
     pub const BAD_DATA: Field = Field::new(5, 1, 0x0);
 }
 /// List, low.
@@ -127,7 +127,7 @@ pub const KIND_LO: u64 = 0x60;
 /// Inside of `KIND_LO`.
 pub mod kind_lo {
     use super::Field;
-    /// 1: a report of each entry is written behind the list.
+    /// 1: write a report of each entry after the list.
     pub const REPORT: Field = Field::new(0, 1, 0x0);
     /// 0.
     pub const RESERVED: Field = Field::new(1, 31, 0x0);
@@ -161,9 +161,9 @@ pub const PROGRESS: u64 = 0x100;
 /// Inside of `PROGRESS`.
 pub mod progress {
     use super::Field;
-    /// The entry that runs, or ran last, from 0 on.
+    /// Current or last entry, from 0.
     pub const ENTRY: Field = Field::new(0, 4, 0x0);
-    /// A list is under way.
+    /// A list is in progress.
     pub const RUNNING: Field = Field::new(8, 1, 0x0);
 }
 /// Items, low.

@@ -9,11 +9,11 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Write 1 to start; ignored while it works.
+    /// Write 1 to start a job; ignored while the engine is busy.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// Write 1 to end early.
+    /// Write 1 to end the job early.
     pub const STOP: Field = Field::new(1, 1, 0x0);
-    /// It does not work.
+    /// The engine is idle.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -29,7 +29,7 @@ pub const SOURCES: u64 = 0x8;
 /// Inside of `SOURCES`.
 pub mod sources {
     use super::Field;
-    /// An interrupt while Status.done is 1.
+    /// Raise an interrupt while Status.done is 1.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Status.
@@ -37,7 +37,7 @@ pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.
 pub mod status {
     use super::Field;
-    /// It has ended; write 1 to clear.
+    /// A job has ended; write 1 to clear.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Return value.
@@ -45,15 +45,15 @@ pub const RESULT: u64 = 0x10;
 /// Inside of `RESULT`.
 pub mod result {
     use super::Field;
-    /// A part of the indexes or rows could not be read; it was not written.
+    /// A part of the indexes or rows could not be read, and was not written.
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
     /// Stopped before all rows were copied.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: places, numbers or a kind that there are not, or ranges that overlap.
+    /// Nothing was done: unsupported addresses, counts or kind, or overlapping ranges.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
     /// A part of the target could not be written.
     pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
-    /// An index beyond the table; the rows before it are copied, see Position.
+    /// An index is past the table; the rows before it are copied, see Position.
     pub const BAD_INDEX: Field = Field::new(4, 1, 0x0);
 }
 /// Indexes, low.
@@ -157,7 +157,7 @@ pub const KIND_LO: u64 = 0x80;
 /// Inside of `KIND_LO`.
 pub mod kind_lo {
     use super::Field;
-    /// Indexes stand 0: one after another, 1, 2, 3: in the sorter's records of 8, 16, 32 bytes.
+    /// 0: bare indexes; 1, 2, 3: indexes in the sorter's records of 8, 16, 32 bytes.
     pub const RECORDS: Field = Field::new(0, 2, 0x0);
     /// 0.
     pub const RESERVED: Field = Field::new(2, 30, 0x0);

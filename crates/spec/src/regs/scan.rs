@@ -9,11 +9,11 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Write 1 to start; ignored while it works.
+    /// Write 1 to start a job; ignored while the engine is busy.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// Write 1 to end early.
+    /// Write 1 to end the job early.
     pub const STOP: Field = Field::new(1, 1, 0x0);
-    /// It does not work.
+    /// The engine is idle.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -29,7 +29,7 @@ pub const SOURCES: u64 = 0x8;
 /// Inside of `SOURCES`.
 pub mod sources {
     use super::Field;
-    /// An interrupt while Status.done is 1.
+    /// Raise an interrupt while Status.done is 1.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Status.
@@ -37,7 +37,7 @@ pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.
 pub mod status {
     use super::Field;
-    /// It has ended; write 1 to clear.
+    /// A job has ended; write 1 to clear.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Return value.
@@ -45,11 +45,11 @@ pub const RESULT: u64 = 0x10;
 /// Inside of `RESULT`.
 pub mod result {
     use super::Field;
-    /// A part of the range could not be read; the count says nothing.
+    /// A part of the range could not be read; the count is undefined.
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
-    /// Stopped before all was counted; the count says nothing.
+    /// Stopped before all values were counted; the count is undefined.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: a range that wraps at 2^64, has no bytes or no whole values, an unknown kind, or no place for a bitmap.
+    /// Nothing was done: a range wraps at 2^64, has no bytes or no whole values; unknown kind; bad bitmap address.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
     /// A part of the bitmap could not be written.
     pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
@@ -127,7 +127,7 @@ pub mod kind_lo {
     pub const WIDE: Field = Field::new(0, 1, 0x0);
     /// 0: unsigned, 1: two's complement.
     pub const IS_SIGNED: Field = Field::new(1, 1, 0x0);
-    /// 1: a bitmap is written, a bit for each value.
+    /// 1: write a bitmap, one bit per value.
     pub const FILTER: Field = Field::new(2, 1, 0x0);
     /// 0.
     pub const RESERVED: Field = Field::new(3, 29, 0x0);

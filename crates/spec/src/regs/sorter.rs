@@ -9,11 +9,11 @@ pub const CONTROL: u64 = 0x0;
 /// Inside of `CONTROL`.
 pub mod control {
     use super::Field;
-    /// Write 1 to start; ignored while it works.
+    /// Write 1 to start a job; ignored while the engine is busy.
     pub const START: Field = Field::new(0, 1, 0x0);
-    /// Write 1 to end early.
+    /// Write 1 to end the job early.
     pub const STOP: Field = Field::new(1, 1, 0x0);
-    /// It does not work.
+    /// The engine is idle.
     pub const IDLE: Field = Field::new(2, 1, 0x0);
 }
 /// Interrupt enable.
@@ -29,7 +29,7 @@ pub const SOURCES: u64 = 0x8;
 /// Inside of `SOURCES`.
 pub mod sources {
     use super::Field;
-    /// An interrupt while Status.done is 1.
+    /// Raise an interrupt while Status.done is 1.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Status.
@@ -37,7 +37,7 @@ pub const STATUS: u64 = 0xc;
 /// Inside of `STATUS`.
 pub mod status {
     use super::Field;
-    /// It has ended; write 1 to clear.
+    /// A job has ended; write 1 to clear.
     pub const DONE: Field = Field::new(0, 1, 0x0);
 }
 /// Return value.
@@ -45,13 +45,13 @@ pub const RESULT: u64 = 0x10;
 /// Inside of `RESULT`.
 pub mod result {
     use super::Field;
-    /// A part of what it had to read could not be read.
+    /// A part of source or scratch could not be read.
     pub const READ_ERROR: Field = Field::new(0, 1, 0x0);
-    /// Stopped before all was sorted.
+    /// Stopped before everything was sorted.
     pub const STOPPED: Field = Field::new(1, 1, 0x0);
-    /// Nothing was done: places, a number or a kind that there is not, or ranges that overlap.
+    /// Nothing was done: unsupported addresses, count or kind, or overlapping ranges.
     pub const INVALID: Field = Field::new(2, 1, 0x0);
-    /// A part of what it had to write could not be written.
+    /// A part of target or scratch could not be written.
     pub const WRITE_ERROR: Field = Field::new(3, 1, 0x0);
 }
 /// Source, low.
@@ -127,9 +127,9 @@ pub mod kind_lo {
     pub const WIDTH: Field = Field::new(0, 2, 0x0);
     /// 0: unsigned, 1: two's complement, 2: IEEE 754 totalOrder.
     pub const ORDER: Field = Field::new(2, 2, 0x0);
-    /// 1: the greatest first.
+    /// 1: descending.
     pub const DESCENDING: Field = Field::new(4, 1, 0x0);
-    /// 1: only indexes are written, 4 bytes each.
+    /// 1: write only indexes of 4 bytes.
     pub const INDEXES: Field = Field::new(5, 1, 0x0);
     /// 1: passes after the first one merge two runs at a time, for comparison.
     pub const PAIRS: Field = Field::new(6, 1, 0x0);

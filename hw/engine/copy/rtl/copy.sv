@@ -1,9 +1,12 @@
-// Copy engine: copies a range of the device's memories to another one, of any alignment and length.
+// Copy engine: copies a range of the device's memories to another range, of any alignment and
+// length.
 //
-// Addresses are those of the PM window: the media, and behind it the local memory if there is one. The range is cut at granules of
-// the media; each piece goes to the mover (ns_dma) of the channel that the target lies in, so all channels work at the same time.
-// The movers reach every channel through a crossbar. The two ranges must not overlap: the order of
-// the pieces is not promised.
+// Addresses are those of the PM window: the media, followed by the local memory if the device has
+// one. The source and target must not overlap, because the order of the segments is not defined.
+//
+// The copy is cut into transfer segments at the target's granules. Each segment goes to the mover
+// (ns_dma) of the channel that holds its target, so all channels work in parallel. The movers reach
+// every channel through a crossbar.
 `include "ns_assert.svh"
 `include "ns_axil_regs.svh"
 
@@ -12,63 +15,64 @@ module copy
   import ns_dma_pkg::*;
   import nvme_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
-  /// Channels of the local memory, a power of two; 0: there is none.
+  /// Channels of the local memory, a power of two; 0 without a local memory.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two.
+  /// Granule of its channels in bytes, a power of two.
   parameter int unsigned LocalGranule = 4096,
-  /// Its first address, and its bytes.
+  /// First address of the local memory in the PM window, and its size in bytes.
   parameter longint unsigned LocalBase = 0,
   parameter longint unsigned LocalBytes = 0,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same of the local memory.
+  /// Local memory: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_local[LocalPorts],
-  /// NVMe I/O commands: 0 copies.
+  /// NVMe I/O commands. Command 0 copies blocks.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a copy ends.
+  /// Interrupt request. Rises when a copy ends.
   output logic     irq_o
 );
 
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
-  localparam int unsigned Commands = 8;  // of a mover
-  // All of the PM window: a longer copy would be errors only, and one of a command page nothing could end.
+  localparam int unsigned Commands = 8;  // segments queued in a mover
+  // Size of the whole PM window. A longer copy would only produce errors, and a copy of the command
+  // page cannot be stopped.
   localparam logic [63:0] Longest = (LocalChannels == 0) ? MediaBytes : LocalBase + LocalBytes;
-  localparam int unsigned OpenBits = unsigned'($clog2(NumChannels * Commands + 1));
+  localparam int unsigned CountBits = unsigned'($clog2(NumChannels * Commands + 1));
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   copy_regs_pkg::copy_regs__in_t hwif_in;
   copy_regs_pkg::copy_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   copy_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -81,12 +85,12 @@ module copy
     .rready_i (s_axil.rready)
   );
 
-  // A copy: what is left of it, and pieces under way.
+  // State of a copy: its remaining range and its segments in flight.
   typedef enum logic [1:0] {
     StIdle,
     StCheck,
-    StCut,
-    StWait
+    StIssue,
+    StDrain
   } state_e;
 
   state_e state_q;
@@ -100,8 +104,8 @@ module copy
   logic [2:0][63:0] args, cmd_args;  // src, dst, bytes
   result_t result_q;
   logic [3:0] reported;
-  logic [63:0] src_q, dst_q, left_q;
-  logic [OpenBits-1:0] open_q;
+  logic [63:0] src_q, dst_q, bytes_left_q;
+  logic [CountBits-1:0] in_flight_q;
   logic
       start,
       stop,
@@ -109,38 +113,39 @@ module copy
       front_busy,
       malformed,
       invalid,
-      piece_valid,
-      piece_fire,
-      piece_last,
-      finish;
-  logic [GranuleBits:0] room, bytes;
-  logic [NumChannels-1:0] to, cmd_ready, done_valid;
+      segment_valid,
+      segment_fire,
+      segment_last,
+      copy_done;
+  logic [GranuleBits:0] granule_left, bytes;
+  logic [NumChannels-1:0] target_channel, cmd_ready, done_valid;
   logic [NumChannels-1:0][1:0] done;
 
-  // CDW10, CDW11: first block of the source; CDW12: blocks, less one, up to 2**24; CDW14, CDW15: first block of the target.
+  // CDW10, CDW11: first source block. CDW12: number of blocks less one, up to 2**24. CDW14, CDW15:
+  // first target block.
   engine_cmd_t cmd;
   status_t refused, status;
-  logic [63:0] slba, dlba, apart_q;
+  logic [63:0] slba, dlba, distance_q;
   logic [23:0] nlb;
   logic [64:0] last_source_q, last_target_q;  // last blocks
-  logic reserved;
+  logic reserved_set;
 
   assign slba = cmd.sqe[383:320];
   assign dlba = {cmd.sqe[511:480], cmd.sqe[479:448]};
   assign nlb = cmd.sqe[407:384];
-  assign reserved = cmd.sqe[415:408] != '0 || cmd.sqe[447:416] != '0;
+  assign reserved_set = cmd.sqe[415:408] != '0 || cmd.sqe[447:416] != '0;
   always_ff @(posedge clk_i) begin
     last_source_q <= 65'(slba) + 65'(nlb);
     last_target_q <= 65'(dlba) + 65'(nlb);
-    apart_q <= (slba > dlba) ? slba - dlba : dlba - slba;
+    distance_q <= (slba > dlba) ? slba - dlba : dlba - slba;
   end
 
   always_comb begin
     refused = generic_status(ScSuccess);
-    if (reserved) refused = generic_status(ScInvalidField);
+    if (reserved_set) refused = generic_status(ScInvalidField);
     else if (last_source_q >= 65'(cmd.ns_blocks) || last_target_q >= 65'(cmd.ns_blocks))
       refused = generic_status(ScLbaOutOfRange);
-    else if (apart_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
+    else if (distance_q <= 64'(nlb)) refused = generic_status(ScInvalidField);
     status = generic_status(ScSuccess);
     if (result_q.write_error) status = data_status(DataWriteFault, 1'b0);
     else if (result_q.read_error) status = data_status(DataReadError, 1'b0);
@@ -148,17 +153,17 @@ module copy
 
   assign cmd_args = {(64'(nlb) + 64'd1) << 9, (cmd.ns_base + dlba) << 9, (cmd.ns_base + slba) << 9};
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (3),
     .StoppedBit(2)
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.bytes_hi.value.value,
       hwif_out.bytes_lo.value.value,
       hwif_out.dst_hi.value.value,
@@ -167,20 +172,20 @@ module copy
       hwif_out.src_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
     .job_malformed_o(malformed),
     .job_stop_o     (front_stop),
-    .job_done_i     (finish),
+    .job_done_i     (copy_done),
     .job_result_i   (result_q),
     .job_outputs_i  ('0),
     .job_status_i   (status)
@@ -191,55 +196,55 @@ module copy
   assign hwif_in.result.stopped.next = reported[2];
   assign hwif_in.result.invalid.next = reported[3];
 
-  // ---------------------------------------------------------------- a copy
+  // ---------------------------------------------------------------- copy
 
-  assign stop = front_stop && (state_q == StCut || state_q == StCheck);
-  assign invalid = malformed || left_q == '0 || left_q > Longest || src_q + left_q - 64'd1 < src_q ||
-      dst_q + left_q - 64'd1 < dst_q;
+  assign stop = front_stop && (state_q == StIssue || state_q == StCheck);
+  assign invalid = malformed || bytes_left_q == '0 || bytes_left_q > Longest || src_q + bytes_left_q - 64'd1 < src_q ||
+      dst_q + bytes_left_q - 64'd1 < dst_q;
 
-  // The next piece ends with the target's granule.
-  assign room = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
-  assign piece_last = left_q <= 64'(room);
-  assign bytes = piece_last ? left_q[GranuleBits:0] : room;
-  assign piece_valid = state_q == StCut;
-  assign to = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
-  assign piece_fire = piece_valid && (to & cmd_ready) != '0;
-  assign finish = state_q == StWait && open_q == '0;
-  assign busy_o = open || state_q != StIdle || front_busy;
+  // A segment ends with the target's granule.
+  assign granule_left = (GranuleBits + 1)'(Granule) - (GranuleBits + 1)'(dst_q[GranuleBits-1:0]);
+  assign segment_last = bytes_left_q <= 64'(granule_left);
+  assign bytes = segment_last ? bytes_left_q[GranuleBits:0] : granule_left;
+  assign segment_valid = state_q == StIssue;
+  assign target_channel = NumChannels'(1) << ((NumChannels > 1) ? dst_q[GranuleBits+:ChannelBits] : '0);
+  assign segment_fire = segment_valid && (target_channel & cmd_ready) != '0;
+  assign copy_done = state_q == StDrain && in_flight_q == '0;
+  assign busy_o = axil_busy || state_q != StIdle || front_busy;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StIdle;
-      open_q  <= '0;
+      state_q     <= StIdle;
+      in_flight_q <= '0;
     end else begin
-      open_q <= open_q + OpenBits'(piece_fire) - OpenBits'(done_valid != '0);
+      in_flight_q <= in_flight_q + CountBits'(segment_fire) - CountBits'(done_valid != '0);
       unique case (state_q)
         StIdle:  if (start) state_q <= StCheck;
-        StCheck: state_q <= (invalid || stop) ? StWait : StCut;
-        StCut:   if ((piece_fire && piece_last) || stop) state_q <= StWait;
-        default: if (finish) state_q <= StIdle;
+        StCheck: state_q <= (invalid || stop) ? StDrain : StIssue;
+        StIssue:   if ((segment_fire && segment_last) || stop) state_q <= StDrain;
+        default: if (copy_done) state_q <= StIdle;
       endcase
     end
   end
 
-  // One mover's end a cycle.
-  logic [NumChannels-1:0] done_take;
-  logic [1:0] ended;
-  assign done_take = done_valid & (~done_valid + 1'b1);
+  // Accept the end of one segment per cycle.
+  logic [NumChannels-1:0] done_grant;
+  logic [1:0] done_errors;
+  assign done_grant = done_valid & (~done_valid + 1'b1);
   always_comb begin
-    ended = '0;
-    for (int unsigned c = 0; c < NumChannels; c++) if (done_take[c]) ended |= done[c];
+    done_errors = '0;
+    for (int unsigned c = 0; c < NumChannels; c++) if (done_grant[c]) done_errors |= done[c];
   end
 
   always_ff @(posedge clk_i) begin
     if (start) begin
-      src_q  <= args[0];
-      dst_q  <= args[1];
-      left_q <= args[2];
-    end else if (piece_fire) begin
-      src_q  <= src_q + 64'(bytes);
-      dst_q  <= dst_q + 64'(bytes);
-      left_q <= left_q - 64'(bytes);
+      src_q        <= args[0];
+      dst_q        <= args[1];
+      bytes_left_q <= args[2];
+    end else if (segment_fire) begin
+      src_q        <= src_q + 64'(bytes);
+      dst_q        <= dst_q + 64'(bytes);
+      bytes_left_q <= bytes_left_q - 64'(bytes);
     end
   end
 
@@ -249,15 +254,15 @@ module copy
     end else if (start) begin
       result_q <= '0;
     end else begin
-      if (ended[0]) result_q.read_error <= 1'b1;
-      if (ended[1]) result_q.write_error <= 1'b1;
-      if (stop && !(piece_fire && piece_last) && !(state_q == StCheck && invalid))
+      if (done_errors[0]) result_q.read_error <= 1'b1;
+      if (done_errors[1]) result_q.write_error <= 1'b1;
+      if (stop && !(segment_fire && segment_last) && !(state_q == StCheck && invalid))
         result_q.stopped <= 1'b1;
       if (state_q == StCheck) result_q.invalid <= invalid;
     end
   end
 
-  // Movers, one a channel, and the way to all of them.
+  // One mover per channel, and their crossbar to all channels.
   ns_axi_if mover[NumChannels] ();
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_mover
@@ -269,11 +274,11 @@ module copy
       .rst_ni,
       .busy_o      (),
       .cmd_i       ('{bytes: 32'(bytes), dst: dst_q, src: src_q}),
-      .cmd_valid_i (piece_valid && to[c]),
+      .cmd_valid_i (segment_valid && target_channel[c]),
       .cmd_ready_o (cmd_ready[c]),
       .done_o      (done[c]),
       .done_valid_o(done_valid[c]),
-      .done_ready_i(done_take[c]),
+      .done_ready_i(done_grant[c]),
       .m_axi       (mover[c])
     );
   end
@@ -299,6 +304,6 @@ module copy
   logic unused;
   assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], cmd};
 
-  `NS_ASSERT(pieces_are_counted, !(done_valid != '0 && open_q == '0))
+  `NS_ASSERT(done_is_expected, !(done_valid != '0 && in_flight_q == '0))
 
 endmodule

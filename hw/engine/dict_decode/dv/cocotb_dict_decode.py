@@ -1,4 +1,4 @@
-"""dict_decode_core before a memory that answers in any order: all widths, sizes, runs; hostile input, errors, stops."""
+"""dict_decode_core with a memory that reorders answers: widths, sizes, runs, hostile input, errors, stops."""
 
 import random
 
@@ -34,11 +34,11 @@ class Bench:
         await ClockCycles(d.clk_i, 4)
 
     def entries(self, size):
-        """The most values of a dictionary."""
+        """Most values of a dictionary."""
         return min(1 << 16, self.dict_bytes >> size)
 
     async def run(self, bytes_, count, entries, kind, stop=None, src=SRC):
-        """Starts a job and waits for its end: (end, stopped, write error, position), and the cycles that it took."""
+        """Starts a job and waits for its end. Returns (end, stopped, write error, position), and the cycles."""
         d = self.dut
         d.dict_i.value, d.src_i.value, d.dst_i.value = DICT, src, DST
         d.entries_i.value, d.bytes_i.value, d.count_i.value, d.kind_i.value = entries, bytes_, count, kind
@@ -56,16 +56,16 @@ class Bench:
                 assert not self.ram.writes
                 d.stop_i.value = 0
                 return ended, cycle
-        raise AssertionError("no end")
+        raise AssertionError("the job does not end")
 
     def prepare(self, data, entries, size):
-        """Puts a column and a dictionary into the memory, and noise elsewhere."""
+        """Writes a column to the memory, with random bytes elsewhere, and returns the dictionary's values."""
         self.ram.data[:] = self.random.randbytes(SIZE)
         self.ram.data[SRC : SRC + len(data)] = data
         return [bytes(self.ram.data[DICT + (i << size) : DICT + (i + 1 << size)]) for i in range(entries)]
 
     async def decode(self, data, count, width, size, entries, fixed=False):
-        """Decodes a column, and compares how it ended and what it wrote. Returns the cycles."""
+        """Decodes a column, and compares result and memory. Returns the cycles."""
         values = self.prepare(data, entries, size)
         keys, end = decode(data, count, width, entries, fixed)
         before = bytes(self.ram.data)
@@ -73,19 +73,19 @@ class Bench:
         what = f"{count} keys of {width} bits, 2^{size} bytes, {entries} entries, {len(data)} bytes"
         assert ended == (end, 0, 0, len(keys)), f"{what}: {ended}, not {end}, {len(keys)}"
         if end == OK:
-            wanted = b"".join(values[key] for key in keys)
-            got = bytes(self.ram.data[DST : DST + len(wanted)])
-            if got != wanted:
-                place = next(i for i in range(len(got)) if got[i] != wanted[i])
+            expected_bytes = b"".join(values[key] for key in keys)
+            got = bytes(self.ram.data[DST : DST + len(expected_bytes)])
+            if got != expected_bytes:
+                place = next(i for i in range(len(got)) if got[i] != expected_bytes[i])
                 raise AssertionError(f"{what}: byte {place} is wrong")
-        behind = DST + (count << size)
-        assert self.ram.data[behind:] == before[behind:], f"{what}: strayed"
-        assert self.ram.data[:DST] == before[:DST], f"{what}: strayed"
+        tail = DST + (count << size)
+        assert self.ram.data[tail:] == before[tail:], f"{what}: bytes outside the target have changed"
+        assert self.ram.data[:DST] == before[:DST], f"{what}: bytes outside the target have changed"
         return cycles
 
 
 def random_runs(rng, count, width, entries):
-    """Runs of `count` keys; all but the last bit-packed one have whole groups."""
+    """Random runs of `count` keys. Only the last bit-packed run can have a partial group."""
     top = min(entries, 1 << width)
     runs = []
     while count:
@@ -100,8 +100,8 @@ def random_runs(rng, count, width, entries):
 
 
 @cocotb.test()
-async def all_widths(dut):
-    """All widths of keys and sizes of values, runs of all kinds, dictionaries of one value, a few and the most."""
+async def decode_all_key_widths(dut):
+    """All key widths and value sizes, runs of all kinds, dictionaries of one, some and the most values."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     rng = bench.random
@@ -114,7 +114,7 @@ async def all_widths(dut):
 
 
 @cocotb.test()
-async def all_counts(dut):
+async def decode_all_counts(dut):
     """Counts around groups, rows and beats."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
@@ -134,8 +134,8 @@ async def all_counts(dut):
 
 
 @cocotb.test()
-async def fixed_keys(dut):
-    """Keys of 8, 16 and 32 bits without runs, also fewer than wanted."""
+async def decode_fixed_keys(dut):
+    """Keys of 8, 16 and 32 bits without runs, also fewer than requested."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     rng = bench.random
@@ -151,8 +151,8 @@ async def fixed_keys(dut):
 
 
 @cocotb.test()
-async def plain_values(dut):
-    """Values without a dictionary, also fewer than wanted."""
+async def decode_plain_values(dut):
+    """Values without a dictionary, also fewer than requested."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     for size in range(4):
@@ -167,18 +167,18 @@ async def plain_values(dut):
 
 
 @cocotb.test()
-async def hostile(dut):
-    """Bad keys, the end at every byte, headers that are too long, runs of no or too many keys, noise."""
+async def decode_hostile_input(dut):
+    """Bad keys, a source that ends at every byte, overlong headers, empty and overlong runs, noise."""
     bench = Bench(dut, stall=0.1, latency=5)
     await bench.start()
     rng = bench.random
-    # The end at every byte.
+    # The source ends at every byte.
     for width in (1, 7, 20):
         runs = [(1, 9), [rng.randrange(2) for _ in range(32)], (0, 200), [rng.randrange(2) for _ in range(24)]]
         data = encode(runs, width)
         for bytes_ in range(len(data) + 1):
             await bench.decode(data[:bytes_], len(flat(runs)), width, 2, 2)
-    # A bad key anywhere, alone or not.
+    # One or several bad keys anywhere.
     for _ in range(150 if LONG else 50):
         width, size = rng.randrange(1, 33), rng.randrange(4)
         entries = rng.randrange(1, min(1 << width, bench.entries(size) + 1))
@@ -189,7 +189,7 @@ async def hostile(dut):
         await bench.decode(packed(keys, width), count, width, size, entries)
         data = packed([0] * 8, width) + rle(entries, 30, width)
         await bench.decode(data, 38, width, size, entries)
-    # A run's key that has more bits than it may.
+    # An RLE key with more bits than the key width.
     await bench.decode(varint(20 << 1) + b"\x05", 20, 2, 2, 8)
     await bench.decode(varint(20 << 1) + b"\xff", 20, 2, 2, 8)
     # Headers.
@@ -222,8 +222,8 @@ async def hostile(dut):
 
 
 @cocotb.test()
-async def errors_and_stops(dut):
-    """A read that fails ends it, as a stop does, at any moment; a write that fails is told; the next job is right."""
+async def decode_errors_and_stops(dut):
+    """Read errors and stops end a job at any time, write errors are reported. The next job is correct."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     rng = bench.random
@@ -249,23 +249,25 @@ async def errors_and_stops(dut):
         ended, _ = await bench.run(len(data), count, entries, size << 6 | width)
         assert ended == (OK, 0, 1, count), ended
     bench.ram.errors = set()
-    whole = await bench.decode(data, count, width, size, entries)
+    total_cycles = await bench.decode(data, count, width, size, entries)
     stopped = 0
     for _ in range(40):
         plain = rng.choice([0, PLAIN])
         n = len(data) >> 2 if plain else count
         bench.prepare(data, entries, size)
-        ended, _ = await bench.run(len(data), n, entries, plain | size << 6 | width, stop=rng.randrange(whole))
+        ended, _ = await bench.run(len(data), n, entries, plain | size << 6 | width, stop=rng.randrange(total_cycles))
         assert ended == (OK, 0, 0, n) or (ended[:3] == (OK, 1, 0) and ended[3] <= n), ended
         stopped += ended[1]
-        few = rng.randrange(1, 100)
-        await bench.decode(encode(random_runs(rng, few, width, entries), width), few, width, size, entries)
+        short_count = rng.randrange(1, 100)
+        await bench.decode(
+            encode(random_runs(rng, short_count, width, entries), width), short_count, width, size, entries
+        )
     assert stopped > 10
 
 
 @cocotb.test()
-async def a_stop_at_each_cycle_of_an_error(dut):
-    """A key that the dictionary has not: the stop or the error is told, whichever was first, and never both."""
+async def decode_stop_in_each_cycle_of_an_error(dut):
+    """A bad key and a stop in each cycle: the earlier of the two is reported, never both."""
     bench = Bench(dut, stall=0, latency=3, interleave=False)
     await bench.start()
     data, entries = encode([[0] * 32 + [9] + [0] * 31], 4), 9
@@ -274,54 +276,54 @@ async def a_stop_at_each_cycle_of_an_error(dut):
     end = ended[0]
     assert end != OK
     assert ended[1:] == (0, 0, 32)
-    told = set()
+    reported = set()
     for stop in range(cycles + 2):
         ended, _ = await bench.run(len(data), 64, entries, 4, stop=stop)
         assert ended == (end, 0, 0, 32) or (ended[:3] == (OK, 1, 0) and ended[3] <= 32), (stop, ended)
-        told.add(ended[:2])
-    assert told == {(end, 0), (OK, 1)}
+        reported.add(ended[:2])
+    assert reported == {(end, 0), (OK, 1)}
 
 
 @cocotb.test()
-async def errors_beside_headers(dut):
-    """What could not be read behind a header is told where it is needed, and not at all behind the last run."""
+async def decode_errors_near_headers(dut):
+    """Unreadable bytes after a header are reported where they are needed, and ignored after the last run."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     page = 4096
-    src = SRC + page - 64  # of the page behind it nothing can be read
+    src = SRC + page - 64  # the next page is unreadable
     for width in (3, 8, 20, 32) if LONG else (3, 20):
         one = len(rle(0, 1, width))
         for length in (5, 100, 10_000):
             run = rle(1, length, width)
-            for before in range(1, 14):  # bytes that can be read, from the header on
-                # Runs of one value, and some whose length takes a byte more, up to there.
+            for before in range(1, 14):  # readable bytes, from the header on
+                # Fill with runs of one value, and with runs whose length takes one byte more.
                 longer = (64 - before) % one
                 shorter = (64 - before) // one - longer
                 data = rle(0, 1, width) * shorter + rle(0, 64, width) * longer + run
                 values = shorter + 64 * longer
-                spare = max(0, before - len(run))  # bytes of a length that goes on, or is too long
+                spare = max(0, before - len(run))  # bytes of a continued or overlong length
                 data += b"\xff" * spare
                 bench.prepare(b"", 2, 0)
                 bench.ram.data[src : src + len(data)] = data
                 bench.ram.errors = {(SRC + page) // page}
                 what = f"{width} bits, {length} values, {before} bytes"
-                all_here = len(run) <= before
+                readable = len(run) <= before
                 good = (OK, 0, 0, values + length)
                 ended, _ = await bench.run(5000, values + length, 2, width, src=src)
-                assert ended == (good if all_here else (READ_ERROR, 0, 0, values)), f"{what}: {ended}"
-                # With one more value it is the next header that lacks.
+                assert ended == (good if readable else (READ_ERROR, 0, 0, values)), f"{what}: {ended}"
+                # With one more value the next header is missing.
                 end = TRUNCATED if spare >= 5 else READ_ERROR
                 ended, _ = await bench.run(5000, values + length + 1, 2, width, src=src)
-                assert ended == (end, 0, 0, values + length * all_here), f"{what} and one: {ended}"
-                # A source that ends there needs nothing of the other page.
+                assert ended == (end, 0, 0, values + length * readable), f"{what} and one: {ended}"
+                # A source that ends there needs no byte of the next page.
                 ended, _ = await bench.run(64, values + length, 2, width, src=src)
-                assert ended == (good if all_here else (TRUNCATED, 0, 0, values)), f"{what} at the end: {ended}"
+                assert ended == (good if readable else (TRUNCATED, 0, 0, values)), f"{what} at the end: {ended}"
                 bench.ram.errors = set()
 
 
 @cocotb.test()
-async def rates(dut):
-    """Values a cycle of long columns, without what loads the dictionary; told, and held to what the README says."""
+async def decode_rates(dut):
+    """Values per cycle of long columns, without the dictionary load. Logged, and checked against lower bounds."""
     bench = Bench(dut, stall=0.0, latency=8, interleave=False)
     await bench.start()
     rng = bench.random
@@ -333,7 +335,7 @@ async def rates(dut):
         dut._log.info("%s: %d keys of %d bits, 2^%d bytes, %.2f a cycle", what, count, width, size, count / cycles)
         assert count / cycles >= least, (what, count / cycles)
 
-    small = bench.dict_bytes // 16  # bytes of a dictionary that each bank holds
+    small = bench.dict_bytes // 16  # bytes of a dictionary that fits in one bank
     n = 24_000
     for width in (1, 4, 5, 8, 11, 16, 20, 32):
         for size in (1, 2):

@@ -1,4 +1,4 @@
-"""dict_decode as a whole: registers, NVMe commands and command page, and what each says of wrong arguments."""
+"""dict_decode as a whole engine: registers, NVMe commands and command page, and their argument checks."""
 
 import cocotb
 from cocotb.triggers import ClockCycles
@@ -17,12 +17,12 @@ class Bench(EngineBench):
         super().__init__(dut, ARGUMENTS)
 
     def column(self, count=100):
-        """A column of 3-bit keys and 4-byte values in the memory: its arguments, and what is to come out of it."""
+        """Writes a column of 3-bit keys and 4-byte values. Returns the arguments and the expected bytes."""
         keys = [self.random.randrange(6) for _ in range(count)]
         data = packed(keys, 3)
         self.ram.data[SRC : SRC + len(data)] = data
         self.ram.data[DST : DST + 4 * count] = bytes(4 * count)
-        wanted = b"".join(bytes(self.ram.data[DICT + 4 * key :][:4]) for key in keys)
+        expected_bytes = b"".join(bytes(self.ram.data[DICT + 4 * key :][:4]) for key in keys)
         return {
             "dict": DICT,
             "entries": 6,
@@ -31,10 +31,10 @@ class Bench(EngineBench):
             "dst": DST,
             "count": count,
             "kind": 2 << 8 | 3,
-        }, wanted
+        }, expected_bytes
 
     async def command(self, more=0, **arguments):
-        """By an NVMe command, with more bits of its dword 15: status and dword 0."""
+        """Decodes by an NVMe command with additional bits in dword 15. Returns status and dword 0."""
         a = arguments
         kind = a["kind"]
         cdw15 = a["entries"] - 1 & 0xFFFF | (kind & 0x3F) << 16 | (kind >> 8 & 3) << 24 | (kind >> 16 & 3) << 26 | more
@@ -43,15 +43,15 @@ class Bench(EngineBench):
 
 
 @cocotb.test()
-async def all_ways(dut):
-    """Registers, page and commands decode the same column, and tell the same errors."""
+async def decode_through_all_interfaces(dut):
+    """Registers, command page and NVMe commands decode the same column and report the same errors."""
     bench = Bench(dut)
     await bench.start()
     for _ in range(4):
         for way in (bench.launch, bench.page, bench.command):
-            arguments, wanted = bench.column(bench.random.randrange(1, 300))
+            arguments, expected_bytes = bench.column(bench.random.randrange(1, 300))
             assert await way(**arguments) == (0, arguments["count"]), way
-            assert bench.ram.data[DST : DST + len(wanted)] == wanted
+            assert bench.ram.data[DST : DST + len(expected_bytes)] == expected_bytes
     for data, result, position in (
         (rle(2, 10, 3) + rle(6, 90, 3), BAD_KEY, 10),
         (rle(2, 10, 3) + rle(5, 20, 3), TRUNCATED, 30),
@@ -79,8 +79,8 @@ async def all_ways(dut):
 
 
 @cocotb.test()
-async def wrong_arguments(dut):
-    """What is invalid changes nothing; limits themselves are not."""
+async def decode_rejects_invalid_arguments(dut):
+    """Invalid arguments change no memory. The limits themselves are valid."""
     bench = Bench(dut)
     await bench.start()
     good, _ = bench.column()
@@ -133,7 +133,7 @@ async def wrong_arguments(dut):
     ):
         assert await bench.command(**{**good, **change}) == (OUT_OF_RANGE, 0), change
     assert bench.ram.data == before
-    # Neighbours, and what is not used.
+    # Adjacent ranges, and unused arguments.
     fits = [
         {"entries": most >> 2},
         {"kind": 2 << 8, "bytes": 0},
@@ -156,8 +156,8 @@ async def wrong_arguments(dut):
 
 
 @cocotb.test()
-async def stops(dut):
-    """By registers, at any moment; the next job is right."""
+async def decode_stops_by_registers(dut):
+    """Stops at any time. The next job is correct."""
     bench = Bench(dut)
     await bench.start()
     stopped = 0
@@ -174,7 +174,7 @@ async def stops(dut):
         assert result in (0, STOPPED), result
         stopped += result == STOPPED
         await bench.write(STATUS, 1)
-        arguments, wanted = bench.column()
+        arguments, expected_bytes = bench.column()
         assert await bench.launch(**arguments) == (0, 100)
-        assert bench.ram.data[DST : DST + len(wanted)] == wanted
+        assert bench.ram.data[DST : DST + len(expected_bytes)] == expected_bytes
     assert stopped > 5

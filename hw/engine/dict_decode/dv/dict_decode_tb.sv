@@ -1,4 +1,4 @@
-// Test top of dict_decode_core: its memory port flat, its arguments as plain vectors.
+// Test top of dict_decode_core with a flat memory port and plain argument vectors.
 `include "ns_axi_flat.svh"
 
 module dict_decode_tb

@@ -1,4 +1,4 @@
-// Test top of dict_decode: one channel, its ports flat.
+// Test top of dict_decode with one channel and flat ports.
 `include "ns_axi_flat.svh"
 
 module dict_decode_top_tb
@@ -20,7 +20,7 @@ module dict_decode_top_tb
   output logic         done_valid_o,
   output logic [10:0]  status_o,
   output logic [31:0]  dw0_o,
-  // Commands of its page.
+  // Commands of the command page.
   input  logic [511:0] page_i,
   input  logic         page_valid_i,
   output logic         page_ready_o,

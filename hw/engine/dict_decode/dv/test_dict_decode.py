@@ -1,14 +1,17 @@
-"""The dictionary decoder by itself."""
+"""The dictionary decoder as a block: its core, and the whole engine."""
 
 import pytest
 from hdl import simulate
 
 
-# With the larger dictionary a sample: most of its time goes into dictionaries that are read.
+# A sample with the larger dictionary, because loads of dictionaries take most of the time.
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("dict_bytes", "testcase"),
-    [(4096, None), pytest.param(65536, "all_widths,errors_and_stops,rates", marks=pytest.mark.long)],
+    [
+        (4096, None),
+        pytest.param(65536, "decode_all_key_widths,decode_errors_and_stops,decode_rates", marks=pytest.mark.long),
+    ],
 )
 def test_dict_decode(dict_bytes, testcase):
     simulate(
@@ -21,7 +24,7 @@ def test_dict_decode(dict_bytes, testcase):
     )
 
 
-def test_ways_to_start_it():
+def test_dict_decode_interfaces():
     simulate(
         "dict_decode_top_tb",
         "cocotb_dict_decode_top",

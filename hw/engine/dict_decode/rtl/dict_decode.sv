@@ -1,64 +1,66 @@
-// Dictionary decoder: decodes a dictionary-encoded column in the device's memories into plain values.
+// Dictionary decoder: decodes a dictionary-encoded column in the device's memories into plain
+// values.
 //
-// One job at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). dict_decode_kernel does it.
+// engine_job_mux arbitrates jobs of registers, command page and NVMe I/O commands, one at a time.
+// dict_decode_kernel executes them.
 `include "ns_axil_regs.svh"
 
 module dict_decode
   import ns_axi_pkg::*;
   import nvme_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
-  /// Channels of the local memory, a power of two; 0: there is none.
+  /// Channels of the local memory, a power of two; 0 without a local memory.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two.
+  /// Granule of its channels in bytes, a power of two.
   parameter int unsigned LocalGranule = 4096,
-  /// Its first address, and its bytes.
+  /// First address of the local memory in the PM window, and its size in bytes.
   parameter longint unsigned LocalBase = 0,
   parameter longint unsigned LocalBytes = 0,
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same of the local memory.
+  /// Local memory: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_local[LocalPorts],
-  /// NVMe I/O commands: 0 decodes.
+  /// NVMe I/O commands. Command 0 decodes a column.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a job ends.
+  /// Interrupt request. Rises when a job ends.
   output logic     irq_o
 );
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   dict_decode_regs_pkg::dict_decode_regs__in_t hwif_in;
   dict_decode_regs_pkg::dict_decode_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   dict_decode_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -78,18 +80,18 @@ module dict_decode
   engine_cmd_t cmd;
   status_t refused, status;
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (7),
     .NumResults(7),
     .StoppedBit(1)
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved2.value,
       hwif_out.kind_lo.packed_keys.value,
@@ -112,14 +114,14 @@ module dict_decode
       hwif_out.dict_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_value),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_value),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -164,7 +166,7 @@ module dict_decode
     .m_axi(master[0])
   );
 
-  assign busy_o = open || front_busy || kernel_busy;
+  assign busy_o = axil_busy || front_busy || kernel_busy;
 
   engine_memory #(
     .NumMasters   (1),

@@ -1,6 +1,7 @@
-// One column to decode: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one decode job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); dict_decode_core does what is right.
+// engine_job_mux starts the jobs, engine_memory connects the memories. dict_decode_core decodes the
+// jobs that pass the checks.
 `include "ns_assert.svh"
 
 module dict_decode_kernel
@@ -10,53 +11,53 @@ module dict_decode_kernel
   import engine_pkg::*;
   import dict_decode_pkg::*;
 #(
-  /// Bits of the IDs of its master, 3 or 4.
+  /// ID bits of the master, 3 or 4.
   parameter int unsigned IdBits = 4,
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [6:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: dict, entries, src, bytes, dst, count, kind.
+  /// Arguments of the job, stable until it ends: dict, entries, src, bytes, dst, count, kind.
   input  logic [6:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [6:0] result_o,
-  /// Values decoded.
+  /// Number of decoded values.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: values decoded.
+  /// Progress of the job: number of decoded values.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master m_axi
 );
 
-  localparam logic [63:0] MostValues = 64'd1 << 31;
-  localparam logic [63:0] MostEntries = 64'd1 << KeyBits;
-  localparam logic [63:0] MostBytes = 64'd1 << (SizeBits - 1);
+  localparam logic [63:0] MaxValues = 64'd1 << 31;
+  localparam logic [63:0] MaxEntries = 64'd1 << KeyBits;
+  localparam logic [63:0] MaxBytes = 64'd1 << (SizeBits - 1);
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // ends of the ranges come into registers
+    StSize,   // registers the ends of the ranges
     StCheck,
     StBegin,
     StDecode,
@@ -73,7 +74,7 @@ module dict_decode_kernel
     logic read_error;
   } result_t;
 
-  // Places of arguments; the first three of ranges are their numbers, too.
+  // Indexes of the three memory ranges.
   localparam int unsigned Ranges = 3;
   localparam int unsigned Dict = 0;
   localparam int unsigned Source = 1;
@@ -85,14 +86,15 @@ module dict_decode_kernel
   logic stop, core_start, core_done, core_stopped, core_write_error, core_busy;
   end_e core_end;
   logic [31:0] core_position;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: dictionary, source and target in the namespace, in units of 8 blocks; CDW13: values; CDW14: bytes of the source;
-  // CDW15: 15:0 values of the dictionary, less one, 21:16 bits of a key, 25:24 log2 of a value's bytes, 26 plain, 27 packed.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [Ranges-1:0][63:0] places;  // in the namespace
+  // CDW10, CDW11, CDW12: offsets of dictionary, source and target in the namespace, in units of 8
+  // blocks. CDW13: number of values. CDW14: source bytes. CDW15: 15:0 dictionary values less one,
+  // 21:16 bits of a key, 25:24 log2 of a value's bytes, 26 plain, 27 packed.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
+  logic [Ranges-1:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [Ranges-1:0][64:0] cmd_sizes, cmd_ends_q;
   logic [31:0] cdw15;
@@ -102,14 +104,14 @@ module dict_decode_kernel
   assign base = cmd_i.ns_base << 9;
   assign cdw15 = cmd_i.sqe[511:480];
   assign cmd_reserved = cdw15[31:28] != '0 || cdw15[23:22] != '0;
-  for (genvar n = 0; n < Ranges; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < Ranges; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   assign cmd_sizes = sizes(
       cmd_args_o[1], cmd_args_o[3], cmd_args_o[5], cmd_args_o[6][9:8], cmd_args_o[6][16]
   );
   always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < Ranges; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
+    for (int unsigned n = 0; n < Ranges; n++) cmd_ends_q[n] <= 65'(offsets[n]) + cmd_sizes[n];
   end
 
   always_comb begin
@@ -130,16 +132,16 @@ module dict_decode_kernel
   assign cmd_args_o = {
     {46'd0, cdw15[27], cdw15[26], 6'd0, cdw15[25:24], 2'd0, cdw15[21:16]},
     64'(cmd_i.sqe[447:416]),
-    base + places[Target],
+    base + offsets[Target],
     64'(cmd_i.sqe[479:448]),
-    base + places[Source],
+    base + offsets[Source],
     64'(cdw15[15:0]) + 64'd1,
-    base + places[Dict]
+    base + offsets[Dict]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of dictionary, source and target; 0 for one that is not used.
+  // Sizes of dictionary, source and target in bytes; 0 for an unused range.
   function automatic logic [Ranges-1:0][64:0] sizes(logic [63:0] entries, logic [63:0] bytes,
                                                     logic [63:0] count, logic [1:0] size_log,
                                                     logic plain);
@@ -150,28 +152,29 @@ module dict_decode_kernel
 
   logic [Ranges-1:0][63:0] firsts;
   logic [Ranges-1:0][64:0] size, ends_q;
-  logic unknown, crossed, unknown_q, crossed_q, invalid;
+  logic unsupported, bad_ranges, unsupported_q, bad_ranges_q, invalid;
   kind_t kind;
 
   assign kind = '{fixed: args_i[6][17], plain: args_i[6][16], size: args_i[6][9:8], width: args_i[6][5:0]};
   assign size = sizes(args_i[1], args_i[3], args_i[5], kind.size, kind.plain);
   assign firsts = {args_i[4], args_i[2], args_i[0]};
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
 
   always_comb begin
-    unknown = malformed_i || args_i[3] > MostBytes || args_i[5] == '0 || args_i[5] > MostValues || args_i[6][63:18] != '0 ||
+    unsupported = malformed_i || args_i[3] > MaxBytes || args_i[5] == '0 || args_i[5] > MaxValues || args_i[6][63:18] != '0 ||
         args_i[6][15:10] != '0 || args_i[6][7:6] != '0 || kind.width > 6'd32 || (kind.fixed && kind.plain);
     if (kind.fixed && kind.width != 6'd8 && kind.width != 6'd16 && kind.width != 6'd32)
-      unknown = 1'b1;
-    if (!kind.plain && (args_i[1] == '0 || args_i[1] > MostEntries || size[Dict] > 65'(DictBytes)))
-      unknown = 1'b1;
-    crossed = 1'b0;
+      unsupported = 1'b1;
+    if (!kind.plain && (args_i[1] == '0 || args_i[1] > MaxEntries || size[Dict] > 65'(DictBytes)))
+      unsupported = 1'b1;
+    bad_ranges = 1'b0;
     for (int unsigned n = 0; n < Ranges; n++) begin
       if (size[n] != '0) begin
-        if (firsts[n][5:0] != '0 || wraps(ends_q[n])) crossed = 1'b1;
+        if (firsts[n][5:0] != '0 || wraps(ends_q[n])) bad_ranges = 1'b1;
         for (int unsigned m = 0; m < n; m++) begin
-          if (size[m] != '0 && overlap(firsts[n], ends_q[n], firsts[m], ends_q[m])) crossed = 1'b1;
+          if (size[m] != '0 && overlap(firsts[n], ends_q[n], firsts[m], ends_q[m]))
+            bad_ranges = 1'b1;
         end
       end
     end
@@ -179,8 +182,8 @@ module dict_decode_kernel
 
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < Ranges; n++) ends_q[n] <= 65'(firsts[n]) + size[n];
-    unknown_q <= unknown;
-    crossed_q <= crossed;
+    unsupported_q <= unsupported;
+    bad_ranges_q <= bad_ranges;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -202,19 +205,19 @@ module dict_decode_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = position;
-  assign progress_o = begun_q ? 36'(core_position) : '0;
+  assign progress_o = core_started_q ? 36'(core_position) : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
@@ -259,7 +262,7 @@ module dict_decode_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests,
+  `NS_ASSERT(core_idle_outside_job,
              state_q == StDecode || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

@@ -1,18 +1,18 @@
 // Types of the dictionary decoder.
 package dict_decode_pkg;
 
-  /// Keys of a row.
+  /// Keys in a row.
   localparam int unsigned Lanes = 16;
-  /// Bits of a key that may be in a dictionary.
+  /// Bits of a key that a dictionary can hold.
   localparam int unsigned KeyBits = 16;
-  /// Bits of a number of source bytes.
+  /// Bits of a source size in bytes.
   localparam int unsigned SizeBits = 41;
 
-  /// What the source holds.
+  /// Format of the source.
   typedef struct packed {
     logic       fixed;  // keys of 8, 16 or 32 bits, without runs
-    logic       plain;  // values
-    logic [1:0] size;   // of a value, log2 of its bytes
+    logic       plain;  // plain values, no keys
+    logic [1:0] size;   // log2 of a value's bytes
     logic [5:0] width;  // bits of a key
   } kind_t;
 

@@ -1,6 +1,5 @@
-// Makes beats out of rows of 16 values.
-//
-// What comes behind the beats asked for is dropped: the end of a row that is not full.
+// Packs rows of 16 values into beats. Values past the requested beats are dropped: the unused end
+// of the last row.
 module dict_decode_unload
   import dict_decode_pkg::*;
 (
@@ -8,12 +7,12 @@ module dict_decode_unload
   input  logic                   rst_ni,
   /// log2 of a value's bytes.
   input  logic [1:0]             size_i,
-  /// Rows; the last one of all.
+  /// Rows of values. `last_i` marks the last row of the job.
   input  logic [Lanes-1:0][63:0] row_i,
   input  logic                   last_i,
   input  logic                   valid_i,
   output logic                   ready_o,
-  /// Beats, so many in all, from the start on.
+  /// Starts a job of `beats_i` beats, followed by the beats.
   input  logic                   start_i,
   input  logic [28:0]            beats_i,
   output logic [511:0]           data_o,
@@ -21,9 +20,10 @@ module dict_decode_unload
   input  logic                   ready_i
 );
 
-  logic [28:0] left_q;
-  logic [1:0] part_q, last_part;  // of a beat, which rows fill; of a row, if that is two beats
-  logic take, part_last, row_over, beat_whole;
+  logic [28:0] beats_left_q;
+  logic [1:0]
+      part_q, last_part;  // index of the row in a beat, or of the beat in a row of two beats
+  logic in_fire, part_last, row_done, beat_done;
   logic [511:0] beat;
 
   always_comb begin
@@ -46,27 +46,27 @@ module dict_decode_unload
     end
   end
 
-  assign take = valid_i && (!valid_o || ready_i);
+  assign in_fire = valid_i && (!valid_o || ready_i);
   assign part_last = part_q == last_part;
-  assign row_over = size_i != 2'd3 || part_last;
-  assign beat_whole = size_i == 2'd3 || part_last || last_i;
-  assign ready_o = take && row_over;
+  assign row_done = size_i != 2'd3 || part_last;
+  assign beat_done = size_i == 2'd3 || part_last || last_i;
+  assign ready_o = in_fire && row_done;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       part_q  <= '0;
       valid_o <= 1'b0;
     end else begin
-      if (take) part_q <= (part_last || (last_i && row_over)) ? '0 : part_q + 1'b1;
-      if (take) valid_o <= beat_whole && left_q != '0;
+      if (in_fire) part_q <= (part_last || (last_i && row_done)) ? '0 : part_q + 1'b1;
+      if (in_fire) valid_o <= beat_done && beats_left_q != '0;
       else if (ready_i) valid_o <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) left_q <= beats_i;
-    else if (take && beat_whole && left_q != '0) left_q <= left_q - 1'b1;
-    if (take) data_o <= beat;
+    if (start_i) beats_left_q <= beats_i;
+    else if (in_fire && beat_done && beats_left_q != '0) beats_left_q <= beats_left_q - 1'b1;
+    if (in_fire) data_o <= beat;
   end
 
 endmodule

@@ -1,4 +1,4 @@
-"""A unit before a memory that answers in any order: each operation, records that are not whole, errors, cuts."""
+"""A unit with a memory that answers in any order: operations, torn records, errors, power cuts."""
 
 import random
 
@@ -66,7 +66,7 @@ class Bench:
         await ClockCycles(d.clk_i, 2)
 
     async def run(self, op, cut=None, **fields):
-        """Result and value; None if it was cut off after so many cycles."""
+        """Result and value; None if the run was cut after `cut` cycles."""
         d = self.dut
         job = {
             "op": op,
@@ -103,41 +103,41 @@ class Bench:
             self.cycles += 1
             if int(d.end_valid_o.value):
                 return int(d.result_o.value), int(d.value_o.value)
-        raise AssertionError("it does not end")
+        raise AssertionError("the command does not end")
 
-    def lay(self, count, kinds=(1, 2, 3), longest=300, generation=GENERATION):
-        """Records of a log at distinct objects: [kind, offset in the log, object, payload]."""
-        laid, at, previous, place = [], 64, 0, self.random.randrange(200)
+    def write_records(self, count, kinds=(1, 2, 3), longest=300, generation=GENERATION):
+        """Writes records of a log: [kind, offset in the log, object, payload]."""
+        written, at, previous, place = [], 64, 0, self.random.randrange(200)
         for number in range(count):
             size = self.random.choice([1, 63, 64, 65, 128, self.random.randrange(1, longest)])
             payload = self.random.randbytes(size)
             kind = self.random.choice(kinds)
             text = record(kind, LOG >> 4, LOG & 15, generation, place, payload, number, previous, TRANSACTION)
             self.data[BASE + at : BASE + at + len(text)] = text
-            laid.append((kind, at, place, payload))
+            written.append((kind, at, place, payload))
             previous = at
             at += len(text)
-            # Some overlap: then the order counts.
+            # Some objects overlap, so the order matters.
             place += self.random.randrange(1, 2 * size + 1)
-        # None of an older log of that generation.
+        # Remove records of an older log of that generation.
         self.data[BASE + at : BASE + LOG_BYTES] = bytes(LOG_BYTES - at)
-        return laid
+        return written
 
-    def marked(self, before, records):
-        """The media with a descriptor that demands so many records."""
+    def with_required_records(self, before, records):
+        """The media with a descriptor that requires this number of records."""
         wanted = bytearray(before)
         wanted[BASE : BASE + 64] = descriptor(GENERATION, 0, records, TRANSACTION)
         return wanted
 
-    def walk(self, laid):
-        return {"object": LOG_BYTES, "number": len(laid), "previous": laid[-1][1] if laid else 0}
+    def walk_fields(self, written):
+        return {"object": LOG_BYTES, "number": len(written), "previous": written[-1][1] if written else 0}
 
 
-def back(data, laid, redo=False):
+def write_back(data, written, redo=False):
     """The media with records written back, or applied."""
     wanted = bytearray(data)
     count = 0
-    for kind, _, place, payload in laid if redo else reversed(laid):
+    for kind, _, place, payload in written if redo else reversed(written):
         if (kind == 2) == redo:
             wanted[POOL + place : POOL + place + len(payload)] = payload
             count += 1
@@ -145,7 +145,7 @@ def back(data, laid, redo=False):
 
 
 @cocotb.test()
-async def records(dut):
+async def record_layout(dut):
     """Undo, redo and checkpoint of any alignment and length."""
     bench = Bench(dut)
     await bench.start()
@@ -160,13 +160,15 @@ async def records(dut):
         payload = bytes(wanted[source : source + size])
         text = record(KINDS[op], LOG >> 4, LOG & 15, GENERATION, place, payload, n, 64 * n, TRANSACTION)
         wanted[target : target + len(text)] = text
-        told = await bench.run(op, source=source, target=target, bytes=size, object=place, number=n, previous=64 * n)
-        assert told == (0, target - BASE), (op, start, size)
+        reported = await bench.run(
+            op, source=source, target=target, bytes=size, object=place, number=n, previous=64 * n
+        )
+        assert reported == (0, target - BASE), (op, start, size)
         assert bench.data == wanted, (op, start, size)
 
 
 @cocotb.test()
-async def copies(dut):
+async def copy_and_switch(dut):
     """Copies of any alignments and lengths; page switches."""
     bench = Bench(dut)
     await bench.start()
@@ -187,8 +189,8 @@ async def copies(dut):
 
 
 @cocotb.test()
-async def ends(dut):
-    """What only writes the descriptor, and what does nothing."""
+async def descriptor_only_operations(dut):
+    """Operations that write only the descriptor, or nothing."""
     bench = Bench(dut)
     await bench.start()
     for op, line, value in (
@@ -207,8 +209,8 @@ async def ends(dut):
 
 
 @cocotb.test()
-async def walks(dut):
-    """Abort and recover: logs of any records, open ones and such of which nothing is known."""
+async def walk_of_abort_and_recover(dut):
+    """Abort and recover of logs of any length, open and closed."""
     bench = Bench(dut)
     await bench.start()
     for count in (0, 1, 2, 3, 9, 20):
@@ -219,24 +221,24 @@ async def walks(dut):
             (RECOVER, 1, True),
             (RECOVER, 1, False),
         ):
-            laid = bench.lay(count)
+            written = bench.write_records(count)
             bench.data[BASE : BASE + 64] = descriptor(GENERATION, state, count if state else 0, 5)
-            wanted, backs = back(bench.data, laid, redo=state == 1)
+            wanted, count_back = write_back(bench.data, written, redo=state == 1)
             wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-            fields = bench.walk(laid)
+            fields = bench.walk_fields(written)
             if not known:
                 fields.update(number=UNKNOWN, value=bench.random.getrandbits(64), previous=0)
-            assert await bench.run(op, **fields) == (0, backs), (op, state, known, count)
+            assert await bench.run(op, **fields) == (0, count_back), (op, state, known, count)
             assert bench.data == wanted, (op, state, known, count)
 
 
 @cocotb.test()
-async def applies(dut):
-    """Redo records, one by one; what is no such record."""
+async def apply_redo_records(dut):
+    """Applies redo records one by one; rejects everything else."""
     bench = Bench(dut)
     await bench.start()
-    laid = bench.lay(20, kinds=(2,))
-    for _, at, place, payload in laid:
+    written = bench.write_records(20, kinds=(2,))
+    for _, at, place, payload in written:
         fields = {"source": BASE + at, "target": POOL + place, "object": place, "bytes": len(payload)}
         wanted = bytearray(bench.data)
         for wrong in ({"object": place + 1}, {"bytes": len(payload) + 1}, {"value": GENERATION + 1}, {"log": LOG ^ 1}):
@@ -245,13 +247,13 @@ async def applies(dut):
         wanted[POOL + place : POOL + place + len(payload)] = payload
         assert await bench.run(APPLY, **fields) == (0, 0)
         assert bench.data == wanted
-    laid = bench.lay(1, kinds=(1,))
-    _, at, place, payload = laid[0]
+    written = bench.write_records(1, kinds=(1,))
+    _, at, place, payload = written[0]
     fields = {"source": BASE + at, "target": POOL + place, "object": place, "bytes": len(payload)}
     assert await bench.run(APPLY, **fields) == (TORN, 0)
-    # A bit of a payload, or of what is behind it in its last line.
+    # A flipped bit in the payload, or in the padding of its last line.
     for n in range(20):
-        _, at, place, payload = bench.lay(1, kinds=(2,), longest=3000)[0]
+        _, at, place, payload = bench.write_records(1, kinds=(2,), longest=3000)[0]
         bit = bench.random.randrange(8 * padded(len(payload)))
         bench.data[BASE + at + 64 + bit // 8] ^= 1 << bit % 8
         before = bytes(bench.data)
@@ -261,59 +263,59 @@ async def applies(dut):
 
 
 @cocotb.test()
-async def torn(dut):
-    """A bit of a record is another one: nothing is written but how many there have to be."""
+async def torn_record_detected(dut):
+    """A flipped bit in a record: only the required number of records is written."""
     bench = Bench(dut)
     await bench.start()
     for n in range(150):
         count = bench.random.randrange(1, 5)
         op, state, known = [(ABORT, 0, True), (RECOVER, 0, True), (RECOVER, 1, True), (RECOVER, 1, False)][n % 4]
-        laid = bench.lay(count)
+        written = bench.write_records(count)
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, state, count if state else 0, 5)
-        _, at, _, payload = laid[bench.random.randrange(count)]
+        _, at, _, payload = written[bench.random.randrange(count)]
         if op == RECOVER and n % 7 == 0:
             at, payload = 0, b""
         bit = bench.random.randrange(8 * (64 + padded(len(payload)) if n % 2 else 64))
         bench.data[BASE + at + bit // 8] ^= 1 << bit % 8
         before = bytes(bench.data)
-        fields = bench.walk(laid)
+        fields = bench.walk_fields(written)
         if not known:
             fields.update(number=UNKNOWN, value=0, previous=0)
         assert await bench.run(op, **fields) == (TORN, 0), (op, state, known, at, bit)
-        told = state == 0 and at != 0
-        wanted = bench.marked(before, count) if told else before
+        reported = state == 0 and at != 0
+        wanted = bench.with_required_records(before, count) if reported else before
         assert bench.data == wanted
-        # Who knows nothing is told the same, again and again.
-        fields = {**bench.walk(laid), "number": UNKNOWN, "value": 0, "previous": 0}
+        # A recover without a known count reports the same every time.
+        fields = {**bench.walk_fields(written), "number": UNKNOWN, "value": 0, "previous": 0}
         assert await bench.run(RECOVER, **fields) == (TORN, 0), (op, state, known, at, bit)
         assert bench.data == wanted
-        # Mended it is done.
-        if told:
+        # After repair the recover succeeds.
+        if reported:
             bench.data[BASE + at + bit // 8] ^= 1 << bit % 8
-            wanted, backs = back(bench.data, laid)
+            wanted, count_back = write_back(bench.data, written)
             wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-            assert await bench.run(RECOVER, **fields) == (0, backs)
+            assert await bench.run(RECOVER, **fields) == (0, count_back)
             assert bench.data == wanted
-    # Unknown and not committed: the last header that is not whole ends the log, any other one is a hole, unless
-    # a CPU has written the records before the same fence.
+    # Unknown count, not committed: an invalid last header ends the log. Any other one is a hole,
+    # unless a CPU has written the records before the same fence.
     for n in range(24):
-        laid = bench.lay(4)
+        written = bench.write_records(4)
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, 0, 0, 5)
         which = n % 4
         maker = n % 12 // 4
         by_cpu = maker == 1
-        for _, at, _, _ in laid if maker else []:
+        for _, at, _, _ in written if maker else []:
             line = bytearray(bench.data[BASE + at : BASE + at + 60])
             line[7] = maker
             bench.data[BASE + at : BASE + at + 64] = seal(bytes(line))
         bit = bench.random.randrange(512)
-        bench.data[BASE + laid[which][1] + bit // 8] ^= 1 << bit % 8
+        bench.data[BASE + written[which][1] + bit // 8] ^= 1 << bit % 8
         before = bytes(bench.data)
-        wanted, backs = back(bench.data, laid[:which])
+        wanted, count_back = write_back(bench.data, written[:which])
         wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-        fields = {**bench.walk(laid), "number": UNKNOWN, "previous": 0}
+        fields = {**bench.walk_fields(written), "number": UNKNOWN, "previous": 0}
         if by_cpu or which == 3:
-            assert await bench.run(RECOVER, **fields) == (0, backs)
+            assert await bench.run(RECOVER, **fields) == (0, count_back)
             assert bench.data == wanted
         else:
             assert await bench.run(RECOVER, **fields) == (TORN, 0)
@@ -321,56 +323,56 @@ async def torn(dut):
 
 
 @cocotb.test()
-async def holes(dut):
-    """A later record of the generation, however far behind the one that is missing; what is none."""
+async def hole_detected(dut):
+    """A later record of the generation, at any distance from the missing one; others are ignored."""
     bench = Bench(dut, stall=0)
     await bench.start()
     pool, thread = LOG >> 4, LOG & 15
     size = LOG_BYTES
     for n in range(40):
-        laid = bench.lay(n % 3)
-        end = laid[-1][1] + 64 + padded(len(laid[-1][3])) if laid else 64
+        written = bench.write_records(n % 3)
+        end = written[-1][1] + 64 + padded(len(written[-1][3])) if written else 64
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, 0, 0, 5)
         at = bench.random.choice([end, end + 64, size - 64, bench.random.randrange(end, size, 64)])
-        good = (1, pool, thread, GENERATION, 100, b"x" * 70, len(laid) + n % 2, 64)
-        change = {1: {1: pool ^ 1}, 2: {2: thread ^ 1}, 3: {3: GENERATION - 1}, 4: {6: len(laid) - 1}}.get(n % 8, {})
+        good = (1, pool, thread, GENERATION, 100, b"x" * 70, len(written) + n % 2, 64)
+        change = {1: {1: pool ^ 1}, 2: {2: thread ^ 1}, 3: {3: GENERATION - 1}, 4: {6: len(written) - 1}}.get(n % 8, {})
         if change.get(6) == -1:
             change = {3: GENERATION + 1}
         fields = list(good)
         for place, value in change.items():
             fields[place] = value
-        # In its own place it would be one of the log.
+        # At this place it would be the next record.
         if at == end:
             fields[7] = 1 << 20
         bench.data[BASE + at : BASE + at + 64] = record(*fields, TRANSACTION)[:64]
         before = bytes(bench.data)
-        wanted, backs = back(bench.data, laid)
+        wanted, count_back = write_back(bench.data, written)
         wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-        told = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
-        assert told == ((0, backs) if change else (TORN, 0)), (n, at, end)
+        reported = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
+        assert reported == ((0, count_back) if change else (TORN, 0)), (n, at, end)
         assert bench.data == (wanted if change else before), (n, at, end)
-    # All that the descriptor says there are, whatever it says of them.
+    # Exactly the number of records in the descriptor, for each state.
     for state, records, participants in ((0, 3, 0), (0, NEVER, 0), (1, 3, 0), (2, 3, 3)):
         for there in (2, 3, 4):
-            laid = bench.lay(there)
+            written = bench.write_records(there)
             line = bytearray(descriptor(GENERATION, state, records, 5)[:60])
             line[32] = participants
             bench.data[BASE : BASE + 64] = seal(bytes(line))
             before = bytes(bench.data)
-            told = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
+            reported = await bench.run(RECOVER, object=size, number=UNKNOWN, value=0)
             if there < records:
-                assert told == (TORN, 0), (state, records, there)
+                assert reported == (TORN, 0), (state, records, there)
                 assert bench.data == before
             else:
-                wanted, backs = back(bench.data, laid[:records], redo=state == 1)
+                wanted, count_back = write_back(bench.data, written[:records], redo=state == 1)
                 wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-                assert told == (0, backs), (state, records, there)
+                assert reported == (0, count_back), (state, records, there)
                 assert bench.data == wanted
 
 
 @cocotb.test()
-async def forged(dut):
-    """Records with right CRCs, but outside of the pool, or of another log, number, place or generation."""
+async def forged_record_rejected(dut):
+    """Records with valid CRCs, but outside the pool, or of another log, number, place or generation."""
     bench = Bench(dut)
     await bench.start()
     pool, thread = LOG >> 4, LOG & 15
@@ -405,10 +407,10 @@ async def forged(dut):
             text = first + second + last
             bench.data[BASE + 64 : BASE + 64 + len(text)] = text
             before = bytes(bench.data)
-            told = await bench.run(op, object=LOG_BYTES, number=3, previous=64 + 128 + 192)
-            assert told == (TORN, 0), (change, op, state)
-            assert bench.data == (before if state else bench.marked(before, 3))
-    # No bytes, or more than there may be.
+            reported = await bench.run(op, object=LOG_BYTES, number=3, previous=64 + 128 + 192)
+            assert reported == (TORN, 0), (change, op, state)
+            assert bench.data == (before if state else bench.with_required_records(before, 3))
+    # A length of 0, or above the limit.
     for size in (0, 65537, 1 << 31, (1 << 32) - 1):
         text = bytearray(record(*good, TRANSACTION))
         text[24:28] = size.to_bytes(4, "little")
@@ -419,20 +421,20 @@ async def forged(dut):
         before = bytes(bench.data)
         for op in (ABORT, RECOVER):
             assert await bench.run(op, object=LOG_BYTES, number=1, previous=64) == (TORN, 0)
-        assert bench.data == bench.marked(before, 1)
-    # A log that ends with its last record, and one record less.
-    laid = bench.lay(3)
-    end = laid[-1][1] + 64 + padded(len(laid[-1][3]))
+        assert bench.data == bench.with_required_records(before, 1)
+    # A log that ends with its last record, and one that is a line too short.
+    written = bench.write_records(3)
+    end = written[-1][1] + 64 + padded(len(written[-1][3]))
     for size, result in ((end, 0), (end - 64, TORN)):
         for op in (ABORT, RECOVER):
             bench.data[BASE : BASE + 64] = descriptor(GENERATION)
-            told = await bench.run(op, **{**bench.walk(laid), "object": size})
-            assert told[0] == result, (size, end, op)
+            reported = await bench.run(op, **{**bench.walk_fields(written), "object": size})
+            assert reported[0] == result, (size, end, op)
 
 
 @cocotb.test()
-async def errors(dut):
-    """Memory that can't be read or written, anywhere: a bit tells it, and a record has no header."""
+async def memory_error_reported(dut):
+    """Read and write errors anywhere: the result reports them, and a failed record has no header."""
     bench = Bench(dut)
     await bench.start()
     source, target = POOL + 0x123, BASE + 64
@@ -442,7 +444,7 @@ async def errors(dut):
         bench.data[BASE : BASE + 64] = descriptor(GENERATION)
         assert await bench.run(op, source=source, target=target, bytes=0x1000) == (READ_ERROR, 0)
         assert bench.data[target : target + 64] == header
-        # What a record that could not be made was of may change: the log is never whole again.
+        # The object of a failed record may change: the log stays torn.
         assert bench.data[BASE : BASE + 64] == descriptor(GENERATION, 0, NEVER, TRANSACTION)
         assert await bench.run(RECOVER, object=LOG_BYTES, number=UNKNOWN) == (TORN, 0)
     assert await bench.run(COPY, source=0x60000, target=POOL + 0xF00, bytes=0x1000) == (WRITE_ERROR, 0)
@@ -453,41 +455,41 @@ async def errors(dut):
     assert await bench.run(UNDO, source=source, target=target, bytes=100) == (WRITE_ERROR, 0)
     assert await bench.run(RECOVER, object=LOG_BYTES, number=UNKNOWN) == (READ_ERROR, 0)
     bench.ram.errors = set()
-    # Pages of a log, and of the objects.
+    # Pages of the log.
     for n in range(30):
-        laid = bench.lay(40, longest=3000)
+        written = bench.write_records(40, longest=3000)
         state = n % 2
         redo = state == 1
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, state, 40 if state else 0)
-        pages = sorted({(BASE + at + 64) >> 12 for _, at, _, _ in laid})
+        pages = sorted({(BASE + at + 64) >> 12 for _, at, _, _ in written})
         bench.ram.errors = {bench.random.choice(pages)}
         before = bytes(bench.data)
-        told = await bench.run(RECOVER if n % 4 < 2 or redo else ABORT, **bench.walk(laid))
-        # Where the first page can't be read, the descriptor can't be written, either.
+        reported = await bench.run(RECOVER if n % 4 < 2 or redo else ABORT, **bench.walk_fields(written))
+        # If the first page cannot be read, the descriptor cannot be written either.
         marks = state == 0 and BASE >> 12 not in bench.ram.errors
-        assert told in ((READ_ERROR, 0), (WRITE_ERROR, 0), (READ_ERROR | WRITE_ERROR, 0))
-        if told[0] & READ_ERROR:
-            assert bench.data == (bench.marked(before, 40) if marks else before)
+        assert reported in ((READ_ERROR, 0), (WRITE_ERROR, 0), (READ_ERROR | WRITE_ERROR, 0))
+        if reported[0] & READ_ERROR:
+            assert bench.data == (bench.with_required_records(before, 40) if marks else before)
         bench.ram.errors = set()
         bench.data[:] = before
-        wanted, backs = back(bench.data, laid, redo)
+        wanted, count_back = write_back(bench.data, written, redo)
         wanted[BASE : BASE + 64] = descriptor(GENERATION + 1, transaction=TRANSACTION)
-        assert await bench.run(RECOVER, **bench.walk(laid)) == (0, backs)
+        assert await bench.run(RECOVER, **bench.walk_fields(written)) == (0, count_back)
         assert bench.data == wanted
 
 
 @cocotb.test()
-async def cuts(dut):
-    """Cut off at any cycle, once and again, and begun again: the end is the same."""
+async def power_cut_restart(dut):
+    """Cut at any cycle, several times, and restarted: the result is the same."""
     bench = Bench(dut)
     await bench.start()
     for n in range(160):
         kind = n % 6
-        laid = bench.lay(4, longest=200)
+        written = bench.write_records(4, longest=200)
         state = int(kind == 1)
         bench.data[BASE : BASE + 64] = descriptor(GENERATION, state, 4 if state else 0, 5)
-        fields = bench.walk(laid)
-        wanted, _ = back(bench.data, laid, redo=state == 1)
+        fields = bench.walk_fields(written)
+        wanted, _ = write_back(bench.data, written, redo=state == 1)
         closed = descriptor(GENERATION + 1, transaction=TRANSACTION)
         if kind < 3:
             op = (RECOVER, RECOVER, ABORT)[kind]
@@ -520,10 +522,10 @@ async def cuts(dut):
 
 
 @cocotb.test()
-async def latency(dut):
-    """With a memory that answers at once and in order: cycles of an undo of 64 bytes, and of a copy of 16 KiB."""
+async def latency_figures(dut):
+    """Memory without latency, in order: cycles of an undo of 64 bytes and of a copy of 16 KiB."""
     bench = Bench(dut, stall=0, latency=0)
-    bench.ram.interleave = False  # what it costs depends on the order that the seed draws
+    bench.ram.interleave = False  # the random order of responses would change the result
     await bench.start()
     assert await bench.run(UNDO, source=POOL, target=BASE + 64, bytes=64) == (0, 64)
     dut._log.info("undo of 64 bytes: %d cycles", bench.cycles)

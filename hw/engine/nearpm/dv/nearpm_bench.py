@@ -1,4 +1,4 @@
-"""The engine before two channels of memory: a host that stores, loads and gives commands, in one order."""
+"""Bench of the engine with two memory channels: a host that stores, loads and submits commands in one order."""
 
 import random
 from collections import deque
@@ -23,7 +23,7 @@ def local(addr):
 
 
 class Bench:
-    """`media`: what the memory holds; `model`: what it is to hold when all has ended."""
+    """`media`: content of the memory; `model`: expected content after all commands and stores."""
 
     def __init__(self, dut, stall=0.1, latency=10):
         self.dut = dut
@@ -46,7 +46,7 @@ class Bench:
         self.alive = False
         cocotb.start_soon(Clock(dut.clk_i, 4, unit="ns").start())
 
-    # ------------------------------------------------------------ life
+    # ------------------------------------------------------------ reset and power
 
     async def start(self):
         for ram in self.rams:
@@ -55,8 +55,8 @@ class Bench:
         cocotb.start_soon(self._watch_page())
         for c in range(CHANNELS):
             cocotb.start_soon(self._write_data(c))
-            cocotb.start_soon(self._answers(c))
-        await self.until(self.dut.open_o)
+            cocotb.start_soon(self._check_responses(c))
+        await self.wait_for(self.dut.open_o)
 
     async def reset(self):
         d = self.dut
@@ -70,17 +70,17 @@ class Bench:
                 getattr(d, f"s_nvme{c}_{name}").value = 0
         self.free = list(range(64))
         self.random.shuffle(self.free)
-        self.under_way = {}  # line: number of the command
+        self.in_flight = {}  # line: number of the command
         self.ends = {}  # number: result and value
-        self.given = 0
+        self.submitted = 0
         self.data = [deque() for _ in range(CHANNELS)]  # (data, strobes, last)
         self.stores = self.answered = 0
-        self.loads = [{} for _ in range(CHANNELS)]  # ID: what is to come
+        self.loads = [{} for _ in range(CHANNELS)]  # ID: address and permitted values
         await ClockCycles(d.clk_i, 4)
         d.rst_ni.value = 1
         self.alive = True
 
-    async def until(self, signal, cycles=200_000):
+    async def wait_for(self, signal, cycles=200_000):
         for n in range(cycles):
             if int(signal.value):
                 return n
@@ -88,11 +88,11 @@ class Bench:
         raise AssertionError(f"no {signal._name}")
 
     async def stop(self):
-        """Power fails: everything that the engine says is safe stays. Cycles that it took."""
+        """Power fails: what the engine reports as saved stays. Returns the cycles of the save."""
         self.alive = False
         self.dut.stop_i.value = 1
         self.dut.page_valid_i.value = 0
-        # Data of addresses that were taken come still, or something comes in their place.
+        # Data of accepted addresses still arrive, or arrive without strobes.
         if self.random.random() < 0.5:
             for queue in self.data:
                 queue.extend([(word, 0, last) for word, _, last in [queue.popleft() for _ in range(len(queue))]])
@@ -101,7 +101,7 @@ class Bench:
                 getattr(self.dut, f"s_pm{c}_{name}").value = 0
         await RisingEdge(self.dut.clk_i)
         await RisingEdge(self.dut.clk_i)
-        took = await self.until(self.dut.saved_o, 2500)
+        took = await self.wait_for(self.dut.saved_o, 2500)
         # The multiplexers of the test top lie between the engine and the memory.
         quiet = 0
         while quiet < 20:
@@ -117,18 +117,18 @@ class Bench:
             await RisingEdge(d.clk_i)
             if self.alive and int(d.page_done_o.value):
                 line = int(d.page_done_line_o.value)
-                number = self.under_way.pop(line)
+                number = self.in_flight.pop(line)
                 self.ends[number] = (int(d.page_result_o.value), int(d.page_value_o.value))
                 self.free.append(line)
 
-    async def give(self, text):
-        """Shows a command until it is taken: its number."""
+    async def submit(self, text):
+        """Holds a command until it is accepted; returns its number."""
         d = self.dut
         while not self.free:
             await RisingEdge(d.clk_i)
         line = self.free.pop(0)
-        number, self.given = self.given, self.given + 1
-        self.under_way[line] = number
+        number, self.submitted = self.submitted, self.submitted + 1
+        self.in_flight[line] = number
         d.page_i.value = int.from_bytes(text, "little")
         d.page_line_i.value = line
         d.page_valid_i.value = 1
@@ -145,31 +145,31 @@ class Bench:
         return number
 
     async def command(self, op, **arguments):
-        """Gives one; the model does it, too. Number, and what it is to tell."""
+        """Submits a command, also to the model; returns its number and the expected response."""
         text = command(op, **arguments)
-        number = await self.give(text)
+        number = await self.submit(text)
         wanted = self.model.run(text)
-        self.later()
+        self.note_newer_values()
         return number, wanted
 
-    async def do(self, op, **arguments):
-        """Gives one, and waits until it has ended as it should: result and value."""
+    async def run_command(self, op, **arguments):
+        """Submits a command and waits for the expected response: result and value."""
         number, wanted = await self.command(op, **arguments)
-        await self.ended(number)
+        await self.wait_ended(number)
         assert self.ends[number] == wanted, (op, arguments, self.ends[number], wanted)
         return wanted
 
-    async def ended(self, number):
+    async def wait_ended(self, number):
         for _ in range(100_000):
             if number in self.ends:
                 return
             await RisingEdge(self.dut.clk_i)
         raise AssertionError("a command does not end")
 
-    async def map(
+    async def map_pool(
         self, pool=0, process=7, base=0x7F00_0000_0000, media=0, size=0x40000, logs=0x20000, log_bytes=0x4000, threads=4
     ):
-        return await self.do(
+        return await self.run_command(
             POOL_MAP,
             pool=pool,
             process=process,
@@ -184,7 +184,7 @@ class Bench:
     # ------------------------------------------------------------ stores and loads
 
     async def store(self, addr, data, strobes=None):
-        """Whole lines in one burst within 4 KiB, or bytes of one line; taken, not answered. `addr` of the media."""
+        """Stores lines in one burst within 4 KiB, or bytes of a line; returns after the address handshake."""
         d, c = self.dut, channel_of(addr)
         offset = addr % 64
         if offset or len(data) % 64:
@@ -210,7 +210,7 @@ class Bench:
             self.data[c].append((word, strobe, n == len(lines) - 1))
         self.stores += 1
         self.model.data[addr : addr + len(data)] = data
-        self.later()
+        self.note_newer_values()
 
     async def _write_data(self, c):
         d = self.dut
@@ -229,7 +229,7 @@ class Bench:
                 s("wdata").value, s("wstrb").value, s("wlast").value = now
             s("wvalid").value = now is not None
 
-    async def _answers(self, c):
+    async def _check_responses(self, c):
         d = self.dut
         s = lambda name: getattr(d, f"s_pm{c}_{name}")  # noqa: E731
         while True:
@@ -247,31 +247,31 @@ class Bench:
                 assert got in wanted[1], f"load of {wanted[0]:#x}: {got.hex()}, not {[v.hex() for v in wanted[1]]}"
             s("bready").value = s("rready").value = int(self.random.random() < 0.9)
 
-    async def answers(self):
-        """All stores have been answered."""
+    async def wait_stores_answered(self):
+        """Waits until all stores are answered."""
         for _ in range(100_000):
             if self.answered == self.stores:
                 return
             await RisingEdge(self.dut.clk_i)
         raise AssertionError("a store is not answered")
 
-    def later(self):
-        """Loads that have not come may see what was done after them."""
+    def note_newer_values(self):
+        """Outstanding loads may return values that were written after them."""
         for loads in self.loads:
             for addr, values in loads.values():
                 values.append(bytes(self.model.data[addr : addr + 64]))
 
-    async def loaded(self):
-        """All loads have come."""
+    async def wait_loads_done(self):
+        """Waits until all loads have returned."""
         for _ in range(100_000):
             if not any(self.loads):
                 return
             await RisingEdge(self.dut.clk_i)
-        raise AssertionError("a load does not come")
+        raise AssertionError("a load does not return")
 
     async def load(self, addr):
-        """A line, behind all stores and commands; checked when it comes."""
-        await self.answers()
+        """Loads a line after all stores are answered; checked on arrival."""
+        await self.wait_stores_answered()
         d, c = self.dut, channel_of(addr)
         while len(self.loads[c]) == 16:
             await RisingEdge(d.clk_i)
@@ -288,23 +288,23 @@ class Bench:
                 break
         s("arvalid").value = 0
 
-    # ------------------------------------------------------------ the end
+    # ------------------------------------------------------------ end of a test
 
-    async def rest(self):
-        """All has ended."""
+    async def wait_idle(self):
+        """Waits until everything has ended."""
         for _ in range(200_000):
             await RisingEdge(self.dut.clk_i)
             if (
-                not self.under_way
+                not self.in_flight
                 and self.answered == self.stores
                 and not any(self.loads)
                 and not int(self.dut.busy_o.value)
             ):
                 return
-        raise AssertionError("it does not come to rest")
+        raise AssertionError("the engine does not become idle")
 
-    def check(self):
-        """The media are as the model has them."""
+    def check_media(self):
+        """The media match the model."""
         for at in range(0, RESERVED, 64):
             got, wanted = self.media[at : at + 64], self.model.data[at : at + 64]
             assert got == wanted, f"line {at:#x} is {bytes(got).hex()} and not {bytes(wanted).hex()}"

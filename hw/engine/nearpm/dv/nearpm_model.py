@@ -1,4 +1,4 @@
-"""Logs of the crash-consistency engine on the media, and the whole of what its commands do, as README.md says it."""
+"""Model of the crash-consistency engine: log format and effects of commands (docs/hardware/nearpm.md)."""
 
 import struct
 
@@ -56,7 +56,7 @@ def record(kind, pool, thread, generation, place, payload, number, previous, tra
 
 
 def is_later(line, pool, thread, generation, number):
-    """Whether a line is the header of a later record, before which all others were persistent."""
+    """Whether a line is a later header, written after all preceding records were persistent."""
     magic, _, *log, maker, generation_there = struct.unpack_from("<4sBBBBQ", line)
     alike = (magic, log, generation_there) == (b"NPMR", [pool, thread], generation)
     return alike and maker != 1 and struct.unpack_from("<I", line, 28)[0] >= number and line == seal(line[:60])
@@ -85,7 +85,7 @@ class Log:
 
 
 class Engine:
-    """The commands, one after another, on `data`; no errors of the memory."""
+    """Executes commands sequentially on `data`, without memory errors."""
 
     RESERVED = 128 * 1024
 
@@ -251,7 +251,7 @@ class Engine:
         return count
 
     def _recover(self, p, at, pool, thread, transaction):
-        """A closed log: only what the media say."""
+        """Recovers a closed log from the media alone."""
         line = bytes(self.data[at : at + 64])
         if line[:8] != b"NPMLOG\0\x01" or line != seal(line[:60]):
             return TORN, 0
@@ -262,16 +262,16 @@ class Engine:
             text = bytes(self.data[at + offset : at + offset + 64])
             kind, place, payload = self._record(at + offset)
             size = struct.unpack_from("<I", text, 24)[0]
-            told = struct.unpack_from("<Q", text, 40)[0]
+            transaction_there = struct.unpack_from("<Q", text, 40)[0]
             if not 1 <= size <= 65536 or place + size > p.size or offset + 64 + padded(size) > p.log_bytes:
                 break
-            wanted = record(kind, pool, thread, generation, place, payload, number, previous, told)
+            wanted = record(kind, pool, thread, generation, place, payload, number, previous, transaction_there)
             if text[:56] != wanted[:56] or kind not in (1, 2, 3):
                 break
             previous, number, offset = offset, number + 1, offset + len(wanted)
         if limited and number != records:
             return TORN, 0
-        # Where nobody knows how many there are, a later one tells of a hole.
+        # Without a known count, a later header proves a hole.
         rest = bytes(self.data[at + offset : at + min(p.log_bytes, offset + 64 * 65536)])
         lines = [rest[n : n + 64] for n in range(0, len(rest), 64)]
         if not limited and any(is_later(line, pool, thread, generation, number) for line in lines):

@@ -1,4 +1,5 @@
-// Test top of the crash-consistency engine: two channels; its masters share one memory port in each; its page, registers and hook are flat.
+// Test top of the crash-consistency engine with two channels. The masters share one memory port per
+// channel; command page, registers and conflict filter have flat ports.
 `include "ns_axi_flat.svh"
 
 module nearpm_tb
@@ -14,7 +15,7 @@ module nearpm_tb
   input  logic         stop_i,
   output logic         saved_o,
   output logic         open_o,
-  // Commands of its page.
+  // Commands of the page.
   input  logic [511:0] page_i,
   input  logic [5:0]   page_line_i,
   input  logic         page_valid_i,
@@ -81,8 +82,8 @@ module nearpm_tb
     .m_hook_nvme(m_nvme)
   );
 
-  // There are no other devices.
-  ns_axi_error u_host (
+  // No other device is connected.
+  ns_axi_error_slave u_host (
     .clk_i,
     .rst_ni,
     .busy_o(),
@@ -91,15 +92,15 @@ module nearpm_tb
 
   for (genvar c = 0; c < 2; c++) begin : gen_memory
     ns_axi_if masters[3] ();
-    ns_axi_link u_mem (
+    ns_axi_connect u_mem (
       .s_axi(m_mem[c]),
       .m_axi(masters[0])
     );
-    ns_axi_link u_pm (
+    ns_axi_connect u_pm (
       .s_axi(m_pm[c]),
       .m_axi(masters[1])
     );
-    ns_axi_link u_nvme (
+    ns_axi_connect u_nvme (
       .s_axi(m_nvme[c]),
       .m_axi(masters[2])
     );

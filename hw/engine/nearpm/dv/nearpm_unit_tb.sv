@@ -1,4 +1,4 @@
-// Test top of a unit: a command's fields as plain vectors, its memory port flat.
+// Test top of a unit: the fields of a command as plain vectors, and a flat memory port.
 `include "ns_axi_flat.svh"
 
 module nearpm_unit_tb
@@ -30,7 +30,7 @@ module nearpm_unit_tb
   ns_axi_if m_axi ();
   `NS_AXI_TO_FLAT(m_axi, m_axi)
 
-  end_t ended;
+  unit_end_t ended;
   assign result_o = ended.result;
   assign value_o = ended.value;
 

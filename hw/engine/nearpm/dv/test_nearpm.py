@@ -1,4 +1,4 @@
-"""The crash-consistency engine: a unit by itself, and all of it."""
+"""The crash-consistency engine: a unit alone, and the whole engine."""
 
 import pytest
 from hdl import simulate
@@ -40,18 +40,18 @@ def test_nearpm(units):
 
 
 @UNITS
-def test_faults(units):
+def test_nearpm_faults(units):
     run("cocotb_nearpm_faults", units)
 
 
 @pytest.mark.slow
-def test_sixteen_units():
-    """As many units as there can be end their commands at once."""
+def test_units_sixteen_complete_at_once():
+    """The largest number of units complete their commands at once."""
     simulate(
         "nearpm_tb",
         "cocotb_nearpm",
         filelists=["hw/engine/nearpm/nearpm.f"],
         extra_sources=["nearpm_tb.sv"],
         parameters={"Units": 16},
-        testcase="refused_beside_ends",
+        testcase="refusal_not_delayed_by_completions",
     )

@@ -1,22 +1,25 @@
-// The dispatcher with two units and four commands, against a model that sees its ports alone; with the table before it, or with anything that keeps to what the
-// table promises (table_proof.sv).
+// The dispatcher with two units and four commands, against a model of its ports. Upstream is the
+// table, or anything that keeps the guarantees of the table (table_proof.sv).
 //
-// Commands go in as they like, units end in any order and with any error, a log of several devices is deleted in between. There are two pools with two
-// logs each; a log has places for two records, a pool two objects. What conflicts is said here by what commands mean, not by ranges of lines. Nothing is restored.
+// Commands arrive at any time, units end in any order and with any error, and a log of several
+// devices may be deleted in between. There are two pools with two logs each; a log holds two
+// records, a pool two objects. Conflicts follow from the meaning of the commands, not from ranges
+// of lines. Nothing is restored.
 module dispatch_proof
   import command_page_pkg::*;
   import nearpm_pkg::*;
 #(
-  /// The table is there.
+  /// The table is upstream.
   parameter bit Table = 1'b1,
-  /// What is asserted: 0 all that is promised; 4 that what is ready is given soon, where nothing else happens than switches; those that have to fail: 1 that no command which conflicted with an older one is given to a unit, 2 that none is
-  /// refused, 3 that there is no commit of several devices behind which another one ends.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: all guarantees. 4: a ready command is assigned within a bound, with
+  /// switches alone. The others have to fail. 1: no command that had a conflict is assigned. 2: no
+  /// command is cancelled. 3: no commit of several devices ends after another one.
+  parameter int unsigned Property = 0
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
   input logic                   freeze_i,
-  input logic                   insert_i,
+  input logic                   insert_valid_i,
   input logic [CommandBits-1:0] insert_number_i,
   input logic [2:0]             insert_kind_i,
   input logic [LogBits-1:0]     insert_log_i,
@@ -31,14 +34,14 @@ module dispatch_proof
   input logic                   delete_i,
   input logic [LogBits-1:0]     delete_log_i,
   input logic                   hold_i,
-  input logic                   leaves_i,
-  input logic [LogBits-ThreadBits-1:0] leaves_pool_i,
-  input logic                   complete_ready_i
+  input logic                   pool_change_valid_i,
+  input logic [LogBits-ThreadBits-1:0] pool_change_number_i,
+  input logic                   commit_done_ready_i
 );
 
   localparam int unsigned Units = 2;
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
@@ -53,47 +56,47 @@ module dispatch_proof
     Switch,
     Sync,
     Open,
-    Copy  // within an object, so that no other command of its log needs it
+    Copy  // within an object: no other command of its log depends on it
   } kind_e;
 
   typedef struct packed {
     kind_e              kind;
     logic [LogBits-1:0] log;
     logic               record;  // place in the log
-    logic               object;  // of the pool
+    logic               object;  // index in the pool
   } command_t;
 
   function automatic logic of_log(command_t c);
     return c.kind inside {Record, Commit, CommitPeers, Sync, Open};
   endfunction
 
-  /// It is of no use when the log is closed.
+  /// Has no effect when the log is closed.
   function automatic logic needs(command_t c);
     return c.kind inside {Record, Commit, CommitPeers};
   endfunction
 
-  /// Nor are these when it is closed behind them.
+  /// Is cancelled when the log is closed after it was accepted.
   function automatic logic builds(command_t c);
     return needs(c) || c.kind inside {Switch, Open};
   endfunction
 
-  /// The second one waits for the first.
+  /// Command b waits for command a.
   function automatic logic conflicts(command_t a, command_t b);
     if (a.log[LogBits-1:ThreadBits] != b.log[LogBits-1:ThreadBits]) return 1'b0;
     if (a.kind == Recover || b.kind == Recover) return 1'b1;
     if (of_log(a) && of_log(b) && a.log == b.log)
       return a.kind != Record || b.kind != Record || a.record == b.record;
-    // What is recorded is not to be changed before that.
+    // Data that are recorded must not change before the record is made.
     if (a.kind inside {Switch, Copy} && b.kind inside {Switch, Copy, Record} && a.object == b.object)
       return 1'b1;
     if (a.kind == Record && b.kind inside {Switch, Copy}) return a.object == b.object;
-    // A page does not take another one's place before it has been copied.
+    // A page is not replaced before it has been copied.
     if (a.kind == Copy && b.kind == Switch) return a.log == b.log;
-    // A log that has been opened is closed by nothing older.
+    // No older command closes a log that has been opened.
     return a.kind inside {Copy, Switch} && b.kind == Open && a.log == b.log;
   endfunction
 
-  // A pool is 16 lines: two objects, and logs of four lines from the eighth on.
+  // A pool has 16 lines: two objects, and logs of four lines from the eighth line on.
   function automatic job_t job_of(command_t c);
     logic [MediaBits-1:0] pool, base;
     pool = MediaBits'(c.log[LogBits-1:ThreadBits]) << 10;
@@ -125,30 +128,30 @@ module dispatch_proof
           record: insert_record_i,
           object: insert_object_i
       };
-  // ---------------------------------------------------------------- the dispatcher
+  // ---------------------------------------------------------------- device under test
 
   logic
       busy,
-      begins,
-      ends,
+      issue_valid,
+      retire_valid,
       inserted,
-      given,
-      deletes,
-      deleted,
-      complete,
-      done,
-      close,
-      close_spoils,
+      assign_valid,
+      delete_grant,
+      delete_done,
+      commit_done_valid,
+      done_valid,
+      close_valid,
+      close_spoiled,
       restore;
   logic save_stale;
-  logic [CommandBits-1:0] begin_number, end_number;
+  logic [CommandBits-1:0] issue_number, retire_number;
   logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
-  end_t [Units-1:0] end_data;
+  unit_end_t [Units-1:0] end_data;
   job_t job, insert_job, save_job;
   page_done_t done_data;
-  logic [LogBits-1:0] complete_log, close_log;
-  logic [63:0] complete_generation;
-  commands_t ready, failed, behind;
+  logic [LogBits-1:0] commit_done_log, close_log;
+  logic [63:0] commit_done_generation;
+  commands_t ready, cancelled, insert_after;
   delete_t delete;
   logic delete_valid;
 
@@ -161,62 +164,63 @@ module dispatch_proof
     .rst_ni,
     .freeze_i,
     .busy_o               (busy),
-    .insert_i             (inserted),
+    .inserted_i             (inserted),
     .insert_number_i,
     .insert_job_i         (insert_job),
     .insert_open_i,
     .insert_closed_i,
-    .behind_o             (behind),
+    .insert_after_o             (insert_after),
     .ready_i              (ready),
-    .begin_o              (begins),
-    .begin_number_o       (begin_number),
-    .end_o                (ends),
-    .end_number_o         (end_number),
+    .issue_valid_o              (issue_valid),
+    .issue_number_o       (issue_number),
+    .retire_valid_o                (retire_valid),
+    .retire_number_o         (retire_number),
     .job_o                (job),
     .job_valid_o          (job_valid),
     .job_ready_i          (job_ready),
-    .end_i                (end_data),
-    .end_valid_i          (end_valid),
-    .end_ready_o          (end_ready),
+    .unit_end_i                (end_data),
+    .unit_end_valid_i          (end_valid),
+    .unit_end_ready_o          (end_ready),
     .delete_valid_i       (delete_valid),
     .delete_i             (delete),
-    .delete_ready_o       (deletes),
-    .deleted_o            (deleted),
+    .delete_ready_o       (delete_grant),
+    .delete_done_o            (delete_done),
     .hold_i,
-    .leaves_i,
-    .leaves_pool_i,
-    .complete_o           (complete),
-    .complete_log_o       (complete_log),
-    .complete_generation_o(complete_generation),
-    .complete_ready_i,
-    .done_o               (done),
+    .pool_change_valid_i,
+    .pool_change_number_i,
+    .commit_done_valid_o           (commit_done_valid),
+    .commit_done_log_o       (commit_done_log),
+    .commit_done_generation_o(commit_done_generation),
+    .commit_done_ready_i,
+    .done_valid_o               (done_valid),
     .done_data_o          (done_data),
-    .close_o              (close),
+    .close_valid_o              (close_valid),
     .close_log_o          (close_log),
-    .close_spoils_o       (close_spoils),
+    .close_spoiled_o       (close_spoiled),
     .save_number_i        ('0),
     .save_job_o           (save_job),
     .save_stale_o         (save_stale),
-    .failed_o             (failed),
+    .cancelled_o             (cancelled),
     .restore_i            (1'b0),
     .restore_number_i     ('0),
     .restore_job_i        ('0),
     .restore_stale_i      (1'b0),
-    .restore_failed_i     (1'b0),
-    .failed_i             ('0)
+    .restore_cancelled_i     (1'b0),
+    .cancelled_i             ('0)
   );
 
-  // ---------------------------------------------------------------- the model
+  // ---------------------------------------------------------------- model
 
-  commands_t there_q, begun_q, given_q, ended_q;
+  commands_t present_q, issued_q, assigned_q, retired_q;
   command_t  command_q[Commands];
   commands_t older_q  [Commands];
-  // Its log was closed after it had been taken, or before; what it waited for has failed; it has waited.
+  // closed_q: an error closed the log before or after the command was accepted. builds_q: a command
+  // that it waited for has failed. waited_q: the command has waited.
   commands_t closed_q, builds_q, waited_q;
-  // Its pool has been unmapped since.
+  // The pool has been unmapped since.
   commands_t stale_q;
   commands_t conflict;
-  // Cycles in which nothing but other commands held it.
+  // Cycles in which only other commands delayed it.
   logic [3:0] free_q[Commands];
 
   always_comb begin
@@ -227,50 +231,50 @@ module dispatch_proof
     end
   end
 
-  // The one that has begun, and is to be given to a unit.
-  commands_t now;
+  // The command that is issued and not yet assigned.
+  commands_t to_assign;
   logic [CommandBits-1:0] number;
-  assign now = begun_q & ~given_q;
+  assign to_assign = issued_q & ~assigned_q;
   always_comb begin
     number = '0;
-    for (int unsigned n = 0; n < Commands; n++) if (now[n]) number |= CommandBits'(n);
+    for (int unsigned n = 0; n < Commands; n++) if (to_assign[n]) number |= CommandBits'(n);
   end
-  assign given = job_valid != '0 && !deletes;
+  assign assign_valid = job_valid != '0 && !delete_grant;
 
   // Units.
   logic [Units-1:0] works_q, ends_q, deletes_q;
   logic [CommandBits-1:0] number_q[Units];
-  end_t [Units-1:0] end_q;
+  unit_end_t [Units-1:0] end_q;
   logic [1:0] end_for_q[Units];
   assign job_ready = ~works_q;
   assign end_valid = ends_q;
   assign end_data  = end_q;
 
-  // What is to be told in this cycle.
-  logic told_q, told_deletes_q;
-  logic [CommandBits-1:0] told_number_q;
-  end_t told_end_q;
-  logic refuses;
-  assign refuses = ends && !(told_q && !told_deletes_q);
+  // Result to be reported in this cycle.
+  logic reported_q, reported_delete_q;
+  logic [CommandBits-1:0] reported_number_q;
+  unit_end_t reported_end_q;
+  logic cancel_valid;
+  assign cancel_valid = retire_valid && !(reported_q && !reported_delete_q);
 
-  // A unit has failed in something that is about a log, and whether that log is still the same one.
-  logic fails, stale, delete_stale_q;
+  // A command on a log failed in a unit; whether the log still has the same owner.
+  logic end_failed, stale, delete_stale_q;
   logic [LogBits-1:0] fail_log;
-  assign fails = told_q && told_end_q.result != '0 &&
-      (told_deletes_q || command_q[told_number_q].kind != Sync);
-  assign fail_log = told_deletes_q ? delete.log : command_q[told_number_q].log;
-  assign stale = told_deletes_q ? delete_stale_q : stale_q[told_number_q];
+  assign end_failed = reported_q && reported_end_q.result != '0 &&
+      (reported_delete_q || command_q[reported_number_q].kind != Sync);
+  assign fail_log = reported_delete_q ? delete.log : command_q[reported_number_q].log;
+  assign stale = reported_delete_q ? delete_stale_q : stale_q[reported_number_q];
 
   logic free;
   assign free = job_ready != '0 && !delete_valid && !hold_i && !freeze_i &&
-      (end_valid == '0 || (there_q & closed_q) == '0);
+      (end_valid == '0 || (present_q & closed_q) == '0);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      there_q  <= '0;
-      begun_q  <= '0;
-      given_q  <= '0;
-      ended_q  <= '0;
+      present_q  <= '0;
+      issued_q  <= '0;
+      assigned_q  <= '0;
+      retired_q  <= '0;
       closed_q <= '0;
       builds_q <= '0;
       waited_q <= '0;
@@ -284,86 +288,90 @@ module dispatch_proof
       works_q <= '0;
       ends_q <= '0;
       deletes_q <= '0;
-      told_q <= 1'b0;
-      told_deletes_q <= 1'b0;
-      told_number_q <= '0;
-      told_end_q <= '0;
+      reported_q <= 1'b0;
+      reported_delete_q <= 1'b0;
+      reported_number_q <= '0;
+      reported_end_q <= '0;
       end_q <= '0;
       for (int unsigned u = 0; u < Units; u++) begin
         number_q[u]  <= '0;
         end_for_q[u] <= '0;
       end
     end else begin
-      ended_q <= '0;
+      retired_q <= '0;
       for (int unsigned n = 0; n < Commands; n++) begin
-        if (there_q[n] && conflict[n]) waited_q[n] <= 1'b1;
-        if (ends) older_q[n][end_number] <= 1'b0;
-        if (leaves_i && command_q[n].log[LogBits-1:ThreadBits] == leaves_pool_i) stale_q[n] <= 1'b1;
-        if (fails && command_q[n].log == fail_log && stale_q[n] == stale && builds(
+        if (present_q[n] && conflict[n]) waited_q[n] <= 1'b1;
+        if (retire_valid) older_q[n][retire_number] <= 1'b0;
+        if (pool_change_valid_i && command_q[n].log[LogBits-1:ThreadBits] == pool_change_number_i)
+          stale_q[n] <= 1'b1;
+        if (end_failed && command_q[n].log == fail_log && stale_q[n] == stale && builds(
                 command_q[n]
             )) begin
           closed_q[n] <= 1'b1;
-          if (ends && older_q[n][end_number] && conflicts(command_q[end_number], command_q[n]))
+          if (retire_valid && older_q[n][retire_number] && conflicts(
+                  command_q[retire_number], command_q[n]
+              ))
             builds_q[n] <= 1'b1;
         end
-        if (ready[n] || now[n]) free_q[n] <= free_q[n] + 4'(free && free_q[n] != '1);
+        if (ready[n] || to_assign[n]) free_q[n] <= free_q[n] + 4'(free && free_q[n] != '1);
         else free_q[n] <= '0;
       end
-      if (begins && !freeze_i) begun_q[begin_number] <= 1'b1;
-      if (given) given_q[number] <= 1'b1;
-      if (ends && !freeze_i) begin
-        there_q[end_number] <= 1'b0;
-        begun_q[end_number] <= 1'b0;
-        given_q[end_number] <= 1'b0;
-        ended_q[end_number] <= 1'b1;
+      if (issue_valid && !freeze_i) issued_q[issue_number] <= 1'b1;
+      if (assign_valid) assigned_q[number] <= 1'b1;
+      if (retire_valid && !freeze_i) begin
+        present_q[retire_number] <= 1'b0;
+        issued_q[retire_number] <= 1'b0;
+        assigned_q[retire_number] <= 1'b0;
+        retired_q[retire_number] <= 1'b1;
       end
       if (inserted) begin
-        there_q[insert_number_i] <= 1'b1;
+        present_q[insert_number_i] <= 1'b1;
         command_q[insert_number_i] <= insert;
-        older_q[insert_number_i] <= there_q & ~(ends ? commands_t'(1) << end_number : '0);
-        closed_q[insert_number_i] <= (needs(insert) && (!insert_open_i || (close && close_log == insert.log))) ||
-            (insert.kind == Switch && (insert_closed_i || (close && close_log == insert.log)));
+        older_q[insert_number_i] <= present_q & ~(retire_valid ? commands_t'(1) << retire_number : '0);
+        closed_q[insert_number_i] <= (needs(insert) && (!insert_open_i || (close_valid && close_log == insert.log))) ||
+            (insert.kind == Switch && (insert_closed_i || (close_valid && close_log == insert.log)));
         builds_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
         stale_q[insert_number_i] <= 1'b0;
       end
 
       if (!hold_i) delete_stale_q <= 1'b0;
-      if (leaves_i && delete.log[LogBits-1:ThreadBits] == leaves_pool_i) delete_stale_q <= 1'b1;
+      if (pool_change_valid_i && delete.log[LogBits-1:ThreadBits] == pool_change_number_i)
+        delete_stale_q <= 1'b1;
 
-      told_q <= (end_valid & end_ready) != '0 && !freeze_i;
+      reported_q <= (end_valid & end_ready) != '0 && !freeze_i;
       for (int unsigned u = 0; u < Units; u++) begin
         if (job_valid[u]) begin
           works_q[u] <= 1'b1;
-          deletes_q[u] <= deletes;
+          deletes_q[u] <= delete_grant;
           number_q[u] <= number;
         end
         if (works_q[u] && !ends_q[u] && unit_end_i[u]) begin
           ends_q[u] <= 1'b1;
           end_q[u] <= '0;
           end_q[u].value <= 64'(unit_value_i[u]);
-          end_q[u].spoils <= unit_value_i[u];
+          end_q[u].spoiled <= unit_value_i[u];
           end_q[u].result.read_error <= unit_error_i[u] == 2'd1;
           end_q[u].result.write_error <= unit_error_i[u] == 2'd2;
           end_q[u].result.torn <= unit_error_i[u] == 2'd3;
           end_for_q[u] <= '0;
         end
-        if (ends_q[u] && complete_ready_i) end_for_q[u] <= end_for_q[u] + 1'b1;
+        if (ends_q[u] && commit_done_ready_i) end_for_q[u] <= end_for_q[u] + 1'b1;
         if (end_valid[u] && end_ready[u]) begin
           works_q[u] <= 1'b0;
           ends_q[u] <= 1'b0;
-          told_deletes_q <= deletes_q[u];
-          told_number_q <= number_q[u];
-          told_end_q <= end_q[u];
+          reported_delete_q <= deletes_q[u];
+          reported_number_q <= number_q[u];
+          reported_end_q <= end_q[u];
         end
       end
     end
   end
 
-  // ---------------------------------------------------------------- what others promise
+  // ---------------------------------------------------------------- assumptions
 
-  // Several devices: a deletion is asked for, held until a unit has it, and the next one only when it has ended. Meanwhile no command
-  // of the pool as a whole is to begin.
+  // Several devices: a deletion is held until a unit accepts it, and the next one follows after its
+  // end. Meanwhile `hold_i` is 1.
   logic delete_q, deleting_q;
   logic [LogBits-1:0] delete_log_q;
   logic [1:0] delete_for_q;
@@ -375,8 +383,8 @@ module dispatch_proof
       delete_log_q <= '0;
     end else begin
       if (delete_i && hold_i && !delete_q && !deleting_q) delete_q <= 1'b1;
-      if (deletes) {delete_q, deleting_q} <= 2'b01;
-      if (deleted) deleting_q <= 1'b0;
+      if (delete_grant) {delete_q, deleting_q} <= 2'b01;
+      if (delete_done) deleting_q <= 1'b0;
       if (!hold_i || (!delete_q && !deleting_q && !delete_i)) delete_log_q <= delete_log_i;
       delete_for_q <= !delete_q ? '0 : delete_for_q + 2'(job_ready != '0 && end_valid == '0 && !freeze_i);
     end
@@ -389,19 +397,19 @@ module dispatch_proof
   end
   assume property (@(posedge clk_i) !(delete_q || deleting_q) || hold_i);
 
-  // What ends together with them is kept from the next cycle on, until it is taken.
-  logic complete_ready_q, complete_q;
+  // A commit that has ended occupies the peers' buffer from the next cycle until it is accepted.
+  logic commit_done_ready_q, commit_done_valid_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {complete_ready_q, complete_q} <= '0;
-    else {complete_ready_q, complete_q} <= {complete_ready_i, complete};
+    if (!rst_ni) {commit_done_ready_q, commit_done_valid_q} <= '0;
+    else {commit_done_ready_q, commit_done_valid_q} <= {commit_done_ready_i, commit_done_valid};
   end
-  assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_q || !complete_ready_i);
-  assume property (@(posedge clk_i) disable iff (!rst_ni) !complete_ready_q || complete_ready_i || complete_q);
+  assume property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid_q || !commit_done_ready_i);
+  assume property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_ready_q || commit_done_ready_i || commit_done_valid_q);
 
-  // A pool is unmapped before the command that does so goes in.
-  assume property (@(posedge clk_i) !leaves_i || !insert_i);
+  // A pool is unmapped before its pool_unmap command is inserted.
+  assume property (@(posedge clk_i) !pool_change_valid_i || !insert_valid_i);
 
-  // Once it is frozen it stays so: a reset follows.
+  // A freeze lasts until the reset.
   logic freeze_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) freeze_q <= 1'b0;
@@ -409,13 +417,13 @@ module dispatch_proof
   end
   assume property (@(posedge clk_i) !freeze_q || freeze_i);
 
-  // A line of the page is free in the cycle behind the one in which its command has ended.
-  assume property (@(posedge clk_i) !insert_i || (!there_q[insert_number_i] && !ended_q[insert_number_i]));
+  // A page line is free in the cycle after the end of its command.
+  assume property (@(posedge clk_i) !insert_valid_i || (!present_q[insert_number_i] && !retired_q[insert_number_i]));
 
   if (Table) begin : gen_table
     nearpm_lookup_if lookup[1] ();
     nearpm_order_if order[1] ();
-    commands_t ended, dropped, save_commands;
+    commands_t retired, dropped, save_commands;
     logic table_busy, save_valid;
     logic [0:0][7:0] save_lines;
     ranges_t insert_ranges;
@@ -432,7 +440,7 @@ module dispatch_proof
     assign order[0].queued = '0;
     assign order[0].written = '0;
     assign order[0].quiet = 1'b1;
-    assign order[0].overlaps = 1'b0;
+    assign order[0].overlap = 1'b0;
 
     nearpm_table #(
       .NumChannels(1)
@@ -441,17 +449,17 @@ module dispatch_proof
       .rst_ni,
       .freeze_i,
       .busy_o            (table_busy),
-      .insert_i,
+      .insert_valid_i,
       .insert_number_i,
       .insert_ranges_i   (insert_ranges),
-      .insert_behind_i   (behind),
+      .insert_after_i   (insert_after),
       .inserted_o        (inserted),
       .ready_o           (ready),
-      .begin_i           (begins),
-      .begin_number_i    (begin_number),
-      .end_i             (ends),
-      .end_number_i      (end_number),
-      .ended_o           (ended),
+      .issue_valid_i           (issue_valid),
+      .issue_number_i    (issue_number),
+      .retire_valid_i             (retire_valid),
+      .retire_number_i      (retire_number),
+      .retired_o           (retired),
       .dropped_o         (dropped),
       .save_number_i     ('0),
       .save_valid_o      (save_valid),
@@ -468,106 +476,112 @@ module dispatch_proof
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) insert_q <= 1'b0;
-      else insert_q <= insert_i && !inserted;
+      else insert_q <= insert_valid_i && !inserted;
     end
     always_ff @(posedge clk_i) {insert_number_q, held_q} <= {insert_number_i, insert};
-    assume property (@(posedge clk_i) !insert_q || (insert_i && insert_number_i == insert_number_q && insert == held_q));
+    assume property (@(posedge clk_i) !insert_q || (insert_valid_i && insert_number_i == insert_number_q && insert == held_q));
 
-    // Numbers do not matter to the table, so the first free one will do. Nothing is deleted, nothing freezes: that is seen without the table.
+    // The table does not depend on the numbers, so the lowest free one is sufficient. Deletion and
+    // freeze are covered without the table.
     logic [CommandBits-1:0] first_free;
     always_comb begin
       first_free = '0;
       for (int n = Commands - 1; n >= 0; n--)
-      if (!there_q[n] && !ended_q[n]) first_free = CommandBits'(n);
+      if (!present_q[n] && !retired_q[n]) first_free = CommandBits'(n);
     end
     assume property (@(posedge clk_i) insert_q || insert_number_i == first_free);
-    assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i && !leaves_i);
+    assume property (@(posedge clk_i) !delete_i && !hold_i && !freeze_i && !pool_change_valid_i);
   end else begin : gen_any
-    // A command is ready at any time when it has not begun, and what it conflicts with has ended; then it stays so.
+    // A command may become ready whenever it is not issued and its conflicts have ended. It then
+    // stays ready.
     commands_t ready_q, conflict_q;
-    assign inserted = insert_i && !freeze_i;
-    assign ready = freeze_i ? '0 : ready_i & there_q & ~begun_q & ~conflict & ~conflict_q;
+    assign inserted = insert_valid_i && !freeze_i;
+    assign ready = freeze_i ? '0 : ready_i & present_q & ~issued_q & ~conflict & ~conflict_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
         ready_q <= '0;
         conflict_q <= '0;
       end else begin
-        ready_q <= ready & ~(begins ? commands_t'(1) << begin_number : '0);
+        ready_q <= ready & ~(issue_valid ? commands_t'(1) << issue_number : '0);
         conflict_q <= conflict;
       end
     end
     assume property (@(posedge clk_i) (ready_q & ~ready_i) == '0);
   end
 
-  // ---------------------------------------------------------------- what the dispatcher promises
+  // ---------------------------------------------------------------- guarantees
 
-  if (What == 1) begin : gen_none_waits
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !waited_q[number]);
-  end else if (What == 2) begin : gen_none_refused
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !refuses);
-  end else if (What == 3) begin : gen_one_complete
+  if (Property == 1) begin : gen_none_waits
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !waited_q[number]);
+  end else if (Property == 2) begin : gen_none_refused
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !cancel_valid);
+  end else if (Property == 3) begin : gen_one_complete
     logic before_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) before_q <= 1'b0;
-      else if (complete) before_q <= 1'b1;
+      else if (commit_done_valid) before_q <= 1'b1;
     end
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && complete));
-  end else if (What == 4) begin : gen_turns
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !(before_q && commit_done_valid));
+  end else if (Property == 4) begin : gen_fairness
     assume property (@(posedge clk_i) insert.kind == Switch && !insert_closed_i && unit_error_i == '0 && !delete_i && !hold_i && !freeze_i);
-    // What is ready is given when there is a unit, whatever the other commands do: each of these goes before it once at most.
+    // A ready command is assigned when a unit is free: each other command precedes it at most once.
     for (genvar n = 0; n < Commands; n++) begin : gen_free
       assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 4'd13);
     end
   end else begin : gen_safe
-    // One that is there and ready begins, one after the other.
+    // Only present and ready commands are issued, one at a time.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        !begins || freeze_i || (there_q[begin_number] && !begun_q[begin_number] && ready[begin_number]));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) (now & (now - 1'b1)) == '0);
-    // A job goes to one unit that rests.
+        !issue_valid || freeze_i || (present_q[issue_number] && !issued_q[issue_number] && ready[issue_number]));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) (to_assign & (to_assign - 1'b1)) == '0);
+    // A job is assigned to one idle unit.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
         (job_valid & (job_valid - 1'b1)) == '0 && (job_valid & ~job_ready) == '0);
-    // It is the one that has begun, what it is has not changed, and nothing older that it conflicts with is there; what it builds on has not failed.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || now != '0);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || job == job_of(
+    // The assigned command is the issued one, its job is unchanged, no older conflict is present,
+    // and nothing that it depends on has failed.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || to_assign != '0);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || job == job_of(
         command_q[number]
     ));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !conflict[number]);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !builds_q[number]);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !given || !hold_i || command_q[number].kind != Recover ||
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !conflict[number]);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !builds_q[number]);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !assign_valid || !hold_i || command_q[number].kind != Recover ||
         command_q[number].log[LogBits-1:ThreadBits] != delete.log[LogBits-1:ThreadBits]);
-    // A deletion is given when it was asked for, as it was.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !deletes || (delete_q && job_valid != '0 &&
+    // A deletion is assigned on request, unchanged.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !delete_grant || (delete_q && job_valid != '0 &&
         job.op == OpDelete && job.log == delete.log && job.base == delete.base));
-    // What a unit has ended is told in the next cycle, and nothing else but that a command is not to be done.
+    // The result of a unit is reported in the next cycle. Otherwise only cancelled commands are
+    // reported.
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        freeze_q || !(told_q && !told_deletes_q) || (ends && end_number == told_number_q &&
-                                         done_data.result == 32'(told_end_q.result) && done_data.value == told_end_q.value));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) deleted == (told_q && told_deletes_q));
+        freeze_q || !(reported_q && !reported_delete_q) || (retire_valid && retire_number == reported_number_q &&
+                                         done_data.result == 32'(reported_end_q.result) && done_data.value == reported_end_q.value));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) delete_done == (reported_q && reported_delete_q));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        !refuses || (now[end_number] && closed_q[end_number] && done_data.result == 32'd8 && done_data.value == '0));
-    // Only what is there ends, once, with one answer.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !ends || (there_q[end_number] && begun_q[end_number]));
+        !cancel_valid || (to_assign[retire_number] && closed_q[retire_number] && done_data.result == 32'd8 && done_data.value == '0));
+    // Only a present command ends, once, with one response.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !retire_valid || (present_q[retire_number] && issued_q[retire_number]));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        done == ends && (!done || done_data.line == LineWidth'(end_number)));
-    // An error closes the log that it is about, unless somebody else may have that by now.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) close == (fails && !stale));
+        done_valid == retire_valid && (!done_valid || done_data.line == LineWidth'(retire_number)));
+    // An error closes its log, unless the log may have another owner by now.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) close_valid == (end_failed && !stale));
     assert property (@(posedge clk_i) disable iff (!rst_ni)
-        !close || (close_log == fail_log && close_spoils == told_end_q.spoils));
-    // The peers are told of each commit of several devices, when they can take it; not of one that will be done again, or whose log may be another one.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) complete == (told_q && !told_deletes_q &&
-        command_q[told_number_q].kind == CommitPeers && told_end_q.result == '0 && !stale && !freeze_i));
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !complete || (complete_ready_q && !complete_q &&
-        complete_log == command_q[told_number_q].log && complete_generation == told_end_q.value));
-    // An end is taken within 3 cycles in which the peers take one, too, and a deletion in the second one in which there is a unit, and no end, at the latest.
+        !close_valid || (close_log == fail_log && close_spoiled == reported_end_q.spoiled));
+    // Each commit of several devices is reported to the peers when they can accept it. One that is
+    // executed again, or whose log may have another owner, is not.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) commit_done_valid == (reported_q && !reported_delete_q &&
+        command_q[reported_number_q].kind == CommitPeers && reported_end_q.result == '0 && !stale && !freeze_i));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !commit_done_valid || (commit_done_ready_q && !commit_done_valid_q &&
+        commit_done_log == command_q[reported_number_q].log && commit_done_generation == reported_end_q.value));
+    // A result is accepted within 3 cycles in which the peers accept one. A deletion is assigned at
+    // the latest in the second cycle with an idle unit and no result.
     for (genvar u = 0; u < Units; u++) begin : gen_end
       assert property (@(posedge clk_i) disable iff (!rst_ni) !ends_q[u] || end_for_q[u] < 2'd3);
     end
     assert property (@(posedge clk_i) disable iff (!rst_ni) delete_for_q < 2'd3);
-    // Nothing is lost: it rests only when there is nothing.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) freeze_i || busy || begun_q == '0);
-    // When it is frozen nothing begins or ends.
+    // The dispatcher is idle only without commands.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) freeze_i || busy || issued_q == '0);
+    // While frozen nothing is issued or ends.
     assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_i || job_valid == '0);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_q || (!ends && !deleted && !complete));
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !freeze_q || (!retire_valid && !delete_done && !commit_done_valid));
   end
 
 endmodule

@@ -1,34 +1,36 @@
-// The table of commands under way, with one channel and four commands, against a model that sees its ports alone.
+// The table of commands with one channel and four commands, against a model of its ports.
 //
-// Commands go in, begin and end in any order that the table allows; stores and lines of the queue come and go as they like. Nothing freezes.
+// Commands are inserted, issued and retired in any order that the table allows. Stores and lines of
+// the queue arrive and leave at any time. Nothing freezes.
 module table_proof
   import nearpm_pkg::*;
 #(
-  /// What is asserted: 0 all that is promised; 1 that no command which waited for another one ever begins: it has to fail.
-  parameter int unsigned What = 0
+  /// Asserted property. 0: all guarantees. 1: no command that waited for another one is ever
+  /// issued; has to fail.
+  parameter int unsigned Property = 0
 ) (
   input logic                   clk_i,
   input logic                   rst_ni,
-  input logic                   insert_i,
+  input logic                   insert_valid_i,
   input logic [CommandBits-1:0] insert_number_i,
   input logic [9:0]             insert_lines_i,
-  input commands_t              insert_behind_i,
-  input logic                   begin_i,
-  input logic [CommandBits-1:0] begin_number_i,
-  input logic                   end_i,
-  input logic [CommandBits-1:0] end_number_i,
+  input commands_t              insert_after_i,
+  input logic                   issue_valid_i,
+  input logic [CommandBits-1:0] issue_number_i,
+  input logic                   retire_valid_i,
+  input logic [CommandBits-1:0] retire_number_i,
   input logic                   store_i,
   input logic                   answer_i,
   input logic                   queue_i,
   input logic                   write_i,
   input logic                   quiet_i,
   input logic                   overlaps_i,
-  input logic                   look_i,
-  input logic                   look_write_i,
-  input logic [4:0]             look_lines_i
+  input logic                   lookup_valid_i,
+  input logic                   lookup_write_i,
+  input logic [4:0]             lookup_lines_i
 );
 
-  // Begins with a reset.
+  // Starts with a reset.
   logic started_q = 1'b0;
   always_ff @(posedge clk_i) started_q <= 1'b1;
   assume property (@(posedge clk_i) rst_ni == started_q);
@@ -54,7 +56,7 @@ module table_proof
   nearpm_lookup_if lookup[1] ();
   nearpm_order_if order[1] ();
   logic busy, inserted;
-  commands_t ready, ended, dropped, save_commands;
+  commands_t ready, retired, dropped, save_commands;
   logic save_valid;
   logic [0:0][7:0] save_lines;
   ranges_t insert_ranges;
@@ -71,17 +73,17 @@ module table_proof
     .rst_ni,
     .freeze_i          (1'b0),
     .busy_o            (busy),
-    .insert_i,
+    .insert_valid_i,
     .insert_number_i,
     .insert_ranges_i   (insert_ranges),
-    .insert_behind_i,
+    .insert_after_i,
     .inserted_o        (inserted),
     .ready_o           (ready),
-    .begin_i,
-    .begin_number_i,
-    .end_i,
-    .end_number_i,
-    .ended_o           (ended),
+    .issue_valid_i,
+    .issue_number_i,
+    .retire_valid_i,
+    .retire_number_i,
+    .retired_o           (retired),
     .dropped_o         (dropped),
     .save_number_i     ('0),
     .save_valid_o      (save_valid),
@@ -96,7 +98,7 @@ module table_proof
     .order             (order)
   );
 
-  // ---------------------------------------------------------------- the hook's counts
+  // ---------------------------------------------------------------- counters of the filter
 
   count_t stores_q, answered_q, queued_q, written_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -119,17 +121,17 @@ module table_proof
   assign order[0].queued = queued_q;
   assign order[0].written = written_q;
   assign order[0].quiet = quiet_i;
-  assign order[0].overlaps = overlaps_i && queued_q != written_q;
-  assign lookup[0].valid = look_i;
-  assign lookup[0].write = look_write_i;
-  assign lookup[0].lines = range_of(look_lines_i);
+  assign order[0].overlap = overlaps_i && queued_q != written_q;
+  assign lookup[0].valid = lookup_valid_i;
+  assign lookup[0].write = lookup_write_i;
+  assign lookup[0].lines = range_of(lookup_lines_i);
 
-  // ---------------------------------------------------------------- the model
+  // ---------------------------------------------------------------- model
 
-  commands_t there_q, begun_q, waited_q, ends_q;
+  commands_t present_q, issued_q, waited_q, retired_q;
   ranges_t ranges_q[Commands];
-  commands_t older_q[Commands], behind_q[Commands];
-  // Stores and lines before it that are still on their way.
+  commands_t older_q[Commands], after_q[Commands];
+  // Older stores and lines that are still in progress.
   count_t stores_left_q[Commands], lines_left_q[Commands];
   logic [2:0] free_q[Commands];
   logic [2:0] waiting_q;
@@ -139,99 +141,99 @@ module table_proof
     for (int unsigned n = 0; n < Commands; n++) begin
       conflict[n] = 1'b0;
       for (int unsigned m = 0; m < Commands; m++)
-      if (older_q[n][m] && (behind_q[n][m] || conflicts(ranges_q[n], ranges_q[m])))
+      if (older_q[n][m] && (after_q[n][m] || conflicts(ranges_q[n], ranges_q[m])))
         conflict[n] = 1'b1;
       held[n] = conflict[n] || stores_left_q[n] != '0 || lines_left_q[n] != '0;
-      overlapped[n] = look_i && there_q[n] && (meets(ranges_q[n].writes, lookup[0].lines) ||
-                                               (look_write_i && meets(ranges_q[n].reads, lookup[0].lines)));
+      overlapped[n] = lookup_valid_i && present_q[n] && (meets(ranges_q[n].writes, lookup[0].lines) ||
+                                               (lookup_write_i && meets(ranges_q[n].reads, lookup[0].lines)));
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      there_q   <= '0;
-      begun_q   <= '0;
+      present_q   <= '0;
+      issued_q   <= '0;
       waited_q  <= '0;
-      ends_q    <= '0;
+      retired_q    <= '0;
       waiting_q <= '0;
       for (int unsigned n = 0; n < Commands; n++) begin
         older_q[n] <= '0;
-        behind_q[n] <= '0;
+        after_q[n] <= '0;
         ranges_q[n] <= '0;
         stores_left_q[n] <= '0;
         lines_left_q[n] <= '0;
         free_q[n] <= '0;
       end
     end else begin
-      ends_q <= '0;
-      waiting_q <= (insert_i && !inserted && quiet_i) ? waiting_q + 1'b1 : '0;
+      retired_q <= '0;
+      waiting_q <= (insert_valid_i && !inserted && quiet_i) ? waiting_q + 1'b1 : '0;
       for (int unsigned n = 0; n < Commands; n++) begin
         if (answer_i && stores_q != answered_q && stores_left_q[n] != '0)
           stores_left_q[n] <= stores_left_q[n] - 1'b1;
         if (write_i && queued_q != written_q && lines_left_q[n] != '0)
           lines_left_q[n] <= lines_left_q[n] - 1'b1;
         if (conflict[n]) waited_q[n] <= 1'b1;
-        free_q[n] <= (there_q[n] && !begun_q[n] && !held[n] && free_q[n] != '1) ? free_q[n] + 1'b1 : '0;
-        if (end_i) older_q[n][end_number_i] <= 1'b0;
+        free_q[n] <= (present_q[n] && !issued_q[n] && !held[n] && free_q[n] != '1) ? free_q[n] + 1'b1 : '0;
+        if (retire_valid_i) older_q[n][retire_number_i] <= 1'b0;
       end
-      if (begin_i) begun_q[begin_number_i] <= 1'b1;
-      if (end_i) begin
-        there_q[end_number_i] <= 1'b0;
-        begun_q[end_number_i] <= 1'b0;
-        ends_q[end_number_i]  <= 1'b1;
+      if (issue_valid_i) issued_q[issue_number_i] <= 1'b1;
+      if (retire_valid_i) begin
+        present_q[retire_number_i] <= 1'b0;
+        issued_q[retire_number_i] <= 1'b0;
+        retired_q[retire_number_i]  <= 1'b1;
       end
       if (inserted) begin
-        there_q[insert_number_i] <= 1'b1;
-        begun_q[insert_number_i] <= 1'b0;
+        present_q[insert_number_i] <= 1'b1;
+        issued_q[insert_number_i] <= 1'b0;
         waited_q[insert_number_i] <= 1'b0;
         ranges_q[insert_number_i] <= insert_ranges;
-        behind_q[insert_number_i] <= insert_behind_i;
-        older_q[insert_number_i] <= there_q & ~(end_i ? commands_t'(1) << end_number_i : '0);
+        after_q[insert_number_i] <= insert_after_i;
+        older_q[insert_number_i] <= present_q & ~(retire_valid_i ? commands_t'(1) << retire_number_i : '0);
         stores_left_q[insert_number_i] <= stores_q - answered_q - count_t'(answer_i && stores_q != answered_q);
-        lines_left_q[insert_number_i] <= !order[0].overlaps ? '0 :
+        lines_left_q[insert_number_i] <= !order[0].overlap ? '0 :
             queued_q - written_q - count_t'(write_i && queued_q != written_q);
       end
     end
   end
 
-  // ---------------------------------------------------------------- what its owners promise
+  // ---------------------------------------------------------------- assumptions
 
   logic insert_q, inserted_q;
   logic [CommandBits-1:0] number_q;
   logic [9:0] lines_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) insert_q <= 1'b0;
-    else insert_q <= insert_i && !inserted;
+    else insert_q <= insert_valid_i && !inserted;
   end
   always_ff @(posedge clk_i) begin
     number_q <= insert_number_i;
     lines_q  <= insert_lines_i;
   end
 
-  assume property (@(posedge clk_i) !insert_q || (insert_i && insert_number_i == number_q && insert_lines_i == lines_q));
-  assume property (@(posedge clk_i) !insert_i || (!there_q[insert_number_i] && !ends_q[insert_number_i]));
+  assume property (@(posedge clk_i) !insert_q || (insert_valid_i && insert_number_i == number_q && insert_lines_i == lines_q));
+  assume property (@(posedge clk_i) !insert_valid_i || (!present_q[insert_number_i] && !retired_q[insert_number_i]));
   assume property (@(posedge clk_i) insert_lines_i[8:7] <= insert_lines_i[6:5] && insert_lines_i[3:2] <= insert_lines_i[1:0]);
-  assume property (@(posedge clk_i) look_lines_i[3:2] <= look_lines_i[1:0]);
-  assume property (@(posedge clk_i) !begin_i || ready[begin_number_i]);
-  assume property (@(posedge clk_i) !end_i || begun_q[end_number_i]);
+  assume property (@(posedge clk_i) lookup_lines_i[3:2] <= lookup_lines_i[1:0]);
+  assume property (@(posedge clk_i) !issue_valid_i || ready[issue_number_i]);
+  assume property (@(posedge clk_i) !retire_valid_i || issued_q[retire_number_i]);
 
-  // ---------------------------------------------------------------- what the table promises
+  // ---------------------------------------------------------------- guarantees
 
-  if (What == 1) begin : gen_reached
-    assert property (@(posedge clk_i) disable iff (!rst_ni) !begin_i || !waited_q[begin_number_i]);
+  if (Property == 1) begin : gen_reached
+    assert property (@(posedge clk_i) disable iff (!rst_ni) !issue_valid_i || !waited_q[issue_number_i]);
   end else begin : gen_safe
-    // Nothing begins that is not there, twice, or while something older is in its way.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) (ready & ~(there_q & ~begun_q & ~held)) == '0);
-    // What nothing is in the way of can begin within 3 cycles, whatever others do: so the oldest one always can.
+    // No command is issued that is absent, already issued, or blocked by an older access.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) (ready & ~(present_q & ~issued_q & ~held)) == '0);
+    // A command without conflicts becomes ready within 3 cycles, so the oldest one always does.
     for (genvar n = 0; n < Commands; n++) begin : gen_free
-      assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 3'd3 || ready[n] || begun_q[n]);
+      assert property (@(posedge clk_i) disable iff (!rst_ni) free_q[n] < 3'd3 || ready[n] || issued_q[n]);
     end
-    // A command goes in within 4 cycles when no store is on its way.
+    // A command is inserted within 4 cycles when no store is in progress.
     assert property (@(posedge clk_i) disable iff (!rst_ni) waiting_q < 3'd4);
-    // Each ends once; none is forgotten.
-    assert property (@(posedge clk_i) disable iff (!rst_ni) ended == ends_q);
-    assert property (@(posedge clk_i) disable iff (!rst_ni) busy || there_q == '0);
-    // An access is told of what it overlaps, and of nothing else.
+    // Each command retires once; none is lost.
+    assert property (@(posedge clk_i) disable iff (!rst_ni) retired == retired_q);
+    assert property (@(posedge clk_i) disable iff (!rst_ni) busy || present_q == '0);
+    // A lookup returns exactly the commands that the access overlaps.
     assert property (@(posedge clk_i) disable iff (!rst_ni) lookup[0].commands == overlapped);
   end
 

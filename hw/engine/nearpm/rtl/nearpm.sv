@@ -1,7 +1,9 @@
-// Crash consistency near memory: logs, checkpoints and shadow copies of persistent objects, in an order with the host's accesses.
+// Crash-consistency engine: makes logs, checkpoints and shadow copies of persistent objects near
+// memory. Its commands and the host's accesses have one order.
 //
-// README.md says what it does, and shows the parts. When the function ends (`stop_i`) all that it has taken goes to the end of the media, and comes
-// back when the reset is over.
+// docs/hardware/nearpm.md describes the operation and the structure. When the function stops
+// (`stop_i`), the state of the engine is saved to the end of the media. It is restored after the
+// reset.
 `include "ns_assert.svh"
 `include "ns_axil_regs.svh"
 
@@ -13,7 +15,7 @@ module nearpm
 #(
   /// Memory channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Bytes that go to one channel before the next channel follows, a power of two.
   parameter int unsigned Granule = 4096,
   /// Bytes of the media.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
@@ -24,30 +26,30 @@ module nearpm
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// A further clock edge can change the state without new input. From registers.
   output logic     busy_o,
-  /// The function is about to be reset, or the power fails; stays until then. From a register.
+  /// The function is about to be reset, or the power fails; held until then. From a register.
   input  logic     stop_i,
-  /// All that has to survive is in the memory. From registers.
+  /// The persistence domain is in the memory. From registers.
   output logic     saved_o,
-  /// All that was restored has ended, and the PM window may pass. From a register.
+  /// All restored commands and lines have ended: the PM window may pass. From a register.
   output logic     open_o,
   /// Registers.
   ns_axil_if.slave s_axil,
-  /// Commands.
+  /// Command page.
   command_page_if.engine s_page,
-  /// Its peers in other devices.
+  /// Host port, to the peers in other devices.
   ns_axi_if.master m_host,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Memory, one master per channel; addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// Access hook.
+  /// Conflict filter: accesses of the PM window and of the NVMe controller.
   ns_axi_if.slave  s_hook_pm[NumChannels],
   ns_axi_if.master m_hook_pm[NumChannels],
   ns_axi_if.slave  s_hook_nvme[NumChannels],
   ns_axi_if.master m_hook_nvme[NumChannels]
 );
 
-  // Units share buses so that their IDs fit.
+  // Units share buses so that their AXI IDs fit.
   localparam int unsigned PerBus = (Units + 3) / 4;
   localparam int unsigned Buses = (Units + PerBus - 1) / PerBus;
   localparam int unsigned Masters = Buses + 1;
@@ -58,81 +60,83 @@ module nearpm
   logic
       freeze,
       table_busy,
-      take_busy,
+      decode_busy,
       dispatch_busy,
       save_busy,
       peers_busy,
       regs_open,
       restored,
-      unread,
-      unread_q,
+      restore_failed,
+      restore_failed_q,
       lost,
       unkept,
-      uses_q,
+      live_q,
       mapped,
       forget;
-  logic [NumChannels-1:0] hook_busy;
+  logic [NumChannels-1:0] filter_busy;
   logic open_q;
 
   // ---------------------------------------------------------------- commands
 
-  logic answer_valid, answer_ready, inserts, inserted, log_open, log_closed, dones;
-  result_t answer;
-  logic [CommandBits-1:0] take_line;
-  page_done_t done;
-  job_t take_job;
-  ranges_t take_ranges;
-  logic context_read, pool_write, log_write, closes, close_spoils, overlaps;
+  logic
+      response_valid, response_ready, insert_valid, inserted, log_open, log_closed, unit_done_valid;
+  result_t response;
+  logic [CommandBits-1:0] decode_line;
+  page_done_t unit_done;
+  job_t decode_job;
+  ranges_t decode_ranges;
+  logic context_read, pool_write, log_write, close_valid, close_spoiled, pool_overlap;
   logic [MediaBits-13:0] first_page, last_page;
   logic [LogBits-1:0] context_log, close_log;
   pool_t pool, new_pool;
-  log_t log_is, log_new;
+  log_t log_read_data, log_write_data;
   logic numbered;
-  logic [Devices-1:0] introduced_q, told_q;
+  logic [Devices-1:0] peer_registered_q, peer_notified_q;
   logic [DeviceBits-1:0] own;
   sequence_t completed;
 
-  nearpm_take #(
+  nearpm_decode #(
     .MediaBytes(MediaBytes)
-  ) u_take (
+  ) u_decode (
     .clk_i,
     .rst_ni,
     .freeze_i      (freeze),
-    .unread_i      (unread_q),
-    .busy_o        (take_busy),
+    .restore_failed_i      (restore_failed_q),
+    .busy_o        (decode_busy),
     .cmd_i         (s_page.cmd),
     .line_i        (s_page.line),
     .cmd_valid_i   (s_page.cmd_valid),
     .cmd_ready_o   (s_page.cmd_ready),
-    .answer_valid_o(answer_valid),
-    .answer_ready_i(answer_ready),
-    .answer_o      (answer),
-    .line_o        (take_line),
+    .response_valid_o(response_valid),
+    .response_ready_i(response_ready),
+    .response_o      (response),
+    .line_o        (decode_line),
     .read_o        (context_read),
     .index_o       (context_log),
     .pool_i        (pool),
-    .log_i         (log_is),
+    .log_i         (log_read_data),
     .first_page_o  (first_page),
     .last_page_o   (last_page),
-    .overlaps_i    (overlaps),
+    .pool_overlap_i    (pool_overlap),
     .pool_write_o  (pool_write),
     .pool_o        (new_pool),
     .log_write_o   (log_write),
-    .log_o         (log_new),
+    .log_o         (log_write_data),
     .own_i         (numbered ? Devices'(1) << own : '0),
     .completed_i   (completed),
-    .insert_o      (inserts),
-    .job_o         (take_job),
-    .ranges_o      (take_ranges),
+    .insert_valid_o      (insert_valid),
+    .job_o         (decode_job),
+    .ranges_o      (decode_ranges),
     .inserted_i    (inserted)
   );
 
-  // One of a unit that is on its way goes first; no further one is taken before this one, as it holds up the command's being taken.
-  assign answer_ready = !dones;
-  assign s_page.done_valid = dones || (answer_valid && (!freeze || unread_q));
-  assign s_page.done = dones ? done : '{line: take_line, result: 32'(answer), value: '0};
+  // Unit completions have priority over decode responses. A pending response blocks decode, so at
+  // most one is outstanding.
+  assign response_ready = !unit_done_valid;
+  assign s_page.done_valid = unit_done_valid || (response_valid && (!freeze || restore_failed_q));
+  assign s_page.done = unit_done_valid ? unit_done : '{line: decode_line, result: 32'(response), value: '0};
 
-  // ---------------------------------------------------------------- saving and restoring
+  // ---------------------------------------------------------------- save and restore
 
   logic [CommandBits-1:0] save_number, restore_number;
   logic [7:0] save_context, restore_context_index;
@@ -141,15 +145,15 @@ module nearpm
   logic [LogBits:0] save_peers, restore_peers_index;
   job_t save_job, restore_job;
   logic
-      save_closes,
+      save_close_valid,
       save_valid,
       save_stale,
       restore_stale,
       restore_command,
-      restore_failed,
+      restore_cancelled,
       restore_context,
       quiet;
-  commands_t save_commands, failed, restore_commands, dropped;
+  commands_t save_commands, cancelled, restore_commands, dropped;
   logic [NumChannels-1:0][7:0] save_lines, restore_lines;
   logic restore_peers;
   logic [511:0] save_context_data, save_peers_data, restore_data;
@@ -157,7 +161,7 @@ module nearpm
   logic [NumChannels-1:0] restore_entry;
   ns_axi_if master[Masters] ();
 
-  // Contexts are those of the handler of several devices while no command is judged.
+  // `nearpm_peers` uses the contexts while no command is being decoded.
   logic peers_read, peers_write;
   logic [LogBits-1:0] peers_log;
   log_t peers_new;
@@ -168,20 +172,20 @@ module nearpm
     .read_i         (context_read || peers_read),
     .index_i        ((peers_read || peers_write) ? peers_log : context_log),
     .pool_o         (pool),
-    .log_o          (log_is),
+    .log_o          (log_read_data),
     .open_o         (log_open),
     .closed_o       (log_closed),
     .mapped_o       (mapped),
     .first_page_i   (first_page),
     .last_page_i    (last_page),
-    .overlaps_o     (overlaps),
+    .pool_overlap_o     (pool_overlap),
     .pool_write_i   (pool_write),
     .pool_i         (new_pool),
     .log_write_i    (log_write || peers_write),
-    .log_i          (peers_write ? peers_new : log_new),
-    .close_i        (closes || save_closes),
-    .close_index_i  (save_closes ? save_close_log : close_log),
-    .close_spoils_i (closes && close_spoils),
+    .log_i          (peers_write ? peers_new : log_write_data),
+    .close_valid_i        (close_valid || save_close_valid),
+    .close_index_i  (save_close_valid ? save_close_log : close_log),
+    .close_spoiled_i (close_valid && close_spoiled),
     .save_i         (freeze && !peers_read),
     .save_index_i   (save_context),
     .save_data_o    (save_context_data),
@@ -203,8 +207,8 @@ module nearpm
     .freeze_o               (freeze),
     .busy_o                 (save_busy),
     .restored_o             (restored),
-    .unread_o               (unread),
-    .uses_i                 (uses_q),
+    .restore_failed_o               (restore_failed),
+    .live_i                 (live_q),
     .forget_i               (forget),
     .lost_o                 (lost),
     .unkept_o               (unkept),
@@ -217,9 +221,9 @@ module nearpm
     .command_valid_i        (save_valid),
     .commands_i             (save_commands),
     .lines_i                (save_lines),
-    .failed_i               (failed),
+    .cancelled_i               (cancelled),
     .dropped_i              (dropped),
-    .close_o                (save_closes),
+    .close_valid_o                (save_close_valid),
     .close_log_o            (save_close_log),
     .context_i              (save_context_data),
     .entry_i                (save_entries),
@@ -230,7 +234,7 @@ module nearpm
     .restore_stale_o        (restore_stale),
     .restore_commands_o     (restore_commands),
     .restore_lines_o        (restore_lines),
-    .restore_failed_o       (restore_failed),
+    .restore_cancelled_o       (restore_cancelled),
     .restore_context_o      (restore_context),
     .restore_context_index_o(restore_context_index),
     .restore_entry_o        (restore_entry),
@@ -241,36 +245,36 @@ module nearpm
     .m_axi                  (master[Buses])
   );
 
-  // Writes that the memory has not answered, of all masters.
-  localparam int unsigned FlightBits = 10;
-  logic [FlightBits-1:0] flight_q, begun, answered;
-  logic [Masters-1:0] begins, answers;
+  // Writes of all masters that the memory has not answered.
+  localparam int unsigned InFlightBits = 10;
+  logic [InFlightBits-1:0] writes_in_flight_q, aw_count, b_count;
+  logic [Masters-1:0] aw_fire, b_fire;
 
-  for (genvar m = 0; m < Masters; m++) begin : gen_begins
-    assign begins[m] = master[m].aw_valid && master[m].aw_ready;
-    assign answers[m] = master[m].b_valid && master[m].b_ready;
+  for (genvar m = 0; m < Masters; m++) begin : gen_fire
+    assign aw_fire[m] = master[m].aw_valid && master[m].aw_ready;
+    assign b_fire[m] = master[m].b_valid && master[m].b_ready;
   end
   always_comb begin
-    begun = '0;
-    answered = '0;
+    aw_count = '0;
+    b_count = '0;
     for (int unsigned m = 0; m < Masters; m++) begin
-      begun += FlightBits'(begins[m]);
-      answered += FlightBits'(answers[m]);
+      aw_count += InFlightBits'(aw_fire[m]);
+      b_count += InFlightBits'(b_fire[m]);
     end
   end
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) flight_q <= '0;
-    else flight_q <= flight_q + begun - answered;
+    if (!rst_ni) writes_in_flight_q <= '0;
+    else writes_in_flight_q <= writes_in_flight_q + aw_count - b_count;
   end
-  assign quiet = flight_q == '0;
+  assign quiet = writes_in_flight_q == '0;
 
   // ---------------------------------------------------------------- order
 
   nearpm_lookup_if lookup[NumChannels] ();
   nearpm_order_if order[NumChannels] ();
-  commands_t ready, ended, behind;
-  logic begins_one, ends_one;
-  logic [CommandBits-1:0] begin_number, end_number;
+  commands_t ready, retired, insert_after;
+  logic issue_valid, retire_valid;
+  logic [CommandBits-1:0] issue_number, retire_number;
 
   nearpm_table #(
     .NumChannels(NumChannels)
@@ -279,17 +283,17 @@ module nearpm
     .rst_ni,
     .freeze_i          (freeze),
     .busy_o            (table_busy),
-    .insert_i          (inserts),
-    .insert_number_i   (take_line),
-    .insert_ranges_i   (take_ranges),
-    .insert_behind_i   (behind),
+    .insert_valid_i          (insert_valid),
+    .insert_number_i   (decode_line),
+    .insert_ranges_i   (decode_ranges),
+    .insert_after_i   (insert_after),
     .inserted_o        (inserted),
     .ready_o           (ready),
-    .begin_i           (begins_one),
-    .begin_number_i    (begin_number),
-    .end_i             (ends_one),
-    .end_number_i      (end_number),
-    .ended_o           (ended),
+    .issue_valid_i           (issue_valid),
+    .issue_number_i    (issue_number),
+    .retire_valid_i             (retire_valid),
+    .retire_number_i      (retire_number),
+    .retired_o           (retired),
     .dropped_o         (dropped),
     .save_number_i     (save_number),
     .save_valid_o      (save_valid),
@@ -308,36 +312,36 @@ module nearpm
   logic [NumChannels-1:0][6:0] queue_lines;
   logic [NumChannels-1:0][4:0] loads;
 
-  for (genvar c = 0; c < NumChannels; c++) begin : gen_hook
+  for (genvar c = 0; c < NumChannels; c++) begin : gen_filter
     ns_axi_if pm ();
     ns_axi_if nvme ();
 
-    nearpm_shut u_shut_pm (
+    nearpm_isolate u_isolate_pm (
       .clk_i,
       .rst_ni,
-      .shut_i(unread_q),
+      .isolate_i(restore_failed_q),
       .s_axi (s_hook_pm[c]),
       .m_axi (pm)
     );
 
-    nearpm_shut u_shut_nvme (
+    nearpm_isolate u_isolate_nvme (
       .clk_i,
       .rst_ni,
-      .shut_i(unread_q),
+      .isolate_i(restore_failed_q),
       .s_axi (s_hook_nvme[c]),
       .m_axi (nvme)
     );
 
-    nearpm_hook #(
+    nearpm_filter #(
       .NumChannels(NumChannels),
       .Granule    (Granule),
       .Channel    (c)
-    ) u_hook (
+    ) u_filter (
       .clk_i,
       .rst_ni,
       .freeze_i       (freeze),
-      .busy_o         (hook_busy[c]),
-      .ended_i        (ended),
+      .busy_o         (filter_busy[c]),
+      .retired_i        (retired),
       .lookup         (lookup[c]),
       .order          (order[c]),
       .save_index_i   (save_entry),
@@ -346,14 +350,14 @@ module nearpm
       .restore_i      (restore_entry[c]),
       .restore_index_i(restore_entry_index),
       .restore_data_i (restore_data),
-      .queued_o       (store_queued[c]),
+      .store_queued_o       (store_queued[c]),
       .lines_o        (queue_lines[c]),
       .loads_o        (loads[c]),
       .line_error_o   (line_error[c]),
-      .s_hook_pm      (pm),
-      .m_hook_pm      (m_hook_pm[c]),
-      .s_hook_nvme    (nvme),
-      .m_hook_nvme    (m_hook_nvme[c])
+      .s_pm      (pm),
+      .m_pm      (m_hook_pm[c]),
+      .s_nvme    (nvme),
+      .m_nvme    (m_hook_nvme[c])
     );
   end
 
@@ -361,11 +365,11 @@ module nearpm
 
   job_t job;
   delete_t delete;
-  logic deletes, delete_ready, deleted, hold, complete, complete_ready;
-  logic [LogBits-1:0] complete_log;
-  logic [63:0] complete_generation;
-  logic [Units-1:0] job_valid, job_ready, end_valid, end_ready;
-  end_t [Units-1:0] end_data;
+  logic delete_valid, delete_ready, delete_done, hold, commit_done_valid, commit_done_ready;
+  logic [LogBits-1:0] commit_done_log;
+  logic [63:0] commit_done_generation;
+  logic [Units-1:0] job_valid, job_ready, unit_end_valid, unit_end_ready;
+  unit_end_t [Units-1:0] unit_end;
 
   nearpm_dispatch #(
     .Units(Units)
@@ -374,49 +378,49 @@ module nearpm
     .rst_ni,
     .freeze_i        (freeze),
     .busy_o          (dispatch_busy),
-    .insert_i        (inserted),
-    .insert_number_i (take_line),
-    .insert_job_i    (take_job),
+    .inserted_i        (inserted),
+    .insert_number_i (decode_line),
+    .insert_job_i    (decode_job),
     .insert_open_i   (log_open),
     .insert_closed_i (log_closed),
-    .behind_o        (behind),
+    .insert_after_o        (insert_after),
     .ready_i         (ready),
-    .begin_o         (begins_one),
-    .begin_number_o  (begin_number),
-    .end_o           (ends_one),
-    .end_number_o    (end_number),
+    .issue_valid_o         (issue_valid),
+    .issue_number_o  (issue_number),
+    .retire_valid_o           (retire_valid),
+    .retire_number_o    (retire_number),
     .job_o           (job),
     .job_valid_o     (job_valid),
     .job_ready_i     (job_ready),
-    .end_i           (end_data),
-    .end_valid_i     (end_valid & {Units{!answer_valid}}),
-    .end_ready_o     (end_ready),
-    .delete_valid_i  (deletes),
+    .unit_end_i           (unit_end),
+    .unit_end_valid_i     (unit_end_valid & {Units{!response_valid}}),
+    .unit_end_ready_o     (unit_end_ready),
+    .delete_valid_i  (delete_valid),
     .delete_i        (delete),
     .delete_ready_o  (delete_ready),
-    .deleted_o       (deleted),
+    .delete_done_o       (delete_done),
     .hold_i          (hold),
-    .leaves_i        (pool_write),
-    .leaves_pool_i   (context_log[LogBits-1:ThreadBits]),
-    .complete_o      (complete),
-    .complete_log_o  (complete_log),
-    .complete_generation_o(complete_generation),
-    .complete_ready_i(complete_ready),
-    .done_o          (dones),
-    .done_data_o     (done),
-    .close_o         (closes),
+    .pool_change_valid_i        (pool_write),
+    .pool_change_number_i   (context_log[LogBits-1:ThreadBits]),
+    .commit_done_valid_o      (commit_done_valid),
+    .commit_done_log_o  (commit_done_log),
+    .commit_done_generation_o(commit_done_generation),
+    .commit_done_ready_i(commit_done_ready),
+    .done_valid_o          (unit_done_valid),
+    .done_data_o     (unit_done),
+    .close_valid_o         (close_valid),
     .close_log_o     (close_log),
-    .close_spoils_o  (close_spoils),
+    .close_spoiled_o  (close_spoiled),
     .save_number_i   (save_number),
     .save_job_o      (save_job),
     .save_stale_o    (save_stale),
-    .failed_o        (failed),
+    .cancelled_o        (cancelled),
     .restore_i       (restore_command),
     .restore_number_i(restore_number),
     .restore_job_i   (restore_job),
     .restore_stale_i (restore_stale),
-    .restore_failed_i(restore_failed),
-    .failed_i        (restore_data[511:448])
+    .restore_cancelled_i(restore_cancelled),
+    .cancelled_i        (restore_data[511:448])
   );
 
   for (genvar b = 0; b < Buses; b++) begin : gen_bus
@@ -435,9 +439,9 @@ module nearpm
         .job_i      (job),
         .job_valid_i(job_valid[b*PerBus+u]),
         .job_ready_o(job_ready[b*PerBus+u]),
-        .end_o      (end_data[b*PerBus+u]),
-        .end_valid_o(end_valid[b*PerBus+u]),
-        .end_ready_i(end_ready[b*PerBus+u]),
+        .end_o      (unit_end[b*PerBus+u]),
+        .end_valid_o(unit_end_valid[b*PerBus+u]),
+        .end_ready_i(unit_end_ready[b*PerBus+u]),
         .m_axi      (unit[u])
       );
     end
@@ -455,7 +459,7 @@ module nearpm
         .m_axi(wide)
       );
 
-      ns_axi_remap #(
+      ns_axi_id_remap #(
         .InBits (IdBits + unsigned'($clog2(PerBus))),
         .OutBits(IdBits)
       ) u_remap (
@@ -465,13 +469,13 @@ module nearpm
         .m_axi(bus)
       );
     end else begin : gen_own
-      ns_axi_link u_link (
+      ns_axi_connect u_link (
         .s_axi(unit[0]),
         .m_axi(bus)
       );
     end
 
-    // Nothing begins once it is saved.
+    // No burst is started once the state is saved.
     ns_axi_gate u_gate (
       .aw_open_i(!freeze),
       .ar_open_i(!freeze),
@@ -480,14 +484,14 @@ module nearpm
     );
   end
 
-  ns_axi_if nowhere[1] ();
-  assign nowhere[0].aw_ready = 1'b0;
-  assign nowhere[0].w_ready = 1'b0;
-  assign nowhere[0].b = '0;
-  assign nowhere[0].b_valid = 1'b0;
-  assign nowhere[0].ar_ready = 1'b0;
-  assign nowhere[0].r = '0;
-  assign nowhere[0].r_valid = 1'b0;
+  ns_axi_if no_local[1] ();
+  assign no_local[0].aw_ready = 1'b0;
+  assign no_local[0].w_ready = 1'b0;
+  assign no_local[0].b = '0;
+  assign no_local[0].b_valid = 1'b0;
+  assign no_local[0].ar_ready = 1'b0;
+  assign no_local[0].r = '0;
+  assign no_local[0].r_valid = 1'b0;
 
   engine_memory #(
     .NumMasters (Masters),
@@ -500,24 +504,24 @@ module nearpm
     .rst_ni,
     .s_axi  (master),
     .m_mem,
-    .m_local(nowhere)
+    .m_local(no_local)
   );
 
-  // ---------------------------------------------------------------- when it rests
+  // ---------------------------------------------------------------- idle
 
-  // What stays closed answers with errors, so that nobody waits for it.
-  assign open_o = open_q || unread_q;
-  // What could not be restored stands still until a reset.
-  assign busy_o = regs_open || take_busy || save_busy || (!unread_q && (table_busy || dispatch_busy || peers_busy || introduced_q != '0 || told_q != '0 || hook_busy != '0 || !open_q));
+  // A failed restore opens the window too: accesses then end with errors instead of waiting.
+  assign open_o = open_q || restore_failed_q;
+  // After a failed restore nothing changes until a reset.
+  assign busy_o = regs_open || decode_busy || save_busy || (!restore_failed_q && (table_busy || dispatch_busy || peers_busy || peer_registered_q != '0 || peer_notified_q != '0 || filter_busy != '0 || !open_q));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      unread_q <= 1'b0;
-      uses_q   <= 1'b0;
+      restore_failed_q <= 1'b0;
+      live_q   <= 1'b0;
     end else begin
-      // Until the reset, whatever becomes of it.
-      unread_q <= unread_q || unread;
-      uses_q   <= mapped || table_busy || queue_lines != '0 || numbered;
+      // Holds until the reset, even if the save unit leaves its state.
+      restore_failed_q <= restore_failed_q || restore_failed;
+      live_q   <= mapped || table_busy || queue_lines != '0 || numbered;
     end
   end
 
@@ -532,13 +536,13 @@ module nearpm
   nearpm_regs_pkg::nearpm_regs__out_t hwif_out;
 
   ns_axil_if regs ();
-  logic settled, peers_told;
+  logic settled, notification_pending;
 
   nearpm_register_gate u_register_gate (
     .clk_i,
     .rst_ni,
-    .shows_i(settled && told_q == '0),
-    .told_i (told_q != '0 || peers_told),
+    .settled_i(settled && peer_notified_q == '0),
+    .notification_pending_i (peer_notified_q != '0 || notification_pending),
     .s_axil,
     .m_axil (regs)
   );
@@ -551,7 +555,7 @@ module nearpm
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
     .open_o   (regs_open),
@@ -570,7 +574,7 @@ module nearpm
   // ---------------------------------------------------------------- several devices
 
   logic [Devices-1:0][51:0] addresses_q;
-  completion_t [Devices-1:0] words;
+  completion_t [Devices-1:0] notifications;
   peers_row_t view;
   sequence_t highest;
   logic restore_own, restored_numbered;
@@ -585,37 +589,37 @@ module nearpm
     .own_i              (own),
     .select_i           (hwif_out.select.log.value),
     .addresses_i        (addresses_q),
-    .introduced_i       (introduced_q),
-    .told_i             (told_q),
-    .told_o             (peers_told),
-    .words_i            (words),
+    .peer_registered_i       (peer_registered_q),
+    .peer_notified_i             (peer_notified_q),
+    .notification_pending_o             (notification_pending),
+    .notifications_i            (notifications),
     .view_o             (view),
     .highest_o          (highest),
     .settled_o          (settled),
-    .look_i             (context_read),
-    .look_log_i         (context_log),
+    .lookup_valid_i             (context_read),
+    .lookup_log_i         (context_log),
     .completed_o        (completed),
-    .ended_i            (complete),
-    .ended_log_i        (complete_log),
-    .ended_generation_i (complete_generation),
-    .ended_ready_o      (complete_ready),
-    .rests_i            (!take_busy),
+    .commit_done_valid_i            (commit_done_valid),
+    .commit_done_log_i        (commit_done_log),
+    .commit_done_generation_i (commit_done_generation),
+    .commit_done_ready_o      (commit_done_ready),
+    .contexts_free_i            (!decode_busy),
     .read_o             (peers_read),
     .write_o            (peers_write),
     .log_o              (peers_log),
     .new_log_o          (peers_new),
     .pool_i             (pool),
     .open_i             (log_open),
-    .log_i              (log_is),
-    .changes_i          (log_write),
-    .changes_log_i      (context_log),
-    .unmaps_i           (pool_write),
-    .closes_i           (closes),
-    .closes_log_i       (close_log),
-    .delete_valid_o     (deletes),
+    .log_i              (log_read_data),
+    .change_valid_i          (log_write),
+    .change_log_i      (context_log),
+    .pool_change_valid_i           (pool_write),
+    .close_valid_i           (close_valid),
+    .close_log_i       (close_log),
+    .delete_valid_o     (delete_valid),
     .delete_o           (delete),
     .delete_ready_i     (delete_ready),
-    .deleted_i          (deleted),
+    .delete_done_i          (delete_done),
     .hold_o             (hold),
     .save_index_i       (save_peers),
     .save_data_o        (save_peers_data),
@@ -631,21 +635,21 @@ module nearpm
   assign numbered = hwif_out.device.numbered.value;
   assign own = hwif_out.device.own.value;
   for (genvar n = 0; n < Devices; n++) begin : gen_peer
-    assign words[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
+    assign notifications[n] = {hwif_out.done[2*n+1].word.value, hwif_out.done[2*n].word.value};
   end
 
   assign forget = hwif_out.forget.forget.value;
 
-  // Half of an address is none: nothing goes there.
+  // An address takes effect as a whole: no notification goes to half of one.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) addresses_q <= '0;
     else
       for (int unsigned n = 0; n < Devices; n++)
-      if (introduced_q[n])
+      if (peer_registered_q[n])
         addresses_q[n] <= {hwif_out.peer[2*n+1].word.value, hwif_out.peer[2*n].word.value[31:12]};
   end
 
-  // What the host has written by then, the number or that there is one, is not overwritten by what was kept.
+  // A device number that the host has already written is not overwritten by the restored one.
   logic own_written, own_written_q, numbered_written, numbered_written_q;
   assign own_written = own_written_q || hwif_out.device.own.swmod;
   assign numbered_written = numbered_written_q || hwif_out.device.numbered.swmod;
@@ -659,38 +663,38 @@ module nearpm
     end
   end
 
-  // The words are those that were written in the next cycle.
+  // The register words are valid in the cycle that follows `swmod`.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      introduced_q <= '0;
-      told_q <= '0;
+      peer_registered_q <= '0;
+      peer_notified_q <= '0;
     end else begin
       for (int unsigned n = 0; n < Devices; n++) begin
-        introduced_q[n] <= hwif_out.peer[2*n+1].word.swmod;
-        told_q[n] <= hwif_out.done[2*n+1].word.swmod;
+        peer_registered_q[n] <= hwif_out.peer[2*n+1].word.swmod;
+        peer_notified_q[n] <= hwif_out.done[2*n+1].word.swmod;
       end
     end
   end
 
-  // ---------------------------------------------------------------- what the registers show
+  // ---------------------------------------------------------------- register values
 
-  logic [31:0] taken_q, refused_q, stores_q;
-  logic [6:0] under_way_q, most_q, most;
+  logic [31:0] taken_count_q, refused_count_q, queued_count_q;
+  logic [6:0] in_flight_q, most_lines_q, most_lines;
   logic [8:0] loads_q, loads_sum;
   logic [4:0] stores_sum;
-  logic line_error_q, take_fire, refuses;
+  logic line_error_q, cmd_fire, refuse_valid;
   logic [Units-1:0] working;
 
   assign working = ~job_ready;
-  assign take_fire = s_page.cmd_valid && s_page.cmd_ready;
-  assign refuses = answer_valid && answer_ready && (!freeze || unread_q) && answer != '0;
+  assign cmd_fire = s_page.cmd_valid && s_page.cmd_ready;
+  assign refuse_valid = response_valid && response_ready && (!freeze || restore_failed_q) && response != '0;
 
   always_comb begin
-    most = most_q;
+    most_lines = most_lines_q;
     loads_sum = '0;
     stores_sum = '0;
     for (int unsigned c = 0; c < NumChannels; c++) begin
-      if (queue_lines[c] > most) most = queue_lines[c];
+      if (queue_lines[c] > most_lines) most_lines = queue_lines[c];
       loads_sum += 9'(loads[c]);
       stores_sum += 5'(store_queued[c]);
     end
@@ -698,65 +702,65 @@ module nearpm
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      taken_q <= '0;
-      refused_q <= '0;
-      stores_q <= '0;
-      under_way_q <= '0;
-      most_q <= '0;
+      taken_count_q <= '0;
+      refused_count_q <= '0;
+      queued_count_q <= '0;
+      in_flight_q <= '0;
+      most_lines_q <= '0;
       loads_q <= '0;
       line_error_q <= 1'b0;
     end else begin
-      taken_q <= taken_q + 32'(take_fire);
-      refused_q <= refused_q + 32'(refuses);
-      stores_q <= stores_q + 32'(stores_sum);
-      under_way_q <= under_way_q + 7'(inserted || restore_command) - 7'(ends_one && !freeze);
-      most_q <= most;
+      taken_count_q <= taken_count_q + 32'(cmd_fire);
+      refused_count_q <= refused_count_q + 32'(refuse_valid);
+      queued_count_q <= queued_count_q + 32'(stores_sum);
+      in_flight_q <= in_flight_q + 7'(inserted || restore_command) - 7'(retire_valid && !freeze);
+      most_lines_q <= most_lines;
       loads_q <= loads_sum;
       line_error_q <= line_error_q || line_error != '0;
     end
   end
 
   localparam int unsigned Numbers = Devices + 2;
-  logic [Numbers-1:0][63:0] numbers, shown;
+  logic [Numbers-1:0][63:0] numbers, read_numbers;
   logic [Numbers-1:0] low_read, high_read;
 
   always_comb begin
     for (int unsigned n = 0; n < Devices; n++) begin
-      numbers[n]   = 64'(view.seen[n]);
+      numbers[n]   = 64'(view.completed[n]);
       low_read[n]  = hwif_out.seen[2*n].word.swacc;
       high_read[n] = hwif_out.seen[2*n+1].word.swacc;
     end
-    numbers[Devices+:2]   = {64'(highest), 64'(view.all)};
+    numbers[Devices+:2]   = {64'(highest), 64'(view.all_completed)};
     low_read[Devices+:2]  = {hwif_out.highest[0].word.swacc, hwif_out.all_complete[0].word.swacc};
     high_read[Devices+:2] = {hwif_out.highest[1].word.swacc, hwif_out.all_complete[1].word.swacc};
   end
 
-  nearpm_words #(
+  nearpm_reg_snapshot #(
     .Count(Numbers)
-  ) u_words (
+  ) u_reg_snapshot (
     .clk_i,
     .rst_ni,
     .number_i   (numbers),
     .low_read_i (low_read),
     .high_read_i(high_read),
-    .shown_o    (shown)
+    .number_o    (read_numbers)
   );
 
   always_comb begin
-    hwif_in.control.idle.next = under_way_q == '0;
+    hwif_in.control.idle.next = in_flight_q == '0;
     hwif_in.status.done.next = 1'b0;
     hwif_in.result.value.next = '0;
-    hwif_in.taken.value.next = taken_q;
-    hwif_in.refused.value.next = refused_q;
-    hwif_in.under_way.value.next = under_way_q;
+    hwif_in.taken.value.next = taken_count_q;
+    hwif_in.refused.value.next = refused_count_q;
+    hwif_in.under_way.value.next = in_flight_q;
     hwif_in.working.value.next = 16'(working);
-    hwif_in.most_lines.value.next = most_q;
+    hwif_in.most_lines.value.next = most_lines_q;
     hwif_in.loads.value.next = loads_q;
-    hwif_in.stores.value.next = stores_q;
+    hwif_in.stores.value.next = queued_count_q;
     hwif_in.domain.restored.next = restored;
     hwif_in.domain.open.next = open_q;
     hwif_in.domain.line_error.next = line_error_q;
-    hwif_in.domain.unread.next = unread_q;
+    hwif_in.domain.unread.next = restore_failed_q;
     hwif_in.domain.lost.next = lost;
     hwif_in.domain.unkept.next = unkept;
     hwif_in.device.own.we = restore_own && !own_written;
@@ -764,18 +768,18 @@ module nearpm
     hwif_in.device.numbered.we = restore_own && !numbered_written;
     hwif_in.device.numbered.next = restored_numbered;
     for (int unsigned n = 0; n < Devices; n++)
-    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = shown[n];
-    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = shown[Devices];
-    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = shown[Devices+1];
+    {hwif_in.seen[2*n+1].word.next, hwif_in.seen[2*n].word.next} = read_numbers[n];
+    {hwif_in.all_complete[1].word.next, hwif_in.all_complete[0].word.next} = read_numbers[Devices];
+    {hwif_in.highest[1].word.next, hwif_in.highest[0].word.next} = read_numbers[Devices+1];
     for (int unsigned c = 0; c < 16; c++) hwif_in.lines[c].value.next = '0;
     for (int unsigned c = 0; c < NumChannels; c++) hwif_in.lines[c].value.next = queue_lines[c];
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value, view.tell};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_page.settled, hwif_out.control.start.value, view.notify};
 
   if (IdBits < 1 || (1 << IdBits) < NumChannels) begin : gen_bad_ids
-    $error("nearpm: there are not enough IDs for so many units and channels");
+    $error("nearpm: too few AXI IDs for this number of units and channels");
   end
 
 `ifdef NS_ORDER
@@ -783,25 +787,25 @@ module nearpm
     .clk_i,
     .rst_ni,
     .inserted_i       (inserted),
-    .number_i         (take_line),
-    .job_i            (take_job),
-    .ranges_i         (take_ranges),
-    .over_i           (answer_valid && answer_ready && (!freeze || unread_q)),
-    .begins_i         (begins_one && !freeze),
-    .begin_number_i   (begin_number),
-    .ends_i           (ends_one && !freeze),
-    .end_number_i     (end_number),
-    .fine_i           (done.result == '0),
-    .void_i           (deletes && delete_ready),
+    .number_i         (decode_line),
+    .job_i            (decode_job),
+    .ranges_i         (decode_ranges),
+    .answered_i           (response_valid && response_ready && (!freeze || restore_failed_q)),
+    .issue_valid_i         (issue_valid && !freeze),
+    .issue_number_i   (issue_number),
+    .retire_valid_i           (retire_valid && !freeze),
+    .retire_number_i     (retire_number),
+    .retire_ok_i           (unit_done.result == '0),
+    .log_void_i           (delete_valid && delete_ready),
     .delete_i         (delete),
-    .restored_i       (restore_command),
+    .restored_valid_i       (restore_command),
     .restored_number_i(restore_number),
     .restored_job_i   (restore_job),
     .restored_ranges_i(ranges_of(restore_job)),
-    .opens_i          (!open_q && !freeze && !table_busy && queue_lines == '0)
+    .window_open_i          (!open_q && !freeze && !table_busy && queue_lines == '0)
   );
 `endif
 
-  `NS_ASSERT(flight_counted, flight_q != '0 || answered == '0)
+  `NS_ASSERT(writes_counted, writes_in_flight_q != '0 || b_count == '0)
 
 endmodule

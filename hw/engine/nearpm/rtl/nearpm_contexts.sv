@@ -1,6 +1,6 @@
-// Pools and logs as the commands that were taken last leave them.
+// Contexts of pools and logs, as the commands accepted so far leave them.
 //
-// A log of a pool that is written anew is closed, as is one that a unit could not do something with.
+// Writing a pool closes its logs. An error in a unit closes the log concerned.
 `include "ns_assert.svh"
 
 module nearpm_contexts
@@ -9,31 +9,34 @@ module nearpm_contexts
   input  logic               clk_i,
   input  logic               rst_ni,
 
-  /// A log; `log_o` comes a cycle behind `read_i`, and stays; whether it is open, or was closed by an error, at once.
+  /// Reads a log: `log_o` follows `read_i` by a cycle and holds. `open_o` and `closed_o` (closed by
+  /// an error) are valid at once.
   input  logic               read_i,
   input  logic [LogBits-1:0] index_i,
   output pool_t              pool_o,
   output log_t               log_o,
   output logic               open_o,
   output logic               closed_o,
-  /// There is a pool. From a register.
+  /// A pool is mapped. From a register.
   output logic               mapped_o,
-  /// A pool that is to be mapped: its first and last page of the media. A cycle later, whether another mapped one has any of them.
+  /// First and last media page of a pool to be mapped. A cycle later: whether another mapped pool
+  /// overlaps them.
   input  logic [MediaBits-13:0] first_page_i,
   input  logic [MediaBits-13:0] last_page_i,
-  output logic               overlaps_o,
-  /// That pool, that log from now on.
+  output logic               pool_overlap_o,
+  /// Writes the pool and the log at `index_i`.
   input  logic               pool_write_i,
   input  pool_t              pool_i,
   input  logic               log_write_i,
   input  log_t               log_i,
 
-  /// A log is closed by an error.
-  input  logic               close_i,
+  /// An error closes a log.
+  input  logic               close_valid_i,
   input  logic [LogBits-1:0] close_index_i,
-  input  logic               close_spoils_i,
+  input  logic               close_spoiled_i,
 
-  /// Nothing of this but what follows: lines of the reserved range, pools (0 to 15) and then logs (16 to 143). Data come a cycle later.
+  /// Save: excludes all but the signals below. Lines of the reserved range: pools (0 to 15), then
+  /// logs (16 to 143). Data follow a cycle later.
   input  logic               save_i,
   input  logic [7:0]         save_index_i,
   output logic [511:0]       save_data_o,
@@ -62,7 +65,7 @@ module nearpm_contexts
 
   always_ff @(posedge clk_i) if (pool_write_i || restore_pool) pools[pool_place] <= pool_write;
 
-  // Their pages, for the comparison of all at once.
+  // Pages of all pools, compared in parallel.
   typedef logic [MediaBits-13:0] page_t;
   page_t first_q[Pools], last_q[Pools];
 
@@ -71,10 +74,10 @@ module nearpm_contexts
       first_q[pool_place] <= pool_write.media[MediaBits-1:12];
       last_q[pool_place]  <= page_t'(pool_write.media[MediaBits-1:12] + pool_write.bytes[MediaBits-1:12] - 1'b1);
     end
-    overlaps_o <= 1'b0;
+    pool_overlap_o <= 1'b0;
     for (int unsigned p = 0; p < Pools; p++)
     if (mapped_q[p] && index_i[7:4] != 4'(p) && first_q[p] <= last_page_i && first_page_i <= last_q[p])
-      overlaps_o <= 1'b1;
+      pool_overlap_o <= 1'b1;
   end
 
   always_comb begin
@@ -83,7 +86,7 @@ module nearpm_contexts
   end
   assign pool_o = pool;
 
-  // ---------------------------------------------------------------- logs, even and odd ones
+  // ---------------------------------------------------------------- logs, even and odd
 
   typedef logic [6:0] pair_t;
   pair_t pair, save_pair, restore_pair;
@@ -121,7 +124,7 @@ module nearpm_contexts
     log_o.spoiled = spoiled_q[index_i];
   end
 
-  // ---------------------------------------------------------------- what is reset
+  // ---------------------------------------------------------------- state with a reset
 
   log_t [1:0] restored;
   for (genvar h = 0; h < 2; h++) begin : gen_restored
@@ -140,10 +143,10 @@ module nearpm_contexts
         closed_q[index_i] <= 1'b0;
         spoiled_q[index_i] <= 1'b0;
       end
-      if (close_i && !(log_write_i && !open_o && close_index_i == index_i)) begin
+      if (close_valid_i && !(log_write_i && !open_o && close_index_i == index_i)) begin
         open_q[close_index_i]   <= 1'b0;
         closed_q[close_index_i] <= 1'b1;
-        if (close_spoils_i) spoiled_q[close_index_i] <= 1'b1;
+        if (close_spoiled_i) spoiled_q[close_index_i] <= 1'b1;
       end
       if (pool_write_i) begin
         mapped_q[index_i[7:4]] <= pool_i.mapped;
@@ -160,7 +163,7 @@ module nearpm_contexts
     end
   end
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   logic save_pools_q;
   pool_t save_pool_q;
@@ -193,6 +196,6 @@ module nearpm_contexts
   logic unused;
   assign unused = ^restore_data_i;
 
-  `NS_ASSERT(written_while_it_works, !save_i || !(pool_write_i || log_write_i))
+  `NS_ASSERT(written_while_running, !save_i || !(pool_write_i || log_write_i))
 
 endmodule

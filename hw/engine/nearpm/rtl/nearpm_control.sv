@@ -1,10 +1,14 @@
-// The order of a command's moves, and the lines of the log that it writes and reads.
+// Control of a unit: the sequence of moves of a command, and the log lines that it writes and
+// checks.
 //
-// A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
-// whole: abort from the last one back, recover from the first one on; then they write back, or apply. The descriptor comes last. So
-// each command may begin again from its start, wherever it was cut off. Where nobody knows how many records there are, those behind the
-// first header that is not there are looked for: one that is there tells of a hole. A command that fails leaves in the descriptor how many
-// records the log has to have from now on, so that nothing forgets it.
+// A record is written payload first, then header. Abort and recover first check all records, and
+// change nothing unless all are valid. Abort checks from the last record back, recover from the
+// first one on. Then they write back or apply, and write the descriptor last. Each command can
+// therefore start again after a power cut at any point.
+//
+// If the number of records is unknown, the lines after the first invalid header are searched. A
+// later header proves that a record is missing. A command that fails writes the required number of
+// records to the descriptor, so the error persists.
 `include "ns_assert.svh"
 
 module nearpm_control
@@ -14,15 +18,15 @@ module nearpm_control
 (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// Taken while it rests; not looked at afterwards.
+  /// Accepted while idle; not used afterwards.
   input  job_t         job_i,
   input  logic         job_valid_i,
   output logic         job_ready_o,
-  /// How it ended; stays until it is taken.
-  output end_t         end_o,
+  /// Result of the command, held until it is accepted.
+  output unit_end_t         end_o,
   output logic         end_valid_o,
   input  logic         end_ready_i,
-  /// The mover.
+  /// Mover.
   output move_t        move_o,
   output logic         move_valid_o,
   input  logic         moved_i,
@@ -30,62 +34,62 @@ module nearpm_control
   input  logic         write_error_i,
   input  logic [511:0] line_i,
   input  logic [31:0]  crc_i,
-  input  logic         seen_i
+  input  logic         header_found_i
 );
 
   typedef enum logic [4:0] {
     StIdle,
-    StBegin,
-    StCopy,        // payload, or the bytes of a copy
-    StHeader,      // writes a record's
-    StDescriptor,  // writes the log's
+    StDecode,
+    StCopy,  // payload of a record, or data of a copy
+    StHeader,  // writes the header of a record
+    StDescriptor,  // writes the descriptor
     StSwitch,
-    StFind,        // recover: reads the descriptor
-    StFetched,
-    StFound,
-    StStep,        // in front of a record
-    StLoad,        // reads its header
-    StLook,
-    StJudge,
-    StSum,         // first pass: reads its payload
-    StBack,        // second pass: copies it to the object
-    StSeek,        // nobody knows of further records: looks for one
-    StTurn,        // between the passes
-    StMark,        // failed: writes the descriptor
+    StReadDescriptor,  // recover: reads the descriptor
+    StDescriptorRead,
+    StCheckDescriptor,
+    StNextRecord,  // before each record
+    StReadHeader,  // reads the header of a record
+    StCheckHeader,
+    StDecide,
+    StCheckPayload,  // first pass: reads the payload
+    StWriteBack,  // second pass: copies the payload to the object
+    StSeek,  // number of records unknown: searches for a later header
+    StSecondPass,  // between the passes
+    StMark,  // after a failure: writes the descriptor
     StEnd
   } state_e;
 
   state_e state_q;
   job_t job_q;
   result_t result_q;
-  logic failed, records, ends_log, pends;
+  logic move_failed, makes_record, ends_log, multi_device;
 
-  // The walk.
+  // Walk over the records.
   logic forward_q;  // from the first record on
-  logic write_q;  // second pass
-  logic committed_q;  // of recover: redo records are applied
+  logic second_pass_q;
+  logic committed_q;  // recover: redo records are applied
   logic [63:0] generation_q;  // of the records
-  logic [31:0] at_q;  // offset of the record that is looked at
-  logic [31:0] number_q;  // it should have
-  logic [31:0] previous_q;  // forward: offset of the record before
-  logic [31:0] behind_q;  // backward: offset of the record behind; 0: there is none
-  logic [31:0] count_q;  // records written back or applied
-  logic limited_q;  // it is known how many records there are
-  logic [31:0] limit_q;  // so many
-  logic spoils_q;  // that could not be written
-  logic marks_q;  // the log has to have its records when this fails
-  logic [5:0] seeks_q;  // pieces that have been looked through
+  logic [31:0] offset_q;  // of the current record
+  logic [31:0] number_q;  // expected number
+  logic [31:0] previous_q;  // forward: offset of the preceding record
+  logic [31:0] next_offset_q;  // backward: offset of the following record; 0: none
+  logic [31:0] written_count_q;  // records written back or applied
+  logic limited_q;  // the number of records is known
+  logic [31:0] limit_q;  // that number
+  logic mark_failed_q;  // the descriptor could not be written after a failure
+  logic mark_on_failure_q;  // a failure must leave the number of records in the descriptor
+  logic [5:0] seeks_q;  // pieces that were searched
 
-  assign records = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
-  // A commit of several devices leaves the log as it is.
-  assign pends = has_peers(job_q);
-  assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !pends;
-  assign failed = moved_i && (read_error_i || write_error_i);
+  assign makes_record = job_q.op inside {OpUndo, OpRedo, OpCheckpoint};
+  // A commit of several devices leaves the log unchanged.
+  assign multi_device = has_peers(job_q);
+  assign ends_log = job_q.op inside {OpCommit, OpDelete, OpAbort, OpRecover} && !multi_device;
+  assign move_failed = moved_i && (read_error_i || write_error_i);
 
-  // ---------------------------------------------------------------- lines
+  // ---------------------------------------------------------------- log lines
 
-  header_t header, seen, wanted;
-  descriptor_t descriptor, found;
+  header_t header, read_header, seek_header;
+  descriptor_t descriptor, read_descriptor;
   kind_e kind;
 
   always_comb begin
@@ -109,139 +113,140 @@ module nearpm_control
         payload: crc_i,
         default: '0
     };
-    // What the record that is looked for has at least.
-    wanted = header;
-    wanted.generation = generation_q;
-    wanted.number = number_q;
+    // Minimum fields of a later header.
+    seek_header = header;
+    seek_header.generation = generation_q;
+    seek_header.number = number_q;
     descriptor = '{
         magic: DescriptorMagic,
         generation: generation_q + 64'(ends_log && state_q != StMark),
-        state: {30'd0, pends, job_q.op == OpCommitRedo},
-        records: (state_q == StMark && records) ? '1 : (state_q == StMark || pends || job_q.op == OpCommitRedo) ? job_q.number : '0,
+        state: {30'd0, multi_device, job_q.op == OpCommitRedo},
+        records: (state_q == StMark && makes_record) ? '1 : (state_q == StMark || multi_device || job_q.op == OpCommitRedo) ? job_q.number : '0,
         transaction: job_q.transaction,
-        participants: pends ? 8'(job_q.bytes[Devices-1:0]) : '0,
+        participants: multi_device ? 8'(job_q.bytes[Devices-1:0]) : '0,
         default: '0
     };
   end
 
-  // What has been read. Bytes of the log stand in `object` of a job that walks.
-  logic object_ok, before_ok, end_ok, whole;
-  logic header_ok_q, place_ok_q, applies_q, wanted_q, log_ok_q;
-  logic [16:0] seen_bytes, padded;
-  logic [32:0] end_q;  // offset behind the record
-  logic [31:0] payload_q, before_q;
+  // Checks of a line that was read. For a walk, `object` of the job holds the bytes of the log.
+  logic object_ok, place_ok, end_ok, record_ok;
+  logic header_ok_q, place_ok_q, apply_match_q, to_write_back_q, log_ok_q;
+  logic [16:0] header_bytes, padded;
+  logic [32:0] record_end_q;  // offset of the first byte after the record
+  logic [31:0] payload_q, read_previous_q;
   logic [MediaBits-1:0] object_q;
   logic [16:0] bytes_q;
-  logic known, again, spoiled, no_room;
+  logic count_known, already_done, spoiled, no_room;
 
-  assign seen = line_i;
-  assign found = line_i;
-  assign seen_bytes = seen.bytes[16:0];
-  assign padded = (seen_bytes + 17'd63) & ~17'd63;
-  assign object_ok = seen.bytes != '0 && seen.bytes <= 32'(MaxBytes) && seen.object[63:MediaBits] == '0 &&
-      (MediaBits + 1)'(seen.object) + (MediaBits + 1)'(seen_bytes) <=
+  assign read_header = line_i;
+  assign read_descriptor = line_i;
+  assign header_bytes = read_header.bytes[16:0];
+  assign padded = (header_bytes + 17'd63) & ~17'd63;
+  assign object_ok = read_header.bytes != '0 && read_header.bytes <= 32'(MaxBytes) && read_header.object[63:MediaBits] == '0 &&
+      (MediaBits + 1)'(read_header.object) + (MediaBits + 1)'(header_bytes) <=
       (MediaBits + 1)'(job_q.pool_last) - (MediaBits + 1)'(job_q.pool) + 1'b1;
-  assign before_ok = seen.previous[63:32] == '0 && seen.previous[5:0] == '0 && seen.number == number_q && (
-      (number_q == '0) ? seen.previous == '0 : seen.previous != '0 && seen.previous[31:0] < at_q) &&
-      (!forward_q || seen.previous[31:0] == previous_q);
+  assign place_ok = read_header.previous[63:32] == '0 && read_header.previous[5:0] == '0 && read_header.number == number_q && (
+      (number_q == '0) ? read_header.previous == '0 : read_header.previous != '0 && read_header.previous[31:0] < offset_q) &&
+      (!forward_q || read_header.previous[31:0] == previous_q);
 
   always_ff @(posedge clk_i) begin
-    if (state_q == StLook) begin
-      header_ok_q <= seen.magic == HeaderMagic && seen.crc == crc_i && seen.zeros == '0 && seen.maker <= MakerCpuBehind &&
-          seen.kind inside {KindUndo, KindRedo, KindCheckpoint} && seen.pool == 8'(job_q.log[7:4]) &&
-          seen.thread == 8'(job_q.log[3:0]) && seen.generation == generation_q && object_ok;
-      place_ok_q <= before_ok;
-      applies_q <= seen.kind == KindRedo && seen.object == job_q.object && seen_bytes == job_q.bytes;
-      wanted_q <= (seen.kind == KindRedo) == committed_q;
-      end_q <= 33'(at_q) + 33'd64 + 33'(padded);
-      object_q <= (job_q.op == OpApply) ? job_q.target : job_q.pool + seen.object[MediaBits-1:0];
-      bytes_q <= seen_bytes;
-      payload_q <= seen.payload;
-      before_q <= seen.previous[31:0];
+    if (state_q == StCheckHeader) begin
+      header_ok_q <= read_header.magic == HeaderMagic && read_header.crc == crc_i && read_header.zeros == '0 && read_header.maker <= MakerCpuFenced &&
+          read_header.kind inside {KindUndo, KindRedo, KindCheckpoint} && read_header.pool == 8'(job_q.log[7:4]) &&
+          read_header.thread == 8'(job_q.log[3:0]) && read_header.generation == generation_q && object_ok;
+      place_ok_q <= place_ok;
+      apply_match_q <= read_header.kind == KindRedo && read_header.object == job_q.object && header_bytes == job_q.bytes;
+      to_write_back_q <= (read_header.kind == KindRedo) == committed_q;
+      record_end_q <= 33'(offset_q) + 33'd64 + 33'(padded);
+      object_q <= (job_q.op == OpApply) ? job_q.target : job_q.pool + read_header.object[MediaBits-1:0];
+      bytes_q <= header_bytes;
+      payload_q <= read_header.payload;
+      read_previous_q <= read_header.previous[31:0];
     end
-    log_ok_q <= found.magic == DescriptorMagic && found.crc == crc_i && found.zeros == '0 &&
-        ((found.participants == '0) ? found.state <= 32'd1 : found.state == 32'd2);
+    log_ok_q <= read_descriptor.magic == DescriptorMagic && read_descriptor.crc == crc_i && read_descriptor.zeros == '0 &&
+        ((read_descriptor.participants == '0) ? read_descriptor.state <= 32'd1 : read_descriptor.state == 32'd2);
   end
 
-  // It ends where the next one begins, or inside of the log.
-  assign end_ok = 64'(end_q) <= job_q.object && (forward_q || behind_q == '0 || end_q == 33'(behind_q));
-  assign whole = header_ok_q && place_ok_q && end_ok;
-  // What the contexts know of the log that is to be recovered.
-  assign known = job_q.number != '1;
-  // Closed when its descriptor could not be written.
-  assign spoiled = !known && job_q.previous != '0 && found.state == '0 && found.records == '0;
-  // It was cut off behind its last line.
-  assign again = known && log_ok_q && found.generation == job_q.value + 64'd1 && found.state == '0;
-  // What is left to look through, a piece at a time, and only so far as records can have been under way.
-  logic [31:0] left;
-  logic [16:0] piece;
-  logic last_piece;
-  assign left = job_q.object[31:0] - at_q;
-  assign last_piece = left <= 32'(MaxBytes) || seeks_q == '1;
-  assign piece = (left > 32'(MaxBytes)) ? 17'(MaxBytes) : left[16:0];
-  // No record fits behind the last one.
-  assign no_room = 64'(at_q) + 64'd128 > job_q.object;
+  // The record ends where the next one starts, or inside the log.
+  assign end_ok = 64'(record_end_q) <= job_q.object && (forward_q || next_offset_q == '0 || record_end_q == 33'(next_offset_q));
+  assign record_ok = header_ok_q && place_ok_q && end_ok;
+  // The contexts know the log that is recovered.
+  assign count_known = job_q.number != '1;
+  // The log was closed without a descriptor.
+  assign spoiled = !count_known && job_q.previous != '0 && read_descriptor.state == '0 && read_descriptor.records == '0;
+  // The power failed after the descriptor was written.
+  assign already_done = count_known && log_ok_q && read_descriptor.generation == job_q.value + 64'd1 && read_descriptor.state == '0;
+  // Bytes left to search, piece by piece, limited to the span that records in flight can cover.
+  logic [31:0] bytes_left;
+  logic [16:0] seek_bytes;
+  logic seek_last;
+  assign bytes_left = job_q.object[31:0] - offset_q;
+  assign seek_last = bytes_left <= 32'(MaxBytes) || seeks_q == '1;
+  assign seek_bytes = (bytes_left > 32'(MaxBytes)) ? 17'(MaxBytes) : bytes_left[16:0];
+  // No further record fits into the log.
+  assign no_room = 64'(offset_q) + 64'd128 > job_q.object;
 
-  // ---------------------------------------------------------------- states
+  // ---------------------------------------------------------------- state machine
 
-  logic torn, past;  // past: the record is done with
+  logic torn, record_done;  // record_done: the walk leaves the record
 
   always_comb begin
     torn = 1'b0;
-    past = 1'b0;
+    record_done = 1'b0;
     unique case (state_q)
-      StFound: torn = !again && (!log_ok_q || (known ? found.generation != job_q.value : spoiled));
-      StStep:  torn = forward_q && limited_q && number_q != limit_q && no_room;
-      StJudge: begin
-        if (job_q.op == OpApply) torn = !header_ok_q || !applies_q;
-        else if (!whole) torn = !forward_q || limited_q;
-        else past = write_q && !wanted_q;
+      StCheckDescriptor: torn = !already_done && (!log_ok_q || (count_known ? read_descriptor.generation != job_q.value : spoiled));
+      StNextRecord:  torn = forward_q && limited_q && number_q != limit_q && no_room;
+      StDecide: begin
+        if (job_q.op == OpApply) torn = !header_ok_q || !apply_match_q;
+        else if (!record_ok) torn = !forward_q || limited_q;
+        else record_done = second_pass_q && !to_write_back_q;
       end
-      StSum: begin
-        torn = moved_i && !failed && crc_i != payload_q;
-        past = moved_i;
+      StCheckPayload: begin
+        torn = moved_i && !move_failed && crc_i != payload_q;
+        record_done = moved_i;
       end
-      StBack:  past = moved_i;
-      StSeek:  torn = moved_i && !failed && seen_i;
+      StWriteBack:  record_done = moved_i;
+      StSeek:  torn = moved_i && !move_failed && header_found_i;
       default: ;
     endcase
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) state_q <= StIdle;
-    else if (torn || failed) state_q <= (marks_q && state_q != StMark) ? StMark : StEnd;
+    else if (torn || move_failed)
+      state_q <= (mark_on_failure_q && state_q != StMark) ? StMark : StEnd;
     else begin
       unique case (state_q)
-        StIdle: if (job_valid_i) state_q <= StBegin;
-        StBegin:
+        StIdle: if (job_valid_i) state_q <= StDecode;
+        StDecode:
         unique case (job_q.op)
           OpUndo, OpRedo, OpCheckpoint, OpCopy: state_q <= StCopy;
           OpLogOpen, OpCommit, OpCommitRedo, OpDelete: state_q <= StDescriptor;
           OpSwitch: state_q <= StSwitch;
-          OpApply: state_q <= StLoad;
-          OpAbort: state_q <= StStep;
-          OpRecover: state_q <= StFind;
+          OpApply: state_q <= StReadHeader;
+          OpAbort: state_q <= StNextRecord;
+          OpRecover: state_q <= StReadDescriptor;
           default: state_q <= StEnd;
         endcase
-        StCopy: if (moved_i) state_q <= records ? StHeader : StEnd;
+        StCopy: if (moved_i) state_q <= makes_record ? StHeader : StEnd;
         StHeader, StDescriptor, StSwitch, StMark: if (moved_i) state_q <= StEnd;
-        StFind: if (moved_i) state_q <= StFetched;
-        StFetched: state_q <= StFound;
-        StFound: state_q <= again ? StEnd : StStep;
-        StStep:
-        if (forward_q ? (limited_q && number_q == limit_q) : at_q == '0)
-          state_q <= write_q ? StDescriptor : StTurn;
-        else state_q <= (forward_q && no_room) ? StTurn : StLoad;
-        StLoad: if (moved_i) state_q <= StLook;
-        StLook: state_q <= StJudge;
-        StJudge:
-        if (job_q.op == OpApply) state_q <= StSum;
-        else if (!whole) state_q <= StSeek;
-        else state_q <= !write_q ? StSum : wanted_q ? StBack : StStep;
-        StSum: if (moved_i) state_q <= (job_q.op == OpApply) ? StBack : StStep;
-        StSeek: if (moved_i && last_piece) state_q <= StTurn;
-        StBack: if (moved_i) state_q <= (job_q.op == OpApply) ? StEnd : StStep;
-        StTurn: state_q <= StStep;
+        StReadDescriptor: if (moved_i) state_q <= StDescriptorRead;
+        StDescriptorRead: state_q <= StCheckDescriptor;
+        StCheckDescriptor: state_q <= already_done ? StEnd : StNextRecord;
+        StNextRecord:
+        if (forward_q ? (limited_q && number_q == limit_q) : offset_q == '0)
+          state_q <= second_pass_q ? StDescriptor : StSecondPass;
+        else state_q <= (forward_q && no_room) ? StSecondPass : StReadHeader;
+        StReadHeader: if (moved_i) state_q <= StCheckHeader;
+        StCheckHeader: state_q <= StDecide;
+        StDecide:
+        if (job_q.op == OpApply) state_q <= StCheckPayload;
+        else if (!record_ok) state_q <= StSeek;
+        else state_q <= !second_pass_q ? StCheckPayload : to_write_back_q ? StWriteBack : StNextRecord;
+        StCheckPayload: if (moved_i) state_q <= (job_q.op == OpApply) ? StWriteBack : StNextRecord;
+        StSeek: if (moved_i && seek_last) state_q <= StSecondPass;
+        StWriteBack: if (moved_i) state_q <= (job_q.op == OpApply) ? StEnd : StNextRecord;
+        StSecondPass: state_q <= StNextRecord;
         default: if (end_ready_i) state_q <= StIdle;
       endcase
     end
@@ -252,63 +257,63 @@ module nearpm_control
       StIdle: begin
         job_q <= job_i;
         result_q <= '0;
-        count_q <= '0;
-        spoils_q <= 1'b0;
+        written_count_q <= '0;
+        mark_failed_q <= 1'b0;
         committed_q <= 1'b0;
         limited_q <= 1'b0;
         seeks_q <= '0;
-        write_q <= 1'b0;
+        second_pass_q <= 1'b0;
         previous_q <= '0;
-        behind_q <= '0;
+        next_offset_q <= '0;
       end
-      StBegin: begin
+      StDecode: begin
         generation_q <= job_q.value;
-        marks_q <= records || (job_q.op == OpAbort && job_q.number != '0);
+        mark_on_failure_q <= makes_record || (job_q.op == OpAbort && job_q.number != '0);
         forward_q <= job_q.op == OpRecover;
-        at_q <= (job_q.op == OpRecover) ? 32'd64 : job_q.previous;
+        offset_q <= (job_q.op == OpRecover) ? 32'd64 : job_q.previous;
         number_q <= (job_q.op == OpRecover) ? '0 : job_q.number - 1'b1;
       end
-      StFound: begin
-        generation_q <= found.generation;
-        committed_q <= found.state[0];
-        limited_q <= known || found.state != '0 || found.records != '0;
-        limit_q <= known ? job_q.number : found.records;
-        // Else the descriptor says it.
-        marks_q <= !torn && known && job_q.number != '0 && found.state == '0;
+      StCheckDescriptor: begin
+        generation_q <= read_descriptor.generation;
+        committed_q <= read_descriptor.state[0];
+        limited_q <= count_known || read_descriptor.state != '0 || read_descriptor.records != '0;
+        limit_q <= count_known ? job_q.number : read_descriptor.records;
+        // Otherwise the descriptor holds the number.
+        mark_on_failure_q <= !torn && count_known && job_q.number != '0 && read_descriptor.state == '0;
       end
-      StMark: if (failed) spoils_q <= 1'b1;
+      StMark: if (move_failed) mark_failed_q <= 1'b1;
       StSeek:
       if (moved_i) begin
-        at_q <= at_q + 32'(MaxBytes);
+        offset_q <= offset_q + 32'(MaxBytes);
         seeks_q <= seeks_q + 1'b1;
       end
-      StTurn: begin
-        write_q <= 1'b1;
+      StSecondPass: begin
+        second_pass_q <= 1'b1;
         previous_q <= '0;
-        behind_q <= '0;
+        next_offset_q <= '0;
         if (committed_q) begin
-          at_q <= 32'd64;
+          offset_q <= 32'd64;
           number_q <= '0;
         end else begin
           forward_q <= 1'b0;
-          at_q <= forward_q ? previous_q : job_q.previous;
+          offset_q <= forward_q ? previous_q : job_q.previous;
           number_q <= (forward_q ? number_q : job_q.number) - 1'b1;
         end
       end
       default: ;
     endcase
-    if (past) begin
+    if (record_done) begin
       if (forward_q) begin
-        previous_q <= at_q;
-        at_q <= end_q[31:0];
+        previous_q <= offset_q;
+        offset_q <= record_end_q[31:0];
         number_q <= number_q + 1'b1;
       end else begin
-        behind_q <= at_q;
-        at_q <= before_q;
+        next_offset_q <= offset_q;
+        offset_q <= read_previous_q;
         number_q <= number_q - 1'b1;
       end
     end
-    if (state_q == StBack && moved_i) count_q <= count_q + 1'b1;
+    if (state_q == StWriteBack && moved_i) written_count_q <= written_count_q + 1'b1;
     if (torn) result_q.torn <= 1'b1;
     if (moved_i && read_error_i) result_q.read_error <= 1'b1;
     if (moved_i && write_error_i) result_q.write_error <= 1'b1;
@@ -316,8 +321,8 @@ module nearpm_control
 
   // ---------------------------------------------------------------- moves
 
-  logic [MediaBits-1:0] record;  // the header's address
-  assign record = (job_q.op == OpApply) ? job_q.source : job_q.base + MediaBits'(at_q);
+  logic [MediaBits-1:0] record_address;  // of the header
+  assign record_address = (job_q.op == OpApply) ? job_q.source : job_q.base + MediaBits'(offset_q);
 
   always_comb begin
     move_o = '{kind: MoveStore, seal: 1'b1, bytes: 17'd64, target: job_q.base, line: descriptor, default: '0};
@@ -325,9 +330,9 @@ module nearpm_control
     unique case (state_q)
       StCopy: begin
         move_o.kind = MoveCopy;
-        move_o.pad = records;
+        move_o.pad = makes_record;
         move_o.source = job_q.source;
-        move_o.target = records ? job_q.target + MediaBits'(64) : job_q.target;
+        move_o.target = makes_record ? job_q.target + MediaBits'(64) : job_q.target;
         move_o.bytes = job_q.bytes;
       end
       StHeader: begin
@@ -341,29 +346,29 @@ module nearpm_control
         move_o.bytes = 17'd8;
         move_o.line = {8{job_q.value}};
       end
-      StFind: begin
+      StReadDescriptor: begin
         move_o.kind = MoveLoad;
         move_o.source = job_q.base;
       end
-      StLoad: begin
+      StReadHeader: begin
         move_o.kind = MoveLoad;
-        move_o.source = record;
+        move_o.source = record_address;
       end
-      StSum: begin
+      StCheckPayload: begin
         move_o.kind = MoveSum;
-        move_o.source = record + MediaBits'(64);
+        move_o.source = record_address + MediaBits'(64);
         move_o.bytes = bytes_q;
       end
       StSeek: begin
         move_o.kind = MoveSeek;
-        move_o.source = job_q.base + MediaBits'(at_q);
-        move_o.bytes = piece;
-        move_o.line = wanted;
+        move_o.source = job_q.base + MediaBits'(offset_q);
+        move_o.bytes = seek_bytes;
+        move_o.line = seek_header;
       end
       StMark: ;
-      StBack: begin
+      StWriteBack: begin
         move_o.kind = MoveCopy;
-        move_o.source = record + MediaBits'(64);
+        move_o.source = record_address + MediaBits'(64);
         move_o.target = object_q;
         move_o.bytes = bytes_q;
       end
@@ -374,19 +379,19 @@ module nearpm_control
   assign job_ready_o = state_q == StIdle;
   assign end_valid_o = state_q == StEnd;
   always_comb begin
-    end_o = '{spoils: spoils_q, result: result_q, value: '0};
+    end_o = '{spoiled: mark_failed_q, result: result_q, value: '0};
     unique case (job_q.op)
       OpUndo, OpRedo, OpCheckpoint: end_o.value = 64'(job_q.target - job_q.base);
       OpCommit, OpDelete: end_o.value = job_q.value + 64'(ends_log);
-      OpAbort, OpRecover: end_o.value = 64'(count_q);
+      OpAbort, OpRecover: end_o.value = 64'(written_count_q);
       default: ;
     endcase
     if (result_q != '0) end_o.value = '0;
   end
 
   logic unused;
-  assign unused = ^{seen.transaction, found.transaction};
+  assign unused = ^{read_header.transaction, read_descriptor.transaction};
 
-  `NS_ASSERT(moves_what_was_asked_for, !moved_i || move_valid_o)
+  `NS_ASSERT(moved_on_request, !moved_i || move_valid_o)
 
 endmodule

@@ -1,33 +1,33 @@
-// What is known of a command by its job alone.
+// Properties of a command that follow from its job alone.
 package nearpm_job_pkg;
   import nearpm_pkg::*;
 
-  /// It makes a record.
+  /// Makes a record.
   function automatic logic makes_record(op_e op);
     return op inside {OpUndo, OpRedo, OpCheckpoint};
   endfunction
 
-  /// It leaves an empty log of the next generation; a commit of several devices does not yet.
+  /// Leaves an empty log of the next generation; a commit of several devices does so later.
   function automatic logic ends_log(op_e op);
     return op inside {OpCommit, OpDelete, OpAbort, OpRecover};
   endfunction
 
-  /// It is one of a thread's log.
+  /// Belongs to a thread's log.
   function automatic logic uses_log(op_e op);
     return makes_record(op) || ends_log(op) || op inside {OpLogOpen, OpCommitRedo, OpApply};
   endfunction
 
-  /// It closes its thread's log when it fails.
+  /// Closes the log of its thread when it fails.
   function automatic logic closes_log(op_e op);
     return uses_log(op) || op inside {OpCopy, OpSwitch};
   endfunction
 
-  /// It is not begun once its thread's log has been closed since it was taken.
+  /// Is not assigned to a unit if the log of its thread was closed after the command was accepted.
   function automatic logic builds_on_log(op_e op);
     return needs_log(op) || op inside {OpLogOpen, OpSwitch};
   endfunction
 
-  /// It needs an open log.
+  /// Requires an open log.
   function automatic logic needs_log(op_e op);
     return uses_log(op) && op != OpLogOpen && op != OpRecover;
   endfunction
@@ -45,8 +45,8 @@ package nearpm_job_pkg;
     return lines_of(header, header + MediaBits'(bytes) + MediaBits'(63));
   endfunction
 
-  /// What it reads and writes.
-  // Not all of a job matters.
+  /// Lines that the command reads and writes.
+  // Only some members of the job are used.
   // verilator lint_off UNUSEDSIGNAL
   function automatic ranges_t ranges_of(job_t job);
     // verilator lint_on UNUSEDSIGNAL

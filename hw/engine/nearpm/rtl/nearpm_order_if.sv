@@ -1,17 +1,21 @@
-// What a command has to know of a channel's hook when it is taken, so that it waits for the older stores there.
+// State of a channel's conflict filter that a new command needs, so that it waits for older stores.
 //
-// Stores that have passed are counted modulo 2^CountBits as they come (`stores`) and as all up to them have been answered (`answered`), lines of the queue as they come
-// (`queued`) and as all up to them are in the memory (`written`); each count goes up by as much as happens in a cycle, `answered` and `written` by one at most. All from registers.
-// `overlaps` is the answer, in the same cycle, to whether a line of the queue is among `lines`, which come from registers. `quiet`: no store is at the engine's port, or between it and these counts.
+// - `stores`: stores that have arrived; `answered`: stores up to which all are answered.
+// - `queued`: lines that entered the queue; `written`: lines up to which all are in the memory.
+// - `overlap`: a line of the queue lies in `lines`, in the same cycle.
+// - `quiet`: no store is at the port of the engine or on its way to these counters.
+//
+// Counters are modulo 2^CountBits. `answered` and `written` rise by at most one per cycle. All
+// outputs but `overlap` come from registers, as does `lines`.
 interface nearpm_order_if;
   import nearpm_pkg::*;
 
   count_t stores, answered, queued, written;
   logic quiet;
   ranges_t lines;
-  logic overlaps;
+  logic overlap;
 
-  modport hook(output stores, answered, queued, written, quiet, overlaps, input lines);
-  modport table_(input stores, answered, queued, written, quiet, overlaps, output lines);
+  modport filter(output stores, answered, queued, written, quiet, overlap, input lines);
+  modport table_(input stores, answered, queued, written, quiet, overlap, output lines);
 
 endinterface

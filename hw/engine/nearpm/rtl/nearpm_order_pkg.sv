@@ -1,28 +1,28 @@
-// For simulations that ask in what order the engine does what it is asked (`NS_ORDER`, checked builds of crates/rtl): what is told, and how.
+// Order events for simulation (`NS_ORDER`, checked builds of crates/rtl).
 //
-// Nothing else has it: without that macro this file, and the recorders, are empty.
+// Without the macro this file and the recorders are empty.
 `ifdef NS_ORDER
 package nearpm_order_pkg;
   import nearpm_pkg::*;
 
-  // As in crates/rtl/src/order.rs.
+  // The numbers match crates/rtl/src/order.rs.
   parameter int OrderStore = 0;  // small: channel; a, b: lines
-  parameter int OrderGoes = 1;  // channel; a: number, b: it is queued
-  parameter int OrderReaches = 2;  // channel; a: number
-  parameter int OrderKept = 3;  // channel; a: number
-  parameter int OrderLeaves = 4;  // channel
-  parameter int OrderWritten = 5;  // channel
+  parameter int OrderStoreResolved = 1;  // channel; a: place; b: 1 if queued
+  parameter int OrderStoreIssued = 2;  // channel; a: place
+  parameter int OrderStoreAnswered = 3;  // channel; a: place
+  parameter int OrderLineIssued = 4;  // channel
+  parameter int OrderLineWritten = 5;  // channel
   parameter int OrderLoad = 6;  // channel; a, b: lines; c: id
-  parameter int OrderReads = 7;  // channel; a: id
-  parameter int OrderServed = 8;  // channel; a: id
-  parameter int OrderCommand = 9;  // number, operation, log, participants; a: transaction; b, c: reads; d, e: writes
-  parameter int OrderOver = 10;  // number
-  parameter int OrderBegins = 11;  // number
-  parameter int OrderEnds = 12;  // number; a: without an error
-  parameter int OrderVoid = 13;  // log; a: transaction
-  parameter int OrderRestored = 14;  // as OrderCommand
-  parameter int OrderRestoredLine = 15;  // channel; a: line
-  parameter int OrderOpens = 16;
+  parameter int OrderLoadIssued = 7;  // channel; a: id
+  parameter int OrderLoadDone = 8;  // channel; a: id
+  parameter int OrderCommand = 9;  // number, op, log, participants; a: transaction; b to e: lines
+  parameter int OrderCommandAnswered = 10;  // number
+  parameter int OrderCommandIssued = 11;  // number
+  parameter int OrderCommandRetired = 12;  // number; a: without an error
+  parameter int OrderLogVoid = 13;  // log; a: transaction
+  parameter int OrderCommandRestored = 14;  // as OrderCommand
+  parameter int OrderLineRestored = 15;  // channel; a: line
+  parameter int OrderWindowOpen = 16;
 
   import "DPI-C" function void ns_order(
     input int kind,
@@ -34,11 +34,11 @@ package nearpm_order_pkg;
     input longint e
   );
 
-  /// Lines that there are not: the first behind the last.
-  // Not all of a job matters.
+  /// An absent range is encoded with its first line above its last line.
+  // Only some members of the job are used.
   // verilator lint_off UNUSEDSIGNAL
-  function automatic void tell_command(int kind, logic [CommandBits-1:0] number, job_t job,
-                                       ranges_t ranges);
+  function automatic void report_command(int kind, logic [CommandBits-1:0] number, job_t job,
+                                         ranges_t ranges);
     // verilator lint_on UNUSEDSIGNAL
     logic [7:0] participants;
     participants = (job.op == OpCommit) ? 8'(job.bytes[Devices-1:0]) : '0;

@@ -1,8 +1,8 @@
-// Types of the crash-consistency engine: README.md says what they mean.
+// Types of the crash-consistency engine; docs/hardware/nearpm.md explains them.
 package nearpm_pkg;
 
 `ifdef NEARPM_SMALL
-  // As few as a proof can have: formal.
+  // Smallest configuration, for the proofs.
   parameter int unsigned Commands = 4;
   parameter int unsigned CommandBits = 2;
   parameter int unsigned QueueLines = 4;
@@ -16,33 +16,33 @@ package nearpm_pkg;
   parameter int unsigned DeviceBits = 1;
   parameter int unsigned SequenceBits = 2;
 `else
-  /// Commands under way: the lines of the command page. A command's number is its line there.
+  /// Commands in flight: the lines of the command page. The number of a command is its line.
   parameter int unsigned Commands = 64;
   parameter int unsigned CommandBits = 6;
-  /// Lines of the hook's queue in each channel.
+  /// Lines of the conflict filter's queue in each channel.
   parameter int unsigned QueueLines = 64;
-  /// Counts of things in the hook are taken modulo twice that.
+  /// Counters of the conflict filter are modulo 2^CountBits, twice the largest count.
   parameter int unsigned CountBits = 7;
-  /// Pools, and threads of each; a log is 16 * pool + thread.
+  /// Pools, and threads of each pool; the number of a log is 16 * pool + thread.
   parameter int unsigned Pools = 16;
   parameter int unsigned Threads = 16;
   parameter int unsigned ThreadBits = 4;
   parameter int unsigned LogBits = 8;
-  /// Bits of an address of the media.
+  /// Bits of a media address.
   parameter int unsigned MediaBits = 44;
-  /// Devices that a transaction can span, and bits of its number then.
+  /// Devices that a transaction can span, and the bits of its number.
   parameter int unsigned Devices = 4;
   parameter int unsigned DeviceBits = 2;
   parameter int unsigned SequenceBits = 48;
 `endif
-  /// Most bytes of a copy.
+  /// Largest length of a copy.
   parameter int unsigned MaxBytes = 65536;
-  /// Bits of the number of a 64-byte line of the media.
+  /// Bits of a line's number on the media; a line has 64 bytes.
   parameter int unsigned LineBits = MediaBits - 6;
-  /// Bytes at the end of the media that are the engine's alone.
+  /// Bytes at the end of the media that are reserved for the engine.
   parameter int unsigned ReservedBytes = 128 * 1024;
-  /// Where in a peer's registers it is told what has been completed here: 64 bits for each device.
-  parameter logic [11:0] PeersDone = 12'h1C0;
+  /// Offset in a peer's registers for completion notifications: 64 bits per device.
+  parameter logic [11:0] PeerCompletions = 12'h1C0;
 
   typedef logic [LineBits-1:0] line_t;
   typedef logic [Commands-1:0] commands_t;  // a set of commands
@@ -51,12 +51,12 @@ package nearpm_pkg;
 
   /// Lines of the media, first to last.
   typedef struct packed {
-    logic  valid;  // else there are none
+    logic  valid;  // 0: no lines
     line_t first;
     line_t last;
   } range_t;
 
-  /// What a command touches.
+  /// Lines that a command reads and writes.
   typedef struct packed {
     range_t reads;
     range_t writes;
@@ -93,85 +93,93 @@ package nearpm_pkg;
     logic read_error;
   } result_t;
 
-  /// A command on its way to a unit: everything is translated and checked, and does not depend on what the contexts become. Addresses are those of the media.
+  /// A command as a unit receives it: translated, checked and independent of later changes of the
+  /// contexts. Addresses are media addresses.
   typedef struct packed {
     op_e                  op;
-    logic [LogBits-1:0]   log;          // 16 * pool + thread
-    logic [MediaBits-1:0] source;       // of a copy or record; apply: the record's header
-    logic [MediaBits-1:0] target;       // of a copy, apply, switch; undo, redo, checkpoint: the record's header
-    logic [16:0]          bytes;        // commit: its participants
-    logic [63:0]          object;       // of a record, apply: offset in the pool, as in the header; for all else of a log: bytes of the log
-    logic [63:0]          value;        // switch: the value; else the generation of the log as the command finds it
+    logic [LogBits-1:0]   log;  // 16 * pool + thread
+    logic [MediaBits-1:0] source;  // of a copy or record; apply: the record's header
+    logic [MediaBits-1:0] target;  // of a copy, apply, switch; a new record: its header
+    logic [16:0]          bytes;  // commit: participants
+    logic [63:0]          object;  // record, apply: offset in the pool; otherwise: bytes of the log
+    logic [63:0]          value;  // switch: value; otherwise: generation of the log
     logic [63:0]          transaction;
-    logic [31:0]          number;       // of the record; of records in the log for all that ends it; recover of a closed log: all ones
-    logic [31:0]          previous;     // offset of the record before; for all that ends the log, of its last record; 0: none. Recover of a closed log: 1 if it is spoiled
-    logic [MediaBits-1:0] base;         // of the log: its descriptor
-    logic [MediaBits-1:0] pool;         // of the pool
-    logic [MediaBits-1:0] pool_last;    // its last byte
+    // record: its number; operation that ends the log: records in it; recover of a closed log: all
+    // ones
+    logic [31:0]          number;
+    // record: offset of the preceding one; operation that ends the log: offset of its last record,
+    // 0 for none; recover of a closed log: 1 if the log is spoiled
+    logic [31:0]          previous;
+    logic [MediaBits-1:0] base;  // descriptor of the log
+    logic [MediaBits-1:0] pool;  // first byte of the pool
+    logic [MediaBits-1:0] pool_last;  // last byte of the pool
   } job_t;
 
-  /// It is a commit of several devices.
-  // Not all of a job matters.
+  /// A commit of several devices.
+  // Only some members of the job are used.
   // verilator lint_off UNUSEDSIGNAL
   function automatic logic has_peers(job_t job);
     // verilator lint_on UNUSEDSIGNAL
     return job.op == OpCommit && job.bytes[Devices-1:0] != '0;
   endfunction
 
-  /// How a unit ended a command.
+  /// Result of a command in a unit.
   typedef struct packed {
-    logic        spoils;  // what the log has to have could not be written into its descriptor
+    logic        spoiled;  // the required number of records could not be written to the descriptor
     result_t     result;
     logic [63:0] value;
-  } end_t;
+  } unit_end_t;
 
-  /// A pool.
+  /// Context of a pool.
   typedef struct packed {
     logic                 mapped;
     logic [15:0]          process;
-    logic [63:0]          base;        // virtual address
+    logic [63:0]          base;  // virtual address
     logic [MediaBits-1:0] media;
     logic [MediaBits-1:0] bytes;
-    logic [MediaBits-1:0] logs;        // offset
-    logic [MediaBits-1:0] log_bytes;   // of each thread
+    logic [MediaBits-1:0] logs;  // offset in the pool
+    logic [MediaBits-1:0] log_bytes;  // per thread
     logic [4:0]           threads;
   } pool_t;
 
-  /// A log.
+  /// Context of a log.
   typedef struct packed {
-    logic               spoiled;       // closed, and its descriptor does not say what it has to have
-    logic               closed;        // by an error: nothing that builds on it is done until it is opened again
+    logic               spoiled;  // closed, and the descriptor lacks the required number of records
+    // closed by an error: dependent commands end until the log is opened again
+    logic               closed;
     logic               open;
-    logic               pending;       // a commit of several devices has been taken, and its records are not deleted
-    logic [Devices-1:0] participants;  // of that
-    sequence_t          number;        // its transaction
-    logic               committed;     // commit_redo has been taken
+    // a commit of several devices was accepted; its records are not deleted
+    logic               pending;
+    logic [Devices-1:0] participants;  // of the pending commit
+    sequence_t          number;  // transaction of the pending commit
+    logic               committed;  // commit_redo was accepted
     logic [63:0]        generation;
-    logic [31:0]        next;          // offset of the next record
-    logic [31:0]        last;          // of the last one; 0: none
+    logic [31:0]        next;  // offset of the next record
+    logic [31:0]        last;  // offset of the last record; 0: none
     logic [31:0]        records;
   } log_t;
 
-  /// What a device tells another one: it has completed this transaction of this log, and those before it.
+  /// Notification to a peer: this device has completed this transaction of the log, and all before.
   typedef struct packed {
     logic [LogBits-1:0] log;
     logic [63-LogBits-SequenceBits:0] zero;
     sequence_t          number;
   } completion_t;
 
-  /// A log that is to be made empty: the transaction that all devices have completed.
+  /// A log to be emptied: all devices have completed the transaction.
   typedef struct packed {
     logic [LogBits-1:0]   log;
-    logic [MediaBits-1:0] base;        // its descriptor
-    logic [63:0]          generation;  // before
+    logic [MediaBits-1:0] base;  // descriptor
+    logic [63:0]          generation;  // old generation
     sequence_t            number;
   } delete_t;
 
-  /// What is known of a log's transactions of several devices.
+  /// Progress of one log's transactions of several devices.
   typedef struct packed {
-    logic [Devices-1:0]      tell;  // peers that are to be told
-    sequence_t               all;   // the last one that all participants have completed
-    sequence_t [Devices-1:0] seen;  // the last one that each device has
+    logic [Devices-1:0]      notify;  // peers to be notified
+    // last transaction that all participants have completed
+    sequence_t               all_completed;
+    sequence_t [Devices-1:0] completed;  // last transaction that each device has completed
   } peers_row_t;
 
 endpackage

@@ -1,19 +1,24 @@
-// The hook's queue: lines of stores that overlap a command, on their way to the memory, in order.
+// Queue of the conflict filter: lines of stores that overlap a command, in order, on their way to
+// the memory.
 //
-// A store takes places for all of its lines at once; its data fill them as they come. The oldest line leaves when its
-// store and all before it have been answered, and the commands that it waits for have ended; its place is free when the memory has answered. Lines of a store are in the
-// persistence domain when it and all stores before it have been answered: `save_index_i` shows them to be saved, `restore_i` puts them back.
-// So a power cut never leaves a younger store of a line without an older one.
+// A store reserves places for all of its lines at once; data fill them on arrival. The oldest line
+// leaves when its store and all earlier ones are answered, and its commands have retired. Its place
+// is free after the response of the memory.
 //
-// While `freeze_i` is 1 no line leaves and no place becomes free. A reset has to follow, and the restoring, before it is 0 again.
+// Lines are in the persistence domain when their store and all earlier stores are answered.
+// `save_index_i` selects a line to save, and `restore_i` writes one back. A power cut therefore
+// never keeps a younger store of a line without an older one.
+//
+// While `freeze_i` is 1 no line leaves and no place becomes free. Before it falls, a reset and the
+// restore have to follow.
 `include "ns_assert.svh"
 
 module nearpm_queue
   import ns_axi_pkg::*;
   import nearpm_pkg::*;
-  import nearpm_hook_pkg::*;
+  import nearpm_filter_pkg::*;
 #(
-  /// See nearpm_hook.
+  /// See nearpm_filter.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule = 4096,
   parameter int unsigned Channel = 0
@@ -21,49 +26,49 @@ module nearpm_queue
   input  logic                             clk_i,
   input  logic                             rst_ni,
   input  logic                             freeze_i,
-  /// Commands that are gone.
-  input  commands_t                        ended_i,
+  /// Commands that have retired.
+  input  commands_t                        retired_i,
 
-  /// Lines of the queue: as they come, as they are in the memory. From registers.
+  /// Lines that entered, and lines that are in the memory. From registers.
   output count_t                           queued_o,
   output count_t                           written_o,
   /// `queued_o` of the next cycle.
   output count_t                           queued_next_o,
-  /// Does an access to the channel overlap a line?
-  input  logic                             look_i,
-  input  burst_t                           look_burst_i,
-  output logic                             look_overlaps_o,
-  /// Does a command?
+  /// Lookup: an access to the channel overlaps a line.
+  input  logic                             lookup_valid_i,
+  input  burst_t                           lookup_burst_i,
+  output logic                             lookup_overlap_o,
+  /// The same for a command.
   input  ranges_t                          order_lines_i,
-  output logic                             order_overlaps_o,
+  output logic                             order_overlap_o,
 
-  /// A store takes places for its lines. There is room for them.
-  input  logic                             insert_i,
+  /// A store reserves places for its lines; enough are free.
+  input  logic                             insert_valid_i,
   input  burst_t                           insert_burst_i,
   input  commands_t                        insert_commands_i,
-  /// Places, and lines, that are free.
+  /// Free places.
   output logic      [QueueBits:0]          free_o,
-  /// Data of the line at a place; `line` is that of the channel.
-  input  logic                             fill_i,
+  /// Data of the line at a place; `fill_line_i` is local to the channel.
+  input  logic                             fill_valid_i,
   input  logic      [QueueBits-1:0]        fill_place_i,
   input  line_t                            fill_line_i,
   input  logic      [StrbWidth-1:0]        fill_strb_i,
   input  logic      [DataWidth-1:0]        fill_data_i,
 
-  /// A line leaves: its address and then its data.
+  /// A line leaves: address, then data.
   output logic                             aw_valid_o,
   output line_t                            aw_line_o,
   input  logic                             aw_ready_i,
-  /// There are data whose address has left.
+  /// Data of a line whose address has left.
   output logic                             w_valid_o,
   output w_t                               w_o,
   input  logic                             w_ready_i,
-  /// So many further lines belong to stores that have been answered, as have all before them.
-  input  count_t                           settle_i,
-  /// The memory has answered the oldest line that has left.
-  input  logic                             answer_i,
+  /// Number of further lines whose store, and all earlier ones, are answered.
+  input  count_t                           settled_add_i,
+  /// Response of the memory to the oldest line that has left.
+  input  logic                             response_i,
 
-  /// A line of the reserved range, see README; it comes a cycle later.
+  /// A line of the reserved range; data follow a cycle later.
   input  logic      [6:0]                  save_index_i,
   input  commands_t                        save_dropped_i,
   output logic      [511:0]                save_data_o,
@@ -76,7 +81,7 @@ module nearpm_queue
   localparam int unsigned ChannelBits = unsigned'($clog2(NumChannels));
   localparam int unsigned EntryWords = QueueLines / 2;
 
-  /// What is written when a line's data come, beside these.
+  /// Written with the data of a line.
   typedef struct packed {
     line_t                line;
     logic [StrbWidth-1:0] strb;
@@ -91,62 +96,62 @@ module nearpm_queue
 
   assign insert_lines = count_t'(insert_burst_i.last - insert_burst_i.first) + count_t'(1);
   assign queued_o = queued_q;
-  assign queued_next_o = queued_q + (insert_i ? insert_lines : '0);
+  assign queued_next_o = queued_q + (insert_valid_i ? insert_lines : '0);
   assign written_o = written_q;
   assign free_o = (QueueBits + 1)'(QueueLines) - (QueueBits + 1)'(count_t'(queued_q - written_q));
 
-  // ---------------------------------------------------------------- who overlaps
+  // ---------------------------------------------------------------- overlap
 
   always_comb begin
-    look_overlaps_o = 1'b0;
-    if (look_i && valid_q != '0) begin
+    lookup_overlap_o = 1'b0;
+    if (lookup_valid_i && valid_q != '0) begin
       for (int unsigned i = 0; i < QueueLines; i++)
-      look_overlaps_o |= valid_q[i] && page_q[i] == look_burst_i.page && low_q[i] >= look_burst_i.first && low_q[i] <= look_burst_i.last;
+      lookup_overlap_o |= valid_q[i] && page_q[i] == lookup_burst_i.page && low_q[i] >= lookup_burst_i.first && low_q[i] <= lookup_burst_i.last;
     end
   end
 
-  function automatic logic holds(line_t line, range_t range);
-    holds = range.valid && line >= range.first && line <= range.last;
+  function automatic logic contains(line_t line, range_t range);
+    contains = range.valid && line >= range.first && line <= range.last;
   endfunction
 
   always_comb begin
-    order_overlaps_o = 1'b0;
+    order_overlap_o = 1'b0;
     if ((order_lines_i.reads.valid || order_lines_i.writes.valid) && valid_q != '0) begin
       for (int unsigned i = 0; i < QueueLines; i++)
-      order_overlaps_o |= valid_q[i] && (holds(
+      order_overlap_o |= valid_q[i] && (contains(
           to_media({page_q[i], low_q[i]}, GranuleBits, ChannelBits, Channel), order_lines_i.reads
-      ) || holds(
+      ) || contains(
           to_media({page_q[i], low_q[i]}, GranuleBits, ChannelBits, Channel), order_lines_i.writes
       ));
     end
   end
 
-  // ---------------------------------------------------------------- lines come and go
+  // ---------------------------------------------------------------- places
 
-  logic fetch, load, answer;
-  place_t fetch_place, answer_place, restore_place;
+  logic fetch, out_load, line_written;
+  place_t fetch_place, written_place, restore_place;
   logic restore_entries;
   logic [1:0] restore_valid;
 
   assign fetch_place = fetched_q[QueueBits-1:0];
-  assign answer_place = written_q[QueueBits-1:0];
-  assign answer = answer_i && !freeze_i;
+  assign written_place = written_q[QueueBits-1:0];
+  assign line_written = response_i && !freeze_i;
   assign restore_entries = restore_i && restore_index_i < 7'(EntryWords);
   assign restore_place = {restore_index_i[QueueBits-2:0], 1'b0};
-  // Lines that were saved are the first ones.
+  // Valid entries come first.
   assign restore_valid[0] = restore_data_i[63] && queued_q[QueueBits-1:0] == restore_place;
   assign restore_valid[1] = restore_data_i[256+63] && restore_valid[0];
 
-  // Places that a store takes, and which of its lines stands there.
-  logic [QueueLines-1:0] takes;
+  // Places that a store reserves, and the line offset at each.
+  logic [QueueLines-1:0] insert_slot;
   place_t [QueueLines-1:0] offset;
   always_comb begin
-    takes  = '0;
+    insert_slot  = '0;
     offset = '0;
-    if (insert_i) begin
+    if (insert_valid_i) begin
       for (int unsigned i = 0; i < QueueLines; i++) begin
         offset[i] = place_t'(i) - queued_q[QueueBits-1:0];
-        takes[i]  = {1'b0, offset[i]} < insert_lines;
+        insert_slot[i]  = {1'b0, offset[i]} < insert_lines;
       end
     end
   end
@@ -161,14 +166,14 @@ module nearpm_queue
       settled_q <= '0;
     end else begin
       queued_q  <= queued_next_o;
-      written_q <= written_q + count_t'(answer);
+      written_q <= written_q + count_t'(line_written);
       fetched_q <= fetched_q + count_t'(fetch);
-      settled_q <= settled_q + settle_i;
-      if (answer) valid_q[answer_place] <= 1'b0;
+      settled_q <= settled_q + settled_add_i;
+      if (line_written) valid_q[written_place] <= 1'b0;
 
-      if (insert_i) begin
+      if (insert_valid_i) begin
         for (int unsigned i = 0; i < QueueLines; i++) begin
-          if (takes[i]) valid_q[i] <= 1'b1;
+          if (insert_slot[i]) valid_q[i] <= 1'b1;
         end
       end
       if (restore_entries) begin
@@ -183,15 +188,15 @@ module nearpm_queue
   end
 
   always_ff @(posedge clk_i) begin
-    if (ended_i != '0) begin
-      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~ended_i;
+    if (retired_i != '0) begin
+      for (int unsigned i = 0; i < QueueLines; i++) commands_q[i] <= commands_q[i] & ~retired_i;
     end
-    if (insert_i) begin
+    if (insert_valid_i) begin
       for (int unsigned i = 0; i < QueueLines; i++) begin
-        if (takes[i]) begin
+        if (insert_slot[i]) begin
           page_q[i] <= insert_burst_i.page;
           low_q[i] <= insert_burst_i.first + offset[i];
-          commands_q[i] <= insert_commands_i & ~ended_i;
+          commands_q[i] <= insert_commands_i & ~retired_i;
         end
       end
     end
@@ -207,14 +212,14 @@ module nearpm_queue
 
   // ---------------------------------------------------------------- data
 
-  // The place that is read: the next line to leave, or when frozen the one to be saved.
+  // Place to read: the next line to leave, or the line to save while frozen.
   place_t read_place, save_place;
   logic save_entries_q;
   logic [1:0] save_valid_q;
   commands_t save_commands_q[2];
   logic [DataWidth-1:0] data;
 
-  assign save_place = answer_place + (save_index_i < 7'(EntryWords) ? {save_index_i[QueueBits-2:0], 1'b0} : save_index_i[QueueBits-1:0] - place_t'(EntryWords));
+  assign save_place = written_place + (save_index_i < 7'(EntryWords) ? {save_index_i[QueueBits-2:0], 1'b0} : save_index_i[QueueBits-1:0] - place_t'(EntryWords));
   assign read_place = freeze_i ? save_place : fetch_place;
 
   ns_ram_1r1w #(
@@ -223,7 +228,7 @@ module nearpm_queue
     .Style("lutram")
   ) u_data (
     .clk_i,
-    .we_i   (fill_i || (restore_i && !restore_entries)),
+    .we_i   (fill_valid_i || (restore_i && !restore_entries)),
     .waddr_i(restore_i ? restore_index_i[QueueBits-1:0] - place_t'(EntryWords) : fill_place_i),
     .wdata_i(restore_i ? restore_data_i : fill_data_i),
     .re_i   (fetch || freeze_i),
@@ -231,12 +236,12 @@ module nearpm_queue
     .rdata_o(data)
   );
 
-  // Places of two banks, since two entries stand in a line of the reserved range.
+  // Two banks of places, since a line of the reserved range holds two entries.
   tag_t [1:0] tag;
   place_t [1:0] read_half;
   logic fetch_odd_q, save_odd_q;
   for (genvar b = 0; b < 2; b++) begin : gen_bank
-    // Of two successive places the one in this bank.
+    // The one of two successive places that lies in this bank.
     assign read_half[b] = (read_place[0] == 1'(b)) ? read_place : read_place + 1'b1;
     ns_ram_1r1w #(
       .Width($bits(tag_t)),
@@ -244,7 +249,7 @@ module nearpm_queue
       .Style("lutram")
     ) u_tag (
       .clk_i,
-      .we_i   (restore_entries || (fill_i && fill_place_i[0] == 1'(b))),
+      .we_i   (restore_entries || (fill_valid_i && fill_place_i[0] == 1'(b))),
       .waddr_i(restore_entries ? restore_index_i[QueueBits-2:0] : fill_place_i[QueueBits-1:1]),
       .wdata_i(restore_entries ? {to_local(restore_data_i[256*b+:LineBits], GranuleBits, ChannelBits), restore_data_i[256*b+64+:StrbWidth]} :
                {fill_line_i, fill_strb_i}),
@@ -254,15 +259,15 @@ module nearpm_queue
     );
   end
 
-  // A line that has been read moves on to where its address and then its data leave.
+  // A line that was read moves to the output stage; its address leaves before its data.
   logic fetched_valid_q, out_valid_q, out_sent_q;
   tag_t out_tag_q;
   logic [DataWidth-1:0] out_data_q;
 
-  // The set that is looked at is that of the place which is read.
+  // The set of commands is that of the place that is read.
   assign fetch = !freeze_i && fetched_q != settled_q && commands_q[read_place] == '0 &&
-      (!fetched_valid_q || load);
-  assign load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
+      (!fetched_valid_q || out_load);
+  assign out_load = fetched_valid_q && !freeze_i && (!out_valid_q || (w_valid_o && w_ready_i));
   assign aw_valid_o = out_valid_q && !out_sent_q;
   assign aw_line_o = out_tag_q.line;
   assign w_valid_o = out_valid_q && out_sent_q;
@@ -275,8 +280,8 @@ module nearpm_queue
       out_sent_q <= 1'b0;
     end else begin
       if (fetch) fetched_valid_q <= 1'b1;
-      else if (load) fetched_valid_q <= 1'b0;
-      if (load) out_valid_q <= 1'b1;
+      else if (out_load) fetched_valid_q <= 1'b0;
+      if (out_load) out_valid_q <= 1'b1;
       else if (w_valid_o && w_ready_i) out_valid_q <= 1'b0;
       if (aw_valid_o && aw_ready_i) out_sent_q <= 1'b1;
       else if (w_valid_o && w_ready_i) out_sent_q <= 1'b0;
@@ -285,36 +290,37 @@ module nearpm_queue
 
   always_ff @(posedge clk_i) begin
     if (fetch) fetch_odd_q <= fetch_place[0];
-    if (load) begin
+    if (out_load) begin
       out_tag_q  <= tag[fetch_odd_q];
       out_data_q <= data;
     end
   end
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   place_t save_next;
   assign save_next = save_place + 1'b1;
 
-  // Lines behind the first one that waits for a dropped command are left out with it: all of them are younger than the store that has not been
-  // answered, in whatever channel that is, as is what has come behind it.
+  // A line that waits for a dropped command is left out, with all lines after it. All of them are
+  // younger than the unanswered store, whatever its channel.
   count_t [1:0] save_line_q;
   count_t save_end_q;
-  logic [1:0] save_waits, saves;
+  logic [1:0] save_blocked, save_keep;
   always_comb begin
     for (int unsigned e = 0; e < 2; e++)
-    save_waits[e] = save_valid_q[e] && (save_commands_q[e] & save_dropped_i) != '0;
-    saves[0] = save_valid_q[0] && !save_waits[0] && save_line_q[0] < save_end_q;
-    saves[1] = save_valid_q[1] && save_waits == '0 && save_line_q[1] < save_end_q;
+    save_blocked[e] = save_valid_q[e] && (save_commands_q[e] & save_dropped_i) != '0;
+    save_keep[0] = save_valid_q[0] && !save_blocked[0] && save_line_q[0] < save_end_q;
+    save_keep[1] = save_valid_q[1] && save_blocked == '0 && save_line_q[1] < save_end_q;
   end
 
-  // An entry may be shown for more than a cycle. From the reset on nothing is left out: the power may fail again before this has run.
+  // An entry may be selected for several cycles. After a reset all entries count as valid, since
+  // the power may fail before the lines have left.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) save_end_q <= '1;
     else if (!freeze_i) save_end_q <= '1;
-    else if (save_entries_q && save_waits != '0) begin
-      if (save_waits[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
-      else if (!save_waits[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];
+    else if (save_entries_q && save_blocked != '0) begin
+      if (save_blocked[0] && save_line_q[0] < save_end_q) save_end_q <= save_line_q[0];
+      else if (!save_blocked[0] && save_line_q[1] < save_end_q) save_end_q <= save_line_q[1];
     end
   end
 
@@ -334,7 +340,7 @@ module nearpm_queue
     if (save_entries_q) begin
       save_data_o = '0;
       for (int unsigned e = 0; e < 2; e++) begin
-        if (saves[e]) begin
+        if (save_keep[e]) begin
           save_data_o[256*e+63] = 1'b1;
           save_data_o[256*e+:LineBits] = to_media(tag[save_odd_q^1'(e)].line, GranuleBits, ChannelBits, Channel);
           save_data_o[256*e+64+:StrbWidth] = tag[save_odd_q^1'(e)].strb;
@@ -347,18 +353,20 @@ module nearpm_queue
 `ifdef NS_ASSERT_ON
   logic [QueueLines-1:0] filled_q;
   always_ff @(posedge clk_i) begin
-    filled_q <= filled_q & ~takes;
-    if (fill_i) filled_q[fill_place_i] <= 1'b1;
+    filled_q <= filled_q & ~insert_slot;
+    if (fill_valid_i) filled_q[fill_place_i] <= 1'b1;
     if (restore_entries) filled_q[restore_place+:2] <= restore_valid;
   end
 `endif
 
-  `NS_ASSERT(room, !insert_i || (QueueBits + 1)'(insert_lines) <= free_o)
-  `NS_ASSERT(filled_once, !fill_i || (valid_q[fill_place_i] && !filled_q[fill_place_i]))
-  `NS_ASSERT(fills_its_line, !fill_i || fill_line_i == {page_q[fill_place_i], low_q[fill_place_i]})
-  `NS_ASSERT(answer_of_a_line, !answer || (valid_q[answer_place] && written_q != fetched_q))
+  `NS_ASSERT(room, !insert_valid_i || (QueueBits + 1)'(insert_lines) <= free_o)
+  `NS_ASSERT(filled_once, !fill_valid_i || (valid_q[fill_place_i] && !filled_q[fill_place_i]))
+  `NS_ASSERT(fills_its_line,
+             !fill_valid_i || fill_line_i == {page_q[fill_place_i], low_q[fill_place_i]})
+  `NS_ASSERT(response_of_a_line,
+             !line_written || (valid_q[written_place] && written_q != fetched_q))
   `NS_ASSERT(
-      leaves_when_it_may,
+      fetched_when_free,
       !fetch || (valid_q[fetch_place] && filled_q[fetch_place] && commands_q[fetch_place] == '0))
   `NS_ASSERT(in_order, count_t'(fetched_q - written_q) <= count_t'(settled_q - written_q))
 

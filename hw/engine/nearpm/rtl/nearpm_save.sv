@@ -1,12 +1,16 @@
-// The persistence domain's way to the reserved range and back: README.md has its lines.
+// Saves the persistence domain to the reserved range and restores it; docs/hardware/nearpm.md
+// describes the lines.
 //
-// After a reset it reads the range twice, first for the CRC, then to give back what it holds; it marks the range as used, and only then lets go of `freeze_o`. A
-// stop before that leaves the range as it is. Any other one has all lines written, 16 a burst, and the header last; its CRC tells whether all of them have come.
+// After a reset the range is read twice: once to check the CRC, once to restore. Then the range is
+// marked as used, and `freeze_o` falls. A stop before that leaves the range unchanged. Any other
+// stop writes all lines, 16 per burst, and the header last; the header's CRC covers all of them.
 //
-// While there is something that has to survive, the header says so: one that is found in the next life tells that it was not saved. What can't be brought back
-// stays where it is, and all stands still, until the host says that it may be forgotten.
+// While state exists that has to survive, the header says so. Such a header after the next reset
+// proves that the state was not saved. If the state cannot be restored, the range is kept and the
+// engine stays frozen until the host discards it.
 //
-// Bursts of one channel have one ID, those of different channels have different ones: none waits for a response, and the header's writes keep their order.
+// Bursts of one channel have one ID, and channels have different IDs. No burst waits for a
+// response, and writes of the header keep their order.
 `include "ns_assert.svh"
 
 module nearpm_save
@@ -17,38 +21,39 @@ module nearpm_save
 #(
   /// Channels, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn.
+  /// Bytes that go to one channel before the next channel follows.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media; the range is the last ReservedBytes.
+  /// Bytes of the media; the reserved range is the last ReservedBytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
   localparam int unsigned ChannelBits = idx_width(NumChannels)
 ) (
   input  logic                         clk_i,
   input  logic                         rst_ni,
-  /// The function ends; stays until the reset.
+  /// The function stops; held until the reset.
   input  logic                         stop_i,
-  /// All writes that were begun have been answered by the memory. From a register.
+  /// The memory has answered all writes that were started. From a register.
   input  logic                         quiet_i,
-  /// What has to be saved is safe.
+  /// The state to save is in the memory.
   output logic                         saved_o,
-  /// Everything stands still. From a register.
+  /// The engine is frozen. From a register.
   output logic                         freeze_o,
-  /// It restores or saves. From registers.
+  /// Restoring or saving. From registers.
   output logic                         busy_o,
-  /// There was something to restore.
+  /// A state was restored.
   output logic                         restored_o,
-  /// What was kept could not be brought back. From a register.
-  output logic                         unread_o,
-  /// There is something that has to survive. From registers.
-  input  logic                         uses_i,
-  /// What is lost, or could not be brought back, is to be forgotten.
+  /// The saved state could not be restored. From a register.
+  output logic                         restore_failed_o,
+  /// State exists that has to survive. From registers.
+  input  logic                         live_i,
+  /// The host discards a lost state, or one that cannot be restored.
   input  logic                         forget_i,
-  /// The last life was not saved, though it had something. From a register.
+  /// The preceding run had state and was not saved. From a register.
   output logic                         lost_o,
-  /// The header is not what it has to be by now. From registers.
+  /// The header is not yet up to date. From registers.
   output logic                         unkept_o,
 
-  /// What to save: a command, or its job; a line of the contexts; a line of a queue; one of what is known of peers. All of them come a cycle later.
+  /// Selects what to save: a command or its job, a line of the contexts, a line of each queue, a
+  /// row of the peers. Data follow a cycle later.
   output logic [CommandBits-1:0]       number_o,
   output logic [7:0]                   context_o,
   output logic [6:0]                   entry_o,
@@ -58,24 +63,24 @@ module nearpm_save
   input  logic                         command_valid_i,
   input  commands_t                    commands_i,
   input  logic [NumChannels-1:0][7:0]  lines_i,
-  input  commands_t                    failed_i,
+  input  commands_t                    cancelled_i,
   input  commands_t                    dropped_i,
   input  logic [511:0]                 context_i,
   input  logic [NumChannels-1:0][511:0] entry_i,
   input  logic [511:0]                 peers_i,
 
-  /// A log that had more commands than are saved: what is known of it is no longer so.
-  output logic                         close_o,
+  /// Closes a log of which a command was dropped.
+  output logic                         close_valid_o,
   output logic [LogBits-1:0]           close_log_o,
 
-  /// What comes back, with these numbers.
+  /// Restored state and its indices.
   output logic                         restore_command_o,
   output logic [CommandBits-1:0]       restore_number_o,
   output job_t                         restore_job_o,
   output logic                         restore_stale_o,
   output commands_t                    restore_commands_o,
   output logic [NumChannels-1:0][7:0]  restore_lines_o,
-  output logic                         restore_failed_o,
+  output logic                         restore_cancelled_o,
   output logic                         restore_context_o,
   output logic [7:0]                   restore_context_index_o,
   output logic [NumChannels-1:0]       restore_entry_o,
@@ -84,7 +89,7 @@ module nearpm_save
   output logic [LogBits:0]             restore_peers_index_o,
   output logic [511:0]                 restore_data_o,
 
-  /// Memory, addresses of the media; IDs below NumChannels.
+  /// Memory; media addresses; IDs below NumChannels.
   ns_axi_if.master                     m_axi
 );
 
@@ -94,7 +99,7 @@ module nearpm_save
   localparam int unsigned FirstEntry = FirstContext + Pools + Pools * Threads / 2;
   localparam int unsigned Entries = QueueLines / 2 + QueueLines;  // lines of a channel's queue
   localparam int unsigned FirstPeers = FirstEntry + Entries * NumChannels;
-  localparam int unsigned Lines = FirstPeers + Pools * Threads;  // behind the header
+  localparam int unsigned Lines = FirstPeers + Pools * Threads;  // after the header
   localparam int unsigned IndexBits = unsigned'($clog2(Lines + 2));
   localparam int unsigned BurstBits = 4;
   localparam int unsigned BurstLines = 1 << BurstBits;
@@ -106,18 +111,18 @@ module nearpm_save
   typedef logic [BurstBits:0] beats_t;
 
   typedef enum logic [3:0] {
-    StHeaderAsk,
-    StHeaderRead,
-    StAsk,         // a burst to restore
-    StRead,
-    StSettle,      // of the CRC, behind each pass
-    StUnread,      // the range could not be read or marked, is not whole, or what has been restored is not what was checked: it is as it was
+    StHeaderAddress,
+    StHeaderData,
+    StReadAddress,  // address of a burst to restore
+    StReadData,
+    StCrcCheck,  // latency of the CRC, after each pass
+    StRestoreFailed,  // reading, checking, restoring or marking failed; the range is unchanged
     StMarkAddress,
     StMarkData,
-    StMarkAnswer,
+    StMarkResponse,
     StRun,
-    StStop,        // all stands still in a few cycles
-    StGather,      // until a burst is here
+    StStop,  // all parts freeze within a few cycles
+    StGather,  // collects a burst
     StAddress,
     StData,
     StSeal,
@@ -126,32 +131,32 @@ module nearpm_save
 
   state_e state_q;
   logic [2:0] wait_q;
-  logic freeze_q, pass_q, good_q, stops, header_ok, header_live, header_none, saves, header_q;
-  logic forgets_q;  // the mark is one that what could not be brought back is to be forgotten
-  logic forget_q, forget;  // that was asked for before it was known what there is
-  logic lives_q;  // the header says that there is something, or is going to
-  logic unmarked_q;  // it could not be written
-  logic lost_q, was_lost_q, wants;
-  logic [31:0] wanted_q;  // the header's CRC
+  logic freeze_q, pass_q, read_ok_q, abandon, header_ok, header_live, header_none, saving, header_q;
+  logic forget_mark_q;  // the mark discards a state that cannot be restored
+  logic forget_q, forget;  // requested before the header was known
+  logic marked_live_q;  // the header announces state, or is about to
+  logic unmarked_q;  // the mark could not be written
+  logic lost_q, was_lost_q, live;
+  logic [31:0] header_crc_q;
   crc_t crc;
 
-  // ---------------------------------------------------------------- lines, in their order
+  // ---------------------------------------------------------------- line sequence
 
-  index_t index_q, burst_q;  // of the next line, and that of the next burst
+  index_t index_q, burst_q;  // of the next line, and of the next burst
   logic [6:0] entry_q;
   logic [ChannelBits-1:0] channel_q;
   beats_t beats, beat_q;
   logic step, rewind, is_command, is_context, is_peers;
   logic [AddrWidth-1:0] burst_addr;
 
-  // A line on its way: what it is.
+  // Kind of the line in progress.
   logic valid_q, command_q, second_q, context_q, peers_q;
   logic [CommandBits-1:0] number_q;
   logic [7:0] context_index_q;
   logic [6:0] entry_index_q;
   logic [LogBits:0] peers_index_q;
   logic [ChannelBits-1:0] entry_channel_q;
-  logic [511:0] line_q, gathered;
+  logic [511:0] line_q, gather_data;
 
   assign is_command = index_q < index_t'(FirstContext);
   assign is_context = !is_command && index_q < index_t'(FirstEntry);
@@ -185,29 +190,29 @@ module nearpm_save
     line_q <= m_axi.r.data;
   end
 
-  // Bursts end with a multiple of 16 lines, or the last line.
+  // A burst ends at a multiple of 16 lines, or with the last line.
   assign beats = (index_t'(Lines + 1) - burst_q < index_t'(BurstLines)) ? beats_t'(index_t'(Lines + 1) - burst_q) :
       beats_t'(BurstLines) - beats_t'(burst_q[BurstBits-1:0]);
   assign burst_addr = Base + (header_q ? '0 : AddrWidth'({burst_q, 6'd0}));
 
-  // ---------------------------------------------------------------- back
+  // ---------------------------------------------------------------- restore
 
   job_t job_q;
-  logic restores;
+  logic restoring;
 
-  assign restores = valid_q && !saves && pass_q;
-  assign restore_command_o = restores && command_q && second_q && line_q[0];
+  assign restoring = valid_q && !saving && pass_q;
+  assign restore_command_o = restoring && command_q && second_q && line_q[0];
   assign restore_number_o = number_q;
   assign restore_job_o = job_q;
   assign restore_stale_o = line_q[1];
   assign restore_commands_o = line_q[64+:Commands];
   assign restore_lines_o = line_q[128+:8*NumChannels];
-  assign restore_failed_o = restores && context_q && context_index_q == '0;
-  assign restore_context_o = restores && context_q;
+  assign restore_cancelled_o = restoring && context_q && context_index_q == '0;
+  assign restore_context_o = restoring && context_q;
   assign restore_context_index_o = context_index_q;
-  assign restore_entry_o = (restores && !command_q && !context_q && !peers_q) ? NumChannels'(1) << entry_channel_q : '0;
+  assign restore_entry_o = (restoring && !command_q && !context_q && !peers_q) ? NumChannels'(1) << entry_channel_q : '0;
   assign restore_entry_index_o = entry_index_q;
-  assign restore_peers_o = restores && peers_q;
+  assign restore_peers_o = restoring && peers_q;
   assign restore_peers_index_o = peers_index_q;
   assign restore_data_o = line_q;
 
@@ -215,31 +220,31 @@ module nearpm_save
     if (valid_q && command_q && !second_q)
       job_q <= job_t'(line_q[$bits(job_t)-1:0]);
 
-  // ---------------------------------------------------------------- to the range
+  // ---------------------------------------------------------------- save
 
-  logic gather, fifo_valid, fifo_take;
+  logic gather, fifo_valid, fifo_pop;
   logic [5:0] fifo_count;
   logic [511:0] fifo_data;
 
   always_comb begin
-    gathered = entry_i[entry_channel_q];
-    if (peers_q) gathered = peers_i;
-    if (command_q && !second_q) gathered = 512'(job_i);
+    gather_data = entry_i[entry_channel_q];
+    if (peers_q) gather_data = peers_i;
+    if (command_q && !second_q) gather_data = 512'(job_i);
     if (command_q && second_q) begin
-      gathered = '0;
-      gathered[0] = command_valid_i;
-      gathered[1] = stale_i;
-      gathered[64+:Commands] = commands_i;
-      gathered[128+:8*NumChannels] = lines_i;
+      gather_data = '0;
+      gather_data[0] = command_valid_i;
+      gather_data[1] = stale_i;
+      gather_data[64+:Commands] = commands_i;
+      gather_data[128+:8*NumChannels] = lines_i;
     end
     if (context_q) begin
-      gathered = context_i;
-      if (context_index_q == '0) gathered[448+:Commands] = failed_i;
+      gather_data = context_i;
+      if (context_index_q == '0) gather_data[448+:Commands] = cancelled_i;
     end
   end
 
-  assign saves = state_q inside {StGather, StAddress, StData, StSeal};
-  assign gather = saves && index_q != index_t'(Lines + 1) && fifo_count <= 6'(Depth - 2);
+  assign saving = state_q inside {StGather, StAddress, StData, StSeal};
+  assign gather = saving && index_q != index_t'(Lines + 1) && fifo_count <= 6'(Depth - 2);
 
   ns_fifo #(
     .Width(512),
@@ -248,22 +253,22 @@ module nearpm_save
   ) u_lines (
     .clk_i,
     .rst_ni,
-    .in_valid_i (valid_q && saves),
+    .in_valid_i (valid_q && saving),
     .in_ready_o (),
-    .in_data_i  (gathered),
+    .in_data_i  (gather_data),
     .out_valid_o(fifo_valid),
-    .out_ready_i(fifo_take),
+    .out_ready_i(fifo_pop),
     .out_data_o (fifo_data),
     .count_o    (fifo_count)
   );
 
-  // Logs come behind all of the commands.
-  assign close_o = valid_q && saves && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op) && !stale_i;
+  // Logs are saved after all commands.
+  assign close_valid_o = valid_q && saving && command_q && second_q && dropped_i[number_q] && uses_log(job_i.op) && !stale_i;
   assign close_log_o = job_i.log;
 
-  // ---------------------------------------------------------------- states
+  // ---------------------------------------------------------------- state machine
 
-  logic ar_fire, r_fire, aw_fire, w_fire, last_beat, last_burst, taken;
+  logic ar_fire, r_fire, aw_fire, w_fire, last_beat, last_burst, data_fire;
 
   assign ar_fire = m_axi.ar_valid && m_axi.ar_ready;
   assign r_fire = m_axi.r_valid;
@@ -275,86 +280,86 @@ module nearpm_save
   assign header_live = m_axi.r.data == 512'(LiveMagic);
   assign header_none = m_axi.r.data == '0;
   assign forget = forget_i || forget_q;
-  // A loss is told until somebody has seen it.
-  assign wants = uses_i || lost_q;
-  // A stop that leaves the range as it is.
-  assign stops = stop_i && state_q inside {StHeaderAsk, StHeaderRead, StAsk, StRead, StSettle, StUnread};
-  assign taken = r_fire && state_q == StRead;
-  assign step = gather || taken;
-  assign rewind = (state_q == StHeaderRead) || (state_q == StSettle) || (state_q == StStop);
+  // A loss is reported until the host acknowledges it.
+  assign live = live_i || lost_q;
+  // A stop that leaves the range unchanged.
+  assign abandon = stop_i && state_q inside {StHeaderAddress, StHeaderData, StReadAddress, StReadData, StCrcCheck, StRestoreFailed};
+  assign data_fire = r_fire && state_q == StReadData;
+  assign step = gather || data_fire;
+  assign rewind = (state_q == StHeaderData) || (state_q == StCrcCheck) || (state_q == StStop);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q <= StHeaderAsk;
+      state_q <= StHeaderAddress;
       freeze_q <= 1'b1;
       valid_q <= 1'b0;
       restored_o <= 1'b0;
       wait_q <= '0;
-      forgets_q <= 1'b0;
+      forget_mark_q <= 1'b0;
       forget_q <= 1'b0;
-      lives_q <= 1'b0;
+      marked_live_q <= 1'b0;
       unmarked_q <= 1'b0;
       lost_q <= 1'b0;
     end else begin
-      forget_q <= forget && !(state_q inside {StRun, StUnread});
+      forget_q <= forget && !(state_q inside {StRun, StRestoreFailed});
       if (forget && state_q == StRun) lost_q <= 1'b0;
       if (stop_i && state_q inside {StMarkAddress, StMarkData}) freeze_q <= 1'b1;
       valid_q <= step;
-      wait_q  <= (state_q == StSettle || state_q == StStop || state_q == StSeal) ? wait_q + 1'b1 : '0;
-      if (stops) state_q <= StDone;
+      wait_q  <= (state_q == StCrcCheck || state_q == StStop || state_q == StSeal) ? wait_q + 1'b1 : '0;
+      if (abandon) state_q <= StDone;
       else begin
         unique case (state_q)
-          StHeaderAsk: if (ar_fire) state_q <= StHeaderRead;
-          StHeaderRead:
+          StHeaderAddress: if (ar_fire) state_q <= StHeaderData;
+          StHeaderData:
           if (r_fire) begin
-            if (m_axi.r.resp != RespOkay) state_q <= StUnread;
-            else if (header_ok) state_q <= StAsk;
+            if (m_axi.r.resp != RespOkay) state_q <= StRestoreFailed;
+            else if (header_ok) state_q <= StReadAddress;
             else if (header_live || header_none) begin
               state_q  <= StRun;
               freeze_q <= 1'b0;
               lost_q   <= header_live;
-              lives_q  <= header_live;
-            end else state_q <= StUnread;
+              marked_live_q  <= header_live;
+            end else state_q <= StRestoreFailed;
           end
-          StAsk: if (ar_fire) state_q <= StRead;
-          StRead: if (r_fire && last_beat) state_q <= last_burst ? StSettle : StAsk;
-          StSettle:
+          StReadAddress: if (ar_fire) state_q <= StReadData;
+          StReadData: if (r_fire && last_beat) state_q <= last_burst ? StCrcCheck : StReadAddress;
+          StCrcCheck:
           if (wait_q == '1) begin
-            if (!good_q || crc != wanted_q) state_q <= StUnread;
+            if (!read_ok_q || crc != header_crc_q) state_q <= StRestoreFailed;
             else begin
-              state_q <= pass_q ? StMarkAddress : StAsk;
-              lives_q <= pass_q && (uses_i || was_lost_q);
+              state_q <= pass_q ? StMarkAddress : StReadAddress;
+              marked_live_q <= pass_q && (live_i || was_lost_q);
               lost_q  <= pass_q && was_lost_q;
             end
           end
           StMarkAddress: if (aw_fire) state_q <= StMarkData;
-          StMarkData: if (w_fire) state_q <= StMarkAnswer;
-          StMarkAnswer:
+          StMarkData: if (w_fire) state_q <= StMarkResponse;
+          StMarkResponse:
           if (stop_i) begin
-            state_q  <= forgets_q ? StDone : StStop;
+            state_q  <= forget_mark_q ? StDone : StStop;
             freeze_q <= 1'b1;
           end else if (m_axi.b_valid) begin
             unmarked_q <= m_axi.b.resp != RespOkay;
-            if (forgets_q || (freeze_q && m_axi.b.resp != RespOkay)) state_q <= StUnread;
+            if (forget_mark_q || (freeze_q && m_axi.b.resp != RespOkay)) state_q <= StRestoreFailed;
             else begin
               state_q <= StRun;
               freeze_q <= 1'b0;
               restored_o <= restored_o || freeze_q;
             end
           end
-          StUnread:
+          StRestoreFailed:
           if (forget) begin
             state_q   <= StMarkAddress;
-            forgets_q <= 1'b1;
-            lives_q   <= 1'b0;
+            forget_mark_q <= 1'b1;
+            marked_live_q   <= 1'b0;
           end
           StRun:
           if (stop_i) begin
             state_q  <= StStop;
             freeze_q <= 1'b1;
-          end else if (wants != lives_q) begin
+          end else if (live != marked_live_q) begin
             state_q <= StMarkAddress;
-            lives_q <= wants;
+            marked_live_q <= live;
           end
           StStop: if (wait_q == '1) state_q <= StGather;
           StGather: if (fifo_count >= 6'(beats)) state_q <= StAddress;
@@ -372,44 +377,44 @@ module nearpm_save
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       pass_q   <= 1'b0;
-      good_q   <= 1'b1;
+      read_ok_q   <= 1'b1;
       header_q <= 1'b1;
       was_lost_q <= 1'b0;
     end else begin
       unique case (state_q)
-        StHeaderRead: begin
+        StHeaderData: begin
           header_q   <= 1'b0;
           was_lost_q <= m_axi.r.data[128];
         end
-        StSettle: begin
+        StCrcCheck: begin
           if (wait_q == '1) begin
             pass_q   <= 1'b1;
             header_q <= pass_q;
           end
         end
-        StRun, StUnread: header_q <= 1'b1;
+        StRun, StRestoreFailed: header_q <= 1'b1;
         StStop: header_q <= 1'b0;
         StSeal: header_q <= 1'b1;
         default: ;
       endcase
-      if (taken && m_axi.r.resp != RespOkay) good_q <= 1'b0;
+      if (data_fire && m_axi.r.resp != RespOkay) read_ok_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
     if (rewind) burst_q <= index_t'(1);
-    else if ((taken || (w_fire && state_q == StData)) && last_beat)
+    else if ((data_fire || (w_fire && state_q == StData)) && last_beat)
       burst_q <= burst_q + index_t'(beats);
-    if (state_q == StHeaderRead) wanted_q <= m_axi.r.data[127:96];
+    if (state_q == StHeaderData) header_crc_q <= m_axi.r.data[127:96];
     if (ar_fire || aw_fire) beat_q <= '0;
-    else if (taken || w_fire) beat_q <= beat_q + 1'b1;
+    else if (data_fire || w_fire) beat_q <= beat_q + 1'b1;
   end
 
   assign freeze_o = freeze_q;
-  assign busy_o = !(state_q inside {StDone, StUnread}) && !(state_q == StRun && wants == lives_q);
-  assign unread_o = state_q == StUnread || forgets_q;
+  assign busy_o = !(state_q inside {StDone, StRestoreFailed}) && !(state_q == StRun && live == marked_live_q);
+  assign restore_failed_o = state_q == StRestoreFailed || forget_mark_q;
   assign lost_o = lost_q;
-  assign unkept_o = unmarked_q || (wants != lives_q && state_q != StUnread) || state_q inside {StMarkAddress, StMarkData, StMarkAnswer};
+  assign unkept_o = unmarked_q || (live != marked_live_q && state_q != StRestoreFailed) || state_q inside {StMarkAddress, StMarkData, StMarkResponse};
   assign saved_o = state_q == StDone && quiet_i;
 
   // ---------------------------------------------------------------- CRC of the lines
@@ -429,15 +434,15 @@ module nearpm_save
   end
 
   always_ff @(posedge clk_i) begin
-    if (valid_q) feed_data_q <= saves ? gathered : line_q;
+    if (valid_q) feed_data_q <= saving ? gather_data : line_q;
     if (feed_q) effect_q <= of_line(feed_data_q);
-    if (state_q == StHeaderRead || state_q == StStop || (state_q == StSettle && wait_q == '1))
+    if (state_q == StHeaderData || state_q == StStop || (state_q == StCrcCheck && wait_q == '1))
       crc_q <= '1;
     else if (effect_valid_q) crc_q <= past_line(crc_q) ^ effect_q;
   end
   assign crc = ~crc_q;
 
-  // ---------------------------------------------------------------- bus
+  // ---------------------------------------------------------------- memory port
 
   logic [IdWidth-1:0] id;
   ax_t ax;
@@ -456,28 +461,28 @@ module nearpm_save
           burst: BurstIncr,
           addr: burst_addr
       };
-  // To be restored no more once all has been: the mark says whether there is something, or is a line of zeros.
-  assign header = (state_q != StMarkData) ? {383'd0, lost_q, crc, 32'(Lines), Magic} : lives_q ? 512'(LiveMagic) : '0;
+  // The mark invalidates the saved state: it announces that state exists, or is a line of zeros.
+  assign header = (state_q != StMarkData) ? {383'd0, lost_q, crc, 32'(Lines), Magic} : marked_live_q ? 512'(LiveMagic) : '0;
 
   assign m_axi.ar = ax;
-  assign m_axi.ar_valid = state_q == StHeaderAsk || state_q == StAsk;
+  assign m_axi.ar_valid = state_q == StHeaderAddress || state_q == StReadAddress;
   assign m_axi.r_ready = 1'b1;
   assign m_axi.aw = ax;
   assign m_axi.aw_valid = state_q == StMarkAddress || state_q == StAddress;
   assign m_axi.w = '{last: header_q || last_beat, strb: '1, data: header_q ? header : fifo_data};
   assign m_axi.w_valid = state_q == StMarkData || state_q == StData;
-  assign fifo_take = w_fire && state_q == StData && !header_q;
+  assign fifo_pop = w_fire && state_q == StData && !header_q;
   assign m_axi.b_ready = 1'b1;
 
   logic unused;
   assign unused = ^{m_axi.b.id, m_axi.r.id, m_axi.r.last};
 
   if (Lines >= ReservedBytes / 64) begin : gen_bad_channels
-    $error("nearpm_save: the reserved range has no room for so many channels");
+    $error("nearpm_save: the reserved range is too small for this number of channels");
   end
 
-  `NS_ASSERT(data_are_here, state_q != StData || header_q || fifo_valid)
-  `NS_ASSERT(frozen_while_it_works,
-             freeze_q || state_q inside {StRun, StMarkAddress, StMarkData, StMarkAnswer})
+  `NS_ASSERT(burst_data_valid, state_q != StData || header_q || fifo_valid)
+  `NS_ASSERT(frozen_while_active,
+             freeze_q || state_q inside {StRun, StMarkAddress, StMarkData, StMarkResponse})
 
 endmodule

@@ -1,11 +1,14 @@
-// The in-flight access table: commands under way, what each touches, and what each still waits for.
+// In-flight access table: the commands in flight, their ranges, and what each still waits for.
 //
-// A command waits for the older ones that it conflicts with, for the stores that were there before it, and for the lines in the hooks' queues that
-// overlap it. All of that is known when it is inserted; from then on the sets only get smaller. Which of those that are `ready_o` goes to a unit, and when, is
-// its owner's choice, and so is what a command does.
+// A command waits for older conflicting commands, for stores that arrived before it, and for
+// overlapping lines in the queues of the conflict filters. These sets are fixed at insertion;
+// afterwards they only shrink. The owner decides which ready command is issued to a unit, and when.
 //
-// `freeze_i` stops it for good, so that it can be saved, from 2 cycles later on; a reset follows, and `restore_i` while `freeze_i` is 1.
-// Assumes that a number is not inserted while it is under way, that only what is ready begins, and only what has begun ends.
+// `freeze_i` stops the table; it can be saved from 2 cycles later on. A reset follows, and a
+// restore while `freeze_i` is 1.
+//
+// Assumes that a number in flight is not inserted, that only ready commands are issued, and that
+// only issued commands retire.
 `include "ns_assert.svh"
 
 module nearpm_table
@@ -16,50 +19,50 @@ module nearpm_table
 ) (
   input  logic                                  clk_i,
   input  logic                                  rst_ni,
-  /// Nothing is inserted, begins or ends any more. From a register.
+  /// No command is inserted, issued or retired. From a register.
   input  logic                                  freeze_i,
-  /// There are commands, or one is on its way in. From registers.
+  /// A command is present or being inserted. From registers.
   output logic                                  busy_o,
 
-  /// A command is to go in: held, with number and ranges, until `inserted_o`.
-  input  logic                                  insert_i,
+  /// A command to insert: held, with number and ranges, until `inserted_o`.
+  input  logic                                  insert_valid_i,
   input  logic    [CommandBits-1:0]             insert_number_i,
   input  ranges_t                               insert_ranges_i,
-  /// Older ones that it waits for, whatever they touch, if they are there when it goes in.
-  input  commands_t                             insert_behind_i,
-  /// It goes in at the end of this cycle: later accesses meet it.
+  /// Older commands that it waits for regardless of ranges, if they are present at insertion.
+  input  commands_t                             insert_after_i,
+  /// The command is present from the next cycle on: later accesses see it.
   output logic                                  inserted_o,
 
-  /// Commands that wait for nothing and have not begun.
+  /// Commands that wait for nothing and are not issued.
   output commands_t                             ready_o,
-  /// One of them is given to a unit.
-  input  logic                                  begin_i,
-  input  logic    [CommandBits-1:0]             begin_number_i,
-  /// One has ended: its writes have been answered.
-  input  logic                                  end_i,
-  input  logic    [CommandBits-1:0]             end_number_i,
-  /// Commands that are gone from this cycle on, for one cycle. From registers.
-  output commands_t                             ended_o,
+  /// A ready command is issued to a unit.
+  input  logic                                  issue_valid_i,
+  input  logic    [CommandBits-1:0]             issue_number_i,
+  /// A command has ended: its writes are answered.
+  input  logic                                  retire_valid_i,
+  input  logic    [CommandBits-1:0]             retire_number_i,
+  /// Commands absent from this cycle on, for one cycle. From registers.
+  output commands_t                             retired_o,
 
-  /// When frozen: commands that wait for stores which have not been answered, and so are not to be saved.
+  /// While frozen: commands that wait for unanswered stores; they are not saved.
   output commands_t                             dropped_o,
-  /// A command to save; its fields come a cycle later.
+  /// Number of a command to save; its fields follow a cycle later.
   input  logic    [CommandBits-1:0]             save_number_i,
   output logic                                  save_valid_o,
   /// Commands that it waits for.
   output commands_t                             save_commands_o,
-  /// Lines of each channel's queue that it waits for, from the oldest on.
+  /// Lines of each channel's queue that it waits for, counted from the oldest.
   output logic    [NumChannels-1:0][7:0]        save_lines_o,
-  /// A saved command comes back, while frozen; what it waits for and does not come back is forgotten.
+  /// Restores a command, while frozen. Conflicts with commands that are not restored are dropped.
   input  logic                                  restore_i,
   input  logic    [CommandBits-1:0]             restore_number_i,
   input  ranges_t                               restore_ranges_i,
   input  commands_t                             restore_commands_i,
   input  logic    [NumChannels-1:0][7:0]        restore_lines_i,
 
-  /// Questions of the channels' hooks.
+  /// Lookups of the conflict filters.
   nearpm_lookup_if.table_                       lookup[NumChannels],
-  /// What they hold.
+  /// State of the conflict filters.
   nearpm_order_if.table_                        order [NumChannels]
 );
 
@@ -73,31 +76,31 @@ module nearpm_table
   state_e state_q;
   logic [CommandBits-1:0] number_q;
   ranges_t new_q;
-  commands_t found_q;  // what the new command conflicts with
+  commands_t conflicts_q;  // conflicts of the new command
 
-  commands_t valid_q, begun_q, ready_q, ended_q;
+  commands_t valid_q, issued_q, ready_q, retired_q;
   ranges_t [Commands-1:0] ranges_q;
-  commands_t waits_q[Commands];
-  // In each channel: it waits until `answered` reaches a count, until `written` does.
-  logic [NumChannels-1:0] stores_wait_q[Commands];
-  logic [NumChannels-1:0] lines_wait_q[Commands];
-  count_t [NumChannels-1:0] stores_q[Commands];
-  count_t [NumChannels-1:0] lines_q[Commands];
+  commands_t wait_commands_q[Commands];
+  // Per channel: the command waits until `answered`, or `written`, reaches a count.
+  logic [NumChannels-1:0] wait_stores_q[Commands];
+  logic [NumChannels-1:0] wait_lines_q[Commands];
+  count_t [NumChannels-1:0] wait_store_count_q[Commands];
+  count_t [NumChannels-1:0] wait_line_count_q[Commands];
 
   count_t [NumChannels-1:0] stores, answered, queued, written;
-  logic [NumChannels-1:0] quiet, overlaps;
+  logic [NumChannels-1:0] quiet, overlap;
   commands_t match;
   logic freeze_q;
 
-  assign ended_o = ended_q;
-  assign ready_o = freeze_i ? '0 : ready_q & ~begun_q;
-  assign busy_o = valid_q != '0 || state_q != StIdle || ended_q != '0;
+  assign retired_o = retired_q;
+  assign ready_o = freeze_i ? '0 : ready_q & ~issued_q;
+  assign busy_o = valid_q != '0 || state_q != StIdle || retired_q != '0;
   assign inserted_o = state_q == StInsert && quiet == '1 && !freeze_i;
 
-  // ---------------------------------------------------------------- questions
+  // ---------------------------------------------------------------- lookups
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
-    nearpm_match u_match (
+    nearpm_range_match u_match (
       .commands_i(valid_q),
       .ranges_i  (ranges_q),
       .valid_i   (lookup[c].valid),
@@ -111,12 +114,13 @@ module nearpm_table
     assign queued[c] = order[c].queued;
     assign written[c] = order[c].written;
     assign quiet[c] = order[c].quiet;
-    assign overlaps[c] = order[c].overlaps;
+    assign overlap[c] = order[c].overlap;
     assign order[c].lines = (state_q == StInsert) ? new_q : '0;
   end
 
-  // What a new command writes against what others read and write, then what it reads against what they write.
-  nearpm_match u_match (
+  // Conflicts of the new command: its writes with all accesses of others, then its reads with their
+  // writes.
+  nearpm_range_match u_match (
     .commands_i(valid_q),
     .ranges_i  (ranges_q),
     .valid_i   (state_q == StWrites || state_q == StReads),
@@ -128,15 +132,15 @@ module nearpm_table
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       state_q <= StIdle;
-      found_q <= '0;
+      conflicts_q <= '0;
     end else begin
       unique case (state_q)
-        StIdle:   if (insert_i && !freeze_i) state_q <= StWrites;
+        StIdle:   if (insert_valid_i && !freeze_i) state_q <= StWrites;
         StWrites: state_q <= StReads;
         StReads:  state_q <= StInsert;
         default:  if (inserted_o) state_q <= StIdle;
       endcase
-      found_q <= (state_q == StIdle) ? '0 : (found_q & ~ended_q) | match;
+      conflicts_q <= (state_q == StIdle) ? '0 : (conflicts_q & ~retired_q) | match;
     end
   end
 
@@ -152,84 +156,87 @@ module nearpm_table
   commands_t waiting;
   always_comb begin
     for (int unsigned n = 0; n < Commands; n++)
-    waiting[n] = waits_q[n] != '0 || stores_wait_q[n] != '0 || lines_wait_q[n] != '0;
+    waiting[n] = wait_commands_q[n] != '0 || wait_stores_q[n] != '0 || wait_lines_q[n] != '0;
   end
 
   always_comb begin
-    for (int unsigned n = 0; n < Commands; n++) dropped_o[n] = valid_q[n] && stores_wait_q[n] != '0;
+    for (int unsigned n = 0; n < Commands; n++) dropped_o[n] = valid_q[n] && wait_stores_q[n] != '0;
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       valid_q  <= '0;
-      begun_q  <= '0;
+      issued_q  <= '0;
       ready_q  <= '0;
-      ended_q  <= '0;
+      retired_q  <= '0;
       freeze_q <= 1'b0;
     end else begin
       freeze_q <= freeze_i;
-      ready_q  <= valid_q & ~begun_q & ~waiting;
-      ended_q  <= '0;
-      if (begin_i && !freeze_i) begun_q[begin_number_i] <= 1'b1;
-      if (end_i && !freeze_i) begin
-        valid_q[end_number_i] <= 1'b0;
-        begun_q[end_number_i] <= 1'b0;
-        ended_q[end_number_i] <= 1'b1;
+      ready_q  <= valid_q & ~issued_q & ~waiting;
+      retired_q  <= '0;
+      if (issue_valid_i && !freeze_i) issued_q[issue_number_i] <= 1'b1;
+      if (retire_valid_i && !freeze_i) begin
+        valid_q[retire_number_i] <= 1'b0;
+        issued_q[retire_number_i] <= 1'b0;
+        retired_q[retire_number_i] <= 1'b1;
       end
       if (inserted_o) valid_q[number_q] <= 1'b1;
       if (restore_i) valid_q[restore_number_i] <= 1'b1;
     end
   end
 
-  // Nothing here counts while its command is not valid.
-  commands_t gone;
-  assign gone = ended_q | (freeze_q && !freeze_i ? ~valid_q : '0);
+  // Entries of absent commands are not used.
+  commands_t removed;
+  assign removed = retired_q | (freeze_q && !freeze_i ? ~valid_q : '0);
 
   always_ff @(posedge clk_i) begin
-    if (gone != '0) for (int unsigned n = 0; n < Commands; n++) waits_q[n] <= waits_q[n] & ~gone;
+    if (removed != '0)
+      for (int unsigned n = 0; n < Commands; n++)
+      wait_commands_q[n] <= wait_commands_q[n] & ~removed;
     for (int unsigned n = 0; n < Commands; n++) begin
       for (int unsigned c = 0; c < NumChannels; c++) begin
-        if (stores_wait_q[n][c] && answered[c] == stores_q[n][c]) stores_wait_q[n][c] <= 1'b0;
-        if (lines_wait_q[n][c] && written[c] == lines_q[n][c]) lines_wait_q[n][c] <= 1'b0;
+        if (wait_stores_q[n][c] && answered[c] == wait_store_count_q[n][c])
+          wait_stores_q[n][c] <= 1'b0;
+        if (wait_lines_q[n][c] && written[c] == wait_line_count_q[n][c]) wait_lines_q[n][c] <= 1'b0;
       end
     end
     if (inserted_o) begin
       ranges_q[number_q] <= new_q;
-      waits_q[number_q] <= (found_q | (insert_behind_i & valid_q)) & ~ended_q;
-      stores_q[number_q] <= stores;
-      lines_q[number_q] <= queued;
+      wait_commands_q[number_q] <= (conflicts_q | (insert_after_i & valid_q)) & ~retired_q;
+      wait_store_count_q[number_q] <= stores;
+      wait_line_count_q[number_q] <= queued;
       for (int unsigned c = 0; c < NumChannels; c++)
-      stores_wait_q[number_q][c] <= stores[c] != answered[c];
-      lines_wait_q[number_q] <= overlaps;
+      wait_stores_q[number_q][c] <= stores[c] != answered[c];
+      wait_lines_q[number_q] <= overlap;
     end
     if (restore_i) begin
       ranges_q[restore_number_i] <= restore_ranges_i;
-      waits_q[restore_number_i] <= restore_commands_i;
-      stores_wait_q[restore_number_i] <= '0;
+      wait_commands_q[restore_number_i] <= restore_commands_i;
+      wait_stores_q[restore_number_i] <= '0;
       for (int unsigned c = 0; c < NumChannels; c++) begin
-        lines_q[restore_number_i][c] <= written[c] + restore_lines_i[c][CountBits-1:0];
-        lines_wait_q[restore_number_i][c] <= restore_lines_i[c] != '0;
+        wait_line_count_q[restore_number_i][c] <= written[c] + restore_lines_i[c][CountBits-1:0];
+        wait_lines_q[restore_number_i][c] <= restore_lines_i[c] != '0;
       end
     end
   end
 
-  // ---------------------------------------------------------------- to the reserved range
+  // ---------------------------------------------------------------- save
 
   always_ff @(posedge clk_i) begin
     save_valid_o <= valid_q[save_number_i] && !dropped_o[save_number_i];
-    save_commands_o <= waits_q[save_number_i];
+    save_commands_o <= wait_commands_q[save_number_i];
     for (int unsigned c = 0; c < NumChannels; c++)
-    save_lines_o[c] <= lines_wait_q[save_number_i][c] ? 8'(count_t'(lines_q[save_number_i][c] - written[c])) : '0;
+    save_lines_o[c] <= wait_lines_q[save_number_i][c] ? 8'(count_t'(wait_line_count_q[save_number_i][c] - written[c])) : '0;
   end
 
   `NS_ASSERT(inserted_once, !inserted_o || !valid_q[number_q])
   `NS_ASSERT(insert_held,
-             state_q == StIdle || freeze_i || (insert_i && insert_number_i == number_q))
-  `NS_ASSERT(begins_when_ready, !begin_i || freeze_i || ready_o[begin_number_i])
-  `NS_ASSERT(ends_when_begun,
-             !end_i || freeze_i || (valid_q[end_number_i] && begun_q[end_number_i]))
+             state_q == StIdle || freeze_i || (insert_valid_i && insert_number_i == number_q))
+  `NS_ASSERT(issued_when_ready, !issue_valid_i || freeze_i || ready_o[issue_number_i])
+  `NS_ASSERT(retired_when_issued,
+             !retire_valid_i || freeze_i || (valid_q[retire_number_i] && issued_q[retire_number_i]))
   `NS_ASSERT(restored_while_frozen, !restore_i || freeze_i)
-  `NS_ASSERT(waits_for_older, !inserted_o || !found_q[number_q])
-  `NS_ASSERT(begun_is_there, (begun_q & ~valid_q) == '0)
+  `NS_ASSERT(waits_for_older, !inserted_o || !conflicts_q[number_q])
+  `NS_ASSERT(issued_is_valid, (issued_q & ~valid_q) == '0)
 
 endmodule

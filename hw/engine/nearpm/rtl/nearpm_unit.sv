@@ -1,4 +1,4 @@
-// A unit: carries out one command at a time.
+// Unit: executes one command at a time.
 `include "ns_assert.svh"
 
 module nearpm_unit
@@ -7,9 +7,9 @@ module nearpm_unit
 #(
   /// Bytes of a burst.
   parameter int unsigned BurstBytes = 1024,
-  /// Bursts under way each way, a power of two; IDs 0 to Bursts-1.
+  /// Bursts in flight per direction, a power of two; IDs are 0 to Bursts-1.
   parameter int unsigned Bursts = 4,
-  /// Lines that it may read in 1024 cycles, 1 to 1024; 1024: one a cycle, as the bus has them.
+  /// Lines that the unit may read in 1024 cycles, 1 to 1024. 1024: as many as the bus carries.
   parameter int unsigned Lines = 1024
 ) (
   input  logic     clk_i,
@@ -17,13 +17,13 @@ module nearpm_unit
   /// Command.
   input  job_t     job_i,
   input  logic     job_valid_i,
-  /// It rests. From a register.
+  /// The unit is idle. From a register.
   output logic     job_ready_o,
-  /// How the command ended.
-  output end_t     end_o,
+  /// Result of the command.
+  output unit_end_t     end_o,
   output logic     end_valid_o,
   input  logic     end_ready_i,
-  /// Memory, addresses of the media.
+  /// Memory; media addresses.
   ns_axi_if.master m_axi
 );
 
@@ -31,7 +31,7 @@ module nearpm_unit
   logic move_valid, moved, read_error, write_error;
   logic [511:0] line;
   logic [31:0] crc;
-  logic seen;
+  logic header_found;
   ns_axi_if mover ();
 
   nearpm_control u_control (
@@ -50,7 +50,7 @@ module nearpm_unit
     .write_error_i(write_error),
     .line_i       (line),
     .crc_i        (crc),
-    .seen_i       (seen)
+    .header_found_i       (header_found)
   );
 
   nearpm_mover #(
@@ -61,16 +61,16 @@ module nearpm_unit
     .rst_ni,
     .move_i       (move),
     .valid_i      (move_valid),
-    .ended_o      (moved),
+    .move_done_o      (moved),
     .read_error_o (read_error),
     .write_error_o(write_error),
     .line_o       (line),
     .crc_o        (crc),
-    .seen_o       (seen),
+    .header_found_o       (header_found),
     .m_axi        (mover)
   );
 
-  // What the lines read are ahead of their rate, in 1/1024 cycles; none are asked for meanwhile.
+  // Lines read ahead of the permitted rate, in 1/1024 cycles. No burst is requested until it is 0.
   localparam int unsigned AheadBits = 10 + unsigned'($clog2(BurstBytes / 64)) + 1;
   logic [AheadBits-1:0] ahead_q;
   logic open;
@@ -96,7 +96,7 @@ module nearpm_unit
     $error("nearpm_unit: Lines has to be 1 to 1024");
   end
 
-  `NS_ASSERT(an_address_stays, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
+  `NS_ASSERT(address_is_stable, !$past(rst_ni) || !$past(m_axi.ar_valid && !m_axi.ar_ready)
              || m_axi.ar_valid)
 
 endmodule

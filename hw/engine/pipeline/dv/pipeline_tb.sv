@@ -1,4 +1,4 @@
-// Test top of pipeline: small kernels, one channel, its ports flat.
+// Test top of pipeline with small kernels, one channel and flat ports.
 `include "ns_axi_flat.svh"
 
 module pipeline_tb
@@ -25,7 +25,7 @@ module pipeline_tb
   output logic [10:0]  status_o,
   output logic         stopped_o,
   output logic [31:0]  dw0_o,
-  // Commands of its page.
+  // Commands of the command page.
   input  logic [511:0] page_i,
   input  logic         page_valid_i,
   output logic         page_ready_o,

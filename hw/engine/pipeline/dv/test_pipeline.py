@@ -1,4 +1,4 @@
-"""The pipeline by itself, with small kernels."""
+"""The pipeline engine as a block, with small kernels."""
 
 import pytest
 from hdl import simulate

@@ -1,8 +1,9 @@
-// Pipeline: runs the kernels of dict_decode, sorter and row_shuffle one after another, as a list of commands in the device's memories says,
-// without the host between them.
+// Pipeline engine: executes a list of commands for the kernels of dict_decode, sorter and
+// row_shuffle, one after another and without the host.
 //
-// One list at a time, of its registers, its command page or an NVMe I/O command in turn (engine_front). pipeline_list goes through the list;
-// one kernel works at a time, so all of them share the masters to the memories.
+// engine_job_mux arbitrates lists of registers, command page and NVMe I/O commands, one at a time.
+// pipeline_list steps through the list. One kernel works at a time, so all kernels share the
+// masters to the memories.
 `include "ns_axil_regs.svh"
 
 module pipeline
@@ -10,64 +11,64 @@ module pipeline
   import nvme_pkg::*;
   import pipeline_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000,
-  /// Channels of the local memory, a power of two; 0: there is none.
+  /// Channels of the local memory, a power of two; 0 without a local memory.
   parameter int unsigned LocalChannels = 0,
-  /// Bytes that go to one of them before the next one's turn, a power of two.
+  /// Granule of its channels in bytes, a power of two.
   parameter int unsigned LocalGranule = 4096,
-  /// Its first address, and its bytes.
+  /// First address of the local memory in the PM window, and its size in bytes.
   parameter longint unsigned LocalBase = 0,
   parameter longint unsigned LocalBytes = 0,
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 128,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves = 64,
-  /// Rows of 8 records in a run that the cascade makes, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows = 256,
-  /// Bytes of the longest dictionary, a power of two, 1 KiB to 512 KiB.
+  /// Size of the longest dictionary in bytes, a power of two from 1 KiB to 512 KiB.
   parameter int unsigned DictBytes = 512 * 1024,
   localparam int unsigned LocalPorts = (LocalChannels == 0) ? 1 : LocalChannels
 ) (
   input  logic     clk_i,
   input  logic     rst_ni,
-  /// From registers: a further clock edge could change the state without new input.
+  /// The engine is not idle. Driven by registers.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Memory, one master a channel; addresses are local to the channel.
+  /// Storage: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same of the local memory.
+  /// Local memory: one master per channel. Addresses are local to the channel.
   ns_axi_if.master m_local[LocalPorts],
-  /// NVMe I/O commands: 0 runs a list.
+  /// NVMe I/O commands. Command 0 executes a list.
   nvme_engine_if.engine s_nvme,
-  /// Commands of its page: the arguments of the registers.
+  /// Commands of the command page. Their arguments are those of the registers.
   command_page_if.engine s_page,
-  /// Interrupt request: rises when a job ends.
+  /// Interrupt request. Rises when a job ends.
   output logic     irq_o
 );
 
-  // Registers. What lies beyond them is a word without one.
+  // Registers. An address past the last one behaves as a word without a register.
   pipeline_regs_pkg::pipeline_regs__in_t hwif_in;
   pipeline_regs_pkg::pipeline_regs__out_t hwif_out;
-  logic open;
+  logic axil_busy;
 
   pipeline_regs u_regs (
-    .clk           (clk_i),
-    .arst_n        (rst_ni),
+    .clk   (clk_i),
+    .arst_n(rst_ni),
     `NS_AXIL_REGS(s_axil, 12),
     .hwif_in,
     .hwif_out
   );
 
-  ns_axil_open u_open (
+  ns_axil_outstanding u_open (
     .clk_i,
     .rst_ni,
-    .open_o   (open),
+    .open_o   (axil_busy),
     .awvalid_i(s_axil.awvalid),
     .awready_i(s_axil.awready),
     .wvalid_i (s_axil.wvalid),
@@ -80,7 +81,7 @@ module pipeline
     .rready_i (s_axil.rready)
   );
 
-  // Two masters to each channel, in the bits of an ID that an engine has.
+  // Two masters share the ID bits of an engine at each channel.
   localparam int unsigned IdBits = (NumChannels > 1) ? 4 : 3;
 
   logic [4:0][63:0] args, cmd_args;  // list, count, base, bytes, kind
@@ -94,14 +95,15 @@ module pipeline
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10: the list in the namespace, in units of 8 blocks; CDW13: entries; CDW14: kind. Entries stay in the namespace.
-  logic [63:0] namespace_bytes, place;
+  // CDW10: offset of the list in the namespace, in units of 8 blocks. CDW13: number of entries.
+  // CDW14: kind. Entries can only access the namespace.
+  logic [63:0] namespace_bytes, list_offset;
   logic [64:0] cmd_end_q;
 
   assign namespace_bytes = cmd.ns_blocks << 9;
-  assign place = 64'(cmd.sqe[351:320]) << 12;
+  assign list_offset = 64'(cmd.sqe[351:320]) << 12;
   always_ff @(posedge clk_i)
-    cmd_end_q <= 65'(place) + ((65'(cmd.sqe[447:416]) << 6) << cmd.sqe[448]);
+    cmd_end_q <= 65'(list_offset) + ((65'(cmd.sqe[447:416]) << 6) << cmd.sqe[448]);
 
   always_comb begin
     refused = generic_status(ScSuccess);
@@ -114,21 +116,21 @@ module pipeline
     namespace_bytes,
     cmd.ns_base << 9,
     64'(cmd.sqe[447:416]),
-    (cmd.ns_base << 9) + place
+    (cmd.ns_base << 9) + list_offset
   };
 
-  engine_front #(
+  engine_job_mux #(
     .NumArgs   (5),
     .NumResults(6),
     .StoppedBit(1)
   ) u_front (
     .clk_i,
     .rst_ni,
-    .busy_o         (front_busy),
-    .start_i        (hwif_out.control.start.value),
-    .stop_i         (hwif_out.control.stop.value),
-    .interrupt_i    (hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
-    .args_i         ({
+    .busy_o     (front_busy),
+    .start_i    (hwif_out.control.start.value),
+    .stop_i     (hwif_out.control.stop.value),
+    .interrupt_i(hwif_out.interrupt.enable.value && hwif_out.sources.done.value && hwif_out.status.done.value),
+    .args_i     ({
       hwif_out.kind_hi.value.value,
       hwif_out.kind_lo.reserved.value,
       hwif_out.kind_lo.report.value,
@@ -142,14 +144,14 @@ module pipeline
       hwif_out.list_lo.value.value
     }),
     .irq_o,
-    .idle_o         (hwif_in.control.idle.next),
-    .ended_o        (hwif_in.status.done.hwset),
-    .result_o       (reported),
-    .outputs_o      (reported_done),
+    .idle_o   (hwif_in.control.idle.next),
+    .ended_o  (hwif_in.status.done.hwset),
+    .result_o (reported),
+    .outputs_o(reported_done),
     .s_nvme,
-    .cmd_o          (cmd),
-    .refused_i      (refused),
-    .cmd_args_i     (cmd_args),
+    .cmd_o     (cmd),
+    .refused_i (refused),
+    .cmd_args_i(cmd_args),
     .s_page,
     .job_start_o    (start),
     .job_args_o     (args),
@@ -170,64 +172,65 @@ module pipeline
   assign hwif_in.done_lo.value.next = reported_done[31:0];
   assign hwif_in.done_hi.value.next = reported_done[63:32];
 
-  // ---------------------------------------------------------------- the list
+  // ---------------------------------------------------------------- list
 
-  engine_cmd_t entry;
-  logic [Kernels-1:0] turn, kernel_start, kernel_done, kernel_busy;
-  logic kernel_stop, list_memory;
-  status_t [Kernels-1:0] kernel_refused;
-  kernel_end_t [Kernels-1:0] kernel_end;
-  logic [Kernels-1:0][35:0] kernel_progress;
+  engine_cmd_t entry_cmd;
+  logic [NumKernels-1:0] kernel_select, kernel_start, kernel_done, kernel_busy;
+  logic kernel_stop, list_axi_active;
+  status_t [NumKernels-1:0] kernel_refused;
+  kernel_result_t [NumKernels-1:0] kernel_result;
+  logic [NumKernels-1:0][35:0] kernel_progress;
   logic [35:0] items;
-  logic [3:0] present;
-  logic [MostEntries-1:0][31:0] cycles;
+  logic [3:0] entry_index;
+  logic [MaxEntries-1:0][31:0] cycles;
 
-  // Of the list, decoder, sorter, and of row_shuffle its own list.
-  ns_axi_if shared[Kernels+1] ();
+  // Users of the first master: dict_decode, sorter, the index list of row_shuffle, and
+  // pipeline_list.
+  ns_axi_if kernel_axi[NumKernels+1] ();
   ns_axi_if master[2] ();
 
   pipeline_list u_list (
     .clk_i,
     .rst_ni,
-    .busy_o     (list_busy),
-    .start_i    (start),
-    .args_i     (args),
-    .malformed_i(malformed),
-    .stop_i     (stop),
-    .done_o     (done),
-    .result_o   (result),
-    .entries_o  (entries),
-    .status_o   (status),
-    .entry_o    (present),
-    .cycles_o   (cycles),
-    .cmd_o      (entry),
-    .turn_o     (turn),
-    .refused_i  (kernel_refused),
-    .start_o    (kernel_start),
-    .stop_o     (kernel_stop),
-    .done_i     (kernel_done),
-    .end_i      (kernel_end),
-    .memory_o   (list_memory),
-    .m_axi      (shared[Kernels])
+    .busy_o      (list_busy),
+    .start_i     (start),
+    .args_i      (args),
+    .malformed_i (malformed),
+    .stop_i      (stop),
+    .done_o      (done),
+    .result_o    (result),
+    .entries_o   (entries),
+    .status_o    (status),
+    .entry_o     (entry_index),
+    .cycles_o    (cycles),
+    .cmd_o       (entry_cmd),
+    .select_o    (kernel_select),
+    .refused_i   (kernel_refused),
+    .start_o     (kernel_start),
+    .stop_o      (kernel_stop),
+    .done_i      (kernel_done),
+    .result_i    (kernel_result),
+    .axi_active_o(list_axi_active),
+    .m_axi       (kernel_axi[NumKernels])
   );
 
-  pipeline_turn #(
-    .N(Kernels + 1)
-  ) u_turn (
-    .turn_i({list_memory, list_memory ? Kernels'(0) : turn}),
-    .s_axi (shared),
-    .m_axi (master[0])
+  pipeline_axi_mux #(
+    .N(NumKernels + 1)
+  ) u_mux (
+    .select_i({list_axi_active, list_axi_active ? NumKernels'(0) : kernel_select}),
+    .s_axi   (kernel_axi),
+    .m_axi   (master[0])
   );
 
   always_comb begin
     items = '0;
-    for (int unsigned k = 0; k < Kernels; k++) if (turn[k]) items |= kernel_progress[k];
+    for (int unsigned k = 0; k < NumKernels; k++) if (kernel_select[k]) items |= kernel_progress[k];
   end
-  assign hwif_in.progress.entry.next = present;
+  assign hwif_in.progress.entry.next = entry_index;
   assign hwif_in.progress.running.next = list_busy;
   assign hwif_in.items_lo.value.next = items[31:0];
   assign hwif_in.items_hi.value.next = 32'(items[35:32]);
-  for (genvar n = 0; n < MostEntries; n++) begin : gen_cycles
+  for (genvar n = 0; n < MaxEntries; n++) begin : gen_cycles
     assign hwif_in.cycles[n].value.next = cycles[n];
   end
 
@@ -244,21 +247,21 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Decode]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Decode]),
     .cmd_args_o (dict_decode_args),
     .start_i    (kernel_start[Decode]),
     .args_i     (dict_decode_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Decode]),
+    .stop_i     (kernel_stop && kernel_select[Decode]),
     .done_o     (kernel_done[Decode]),
     .result_o   (dict_decode_result),
     .value_o    (dict_decode_value),
     .status_o   (dict_decode_status),
     .progress_o (kernel_progress[Decode]),
-    .m_axi      (shared[Decode])
+    .m_axi      (kernel_axi[Decode])
   );
-  assign kernel_end[Decode] = '{
+  assign kernel_result[Decode] = '{
           bad_data: dict_decode_result[6:4] != '0,
           write_error: dict_decode_result[3],
           invalid: dict_decode_result[2],
@@ -283,21 +286,21 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Sort]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Sort]),
     .cmd_args_o (sorter_args),
     .start_i    (kernel_start[Sort]),
     .args_i     (sorter_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Sort]),
+    .stop_i     (kernel_stop && kernel_select[Sort]),
     .done_o     (kernel_done[Sort]),
     .result_o   (sorter_result),
     .value_o    (sorter_value),
     .status_o   (sorter_status),
     .progress_o (kernel_progress[Sort]),
-    .m_axi      (shared[Sort])
+    .m_axi      (kernel_axi[Sort])
   );
-  assign kernel_end[Sort] = '{
+  assign kernel_result[Sort] = '{
           bad_data: 1'b0,
           write_error: sorter_result[3],
           invalid: sorter_result[2],
@@ -317,22 +320,22 @@ module pipeline
     .clk_i,
     .rst_ni,
     .busy_o     (kernel_busy[Shuffle]),
-    .cmd_i      (entry),
+    .cmd_i      (entry_cmd),
     .refused_o  (kernel_refused[Shuffle]),
     .cmd_args_o (row_shuffle_args),
     .start_i    (kernel_start[Shuffle]),
     .args_i     (row_shuffle_args),
     .malformed_i(1'b0),
-    .stop_i     (kernel_stop && turn[Shuffle]),
+    .stop_i     (kernel_stop && kernel_select[Shuffle]),
     .done_o     (kernel_done[Shuffle]),
     .result_o   (row_shuffle_result),
     .value_o    (row_shuffle_value),
     .status_o   (row_shuffle_status),
     .progress_o (kernel_progress[Shuffle]),
-    .m_list     (shared[Shuffle]),
+    .m_list     (kernel_axi[Shuffle]),
     .m_rows     (master[1])
   );
-  assign kernel_end[Shuffle] = '{
+  assign kernel_result[Shuffle] = '{
           bad_data: row_shuffle_result[4:4] != '0,
           write_error: row_shuffle_result[3],
           invalid: row_shuffle_result[2],
@@ -342,7 +345,7 @@ module pipeline
           value: row_shuffle_value[31:0]
       };
 
-  assign busy_o = open || front_busy || list_busy || kernel_busy != '0;
+  assign busy_o = axil_busy || front_busy || list_busy || kernel_busy != '0;
 
   engine_memory #(
     .NumMasters   (2),

@@ -1,4 +1,4 @@
-"""row_shuffle_core before a memory that answers in any order: rows, lists, bad indexes, errors, stops."""
+"""row_shuffle_core with a memory that reorders answers: rows, lists, bad indexes, errors, stops."""
 
 import random
 import struct
@@ -35,15 +35,15 @@ class Bench:
         await ClockCycles(d.clk_i, 4)
 
     def table(self, indexes, records):
-        """Random bytes everywhere but in the list."""
+        """Writes the index list, with random bytes elsewhere."""
         self.ram.data[:] = self.random.randbytes(SIZE)
         stride = 4 << records
         for n, index in enumerate(indexes):
-            at = LIST + n * stride + (stride // 2 if records else 0)
-            self.ram.data[at : at + 4] = struct.pack("<I", index)
+            address = LIST + n * stride + (stride // 2 if records else 0)
+            self.ram.data[address : address + 4] = struct.pack("<I", index)
 
     async def run(self, count, row_bytes, rows, records=0, src=SRC, dst=DST, stop=None):
-        """Starts a gather and waits for its end: ((stopped, bad index, errors), position, cycles)."""
+        """Starts a gather and waits for its end. Returns ((stopped, bad index, errors), position, cycles)."""
         d = self.dut
         d.index_i.value, d.src_i.value, d.dst_i.value = LIST, src, dst
         d.count_i.value, d.row_bytes_i.value, d.rows_i.value, d.records_i.value = count, row_bytes, rows, records
@@ -59,27 +59,27 @@ class Bench:
                 assert not int(d.busy_o.value)
                 d.stop_i.value = 0
                 return flags, int(d.position_o.value), cycle
-        raise AssertionError("no end")
+        raise AssertionError("the job does not end")
 
     def expected(self, indexes, row_bytes, src, dst):
         after = bytearray(self.ram.data)
         for n, index in enumerate(indexes):
-            at = src + index * row_bytes
-            after[dst + n * row_bytes : dst + (n + 1) * row_bytes] = self.ram.data[at : at + row_bytes]
+            address = src + index * row_bytes
+            after[dst + n * row_bytes : dst + (n + 1) * row_bytes] = self.ram.data[address : address + row_bytes]
         return after
 
     async def gather(self, indexes, row_bytes, rows, records=0, src=SRC, dst=DST):
         self.table(indexes, records)
-        wanted = self.expected(indexes, row_bytes, src, dst)
+        expected_bytes = self.expected(indexes, row_bytes, src, dst)
         flags, position, cycles = await self.run(len(indexes), row_bytes, rows, records, src, dst)
         assert (flags, position) == ((0, 0, 0), len(indexes))
-        assert self.ram.data == wanted, (len(indexes), row_bytes, records, src, dst)
+        assert self.ram.data == expected_bytes, (len(indexes), row_bytes, records, src, dst)
         return cycles
 
 
 @cocotb.test()
-async def rows_of_any_size(dut):
-    """From a byte to 64 KiB, at any place, with lists of all forms and lengths around their beats."""
+async def gather_all_row_sizes(dut):
+    """Rows of 1 byte to 64 KiB at any alignment, with all list formats."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     r = bench.random
@@ -94,8 +94,8 @@ async def rows_of_any_size(dut):
 
 
 @cocotb.test()
-async def all_counts(dut):
-    """Lists around their beats, and around what is read of them at a time."""
+async def gather_all_counts(dut):
+    """List lengths around beats and around read requests."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     for count in (*range(1, 36), 1023, 1024, 1025, 2049):
@@ -103,8 +103,8 @@ async def all_counts(dut):
 
 
 @cocotb.test()
-async def bad_indexes(dut):
-    """The first index beyond the table ends it; the rows before it are there, nothing behind them is written."""
+async def gather_bad_indexes(dut):
+    """The first index past the table ends the job. Only the rows before it are written."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     r = bench.random
@@ -113,15 +113,15 @@ async def bad_indexes(dut):
             indexes = [r.randrange(100) for _ in range(100)]
             indexes[place] = bad
             bench.table(indexes, 0)
-            wanted = bench.expected(indexes[:place], 64, SRC, DST)
+            expected_bytes = bench.expected(indexes[:place], 64, SRC, DST)
             flags, position, _ = await bench.run(100, 64, 100)
             assert (flags, position) == ((0, 1, 0), place)
-            assert bench.ram.data == wanted
+            assert bench.ram.data == expected_bytes
 
 
 @cocotb.test()
-async def errors_and_stops(dut):
-    """What cannot be read or written is told, a stop ends it at any moment; the next gather is right."""
+async def gather_errors_and_stops(dut):
+    """Errors are reported, a stop ends the job at any time. The next gather is correct."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     r = bench.random
@@ -134,20 +134,20 @@ async def errors_and_stops(dut):
         assert flags[2] & error, page
         bench.ram.errors.clear()
         await bench.gather(indexes, 128, 200)
-    whole = await bench.gather(indexes, 128, 200)
+    total_cycles = await bench.gather(indexes, 128, 200)
     for _ in range(12):
         bench.table(indexes, 0)
-        wanted = bench.expected(indexes, 128, SRC, DST)
-        flags, position, _ = await bench.run(len(indexes), 128, 200, stop=r.randrange(whole))
+        expected_bytes = bench.expected(indexes, 128, SRC, DST)
+        flags, position, _ = await bench.run(len(indexes), 128, 200, stop=r.randrange(total_cycles))
         assert flags in ((1, 0, 0), (0, 0, 0)), flags
         end = DST + 128 * position
-        assert bench.ram.data[:end] == wanted[:end]
+        assert bench.ram.data[:end] == expected_bytes[:end]
         await bench.gather(indexes, 128, 200)
 
 
 @cocotb.test()
-async def rate(dut):
-    """How near a beat a cycle it comes, before a memory that never stalls."""
+async def gather_rate(dut):
+    """Logs the rate in beats per cycle, with a memory that never stalls."""
     bench = Bench(dut, stall=0.0, latency=8, interleave=False)
     await bench.start()
     for row_bytes in (16, 64, 256, 1024, 4096):

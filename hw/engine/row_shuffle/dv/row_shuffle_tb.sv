@@ -1,4 +1,4 @@
-// Test top of row_shuffle_core: its memory ports flat, its arguments as plain vectors.
+// Test top of row_shuffle_core with flat memory ports and plain argument vectors.
 `include "ns_axi_flat.svh"
 
 module row_shuffle_tb #(

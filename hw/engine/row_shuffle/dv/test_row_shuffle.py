@@ -1,4 +1,4 @@
-"""The gatherer of rows by itself."""
+"""The gather engine's core as a block."""
 
 import pytest
 from hdl import simulate

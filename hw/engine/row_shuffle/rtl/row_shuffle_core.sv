@@ -1,93 +1,94 @@
-// Copies rows in the order of a list of indexes.
+// Copies rows in the order of an index list.
 //
-//   list ─► ns_dma_read ─► indexes, one a cycle ─► index * bytes of a row ─► ns_dma: a copy for each row, many under way
+//   list ─► ns_dma_read ─► one index per cycle ─► index * row bytes ─► ns_dma: one copy per row
 //
-// An index beyond the table ends it; the rows before it are copied. So do a stop and what could not be read.
+// An index past the table, a stop or a read error ends the job. Rows that precede it are copied.
 `include "ns_assert.svh"
 
 module row_shuffle_core
   import ns_dma_pkg::*;
 #(
-  /// Bits of an ID: so many bursts of each master are under way, as a power of two.
+  /// log2 of the bursts that each master has in flight.
   parameter int unsigned IdBits = 4,
-  /// Bytes of a burst.
+  /// Size of a burst in bytes.
   parameter int unsigned BurstBytes = 4096
 ) (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic         busy_o,
-  /// Begin; at rest. What follows stays until the end, and is valid.
+  /// Starts a job, only while idle. The arguments that follow are valid and stable until it ends.
   input  logic         start_i,
-  /// List: its first byte; a multiple of 64.
+  /// Address of the list, a multiple of 64.
   input  logic [63:0]  index_i,
-  /// Table, and target.
+  /// Addresses of table and target.
   input  logic [63:0]  src_i,
   input  logic [63:0]  dst_i,
-  /// Indexes.
+  /// Number of indexes.
   input  logic [31:0]  count_i,
-  /// 1 to 65536.
+  /// Size of a row in bytes, 1 to 65536.
   input  logic [16:0]  row_bytes_i,
-  /// Of the table.
+  /// Number of rows in the table.
   input  logic [31:0]  rows_i,
-  /// An index stands in the middle of 8, 16, 32 bytes; 0: it has 4.
+  /// An index is in the middle of a record of 8, 16 or 32 bytes; 0: the list holds bare indexes of
+  /// 4 bytes.
   input  logic [1:0]   records_i,
-  /// End early.
+  /// End the job early.
   input  logic         stop_i,
-  /// It has ended, for one cycle, and how.
+  /// The job ends, for one cycle, with these results.
   output logic         done_o,
   output logic         stopped_o,
   output logic         bad_index_o,
   output dma_done_t    errors_o,
-  /// Rows whose copy has begun.
+  /// Number of rows whose copy has begun.
   output logic [31:0]  position_o,
-  /// Memory, addresses of the PM window: the list, and the rows.
+  /// Memory ports for the list and for the rows. Addresses are those of the PM window.
   ns_axi_if.master     m_list,
   ns_axi_if.master     m_rows
 );
 
   localparam int unsigned Bursts = 1 << IdBits;
-  localparam int unsigned PieceBytes = 4096;
+  localparam int unsigned RequestBytes = 4096;
   localparam int unsigned Commands = 32;
   localparam int unsigned CommandBits = unsigned'($clog2(Commands + 1));
 
   typedef enum logic [1:0] {
     StIdle,
-    StWork,
-    StEnd,   // what is under way ends
+    StRun,
+    StDrain,   // waits for accesses in flight
     StDone
   } state_e;
 
   state_e state_q;
-  logic stop_q, bad_q, halt;
+  logic stop_q, bad_index_q, halt;
   dma_done_t errors_q;
 
-  // ---------------------------------------------------------------- the list
+  // ---------------------------------------------------------------- list
 
   logic [63:0] list_addr_q;
-  logic [36:0] list_left_q;  // bytes: 2**31 records of 32 at most
-  logic [31:0] piece;
-  logic piece_valid, piece_ready, piece_fire, beat_valid, beat_taken, beat_error, beat_last;
+  logic [36:0] list_left_q;  // in bytes: at most 2**31 records of 32 bytes
+  logic [31:0] request_bytes;
+  logic request_valid, request_ready, request_fire, beat_valid, beat_ready, beat_error, beat_last;
   logic [511:0] beat;
-  logic [3:0] open_q;  // pieces
+  logic [3:0] reads_in_flight_q;  // in requests
 
-  assign piece = (list_left_q > 37'(PieceBytes)) ? 32'(PieceBytes) : list_left_q[31:0];
-  assign piece_valid = state_q == StWork && list_left_q != '0 && open_q != '1 && !halt;
-  assign piece_fire = piece_valid && piece_ready;
+  assign request_bytes = (list_left_q > 37'(RequestBytes)) ? 32'(RequestBytes) : list_left_q[31:0];
+  assign request_valid = state_q == StRun && list_left_q != '0 && reads_in_flight_q != '1 && !halt;
+  assign request_fire = request_valid && request_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       list_left_q <= '0;
-      open_q <= '0;
+      reads_in_flight_q <= '0;
     end else begin
       if (start_i) list_left_q <= (37'(count_i) << 2) << records_i;
-      else if (piece_fire) list_left_q <= list_left_q - 37'(piece);
-      open_q <= open_q + 4'(piece_fire) - 4'(beat_valid && beat_taken && beat_last);
+      else if (request_fire) list_left_q <= list_left_q - 37'(request_bytes);
+      reads_in_flight_q <= reads_in_flight_q + 4'(request_fire) - 4'(beat_valid && beat_ready && beat_last);
     end
   end
   always_ff @(posedge clk_i) begin
     if (start_i) list_addr_q <= index_i;
-    else if (piece_fire) list_addr_q <= list_addr_q + 64'(piece);
+    else if (request_fire) list_addr_q <= list_addr_q + 64'(request_bytes);
   end
 
   ns_axi_if list ();
@@ -98,14 +99,14 @@ module row_shuffle_core
     .clk_i,
     .rst_ni,
     .addr_i (list_addr_q),
-    .bytes_i(piece),
-    .valid_i(piece_valid),
-    .ready_o(piece_ready),
+    .bytes_i(request_bytes),
+    .valid_i(request_valid),
+    .ready_o(request_ready),
     .data_o (beat),
     .error_o(beat_error),
     .last_o (beat_last),
     .valid_o(beat_valid),
-    .ready_i(beat_taken),
+    .ready_i(beat_ready),
     .m_axi  (list)
   );
   assign list.aw = '0;
@@ -113,55 +114,55 @@ module row_shuffle_core
   assign list.w = '0;
   assign list.w_valid = 1'b0;
   assign list.b_ready = 1'b1;
-  ns_axi_link u_list_link (
+  ns_axi_connect u_list_link (
     .s_axi(list),
     .m_axi(m_list)
   );
 
-  // ---------------------------------------------------------------- an index a cycle
+  // ---------------------------------------------------------------- one index per cycle
 
-  logic [3:0] place_q, place_last, place;  // of the index in its beat, in units of 4 bytes
-  logic [31:0] index, asked_q;  // rows asked for
-  logic index_valid, index_taken, in_table, sink;
+  logic [3:0] word_q, word_last, word;  // position of the index in its beat, in units of 4 bytes
+  logic [31:0] index, issued_q;  // issued_q: rows issued
+  logic index_valid, index_ready, in_table, discard;
 
   always_comb begin
     unique case (records_i)
-      2'd0: {place, place_last} = {place_q, 4'd15};
-      2'd1: {place, place_last} = {place_q[2:0], 1'b1, 4'd7};
-      2'd2: {place, place_last} = {place_q[1:0], 2'd2, 4'd3};
-      default: {place, place_last} = {place_q[0], 3'd4, 4'd1};
+      2'd0: {word, word_last} = {word_q, 4'd15};
+      2'd1: {word, word_last} = {word_q[2:0], 1'b1, 4'd7};
+      2'd2: {word, word_last} = {word_q[1:0], 2'd2, 4'd3};
+      default: {word, word_last} = {word_q[0], 3'd4, 4'd1};
     endcase
   end
-  assign index = beat[32*place+:32];
+  assign index = beat[32*word+:32];
   assign in_table = index < rows_i;
-  assign sink = state_q != StWork || halt;
-  assign index_valid = beat_valid && !sink && asked_q != count_i;
-  assign beat_taken = sink || asked_q == count_i || (index_taken && (place_q == place_last || asked_q + 1'b1 == count_i));
+  assign discard = state_q != StRun || halt;
+  assign index_valid = beat_valid && !discard && issued_q != count_i;
+  assign beat_ready = discard || issued_q == count_i || (index_ready && (word_q == word_last || issued_q + 1'b1 == count_i));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) place_q <= '0;
-    else if (start_i) place_q <= '0;
-    else if (index_valid && index_taken) place_q <= (place_q == place_last) ? '0 : place_q + 1'b1;
+    if (!rst_ni) word_q <= '0;
+    else if (start_i) word_q <= '0;
+    else if (index_valid && index_ready) word_q <= (word_q == word_last) ? '0 : word_q + 1'b1;
   end
   always_ff @(posedge clk_i) begin
-    if (start_i) asked_q <= '0;
-    else if (index_valid && index_taken && in_table && !beat_error) asked_q <= asked_q + 1'b1;
+    if (start_i) issued_q <= '0;
+    else if (index_valid && index_ready && in_table && !beat_error) issued_q <= issued_q + 1'b1;
   end
 
-  // Where the row stands: a product in two steps, into a queue that has room for both.
+  // Compute the row's offset in a two-stage product. The queue has room for both stages.
   logic [1:0] product_valid_q;
   logic [31:0] index_q;
   logic [48:0] product_q;
   logic [63:0] row_addr;
   logic [2:0] row_count;
-  logic row_valid, row_taken;
+  logic row_valid, row_ready;
 
-  assign index_taken = 32'(row_count) + 32'(product_valid_q[0]) + 32'(product_valid_q[1]) < 32'd4;
+  assign index_ready = 32'(row_count) + 32'(product_valid_q[0]) + 32'(product_valid_q[1]) < 32'd4;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) product_valid_q <= '0;
     else
       product_valid_q <= {
-        product_valid_q[0], index_valid && index_taken && in_table && !beat_error
+        product_valid_q[0], index_valid && index_ready && in_table && !beat_error
       };
   end
   always_ff @(posedge clk_i) begin
@@ -179,25 +180,25 @@ module row_shuffle_core
     .in_ready_o (),
     .in_data_i  (src_i + 64'(product_q)),
     .out_valid_o(row_valid),
-    .out_ready_i(row_taken),
+    .out_ready_i(row_ready),
     .out_data_o (row_addr),
     .count_o    (row_count)
   );
 
   // ---------------------------------------------------------------- rows
 
-  logic [63:0] to_q;
+  logic [63:0] dst_q;
   logic dma_ready, dma_done_valid, dma_busy;
   dma_done_t dma_done;
-  logic [CommandBits-1:0] rows_open_q;
+  logic [CommandBits-1:0] rows_in_flight_q;
 
   always_ff @(posedge clk_i) begin
-    if (start_i) to_q <= dst_i;
-    else if (row_valid && row_taken) to_q <= to_q + 64'(row_bytes_i);
+    if (start_i) dst_q <= dst_i;
+    else if (row_valid && row_ready) dst_q <= dst_q + 64'(row_bytes_i);
     if (start_i) position_o <= '0;
-    else if (row_valid && row_taken) position_o <= position_o + 1'b1;
+    else if (row_valid && row_ready) position_o <= position_o + 1'b1;
   end
-  assign row_taken = dma_ready;
+  assign row_ready = dma_ready;
 
   ns_dma #(
     .BurstBytes (BurstBytes),
@@ -208,7 +209,7 @@ module row_shuffle_core
     .clk_i,
     .rst_ni,
     .busy_o      (dma_busy),
-    .cmd_i       ('{bytes: 32'(row_bytes_i), dst: to_q, src: row_addr}),
+    .cmd_i       ('{bytes: 32'(row_bytes_i), dst: dst_q, src: row_addr}),
     .cmd_valid_i (row_valid),
     .cmd_ready_o (dma_ready),
     .done_o      (dma_done),
@@ -218,38 +219,38 @@ module row_shuffle_core
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) rows_open_q <= '0;
+    if (!rst_ni) rows_in_flight_q <= '0;
     else
-      rows_open_q <= rows_open_q + CommandBits'(row_valid && row_taken) - CommandBits'(dma_done_valid);
+      rows_in_flight_q <= rows_in_flight_q + CommandBits'(row_valid && row_ready) - CommandBits'(dma_done_valid);
   end
 
-  // ---------------------------------------------------------------- the end
+  // ---------------------------------------------------------------- end
 
-  logic list_over, rows_over;
-  assign halt = stop_q || bad_q || errors_q != '0;
-  assign list_over = open_q == '0 && (list_left_q == '0 || halt);
-  assign rows_over = product_valid_q == '0 && !row_valid && rows_open_q == '0;
+  logic list_done, rows_done;
+  assign halt = stop_q || bad_index_q || errors_q != '0;
+  assign list_done = reads_in_flight_q == '0 && (list_left_q == '0 || halt);
+  assign rows_done = product_valid_q == '0 && !row_valid && rows_in_flight_q == '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q  <= StIdle;
-      stop_q   <= 1'b0;
-      bad_q    <= 1'b0;
-      errors_q <= '0;
+      state_q     <= StIdle;
+      stop_q      <= 1'b0;
+      bad_index_q <= 1'b0;
+      errors_q    <= '0;
     end else begin
       unique case (state_q)
-        StIdle:  if (start_i) state_q <= StWork;
-        StWork:  if (halt || asked_q == count_i) state_q <= StEnd;
-        StEnd:   if (list_over && rows_over) state_q <= StDone;
+        StIdle:  if (start_i) state_q <= StRun;
+        StRun:  if (halt || issued_q == count_i) state_q <= StDrain;
+        StDrain:   if (list_done && rows_done) state_q <= StDone;
         default: state_q <= StIdle;
       endcase
       if (start_i) begin
-        stop_q   <= 1'b0;
-        bad_q    <= 1'b0;
-        errors_q <= '0;
+        stop_q      <= 1'b0;
+        bad_index_q <= 1'b0;
+        errors_q    <= '0;
       end else begin
-        if (stop_i && state_q == StWork && !halt && asked_q != count_i) stop_q <= 1'b1;
-        if (index_valid && index_taken && !beat_error && !in_table) bad_q <= 1'b1;
+        if (stop_i && state_q == StRun && !halt && issued_q != count_i) stop_q <= 1'b1;
+        if (index_valid && index_ready && !beat_error && !in_table) bad_index_q <= 1'b1;
         if (index_valid && beat_error) errors_q.read_error <= 1'b1;
         if (dma_done_valid && dma_done.read_error) errors_q.read_error <= 1'b1;
         if (dma_done_valid && dma_done.write_error) errors_q.write_error <= 1'b1;
@@ -259,11 +260,11 @@ module row_shuffle_core
 
   assign done_o = state_q == StDone;
   assign stopped_o = stop_q;
-  assign bad_index_o = bad_q;
+  assign bad_index_o = bad_index_q;
   assign errors_o = errors_q;
   assign busy_o = state_q != StIdle || dma_busy;
 
-  `NS_ASSERT(starts_at_rest, !start_i || (state_q == StIdle && !dma_busy))
-  `NS_ASSERT(rows_have_room, !product_valid_q[1] || row_count != 3'd4)
+  `NS_ASSERT(start_when_idle, !start_i || (state_q == StIdle && !dma_busy))
+  `NS_ASSERT(row_has_room, !product_valid_q[1] || row_count != 3'd4)
 
 endmodule

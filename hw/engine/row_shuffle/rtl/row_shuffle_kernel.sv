@@ -1,6 +1,7 @@
-// One list of rows: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one gather job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); row_shuffle_core does what is right.
+// engine_job_mux starts the jobs, engine_memory connects the memories. row_shuffle_core executes
+// the jobs that pass the checks.
 `include "ns_assert.svh"
 
 module row_shuffle_kernel
@@ -9,55 +10,55 @@ module row_shuffle_kernel
   import nvme_pkg::*;
   import engine_pkg::*;
 #(
-  /// Bits of the IDs of its masters, 3 or 4.
+  /// ID bits of the masters, 3 or 4.
   parameter int unsigned IdBits = 4
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [6:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: index, src, dst, count, row_bytes, rows, kind.
+  /// Arguments of the job, stable until it ends: index, src, dst, count, row_bytes, rows, kind.
   input  logic [6:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [4:0] result_o,
-  /// Rows whose copy has begun.
+  /// Number of rows whose copy has begun.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: rows whose copy has begun.
+  /// Progress of the job: number of rows whose copy has begun.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window: the list, and the rows.
+  /// Memory ports for the list and for the rows. Addresses are those of the PM window.
   ns_axi_if.master m_list,
   ns_axi_if.master m_rows
 );
 
-  localparam logic [63:0] MostIndexes = 64'd1 << 31;
-  localparam logic [63:0] MostRowBytes = 64'd65536;
+  localparam logic [63:0] MaxIndexes = 64'd1 << 31;
+  localparam logic [63:0] MaxRowBytes = 64'd65536;
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // sizes of the ranges come into registers,
-    StEnds,   // their ends,
-    StCheck,  // what is wrong
+    StSize,   // registers the sizes of the ranges
+    StEnds,   // registers the ends of the ranges
+    StCheck,  // registers the checks
     StBegin,
-    StWork,
+    StRun,
     StDone
   } state_e;
 
@@ -72,17 +73,18 @@ module row_shuffle_kernel
   state_e state_q;
   result_t result_q;
   logic [63:0] position;
-  logic stop, core_start, core_done, core_stopped, core_bad, core_busy;
+  logic stop, core_start, core_done, core_stopped, core_bad_index, core_busy;
   dma_done_t core_errors;
   logic [31:0] core_position;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: indexes, source and target in the namespace, in units of 8 blocks; CDW13: indexes; CDW14: rows;
-  // CDW15: bytes of a row, from bit 24 on the kind.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [2:0][63:0] places;  // in the namespace
+  // CDW10, CDW11, CDW12: offsets of list, table and target in the namespace, in units of 8 blocks.
+  // CDW13: number of indexes. CDW14: rows of the table. CDW15: bytes of a row; from bit 24, the
+  // kind.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
+  logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][49:0] cmd_sizes_q;
   logic [31:0] cmd_count, cmd_rows;
@@ -97,15 +99,15 @@ module row_shuffle_kernel
   assign cmd_row_bytes = cmd_i.sqe[496:480];
   assign cmd_records = cmd_i.sqe[505:504];
   assign cmd_reserved = cmd_i.sqe[503:497] != '0 || cmd_i.sqe[511:506] != '0;
-  for (genvar n = 0; n < 3; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < 3; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   always_ff @(posedge clk_i) cmd_sizes_q <= sizes(cmd_count, cmd_rows, cmd_row_bytes, cmd_records);
 
   always_comb begin
     refused_o = generic_status(ScSuccess);
     for (int unsigned n = 0; n < 3; n++) begin
-      if (places[n] + 64'(cmd_sizes_q[n]) > namespace_bytes)
+      if (offsets[n] + 64'(cmd_sizes_q[n]) > namespace_bytes)
         refused_o = generic_status(ScLbaOutOfRange);
     end
     if (cmd_reserved) refused_o = generic_status(ScInvalidField);
@@ -120,14 +122,14 @@ module row_shuffle_kernel
     64'(cmd_rows),
     64'(cmd_row_bytes),
     64'(cmd_count),
-    base + places[2],
-    base + places[1],
-    base + places[0]
+    base + offsets[2],
+    base + offsets[1],
+    base + offsets[0]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of list, table and target.
+  // Sizes of list, table and target in bytes.
   function automatic logic [2:0][49:0] sizes(logic [31:0] count, logic [31:0] rows,
                                              logic [16:0] row_bytes, logic [1:0] records);
     sizes[0] = (50'(count) << 2) << records;
@@ -137,18 +139,18 @@ module row_shuffle_kernel
 
   logic [2:0][49:0] size_q;
   logic [2:0][64:0] ends_q;
-  logic unknown_q, crossed_q, invalid;
+  logic unsupported_q, bad_ranges_q, invalid;
 
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
 
   always_ff @(posedge clk_i) begin
     size_q <= sizes(args_i[3][31:0], args_i[5][31:0], args_i[4][16:0], args_i[6][1:0]);
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + 65'(size_q[n]);
-    unknown_q <= malformed_i || args_i[0][5:0] != '0 || args_i[3] == '0 || args_i[3] > MostIndexes || args_i[4] == '0 ||
-        args_i[4] > MostRowBytes || args_i[5] == '0 || args_i[5][63:32] != '0 || args_i[6][63:2] != '0;
-    // What is only read may overlap.
-    crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || wraps(ends_q[2]) ||
+    unsupported_q <= malformed_i || args_i[0][5:0] != '0 || args_i[3] == '0 || args_i[3] > MaxIndexes || args_i[4] == '0 ||
+        args_i[4] > MaxRowBytes || args_i[5] == '0 || args_i[5][63:32] != '0 || args_i[6][63:2] != '0;
+    // List and table are only read, so they can overlap.
+    bad_ranges_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || wraps(ends_q[2]) ||
         overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2]);
   end
 
@@ -160,8 +162,8 @@ module row_shuffle_kernel
         StSize:  state_q <= StEnds;
         StEnds:  state_q <= StCheck;
         StCheck: state_q <= StBegin;
-        StBegin: state_q <= core_start ? StWork : StDone;
-        StWork:  if (core_done) state_q <= StDone;
+        StBegin: state_q <= core_start ? StRun : StDone;
+        StRun:  if (core_done) state_q <= StDone;
         default: state_q <= StIdle;
       endcase
     end
@@ -172,25 +174,25 @@ module row_shuffle_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = position;
-  assign progress_o = begun_q ? 36'(core_position) : '0;
+  assign progress_o = core_started_q ? 36'(core_position) : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      position <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      position       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StEnds || state_q == StCheck))
         result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
         result_q <= '{
-            bad_index: core_bad,
+            bad_index: core_bad_index,
             write_error: core_errors.write_error,
             invalid: 1'b0,
             stopped: core_stopped,
@@ -215,10 +217,10 @@ module row_shuffle_kernel
     .row_bytes_i(args_i[4][16:0]),
     .rows_i     (args_i[5][31:0]),
     .records_i  (args_i[6][1:0]),
-    .stop_i     (stop && state_q == StWork),
+    .stop_i     (stop && state_q == StRun),
     .done_o     (core_done),
     .stopped_o  (core_stopped),
-    .bad_index_o(core_bad),
+    .bad_index_o(core_bad_index),
     .errors_o   (core_errors),
     .position_o (core_position),
     .m_list     (m_list),
@@ -228,6 +230,7 @@ module row_shuffle_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests, state_q == StWork || !core_busy || state_q == StDone || state_q == StIdle)
+  `NS_ASSERT(core_idle_outside_job,
+             state_q == StRun || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

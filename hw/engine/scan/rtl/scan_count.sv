@@ -1,41 +1,43 @@
-// Counts the values of one beat that lie between two bounds, both included: one beat a cycle.
+// Counts the values of a beat that lie between two bounds, bounds included. Throughput is one beat
+// per cycle, latency three cycles.
 //
-// Words of 32 bits are compared with their part of the bounds first; a value of 64 bits takes two of these. For two's complement
-// the top bits are inverted on both sides, so that all comparisons are of unsigned numbers. The beat goes through three registers.
+// Each 32-bit word is compared with the matching word of the bounds; a 64-bit value combines two
+// such comparisons. For two's complement the sign bits of both sides are inverted, so that all
+// comparisons are unsigned.
 module scan_count (
   input  logic         clk_i,
   input  logic         rst_ni,
-  /// Values have 64 bits, not 32. This and the bounds hold still while beats are under way.
+  /// Values have 64 bits, else 32. The mode and the bounds are stable while beats are in flight.
   input  logic         wide_i,
-  /// They are in two's complement.
+  /// Values are in two's complement.
   input  logic         signed_i,
   /// Lower bound, in the low 32 bits unless `wide_i`.
   input  logic [63:0]  low_i,
   /// Upper bound.
   input  logic [63:0]  high_i,
-  /// Beat.
+  /// Data of a beat.
   input  logic [511:0] data_i,
-  /// Words of it that count.
+  /// Words of the beat that belong to the range.
   input  logic [15:0]  words_i,
-  /// It is the last one.
+  /// The beat is the last one of the range.
   input  logic         last_i,
-  /// There is one.
+  /// The beat is valid.
   input  logic         valid_i,
-  /// Values within the bounds.
+  /// Number of values between the bounds.
   output logic [4:0]   count_o,
-  /// Which, from the first one on; 8 of 64 bits or 16 of 32.
+  /// Values between the bounds, one bit each, first value first: 8 of 64 bits or 16 of 32 bits.
   output logic [15:0]  bits_o,
-  /// These are of the last beat.
+  /// The result belongs to the last beat.
   output logic         last_o,
-  /// Of a beat, three cycles later.
+  /// The result is valid, three cycles after its beat.
   output logic         valid_o,
-  /// A beat is under way.
+  /// A beat is in flight.
   output logic         busy_o
 );
 
   logic [511:0] data_q;
   logic [15:0] words_q, words2_q, below_q, above_q, hits, bits, bits_q;
-  logic [7:0] same_low_q, same_high_q;  // upper words
+  logic [7:0] same_low_q, same_high_q;  // of the upper words
   logic valid_q, valid2_q, valid3_q, last_q, last2_q, last3_q;
   logic [4:0] count_q;
   logic [15:0][31:0] value, low, high;
@@ -48,7 +50,7 @@ module scan_count (
     assign high[i] = ((wide_i && i % 2 == 1) ? high_i[63:32] : high_i[31:0]) ^ sign;
   end
 
-  // A value of 64 bits is counted at its upper word.
+  // A 64-bit value is counted at its upper word.
   for (genvar i = 0; i < 8; i++) begin : gen_pair
     logic below, above;
     assign below = below_q[2*i+1] || (same_low_q[i] && below_q[2*i]);

@@ -1,7 +1,7 @@
 // Types of the scan engine.
 package scan_pkg;
 
-  /// A part of a line of the bitmap.
+  /// Line of the bitmap, or part of one.
   typedef struct packed {
     logic [63:0]  strb;
     logic [63:0]  addr;  // on the media, a multiple of 64

@@ -1,4 +1,4 @@
-"""sorter_core before a memory that answers in any order: kinds of keys, sizes, adversarial inputs, errors, stops."""
+"""sorter_core with a memory that reorders answers: key kinds, counts, adversarial inputs, errors, stops."""
 
 import random
 import struct
@@ -15,7 +15,7 @@ UNSIGNED, COMPLEMENT, TOTAL_ORDER = range(3)
 
 
 def rank(key, width, order):
-    """The number whose order is that of the keys."""
+    """Maps a key to the unsigned number of the same order."""
     top = 1 << (8 * width - 1)
     if order == UNSIGNED:
         return key
@@ -25,7 +25,7 @@ def rank(key, width, order):
 
 
 def expected(keys, width, order, descending, indexes):
-    """What the sorter writes."""
+    """Returns the bytes that the sorter has to write."""
     ranks = [rank(key, width, order) for key in keys]
     # Stable in both directions.
     places = sorted(range(len(keys)), key=lambda i: -ranks[i] if descending else ranks[i])
@@ -60,7 +60,7 @@ class Bench:
         return passes
 
     async def run(self, count, width=4, order=UNSIGNED, descending=False, indexes=False, pairs=False, stop=None):
-        """Starts a sort and waits for its end: (stopped, errors), and the cycles that it took."""
+        """Starts a sort and waits for its end. Returns (stopped, errors), and the cycles."""
         d = self.dut
         d.src_i.value, d.dst_i.value, d.tmp_i.value, d.count_i.value = SRC, DST, TMP, count
         d.kind_i.value = descending << 4 | order << 2 | WIDTHS.index(width)
@@ -77,32 +77,32 @@ class Bench:
                 assert not int(d.busy_o.value)
                 d.stop_i.value = 0
                 return ended, cycle
-        raise AssertionError("no end")
+        raise AssertionError("the job does not end")
 
-    async def sort(self, keys, **how):
-        """Sorts keys, and compares what stands in the memory then. Returns the cycles."""
-        width = how.get("width", 4)
+    async def sort(self, keys, **options):
+        """Sorts keys and compares the memory afterwards. Returns the cycles."""
+        width = options.get("width", 4)
         self.ram.data[:] = self.random.randbytes(SIZE)
         self.ram.data[SRC : SRC + len(keys) * width] = b"".join(key.to_bytes(width, "little") for key in keys)
-        wanted = expected(
-            keys, width, how.get("order", UNSIGNED), how.get("descending", False), how.get("indexes", False)
+        expected_bytes = expected(
+            keys, width, options.get("order", UNSIGNED), options.get("descending", False), options.get("indexes", False)
         )
-        behind = bytes(self.ram.data[DST + len(wanted) : TMP])
-        ended, cycles = await self.run(len(keys), **how)
+        tail = bytes(self.ram.data[DST + len(expected_bytes) : TMP])
+        ended, cycles = await self.run(len(keys), **options)
         assert ended == (0, 0)
-        got = bytes(self.ram.data[DST : DST + len(wanted)])
-        if got != wanted:
-            size = len(wanted) // len(keys)
-            place = next(i for i in range(len(keys)) if got[i * size :][:size] != wanted[i * size :][:size])
+        got = bytes(self.ram.data[DST : DST + len(expected_bytes)])
+        if got != expected_bytes:
+            size = len(expected_bytes) // len(keys)
+            place = next(i for i in range(len(keys)) if got[i * size :][:size] != expected_bytes[i * size :][:size])
             raise AssertionError(
-                f"{len(keys)} keys, {how}: record {place} is {got[place * size :][:size].hex()}, "
-                f"not {wanted[place * size :][:size].hex()}"
+                f"{len(keys)} keys, {options}: record {place} is {got[place * size :][:size].hex()}, "
+                f"not {expected_bytes[place * size :][:size].hex()}"
             )
-        passes = self.passes(len(keys), how.get("pairs"))
+        passes = self.passes(len(keys), options.get("pairs"))
         assert int(self.dut.passes_o.value) == passes
         assert int(self.dut.progress_o.value) == passes * len(keys)
         if passes < 3:
-            assert bytes(self.ram.data[DST + len(wanted) : TMP]) == behind, "it wrote behind its target"
+            assert bytes(self.ram.data[DST + len(expected_bytes) : TMP]) == tail, "bytes past the target have changed"
         return cycles
 
 
@@ -111,8 +111,8 @@ def random_keys(rng, count, width):
 
 
 @cocotb.test()
-async def all_counts(dut):
-    """One key, and all counts around rows and runs; around chunks and groups of them."""
+async def sort_all_counts(dut):
+    """Counts from one key, around rows and runs, and around chunks and groups of chunks."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     counts = [*range(1, 36), 63, 64, 65]
@@ -126,8 +126,8 @@ async def all_counts(dut):
 
 
 @cocotb.test()
-async def all_kinds(dut):
-    """Widths, orders, directions, both outputs, with keys that are often equal, and bits at the top."""
+async def sort_all_key_kinds(dut):
+    """All widths, orders, directions and outputs. Many keys are equal or differ in the top bit."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     for width in WIDTHS:
@@ -144,13 +144,13 @@ async def all_kinds(dut):
                         for _ in range(count)
                     ]
                     pairs = bench.random.random() < 0.5
-                    how = {"width": width, "order": order, "descending": descending}
-                    await bench.sort(keys, **how, indexes=indexes, pairs=pairs)
+                    options = {"width": width, "order": order, "descending": descending}
+                    await bench.sort(keys, **options, indexes=indexes, pairs=pairs)
 
 
 @cocotb.test()
-async def floats(dut):
-    """IEEE 754 total order: NaN of both signs, infinities, zeros of both signs, subnormal numbers."""
+async def sort_floats_in_total_order(dut):
+    """IEEE 754 totalOrder: NaN, infinities and zeros of both signs, subnormal numbers."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     for width, code in ((4, "<f"), (8, "<d")):
@@ -173,11 +173,11 @@ def adversarial(n, rng):
 
 
 @cocotb.test()
-async def adversarial_inputs(dut):
-    """None of them is much slower than random keys: the first row of a merge comes before the tree's buffers are full.
+async def sort_adversarial_inputs_at_full_rate(dut):
+    """No input is much slower than random keys: a merge starts before the tree's buffers are full.
 
-    Those are of 16 rows, two for each leaf. Where a leaf's rows come all at once nothing is lost over random keys;
-    where leaves take turns, half of these rows.
+    The buffers have 16 rows, two for each leaf. If a leaf's rows come in succession, nothing is lost
+    over random keys. If leaves alternate, at most half of these rows are.
     """
     bench = Bench(dut, stall=0.0, latency=8, interleave=False)
     await bench.start()
@@ -186,15 +186,15 @@ async def adversarial_inputs(dut):
     for name, keys in adversarial(n, bench.random):
         cycles[name] = await bench.sort(keys)
         dut._log.info("%s: %d keys, %d cycles", name, n, cycles[name])
-    merges = 4  # of three chunks, and of them together
-    for name, took in cycles.items():
+    merges = 4  # of each of three chunks, and of their runs
+    for name, spent in cycles.items():
         most = (2 if name in ("sorted", "reversed", "equal", "organ pipe") else 8) * bench.leaves
-        assert took <= cycles["random"] + merges * most, name
+        assert spent <= cycles["random"] + merges * most, name
 
 
 @cocotb.test()
-async def errors_and_stops(dut):
-    """A read or write that fails ends it, as a stop does, at any moment; the next sort is right."""
+async def sort_errors_and_stops(dut):
+    """Read errors, write errors and stops end a sort at any time. The next sort is correct."""
     bench = Bench(dut, stall=0.1, latency=10)
     await bench.start()
     count = 2 * bench.chunk + 5
@@ -206,31 +206,31 @@ async def errors_and_stops(dut):
         assert ended == (0, error), page
         bench.ram.errors = set()
         await bench.sort(keys)
-    # Soon: what it has not been asked to write by then it does not merge, nor does it go through a further pass.
-    many = 12_000
-    first, second = (DST, TMP) if bench.passes(many) % 2 else (TMP, DST)  # what these passes write
+    # The sort ends soon after a write error: it merges nothing further, and starts no further pass.
+    long_count = 12_000
+    first, second = (DST, TMP) if bench.passes(long_count) % 2 else (TMP, DST)  # targets of these passes
     for before, page in enumerate((SRC, first, second)):
         bench.ram.errors = {page >> 12}
-        ended, _ = await bench.run(many)
+        ended, _ = await bench.run(long_count)
         assert ended == (0, 1 if page == SRC else 2), page
-        assert int(dut.progress_o.value) < max(1, before) * many, page
+        assert int(dut.progress_o.value) < max(1, before) * long_count, page
 
-    async def fails_in_the_second_pass():
+    async def fail_second_pass():
         await RisingEdge(dut.start_i)
         await ClockCycles(dut.clk_i, 4)
-        while int(dut.progress_o.value) <= many:
+        while int(dut.progress_o.value) <= long_count:
             await RisingEdge(dut.clk_i)
-        bench.ram.errors = set(range(first >> 12, (first + 8 * many >> 12) + 1))
+        bench.ram.errors = set(range(first >> 12, (first + 8 * long_count >> 12) + 1))
 
     bench.ram.errors = set()
-    cocotb.start_soon(fails_in_the_second_pass())
-    ended, _ = await bench.run(many)
+    cocotb.start_soon(fail_second_pass())
+    ended, _ = await bench.run(long_count)
     assert ended == (0, 1)
-    assert int(dut.progress_o.value) < 2 * many
+    assert int(dut.progress_o.value) < 2 * long_count
     bench.ram.errors = set()
-    whole = await bench.sort(keys)
+    total_cycles = await bench.sort(keys)
     for _ in range(12):
         pairs = bench.random.random() < 0.5
-        ended, _ = await bench.run(count, stop=bench.random.randrange(whole), pairs=pairs)
+        ended, _ = await bench.run(count, stop=bench.random.randrange(total_cycles), pairs=pairs)
         assert ended in ((1, 0), (0, 0)), ended
         await bench.sort(keys[: bench.random.randrange(1, count)])

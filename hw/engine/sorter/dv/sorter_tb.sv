@@ -1,4 +1,4 @@
-// Test top of sorter_core: its memory port flat, its arguments as plain vectors.
+// Test top of sorter_core with a flat memory port and plain argument vectors.
 `include "ns_axi_flat.svh"
 
 module sorter_tb

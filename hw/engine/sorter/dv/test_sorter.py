@@ -1,4 +1,4 @@
-"""The sorter by itself."""
+"""The sorter core as a block."""
 
 import pytest
 from hdl import simulate
@@ -16,13 +16,13 @@ def test_sorter(leaves, run_rows):
 
 
 @pytest.mark.slow
-def test_orders():
-    """Runs that are so long that what begins and ends a merge doesn't hide what it loses within."""
+def test_sorter_input_orders():
+    """Long runs, so that the start and end of a merge do not hide stalls within it."""
     simulate(
         "sorter_tb",
         "cocotb_sorter",
         filelists=["hw/engine/sorter/sorter.f"],
         extra_sources=["sorter_tb.sv"],
         parameters={"Leaves": 8, "RunRows": 64},
-        testcase="adversarial_inputs",
+        testcase="sort_adversarial_inputs_at_full_rate",
     )

@@ -1,8 +1,12 @@
-// sorter_level neither loses nor doubles a record, and its nodes' rows come in order. By induction: for streams of any length.
+// sorter_level loses and duplicates no record, and the rows of its nodes are in order. Proven by
+// induction, so for streams of any length.
 //
-// A record has two bits here. Bit 0 marks one record, any; it leaves once, before its node's stream ends or with its last row, and not unless it came.
-// Bit 1 tells whether a record is at or above some bound: once a record that is has left a node, none leaves that is not. For each record and each
-// bound, this is integrity and order for all. The selector and the network, which have their own proofs, are replaced: select_any, network_none.
+// A record has two bits. Bit 0 marks one arbitrary record. It leaves exactly once if it arrived,
+// before the end of its node's stream or with the last row. Bit 1 tells whether a record is at or
+// above an arbitrary bound. Once such a record has left a node, no record below the bound leaves.
+// As record and bound are arbitrary, this is integrity and order for all records.
+//
+// Selector and network have separate proofs, and are replaced by select_any and network_none.
 `include "ns_assert.svh"
 
 module level_proof
@@ -10,7 +14,7 @@ module level_proof
 #(
   parameter int unsigned Nodes = 1,
   parameter int unsigned Rows = 4,
-  /// 1: without bounds, the marked record alone.
+  /// 1: no bounds, the marked record only.
   parameter int unsigned Width = 2,
   localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes)
 ) (
@@ -21,10 +25,10 @@ module level_proof
   input logic                        in_valid_i,
   input logic [NodeBits:0]           in_stream_i,
   input logic                        in_last_i,
-  input logic                        in_none_i,
+  input logic                        in_empty_i,
   input logic [Lanes-1:0][Width-1:0] in_row_i,
   input logic [Nodes-1:0]            room_i,
-  input logic [Nodes-1:0]            wants_i
+  input logic [Nodes-1:0]            demand_i
 );
 
   localparam int unsigned PtrBits = unsigned'($clog2(Rows));
@@ -36,9 +40,9 @@ module level_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic [2*Nodes-1:0] room, wants;
+  logic [2*Nodes-1:0] room, demand;
   logic [Nodes-1:0] reserve;
-  logic busy, out_valid, out_last, out_none;
+  logic busy, out_valid, out_last, out_empty;
   logic [NodeBits-1:0] out_stream;
   logic [Lanes-1:0][Width-1:0] out_row;
 
@@ -53,27 +57,27 @@ module level_proof
     .clear_i,
     .room_o      (room),
     .reserve_i,
-    .wants_o     (wants),
+    .demand_o     (demand),
     .in_valid_i,
     .in_stream_i,
     .in_last_i,
-    .in_none_i,
+    .in_empty_i,
     .in_row_i,
     .room_i,
-    .wants_i,
+    .demand_i,
     .reserve_o   (reserve),
     .out_valid_o (out_valid),
     .out_stream_o(out_stream),
     .out_last_o  (out_last),
-    .out_none_o  (out_none),
+    .out_empty_o (out_empty),
     .out_row_o   (out_row)
   );
 
-  // ---------------------------------------------------------------- the rules of rows
+  // ---------------------------------------------------------------- stream rules
 
-  logic [2*Nodes-1:0][CountBits-1:0] in_open;
+  logic [2*Nodes-1:0][CountBits-1:0] in_pending;
   logic [2*Nodes-1:0] in_rows, in_ended;
-  logic [Nodes-1:0][CountBits-1:0] out_open;
+  logic [Nodes-1:0][CountBits-1:0] out_pending;
   logic [Nodes-1:0] out_rows, out_ended;
 
   stream_rules #(
@@ -89,13 +93,13 @@ module level_proof
     .valid_i  (in_valid_i),
     .stream_i ((unsigned'($clog2(2 * Nodes)))'(in_stream_i)),
     .last_i   (in_last_i),
-    .none_i   (in_none_i),
-    .open_o   (in_open),
+    .empty_i  (in_empty_i),
+    .pending_o(in_pending),
     .rows_o   (in_rows),
     .ended_o  (in_ended)
   );
   `NS_ASSUME(stream_exists, !in_valid_i || 32'(in_stream_i) < 2 * Nodes)
-  `NS_ASSUME(clear_at_rest, !clear_i || (!busy && !in_valid_i))
+  `NS_ASSUME(clear_when_idle, !clear_i || (!busy && !in_valid_i))
 
   stream_rules #(
     .Streams(Nodes),
@@ -109,8 +113,8 @@ module level_proof
     .valid_i  (out_valid),
     .stream_i (out_stream),
     .last_i   (out_last),
-    .none_i   (out_none),
-    .open_o   (out_open),
+    .empty_i  (out_empty),
+    .pending_o(out_pending),
     .rows_o   (out_rows),
     .ended_o  (out_ended)
   );
@@ -123,31 +127,32 @@ module level_proof
     assign {out_above[i], out_mark[i]} = out_row[i];
   end
 
-  logic in_row, out_row_valid, came_q, left_q, comes, leaves;
+  logic in_row, out_row_valid, arrived_q, departed_q, arrival, departure;
   logic [NodeBits:0] mark_stream_q;
-  assign in_row = in_valid_i && !in_none_i;
-  assign out_row_valid = out_valid && !out_none;
-  assign comes = in_row && in_mark != '0;
-  assign leaves = out_row_valid && out_mark != '0;
+  assign in_row = in_valid_i && !in_empty_i;
+  assign out_row_valid = out_valid && !out_empty;
+  assign arrival = in_row && in_mark != '0;
+  assign departure = out_row_valid && out_mark != '0;
 
-  // Where it lies: row and lane of the memories, in which the second stream's rows stand the other way round.
+  // Position of the mark: row and lane of the memories. The second stream's rows are stored in
+  // reverse.
   logic [PtrBits-1:0] mark_row_q;
   logic [LaneBits-1:0] mark_lane_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      came_q <= 1'b0;
-      left_q <= 1'b0;
+      arrived_q <= 1'b0;
+      departed_q <= 1'b0;
     end else if (clear_i) begin
-      came_q <= 1'b0;
-      left_q <= 1'b0;
+      arrived_q <= 1'b0;
+      departed_q <= 1'b0;
     end else begin
-      if (comes) came_q <= 1'b1;
-      if (leaves) left_q <= 1'b1;
+      if (arrival) arrived_q <= 1'b1;
+      if (departure) departed_q <= 1'b1;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (comes) begin
+    if (arrival) begin
       mark_stream_q <= in_stream_i;
       mark_row_q <= u_level.wptr_q[in_stream_i[NodeBits:1]][in_stream_i[0]];
       mark_lane_q <= '0;
@@ -156,21 +161,21 @@ module level_proof
     end
   end
 
-  `NS_ASSUME(one_is_marked, !comes || (!came_q && $countones(in_mark) == 1))
+  `NS_ASSUME(one_mark, !arrival || (!arrived_q && $countones(in_mark) == 1))
 
-  `NS_ASSERT(leaves_once, !leaves || (came_q && !left_q && $countones(out_mark) == 1))
-  `NS_ASSERT(leaves_through_its_node, !leaves || out_stream == mark_stream_q[NodeBits:1])
+  `NS_ASSERT(departs_once, !departure || (arrived_q && !departed_q && $countones(out_mark) == 1))
+  `NS_ASSERT(departs_from_its_node, !departure || out_stream == mark_stream_q[NodeBits:1])
   `NS_ASSERT(
-      leaves_before_the_end,
-      !(out_valid && out_last && came_q && out_stream == mark_stream_q[NodeBits:1]) || left_q || leaves)
+      departs_before_end,
+      !(out_valid && out_last && arrived_q && out_stream == mark_stream_q[NodeBits:1]) || departed_q || departure)
 
   // ---------------------------------------------------------------- order
 
   logic [2*Nodes-1:0] in_above_q;  // the stream's last record is at or above the bound
-  logic [  Nodes-1:0] out_above_q;  // one that is has left
+  logic [  Nodes-1:0] out_above_q;  // a record at or above the bound has left
 
   `NS_ASSUME(
-      streams_in_order,
+      stream_in_order,
       !in_row || ((in_above & ~(in_above >> 1)) & (Lanes'('1) >> 1)) == '0 && (!in_above_q[in_stream_i] || in_above == '1))
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -188,16 +193,16 @@ module level_proof
 
   `NS_ASSERT(rows_in_order, !(out_row_valid && out_above_q[out_stream]) || out_above == '1)
 
-  // ---------------------------------------------------------------- a step
+  // ---------------------------------------------------------------- step
 
-  // What select_proof assumes of a step; and where a stream seems to have ended it has.
+  // The step meets the assumptions of select_proof. A stream that appears to have ended has ended.
   logic step;
-  assign step = u_level.pick_q && !u_level.empty;
+  assign step = u_level.step_q && !u_level.empty;
   `NS_ASSERT(step_is_legal, !step || u_level.u_select.legal)
-  `NS_ASSERT(sees_all_of_a, !step || u_level.a_none == '0 || in_ended[{u_level.node_q, 1'b0}])
-  `NS_ASSERT(sees_all_of_b, !step || u_level.b_none == '0 || in_ended[{u_level.node_q, 1'b1}])
+  `NS_ASSERT(a_ended_is_true, !step || u_level.a_ended == '0 || in_ended[{u_level.node_q, 1'b0}])
+  `NS_ASSERT(b_ended_is_true, !step || u_level.b_ended == '0 || in_ended[{u_level.node_q, 1'b1}])
 
-  // ---------------------------------------------------------------- what makes it inductive
+  // ---------------------------------------------------------------- induction invariants
 
   level_state #(
     .Nodes(Nodes),
@@ -205,65 +210,65 @@ module level_proof
   ) u_state (
     .clk_i,
     .rst_ni,
-    .in_open_i  (in_open),
-    .in_rows_i  (in_rows),
-    .in_ended_i (in_ended),
-    .out_open_i (out_open),
-    .out_rows_i (out_rows),
-    .out_ended_i(out_ended),
-    .pick_i     (u_level.pick_q),
-    .node_i     (u_level.node_q),
-    .count_i    (u_level.count_q),
-    .free_i     (u_level.free_q),
-    .rptr_i     (u_level.rptr_q),
-    .wptr_i     (u_level.wptr_q),
-    .end_i      (u_level.end_q),
-    .taken_i    (u_level.taken_q),
-    .over_i     (u_level.over_q)
+    .in_pending_i (in_pending),
+    .in_rows_i    (in_rows),
+    .in_ended_i   (in_ended),
+    .out_pending_i(out_pending),
+    .out_rows_i   (out_rows),
+    .out_ended_i  (out_ended),
+    .step_i       (u_level.step_q),
+    .node_i       (u_level.node_q),
+    .count_i      (u_level.count_q),
+    .free_i       (u_level.free_q),
+    .rptr_i       (u_level.rptr_q),
+    .wptr_i       (u_level.wptr_q),
+    .end_i        (u_level.end_q),
+    .consumed_i   (u_level.consumed_q),
+    .node_done_i  (u_level.node_done_q)
   );
 
-  `NS_ASSERT(left_after_it_came, !left_q || came_q)
+  `NS_ASSERT(departed_has_arrived, !departed_q || arrived_q)
 
   for (genvar n = 0; n < Nodes; n++) begin : gen_node
-    logic [LaneBits-1:0] taken;
+    logic [LaneBits-1:0] consumed;
     count_t [1:0] count;
-    assign taken = u_level.taken_q[n];
+    assign consumed = u_level.consumed_q[n];
     assign count = u_level.count_q[n];
-    `NS_ASSERT(above_has_left, !out_above_q[n] || out_rows[n])
+    `NS_ASSERT(above_departed_has_rows, !out_above_q[n] || out_rows[n])
 
     for (genvar s = 0; s < 2; s++) begin : gen_stream
       localparam int unsigned Stream = 2 * n + s;
-      logic waits;
+      logic mark_waits;
       logic [PtrBits-1:0] rptr;
       assign rptr   = u_level.rptr_q[n][s];
-      assign waits = came_q && !left_q && mark_stream_q == (NodeBits + 1)'(Stream);
+      assign mark_waits = arrived_q && !departed_q && mark_stream_q == (NodeBits + 1)'(Stream);
 
       `NS_ASSERT(below_is_before, !out_above_q[n] || in_ended[Stream] || in_above_q[Stream])
-      `NS_ASSERT(above_has_come, !in_above_q[Stream] || in_rows[Stream])
+      `NS_ASSERT(above_has_rows, !in_above_q[Stream] || in_rows[Stream])
 
       logic [Rows-1:0][Lanes-1:0] live, marked, above;
       for (genvar r = 0; r < Rows; r++) begin : gen_row
-        logic [PtrBits-1:0] behind;
-        assign behind = PtrBits'(r) - rptr;
+        logic [PtrBits-1:0] offset;
+        assign offset = PtrBits'(r) - rptr;
         for (genvar i = 0; i < Lanes; i++) begin : gen_lane
           if (s == 0) begin : gen_a
             assign {above[r][i], marked[r][i]} = u_level.gen_lane[i].mem_a[n*Rows+r];
-            assign live[r][i] = count_t'(behind) < count[0] && (behind != '0 || LaneBits'(i) >= taken);
+            assign live[r][i] = count_t'(offset) < count[0] && (offset != '0 || LaneBits'(i) >= consumed);
           end else begin : gen_b
             assign {above[r][i], marked[r][i]} = u_level.gen_lane[i].mem_b[n*Rows+r];
-            assign live[r][i] = count_t'(behind) < count[1] && (behind != '0 || taken == '0 || LaneBits'(i) < taken);
+            assign live[r][i] = count_t'(offset) < count[1] && (offset != '0 || consumed == '0 || LaneBits'(i) < consumed);
           end
-          logic here;
-          assign here = waits && mark_row_q == PtrBits'(r) && mark_lane_q == LaneBits'(i);
-          `NS_ASSERT(mark_lives, !here || live[r][i])
-          `NS_ASSERT(mark_is_there, !live[r][i] || marked[r][i] == here)
-          `NS_ASSERT(all_are_above, !(live[r][i] && out_above_q[n]) || above[r][i])
-          // The next record of the stream.
+          logic is_mark;
+          assign is_mark = mark_waits && mark_row_q == PtrBits'(r) && mark_lane_q == LaneBits'(i);
+          `NS_ASSERT(mark_is_live, !is_mark || live[r][i])
+          `NS_ASSERT(marked_is_mark, !live[r][i] || marked[r][i] == is_mark)
+          `NS_ASSERT(live_are_above, !(live[r][i] && out_above_q[n]) || above[r][i])
+          // Next record of the stream.
           localparam bit End = i == ((s == 0) ? Lanes - 1 : 0);
           localparam int unsigned NextLane = (s == 0) ? (i + 1) % Lanes : (i + Lanes - 1) % Lanes;
           localparam int unsigned NextRow = End ? (r + 1) % Rows : r;
           logic newest;
-          assign newest = End && count_t'(behind) + 1'b1 == count[s];
+          assign newest = End && count_t'(offset) + 1'b1 == count[s];
           `NS_ASSERT(in_order,
                      !live[r][i] || !above[r][i] || (newest ? in_above_q[Stream] : above[NextRow][NextLane]))
           `NS_ASSERT(newest_is_last, !(live[r][i] && newest) || above[r][i] == in_above_q[Stream])
@@ -272,7 +277,7 @@ module level_proof
     end
   end
 
-  `NS_COVER(leaves_late, leaves && out_last && out_rows[0])
-  `NS_COVER(no_rows, out_valid && out_none)
+  `NS_COVER(departs_last, departure && out_last && out_rows[0])
+  `NS_COVER(no_rows, out_valid && out_empty)
 
 endmodule

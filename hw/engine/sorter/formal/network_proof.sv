@@ -1,13 +1,15 @@
-// sorter_network with records of one bit: by the 0-1 principle (D. Knuth, The Art of Computer Programming 3, 5.3.4) a network of compare-and-swaps
-// that sorts all rows of zeros and ones sorts all rows.
+// sorter_network sorts, by the 0-1 principle (D. Knuth, The Art of Computer Programming 3, 5.3.4):
+// a network of compare-and-swaps that sorts all rows of zeros and ones sorts all rows. So records
+// have one bit.
 //
-// Shown: each row comes out once, in its order, after as many cycles as there are stages, sorted, with as many ones as went in. The last part
-// alone does so with all bitonic rows: with zeros and ones these are the rotations of sorted ones, as sorter_select makes them.
+// Proven: each row leaves once, in order of arrival, after as many cycles as there are stages. It
+// is sorted and has as many ones as before. The final merge part does so for all bitonic rows. Of
+// zeros and ones these are the rotations of sorted rows, as sorter_select makes them.
 `include "ns_assert.svh"
 
 module network_proof #(
   parameter int unsigned Lanes = 8,
-  parameter bit Whole = 1'b1
+  parameter bit Full = 1'b1
 ) (
   input logic             clk_i,
   input logic             rst_ni,
@@ -16,7 +18,7 @@ module network_proof #(
 );
 
   localparam int unsigned Log = unsigned'($clog2(Lanes));
-  localparam int unsigned Stages = Whole ? Log * (Log + 1) / 2 : Log;
+  localparam int unsigned Stages = Full ? Log * (Log + 1) / 2 : Log;
   localparam int unsigned CountBits = Log + 1;
 
   logic started_q = 1'b0;
@@ -29,10 +31,11 @@ module network_proof #(
     for (int unsigned i = 0; i < Lanes; i++) ones += CountBits'(row[i]);
   endfunction
 
-  // Changes between a lane and the next one, all around: a rotation of a sorted row has none or two.
+  // Number of changes from a lane to the next one, cyclically. A rotation of a sorted row has none
+  // or two.
   logic [CountBits-1:0] changes;
   assign changes = ones(row_i ^ {row_i[0], row_i[Lanes-1:1]});
-  if (!Whole) begin : gen_bitonic
+  if (!Full) begin : gen_bitonic
     `NS_ASSUME(bitonic, changes <= CountBits'(2))
   end
 
@@ -41,20 +44,20 @@ module network_proof #(
   logic [Lanes-1:0] row;
 
   sorter_network #(
-    .Width (1),
-    .Lanes (Lanes),
-    .Whole (Whole),
-    .Beside(CountBits)
+    .Width  (1),
+    .Lanes  (Lanes),
+    .Full   (Full),
+    .TagBits(CountBits)
   ) u_network (
     .clk_i,
     .rst_ni,
     .busy_o  (),
     .valid_i,
-    .beside_i(ones(row_i)),
-    .row_i   (row_i),
-    .valid_o (out_valid),
-    .beside_o(expected),
-    .row_o   (row)
+    .tag_i  (ones(row_i)),
+    .row_i  (row_i),
+    .valid_o(out_valid),
+    .tag_o  (expected),
+    .row_o  (row)
   );
 
   logic [Stages-1:0] valid_q;
@@ -63,8 +66,8 @@ module network_proof #(
     else valid_q <= Stages'({valid_q, valid_i});
   end
 
-  `NS_ASSERT(each_row_in_its_time, out_valid == valid_q[Stages-1])
-  `NS_ASSERT(no_one_is_lost, !out_valid || ones(row) == expected)
+  `NS_ASSERT(row_latency_is_fixed, out_valid == valid_q[Stages-1])
+  `NS_ASSERT(ones_are_kept, !out_valid || ones(row) == expected)
   for (genvar i = 0; i + 1 < Lanes; i++) begin : gen_pair
     `NS_ASSERT(sorted, !out_valid || row[i] <= row[i+1])
   end

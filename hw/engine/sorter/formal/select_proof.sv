@@ -1,7 +1,8 @@
-// sorter_select: of the next 8 records of each of two sorted streams it takes the 8 least.
+// sorter_select takes the 8 least of the next 8 records of each of two sorted streams.
 //
-// It only compares records, at most 16 that are all different, so those of 4 bits show each order that there is: complete for any width.
-// Streams may have ended, and show anything there; at least 8 records are left of both together.
+// It only compares records, of which at most 16 are visible, all different. Records of 4 bits cover
+// every order of these, so the proof is complete for any width. Streams can have ended and then
+// show arbitrary values. At least 8 records are left in total.
 `include "ns_assert.svh"
 
 module select_proof
@@ -11,24 +12,24 @@ module select_proof
 ) (
   input logic                        clk_i,
   input logic                        rst_ni,
-  input logic [LaneBits-1:0]         taken_i,
-  /// Both streams, the next record first, and how many records there are.
+  input logic [LaneBits-1:0]         consumed_i,
+  /// Both streams, next record first, and the number of their records.
   input logic [Lanes-1:0][Width-1:0] a_i,
   input logic [Lanes-1:0][Width-1:0] b_i,
   input logic [LaneBits:0]           a_count_i,
   input logic [LaneBits:0]           b_count_i,
-  /// Any bound.
+  /// Arbitrary bound.
   input logic [Width-1:0]            bound_i
 );
 
   localparam int unsigned CountBits = LaneBits + 2;
   typedef logic [CountBits-1:0] count_t;
 
-  // ---------------------------------------------------------------- the streams
+  // ---------------------------------------------------------------- streams
 
-  `NS_ASSUME(a_ends, a_count_i <= (LaneBits + 1)'(Lanes))
-  `NS_ASSUME(b_ends, b_count_i <= (LaneBits + 1)'(Lanes))
-  `NS_ASSUME(a_row_is_left, count_t'(a_count_i) + count_t'(b_count_i) >= count_t'(Lanes))
+  `NS_ASSUME(a_count_fits, a_count_i <= (LaneBits + 1)'(Lanes))
+  `NS_ASSUME(b_count_fits, b_count_i <= (LaneBits + 1)'(Lanes))
+  `NS_ASSUME(enough_records, count_t'(a_count_i) + count_t'(b_count_i) >= count_t'(Lanes))
   for (genvar i = 0; i < Lanes; i++) begin : gen_record
     logic in_a, in_b;
     assign in_a = (LaneBits + 1)'(i) < a_count_i;
@@ -42,8 +43,9 @@ module select_proof
     end
   end
 
-  // A record's rank in both streams: those of its own before it, and those of the other one that are less.
-  logic [Lanes-1:0] a_least, b_least;  // among the 8 least
+  // Rank of a record in both streams: records before it in its stream, plus lesser records of the
+  // other stream.
+  logic [Lanes-1:0] a_least, b_least;  // is among the 8 least
   count_t a_of_least;
   always_comb begin
     a_of_least = '0;
@@ -60,56 +62,57 @@ module select_proof
     end
   end
 
-  // ---------------------------------------------------------------- the selector
+  // ---------------------------------------------------------------- selector
 
-  logic [Lanes-1:0][LaneBits-1:0] place;
-  logic [Lanes-1:0] expected_from_a, a_none, b_none;
-  logic [LaneBits-1:0] taken, expected_taken;
-  logic [1:0] over, expected_over;
+  logic [Lanes-1:0][LaneBits-1:0] offset;
+  logic [Lanes-1:0] expected_from_a, a_ended, b_ended;
+  logic [LaneBits-1:0] consumed, expected_consumed;
+  logic [1:0] row_done, expected_row_done;
   logic [Lanes-1:0][Width-1:0] a, b, row;
 
   merge_step u_step (
-    .taken_i,
-    .count_i (a_of_least[LaneBits:0]),
-    .place_o (place),
-    .from_a_o(expected_from_a),
-    .taken_o (expected_taken),
-    .a_over_o(expected_over[0]),
-    .b_over_o(expected_over[1])
+    .consumed_i,
+    .count_i     (a_of_least[LaneBits:0]),
+    .offset_o    (offset),
+    .from_a_o    (expected_from_a),
+    .consumed_o  (expected_consumed),
+    .a_row_done_o(expected_row_done[0]),
+    .b_row_done_o(expected_row_done[1])
   );
 
   sorter_select #(
     .Width(Width)
   ) u_select (
-    .taken_i,
-    .a_i     (a),
-    .a_none_i(a_none),
-    .b_i     (b),
-    .b_none_i(b_none),
-    .row_o   (row),
-    .taken_o (taken),
-    .a_over_o(over[0]),
-    .b_over_o(over[1])
+    .consumed_i,
+    .a_i         (a),
+    .a_ended_i   (a_ended),
+    .b_i         (b),
+    .b_ended_i   (b_ended),
+    .row_o       (row),
+    .consumed_o  (consumed),
+    .a_row_done_o(row_done[0]),
+    .b_row_done_o(row_done[1])
   );
 
-  `NS_ASSERT(taken_right, taken == expected_taken)
-  `NS_ASSERT(a_over_right, over[0] == expected_over[0])
-  `NS_ASSERT(b_over_right, over[1] == expected_over[1])
+  `NS_ASSERT(consumed_matches, consumed == expected_consumed)
+  `NS_ASSERT(a_row_done_matches, row_done[0] == expected_row_done[0])
+  `NS_ASSERT(b_row_done_matches, row_done[1] == expected_row_done[1])
 
   for (genvar i = 0; i < Lanes; i++) begin : gen_lane
-    logic [LaneBits-1:0] b_place;
-    assign b_place = LaneBits'(Lanes - 1) - place[i];
-    assign a[i] = a_i[place[i]];
-    assign b[i] = b_i[b_place];
-    assign a_none[i] = (LaneBits + 1)'(place[i]) >= a_count_i;
-    assign b_none[i] = (LaneBits + 1)'(b_place) >= b_count_i;
-    // Each of the 8 least has its lane, and its lane has it.
-    `NS_ASSERT(lane_of_a_least, a_least[place[i]] == expected_from_a[i])
-    `NS_ASSERT(lane_of_b_least, b_least[b_place] == !expected_from_a[i])
-    `NS_ASSERT(takes_the_least, row[i] == (expected_from_a[i] ? a[i] : b[i]))
+    logic [LaneBits-1:0] b_offset;
+    assign b_offset = LaneBits'(Lanes - 1) - offset[i];
+    assign a[i] = a_i[offset[i]];
+    assign b[i] = b_i[b_offset];
+    assign a_ended[i] = (LaneBits + 1)'(offset[i]) >= a_count_i;
+    assign b_ended[i] = (LaneBits + 1)'(b_offset) >= b_count_i;
+    // Each of the 8 least records has its lane, and the lane sends it.
+    `NS_ASSERT(lane_of_a_least, a_least[offset[i]] == expected_from_a[i])
+    `NS_ASSERT(lane_of_b_least, b_least[b_offset] == !expected_from_a[i])
+    `NS_ASSERT(row_is_least, row[i] == (expected_from_a[i] ? a[i] : b[i]))
   end
 
-  // Bitonic in any rotation, as the network's proof assumes it: with any bound, a row of zeros and ones that changes twice, all around, or never.
+  // The row is bitonic in any rotation, as network_proof assumes: for any bound, the row of zeros
+  // and ones changes twice or never, cyclically.
   logic [Lanes-1:0] ones;
   for (genvar i = 0; i < Lanes; i++) begin : gen_one
     assign ones[i] = row[i] >= bound_i;
@@ -117,7 +120,7 @@ module select_proof
   `NS_ASSERT(bitonic, $countones(ones ^ {ones[0], ones[Lanes-1:1]}) <= 2)
 
   `NS_COVER(all_of_a, a_of_least == count_t'(Lanes) && b_count_i != '0)
-  `NS_COVER(some_of_both, a_of_least == count_t'(3) && taken_i == LaneBits'(6))
+  `NS_COVER(some_of_both, a_of_least == count_t'(3) && consumed_i == LaneBits'(6))
   `NS_COVER(
       both_end,
       count_t'(a_count_i) + count_t'(b_count_i) == count_t'(Lanes) && a_count_i != '0 && b_count_i != '0)

@@ -1,7 +1,7 @@
-// What a level of the merge tree may expect of those that give it rows, and owes to the level above: room is reserved before a row comes, and never
-// more than there is; a stream ends with the row that is marked, or with the mark `none` alone.
+// Rules of a stream between levels of the merge tree. Room is reserved before a row is sent, and
+// never more than there is. A stream ends with a marked row, or with the `empty` mark alone.
 //
-// `Assume`: it is the environment that keeps the rules.
+// `Assume`: the environment obeys the rules. Else they are asserted.
 `include "ns_assert.svh"
 
 module stream_rules #(
@@ -19,52 +19,52 @@ module stream_rules #(
   input  logic                              valid_i,
   input  logic [StreamBits-1:0]             stream_i,
   input  logic                              last_i,
-  input  logic                              none_i,
-  /// Of each stream: rows that are on their way, rows have come, it has ended.
-  output logic [Streams-1:0][CountBits-1:0] open_o,
+  input  logic                              empty_i,
+  /// State of each stream: rows reserved but not arrived, rows have arrived, the stream has ended.
+  output logic [Streams-1:0][CountBits-1:0] pending_o,
   output logic [Streams-1:0]                rows_o,
   output logic [Streams-1:0]                ended_o
 );
 
-  logic [Streams-1:0] room_kept, expected, in_its_place, first, clear_at_rest;
-  logic kept;
+  logic [Streams-1:0] room_respected, expected, end_respected, mark_respected, clear_respected;
+  logic respected;
 
   for (genvar s = 0; s < Streams; s++) begin : gen_stream
-    logic arrives;
-    assign arrives = valid_i && stream_i == StreamBits'(s);
-    assign room_kept[s] = !reserve_i[s] || room_i[s];
-    assign expected[s] = !arrives || open_o[s] != '0;
-    // No other row is on its way with the last one, and none follows.
-    assign in_its_place[s] = !ended_o[s] || (!arrives && !reserve_i[s]);
-    assign first[s] = !arrives || ((!none_i || (last_i && !rows_o[s])) && (!last_i || (open_o[s] == CountBits'(1) && !reserve_i[s])));
-    assign clear_at_rest[s] = !clear_i || open_o[s] == '0;
+    logic arrival;
+    assign arrival = valid_i && stream_i == StreamBits'(s);
+    assign room_respected[s] = !reserve_i[s] || room_i[s];
+    assign expected[s] = !arrival || pending_o[s] != '0;
+    // No other row is reserved when the last row arrives, and none follows it.
+    assign end_respected[s] = !ended_o[s] || (!arrival && !reserve_i[s]);
+    assign mark_respected[s] = !arrival || ((!empty_i || (last_i && !rows_o[s])) && (!last_i || (pending_o[s] == CountBits'(1) && !reserve_i[s])));
+    assign clear_respected[s] = !clear_i || pending_o[s] == '0;
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        open_o[s]  <= '0;
-        rows_o[s]  <= 1'b0;
-        ended_o[s] <= 1'b0;
+        pending_o[s] <= '0;
+        rows_o[s]    <= 1'b0;
+        ended_o[s]   <= 1'b0;
       end else if (clear_i) begin
-        open_o[s]  <= '0;
-        rows_o[s]  <= 1'b0;
-        ended_o[s] <= 1'b0;
+        pending_o[s] <= '0;
+        rows_o[s]    <= 1'b0;
+        ended_o[s]   <= 1'b0;
       end else begin
-        open_o[s] <= open_o[s] + CountBits'(reserve_i[s]) - CountBits'(arrives);
-        if (arrives && !none_i) rows_o[s] <= 1'b1;
-        if (arrives && last_i) ended_o[s] <= 1'b1;
+        pending_o[s] <= pending_o[s] + CountBits'(reserve_i[s]) - CountBits'(arrival);
+        if (arrival && !empty_i) rows_o[s] <= 1'b1;
+        if (arrival && last_i) ended_o[s] <= 1'b1;
       end
     end
   end
 
-  assign kept = room_kept == '1 && expected == '1 && in_its_place == '1 && first == '1 && clear_at_rest == '1;
+  assign respected = room_respected == '1 && expected == '1 && end_respected == '1 && mark_respected == '1 && clear_respected == '1;
   if (Assume) begin : gen_assume
-    `NS_ASSUME(rules_kept, kept)
+    `NS_ASSUME(rules_respected, respected)
   end else begin : gen_assert
-    `NS_ASSERT(room_is_there, clear_i || room_kept == '1)
-    `NS_ASSERT(row_was_expected, expected == '1)
-    `NS_ASSERT(nothing_behind_the_end, clear_i || in_its_place == '1)
-    `NS_ASSERT(ends_with_one_mark, first == '1)
-    `NS_ASSERT(clears_at_rest, clear_at_rest == '1)
+    `NS_ASSERT(reserve_has_room, clear_i || room_respected == '1)
+    `NS_ASSERT(row_is_reserved, expected == '1)
+    `NS_ASSERT(no_row_after_end, clear_i || end_respected == '1)
+    `NS_ASSERT(end_has_one_mark, mark_respected == '1)
+    `NS_ASSERT(clear_when_idle, clear_respected == '1)
   end
 
 endmodule

@@ -1,8 +1,8 @@
-// sorter_tree: its levels keep to each other the rules that level_proof rests on, each level to the one above, so what level_proof shows of a level
-// holds of all of them; and the queue always has room for what comes. By induction: for streams of any length, with leaves without rows, and after
-// `clear_i`.
+// The levels of sorter_tree obey stream_rules towards the level above, so what level_proof shows of
+// a level holds for all of them. The output queue always has room for the arriving row. Proven by
+// induction: for streams of any length, leaves without rows, and after `clear_i`.
 //
-// This is about who may go when, so records don't matter. The selector and the network are replaced: select_any, network_none.
+// Records do not matter here. Selector and network are replaced by select_any and network_none.
 `include "ns_assert.svh"
 
 module tree_proof
@@ -19,7 +19,7 @@ module tree_proof
   input logic                in_valid_i,
   input logic [LeafBits-1:0] in_leaf_i,
   input logic                in_last_i,
-  input logic                in_none_i,
+  input logic                in_empty_i,
   input logic [Lanes-1:0]    in_row_i,
   input logic                out_ready_i
 );
@@ -31,7 +31,7 @@ module tree_proof
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic [Leaves-1:0] room, wants;
+  logic [Leaves-1:0] room, demand;
   logic busy, out_valid, out_last;
 
 
@@ -46,23 +46,24 @@ module tree_proof
     .clear_i,
     .room_o     (room),
     .reserve_i,
-    .wants_o    (wants),
+    .demand_o    (demand),
     .in_valid_i,
     .in_leaf_i,
     .in_last_i,
-    .in_none_i,
+    .in_empty_i,
     .in_row_i   (in_row_i),
     .out_valid_o(out_valid),
     .out_ready_i,
-    .out_last_o (out_last),
-    .out_row_o  ()
+    .out_last_o(out_last),
+    .out_row_o ()
   );
 
-  // ---------------------------------------------------------------- the rules of rows
+  // ---------------------------------------------------------------- stream rules
 
-  // Between levels, as in sorter_tree: 2**d streams into level d-1, Leaves into the last one.
+  // Signals between levels, as in sorter_tree: level d-1 has 2**d input streams, the lowest level
+  // `Leaves`.
   localparam int unsigned CountBits = unsigned'($clog2(Rows + 1));
-  logic [LeafBits:0][Leaves-1:0][CountBits-1:0] open;
+  logic [LeafBits:0][Leaves-1:0][CountBits-1:0] pending;
   logic [LeafBits:0][Leaves-1:0] rows, ended;
 
   stream_rules #(
@@ -78,18 +79,18 @@ module tree_proof
     .valid_i  (in_valid_i),
     .stream_i (in_leaf_i),
     .last_i   (in_last_i),
-    .none_i   (in_none_i),
-    .open_o   (open[LeafBits]),
+    .empty_i  (in_empty_i),
+    .pending_o(pending[LeafBits]),
     .rows_o   (rows[LeafBits]),
     .ended_o  (ended[LeafBits])
   );
-  `NS_ASSUME(clear_at_rest, !clear_i || (!busy && !in_valid_i && reserve_i == '0))
+  `NS_ASSUME(clear_when_idle, !clear_i || (!busy && !in_valid_i && reserve_i == '0))
 
   for (genvar d = 0; d < LeafBits; d++) begin : gen_level
     localparam int unsigned Nodes = 1 << d;
     localparam int unsigned NodeBits = ns_axi_pkg::idx_width(Nodes);
-    // A node reserves the room of a row in the cycle before it makes it, so one row is on its way at most.
-    logic [Nodes-1:0][CountBits-1:0] open_above;
+    // A node reserves room in the cycle before it produces the row, so at most one row is pending.
+    logic [Nodes-1:0][CountBits-1:0] pending_above;
     logic [Nodes-1:0] rows_above, ended_above;
 
     stream_rules #(
@@ -104,14 +105,14 @@ module tree_proof
       .valid_i  (u_tree.valid[d]),
       .stream_i (NodeBits'(u_tree.stream[d])),
       .last_i   (u_tree.last[d]),
-      .none_i   (u_tree.none[d]),
-      .open_o   (open_above),
+      .empty_i  (u_tree.empty[d]),
+      .pending_o(pending_above),
       .rows_o   (rows_above),
       .ended_o  (ended_above)
     );
-    assign open[d]  = (Leaves * CountBits)'(open_above);
-    assign rows[d]  = Leaves'(rows_above);
-    assign ended[d] = Leaves'(ended_above);
+    assign pending[d] = (Leaves * CountBits)'(pending_above);
+    assign rows[d]    = Leaves'(rows_above);
+    assign ended[d]   = Leaves'(ended_above);
 
     level_state #(
       .Nodes(Nodes),
@@ -119,45 +120,46 @@ module tree_proof
     ) u_state (
       .clk_i,
       .rst_ni,
-      .in_open_i  (open[d+1][2*Nodes-1:0]),
-      .in_rows_i  (rows[d+1][2*Nodes-1:0]),
-      .in_ended_i (ended[d+1][2*Nodes-1:0]),
-      .out_open_i (open_above),
-      .out_rows_i (rows_above),
-      .out_ended_i(ended_above),
-      .pick_i     (u_tree.gen_level[d].u_level.pick_q),
-      .node_i     (u_tree.gen_level[d].u_level.node_q),
-      .count_i    (u_tree.gen_level[d].u_level.count_q),
-      .free_i     (u_tree.gen_level[d].u_level.free_q),
-      .rptr_i     (u_tree.gen_level[d].u_level.rptr_q),
-      .wptr_i     (u_tree.gen_level[d].u_level.wptr_q),
-      .end_i      (u_tree.gen_level[d].u_level.end_q),
-      .taken_i    (u_tree.gen_level[d].u_level.taken_q),
-      .over_i     (u_tree.gen_level[d].u_level.over_q)
+      .in_pending_i (pending[d+1][2*Nodes-1:0]),
+      .in_rows_i    (rows[d+1][2*Nodes-1:0]),
+      .in_ended_i   (ended[d+1][2*Nodes-1:0]),
+      .out_pending_i(pending_above),
+      .out_rows_i   (rows_above),
+      .out_ended_i  (ended_above),
+      .step_i       (u_tree.gen_level[d].u_level.step_q),
+      .node_i       (u_tree.gen_level[d].u_level.node_q),
+      .count_i      (u_tree.gen_level[d].u_level.count_q),
+      .free_i       (u_tree.gen_level[d].u_level.free_q),
+      .rptr_i       (u_tree.gen_level[d].u_level.rptr_q),
+      .wptr_i       (u_tree.gen_level[d].u_level.wptr_q),
+      .end_i        (u_tree.gen_level[d].u_level.end_q),
+      .consumed_i   (u_tree.gen_level[d].u_level.consumed_q),
+      .node_done_i  (u_tree.gen_level[d].u_level.node_done_q)
     );
   end
 
   `NS_ASSERT(queue_has_room, !u_tree.u_out.in_valid_i || u_tree.u_out.in_ready_o)
   `NS_ASSERT(queue_adds_up,
-             32'(u_tree.free_q) + 32'(u_tree.u_out.count_o) + 32'(open[0][0]) == Queue)
+             32'(u_tree.free_q) + 32'(u_tree.u_out.count_o) + 32'(pending[0][0]) == Queue)
 
-  // What waits in the queue: with the end mark behind it, the root has ended.
+  // Queued rows: with the end mark among them, the root has ended.
   localparam int unsigned QueueBits = unsigned'($clog2(Queue));
   logic [QueueBits-1:0] queue_rptr;
   assign queue_rptr = u_tree.u_out.rptr_q;
-  `NS_ASSERT(queue_in_turn, u_tree.u_out.wptr_q == queue_rptr + QueueBits'(u_tree.u_out.count_q))
-  for (genvar i = 0; i < Queue; i++) begin : gen_waiting
-    logic [QueueBits-1:0] behind;
-    assign behind = QueueBits'(i) - queue_rptr;
-    `NS_ASSERT(end_has_ended,
-               32'(behind) >= 32'(u_tree.u_out.count_q) || !u_tree.u_out.gen_lutram.mem[i][Lanes] || ended[0][0])
+  `NS_ASSERT(queue_pointers_match,
+             u_tree.u_out.wptr_q == queue_rptr + QueueBits'(u_tree.u_out.count_q))
+  for (genvar i = 0; i < Queue; i++) begin : gen_queued
+    logic [QueueBits-1:0] offset;
+    assign offset = QueueBits'(i) - queue_rptr;
+    `NS_ASSERT(queued_end_has_ended,
+               32'(offset) >= 32'(u_tree.u_out.count_q) || !u_tree.u_out.gen_lutram.mem[i][Lanes] || ended[0][0])
   end
 
   logic out_fire;
   assign out_fire = out_valid && out_ready_i;
-  `NS_ASSERT(ends_when_all_have, !(out_fire && out_last) || ended[LeafBits] == '1)
+  `NS_ASSERT(ends_after_all_leaves, !(out_fire && out_last) || ended[LeafBits] == '1)
 
-  // ---------------------------------------------------------------- what there is to see
+  // ---------------------------------------------------------------- cover points
 
   logic [2:0] rows_q;
   logic merged_q;

@@ -1,25 +1,27 @@
-// Makes sorted runs of `RunRows` rows out of rows that come in any order: each row is sorted, then runs are merged in pairs, level by level.
+// Builds sorted runs of `RunRows` rows from unordered rows: sorts each row, then merges runs in
+// pairs, level by level.
 //
-// A row a cycle. A chunk's last row is marked; its last run may be shorter.
+// Throughput is one row per cycle. The last row of a chunk is marked, and its last run can be
+// shorter.
 module sorter_cascade
   import sorter_pkg::*;
 #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width   = 96,
-  /// Rows of a run, a power of two of at least 2.
+  /// Rows in a run, a power of two of at least 2.
   parameter int unsigned RunRows = 256,
   localparam int unsigned Levels = unsigned'($clog2(RunRows))
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: rows are inside.
+  /// Rows are in flight. Driven by registers.
   output logic                        busy_o,
   input  logic                        in_valid_i,
   output logic                        in_ready_o,
-  /// The last row of a chunk.
+  /// Last row of a chunk.
   input  logic                        in_end_i,
   input  logic [Lanes-1:0][Width-1:0] in_row_i,
-  /// Rows of sorted runs: the last one of its run, of its chunk.
+  /// Rows of sorted runs, with marks for the last row of a run and of a chunk.
   output logic                        out_valid_o,
   input  logic                        out_ready_i,
   output logic                        out_last_o,
@@ -30,19 +32,19 @@ module sorter_cascade
   localparam int unsigned Queue = 16;
   localparam int unsigned QueueBits = unsigned'($clog2(Queue + 1));
 
-  logic [QueueBits-1:0] open_q;
+  logic [QueueBits-1:0] in_flight_q;
   logic in_fire, sorted_valid, sorted_end, network_busy;
   logic [Lanes-1:0][Width-1:0] sorted;
   logic [Levels:0] valid, ready, last, ends;
   logic [Levels:0][Lanes-1:0][Width-1:0] row;
   logic [Levels-1:0] busy;
 
-  // Rows in the network have their place in the queue behind it.
-  assign in_ready_o = open_q != QueueBits'(Queue);
+  // A row in the network has a reserved place in the queue downstream.
+  assign in_ready_o = in_flight_q != QueueBits'(Queue);
   assign in_fire = in_valid_i && in_ready_o;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) open_q <= '0;
-    else open_q <= open_q + QueueBits'(in_fire) - QueueBits'(valid[0] && ready[0]);
+    if (!rst_ni) in_flight_q <= '0;
+    else in_flight_q <= in_flight_q + QueueBits'(in_fire) - QueueBits'(valid[0] && ready[0]);
   end
 
   sorter_network #(
@@ -51,13 +53,13 @@ module sorter_cascade
   ) u_network (
     .clk_i,
     .rst_ni,
-    .busy_o  (network_busy),
-    .valid_i (in_fire),
-    .beside_i(in_end_i),
-    .row_i   (in_row_i),
-    .valid_o (sorted_valid),
-    .beside_o(sorted_end),
-    .row_o   (sorted)
+    .busy_o (network_busy),
+    .valid_i(in_fire),
+    .tag_i  (in_end_i),
+    .row_i  (in_row_i),
+    .valid_o(sorted_valid),
+    .tag_o  (sorted_end),
+    .row_o  (sorted)
   );
 
   ns_fifo #(
@@ -103,6 +105,6 @@ module sorter_cascade
   assign out_last_o = last[Levels];
   assign out_end_o = ends[Levels];
   assign out_row_o = row[Levels];
-  assign busy_o = open_q != '0 || network_busy || busy != '0;
+  assign busy_o = in_flight_q != '0 || network_busy || busy != '0;
 
 endmodule

@@ -1,10 +1,12 @@
 // Sorts one column of keys in memory, in passes over it.
 //
-//   pass 1:  keys ─► sorter_load ─► sorter_cascade ─► sorter_leaves ─► sorter_tree ─► sorter_unload ─► sorted chunks
-//   others:  runs ─► sorter_load ───────────────────► sorter_leaves ─► sorter_tree ─► sorter_unload ─► fewer, longer runs
+//   pass 1: keys ─► sorter_load ─► sorter_cascade ─► sorter_leaves ─► sorter_tree ─► sorter_unload
+//   others: runs ─► sorter_load ───────────────────► sorter_leaves ─► sorter_tree ─► sorter_unload
 //
-// A chunk is what the leaves hold; while it is merged the next one comes. Each further pass merges as many runs into one as there are
-// leaves, or two. Each record carries its index, so no two are equal, and equal keys stay in their order.
+// Pass 1 writes sorted chunks. A chunk is what the leaves hold, and while one chunk is merged the
+// next one is loaded. Each further pass merges as many runs into one as there are leaves, or two in
+// pairs mode. Every record carries its index, so no two records are equal, and equal keys keep
+// their order.
 `include "ns_assert.svh"
 
 module sorter_core
@@ -12,86 +14,88 @@ module sorter_core
   import ns_dma_pkg::*;
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits    = 64,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves     = 64,
-  /// Rows of 8 records that the cascade sorts, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows    = 256,
-  /// Bytes of a burst; bits of the IDs of its master, at most 4.
+  /// Size of a burst in bytes, and ID bits of the master, at most 4.
   parameter int unsigned BurstBytes = 4096,
   parameter int unsigned IdBits     = 4,
-  /// Memory channels, a power of two, and bytes that go to one of them before the next one's turn: reads are spread over them.
+  /// Channels of the storage, a power of two, and their granule. Reads are distributed over the
+  /// channels.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule    = 4096
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic        busy_o,
-  /// Begin; at rest. What follows stays until the end, and is valid.
+  /// Starts a job, only while idle. The arguments that follow are valid and stable until it ends.
   input  logic        start_i,
   input  logic [63:0] src_i,
   input  logic [63:0] dst_i,
   input  logic [63:0] tmp_i,
-  /// Keys, 1 to 2**31.
+  /// Number of keys, 1 to 2**31.
   input  logic [31:0] count_i,
   input  kind_t       kind_i,
-  /// In the end only indexes are written.
+  /// The last pass writes indexes only.
   input  logic        indexes_i,
-  /// Passes after the first one merge two runs at a time instead of as many as there are leaves: for comparison.
+  /// Passes after the first one merge two runs at a time, for comparison. Else they merge one run
+  /// per leaf.
   input  logic        pairs_i,
-  /// End early.
+  /// End the job early.
   input  logic        stop_i,
-  /// It has ended, for one cycle, and how.
+  /// The job ends, for one cycle, with these results.
   output logic        done_o,
   output logic        stopped_o,
   output dma_done_t   errors_o,
-  /// Passes that it took.
+  /// Number of passes.
   output logic [3:0]  passes_o,
-  /// Records merged, of all passes; the last one's until the next start.
+  /// Records merged in all passes. Stable from the end of a job until the next start.
   output logic [35:0] progress_o,
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master    m_axi
 );
 
   localparam int unsigned Width = KeyBits + IndexBits;
   localparam int unsigned LeafBits = unsigned'($clog2(Leaves));
   localparam int unsigned RunBits = unsigned'($clog2(RunRows));
-  localparam int unsigned RowBits = 29;  // of a number of rows
-  // Rows of a chunk, as a power of two.
+  localparam int unsigned RowBits = 29;  // bits of a row count
+  // log2 of the rows in a chunk.
   localparam int unsigned ChunkBits = LeafBits + RunBits;
-  // What is read at a time: 4 KiB, but no more than a run.
-  localparam int unsigned PieceBytes = 4096;
+  // Size of a read request: 4 KiB, but not more than a run.
+  localparam int unsigned RequestBytes = 4096;
   localparam int unsigned SizeBits = 11;
   typedef logic [RowBits-1:0] rows_t;
 
   typedef enum logic [2:0] {
     StIdle,
-    StPass,   // a pass begins
-    StWork,
-    StWrite,  // all of it has been handed over
-    StAbort,  // what is under way ends
-    StReset   // what is inside is forgotten
+    StPass,   // starts a pass
+    StRun,
+    StWrite,  // waits for the writes of the pass
+    StAbort,  // waits for accesses in flight
+    StClear   // clears the pipeline
   } state_e;
 
   state_e state_q;
   logic [3:0] pass_q;
-  rows_t
-      rows, run_rows_q;  // of all records; of a run that this pass reads, from the second pass on
+  rows_t rows, run_rows_q;  // of all records; of a run that this pass reads, from the second pass
   logic first_pass, last_pass, to_dst_q, stop_q, error_q;
-  logic [63:0] from, to;
-  logic pass_begin, rest_n_q;
-  logic abort, writes_rest, reads_rest, merged_all, merge_over, merge_half_q;
-  logic read_error, read_last, read_valid, read_taken;
-  logic write_error_q;  // of this sort
+  logic [63:0] pass_src, pass_dst;
+  logic pass_begin, clear_n_q;
+  logic abort, writes_idle, reads_idle, pass_merged, merge_done, merge_half_q;
+  logic read_error, read_last, read_valid, read_ready;
+  logic write_error_q;  // of this job
 
   assign rows = rows_t'((33'(count_i) + 33'd7) >> 3);
   assign first_pass = pass_q == '0;
   assign pass_begin = state_q == StPass;
   assign abort = state_q == StAbort;
 
-  // Runs grow by the leaves in each pass, or by two. The last one writes to the target, so the first one does if their number is odd.
+  // Each pass multiplies the length of the runs by the number of leaves, or by two. The last pass
+  // writes to the target, so the first pass does so if the number of passes is odd.
   function automatic logic [3:0] passes(rows_t n, logic pairs);
     passes = 4'd1;
     for (int unsigned p = 0; ChunkBits + p < RowBits; p++) begin
@@ -101,7 +105,7 @@ module sorter_core
     end
   endfunction
 
-  // Runs that are merged at a time, as a power of two.
+  // log2 of the runs merged at a time.
   localparam int unsigned GroupBits = unsigned'($clog2(LeafBits + 1));
   logic [GroupBits-1:0] group_bits;
   assign group_bits = pairs_i ? GroupBits'(1) : GroupBits'(LeafBits);
@@ -109,34 +113,34 @@ module sorter_core
   logic [3:0] passes_q;
   assign last_pass = pass_q + 1'b1 == passes_q;
   assign passes_o = passes_q;
-  assign from = first_pass ? src_i : to_dst_q ? tmp_i : dst_i;
-  assign to = to_dst_q ? dst_i : tmp_i;
+  assign pass_src = first_pass ? src_i : to_dst_q ? tmp_i : dst_i;
+  assign pass_dst = to_dst_q ? dst_i : tmp_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      state_q  <= StIdle;
-      stop_q   <= 1'b0;
-      error_q  <= 1'b0;
-      rest_n_q <= 1'b0;
+      state_q   <= StIdle;
+      stop_q    <= 1'b0;
+      error_q   <= 1'b0;
+      clear_n_q <= 1'b0;
     end else begin
-      rest_n_q <= state_q != StReset;
+      clear_n_q <= state_q != StClear;
       unique case (state_q)
         StIdle:  if (start_i) state_q <= StPass;
-        StPass:  state_q <= StWork;
-        StWork: begin
+        StPass:  state_q <= StRun;
+        StRun: begin
           if (stop_q || error_q || write_error_q) state_q <= StAbort;
-          else if (merged_all) state_q <= StWrite;
+          else if (pass_merged) state_q <= StWrite;
         end
         StWrite:
-        if (writes_rest) state_q <= (last_pass || stop_q || write_error_q) ? StReset : StPass;
-        StAbort: if (writes_rest && reads_rest) state_q <= StReset;
+        if (writes_idle) state_q <= (last_pass || stop_q || write_error_q) ? StClear : StPass;
+        StAbort: if (writes_idle && reads_idle) state_q <= StClear;
         default: state_q <= StIdle;
       endcase
       if (start_i) stop_q <= 1'b0;
-      else if (stop_i && (state_q == StPass || state_q == StWork || (state_q == StWrite && !last_pass)))
+      else if (stop_i && (state_q == StPass || state_q == StRun || (state_q == StWrite && !last_pass)))
         stop_q <= 1'b1;
       if (start_i) error_q <= 1'b0;
-      else if (read_valid && read_taken && read_error) error_q <= 1'b1;
+      else if (read_valid && read_ready && read_error) error_q <= 1'b1;
     end
   end
 
@@ -145,14 +149,14 @@ module sorter_core
       pass_q   <= '0;
       passes_q <= passes(rows_t'((33'(count_i) + 33'd7) >> 3), pairs_i);
       run_rows_q <= rows_t'(1) << ChunkBits;
-    end else if (state_q == StWrite && writes_rest) begin
+    end else if (state_q == StWrite && writes_idle) begin
       pass_q <= pass_q + 1'b1;
       if (!first_pass) run_rows_q <= run_rows_q << group_bits;
     end
   end
   assign to_dst_q = passes_q[0] ^ pass_q[0];
 
-  assign done_o = state_q == StReset;
+  assign done_o = state_q == StClear;
   assign stopped_o = stop_q && !error_q;
   assign busy_o = state_q != StIdle;
 
@@ -164,97 +168,98 @@ module sorter_core
   logic [LeafBits-1:0] range_leaf;
   logic range_valid, range_ready, range_fire, tags_ready, dma_ready;
   logic [511:0] read_data;
-  logic [6:0] open_q;  // ranges
+  logic [6:0] reads_in_flight_q;  // in ranges
 
-  // Pass 1: keys, one after another.
-  logic [31:0] keys_left_q, keys_piece;
+  // Pass 1 reads the keys in order.
+  logic [31:0] keys_left_q, request_keys;
   logic [63:0] keys_addr_q;
   logic [1:0] width;
   assign width = kind_i.width;
-  assign keys_piece = (keys_left_q > 32'(PieceBytes >> 2) >> width) ? 32'(PieceBytes >> 2) >> width : keys_left_q;
+  assign request_keys = (keys_left_q > 32'(RequestBytes >> 2) >> width) ? 32'(RequestBytes >> 2) >> width : keys_left_q;
 
-  // Others: of each leaf's run what its ring has room for.
-  localparam int unsigned MostRows = (RunRows < PieceBytes / 64) ? RunRows : PieceBytes / 64;
-  rows_t [Leaves-1:0] next_q, ask_q;
-  logic [Leaves-1:0][RunBits+1:0] used_q;
-  logic [Leaves-1:0] wants, next_channel, gnt, taken;
-  logic [LeafBits-1:0] asker;
-  logic any;
-  rows_t piece_rows, asked, group_q;  // the first row of the group of runs that are merged
+  // Other passes request as much of each leaf's run as its ring has room for.
+  localparam int unsigned MaxRows = (RunRows < RequestBytes / 64) ? RunRows : RequestBytes / 64;
+  rows_t [Leaves-1:0] next_row_q, unrequested_q;
+  logic [Leaves-1:0][RunBits+1:0] ring_used_q;
+  logic [Leaves-1:0] request, preferred, gnt, ring_release;
+  logic [LeafBits-1:0] requester;
+  logic gnt_valid;
+  rows_t max_rows, request_rows, group_first_q;  // first row of the current group of runs
   logic group_begin;
   logic [31:0] records_left;
 
-  assign piece_rows = rows_t'(MostRows) < (rows_t'(PieceBytes / 64) >> width) ? rows_t'(MostRows) : rows_t'(PieceBytes / 64) >> width;
-  assign asked = (ask_q[asker] < piece_rows) ? ask_q[asker] : piece_rows;
+  assign max_rows = rows_t'(MaxRows) < (rows_t'(RequestBytes / 64) >> width) ? rows_t'(MaxRows) : rows_t'(RequestBytes / 64) >> width;
+  assign request_rows = (unrequested_q[requester] < max_rows) ? unrequested_q[requester] : max_rows;
 
   ns_rr_arbiter #(
     .N(Leaves)
-  ) u_askers (
+  ) u_requesters (
     .clk_i,
-    .rst_ni (rst_ni && rest_n_q),
-    .req_i  ((next_channel != '0) ? next_channel : wants),
+    .rst_ni (rst_ni && clear_n_q),
+    .req_i  ((preferred != '0) ? preferred : request),
     .next_i (range_fire),
     .gnt_o  (gnt),
-    .idx_o  (asker),
-    .valid_o(any)
+    .idx_o  (requester),
+    .valid_o(gnt_valid)
   );
 
-  // Of those that want one, the channel whose turn it is goes first: the data come in the order in which they are asked for, so a channel
-  // that is asked twice makes the other one rest.
+  // Requests for the channel after the last one have priority. Read data arrive in the order of the
+  // requests, so two successive requests to one channel would leave the others idle.
   localparam int unsigned GranuleBits = unsigned'($clog2(Granule));
   localparam int unsigned ChannelBits = idx_width(NumChannels);
-  logic [ChannelBits-1:0] turn_q;
+  logic [ChannelBits-1:0] channel_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) turn_q <= '0;
-    else if (range_fire) turn_q <= range_addr[GranuleBits+:ChannelBits] + 1'b1;
+    if (!rst_ni) channel_q <= '0;
+    else if (range_fire) channel_q <= range_addr[GranuleBits+:ChannelBits] + 1'b1;
   end
 
-  for (genvar l = 0; l < Leaves; l++) begin : gen_asker
+  for (genvar l = 0; l < Leaves; l++) begin : gen_request
     rows_t first, left;
     logic [ChannelBits-1:0] channel;
-    assign channel = ChannelBits'((from + (64'(next_q[l]) << (6 + width))) >> GranuleBits);
-    assign next_channel[l] = NumChannels > 1 && wants[l] && channel == turn_q;
-    assign first = group_q + (rows_t'(l) * run_rows_q);
-    assign left  = (pairs_i && l >= 2) || (64'(group_q) + 64'(l) * 64'(run_rows_q) >= 64'(rows)) ? '0 :
+    assign channel = ChannelBits'((pass_src + (64'(next_row_q[l]) << (6 + width))) >> GranuleBits);
+    assign preferred[l] = NumChannels > 1 && request[l] && channel == channel_q;
+    assign first = group_first_q + (rows_t'(l) * run_rows_q);
+    assign left  = (pairs_i && l >= 2) || (64'(group_first_q) + 64'(l) * 64'(run_rows_q) >= 64'(rows)) ? '0 :
         (rows - first < run_rows_q) ? rows - first : run_rows_q;
-    assign wants[l] = ask_q[l] != '0 && used_q[l] <= (RunBits + 2)'(2 * RunRows) - (RunBits + 2)'(piece_rows);
+    assign request[l] = unrequested_q[l] != '0 && ring_used_q[l] <= (RunBits + 2)'(2 * RunRows) - (RunBits + 2)'(max_rows);
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
-        ask_q[l]  <= '0;
-        used_q[l] <= '0;
-      end else if (!rest_n_q) begin
-        ask_q[l]  <= '0;
-        used_q[l] <= '0;
+        unrequested_q[l] <= '0;
+        ring_used_q[l]   <= '0;
+      end else if (!clear_n_q) begin
+        unrequested_q[l] <= '0;
+        ring_used_q[l]   <= '0;
       end else if (group_begin) begin
-        ask_q[l]  <= left;
-        used_q[l] <= '0;
+        unrequested_q[l] <= left;
+        ring_used_q[l]   <= '0;
       end else begin
-        if (!first_pass && range_fire && gnt[l]) ask_q[l] <= ask_q[l] - asked;
-        used_q[l] <= used_q[l] + ((!first_pass && range_fire && gnt[l]) ? (RunBits + 2)'(asked) : '0) -
-            (RunBits + 2)'(!first_pass && taken[l]);
+        if (!first_pass && range_fire && gnt[l])
+          unrequested_q[l] <= unrequested_q[l] - request_rows;
+        ring_used_q[l] <= ring_used_q[l] + ((!first_pass && range_fire && gnt[l]) ? (RunBits + 2)'(request_rows) : '0) -
+            (RunBits + 2)'(!first_pass && ring_release[l]);
       end
     end
     always_ff @(posedge clk_i) begin
-      if (group_begin) next_q[l] <= first;
-      else if (range_fire && gnt[l]) next_q[l] <= next_q[l] + asked;
+      if (group_begin) next_row_q[l] <= first;
+      else if (range_fire && gnt[l]) next_row_q[l] <= next_row_q[l] + request_rows;
     end
   end
 
-  assign records_left = count_i - {next_q[asker], 3'd0};
+  assign records_left = count_i - {next_row_q[requester], 3'd0};
   always_comb begin
     if (first_pass) begin
       range_addr  = keys_addr_q;
-      range_size  = SizeBits'(keys_piece);
-      range_bytes = keys_piece << (2 + width);
+      range_size  = SizeBits'(request_keys);
+      range_bytes = request_keys << (2 + width);
       range_leaf  = '0;
-      range_valid = state_q == StWork && keys_left_q != '0;
+      range_valid = state_q == StRun && keys_left_q != '0;
     end else begin
-      range_addr  = from + (64'(next_q[asker]) << (6 + width));
-      range_size  = (records_left < {asked, 3'd0}) ? SizeBits'(records_left) : SizeBits'({asked, 3'd0});
+      range_addr  = pass_src + (64'(next_row_q[requester]) << (6 + width));
+      range_size  = (records_left < {request_rows, 3'd0}) ? SizeBits'(records_left) : SizeBits'({request_rows, 3'd0});
       range_bytes = 32'(range_size) << (3 + width);
-      range_leaf  = asker;
-      range_valid = state_q == StWork && any;
+      range_leaf  = requester;
+      range_valid = state_q == StRun && gnt_valid;
     end
   end
   assign range_ready = dma_ready && tags_ready;
@@ -265,16 +270,17 @@ module sorter_core
       keys_left_q <= first_pass ? count_i : '0;
       keys_addr_q <= src_i;
     end else if (range_fire && first_pass) begin
-      keys_left_q <= keys_left_q - keys_piece;
+      keys_left_q <= keys_left_q - request_keys;
       keys_addr_q <= keys_addr_q + 64'(range_bytes);
     end
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) open_q <= '0;
-    else open_q <= open_q + 7'(range_fire) - 7'(read_valid && read_taken && read_last);
+    if (!rst_ni) reads_in_flight_q <= '0;
+    else
+      reads_in_flight_q <= reads_in_flight_q + 7'(range_fire) - 7'(read_valid && read_ready && read_last);
   end
-  assign reads_rest = open_q == '0;
+  assign reads_idle = reads_in_flight_q == '0;
 
   ns_axi_if bus ();
 
@@ -292,25 +298,25 @@ module sorter_core
     .error_o(read_error),
     .last_o (read_last),
     .valid_o(read_valid),
-    .ready_i(read_taken),
+    .ready_i(read_ready),
     .m_axi  (bus)
   );
 
   logic [SizeBits-1:0] size;
   logic [LeafBits-1:0] tag;
-  logic tag_valid, tag_taken;
+  logic tag_valid, tag_ready;
   ns_fifo #(
     .Width(SizeBits + LeafBits),
     .Depth(64),
     .Style("lutram")
   ) u_tags (
     .clk_i,
-    .rst_ni     (rst_ni && rest_n_q),
+    .rst_ni     (rst_ni && clear_n_q),
     .in_valid_i (range_fire),
     .in_ready_o (tags_ready),
     .in_data_i  ({range_size, range_leaf}),
     .out_valid_o(tag_valid),
-    .out_ready_i(tag_taken),
+    .out_ready_i(tag_ready),
     .out_data_o ({size, tag}),
     .count_o    ()
   );
@@ -319,7 +325,7 @@ module sorter_core
 
   logic [Lanes-1:0][Width-1:0] loaded, run_row, leaf_row, merged;
   logic [LeafBits-1:0] loaded_tag;
-  logic loaded_last, loaded_valid, loaded_taken, load_taken;
+  logic loaded_last, loaded_valid, loaded_ready, load_ready;
 
   sorter_load #(
     .KeyBits (KeyBits),
@@ -327,33 +333,33 @@ module sorter_core
     .SizeBits(SizeBits)
   ) u_load (
     .clk_i,
-    .rst_ni       (rst_ni && rest_n_q),
+    .rst_ni       (rst_ni && clear_n_q),
     .kind_i,
     .keys_i       (first_pass),
     .size_i       (size),
     .tag_i        (tag),
     .range_valid_i(tag_valid),
-    .range_ready_o(tag_taken),
+    .range_ready_o(tag_ready),
     .data_i       (read_data),
     .valid_i      (read_valid && !abort),
-    .ready_o      (load_taken),
+    .ready_o      (load_ready),
     .row_o        (loaded),
     .tag_o        (loaded_tag),
     .last_o       (loaded_last),
     .valid_o      (loaded_valid),
-    .ready_i      (loaded_taken)
+    .ready_i      (loaded_ready)
   );
-  assign read_taken = abort || load_taken;
+  assign read_ready = abort || load_ready;
 
-  // Pass 1: into the cascade; the last row of a chunk is marked.
-  logic cascade_ready, chunk_end, run_valid, run_taken, run_last, run_end, cascade_busy;
-  rows_t loaded_q;  // rows of this pass
+  // Pass 1 sends rows to the cascade, and marks the last row of a chunk.
+  logic cascade_ready, chunk_end, run_valid, run_ready, run_last, run_end, cascade_busy;
+  rows_t rows_loaded_q;  // of this pass
 
-  assign chunk_end = loaded_q[ChunkBits-1:0] == '1 || loaded_q + 1'b1 == rows;
-  assign loaded_taken = first_pass ? cascade_ready : 1'b1;
+  assign chunk_end = rows_loaded_q[ChunkBits-1:0] == '1 || rows_loaded_q + 1'b1 == rows;
+  assign loaded_ready = first_pass ? cascade_ready : 1'b1;
   always_ff @(posedge clk_i) begin
-    if (pass_begin) loaded_q <= '0;
-    else if (loaded_valid && loaded_taken) loaded_q <= loaded_q + 1'b1;
+    if (pass_begin) rows_loaded_q <= '0;
+    else if (loaded_valid && loaded_ready) rows_loaded_q <= rows_loaded_q + 1'b1;
   end
 
   sorter_cascade #(
@@ -361,40 +367,40 @@ module sorter_core
     .RunRows(RunRows)
   ) u_cascade (
     .clk_i,
-    .rst_ni     (rst_ni && rest_n_q),
+    .rst_ni     (rst_ni && clear_n_q),
     .busy_o     (cascade_busy),
     .in_valid_i (loaded_valid && first_pass),
     .in_ready_o (cascade_ready),
     .in_end_i   (chunk_end),
     .in_row_i   (loaded),
     .out_valid_o(run_valid),
-    .out_ready_i(run_taken),
+    .out_ready_i(run_ready),
     .out_last_o (run_last),
     .out_end_o  (run_end),
     .out_row_o  (run_row)
   );
 
-  // Its runs fill one half of the leaves, then the other one.
+  // The runs of a chunk fill one half of the leaves, those of the next chunk the other half.
   typedef struct packed {
     logic              half;
-    logic [LeafBits:0] wholes;
-    logic [RunBits:0]  part;
+    logic [LeafBits:0] full_leaves;
+    logic [RunBits:0]  partial_rows;
   } chunk_t;
 
   logic half_q;
   logic [1:0] full_q;
   logic [LeafBits-1:0] leaf_q;
   logic [RunBits-1:0] row_q;
-  logic chunk_ready, chunk_valid, chunk_taken, run_fire, run_whole;
-  chunk_t chunk, chunk_made;
+  logic chunk_ready, chunk_valid, chunk_pop, run_fire, run_full;
+  chunk_t chunk, built_chunk;
 
-  assign run_taken = !full_q[half_q] && chunk_ready;
-  assign run_fire = run_valid && run_taken;
-  assign run_whole = row_q == '1;
-  assign chunk_made = '{
+  assign run_ready = !full_q[half_q] && chunk_ready;
+  assign run_fire = run_valid && run_ready;
+  assign run_full = row_q == '1;
+  assign built_chunk = '{
           half: half_q,
-          wholes: (LeafBits + 1)'(leaf_q) + (LeafBits + 1)'(run_whole),
-          part: run_whole ? '0 : (RunBits + 1)'(row_q) + 1'b1
+          full_leaves: (LeafBits + 1)'(leaf_q) + (LeafBits + 1)'(run_full),
+          partial_rows: run_full ? '0 : (RunBits + 1)'(row_q) + 1'b1
       };
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -403,7 +409,7 @@ module sorter_core
       full_q <= '0;
       leaf_q <= '0;
       row_q  <= '0;
-    end else if (!rest_n_q) begin
+    end else if (!clear_n_q) begin
       half_q <= 1'b0;
       full_q <= '0;
       leaf_q <= '0;
@@ -415,7 +421,7 @@ module sorter_core
         if (run_end) half_q <= !half_q;
         if (run_end) full_q[half_q] <= 1'b1;
       end
-      if (merge_over && first_pass) full_q[merge_half_q] <= 1'b0;
+      if (merge_done && first_pass) full_q[merge_half_q] <= 1'b0;
     end
   end
 
@@ -424,17 +430,17 @@ module sorter_core
     .Depth(2)
   ) u_chunks (
     .clk_i,
-    .rst_ni     (rst_ni && rest_n_q),
+    .rst_ni     (rst_ni && clear_n_q),
     .in_valid_i (run_fire && run_end),
     .in_ready_o (chunk_ready),
-    .in_data_i  (chunk_made),
+    .in_data_i  (built_chunk),
     .out_valid_o(chunk_valid),
-    .out_ready_i(chunk_taken),
+    .out_ready_i(chunk_pop),
     .out_data_o (chunk),
     .count_o    ()
   );
 
-  // Others: into the leaf's ring.
+  // Other passes send rows to the ring of their leaf.
   logic [Leaves-1:0][RunBits:0] ring_q;
   always_ff @(posedge clk_i) begin
     for (int unsigned l = 0; l < Leaves; l++) begin
@@ -445,69 +451,69 @@ module sorter_core
 
   // ---------------------------------------------------------------- merges
 
-  // One after another: a chunk, or a group of runs.
+  // Merges run one after another. A merge covers a chunk or a group of runs.
   typedef enum logic [1:0] {
     MgIdle,
     MgBegin,
-    MgWork,
+    MgRun,
     MgClear
   } merge_e;
 
   merge_e merge_q;
-  logic merge_begin, tree_busy, leaves_busy, any_group, out_valid, out_taken, out_last;
-  rows_t merged_q;  // rows of this pass that have been merged
-  logic [LeafBits:0] wholes, wholes_q;
-  logic [31:0] part, part_q;
+  logic merge_begin, tree_busy, leaves_busy, merge_available, out_valid, out_ready, out_last;
+  rows_t rows_merged_q;  // of this pass
+  logic [LeafBits:0] full_leaves, full_leaves_q;
+  logic [31:0] partial_rows, partial_rows_q;
   rows_t group_rows;
-  logic [Leaves-1:0] leaf_room, leaf_reserve, leaf_wants;
-  logic leaf_valid, leaf_last, leaf_none;
+  logic [Leaves-1:0] leaf_room, leaf_reserve, leaf_demand;
+  logic leaf_valid, leaf_last, leaf_empty;
   logic [LeafBits-1:0] leaf_number;
 
-  assign any_group = first_pass ? chunk_valid : group_q < rows;
+  assign merge_available = first_pass ? chunk_valid : group_first_q < rows;
   assign merge_begin = merge_q == MgBegin;
   assign group_begin = merge_begin && !first_pass;
-  assign chunk_taken = merge_begin && first_pass;
-  assign merge_over = merge_q == MgClear;
+  assign chunk_pop = merge_begin && first_pass;
+  assign merge_done = merge_q == MgClear;
 
-  // Of the group's runs, how many are whole, and what the next one has.
-  assign group_rows = rows - group_q;
+  // Number of full runs in the group, and rows of the run that follows them.
+  assign group_rows = rows - group_first_q;
   always_comb begin
-    wholes = '0;
-    part   = '0;
+    full_leaves  = '0;
+    partial_rows = '0;
     for (int unsigned l = 0; l < Leaves; l++) begin
       if ((!pairs_i || l < 2) && 64'(l + 1) * 64'(run_rows_q) <= 64'(group_rows))
-        wholes = (LeafBits + 1)'(l + 1);
+        full_leaves = (LeafBits + 1)'(l + 1);
     end
-    if (wholes != (LeafBits + 1)'(1) << group_bits)
-      part = 32'(group_rows) - 32'(wholes) * 32'(run_rows_q);
+    if (full_leaves != (LeafBits + 1)'(1) << group_bits)
+      partial_rows = 32'(group_rows) - 32'(full_leaves) * 32'(run_rows_q);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) merge_q <= MgIdle;
-    else if (!rest_n_q) merge_q <= MgIdle;
+    else if (!clear_n_q) merge_q <= MgIdle;
     else begin
       unique case (merge_q)
-        MgIdle:  if (state_q == StWork && any_group) merge_q <= MgBegin;
-        MgBegin: merge_q <= MgWork;
-        MgWork:  if (out_valid && out_taken && out_last) merge_q <= MgClear;
+        MgIdle:  if (state_q == StRun && merge_available) merge_q <= MgBegin;
+        MgBegin: merge_q <= MgRun;
+        MgRun:  if (out_valid && out_ready && out_last) merge_q <= MgClear;
         default: merge_q <= MgIdle;
       endcase
     end
   end
 
   always_ff @(posedge clk_i) begin
-    wholes_q <= wholes;
-    part_q   <= part;
+    full_leaves_q  <= full_leaves;
+    partial_rows_q <= partial_rows;
     if (merge_begin) merge_half_q <= chunk.half;
-    if (pass_begin) group_q <= '0;
-    else if (merge_over && !first_pass)
-      group_q <= (64'(group_q) + (64'(run_rows_q) << group_bits) > 64'(rows)) ? rows : group_q + (run_rows_q << group_bits);
-    if (start_i || pass_begin) merged_q <= '0;
-    else if (out_valid && out_taken) merged_q <= merged_q + 1'b1;
+    if (pass_begin) group_first_q <= '0;
+    else if (merge_done && !first_pass)
+      group_first_q <= (64'(group_first_q) + (64'(run_rows_q) << group_bits) > 64'(rows)) ? rows : group_first_q + (run_rows_q << group_bits);
+    if (start_i || pass_begin) rows_merged_q <= '0;
+    else if (out_valid && out_ready) rows_merged_q <= rows_merged_q + 1'b1;
   end
 
-  logic write_comes;
-  assign write_comes = loaded_valid && !first_pass;
+  logic write_ring;
+  assign write_ring = loaded_valid && !first_pass;
 
   sorter_leaves #(
     .Width  (Width),
@@ -515,28 +521,28 @@ module sorter_core
     .RunRows(RunRows)
   ) u_leaves (
     .clk_i,
-    .rst_ni       (rst_ni && rest_n_q),
-    .busy_o       (leaves_busy),
-    .begin_i      (merge_begin),
-    .wholes_i     (first_pass ? chunk.wholes : wholes_q),
-    .full_i       (first_pass ? 32'(RunRows) : 32'(run_rows_q)),
-    .part_i       (first_pass ? 32'(chunk.part) : part_q),
-    .here_i       (first_pass),
-    .half_i       (chunk.half),
-    .write_valid_i(write_comes || run_fire),
-    .write_leaf_i (first_pass ? leaf_q : loaded_tag),
-    .write_place_i(first_pass ? {half_q, row_q} : ring_q[loaded_tag]),
-    .write_row_i  (first_pass ? run_row : loaded),
-    .write_comes_i(!first_pass),
-    .taken_o      (taken),
-    .room_i       (leaf_room),
-    .wants_i      (leaf_wants),
-    .reserve_o    (leaf_reserve),
-    .out_valid_o  (leaf_valid),
-    .out_leaf_o   (leaf_number),
-    .out_last_o   (leaf_last),
-    .out_none_o   (leaf_none),
-    .out_row_o    (leaf_row)
+    .rst_ni        (rst_ni && clear_n_q),
+    .busy_o        (leaves_busy),
+    .start_i       (merge_begin),
+    .full_leaves_i (first_pass ? chunk.full_leaves : full_leaves_q),
+    .full_rows_i   (first_pass ? 32'(RunRows) : 32'(run_rows_q)),
+    .partial_rows_i(first_pass ? 32'(chunk.partial_rows) : partial_rows_q),
+    .preloaded_i   (first_pass),
+    .half_i        (chunk.half),
+    .write_valid_i (write_ring || run_fire),
+    .write_leaf_i  (first_pass ? leaf_q : loaded_tag),
+    .write_place_i (first_pass ? {half_q, row_q} : ring_q[loaded_tag]),
+    .write_row_i   (first_pass ? run_row : loaded),
+    .write_ring_i  (!first_pass),
+    .release_o     (ring_release),
+    .room_i        (leaf_room),
+    .demand_i      (leaf_demand),
+    .reserve_o     (leaf_reserve),
+    .out_valid_o   (leaf_valid),
+    .out_leaf_o    (leaf_number),
+    .out_last_o    (leaf_last),
+    .out_empty_o   (leaf_empty),
+    .out_row_o     (leaf_row)
   );
 
   sorter_tree #(
@@ -544,19 +550,19 @@ module sorter_core
     .Leaves(Leaves)
   ) u_tree (
     .clk_i,
-    .rst_ni     (rst_ni && rest_n_q),
+    .rst_ni     (rst_ni && clear_n_q),
     .busy_o     (tree_busy),
-    .clear_i    (merge_over),
+    .clear_i    (merge_done),
     .room_o     (leaf_room),
     .reserve_i  (leaf_reserve),
-    .wants_o    (leaf_wants),
+    .demand_o   (leaf_demand),
     .in_valid_i (leaf_valid),
     .in_leaf_i  (leaf_number),
     .in_last_i  (leaf_last),
-    .in_none_i  (leaf_none),
+    .in_empty_i (leaf_empty),
     .in_row_i   (leaf_row),
     .out_valid_o(out_valid),
-    .out_ready_i(out_taken),
+    .out_ready_i(out_ready),
     .out_last_o (out_last),
     .out_row_o  (merged)
   );
@@ -564,78 +570,79 @@ module sorter_core
   // ---------------------------------------------------------------- writes
 
   logic [511:0] write_data;
-  logic unloaded_valid, write_valid, write_ready, write_fire, wants_indexes;
-  logic [37:0] bytes, bytes_left_q, feed_q;
+  logic unloaded_valid, write_valid, write_ready, write_fire, write_indexes;
+  logic [37:0] bytes, bytes_left_q, beats_due_q;
   logic [63:0] write_addr_q;
-  logic [31:0] write_room, write_whole, write_bytes;
+  logic [31:0] write_max, write_aligned, write_bytes;
   logic write_range_ready, write_range_fire;
   dma_done_t write_done;
   logic write_done_valid;
-  logic [3:0] write_open_q;
+  logic [3:0] writes_in_flight_q;
 
-  assign wants_indexes = indexes_i && last_pass;
-  assign bytes = wants_indexes ? 38'(count_i) << 2 : 38'(count_i) << (3 + width);
-  // The memory waits for all of a range, also after a stop: so it is short, ends at a multiple of its size, and the next one is handed over
-  // when less than that is left of those before.
+  assign write_indexes = indexes_i && last_pass;
+  assign bytes = write_indexes ? 38'(count_i) << 2 : 38'(count_i) << (3 + width);
+  // The memory waits for all data of a write range, even after a stop. So ranges are short and end
+  // at multiples of their size. The next range is issued when the earlier ones need fewer beats
+  // than one range has.
   localparam int unsigned RangeBits = 14;
-  assign write_room  = 32'd1 << RangeBits;
-  assign write_whole = write_room - 32'(write_addr_q[RangeBits-1:0]);
-  assign write_bytes = (bytes_left_q > 38'(write_whole)) ? write_whole : bytes_left_q[31:0];
-  assign write_range_fire = state_q == StWork && bytes_left_q != '0 && feed_q < 38'(write_room >> 6) && write_range_ready &&
-      write_open_q != '1;
+  assign write_max     = 32'd1 << RangeBits;
+  assign write_aligned = write_max - 32'(write_addr_q[RangeBits-1:0]);
+  assign write_bytes   = (bytes_left_q > 38'(write_aligned)) ? write_aligned : bytes_left_q[31:0];
+  assign write_range_fire = state_q == StRun && bytes_left_q != '0 && beats_due_q < 38'(write_max >> 6) && write_range_ready &&
+      writes_in_flight_q != '1;
 
   sorter_unload #(
     .KeyBits(KeyBits)
   ) u_unload (
     .clk_i,
-    .rst_ni   (rst_ni && rest_n_q),
+    .rst_ni   (rst_ni && clear_n_q),
     .kind_i,
-    .indexes_i(wants_indexes),
+    .indexes_i(write_indexes),
     .row_i    (merged),
-    .last_i   (out_last && merged_q + 1'b1 == rows),
+    .last_i   (out_last && rows_merged_q + 1'b1 == rows),
     .valid_i  (out_valid),
-    .ready_o  (out_taken),
+    .ready_o  (out_ready),
     .start_i  (pass_begin),
     .beats_i  ((bytes + 38'd63) >> 6),
     .data_o   (write_data),
     .valid_o  (unloaded_valid),
     .ready_i  (write_fire)
   );
-  // The last row may not be full.
-  logic [35:0] merged_before_q;  // records of the passes before this one
+  // The last row can be partial.
+  logic [35:0] records_before_q;  // of earlier passes
   always_ff @(posedge clk_i) begin
-    if (start_i) merged_before_q <= '0;
-    else if (pass_begin && !first_pass) merged_before_q <= merged_before_q + 36'(count_i);
+    if (start_i) records_before_q <= '0;
+    else if (pass_begin && !first_pass) records_before_q <= records_before_q + 36'(count_i);
   end
-  assign progress_o = merged_before_q + ((merged_q == rows) ? 36'(count_i) : 36'({merged_q, 3'd0}));
+  assign progress_o = records_before_q + ((rows_merged_q == rows) ? 36'(count_i) : 36'({rows_merged_q, 3'd0}));
 
-  assign merged_all = merged_q == rows && !unloaded_valid && bytes_left_q == '0 && feed_q == '0 && reads_rest;
+  assign pass_merged = rows_merged_q == rows && !unloaded_valid && bytes_left_q == '0 && beats_due_q == '0 && reads_idle;
 
-  // Beats that the ranges handed over still lack; after an error or a stop they come without data.
-  assign write_valid = feed_q != '0 && (unloaded_valid || abort);
+  // Beats that the issued ranges still need. After an error or a stop they carry no data.
+  assign write_valid = beats_due_q != '0 && (unloaded_valid || abort);
   assign write_fire = write_valid && write_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       bytes_left_q <= '0;
-      feed_q <= '0;
-      write_open_q <= '0;
+      beats_due_q <= '0;
+      writes_in_flight_q <= '0;
       write_error_q <= 1'b0;
     end else begin
       if (pass_begin) bytes_left_q <= bytes;
       else if (write_range_fire) bytes_left_q <= bytes_left_q - 38'(write_bytes);
       else if (abort) bytes_left_q <= '0;
-      feed_q <= feed_q + (write_range_fire ? (38'(write_bytes) + 38'd63) >> 6 : '0) - 38'(write_fire);
-      write_open_q <= write_open_q + 4'(write_range_fire) - 4'(write_done_valid);
+      beats_due_q <= beats_due_q + (write_range_fire ? (38'(write_bytes) + 38'd63) >> 6 : '0) - 38'(write_fire);
+      writes_in_flight_q <= writes_in_flight_q + 4'(write_range_fire) - 4'(write_done_valid);
       if (start_i) write_error_q <= 1'b0;
       else if (write_done_valid && write_done.write_error) write_error_q <= 1'b1;
     end
   end
   always_ff @(posedge clk_i) begin
-    if (pass_begin) write_addr_q <= to;
+    if (pass_begin) write_addr_q <= pass_dst;
     else if (write_range_fire) write_addr_q <= write_addr_q + 64'(write_bytes);
   end
-  assign writes_rest = write_open_q == '0 && feed_q == '0;
+  assign writes_idle = writes_in_flight_q == '0 && beats_due_q == '0;
   assign errors_o = '{write_error: write_error_q, read_error: error_q};
 
   ns_dma_write #(
@@ -660,7 +667,7 @@ module sorter_core
     .m_axi       (bus)
   );
 
-  ns_axi_link u_link (
+  ns_axi_connect u_link (
     .s_axi(bus),
     .m_axi
   );
@@ -668,7 +675,7 @@ module sorter_core
   logic unused;
   assign unused = ^{loaded_last, tree_busy, leaves_busy, cascade_busy, write_done.read_error};
 
-  `NS_ASSERT(starts_at_rest, !start_i || state_q == StIdle)
-  `NS_ASSERT(runs_are_rows, !run_fire || !run_whole || run_last)
+  `NS_ASSERT(start_when_idle, !start_i || state_q == StIdle)
+  `NS_ASSERT(full_run_is_marked, !run_fire || !run_full || run_last)
 
 endmodule

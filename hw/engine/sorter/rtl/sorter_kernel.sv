@@ -1,6 +1,7 @@
-// One sort: what the arguments of an NVMe command come to, what is wrong with a job's, and the job itself.
+// Checks and executes one sort job, and translates NVMe commands into job arguments.
 //
-// All but the ways in which it is started (engine_front) and the way to the memories (engine_memory); sorter_core does what is right.
+// engine_job_mux starts the jobs, engine_memory connects the memories. sorter_core executes the
+// jobs that pass the checks.
 `include "ns_assert.svh"
 
 module sorter_kernel
@@ -10,59 +11,59 @@ module sorter_kernel
   import engine_pkg::*;
   import sorter_pkg::*;
 #(
-  /// Memory channels, a power of two.
+  /// Channels of the storage, a power of two.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn, a power of two.
+  /// Granule of the channels in bytes, a power of two.
   parameter int unsigned Granule = 4096,
-  /// Bits of the IDs of its master, 3 or 4.
+  /// ID bits of the master, 3 or 4.
   parameter int unsigned IdBits = 4,
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 128,
-  /// Runs that are merged at a time, a power of two.
+  /// Runs merged at a time, a power of two.
   parameter int unsigned Leaves = 64,
-  /// Rows of 8 records in a run that the cascade makes, a power of two.
+  /// Rows in a run that the cascade builds, a power of two. A row is 8 records.
   parameter int unsigned RunRows = 256
 ) (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: it works.
+  /// The block is not idle. Driven by registers.
   output logic busy_o,
 
-  /// An NVMe command, until it has been answered.
+  /// NVMe command. Stable until it has been completed.
   input  engine_cmd_t cmd_i,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Status of the command's checks, ScSuccess if it is valid. Settled after two cycles.
   output status_t refused_o,
-  /// The arguments that it comes to, by then.
+  /// Job arguments of the command. Settled after two cycles.
   output logic [4:0][63:0] cmd_args_o,
 
-  /// A job begins, for one cycle.
+  /// Starts a job, for one cycle.
   input  logic start_i,
-  /// Its arguments, until it ends: src, dst, tmp, count, kind.
+  /// Arguments of the job, stable until it ends: src, dst, tmp, count, kind.
   input  logic [4:0][63:0] args_i,
-  /// It is no job: to be ended as invalid.
+  /// The job is malformed and ends as invalid.
   input  logic malformed_i,
-  /// It is to end early.
+  /// Ends the job early.
   input  logic stop_i,
-  /// It ends in this cycle.
+  /// The job ends in this cycle. The outputs up to `status_o` are valid with it.
   output logic done_o,
-  /// Then: its return value,
+  /// Return value.
   output logic [3:0] result_o,
-  /// Passes that it took.
+  /// Number of passes.
   output logic [63:0] value_o,
-  /// and the status of an NVMe command that was not stopped.
+  /// Status of an NVMe command that was not stopped.
   output status_t status_o,
-  /// How far it has come: records merged, of all passes.
+  /// Progress of the job: records merged in all passes.
   output logic [35:0] progress_o,
 
-  /// Memory, addresses of the PM window.
+  /// Memory port. Addresses are those of the PM window.
   ns_axi_if.master m_axi
 );
 
-  localparam logic [63:0] MostKeys = 64'd1 << 31;
+  localparam logic [63:0] MaxKeys = 64'd1 << 31;
 
   typedef enum logic [2:0] {
     StIdle,
-    StSize,   // ends of the ranges come into registers
+    StSize,   // registers the ends of the ranges
     StCheck,
     StBegin,
     StSort,
@@ -83,13 +84,14 @@ module sorter_kernel
   dma_done_t core_errors;
   logic [3:0] core_passes;
   logic [35:0] core_progress;
-  logic begun_q;
+  logic core_started_q;
 
   // ---------------------------------------------------------------- NVMe commands
 
-  // CDW10, CDW11, CDW12: source, target and scratch in the namespace, in units of 8 blocks; CDW13: keys; CDW14: kind; CDW15: 0.
-  localparam int unsigned UnitBits = 12;  // bytes of a unit
-  logic [2:0][63:0] places;  // in the namespace
+  // CDW10, CDW11, CDW12: offsets of source, target and scratch in the namespace, in units of 8
+  // blocks. CDW13: number of keys. CDW14: kind. CDW15: 0.
+  localparam int unsigned UnitBits = 12;  // log2 of a unit's bytes
+  logic [2:0][63:0] offsets;  // in the namespace
   logic [63:0] namespace_bytes, base;
   logic [2:0][64:0] cmd_sizes, cmd_ends_q;
   logic cmd_reserved;
@@ -97,14 +99,14 @@ module sorter_kernel
   assign namespace_bytes = cmd_i.ns_blocks << 9;
   assign base = cmd_i.ns_base << 9;
   assign cmd_reserved = cmd_i.sqe[511:455] != '0;
-  for (genvar n = 0; n < 3; n++) begin : gen_place
-    assign places[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
+  for (genvar n = 0; n < 3; n++) begin : gen_offset
+    assign offsets[n] = 64'(cmd_i.sqe[320+32*n+:32]) << UnitBits;
   end
   assign cmd_sizes = sizes(
       64'(cmd_i.sqe[447:416]), width_e'(cmd_i.sqe[449:448]), cmd_i.sqe[453], cmd_i.sqe[454]
   );
   always_ff @(posedge clk_i) begin
-    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(places[n]) + cmd_sizes[n];
+    for (int unsigned n = 0; n < 3; n++) cmd_ends_q[n] <= 65'(offsets[n]) + cmd_sizes[n];
   end
 
   always_comb begin
@@ -123,42 +125,43 @@ module sorter_kernel
   assign cmd_args_o = {
     64'(cmd_i.sqe[454:448]),
     64'(cmd_i.sqe[447:416]),
-    base + places[2],
-    base + places[1],
-    base + places[0]
+    base + offsets[2],
+    base + offsets[1],
+    base + offsets[0]
   };
 
-  // ---------------------------------------------------------------- a job
+  // ---------------------------------------------------------------- job
 
-  // Bytes of source, target and scratch. With three passes or more the target holds records in between, and with one there is no scratch.
+  // Sizes of source, target and scratch in bytes. With three or more passes the target also holds
+  // intermediate records. A single pass uses no scratch.
   function automatic logic [2:0][64:0] sizes(logic [63:0] count, width_e width, logic indexes,
                                              logic pairs);
     logic [64:0] records;
-    logic single, twice;
-    records  = 65'(count) << (4'd3 + 4'(width));
-    single   = count <= 64'(8 * Leaves * RunRows);
-    twice    = count <= (pairs ? 64'(8 * 2 * Leaves * RunRows) : 64'(8 * Leaves * Leaves * RunRows));
-    sizes[0] = 65'(count) << (4'd2 + 4'(width));
-    sizes[1] = (indexes && twice) ? 65'(count) << 2 : records;
-    sizes[2] = single ? '0 : records;
+    logic one_pass, two_passes;
+    records    = 65'(count) << (4'd3 + 4'(width));
+    one_pass   = count <= 64'(8 * Leaves * RunRows);
+    two_passes = count <= (pairs ? 64'(8 * 2 * Leaves * RunRows) : 64'(8 * Leaves * Leaves * RunRows));
+    sizes[0]   = 65'(count) << (4'd2 + 4'(width));
+    sizes[1]   = (indexes && two_passes) ? 65'(count) << 2 : records;
+    sizes[2]   = one_pass ? '0 : records;
   endfunction
 
   logic [2:0][64:0] size, ends_q;
   logic scratch;
-  logic unknown_q, crossed_q, invalid;
+  logic unsupported_q, bad_ranges_q, invalid;
   kind_t kind;
 
   assign kind = '{descending: args_i[4][4], order: order_e'(args_i[4][3:2]), width: width_e'(args_i[4][1:0])};
   assign size = sizes(args_i[3], kind.width, args_i[4][5], args_i[4][6]);
-  assign invalid = unknown_q || crossed_q;
+  assign invalid = unsupported_q || bad_ranges_q;
   assign stop = stop_i && state_q != StIdle && state_q != StDone;
   assign scratch = size[2] != '0;
 
   always_ff @(posedge clk_i) begin
     for (int unsigned n = 0; n < 3; n++) ends_q[n] <= 65'(args_i[n]) + size[n];
-    unknown_q <= malformed_i || args_i[3] == '0 || args_i[3] > MostKeys || args_i[4][63:7] != '0 || args_i[4][3:2] == 2'd3 ||
+    unsupported_q <= malformed_i || args_i[3] == '0 || args_i[3] > MaxKeys || args_i[4][63:7] != '0 || args_i[4][3:2] == 2'd3 ||
         (32'd32 << args_i[4][1:0]) > KeyBits || args_i[0][5:0] != '0 || args_i[1][5:0] != '0 || (scratch && args_i[2][5:0] != '0);
-    crossed_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
+    bad_ranges_q <= wraps(ends_q[0]) || wraps(ends_q[1]) || (scratch && wraps(ends_q[2])) ||
         overlap(args_i[0], ends_q[0], args_i[1], ends_q[1]) ||
         (scratch && (overlap(args_i[0], ends_q[0], args_i[2], ends_q[2]) || overlap(args_i[1], ends_q[1], args_i[2], ends_q[2])));
   end
@@ -182,19 +185,19 @@ module sorter_kernel
   assign busy_o = state_q != StIdle || core_busy;
   assign result_o = result_q;
   assign value_o = passes_q;
-  assign progress_o = begun_q ? core_progress : '0;
+  assign progress_o = core_started_q ? core_progress : '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      result_q <= '0;
-      passes_q <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      passes_q       <= '0;
+      core_started_q <= 1'b0;
     end else if (start_i) begin
-      result_q <= '0;
-      passes_q <= '0;
-      begun_q  <= 1'b0;
+      result_q       <= '0;
+      passes_q       <= '0;
+      core_started_q <= 1'b0;
     end else begin
-      if (core_start) begun_q <= 1'b1;
+      if (core_start) core_started_q <= 1'b1;
       if (stop && (state_q == StSize || state_q == StCheck)) result_q.stopped <= 1'b1;
       if (state_q == StBegin && invalid) result_q <= '{invalid: 1'b1, default: 1'b0};
       if (core_done) begin
@@ -240,6 +243,7 @@ module sorter_kernel
   logic unused;
   assign unused = ^cmd_i;
 
-  `NS_ASSERT(core_rests, state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
+  `NS_ASSERT(core_idle_outside_job,
+             state_q == StSort || !core_busy || state_q == StDone || state_q == StIdle)
 
 endmodule

@@ -1,35 +1,37 @@
-// Makes rows of records out of what was read: keys, whose indexes are their places, or records that the sorter has written.
+// Builds rows of records from read data: either keys, whose index is their position, or records
+// that the sorter has written.
 //
-// Beats come in ranges, and a range makes whole rows: what is missing in its last one is filled with records that come behind all others.
-// Keys are changed so that the order asked for is that of unsigned numbers (sorter_unload changes them back).
+// Beats arrive in ranges, and each range makes whole rows. The last row is padded with records that
+// sort after all others. Keys are mapped to unsigned numbers of the same order; sorter_unload maps
+// them back.
 `include "ns_assert.svh"
 
 module sorter_load
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits  = 64,
-  /// Bits of a range's tag.
+  /// Bits of a range tag.
   parameter int unsigned TagBits  = 6,
-  /// Bits of a range's number of records.
+  /// Bits of a range's record count.
   parameter int unsigned SizeBits = 11,
   localparam int unsigned Width = KeyBits + IndexBits
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// How keys are taken; keys only, or records.
+  /// Kind of keys. `keys_i`: the data are keys, else records.
   input  kind_t                       kind_i,
   input  logic                        keys_i,
-  /// Range: its records, at least 1; its tag.
+  /// Range: its number of records, at least 1, and its tag.
   input  logic [SizeBits-1:0]         size_i,
   input  logic [TagBits-1:0]          tag_i,
   input  logic                        range_valid_i,
   output logic                        range_ready_o,
-  /// Its beats.
+  /// Beats of the range.
   input  logic [511:0]                data_i,
   input  logic                        valid_i,
   output logic                        ready_o,
-  /// Rows; the last one of its range.
+  /// Rows. `last_o` marks the last row of a range.
   output logic [Lanes-1:0][Width-1:0] row_o,
   output logic [TagBits-1:0]          tag_o,
   output logic                        last_o,
@@ -37,10 +39,11 @@ module sorter_load
   input  logic                        ready_i
 );
 
-  // A row is 64 << shift bytes of records, half as many of keys: of the shortest keys, two rows are in a beat.
-  logic halves;  // a beat has two rows
+  // A row is 64 << shift bytes of records, or half of that as keys. A beat holds two rows of the
+  // shortest keys.
+  logic two_rows;  // a beat holds two rows
   logic [1:0] group_last;  // beats of a row, less one
-  assign halves = keys_i && kind_i.width == Key32;
+  assign two_rows = keys_i && kind_i.width == Key32;
   always_comb begin
     unique case (kind_i.width)
       Key32:   group_last = 2'd0;
@@ -51,19 +54,19 @@ module sorter_load
 
   logic half_q;
   logic [1:0] group_q;
-  logic [SizeBits-1:0] left_q, left;
-  logic begun_q;
+  logic [SizeBits-1:0] records_left_q, records_left;
+  logic range_active_q;
   logic [IndexBits-1:0] index_q;
   logic [Lanes-1:0][Width-1:0] row_q, row;
-  logic valid_q, last_q, take, row_whole, range_last, beat_over;
+  logic valid_q, last_q, beat_fire, row_complete, range_last, beat_done;
   logic [TagBits-1:0] tag_q;
 
-  assign left = begun_q ? left_q : size_i;
-  // The last of its beats may end in the middle of a row, or be a half.
-  assign range_last = left <= SizeBits'(Lanes);
-  assign take = valid_i && range_valid_i && (!valid_q || ready_i);
+  assign records_left = range_active_q ? records_left_q : size_i;
+  // The range's last beat can end within a row, or hold one row only.
+  assign range_last = records_left <= SizeBits'(Lanes);
+  assign beat_fire = valid_i && range_valid_i && (!valid_q || ready_i);
 
-  // How many records of the row come with this beat, from which lane on.
+  // Records of the row in this beat, and their first lane.
   logic [3:0] first, lanes;
   always_comb begin
     unique case (group_last)
@@ -78,7 +81,7 @@ module sorter_load
   for (genvar i = 0; i < Lanes; i++) begin : gen_lane
     localparam int unsigned Half = i % 4;
     localparam int unsigned Quarter = i % 2;
-    logic here;
+    logic in_beat;
     always_comb begin
       key[i] = '0;
       index[i] = index_q + IndexBits'(i);
@@ -97,51 +100,51 @@ module sorter_load
         end
       endcase
     end
-    assign here = 4'(i) >= first && 4'(i) < first + lanes;
-    // Beyond the end: behind all others.
+    assign in_beat = 4'(i) >= first && 4'(i) < first + lanes;
+    // Lanes past the end get the padding record.
     always_comb begin
       row[i] = row_q[i];
-      if (here) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
-      if (SizeBits'(i) >= left) row[i] = '1;
+      if (in_beat) row[i] = {KeyBits'(to_number(key[i], kind_i)), index[i]};
+      if (SizeBits'(i) >= records_left) row[i] = '1;
     end
   end
 
-  // A range's last row is whole with its last record.
-  logic [SizeBits-1:0] in_row;  // records up to the end of this beat
-  assign in_row = SizeBits'(first + lanes);
-  assign row_whole = group_q == group_last || left <= in_row;
-  assign beat_over = !halves || half_q || range_last;
+  // The last row of a range is complete with its last record.
+  logic [SizeBits-1:0] row_records;  // up to the end of this beat
+  assign row_records = SizeBits'(first + lanes);
+  assign row_complete = group_q == group_last || records_left <= row_records;
+  assign beat_done = !two_rows || half_q || range_last;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      half_q  <= 1'b0;
-      group_q <= '0;
-      begun_q <= 1'b0;
-      valid_q <= 1'b0;
-      index_q <= '0;
+      half_q         <= 1'b0;
+      group_q        <= '0;
+      range_active_q <= 1'b0;
+      valid_q        <= 1'b0;
+      index_q        <= '0;
     end else begin
-      if (take) begin
-        half_q <= halves && !half_q && !range_last;
-        group_q <= row_whole ? '0 : group_q + 1'b1;
-        begun_q <= !(row_whole && range_last);
-        if (row_whole) index_q <= index_q + IndexBits'(Lanes);
+      if (beat_fire) begin
+        half_q <= two_rows && !half_q && !range_last;
+        group_q <= row_complete ? '0 : group_q + 1'b1;
+        range_active_q <= !(row_complete && range_last);
+        if (row_complete) index_q <= index_q + IndexBits'(Lanes);
       end
-      if (take) valid_q <= row_whole;
+      if (beat_fire) valid_q <= row_complete;
       else if (ready_i) valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) begin
+    if (beat_fire) begin
       row_q <= row;
       last_q <= range_last;
       tag_q <= tag_i;
-      left_q <= row_whole ? left - SizeBits'(Lanes) : left;
+      records_left_q <= row_complete ? records_left - SizeBits'(Lanes) : records_left;
     end
   end
 
-  assign range_ready_o = take && row_whole && range_last;
-  assign ready_o = take && beat_over;
+  assign range_ready_o = beat_fire && row_complete && range_last;
+  assign ready_o = beat_fire && beat_done;
   assign row_o = row_q;
   assign tag_o = tag_q;
   assign last_o = last_q;
@@ -151,6 +154,6 @@ module sorter_load
     $error("sorter_load: KeyBits must be 32, 64 or 128");
   end
 
-  `NS_ASSERT(ranges_have_records, !range_valid_i || size_i != '0)
+  `NS_ASSERT(range_is_not_empty, !range_valid_i || size_i != '0)
 
 endmodule

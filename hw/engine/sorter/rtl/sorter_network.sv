@@ -1,60 +1,63 @@
-// Bitonic network, a row a cycle: a pipeline of compare-and-swap stages, one register each.
+// Bitonic sorting network: a pipeline of compare-and-swap stages with a throughput of one row per
+// cycle.
 //
-// Whole, it sorts any row (24 compare-and-swaps in 6 stages for 8 lanes); else only its last part, which sorts a row that is bitonic, in
-// any rotation (12 in 3). Records that are equal may change places, so they have to be unique. It never waits: who gives it a row has room
-// for what comes out.
+// If `Full`, it sorts any row (24 compare-and-swaps in 6 stages for 8 lanes). Else it is the final
+// merge part, which sorts a row that is bitonic in any rotation (12 in 3 stages). Equal records can
+// change places, so records have to be unique. There is no back-pressure: the sender of a row
+// reserves room for the result.
 module sorter_network #(
-  /// Bits of a record; less is first.
+  /// Bits of a record. Records are in ascending order.
   parameter int unsigned Width = 96,
-  /// Records of a row, a power of two.
+  /// Records in a row, a power of two.
   parameter int unsigned Lanes = 8,
-  /// Sorts any row.
-  parameter bit          Whole = 1'b1,
-  /// Bits that go with a row.
-  parameter int unsigned Beside = 1,
+  /// Sort any row, not only bitonic ones.
+  parameter bit          Full = 1'b1,
+  /// Bits of the tag that accompanies a row.
+  parameter int unsigned TagBits = 1,
   localparam int unsigned Log = unsigned'($clog2(Lanes)),
-  localparam int unsigned Stages = Whole ? Log * (Log + 1) / 2 : Log
+  localparam int unsigned Stages = Full ? Log * (Log + 1) / 2 : Log
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// From registers: a row is inside.
+  /// A row is in flight. Driven by registers.
   output logic                        busy_o,
   input  logic                        valid_i,
-  input  logic [Beside-1:0]           beside_i,
+  input  logic [TagBits-1:0]           tag_i,
   input  logic [Lanes-1:0][Width-1:0] row_i,
   output logic                        valid_o,
-  output logic [Beside-1:0]           beside_o,
+  output logic [TagBits-1:0]           tag_o,
   output logic [Lanes-1:0][Width-1:0] row_o
 );
 
   logic [Stages:0] valid;
-  logic [Stages:0][Beside-1:0] beside;
+  logic [Stages:0][TagBits-1:0] tag;
   logic [Stages:0][Lanes-1:0][Width-1:0] row;
 
   assign valid[0] = valid_i;
-  assign beside[0] = beside_i;
+  assign tag[0] = tag_i;
   assign row[0] = row_i;
 
-  // Blocks of 2**block lanes become sorted, by steps between lanes 2**step apart.
-  for (genvar block = Whole ? 1 : Log; block <= Log; block++) begin : gen_block
+  // Sort blocks of 2**block lanes by compare-and-swaps of halving distance.
+  for (genvar block = Full ? 1 : Log; block <= Log; block++) begin : gen_block
     for (genvar step = 0; step < block; step++) begin : gen_step
-      localparam int unsigned Stage = Whole ? block * (block - 1) / 2 + step : step;
-      localparam int unsigned Apart = 1 << (block - 1 - step);
+      localparam int unsigned Stage = Full ? block * (block - 1) / 2 + step : step;
+      localparam int unsigned Distance = 1 << (block - 1 - step);
       logic [Lanes-1:0][Width-1:0] next;
 
       for (genvar lane = 0; lane < Lanes; lane++) begin : gen_lane
-        localparam int unsigned Other = lane ^ Apart;
-        // The lower lane of a pair gets the lesser record, but in every second block the greater one, so that two make a bitonic block.
-        localparam bit Least = ((lane & Apart) == 0) == ((lane & (1 << block)) == 0);
-        logic mine;
-        assign mine = (lane < Other) ? row[Stage][lane] <= row[Stage][Other] : row[Stage][lane] < row[Stage][Other];
-        assign next[lane] = (mine == Least) ? row[Stage][lane] : row[Stage][Other];
+        localparam int unsigned Partner = lane ^ Distance;
+        // The lower lane of a pair gets the lesser record. In every second block it gets the
+        // greater one, so that two blocks form a bitonic block.
+        localparam bit TakesFirst = ((lane & Distance) == 0) == ((lane & (1 << block)) == 0);
+        logic not_after;
+        assign not_after = (lane < Partner) ? row[Stage][lane] <= row[Stage][Partner] : row[Stage][lane] < row[Stage][Partner];
+        assign next[lane] = (not_after == TakesFirst) ? row[Stage][lane] : row[Stage][Partner];
       end
 
       always_ff @(posedge clk_i) begin
         if (valid[Stage]) begin
           row[Stage+1] <= next;
-          beside[Stage+1] <= beside[Stage];
+          tag[Stage+1] <= tag[Stage];
         end
       end
       always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -65,7 +68,7 @@ module sorter_network #(
   end
 
   assign valid_o = valid[Stages];
-  assign beside_o = beside[Stages];
+  assign tag_o = tag[Stages];
   assign row_o = row[Stages];
   assign busy_o = valid[Stages:1] != '0;
 

@@ -1,34 +1,34 @@
 // Constants and types of the sorter.
 package sorter_pkg;
 
-  /// Records of a row: what all its networks move in a cycle.
+  /// Records in a row, which is what every network moves per cycle.
   parameter int unsigned Lanes = 8;
   localparam int unsigned LaneBits = unsigned'($clog2(Lanes));
   /// Bits of an index.
   parameter int unsigned IndexBits = 32;
 
-  /// Bytes of a key, as a power of two above 4.
+  /// Size of a key: 4 bytes shifted left by this value.
   typedef enum logic [1:0] {
     Key32  = 2'd0,
     Key64  = 2'd1,
     Key128 = 2'd2
   } width_e;
 
-  /// Which of two keys comes first.
+  /// Order of keys.
   typedef enum logic [1:0] {
     Unsigned   = 2'd0,
     Complement = 2'd1,  // two's complement
     TotalOrder = 2'd2   // IEEE 754, totalOrder
   } order_e;
 
-  /// How keys are taken.
+  /// Kind of keys.
   typedef struct packed {
     logic   descending;
     order_e order;
     width_e width;
   } kind_t;
 
-  /// A key's highest bit, and all of its bits.
+  /// Highest bit of a key, and all of its bits.
   function automatic logic [127:0] key_top(width_e width);
     return 128'd1 << ((32'd32 << width) - 32'd1);
   endfunction
@@ -37,7 +37,7 @@ package sorter_pkg;
     return key_top(width) | (key_top(width) - 128'd1);
   endfunction
 
-  /// The number whose order among unsigned ones is the key's, and back.
+  /// Map a key to the unsigned number of the same order, and back.
   function automatic logic [127:0] to_number(logic [127:0] key, kind_t kind);
     logic [127:0] top, mask;
     top = key_top(kind.width);

@@ -1,25 +1,25 @@
-// Makes beats out of rows: records of key and index, or indexes only.
+// Packs rows into beats: records of key and index, or indexes only.
 //
-// A record is 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are changed back to what they were (sorter_load). What comes
-// behind the beats asked for is dropped: the end of a row that is not full.
+// A record has 8, 16 or 32 bytes: the key, the index in 4 bytes, zeros. Keys are mapped back (see
+// sorter_load). Records past the requested beats are dropped: the unused end of the last row.
 module sorter_unload
   import sorter_pkg::*;
 #(
-  /// Bits of the longest key: 32, 64 or 128.
+  /// Width of the longest key in bits: 32, 64 or 128.
   parameter int unsigned KeyBits = 64,
   localparam int unsigned Width = KeyBits + IndexBits
 ) (
   input  logic                        clk_i,
   input  logic                        rst_ni,
-  /// How keys are taken; indexes only.
+  /// Kind of keys. `indexes_i`: write indexes only.
   input  kind_t                       kind_i,
   input  logic                        indexes_i,
-  /// Rows; the last one of all.
+  /// Rows. `last_i` marks the last row of the pass.
   input  logic [Lanes-1:0][Width-1:0] row_i,
   input  logic                        last_i,
   input  logic                        valid_i,
   output logic                        ready_o,
-  /// Beats, so many in all, from the start on.
+  /// Starts a pass of `beats_i` beats, followed by the beats.
   input  logic                        start_i,
   input  logic [37:0]                 beats_i,
   output logic [511:0]                data_o,
@@ -27,9 +27,9 @@ module sorter_unload
   input  logic                        ready_i
 );
 
-  logic [37:0] left_q;
+  logic [37:0] beats_left_q;
   logic [1:0] group_q, group_last;
-  logic half_q, valid_q, take, row_over, beat_whole;
+  logic half_q, valid_q, in_fire, row_done, beat_done;
   logic [511:0] beat_q, beat;
 
   always_comb begin
@@ -61,10 +61,10 @@ module sorter_unload
     end
   end
 
-  assign take = valid_i && (!valid_q || ready_i);
-  assign row_over = indexes_i || group_q == group_last;
-  assign beat_whole = !indexes_i || half_q || last_i;
-  assign ready_o = take && row_over;
+  assign in_fire = valid_i && (!valid_q || ready_i);
+  assign row_done = indexes_i || group_q == group_last;
+  assign beat_done = !indexes_i || half_q || last_i;
+  assign ready_o = in_fire && row_done;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -72,19 +72,19 @@ module sorter_unload
       half_q  <= 1'b0;
       valid_q <= 1'b0;
     end else begin
-      if (take) begin
-        group_q <= row_over ? '0 : group_q + 1'b1;
+      if (in_fire) begin
+        group_q <= row_done ? '0 : group_q + 1'b1;
         half_q  <= indexes_i && !half_q && !last_i;
       end
-      if (take) valid_q <= beat_whole && left_q != '0;
+      if (in_fire) valid_q <= beat_done && beats_left_q != '0;
       else if (ready_i) valid_q <= 1'b0;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (start_i) left_q <= beats_i;
-    else if (take && beat_whole && left_q != '0) left_q <= left_q - 1'b1;
-    if (take) beat_q <= beat;
+    if (start_i) beats_left_q <= beats_i;
+    else if (in_fire && beat_done && beats_left_q != '0) beats_left_q <= beats_left_q - 1'b1;
+    if (in_fire) beat_q <= beat;
   end
 
   assign data_o = beat_q;

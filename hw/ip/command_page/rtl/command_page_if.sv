@@ -1,11 +1,13 @@
-// Commands that a host has written into an engine's command page: the page gives them, the engine answers each once, in any order.
+// Commands written by a host into an engine's command page: the page offers them, the engine
+// answers each once, in any order.
 //
-// `settled` is 1 once all writes of the PM window that were accepted before the command have been answered, so that the engine reads
-// what they wrote; it stays 1 until the command is taken. `done` is always taken. Both sides drive all of this from registers.
+// `settled` becomes 1 once all writes of the PM window accepted before the command have been
+// answered, so the engine reads their data. It stays 1 until the command is accepted. `done` is
+// always accepted. Both sides drive all signals from registers.
 interface command_page_if;
   import command_page_pkg::*;
 
-  logic [511:0] cmd;  // byte 0 lowest
+  logic [511:0] cmd;  // byte 0 in the low bits
   logic [LineWidth-1:0] line;
   logic settled;
   logic cmd_valid, cmd_ready;

@@ -1,4 +1,4 @@
-// Types of command pages: see README.md of this block.
+// Types of command pages: see docs/hardware/command_page.md.
 package command_page_pkg;
 
   /// Bytes of a page in BAR4.
@@ -7,19 +7,20 @@ package command_page_pkg;
   parameter int unsigned Lines = 64;
   parameter int unsigned LineWidth = 6;
 
-  /// Cycles for which a command of an `Ordered` page is shown to its engine at most until it is taken.
+  /// Most cycles for which a command of an `Ordered` page is offered to its engine until it is
+  /// accepted.
   parameter int unsigned TakeCycles = 16;
 
-  /// How a command ended.
+  /// Result of a command.
   typedef struct packed {
     logic [LineWidth-1:0] line;
-    logic [31:0]          result;  // return value; 0: all is well
-    logic [63:0]          value;   // what else the engine tells
+    logic [31:0]          result;  // return value; 0: success
+    logic [63:0]          value;   // output of the engine
   } page_done_t;
 
-  /// What a line reads as. The map is regs/command_page_map.rdl.
+  /// Content of a line when read. The map is regs/command_page_map.rdl.
   typedef struct packed {
-    logic [Lines-1:0] succeeded_lines;  // their last command has ended with result 0
+    logic [Lines-1:0] succeeded_lines;  // their last command ended with result 0
     logic [Lines-1:0] busy_lines;
     logic [31:0] pad;
     logic [31:0] dropped;   // writes to lines that were busy, of all lines
@@ -29,7 +30,7 @@ package command_page_pkg;
     logic [31:0] result;
     logic [29:0] reserved;
     logic        done;      // its last command has ended
-    logic        busy;      // it holds a command that has not
+    logic        busy;      // its command has not ended
   } page_status_t;
 
 endpackage

@@ -1,9 +1,10 @@
-// engine_nvme between a controller that gives and stops commands when it likes, and an engine that judges them a cycle after it sees
-// them, and takes as long as it likes.
+// engine_nvme between a controller that sends and stops commands at any time, and an engine that
+// validates them one cycle later and runs for any time.
 //
-// What a command is about is one bit of its entry: the engine refuses it or not. Shown: one command at a time, each answered once, in its
-// slot; one that is refused never begins; the answer is what the engine has said, `stopped` only by its word; a stop reaches the
-// command that it names and no later one; nothing but engine and controller can hold a command up.
+// One bit of a command's entry says whether the engine rejects it. Shown: one command at a time,
+// each completed once, in its slot. A rejected command never starts. The completion carries the
+// engine's status, and `stopped` only by the engine's word. A stop reaches the command that it
+// names and no later one. Only engine and controller can delay a command.
 `include "ns_assert.svh"
 
 module engine_nvme_proof
@@ -11,9 +12,9 @@ module engine_nvme_proof
 (
   input logic       clk_i,
   input logic       rst_ni,
-  input logic       give_i,
+  input logic       cmd_valid_i,
   input logic [1:0] slot_i,
-  input logic       wrong_i,
+  input logic       invalid_i,
   input logic       stop_i,
   input logic [1:0] stop_slot_i,
   input logic       ready_i,
@@ -31,10 +32,10 @@ module engine_nvme_proof
   nvme_engine_if nvme ();
   engine_cmd_t cmd;
   status_t refused, status;
-  logic busy, want, stop, finish, refused_q;
+  logic busy, request, stop, finish, refused_q;
 
-  assign nvme.cmd = '{slot: SlotWidth'(slot_i), sqe: 512'(wrong_i), default: '0};
-  assign nvme.cmd_valid = give_i;
+  assign nvme.cmd = '{slot: SlotWidth'(slot_i), sqe: 512'(invalid_i), default: '0};
+  assign nvme.cmd_valid = cmd_valid_i;
   assign nvme.stop_slot = SlotWidth'(stop_slot_i);
   assign nvme.stop_valid = stop_i;
   assign nvme.done_ready = ready_i;
@@ -42,7 +43,7 @@ module engine_nvme_proof
   always_ff @(posedge clk_i) refused_q <= cmd.sqe[0];
   assign refused = generic_status(refused_q ? ScInvalidField : ScSuccess);
   assign status = data_status(fault_i ? DataWriteFault : DataOk, 1'b0);
-  assign finish = end_i && want;
+  assign finish = end_i && request;
 
   engine_nvme u_nvme (
     .clk_i,
@@ -51,7 +52,7 @@ module engine_nvme_proof
     .s_nvme   (nvme),
     .cmd_o    (cmd),
     .refused_i(refused),
-    .want_o   (want),
+    .request_o(request),
     .stop_o   (stop),
     .done_i   (finish),
     .stopped_i(stopped_i),
@@ -59,51 +60,51 @@ module engine_nvme_proof
     .dw0_i    (32'(dw0_i))
   );
 
-  `NS_ASSUME(stopped_if_asked, !stopped_i || stop)
+  `NS_ASSUME(stopped_if_requested, !stopped_i || stop)
 
-  // The command that is here.
+  // The held command.
   typedef struct packed {
     logic       wrong;
     logic [1:0] slot;
   } kept_t;
   kept_t kept_q;
-  logic here_q, asked_q, ended_q, stopped_q, fault_q, dw0_q, take, answer;
-  logic [2:0] idle_q;  // cycles in which neither side was asked for anything
-  assign take = nvme.cmd_valid && nvme.cmd_ready;
-  assign answer = nvme.done_valid && nvme.done_ready;
+  logic held_q, stop_requested_q, ended_q, stopped_q, fault_q, dw0_q, accept, complete;
+  logic [2:0] idle_q;  // cycles in which neither side was requested
+  assign accept = nvme.cmd_valid && nvme.cmd_ready;
+  assign complete = nvme.done_valid && nvme.done_ready;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {here_q, asked_q, ended_q, idle_q} <= '0;
+      {held_q, stop_requested_q, ended_q, idle_q} <= '0;
     end else begin
-      here_q  <= (here_q && !answer) || take;
-      asked_q <= here_q && (asked_q || (stop_i && stop_slot_i == kept_q.slot));
-      ended_q <= here_q && !answer && (ended_q || finish);
-      idle_q  <= (!here_q || want || nvme.done_valid) ? '0 : idle_q + 1'b1;
+      held_q  <= (held_q && !complete) || accept;
+      stop_requested_q <= held_q && (stop_requested_q || (stop_i && stop_slot_i == kept_q.slot));
+      ended_q <= held_q && !complete && (ended_q || finish);
+      idle_q  <= (!held_q || request || nvme.done_valid) ? '0 : idle_q + 1'b1;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (take) kept_q <= '{wrong: wrong_i, slot: slot_i};
+    if (accept) kept_q <= '{wrong: invalid_i, slot: slot_i};
     if (finish) {stopped_q, fault_q, dw0_q} <= {stopped_i, fault_i, dw0_i};
   end
 
-  `NS_ASSERT(one_at_a_time, !take || !here_q)
-  `NS_ASSERT(busy_with_it, busy == here_q)
-  `NS_ASSERT(refused_never_begins, !want || (here_q && !kept_q.wrong && !ended_q))
-  `NS_ASSERT(stop_is_its_own, !want || stop == asked_q)
-  `NS_ASSERT(answers_what_it_has,
-             !nvme.done_valid || (here_q && nvme.done.slot == SlotWidth'(kept_q.slot)))
-  `NS_ASSERT(answers_when_it_has_ended, !nvme.done_valid || (kept_q.wrong ? !ended_q : ended_q))
+  `NS_ASSERT(one_at_a_time, !accept || !held_q)
+  `NS_ASSERT(busy_while_held, busy == held_q)
+  `NS_ASSERT(rejected_never_starts, !request || (held_q && !kept_q.wrong && !ended_q))
+  `NS_ASSERT(stop_matches_command, !request || stop == stop_requested_q)
+  `NS_ASSERT(completes_held_command,
+             !nvme.done_valid || (held_q && nvme.done.slot == SlotWidth'(kept_q.slot)))
+  `NS_ASSERT(completes_after_end, !nvme.done_valid || (kept_q.wrong ? !ended_q : ended_q))
   `NS_ASSERT(
-      refused_is_told,
+      rejected_status,
       !(nvme.done_valid && kept_q.wrong) || (!nvme.done.stopped && nvme.done.status == generic_status(
       ScInvalidField) && nvme.done.dw0 == '0))
   `NS_ASSERT(stopped_by_the_engines_word,
              !(nvme.done_valid && !kept_q.wrong) || nvme.done.stopped == stopped_q)
-  `NS_ASSERT(end_is_told,
+  `NS_ASSERT(completion_status,
              !(nvme.done_valid && ended_q && !stopped_q) || (nvme.done.status == data_status(
              fault_q ? DataWriteFault : DataOk, 1'b0) && nvme.done.dw0 == 32'(dw0_q)))
-  `NS_ASSERT(goes_on, idle_q <= 3'd3)
+  `NS_ASSERT(makes_progress, idle_q <= 3'd3)
 
 endmodule

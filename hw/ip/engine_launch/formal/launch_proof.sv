@@ -1,14 +1,16 @@
-// engine_launch with three sources that ask and stop when they like, and an engine that takes as long as it likes.
+// engine_launch with three sources that request and stop at any time, and an engine that runs for
+// any time.
 //
-// A source's arguments are its number. Shown: one job at a time, with the arguments of a source that asks; each job that has begun ends
-// with the engine's word, one that has not only if it is to end, and then at once, whatever the engine works on; the engine is told of
-// a stop of its own job alone; whoever asks and does not stop waits for two other jobs at most.
+// A source's arguments are its number. Shown: one job at a time, with the arguments of a requesting
+// source. Each started job ends by the engine's word. A job that has not started ends only when it
+// is stopped, and then immediately, whatever the engine works on. The engine receives stops of its
+// current job only. A source that does not stop waits for two other jobs at most.
 `include "ns_assert.svh"
 
 module launch_proof (
   input logic       clk_i,
   input logic       rst_ni,
-  input logic [2:0] ask_i,
+  input logic [2:0] request_i,
   input logic [2:0] stop_i,
   input logic       end_i
 );
@@ -18,7 +20,7 @@ module launch_proof (
   InReset :
   assume property (@(posedge clk_i) rst_ni == started_q);
 
-  logic [2:0] want_q, stop_q, done, dropped;
+  logic [2:0] request_q, stop_q, done, dropped;
   logic [2:0][1:0] args;
   logic [1:0] job;
   logic busy, start, stop, finish;
@@ -34,7 +36,7 @@ module launch_proof (
     .clk_i,
     .rst_ni,
     .busy_o   (busy),
-    .want_i   (want_q),
+    .request_i(request_q),
     .args_i   (args),
     .stop_i   (stop_q),
     .done_o   (done),
@@ -45,14 +47,14 @@ module launch_proof (
     .done_i   (finish)
   );
 
-  // A source asks until its job has ended, and may want that to be soon.
+  // A source requests until its job has ended, and may stop it early.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      want_q <= '0;
+      request_q <= '0;
       stop_q <= '0;
     end else begin
-      want_q <= (want_q & ~done) | (~want_q & ask_i);
-      stop_q <= want_q & ~done & (stop_q | stop_i);
+      request_q <= (request_q & ~done) | (~request_q & request_i);
+      stop_q <= request_q & ~done & (stop_q | stop_i);
     end
   end
 
@@ -70,30 +72,30 @@ module launch_proof (
     end
   end
 
-  // The job under way, from its start on.
-  logic [1:0] own;
-  logic runs;
-  assign own = start ? job : source_q;
-  assign runs = start || working_q;
+  // The current job, from its start on.
+  logic [1:0] current;
+  logic running;
+  assign current = start ? job : source_q;
+  assign running = start || working_q;
 
   `NS_ASSERT(one_at_a_time, !(start && working_q))
-  `NS_ASSERT(of_one_who_asks, !start || (job != 2'd3 && want_q[job]))
-  `NS_ASSERT(busy_while_it_works, !runs || busy)
-  `NS_ASSERT(begun_ends_by_the_engine, done == ((finish ? 3'd1 << source_q : '0) | dropped))
-  `NS_ASSERT(dropped_since_stopped, (dropped & ~(want_q & stop_q)) == '0)
-  `NS_ASSERT(dropped_has_not_begun, !runs || !dropped[own])
-  `NS_ASSERT(stop_is_its_own, !runs || stop == stop_q[own])
+  `NS_ASSERT(job_was_requested, !start || (job != 2'd3 && request_q[job]))
+  `NS_ASSERT(busy_while_running, !running || busy)
+  `NS_ASSERT(started_ends_by_the_engine, done == ((finish ? 3'd1 << source_q : '0) | dropped))
+  `NS_ASSERT(dropped_since_stopped, (dropped & ~(request_q & stop_q)) == '0)
+  `NS_ASSERT(dropped_has_not_started, !running || !dropped[current])
+  `NS_ASSERT(stop_matches_job, !running || stop == stop_q[current])
   for (genvar i = 0; i < 3; i++) begin : gen_source
-    `NS_ASSERT(stopped_ends_at_once,
-               !(want_q[i] && stop_q[i]) || dropped[i] || (runs && own == 2'(i)))
+    `NS_ASSERT(stopped_ends_immediately,
+               !(request_q[i] && stop_q[i]) || dropped[i] || (running && current == 2'(i)))
 
-    logic [1:0] passed_q;  // jobs of others that have begun since it asked
+    logic [1:0] passed_q;  // jobs of others started since its request
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) passed_q <= '0;
-      else if (!want_q[i] || done[i] || (start && job == 2'(i))) passed_q <= '0;
+      else if (!request_q[i] || done[i] || (start && job == 2'(i))) passed_q <= '0;
       else if (start && passed_q != 2'd3) passed_q <= passed_q + 1'b1;
     end
-    `NS_ASSERT(turns, passed_q <= 2'd2)
+    `NS_ASSERT(wait_is_bounded, passed_q <= 2'd2)
   end
 
 endmodule

@@ -1,13 +1,14 @@
-// The way of an engine's masters to the memories: each reaches all channels, with addresses of the PM window.
+// Connects an engine's masters to the memories: each reaches all channels, with addresses of the PM
+// window.
 //
-// A crossbar (ns_axi_xbar), and the engine's ports behind it. Assumes that the shell bounds what the engine may touch. Engines whose masters
-// stay in a channel of their own (scan) do without.
+// A crossbar (ns_axi_xbar) in front of the engine's memory ports. Assumes that the shell bounds the
+// addresses of the engine. Engines whose masters use one channel each (scan) need no crossbar.
 module engine_memory #(
   /// Masters.
   parameter int unsigned NumMasters = 1,
   /// Bits of their IDs.
   parameter int unsigned IdBits = 4,
-  /// The memories, as the engine's own parameters.
+  /// The memories, as in the parameters of the engine.
   parameter int unsigned NumChannels = 2,
   parameter int unsigned Granule = 4096,
   parameter longint unsigned MediaBytes = 64'h4000_0000,
@@ -22,7 +23,7 @@ module engine_memory #(
   ns_axi_if.slave  s_axi[NumMasters],
   /// Addresses are local to the channel.
   ns_axi_if.master m_mem[NumChannels],
-  /// The same; one port, which nobody uses, if there is no local memory.
+  /// The same; one unused port if there is no local memory.
   ns_axi_if.master m_local[LocalPorts]
 );
 
@@ -46,16 +47,16 @@ module engine_memory #(
   );
 
   for (genvar c = 0; c < NumChannels; c++) begin : gen_storage
-    ns_axi_link u_link (
+    ns_axi_connect u_connect (
       .s_axi(channel[c]),
       .m_axi(m_mem[c])
     );
   end
   for (genvar c = 0; c < LocalPorts; c++) begin : gen_local
     if (LocalChannels == 0) begin : gen_none
-      ns_axi_nobody u_nobody (.m_axi(m_local[c]));
-    end else begin : gen_link
-      ns_axi_link u_link (
+      ns_axi_tie_off u_tie_off (.m_axi(m_local[c]));
+    end else begin : gen_connect
+      ns_axi_connect u_connect (
         .s_axi(channel[NumChannels+c]),
         .m_axi(m_local[c])
       );

@@ -1,6 +1,7 @@
-// NVMe I/O commands of an engine that carries out one at a time: keeps the command, and answers it.
+// NVMe I/O commands of an engine that performs one at a time: holds the command, and completes it.
 //
-// The engine looks at the kept command and says what is wrong with it; if nothing is, the command is a job for engine_launch.
+// The engine validates the held command and returns an error status. Without an error the command
+// becomes a job for engine_launch.
 `include "ns_assert.svh"
 
 module engine_nvme
@@ -8,38 +9,38 @@ module engine_nvme
 (
   input  logic clk_i,
   input  logic rst_ni,
-  /// From registers: there is a command.
+  /// From registers: a command is held.
   output logic busy_o,
 
   /// The controller.
   nvme_engine_if.engine s_nvme,
 
-  /// The command, until it has been answered.
+  /// The command, until it is completed.
   output engine_cmd_t cmd_o,
-  /// What is wrong with it, two cycles later or sooner; ScSuccess: nothing.
+  /// Its error status, within two cycles; ScSuccess: none.
   input  status_t     refused_i,
 
-  /// To engine_launch: it is to be carried out.
-  output logic        want_o,
+  /// To engine_launch: the command's job.
+  output logic        request_o,
   /// It is to end early.
   output logic        stop_o,
-  /// It ends in this cycle.
+  /// The job ends in this cycle.
   input  logic        done_i,
-  /// Then: since it was asked to.
+  /// With done_i: it was stopped.
   input  logic        stopped_i,
-  /// Then, if not so: how.
+  /// With done_i, if it was not stopped: its status.
   input  status_t     status_i,
-  /// Then: dword 0 of its completion queue entry.
+  /// With done_i: dword 0 of its completion queue entry.
   input  logic [31:0] dw0_i
 );
 
   typedef enum logic [2:0] {
     StIdle,
-    StLook,     // the engine looks at it
-    StVerdict,  // what it says comes into a register
-    StChoose,
-    StWork,
-    StAnswer
+    StValidate,  // the engine validates it
+    StStatus,    // its error status is registered
+    StDecide,
+    StRun,
+    StComplete
   } state_e;
 
   state_e state_q;
@@ -54,11 +55,11 @@ module engine_nvme
       stop_q  <= 1'b0;
     end else begin
       unique case (state_q)
-        StIdle: if (s_nvme.cmd_valid) state_q <= StLook;
-        StLook: state_q <= StVerdict;
-        StVerdict: state_q <= StChoose;
-        StChoose: state_q <= (status_q.sct == '0 && status_q.sc == ScSuccess) ? StWork : StAnswer;
-        StWork: if (done_i) state_q <= StAnswer;
+        StIdle: if (s_nvme.cmd_valid) state_q <= StValidate;
+        StValidate: state_q <= StStatus;
+        StStatus: state_q <= StDecide;
+        StDecide: state_q <= (status_q.sct == '0 && status_q.sc == ScSuccess) ? StRun : StComplete;
+        StRun: if (done_i) state_q <= StComplete;
         default: if (s_nvme.done_ready) state_q <= StIdle;
       endcase
       if (state_q == StIdle) stop_q <= 1'b0;
@@ -68,7 +69,7 @@ module engine_nvme
 
   always_ff @(posedge clk_i) begin
     if (state_q == StIdle) cmd_q <= s_nvme.cmd;
-    if (state_q == StVerdict) begin
+    if (state_q == StStatus) begin
       stopped_q <= 1'b0;
       status_q <= refused_i;
       dw0_q <= '0;
@@ -80,11 +81,11 @@ module engine_nvme
   end
 
   assign cmd_o = cmd_q;
-  assign want_o = state_q == StWork;
+  assign request_o = state_q == StRun;
   assign stop_o = stop_q;
   assign busy_o = state_q != StIdle;
   assign s_nvme.cmd_ready = state_q == StIdle;
-  assign s_nvme.done_valid = state_q == StAnswer;
+  assign s_nvme.done_valid = state_q == StComplete;
   assign s_nvme.done = '{
           slot: cmd_q.slot,
           stopped: stopped_q && stop_q,
@@ -92,7 +93,7 @@ module engine_nvme
           dw0: stopped_q ? '0 : dw0_q
       };
 
-  `NS_ASSERT(done_while_it_works, !done_i || state_q == StWork)
-  `NS_ASSERT(stopped_if_asked, !done_i || !stopped_i || stop_q)
+  `NS_ASSERT(done_while_running, !done_i || state_q == StRun)
+  `NS_ASSERT(stopped_if_requested, !done_i || !stopped_i || stop_q)
 
 endmodule

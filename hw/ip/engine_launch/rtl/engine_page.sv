@@ -1,7 +1,8 @@
-// Commands of its command page for an engine that carries out one at a time: keeps the command, and says how it ended.
+// Commands of the command page for an engine that performs one at a time: holds the command, and
+// reports its result.
 //
-// A command's first 8 bytes are 0, its arguments follow, 8 bytes each, little-endian, and the rest is 0. It is a job for engine_launch
-// once the writes before it have been answered.
+// A command's first 8 bytes are 0, its arguments follow, 8 bytes each, little-endian, and the rest
+// is 0. It becomes a job for engine_launch once the writes before it have been answered.
 `include "ns_assert.svh"
 
 module engine_page
@@ -12,31 +13,31 @@ module engine_page
 ) (
   input  logic                     clk_i,
   input  logic                     rst_ni,
-  /// From registers: there is a command.
+  /// From registers: a command is held.
   output logic                     busy_o,
 
   /// The page.
   command_page_if.engine           s_page,
 
-  /// To engine_launch: there is a job.
-  output logic                     want_o,
+  /// To engine_launch: the command's job.
+  output logic                     request_o,
   /// Its arguments.
   output logic [NumArgs-1:0][63:0] args_o,
-  /// What has to be 0 is not.
+  /// Bytes that must be 0 are not.
   output logic                     malformed_o,
-  /// It ends in this cycle.
+  /// The job ends in this cycle.
   input  logic                     done_i,
-  /// Then: its return value,
+  /// With done_i: its return value,
   input  logic [31:0]              result_i,
-  /// and what else the engine tells.
+  /// and its output.
   input  logic [63:0]              value_i
 );
 
   typedef enum logic [1:0] {
     StIdle,
-    StLook,
-    StWork,
-    StAnswer
+    StCheck,
+    StRun,
+    StComplete
   } state_e;
 
   state_e state_q;
@@ -48,9 +49,9 @@ module engine_page
     if (!rst_ni) state_q <= StIdle;
     else begin
       unique case (state_q)
-        StIdle:  if (s_page.cmd_valid && s_page.settled) state_q <= StLook;
-        StLook:  state_q <= StWork;
-        StWork:  if (done_i) state_q <= StAnswer;
+        StIdle:  if (s_page.cmd_valid && s_page.settled) state_q <= StCheck;
+        StCheck:  state_q <= StRun;
+        StRun:  if (done_i) state_q <= StComplete;
         default: state_q <= StIdle;
       endcase
     end
@@ -68,18 +69,18 @@ module engine_page
     end
   end
 
-  assign want_o = state_q == StWork;
+  assign request_o = state_q == StRun;
   assign args_o = cmd_q[64+:64*NumArgs];
   assign malformed_o = malformed_q;
   assign busy_o = state_q != StIdle;
   assign s_page.cmd_ready = state_q == StIdle && s_page.settled;
   assign s_page.done = done_q;
-  assign s_page.done_valid = state_q == StAnswer;
+  assign s_page.done_valid = state_q == StComplete;
 
   if (NumArgs < 1 || NumArgs > 7) begin : gen_bad_args
     $error("engine_page: NumArgs must be 1 to 7");
   end
 
-  `NS_ASSERT(done_while_it_works, !done_i || state_q == StWork)
+  `NS_ASSERT(done_while_running, !done_i || state_q == StRun)
 
 endmodule

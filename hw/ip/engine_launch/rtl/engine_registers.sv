@@ -1,6 +1,8 @@
-// The registers of an engine as a source of jobs: what CONTROL, STATUS and the interrupt's registers of the HLS convention ask for.
+// Registers of an engine as a source of jobs: CONTROL, STATUS and interrupt registers of the HLS
+// convention.
 //
-// A job lasts from the start until the engine has ended it; further starts meanwhile change nothing.
+// A job lasts from the start until the engine has ended it; further starts during a job have no
+// effect.
 `include "ns_assert.svh"
 
 module engine_registers (
@@ -12,43 +14,43 @@ module engine_registers (
   /// CONTROL: start and stop, for one cycle each.
   input  logic start_i,
   input  logic stop_i,
-  /// The interrupt is enabled, for the end of a job, and STATUS tells of one.
+  /// The interrupt is enabled for the end of a job, and STATUS has one pending.
   input  logic interrupt_i,
-  /// Interrupt request: rises when that comes to be so.
+  /// Interrupt request: rises when `interrupt_i` does.
   output logic irq_o,
 
-  /// To engine_launch: there is a job.
-  output logic want_o,
+  /// To engine_launch: the registers' job.
+  output logic request_o,
   /// It is to end early.
   output logic stop_o,
-  /// It ends in this cycle.
+  /// The job ends in this cycle.
   input  logic done_i
 );
 
-  logic want_q, stop_q, irq_q;
+  logic request_q, stop_q, irq_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      want_q <= 1'b0;
+      request_q <= 1'b0;
       stop_q <= 1'b0;
       irq_q  <= 1'b0;
     end else begin
       irq_q <= interrupt_i;
-      if (want_q) begin
-        want_q <= !done_i;
+      if (request_q) begin
+        request_q <= !done_i;
         stop_q <= (stop_q || stop_i) && !done_i;
       end else begin
-        want_q <= start_i;
+        request_q <= start_i;
         stop_q <= start_i && stop_i;
       end
     end
   end
 
-  assign want_o = want_q;
+  assign request_o = request_q;
   assign stop_o = stop_q;
   assign irq_o = irq_q;
-  assign busy_o = want_q || start_i || irq_q != interrupt_i;
+  assign busy_o = request_q || start_i || irq_q != interrupt_i;
 
-  `NS_ASSERT(done_while_it_works, !done_i || want_q)
+  `NS_ASSERT(done_while_running, !done_i || request_q)
 
 endmodule

@@ -1,13 +1,14 @@
-// msix_order with any writes and requests, seen from one vector.
+// msix_order with any writes and requests, observed at one vector.
 //
-// Shown: a request goes on only when all writes that had entered by then have left, goes on once, and does so within `Bound`
-// cycles of the last of them, whatever other vectors ask meanwhile. Assumes that the vector asks again only after that.
+// Shown: a request is raised only after all writes that had entered by then have left. It is raised
+// once, within `Bound` cycles of the last of them, whatever other vectors request meanwhile.
+// Assumes that the vector requests again only after that.
 `include "ns_assert.svh"
 
 module msix_order_proof #(
-  /// Vectors.
+  /// Number of vectors.
   parameter int unsigned NumVectors = 2,
-  /// Writes on their way.
+  /// Writes in flight.
   parameter int unsigned MaxWrites  = 3,
   parameter int unsigned Bound      = 5
 ) (
@@ -44,38 +45,38 @@ module msix_order_proof #(
     .raise_o(raise)
   );
 
-  // Writes on their way, and those of them that were there when the vector asked.
+  // Writes in flight, and those that were in flight when the vector requested.
   logic [2:0] count_q, before_q, count;
   logic [3:0] late_q;
-  logic asks, owed_q;
-  assign asks = irq_i[v] && !irq_q[v];
+  logic requests, pending_q;
+  assign requests = irq_i[v] && !irq_q[v];
   assign count = count_q + 3'(enter_i) - 3'(leave_i);
   `NS_ASSUME(room, !(enter_i && !leave_i) || 32'(count_q) < MaxWrites)
-  `NS_ASSUME(leaves_what_is_there, !leave_i || count_q != '0)
-  `NS_ASSUME(one_at_a_time, !asks || !owed_q)
+  `NS_ASSUME(leaves_in_flight, !leave_i || count_q != '0)
+  `NS_ASSUME(one_at_a_time, !requests || !pending_q)
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       irq_q    <= '0;
       count_q  <= '0;
       before_q <= '0;
-      owed_q   <= 1'b0;
+      pending_q   <= 1'b0;
       late_q   <= '0;
     end else begin
       irq_q   <= irq_i;
       count_q <= count;
-      if (asks) before_q <= count;
+      if (requests) before_q <= count;
       else if (leave_i && before_q != '0) before_q <= before_q - 1'b1;
-      owed_q <= asks || (owed_q && !raise[v]);
-      // Requests of others may wait for writes that came later than this one's; then all of those must go.
-      late_q <= (owed_q && count_q == '0) ? late_q + 4'(late_q != '1) : '0;
+      pending_q <= requests || (pending_q && !raise[v]);
+      // Requests of others may wait for later writes; then all of those must leave.
+      late_q <= (pending_q && count_q == '0) ? late_q + 4'(late_q != '1) : '0;
     end
   end
 
-  `NS_ASSERT(behind_its_writes, !raise[v] || before_q == '0)
-  `NS_ASSERT(once, !raise[v] || owed_q)
+  `NS_ASSERT(after_its_writes, !raise[v] || before_q == '0)
+  `NS_ASSERT(once, !raise[v] || pending_q)
   `NS_ASSERT(in_time, 32'(late_q) <= Bound)
-  `NS_ASSERT(busy_until_then, !owed_q || busy)
+  `NS_ASSERT(busy_until_then, !pending_q || busy)
   `NS_COVER(waited, raise[v] && count_q != '0)
 
 

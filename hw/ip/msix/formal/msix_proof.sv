@@ -1,8 +1,10 @@
-// msix with any requests, masks, withdrawals and table accesses, seen from one vector.
+// msix with any requests, masks, withdrawals and table accesses, observed at one vector.
 //
-// Shown: the vector is pending exactly when a request for it is owed (requested while enabled, not yet sent, withdrawn, or
-// cleared); a message of it appears only when it was owed and masked by nothing, says what was last written to its entry, and
-// stays until it is taken; a request that nothing holds back is a message within `Bound` cycles of a sender that takes them.
+// Shown: the vector is pending exactly while a request is outstanding: requested while enabled, and
+// not yet sent, withdrawn, or cleared. A message of it appears only if a request was outstanding
+// and unmasked. It carries what was last written to the vector's entry, and stays until it is
+// accepted. An unmasked request becomes a message within `Bound` cycles in which the sender
+// accepts.
 `include "ns_assert.svh"
 
 module msix_proof
@@ -10,7 +12,7 @@ module msix_proof
 #(
   /// Vectors of the sender.
   parameter int unsigned NumOwn    = 2,
-  /// Others.
+  /// Further vectors.
   parameter int unsigned NumRaised = 1,
   parameter int unsigned Bound     = 14
 ) (
@@ -50,7 +52,7 @@ module msix_proof
 
   to_msix_t to;
   from_msix_t from;
-  // Two bits of data are as good as all.
+  // Two bits of data represent all.
   assign to = '{
           clear: clear_i,
           irq: irq_i,
@@ -81,22 +83,22 @@ module msix_proof
   logic [NumVectors-1:0] pending;
   assign pending = from.pending[NumVectors-1:0];
 
-  // What the vector's entry holds.
+  // Content of the vector's entry.
   logic write, masked_q, function_q, enabled_q;
   logic [2:0] known_q;
   logic [31:0] low_q, high_q, data_q;
   assign write = table_req_i && table_we_i && table_whole_i && table_addr_i[11:4] == 8'(v);
 
   // A request of the vector.
-  logic asked, own, owed_q, appears, valid_q, taken_q;
+  logic asked, own, outstanding_q, appears, valid_q, accepted_q;
   assign own = 32'(v) < NumOwn;
   always_comb begin
     asked = irq_i && irq_vector_i == v;
     for (int unsigned i = 0; i < NumRaised; i++) if (32'(v) == NumOwn + i) asked = raise_i[i];
   end
 
-  // A message appears: it was not there, or the one before was taken.
-  assign appears = from.msg_valid && from.msg_vector == v && (!valid_q || taken_q);
+  // A message appears: there was none, or the previous one was accepted.
+  assign appears = from.msg_valid && from.msg_vector == v && (!valid_q || accepted_q);
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -104,7 +106,7 @@ module msix_proof
       function_q <= 1'b0;
       enabled_q  <= 1'b0;
       valid_q    <= 1'b0;
-      taken_q    <= 1'b0;
+      accepted_q    <= 1'b0;
       known_q    <= '0;
     end else begin
       if (write && table_addr_i[3:2] == 2'd3) masked_q <= table_wdata_i[0];
@@ -112,7 +114,7 @@ module msix_proof
       function_q <= mask_i;
       enabled_q  <= enable_i;
       valid_q    <= from.msg_valid;
-      taken_q    <= from.msg_valid && msg_ready_i;
+      accepted_q    <= from.msg_valid && msg_ready_i;
     end
   end
 
@@ -122,32 +124,32 @@ module msix_proof
     if (write && table_addr_i[3:2] == 2'd2) data_q <= to.table_wdata;
   end
 
-  // A message was loaded a cycle before it appears, from what was owed and known then.
-  logic owed_before_q, open_before_q;
+  // A message is loaded one cycle before it appears, from the state of that cycle.
+  logic outstanding_before_q, open_before_q;
   logic [2:0] known_before_q;
   logic [31:0] low_before_q, high_before_q, data_before_q;
   logic owed_d;
 
   always_comb begin
-    owed_d = owed_q;
+    owed_d = outstanding_q;
     if (withdraw_i && withdraw_vector_i == v && (function_q || masked_q)) owed_d = 1'b0;
     if (asked) owed_d = 1'b1;
     if (own && clear_i) owed_d = 1'b0;
     if (!enabled_q) owed_d = 1'b0;
   end
 
-  // The load shows a cycle later, as a message: what has been asked since stays.
+  // The load becomes visible one cycle later, as a message: requests since then stay.
   logic since_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      owed_q        <= 1'b0;
-      owed_before_q <= 1'b0;
+      outstanding_q        <= 1'b0;
+      outstanding_before_q <= 1'b0;
       open_before_q <= 1'b0;
       since_q       <= 1'b0;
     end else begin
-      owed_q        <= appears ? (since_q && owed_q && owed_d) || (asked && owed_d) : owed_d;
+      outstanding_q        <= appears ? (since_q && outstanding_q && owed_d) || (asked && owed_d) : owed_d;
       since_q       <= asked;
-      owed_before_q <= owed_q && !appears || since_q;
+      outstanding_before_q <= outstanding_q && !appears || since_q;
       open_before_q <= enabled_q && !function_q && !masked_q;
     end
   end
@@ -158,25 +160,25 @@ module msix_proof
     data_before_q  <= data_q;
   end
 
-  // Owed for so long, with nothing in its way.
+  // Cycles for which an unmasked request has been outstanding.
   logic [4:0] wait_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) wait_q <= '0;
-    else if (!owed_q || appears || !open_before_q || !enabled_q || function_q || masked_q || !msg_ready_i)
+    else if (!outstanding_q || appears || !open_before_q || !enabled_q || function_q || masked_q || !msg_ready_i)
       wait_q <= '0;
     else if (wait_q != '1) wait_q <= wait_q + 1'b1;
   end
 
-  `NS_ASSERT(sent_when_owed, !appears || owed_before_q)
+  `NS_ASSERT(sent_when_outstanding, !appears || outstanding_before_q)
   `NS_ASSERT(sent_when_open, !appears || open_before_q)
   `NS_ASSERT(
       says_what_was_written,
       !appears || known_before_q != '1 || (from.msg_addr == {high_before_q, low_before_q[31:2]} && from.msg_data == data_before_q))
-  `NS_ASSERT(stays, !(valid_q && !taken_q) || from.msg_valid)
-  `NS_ASSERT(pending_is_owed,
-             ((pending >> v) & 1'b1) == NumVectors'(owed_q && (!appears || since_q)))
+  `NS_ASSERT(message_is_stable, !(valid_q && !accepted_q) || from.msg_valid)
+  `NS_ASSERT(pending_is_outstanding,
+             ((pending >> v) & 1'b1) == NumVectors'(outstanding_q && (!appears || since_q)))
   `NS_ASSERT(sent_in_time, wait_q < 5'(Bound))
-  `NS_ASSERT(nobody_else, from.pending[MaxVectors-1:NumVectors] == '0)
-  `NS_COVER(a_message_that_waited, appears && known_before_q == '1 && 32'(v) >= NumOwn)
+  `NS_ASSERT(no_other_vector, from.pending[MaxVectors-1:NumVectors] == '0)
+  `NS_COVER(message_after_waiting, appears && known_before_q == '1 && 32'(v) >= NumOwn)
 
 endmodule

@@ -1,14 +1,15 @@
-// MSI-X table, pending bits and the messages that follow from them: those of the whole device.
+// MSI-X table, pending bits and messages of the whole device.
 //
-// An interrupt request sets the vector's pending bit; a vector that is pending and masked neither by itself nor for the
-// whole function gets its message sent, and its bit cleared. Requests that come before the message has left merge into
-// it. While MSI-X is disabled, requests are dropped: there are no other interrupts.
-// A masked vector whose cause has gone (`withdraw`) is not pending any more.
+// An interrupt request sets the vector's pending bit. A pending vector sends its message, and
+// clears its bit, unless the vector or the whole function is masked. Requests that arrive before
+// the message has left merge into it. While MSI-X is disabled, requests are dropped, as there are
+// no other interrupts. A masked vector whose cause has gone (`withdraw`) is no longer pending.
 //
-// One block has the table in its BAR and sends all messages (the NVMe controller, behind its completion queue entries), so that
-// reads of the table are answered behind the messages decided before. The first vectors are its own; others are raised
-// by whom they belong to.
-// Assumes accesses of whole words; words with strobes missing are not written.
+// One block has the table in its BAR and sends all messages: the NVMe controller, after its
+// completion queue entries. So reads of the table are answered after the messages decided before.
+// The first vectors are the sender's; other blocks raise the rest.
+//
+// Assumes accesses of whole words; words with missing strobes are not written.
 `include "ns_assert.svh"
 
 module msix
@@ -16,10 +17,10 @@ module msix
 #(
   /// Vectors of the sender.
   parameter int unsigned NumOwn = 17,
-  /// Further vectors, behind these. 128 at most together.
+  /// Further vectors, after these. The sum is at most 128.
   parameter int unsigned NumRaised = 0,
   localparam int unsigned NumVectors = NumOwn + NumRaised,
-  // A port has a bit at least.
+  // A port has at least one bit.
   localparam int unsigned RaiseBits = (NumRaised == 0) ? 1 : NumRaised
 ) (
   input  logic                 clk_i,
@@ -28,9 +29,10 @@ module msix
   input  logic                 enable_i,
   /// All vectors are masked. From a register.
   input  logic                 mask_i,
-  /// The sender.
+  /// From the sender.
   input  to_msix_t             sender_i,
-  /// To it. `busy` from registers: a further clock edge could change the state without new input.
+  /// To the sender. `busy` from registers: a further clock edge could change the state without new
+  /// input.
   output from_msix_t           sender_o,
   /// Interrupt requests of the further vectors, for one cycle each.
   input  logic [RaiseBits-1:0] raise_i
@@ -70,7 +72,8 @@ module msix
     end
   end
 
-  // Messages, in three steps: choose a vector; which is it? If it may still fire, load its message.
+  // Messages, in three steps: choose a vector, encode its number, load its message if it may still
+  // fire.
   idx_t ventry_q, vector_q;
   logic [NumVectors-1:0] gnt, gnt_q;
   logic fire_valid, load, choose, numbered_q, chosen_q, valid_q;
@@ -113,7 +116,7 @@ module msix
       masked_q <= mask_i;
       if (we && sender_i.table_addr[3:2] == 2'd3) mask_q[entry] <= sender_i.table_wdata[0];
 
-      // A choice holds until its message is loaded, or it may not fire any more.
+      // A choice holds until its message is loaded, or the vector may no longer fire.
       numbered_q <= choose && fire_valid;
       chosen_q <= numbered_q || (chosen_q && fire[ventry_q] && !load);
       if (load) pending_q[ventry_q] <= 1'b0;
@@ -139,7 +142,7 @@ module msix
     end
   end
 
-  // Whether a vector may fire, a cycle later than `fire`: it is right again once a cycle has passed without a change.
+  // Whether a vector may fire, one cycle after `fire`: valid again one cycle after the last change.
   logic any_q, changed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -170,7 +173,7 @@ module msix
   end
 
   `NS_ASSERT(vector_exists, !sender_i.irq || 32'(sender_i.vector) < NumOwn)
-  `NS_ASSERT(rests_without_work, busy || (fire == '0 && (enabled_q || pending_q == '0)))
+  `NS_ASSERT(idle_without_work, busy || (fire == '0 && (enabled_q || pending_q == '0)))
   `NS_ASSERT(withdrawn_exists, !sender_i.withdraw || 32'(sender_i.withdraw_vector) < NumOwn)
 
 endmodule

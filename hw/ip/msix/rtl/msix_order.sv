@@ -1,13 +1,14 @@
-// Interrupt requests of a bus master, each held until the writes to the host that the master's bus has taken before it have
-// passed the device's host port: behind it they are posted in order, so the message comes behind the data.
+// Orders the interrupt requests of a bus master after its writes: each request is held until the
+// earlier writes have passed the host port.
 //
-// Requests that come while earlier ones wait go together, behind the writes before the last of them.
+// Writes beyond the host port are posted in order, so the message follows the data. Requests that
+// arrive while earlier ones wait are released together, after the writes before the last of them.
 `include "ns_assert.svh"
 
 module msix_order #(
-  /// Vectors.
+  /// Number of vectors.
   parameter int unsigned NumVectors = 1,
-  /// Write addresses between bus and host port at most.
+  /// Most write addresses between the master's bus and the host port.
   parameter int unsigned MaxWrites  = 255
 ) (
   input  logic                  clk_i,
@@ -16,9 +17,9 @@ module msix_order #(
   output logic                  busy_o,
   /// A rising edge is a request. From registers.
   input  logic [NumVectors-1:0] irq_i,
-  /// The master's bus takes a write address.
+  /// The master's bus accepts a write address.
   input  logic                  enter_i,
-  /// One of them passes the host port.
+  /// A write address passes the host port.
   input  logic                  leave_i,
   /// Requests that may become messages, for one cycle. From registers.
   output logic [NumVectors-1:0] raise_o
@@ -60,7 +61,7 @@ module msix_order #(
   assign raise_o = raise_q;
   assign busy_o = irq_i != irq_q || new_q != '0 || waiting_q != '0 || raise_q != '0;
 
-  `NS_ASSERT(counted, !(enter_i && !leave_i) || count_q != CountBits'(MaxWrites))
-  `NS_ASSERT(leaves_what_entered, !leave_i || count_q != '0 || enter_i)
+  `NS_ASSERT(count_does_not_wrap, !(enter_i && !leave_i) || count_q != CountBits'(MaxWrites))
+  `NS_ASSERT(leaves_after_entering, !leave_i || count_q != '0 || enter_i)
 
 endmodule

@@ -1,4 +1,4 @@
-"""cocotb tests of nvm_delay; the plan in README.md says which shows what."""
+"""cocotb tests of nvm_delay; the test plan is in docs/hardware/nvm_delay.md."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def bench(dut, config: Config = OFF, seed: int = 1) -> Bench:
 
 @cocotb.test()
 async def off_latency_and_throughput(dut):
-    """Off: two cycles more than the memory's own, one beat a cycle each way at once."""
+    """Off: two cycles more than the memory, one beat a cycle each way at once."""
     b = await bench(dut)
     for _ in range(5):
         read, write = b.read(id=3), b.write(id=3)
@@ -126,7 +126,7 @@ async def random_mix(b: Bench, rng: random.Random, count: int) -> None:
 
 @cocotb.test()
 async def random_traffic(dut):
-    """Everything at random: IDs, bursts, sizes, answers out of order and interleaved, errors, back-pressure."""
+    """Random IDs, bursts, sizes, responses out of order and interleaved, errors, back-pressure."""
     b = await bench(dut)
     for seed in (1, 2, 3):
         await random_mix(b, random.Random(seed), 100)
@@ -166,7 +166,7 @@ async def registers(dut):
 
 @cocotb.test()
 async def beat_deadlines(dut):
-    """Each beat of bursts of 1 to 256 leaves exactly at its own deadline, and so does each B."""
+    """Each beat of bursts of 1 to 256 leaves exactly at its deadline, and so does each B."""
     cases = [(40, 1), (40.5, 1.25), (76.25, 0), (60, 3.7), (200.125, 2.4), (30, 40.3), (30, 130.5), (12, 400), (0, 50)]
     b = await bench(dut)
     for base, beat in cases:
@@ -182,7 +182,7 @@ async def beat_deadlines(dut):
 
 @cocotb.test()
 async def short_targets(dut):
-    """The shortest targets that can be met are met to the cycle; shorter ones cost no more than those."""
+    """The shortest possible targets are met to the cycle; shorter targets take the same time."""
     b = await bench(dut)
     b.read_latency = b.write_latency = lambda burst: 1
     for cycles in range(1, 13):
@@ -195,7 +195,7 @@ async def short_targets(dut):
 
 @cocotb.test()
 async def regions(dut):
-    """Regions, their borders, their order; a slow one does not hold up others."""
+    """Regions, their bounds, their priority; a slow one does not delay others."""
     timings = [Timing.cycles(read=100 + 20 * i, write=110 + 20 * i) for i in range(5)]
     config = Config(
         timings[4],
@@ -245,7 +245,7 @@ async def dither_mean(dut):
 
 @cocotb.test()
 async def calibration(dut):
-    """It is off every time from its commit on, whatever is written before or behind it; a smaller time becomes 0."""
+    """It is subtracted from every time after its commit, whatever else is written; a smaller time becomes 0."""
     timing, region = Timing.cycles(100.25, 12.5, 90.5, 13), Timing.cycles(60, 30, 50, 20.25)
     places = (Region(0, 0, Timing.cycles(3, 40, 3, 40)), Region(1, 1, region))
     b = await bench(dut, Config(timing, places))
@@ -263,17 +263,17 @@ async def calibration(dut):
         for first in range(0, len(settings), 3):
             for addr, value in settings[first:] + settings[:first]:
                 await b.poke(addr, value)
-            # Before the commit nothing has changed, the other bank's times included.
+            # Before the commit nothing has changed, including the times of the other bank.
             await accesses()
             await b.poke(COMMAND, COMMIT)
             b.config = config
             await accesses()
-            # The copy behind the commit has it, too.
+            # The copy after the commit has it, too.
             await b.poke(TIMING, q12(100.25))
             await b.poke(COMMAND, COMMIT)
             await accesses()
             assert await b.peek(TIMING) == q12(100.25)
-    # A write while the copy of the one before it is under way, and behind a commit.
+    # A write during the copy of the previous one, and after a commit.
     for cycles in ((9, 1, 7, 0.5), (1.5, 0, 30, 2)):
         config = Config(timing, places, calibration=Timing.cycles(*cycles))
         await b.poke(COMMAND, COMMIT)
@@ -287,7 +287,7 @@ async def calibration(dut):
 
 @cocotb.test()
 async def late_responses(dut):
-    """What comes late leaves at once, two cycles after it would have without the block, and is counted."""
+    """A late response leaves immediately, two cycles later than without the block, and is counted."""
     b = await bench(dut, Config(Timing.cycles(read=40, write=40)))
     rng = random.Random(3)
     latencies = [rng.choice((5, 20, 37, 38, 39, 60, 100)) for _ in range(60)]
@@ -305,7 +305,7 @@ async def late_responses(dut):
 
 @cocotb.test()
 async def commit_under_traffic(dut):
-    """A commit while traffic flows: each transaction has the old parameters or the new, never a mixture."""
+    """A commit under traffic: each transaction has the old or the new parameters, never a mixture."""
     a = Config(Timing.cycles(read=100, read_beat=4, write=100, write_beat=4))
     c = Config(Timing.cycles(read=200, read_beat=2, write=210, write_beat=2))
     b = await bench(dut, a)
@@ -340,8 +340,8 @@ async def commit_under_traffic(dut):
 
 
 @cocotb.test()
-async def commits_take_what_came_before(dut):
-    """What is written after a commit waits for the next one: each parameter, however soon after them."""
+async def commits_cover_earlier_writes(dut):
+    """A write after a commit waits for the next commit: each parameter, however soon after it."""
     valid = Config(
         Timing.cycles(read=40, write=50, read_beat=1, write_beat=1),
         (Region(1, 1, Timing.cycles(read=80, write=90, read_beat=1, write_beat=1)),),
@@ -375,7 +375,7 @@ async def commits_take_what_came_before(dut):
 
 @cocotb.test()
 async def bandwidth_caps(dut):
-    """Bandwidth is the cap's, to 0.5 %, in each direction alone, for fractions of a byte and narrow beats too."""
+    """Bandwidth equals the cap to 0.5 %, in each direction, also for fractions of a byte and narrow beats."""
     b = await bench(dut)
     for read_cap, write_cap, size in ((1.5, 2.25, 4), (10, 3.3, 4), (15.9, 12.7, 4), (1, 1.7, 2)):
         await b.configure(Config(read_cap=read_cap, write_cap=write_cap))
@@ -402,7 +402,7 @@ async def bandwidth_caps(dut):
 
 @cocotb.test()
 async def flush(dut):
-    """Write data that wait for the bandwidth cap pass at one beat a cycle once they are told to."""
+    """Write data that waits for the bandwidth cap passes at one beat a cycle once `flush_i` is 1."""
     for after in (0, 1, 7, 40):
         b = await bench(dut)
         await b.configure(Config(write_cap=0.1))
@@ -417,8 +417,8 @@ async def flush(dut):
 
 
 @cocotb.test()
-async def flush_answers(dut):
-    """Once all is flushed, writes that wait for their deadline, and such as come later, are answered."""
+async def flush_responses(dut):
+    """After a flush, writes that wait for their deadline, and later ones, are answered."""
     for delay in (20, 150, 40_000):
         b = await bench(dut, Config(Timing.cycles(write=delay)))
         b.check_deadlines = False
@@ -494,7 +494,7 @@ async def counters(dut):
 
 @cocotb.test()
 async def counters_of_one_moment(dut):
-    """Under dense traffic, a snapshot counts what had ended by one cycle, the same for both directions."""
+    """Under dense traffic, a snapshot counts the transactions ended by one cycle, the same for both directions."""
     b = await bench(dut, Config(Timing.cycles(read=20, write=30)))
     await b.poke(COMMAND, CLEAR)
     rng = random.Random(5)
@@ -527,7 +527,7 @@ async def counters_of_one_moment(dut):
 
 @cocotb.test()
 async def many_outstanding(dut):
-    """One read and one write for each slot wait in parallel, no more; then all leave, in any order of answers."""
+    """One read and one write per slot wait in parallel, no more; then all leave, with responses in any order."""
     wait = max(SLOTS, WRITE_SLOTS) + 122
     b = await bench(dut, Config(Timing.cycles(read=wait + 50, write=wait + 150)))
     reads = [b.read(id=i % 16) for i in range(SLOTS + 6)]
@@ -539,7 +539,8 @@ async def many_outstanding(dut):
     await b.run()
     assert all(x.latency <= wait + 52 for x in reads[:SLOTS])
     assert all(x.latency <= wait + 152 for x in writes[:WRITE_SLOTS])
-    # More bursts than the buffer holds, of one ID and of many, answered in random order and interleaved.
+    # More bursts than the buffer holds, of one ID and of many, answered in random order and
+    # interleaved.
     b.shuffle = True
     b.read_latency = lambda burst: b.rng.randint(1, 400)
     for ids in (1, 64):
@@ -551,7 +552,7 @@ async def many_outstanding(dut):
 
 @cocotb.test()
 async def write_data_first(dut):
-    """W may come before its AW, or long after it."""
+    """W may arrive before its AW, or long after it."""
     b = await bench(dut, Config(Timing.cycles(write=60, write_beat=1)))
     for lead in (0, 5, 30, 100):
         burst = b.write(beats=4, at=b.now + 10 + lead)
@@ -566,7 +567,7 @@ async def write_data_first(dut):
 
 @cocotb.test()
 async def busy(dut):
-    """busy_o is 1 from the first valid to the last count, and as long as a bandwidth bucket is not full."""
+    """busy_o is 1 from the first valid to the last count, and while a bandwidth bucket is not full."""
     b = await bench(dut, Config(Timing.cycles(read=100, write=100)))
     for kind in (b.read, b.write):
         await b.steps(40)  # the last register access has come to rest
@@ -590,7 +591,7 @@ async def busy(dut):
 
 @cocotb.test()
 async def gated_clock(dut):
-    """With its clock stopped whenever it may be: every deadline is met, the cap holds, and nothing is lost."""
+    """With its clock stopped whenever allowed: every deadline is met, the cap holds, and nothing is lost."""
     b = await bench(dut, Config(Timing.cycles(60.5, 2, 150.25, 1), read_cap=4, write_cap=4))
     await b.steps(50)
     b.gate(True)
@@ -615,7 +616,7 @@ async def gated_clock(dut):
 
 @cocotb.test(skip="SLOW" not in os.environ)
 async def long_delays(dut):
-    """1 ms and the longest delay there is, to the cycle; more saturates."""
+    """1 ms and the longest possible delay, to the cycle; longer ones saturate."""
     b = await bench(dut)
     most = 2**20 - 1
     for base, beat, cycles in ((250_000.5, 0, 250_000), (2**20 - 1, 0, most), (2**20 - 2, 2**20 - 1, most)):

@@ -1,4 +1,4 @@
-"""nvm_delay between the AXI4 master and memory of cocotbext-axi, at full width: data come back as they were written."""
+"""nvm_delay between the AXI4 master and memory of cocotbext-axi, at full width: data is read back as written."""
 
 from __future__ import annotations
 

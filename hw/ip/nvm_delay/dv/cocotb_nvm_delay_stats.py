@@ -1,7 +1,7 @@
-"""cocotb tests of nvm_delay_stats alone: each snapshot is that of one moment.
+"""cocotb tests of nvm_delay_stats alone: each snapshot shows one moment.
 
-What the counters say must be what had happened by some cycle between the command and the end of its sweep: the first so
-many transactions with all that belongs to them, and as many beats as had passed in that cycle.
+The counters must match the events up to some cycle between the command and the end of its sweep. These are the first
+transactions with all their fields, and the beats that had passed by that cycle.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def bucket(latency: int) -> int:
 
 @dataclass
 class Log:
-    """What has happened: cycles of beats; cycle, latency and lateness of transactions."""
+    """Recorded events: cycles of beats; cycle, latency and lateness of transactions."""
 
     beats: list[int] = field(default_factory=list)
     done: list[int] = field(default_factory=list)
     what: list[tuple[int, bool]] = field(default_factory=list)
 
     def between(self, start: int, end: int) -> dict:
-        """Counters of what happened from cycle `start` until before cycle `end`."""
+        """Counters of the events from cycle `start` until before cycle `end`."""
         what = self.what[bisect_left(self.done, start) : bisect_left(self.done, end)]
         histogram = [0] * BUCKETS
         for latency, _ in what:
@@ -151,7 +151,7 @@ async def check(dut, seed: int, rate: float, count: int) -> None:
         clears = kept = False
         at = b.now
         if b.rng.random() < 0.3:
-            # A clear alone, with or without a sweep of its own before the snapshot's.
+            # A clear alone, with or without a separate sweep before the snapshot's.
             at_clear = b.now
             await b.step(clear_i=1)
             for _ in range(b.rng.choice((0, 0, 1, 7, 390))):
@@ -160,7 +160,8 @@ async def check(dut, seed: int, rate: float, count: int) -> None:
         clears = b.rng.random() < 0.5
         await b.step(snapshot_i=1, clear_i=int(clears))
         if b.rng.random() < 0.3:
-            # The last snapshot counts: what came before it becomes one with it, or had a sweep of its own.
+            # The last snapshot counts: what came before it becomes one with it, or had a
+            # separate sweep.
             kept = clears
             for _ in range(b.rng.choice((0, 1, 2, 300))):
                 await b.step()

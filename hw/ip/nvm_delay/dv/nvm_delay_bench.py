@@ -38,7 +38,7 @@ def q12(cycles: float) -> int:
 
 @dataclass(frozen=True)
 class Timing:
-    """Parameters of one place, in Q20.12."""
+    """The times of one region, in Q20.12."""
 
     read_base: int = 0
     read_beat: int = 0
@@ -64,14 +64,14 @@ class Region:
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that a commit makes valid."""
+    """All parameters that a commit activates."""
 
     timing: Timing = Timing()
     regions: tuple[Region, ...] = ()
     enable: bool = True
     read_cap: float = 0
     write_cap: float = 0
-    # What is taken off all of these times.
+    # Subtracted from all of these times.
     calibration: Timing = Timing()
 
     def at(self, addr: int) -> Timing:
@@ -89,7 +89,7 @@ OFF = Config(enable=False)
 
 @dataclass
 class Burst:
-    """One transaction, as asked for and as seen."""
+    """One transaction, as requested and as observed."""
 
     id: int = 0
     addr: int = 0
@@ -124,7 +124,7 @@ def chance(rng: random.Random, p: float) -> Callable[[], bool]:
 
 
 class Bench:
-    """All of it. `step` is one clock cycle."""
+    """Master, memory and scoreboard. `step` is one clock cycle."""
 
     def __init__(self, dut, seed: int = 1) -> None:
         self.dut = dut
@@ -136,14 +136,14 @@ class Bench:
         self.gated = False
         self.skipped = 0  # cycles without a clock
         self.dither = {"read": 0, "write": 0}
-        # What the test may change.
+        # Settings for tests.
         self.s_rready = self.s_bready = self.m_arready = self.m_awready = self.m_wready = always
         self.read_latency: Callable[[Burst], int] = lambda burst: 4  # from AR to the first beat
         self.beat_gap: Callable[[], int] = lambda: 0  # between beats of one burst
         self.write_latency: Callable[[Burst], int] = lambda burst: 4  # from the last W to B
         self.resp_of: Callable[[Burst], int] = lambda burst: 0
-        self.shuffle = False  # answer in random order between IDs, interleaved
-        self.hold_r = False  # memory answers nothing
+        self.shuffle = False  # respond in random order between IDs, interleaved
+        self.hold_r = False  # memory does not respond
         # The master's side.
         self.ar_queue: deque[Burst] = deque()
         self.aw_queue: deque[Burst] = deque()
@@ -187,12 +187,12 @@ class Bench:
         for _ in range(3):
             await RisingEdge(self.dut.clk_i)
         self.dut.rst_ni.value = 1
-        for _ in range(402 + 2 * max(SLOTS, WRITE_SLOTS)):  # it sets itself up
+        for _ in range(402 + 2 * max(SLOTS, WRITE_SLOTS)):  # set-up after reset
             await RisingEdge(self.dut.clk_i)
         assert self.dut.busy_o.value == 0
 
     def gate(self, on: bool) -> None:
-        """Stops the clock whenever the block allows it, as a gate around it does; no register accesses meanwhile."""
+        """Stops the clock whenever the block allows it, as a clock gate does; no register accesses meanwhile."""
         self.gated = on
         if on:
             self.clock.stop()
@@ -200,7 +200,7 @@ class Bench:
             self.clock.start()
 
     async def edge(self) -> None:
-        """To the next clock edge, or past the one that a closed gate leaves out."""
+        """Advances to the next clock edge, or past an edge that a closed gate suppresses."""
         dut = self.dut
         if not self.gated:
             await RisingEdge(dut.clk_i)
@@ -215,7 +215,7 @@ class Bench:
         else:
             self.skipped += 1
 
-    # -------------------------------------------------------------------------------------------------- registers
+    # -------------------------------------------------------------------------------- registers
 
     async def poke(self, addr: int, value: int) -> None:
         result = await self.regs.write(addr, value.to_bytes(4, "little"))
@@ -245,7 +245,7 @@ class Bench:
             await self.poke(addr, value)
 
     async def configure(self, config: Config) -> None:
-        """Makes parameters valid. For use while no transaction is being accepted."""
+        """Activates parameters. For use while no transaction is being accepted."""
         await self.write_shadow(config)
         await self.poke(COMMAND, COMMIT)
         for _ in range(4):
@@ -267,7 +267,7 @@ class Bench:
                 result[name]["histogram"] = [await self.peek(base + 4 * i) for i in range(64)]
         return result
 
-    # -------------------------------------------------------------------------------------------------- traffic
+    # -------------------------------------------------------------------------------- traffic
 
     def read(self, **kwargs) -> Burst:
         burst = Burst(**({"size": self.beat_bytes.bit_length() - 1} | kwargs))
@@ -283,7 +283,7 @@ class Bench:
         return burst
 
     def token(self, burst: Burst, beat: int) -> int:
-        """R data of a beat, different for all."""
+        """R data of a beat, distinct for each."""
         value = burst.number << 8 | beat
         return (value * 0x9E3779B97F4A7C15F39CC0605CEDC835 + value) % 2 ** (8 * self.beat_bytes)
 
@@ -306,7 +306,7 @@ class Bench:
 
     @property
     def quiet(self) -> bool:
-        """Nothing is on its way."""
+        """Nothing is in flight."""
         return not (
             self.ar_queue
             or self.aw_queue
@@ -316,7 +316,7 @@ class Bench:
         )
 
     async def run(self, limit: int = 20000) -> None:
-        """Until everything has been answered."""
+        """Runs until everything has been answered."""
         for _ in range(limit):
             await self.step()
             if self.quiet:
@@ -324,7 +324,7 @@ class Bench:
         assert self.quiet, f"not finished after {limit} cycles"
 
     async def during(self, work: Coroutine):
-        """Runs a register access while traffic goes on; its result."""
+        """Runs a register access under traffic; returns its result."""
         task = cocotb.start_soon(work)
         while not task.done():
             await self.step()
@@ -343,7 +343,7 @@ class Bench:
         self._memory_reads(dut)
         self._memory_writes(dut)
 
-    # -------------------------------------------------------------------------------------------------- master
+    # -------------------------------------------------------------------------------- master
 
     def _master_reads(self, dut) -> None:
         queue = self.ar_queue
@@ -458,7 +458,7 @@ class Bench:
                 self.write_ids[b_id].popleft()
         dut.s_axi_bready.value = int(self.s_bready())
 
-    # -------------------------------------------------------------------------------------------------- memory
+    # -------------------------------------------------------------------------------- memory
 
     def _check_ax(self, dut, channel: str, burst: Burst, skip: Iterable[str] = ()) -> None:
         for name, value in self._ax(burst).items():

@@ -1,4 +1,4 @@
-"""nvm_delay in simulation: `pytest hw/ip/nvm_delay`. The plan in README.md says which test shows what."""
+"""nvm_delay in simulation: `pytest hw/ip/nvm_delay`. The test plan is in docs/hardware/nvm_delay.md."""
 
 import pytest
 from hdl import simulate
@@ -26,7 +26,7 @@ def test_sizes(slots):
 
 
 def test_many_writes():
-    """As many writes as there can be."""
+    """The largest number of writes."""
     simulate(
         "nvm_delay",
         "cocotb_nvm_delay",
@@ -57,5 +57,5 @@ def test_long():
 
 @pytest.mark.slow
 def test_axi_models():
-    """Full width, between models of others."""
+    """Full width, between independent models."""
     simulate("nvm_delay", "cocotb_nvm_delay_axi", filelists=LISTS)

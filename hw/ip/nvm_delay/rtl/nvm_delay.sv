@@ -1,11 +1,14 @@
-// NVM timing emulator between an AXI4 master and a memory channel (see README.md).
+// NVM timing emulator between an AXI4 master and a memory channel: see docs/hardware/nvm_delay.md.
 //
-// Reads go to memory with their slot number as the ID, and so may come back in any order and interleaved; writes keep
-// their ID. R and B leave at their deadlines, those of one ID in order; beats of different IDs may interleave.
-// Assumes that the memory answers every transaction and keeps AXI4's rules; `m_axi_rready` and `m_axi_bready` are always 1.
-// `clk_i` may be stopped while `busy_o` is 0 and no `valid` of s_axi_aw, s_axi_w, s_axi_ar, s_axil_aw, s_axil_w and
-// s_axil_ar is 1; it must run in each cycle in which one of those is.
-// Does not know exclusive accesses: LOCK goes to memory as it came, but reads lose their ID on the way.
+// Reads go to memory with their slot number as the ID, so they may return in any order and
+// interleaved; writes keep their ID. R and B leave at their deadlines, those of one ID in order;
+// beats of different IDs may interleave. Assumes that the memory answers every transaction and
+// follows AXI4; `m_axi_rready` and `m_axi_bready` are always 1.
+//
+// `clk_i` may stop while `busy_o` is 0 and no `valid` of s_axi_aw, s_axi_w, s_axi_ar, s_axil_aw,
+// s_axil_w and s_axil_ar is 1. It must run in each cycle in which one of these is 1.
+//
+// Exclusive accesses are not supported: LOCK passes unchanged, but reads lose their ID.
 `include "ns_assert.svh"
 
 module nvm_delay
@@ -28,7 +31,8 @@ module nvm_delay
   input  logic                   rst_ni,
   /// A further clock edge could change the state without new input.
   output logic                   busy_o,
-  /// Write data pass without regard to the bandwidth cap, and their responses without delay: a reset is to follow as soon as they have. From a register.
+  /// Write data ignores the bandwidth cap and responses ignore their deadlines: a reset follows.
+  /// From a register.
   input  logic                   flush_i,
 
   /// Slave port, from the master. Its signals are those of AXI4.
@@ -149,7 +153,8 @@ module nvm_delay
   logic snapshot, clear, read_stats, write_stats, stats_bucket;
   logic [5:0] stats_index;
 
-  // For twice the slots of cycles after reset: what stands in LUT RAM has no reset of its own.
+  // Set-up after reset: twice as many cycles as there are slots initialise LUT RAM, which has no
+  // reset.
   localparam int unsigned MostSlots = ReadSlots > WriteSlots ? ReadSlots : WriteSlots;
   localparam int unsigned InitBits = unsigned'($clog2(MostSlots)) + 1;
   localparam int unsigned ReadInitBits = unsigned'($clog2(ReadSlots)) + 1;
@@ -169,7 +174,7 @@ module nvm_delay
 
   assign busy_o = init_q || read_busy || write_busy || control_busy || read_stats_busy || write_stats_busy;
 
-  // Only differences count, so it may stop with the clock.
+  // Only differences are used, so the counter may stop with the clock.
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) now_q <= '0;
     else now_q <= now_q + 1'b1;

@@ -1,27 +1,30 @@
-// Control port: the register block, the committed parameters, and the way to the counters.
+// Control port: the register block, the committed parameters, and reads of the counters.
 //
-// Times stand in two banks in LUT RAM (nvm_delay_target). A write goes to `shadow`, for reading back, and to the bank that
-// is not valid; a commit makes that bank valid in the same cycle as everything else, and then copies `shadow` to the other
-// one. A command during that copy waits for its end, and so do writes of times. Whatever is written after a command waits for
-// it: a commit takes what was written before it, and nothing else.
-// The calibration is taken off the times on their way to a bank, so that it costs transactions nothing; a write to it
-// starts the same copy, to the bank that is not valid.
-// All of this has a gated clock of its own: it moves only while an access is under way.
+// Times are kept in two banks of LUT RAM (nvm_delay_target). A write goes to `shadow`, for reading
+// back, and to the inactive bank. A commit activates that bank in the same cycle as all other
+// parameters, and then copies `shadow` to the other bank. Commands and writes of times wait for the
+// end of that copy. Accesses after a command wait for it: a commit covers exactly the writes before
+// it.
+//
+// The calibration is subtracted when a time is written to a bank, so it adds no latency to
+// transactions. A write to it starts the same copy, to the inactive bank.
+//
+// The register block has a separate gated clock that runs during accesses only.
 module nvm_delay_control
   import nvm_delay_pkg::*;
 #(
-  /// Reads in flight, as the capability register says it.
+  /// Reads in flight, for the capability register.
   parameter int unsigned ReadSlots = 64,
-  /// Writes in flight, as the capability register says it.
+  /// Writes in flight, for the capability register.
   parameter int unsigned WriteSlots = 64,
-  /// Beats that the read buffer holds, as the capability register says it.
+  /// Beats of the read buffer, for the capability register.
   parameter int unsigned BufferBeats = 512,
-  /// Bytes of a beat, as the capability register says it.
+  /// Bytes of a beat, for the capability register.
   parameter int unsigned BeatBytes = 64
 ) (
   input  logic        clk_i,
   input  logic        rst_ni,
-  /// An access is under way.
+  /// An access is in progress.
   output logic        busy_o,
 
   /// AXI4-Lite slave port.
@@ -51,7 +54,7 @@ module nvm_delay_control
   output logic        read_time_o,
   /// A time of writes is written.
   output logic        write_time_o,
-  /// Which, and what.
+  /// Its index and value.
   output time_write_t time_o,
   /// Committed bandwidth cap of reads.
   output rate_t       read_rate_o,
@@ -62,19 +65,19 @@ module nvm_delay_control
   /// Writes in flight.
   input  logic [7:0]  writes_i,
 
-  /// Freeze the counters' copy.
+  /// Take a snapshot of the counters.
   output logic        snapshot_o,
   /// Clear the counters.
   output logic        clear_o,
-  /// The copies are those of the last snapshot.
+  /// The snapshot is complete.
   input  logic        settled_i,
-  /// Read a word of the read counters' copy.
+  /// Read a word of the read counters' snapshot.
   output logic        read_stats_o,
-  /// Read a word of the write counters' copy.
+  /// Read a word of the write counters' snapshot.
   output logic        write_stats_o,
   /// 0: scalars; 1: histogram.
   output logic        stats_bucket_o,
-  /// Which word.
+  /// Index of the word.
   output logic [5:0]  stats_index_o,
   /// Word of the read counters, from one cycle later on.
   input  logic [31:0] read_stats_i,
@@ -82,20 +85,20 @@ module nvm_delay_control
   input  logic [31:0] write_stats_i
 );
 
-  // Clock of the register block: from the first valid until some cycles after the last sign of life.
-  localparam logic [2:0] Linger = 3'd7;
-  logic [2:0] linger_q;
+  // Clock of the register block: from the first valid until some cycles after the last activity.
+  localparam logic [2:0] ClockHold = 3'd7;
+  logic [2:0] clock_hold_q;
   logic active, copy_q, reg_clk;
-  logic stats_wait_q, stats_write;  // an access to the counters waits; it is to those of writes
+  logic stats_wait_q, stats_write;  // a counter access waits; it is to the write counters
 
   assign active = s_axil_awvalid || s_axil_wvalid || s_axil_arvalid || s_axil_bvalid || s_axil_rvalid || copy_q
                   || stats_wait_q;
-  assign busy_o = linger_q != '0;
+  assign busy_o = clock_hold_q != '0;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) linger_q <= Linger;
-    else if (active) linger_q <= Linger;
-    else if (busy_o) linger_q <= linger_q - 1'b1;
+    if (!rst_ni) clock_hold_q <= ClockHold;
+    else if (active) clock_hold_q <= ClockHold;
+    else if (busy_o) clock_hold_q <= clock_hold_q - 1'b1;
   end
 
   ns_clock_gate u_gate (
@@ -133,7 +136,7 @@ module nvm_delay_control
     .hwif_out
   );
 
-  // Counters: a read waits until the copy is settled. Writes to them change nothing.
+  // Counters: a read waits for a complete snapshot. Writes have no effect.
   logic stats_ack_q, stats_is_wr_q, stats_read;
   logic [7:0] word_q;  // 0x00 scalars, 0x40 read buckets, 0x80 write buckets
 
@@ -164,19 +167,19 @@ module nvm_delay_control
   config_t config_q;
   rate_t read_rate_q, write_rate_q;
 
-  // Times: an access to the register block is taken over and done in a later cycle.
-  localparam int unsigned TimeBits = PlaceWidth + 2;  // place and word of a time
-  localparam place_t Outside = place_t'(NumRegions);  // of all regions
-  localparam place_t Calibration = place_t'(NumRegions + 1);
+  // Times: an access to the register block is stored and performed in a later cycle.
+  localparam int unsigned TimeBits = RegionWidth + 2;  // region and word of a time
+  localparam region_t Outside = region_t'(NumRegions);  // outside of all regions
+  localparam region_t Calibration = region_t'(NumRegions + 1);
   localparam logic [TimeBits-1:0] LastTime = {Calibration, 2'd3};
 
   (* ram_style = "distributed" *) time_t shadow[2**TimeBits];
-  logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, do_commit;
+  logic time_req, time_req_q, time_is_wr, time_is_wr_q, time_ack_q, init_q, commit;
   logic [TimeBits-1:0] time_index, time_index_q, copy_index_q, index;
   time_t time_data, time_data_q, time_mask, time_mask_q, old_time, new_time, time_rd_q;
-  logic time_write, less;
+  logic time_write, below_calibration;
   time_t calibrated;
-  place_t time_place_q;
+  region_t time_region_q;
 
   always_comb begin
     time_req = hwif_out.timing.req;
@@ -197,7 +200,7 @@ module nvm_delay_control
         time_is_wr = hwif_out.region[r].timing.req_is_wr;
         time_data = hwif_out.region[r].timing.wr_data;
         time_mask = hwif_out.region[r].timing.wr_biten;
-        time_index = {PlaceWidth'(r), hwif_out.region[r].timing.addr[3:2]};
+        time_index = {RegionWidth'(r), hwif_out.region[r].timing.addr[3:2]};
       end
     end
   end
@@ -206,11 +209,11 @@ module nvm_delay_control
   assign old_time = init_q ? '0 : shadow[index];
   assign new_time = copy_q ? old_time : (old_time & ~time_mask_q) | (time_data_q & time_mask_q);
   assign time_write = copy_q || (time_req_q && time_is_wr_q);
-  assign {less, calibrated} = {1'b0, new_time} - {1'b0, shadow[{Calibration, index[1:0]}]};
-  assign time_place_q = time_index_q[TimeBits-1:2];
+  assign {below_calibration, calibrated} = {1'b0, new_time} - {1'b0, shadow[{Calibration, index[1:0]}]};
+  assign time_region_q = time_index_q[TimeBits-1:2];
 
-  // A cycle later: what is less than its calibration becomes 0 by the synchronous reset of these registers, without a LUT a bit.
-  // A commit comes later still.
+  // One cycle later. A time below its calibration becomes 0 by the synchronous reset of these
+  // registers, without a LUT per bit. A commit takes effect later still.
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
       read_time_o  <= 1'b0;
@@ -224,8 +227,8 @@ module nvm_delay_control
   always_ff @(posedge reg_clk) begin
     time_o.base <= !index[0];
     time_o.bank <= !config_q.bank;
-    time_o.place <= index[TimeBits-1:2];
-    if (less || init_q) time_o.data <= '0;
+    time_o.region <= index[TimeBits-1:2];
+    if (below_calibration || init_q) time_o.data <= '0;
     else time_o.data <= calibrated;
   end
 
@@ -233,7 +236,7 @@ module nvm_delay_control
     if (!rst_ni) begin
       time_req_q <= 1'b0;
       time_ack_q <= 1'b0;
-      copy_q <= 1'b1;  // from reset on, to set all times to 0
+      copy_q <= 1'b1;  // after reset, to clear all times
       init_q <= 1'b1;
       copy_index_q <= '0;
     end else begin
@@ -245,7 +248,7 @@ module nvm_delay_control
         copy_q <= 1'b0;
         init_q <= 1'b0;
       end
-      if (do_commit || (time_write && !copy_q && time_place_q == Calibration)) begin
+      if (commit || (time_write && !copy_q && time_region_q == Calibration)) begin
         copy_q <= 1'b1;
         copy_index_q <= '0;
       end
@@ -263,14 +266,14 @@ module nvm_delay_control
     time_rd_q <= old_time;
   end
 
-  // Commands: the bits of one act together.
-  logic command_wait_q, command_ack_q, command_is_wr_q, act;
+  // Commands: all bits of one write take effect in the same cycle.
+  logic command_wait_q, command_ack_q, command_is_wr_q, command_fire;
   logic [2:0] command_q;
 
-  assign act = command_wait_q && !copy_q;
-  assign do_commit = act && command_q[0];
-  assign snapshot_o = act && command_q[1];
-  assign clear_o = act && command_q[2];
+  assign command_fire = command_wait_q && !copy_q;
+  assign commit = command_fire && command_q[0];
+  assign snapshot_o = command_fire && command_q[1];
+  assign clear_o = command_fire && command_q[2];
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -278,7 +281,7 @@ module nvm_delay_control
       command_ack_q <= 1'b0;
     end else begin
       command_wait_q <= hwif_out.command.req || (command_wait_q && copy_q);
-      command_ack_q <= act;
+      command_ack_q <= command_fire;
     end
   end
 
@@ -292,7 +295,7 @@ module nvm_delay_control
     end
   end
 
-  // Status, sampled while an access is under way.
+  // Status, sampled during accesses.
   logic [7:0] commits_q, reads_q, writes_q;
 
   always_ff @(posedge reg_clk or negedge rst_ni) begin
@@ -301,7 +304,7 @@ module nvm_delay_control
       reads_q <= '0;
       writes_q <= '0;
     end else begin
-      if (do_commit) commits_q <= commits_q + 1'b1;
+      if (commit) commits_q <= commits_q + 1'b1;
       reads_q <= reads_i;
       writes_q <= writes_i;
     end
@@ -326,27 +329,27 @@ module nvm_delay_control
     hwif_in.counters.rd_ack = stats_ack_q && !stats_is_wr_q;
     hwif_in.counters.wr_ack = stats_ack_q && stats_is_wr_q;
     hwif_in.counters.rd_data = stats_write ? write_stats_i : read_stats_i;
-    hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == Outside;
-    hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_place_q == Outside;
+    hwif_in.timing.rd_ack = time_ack_q && !time_is_wr_q && time_region_q == Outside;
+    hwif_in.timing.wr_ack = time_ack_q && time_is_wr_q && time_region_q == Outside;
     hwif_in.timing.rd_data = time_rd_q;
-    hwif_in.calibration.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == Calibration;
-    hwif_in.calibration.wr_ack = time_ack_q && time_is_wr_q && time_place_q == Calibration;
+    hwif_in.calibration.rd_ack = time_ack_q && !time_is_wr_q && time_region_q == Calibration;
+    hwif_in.calibration.wr_ack = time_ack_q && time_is_wr_q && time_region_q == Calibration;
     hwif_in.calibration.rd_data = time_rd_q;
     for (int unsigned r = 0; r < NumRegions; r++) begin
-      hwif_in.region[r].timing.rd_ack = time_ack_q && !time_is_wr_q && time_place_q == place_t'(r);
-      hwif_in.region[r].timing.wr_ack = time_ack_q && time_is_wr_q && time_place_q == place_t'(r);
+      hwif_in.region[r].timing.rd_ack = time_ack_q && !time_is_wr_q && time_region_q == region_t'(r);
+      hwif_in.region[r].timing.wr_ack = time_ack_q && time_is_wr_q && time_region_q == region_t'(r);
       hwif_in.region[r].timing.rd_data = time_rd_q;
     end
   end
 
 
-  // Committed parameters. Off, there is no cap either.
+  // Committed parameters. While the emulation is off there is no cap either.
   always_ff @(posedge reg_clk or negedge rst_ni) begin
     if (!rst_ni) begin
       config_q <= '0;
       read_rate_q <= '0;
       write_rate_q <= '0;
-    end else if (do_commit) begin
+    end else if (commit) begin
       config_q.enable <= hwif_out.control.enable.value;
       config_q.bank <= !config_q.bank;
       config_q.region_enable <= hwif_out.control.region_enable.value;

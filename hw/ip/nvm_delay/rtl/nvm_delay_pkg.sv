@@ -1,7 +1,7 @@
 // Sizes and types of nvm_delay.
 package nvm_delay_pkg;
 
-  /// Times are unsigned Q20.12 cycles and saturate at all ones (1,048,575 cycles and a bit).
+  /// Times are unsigned Q20.12 cycles and saturate at all ones (just below 1,048,576 cycles).
   parameter int unsigned TimeWidth = 32;
   parameter int unsigned FracBits = 12;
   parameter int unsigned IntBits = TimeWidth - FracBits;
@@ -24,7 +24,7 @@ package nvm_delay_pkg;
   typedef logic [RateWidth-1:0] rate_t;  // 0: no cap
   typedef logic [CycleWidth-1:0] cycle_t;  // cycle counter; only differences matter
 
-  /// Committed parameters but for the times, of which `bank` chooses the valid half.
+  /// Committed parameters except the times, of which `bank` selects the active half.
   typedef struct packed {
     logic                        enable;
     logic                        bank;
@@ -33,19 +33,20 @@ package nvm_delay_pkg;
     logic [NumRegions-1:0][31:0] last;
   } config_t;
 
-  /// A place is a region, or NumRegions for all addresses outside of them, or one more for what is taken off their times.
-  parameter int unsigned PlaceWidth = $clog2(NumRegions + 2);
-  typedef logic [PlaceWidth-1:0] place_t;
+  /// Index of a set of times: a region, NumRegions for addresses outside of all regions, or
+  /// NumRegions + 1 for the calibration.
+  parameter int unsigned RegionWidth = $clog2(NumRegions + 2);
+  typedef logic [RegionWidth-1:0] region_t;
 
   /// A write to the times of a direction.
   typedef struct packed {
     logic   base;   // 1: base, 0: beat
     logic   bank;
-    place_t place;
+    region_t region;
     time_t  data;
   } time_write_t;
 
-  /// Fields of an address channel that nvm_delay does not look at.
+  /// Fields of an address channel that nvm_delay passes unchanged.
   typedef struct packed {
     logic       lock;
     logic [1:0] burst;

@@ -1,14 +1,22 @@
 // Read direction: AR passes through, each R beat is held until its deadline.
 //
-// A read has a slot, and its number is the ID in memory. It is issued once the beat buffer has room for all of it, so
-// `m_rready` needs no register: it is always 1, and memory is never blocked, whatever order it answers in.
-// Beat buffer: the beats of a read are a list in one block RAM. The address of the next beat is drawn when a beat is
-// stored, and stored with it. The first beat of slot s is at address s; only the others draw from the free list.
-// A slot may go when its next beat is stored and due and all older reads of its ID have gone. It then stays in
-// `cur` as long as beat after beat is due and stored; otherwise it goes back to waiting, so that others may go.
-// A beat that is overdue when it arrives passes straight to the output register: at once if it is the last one or if
-// all beats of the read are due together, else through the buffer, two cycles later.
-// A response is late if its last beat is offered after its deadline for whatever reason but a slow master.
+// A read has a slot, and the slot's number is its ID in memory. It is issued once the beat buffer
+// has room for all of it. So `m_rready` is always 1, and memory is never blocked in whatever order
+// it responds.
+//
+// Beat buffer: the beats of a read are a linked list in one block RAM. The address of the next beat
+// is allocated when a beat is stored, and stored with it. The first beat of slot s has address s;
+// only the others use the free list.
+//
+// A slot is ready when its next beat is stored and due and all older reads of its ID have left. It
+// then stays the current slot (`cur`) as long as consecutive beats are due and stored. Otherwise it
+// returns to the waiting slots.
+//
+// A beat that is overdue on arrival bypasses the buffer if it is the last one, or if all beats of
+// the read are due together. Other overdue beats pass through the buffer, two cycles later.
+//
+// A response is late if its last beat is offered after its deadline for any reason but a slow
+// master.
 `include "ns_assert.svh"
 
 module nvm_delay_read
@@ -22,7 +30,7 @@ module nvm_delay_read
   parameter int unsigned AddrWidth = 64,
   /// Bits of a beat.
   parameter int unsigned DataWidth = 512,
-  /// Beats that the buffer holds: at least Slots + 255.
+  /// Beats of the buffer: at least Slots + 255.
   parameter int unsigned BufferBeats = 512,
   localparam int unsigned SlotWidth = unsigned'($clog2(Slots)),
   localparam int unsigned InitBits = SlotWidth + 1
@@ -35,11 +43,12 @@ module nvm_delay_read
   input  config_t              config_i,
   /// A time is written.
   input  logic                 time_valid_i,
-  /// Which, and what.
+  /// Its index and value.
   input  time_write_t          time_i,
   /// Committed bandwidth cap.
   input  rate_t                rate_i,
-  /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
+  /// Set-up after reset: slot and row `init_index_i` are initialised; nothing is accepted
+  /// meanwhile.
   input  logic                 init_i,
   /// See init_i.
   input  logic [InitBits-1:0]           init_index_i,
@@ -63,7 +72,7 @@ module nvm_delay_read
   output logic [1:0]           s_rresp_o,
   output logic                 s_rlast_o,
 
-  /// Master port; R is always taken.
+  /// Master port; R is always accepted.
   output logic                 m_arvalid_o,
   input  logic                 m_arready_i,
   output logic [IdWidth-1:0]   m_arid_o,
@@ -77,13 +86,13 @@ module nvm_delay_read
   input  logic [1:0]           m_rresp_i,
   input  logic                 m_rlast_i,
 
-  /// For the counters: an R beat was taken.
+  /// For the counters: an R beat is accepted.
   output logic                 beat_o,
-  /// For the counters: it was the last of its read.
+  /// For the counters: it is the last of its read.
   output logic                 done_o,
   /// Latency of that read.
   output cycle_t               latency_o,
-  /// It was late.
+  /// The read is late.
   output logic                 late_o
 );
 
@@ -107,7 +116,7 @@ module nvm_delay_read
     logic [DataWidth-1:0] data;
   } beat_t;
 
-  // By slot, written when a read is accepted.
+  // Per slot, written when a read is accepted.
   (* ram_style = "distributed" *) ar_t ar_of[Slots];
   (* ram_style = "distributed" *) logic [IdWidth-1:0] id_of[Slots];
   (* ram_style = "distributed" *) logic [2:0] size_of[Slots];
@@ -116,17 +125,19 @@ module nvm_delay_read
   (* ram_style = "distributed" *) logic off_of[Slots];  // accepted while the emulation was off
   // Written one cycle later.
   (* ram_style = "distributed" *) time_t beat_of[Slots];
-  (* ram_style = "distributed" *) logic together_of[Slots];  // all beats are due together: off, or nothing per beat
-  // Latency of the next beat, written when it is put in the wheel.
+  (* ram_style = "distributed" *) logic together_of[Slots];  // all beats are due together: off, or no time per beat
+  // Latency of the next beat, written when the beat enters the wheel.
   (* ram_style = "distributed" *) time_t rel_of[Slots];
-  // Written when a beat is stored: it was the last; beats stored so far; where the next goes.
+  // Written when a beat is stored: it is the last one; beats stored so far; address of the next
+  // beat.
   (* ram_style = "distributed" *) logic ended_of[Slots];
   (* ram_style = "distributed" *) logic [7:0] stored_of[Slots];
   (* ram_style = "distributed" *) ptr_t wptr_of[Slots];
-  // Written when a stored beat leaves: beats that have left, and where the next is.
+  // Written when a stored beat leaves: beats that have left, and address of the next beat.
   (* ram_style = "distributed" *) logic [7:0] sent_of[Slots];
   (* ram_style = "distributed" *) ptr_t rptr_of[Slots];
-  // A beat has been stored, or one has left, while two bits differ: one is written by that, the other on acceptance.
+  // A beat has been stored, or has left, while two bits differ: the event writes one, acceptance
+  // the other.
   (* ram_style = "distributed" *) logic stored_set[Slots];
   (* ram_style = "distributed" *) logic stored_clear[Slots];
   (* ram_style = "distributed" *) logic sent_set[Slots];
@@ -139,23 +150,23 @@ module nvm_delay_read
   logic out_valid_q, out_free, out_last;
   logic [SlotWidth-1:0] out_slot_q;
 
-  logic cap_ok, cap_busy;
+  logic cap_allowed, cap_busy;
 
-  logic cur_valid_q, cur_chain_q, cur_passed_on_q;
-  logic [1:0] cur_wait_q;  // cycles that the next beat has to wait still
+  logic cur_valid_q, cur_chain_q, cur_released_q;
+  logic [1:0] cur_wait_q;  // cycles until the next beat may leave
   logic [SlotWidth-1:0] cur_slot_q;
 
-  logic fire, fire_last, pass, pass_last;
-  logic go_valid, go_take, go_released;
-  logic [SlotWidth-1:0] go_slot;
+  logic fire, fire_last, bypass, bypass_last;
+  logic ready_valid, ready_pop, ready_released;
+  logic [SlotWidth-1:0] ready_slot;
 
-  // ---------------------------------------------------------------------------------------------------------------
-  // AR: a slot for each, issued in order when the buffer has room.
+  // -----------------------------------------------------------------------------------------------
+  // AR: allocates a slot; reads are issued in order when the buffer has room.
 
   assign s_arready_o = slot_valid && target_ready && !init_i;
   assign accept = s_arvalid_i && s_arready_o;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(Slots)
   ) u_slots (
     .clk_i,
@@ -173,7 +184,7 @@ module nvm_delay_read
   logic issue_valid, issue, issue_ready;
   logic [SlotWidth-1:0] issue_slot;
   ar_t m_ar;
-  logic [CreditWidth-1:0] credits_q;  // addresses of the free list that no issued read may need any more
+  logic [CreditWidth-1:0] credits_q;  // free list entries not reserved by issued reads
   logic credit;
 
   ns_fifo #(
@@ -206,35 +217,35 @@ module nvm_delay_read
     else credits_q <= credits_q + CreditWidth'(credit) - (issue ? CreditWidth'(m_ar.len) : '0);
   end
 
-  // ---------------------------------------------------------------------------------------------------------------
-  // Arrival: to the buffer, or past it.
+  // -----------------------------------------------------------------------------------------------
+  // Arrival: a beat is stored in the buffer, or bypasses it.
 
-  logic [SlotWidth-1:0] arr_slot;
-  logic room, store, arr_any;
-  ptr_t arr_ptr, free_ptr;
-  logic [7:0] arr_stored;
+  logic [SlotWidth-1:0] arrival_slot;
+  logic bypass_ready, store, arrival_stored_any;
+  ptr_t arrival_ptr, free_ptr;
+  logic [7:0] arrival_stored;
   logic free_valid, free_push;
   ptr_t free_back;
 
-  assign arr_slot = m_rid_i[SlotWidth-1:0];
+  assign arrival_slot = m_rid_i[SlotWidth-1:0];
 
   always_comb begin
-    arr_ptr = '0;
-    arr_stored = '0;
-    room = 1'b0;
-    arr_any = 1'b0;
+    arrival_ptr = '0;
+    arrival_stored = '0;
+    bypass_ready = 1'b0;
+    arrival_stored_any = 1'b0;
     if (m_rvalid_i) begin
-      arr_any = stored_set[arr_slot] != stored_clear[arr_slot];
-      arr_ptr = arr_any ? wptr_of[arr_slot] : ptr_t'(arr_slot);
-      arr_stored = (arr_any ? stored_of[arr_slot] : '0) + 8'd1;
-      room = out_free && !cur_valid_q && !go_valid && cap_ok && (m_rlast_i || together_of[arr_slot]);
+      arrival_stored_any = stored_set[arrival_slot] != stored_clear[arrival_slot];
+      arrival_ptr = arrival_stored_any ? wptr_of[arrival_slot] : ptr_t'(arrival_slot);
+      arrival_stored = (arrival_stored_any ? stored_of[arrival_slot] : '0) + 8'd1;
+      bypass_ready = out_free && !cur_valid_q && !ready_valid && cap_allowed && (m_rlast_i || together_of[arrival_slot]);
     end
   end
 
-  assign pass_last = pass && m_rlast_i;
-  assign store = m_rvalid_i && !pass;
+  assign bypass_last = bypass && m_rlast_i;
+  assign store = m_rvalid_i && !bypass;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(FreeBeats),
     .First(Slots)
   ) u_free (
@@ -250,23 +261,23 @@ module nvm_delay_read
 
   always_ff @(posedge clk_i) begin
     if (store) begin
-      stored_of[arr_slot] <= arr_stored;
-      ended_of[arr_slot] <= m_rlast_i;
-      stored_set[arr_slot] <= !stored_clear[arr_slot];
-      if (!m_rlast_i) wptr_of[arr_slot] <= free_ptr;
+      stored_of[arrival_slot] <= arrival_stored;
+      ended_of[arrival_slot] <= m_rlast_i;
+      stored_set[arrival_slot] <= !stored_clear[arrival_slot];
+      if (!m_rlast_i) wptr_of[arrival_slot] <= free_ptr;
     end
   end
 
-  // ---------------------------------------------------------------------------------------------------------------
-  // Current slot: fetches its beats from the buffer, one a cycle.
+  // -----------------------------------------------------------------------------------------------
+  // Current slot: reads its beats from the buffer, one a cycle.
 
   time_t cur_rel_q, cur_beat_q, next_rel;
   logic [TimeWidth:0] next_sum;
   cycle_t cur_received_q, cur_age, next_age;
-  logic [7:0] cur_count_q, go_count;  // beats that have left once this one has
+  logic [7:0] cur_count_q, ready_count;  // beats sent, including this one
   ptr_t cur_ptr_q, fetch_ptr;
   logic cur_off_q, cur_together_q, cur_end_q;  // end: the last beat
-  logic more, ended, stay, stay_due, stay_soon, leave, cur_last;
+  logic has_more, ended, cur_keep, keep_due, keep_soon, cur_release, cur_last;
   logic wheel_ready, wheel_valid, target_valid;
   beat_t fetched;
 
@@ -275,52 +286,52 @@ module nvm_delay_read
   always_comb begin
     fire = 1'b0;
     fire_last = 1'b0;
-    more = 1'b0;
-    stay = 1'b0;
-    stay_due = 1'b0;
-    stay_soon = 1'b0;
-    leave = 1'b0;
+    has_more = 1'b0;
+    cur_keep = 1'b0;
+    keep_due = 1'b0;
+    keep_soon = 1'b0;
+    cur_release = 1'b0;
     cur_last = 1'b0;
     ended = 1'b0;
     cur_age = '0;
     next_age = '0;
     next_sum = '0;
     next_rel = '0;
-    if (cur_valid_q && cur_wait_q == '0 && out_free && cap_ok) begin
+    if (cur_valid_q && cur_wait_q == '0 && out_free && cap_allowed) begin
       ended = ended_of[cur_slot_q];
-      more = stored_of[cur_slot_q] != cur_count_q;
-      // Any beat but those that need no deadline must find the wheel free.
+      has_more = stored_of[cur_slot_q] != cur_count_q;
+      // Any beat but those without a deadline needs the wheel to be free.
       fire = cur_together_q || (wheel_ready && !target_valid) || cur_end_q;
       fire_last = fire && cur_end_q;
       cur_age = now_i - cur_received_q;
       next_sum = {1'b0, cur_rel_q} + {1'b0, cur_beat_q};
       next_rel = next_sum[TimeWidth] ? '1 : next_sum[TimeWidth-1:0];
       next_age = cycle_t'(next_rel[TimeWidth-1:FracBits]) - cur_age;  // cycles from now to the next deadline
-      stay_due = cur_together_q || next_age[CycleWidth-1] || next_age[CycleWidth-1:2] == '0 && next_age[1:0] != 2'd3;
-      // By way of the wheel it would take five cycles.
-      stay_soon = next_age == cycle_t'(3) || next_age == cycle_t'(4);
-      stay = fire && more && (stay_due || (stay_soon && !go_valid));
-      leave = fire && !fire_last && !stay;
-      cur_last = stay && ended && stored_of[cur_slot_q] == cur_count_q + 8'd1;
+      keep_due = cur_together_q || next_age[CycleWidth-1] || next_age[CycleWidth-1:2] == '0 && next_age[1:0] != 2'd3;
+      // Through the wheel it would take five cycles.
+      keep_soon = next_age == cycle_t'(3) || next_age == cycle_t'(4);
+      cur_keep = fire && has_more && (keep_due || (keep_soon && !ready_valid));
+      cur_release = fire && !fire_last && !cur_keep;
+      cur_last = cur_keep && ended && stored_of[cur_slot_q] == cur_count_q + 8'd1;
     end
   end
 
-  assign go_take = go_valid && (!cur_valid_q || (fire && !stay));
+  assign ready_pop = ready_valid && (!cur_valid_q || (fire && !cur_keep));
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       cur_valid_q <= 1'b0;
     end else begin
-      if (go_take) cur_valid_q <= 1'b1;
-      else if (fire && !stay) cur_valid_q <= 1'b0;
+      if (ready_pop) cur_valid_q <= 1'b1;
+      else if (fire && !cur_keep) cur_valid_q <= 1'b0;
     end
   end
 
-  logic fired_q, go_sent;
+  logic fired_q, ready_sent;
   logic [SlotWidth-1:0] fired_slot_q;
 
-  assign go_sent = sent_set[go_slot] != sent_clear[go_slot];
-  assign go_count = (go_sent ? sent_of[go_slot] : '0) + 8'd1;
+  assign ready_sent = sent_set[ready_slot] != sent_clear[ready_slot];
+  assign ready_count = (ready_sent ? sent_of[ready_slot] : '0) + 8'd1;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) fired_q <= 1'b0;
@@ -328,21 +339,21 @@ module nvm_delay_read
   end
 
   always_ff @(posedge clk_i) begin
-    if (go_take) begin
-      cur_slot_q <= go_slot;
+    if (ready_pop) begin
+      cur_slot_q <= ready_slot;
       cur_wait_q <= '0;
       cur_chain_q <= 1'b0;
-      cur_rel_q <= rel_of[go_slot];
-      cur_beat_q <= beat_of[go_slot];
-      cur_received_q <= received[go_slot];
-      cur_off_q <= off_of[go_slot];
-      cur_together_q <= together_of[go_slot];
-      cur_count_q <= go_count;
-      cur_end_q <= ended_of[go_slot] && stored_of[go_slot] == go_count;
-      if (fired_q && fired_slot_q == go_slot) cur_ptr_q <= fetched.next;
-      else cur_ptr_q <= go_sent ? rptr_of[go_slot] : ptr_t'(go_slot);
-    end else if (stay) begin
-      cur_wait_q <= stay_due ? '0 : next_age[1:0] - 2'd2;
+      cur_rel_q <= rel_of[ready_slot];
+      cur_beat_q <= beat_of[ready_slot];
+      cur_received_q <= received[ready_slot];
+      cur_off_q <= off_of[ready_slot];
+      cur_together_q <= together_of[ready_slot];
+      cur_count_q <= ready_count;
+      cur_end_q <= ended_of[ready_slot] && stored_of[ready_slot] == ready_count;
+      if (fired_q && fired_slot_q == ready_slot) cur_ptr_q <= fetched.next;
+      else cur_ptr_q <= ready_sent ? rptr_of[ready_slot] : ptr_t'(ready_slot);
+    end else if (cur_keep) begin
+      cur_wait_q <= keep_due ? '0 : next_age[1:0] - 2'd2;
       cur_chain_q <= 1'b1;
       if (!cur_together_q) cur_rel_q <= next_rel;
       cur_count_q <= cur_count_q + 8'd1;
@@ -365,25 +376,25 @@ module nvm_delay_read
   ) u_buffer (
     .clk_i,
     .we_i   (store),
-    .waddr_i(arr_ptr),
+    .waddr_i(arrival_ptr),
     .wdata_i({free_ptr, m_rresp_i, m_rlast_i, m_rdata_i}),
     .re_i   (fire),
     .raddr_i(fetch_ptr),
     .rdata_o(fetched)
   );
 
-  // A beat that passes gives back what was kept for it: the address that it has been given, or the claim to one.
-  assign free_push = (fire && fetch_ptr >= ptr_t'(Slots)) || (pass_last && arr_any);
-  assign free_back = fire ? fetch_ptr : arr_ptr;
-  assign credit = free_push || (pass && !m_rlast_i);
+  // A bypassing beat returns its buffer entry: the allocated address, or the credit for one.
+  assign free_push = (fire && fetch_ptr >= ptr_t'(Slots)) || (bypass_last && arrival_stored_any);
+  assign free_back = fire ? fetch_ptr : arrival_ptr;
+  assign credit = free_push || (bypass && !m_rlast_i);
 
-  // ---------------------------------------------------------------------------------------------------------------
+  // -----------------------------------------------------------------------------------------------
   // Deadlines: of first beats from `u_target`, of further ones from `cur`.
 
   logic [SlotWidth-1:0] target_slot, wheel_slot;
-  time_t target_rel, found_beat;
-  logic found, found_off;
-  logic [SlotWidth-1:0] found_slot;
+  time_t target_rel, timing_beat;
+  logic timing_valid, timing_off;
+  logic [SlotWidth-1:0] timing_slot;
   cycle_t target_due, wheel_cycle;
   logic wheel_due, wheel_due_ready;
   logic [SlotWidth-1:0] wheel_due_slot;
@@ -400,23 +411,23 @@ module nvm_delay_read
     .config_i,
     .time_valid_i,
     .time_i,
-    .ready_o     (target_ready),
-    .accept_i    (accept),
-    .slot_i      (slot),
-    .addr_i      (s_araddr_i),
-    .len_i       (s_arlen_i),
-    .found_o     (found),
-    .found_slot_o(found_slot),
-    .found_beat_o(found_beat),
-    .found_off_o (found_off),
-    .valid_o     (target_valid),
-    .ready_i     (wheel_ready),
-    .slot_o      (target_slot),
-    .rel_o       (target_rel),
-    .due_o       (target_due)
+    .ready_o       (target_ready),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .addr_i        (s_araddr_i),
+    .len_i         (s_arlen_i),
+    .timing_valid_o(timing_valid),
+    .timing_slot_o (timing_slot),
+    .timing_beat_o (timing_beat),
+    .timing_off_o  (timing_off),
+    .valid_o       (target_valid),
+    .ready_i       (wheel_ready),
+    .slot_o        (target_slot),
+    .rel_o         (target_rel),
+    .due_o         (target_due)
   );
 
-  assign wheel_valid = target_valid || (leave && !cur_together_q);
+  assign wheel_valid = target_valid || (cur_release && !cur_together_q);
   assign wheel_slot = target_valid ? target_slot : cur_slot_q;
   assign wheel_cycle = target_valid ? target_due
                                     : cur_received_q + cycle_t'(next_rel[TimeWidth-1:FracBits]) - cycle_t'(2);
@@ -440,60 +451,61 @@ module nvm_delay_read
   );
 
   always_ff @(posedge clk_i) begin
-    if (found) begin
-      beat_of[found_slot] <= found_beat;
-      together_of[found_slot] <= found_off || found_beat == '0;
+    if (timing_valid) begin
+      beat_of[timing_slot] <= timing_beat;
+      together_of[timing_slot] <= timing_off || timing_beat == '0;
     end
     if (wheel_valid && wheel_ready) rel_of[wheel_slot] <= target_valid ? target_rel : next_rel;
   end
 
-  // ---------------------------------------------------------------------------------------------------------------
-  // Order by ID: the next read may be fetched once all beats of this one have been, or are sure to be before it.
+  // -----------------------------------------------------------------------------------------------
+  // Order by ID: the next read may start once all beats of this one have been read, or are certain
+  // to precede it.
 
   logic done;
-  logic [SlotWidth-1:0] unused_answer;
+  logic [SlotWidth-1:0] unused_lookup_slot;
 
-  assign done = pass_last || (fire_last && !cur_passed_on_q) || cur_last;
+  assign done = bypass_last || (fire_last && !cur_released_q) || cur_last;
 
   always_ff @(posedge clk_i) begin
-    if (go_take) cur_passed_on_q <= single_of[go_slot] && go_released;
-    else if (cur_last) cur_passed_on_q <= 1'b1;
+    if (ready_pop) cur_released_q <= single_of[ready_slot] && ready_released;
+    else if (cur_last) cur_released_q <= 1'b1;
   end
 
   nvm_delay_order #(
-    .Slots    (Slots),
-    .IdWidth  (IdWidth),
-    .PassLater(1'b1)
+    .Slots          (Slots),
+    .IdWidth        (IdWidth),
+    .BypassNextCycle(1'b1)
   ) u_order (
     .clk_i,
     .rst_ni,
     .init_i,
-    .init_slot_i   (init_index_i[SlotWidth-1:0]),
-    .accept_i      (accept),
-    .slot_i        (slot),
-    .id_i          (s_arid_i),
-    .single_i      (s_arlen_i == '0),
-    .due_now_i     (!config_i.enable),
-    .due_i         (wheel_due),
-    .due_ready_o   (wheel_due_ready),
-    .due_slot_i    (wheel_due_slot),
-    .came_i        (m_rvalid_i),
-    .look_slot_i   (arr_slot),
-    .room_i        (room),
-    .pass_o        (pass),
-    .empty_i       (fire && !more),
-    .empty_slot_i  (cur_slot_q),
-    .go_valid_o    (go_valid),
-    .go_slot_o     (go_slot),
-    .go_released_o (go_released),
-    .go_take_i     (go_take),
-    // Its beats are due together: they need no deadline but the first.
-    .go_keep_i     (together_of[go_slot]),
-    .release_i     (done),
-    .release_slot_i(cur_valid_q ? cur_slot_q : arr_slot),
-    .answer_i      (1'b0),
-    .answer_id_i   ('0),
-    .answer_slot_o (unused_answer)
+    .init_slot_i     (init_index_i[SlotWidth-1:0]),
+    .accept_i        (accept),
+    .slot_i          (slot),
+    .id_i            (s_arid_i),
+    .single_i        (s_arlen_i == '0),
+    .due_now_i       (!config_i.enable),
+    .due_i           (wheel_due),
+    .due_ready_o     (wheel_due_ready),
+    .due_slot_i      (wheel_due_slot),
+    .response_i      (m_rvalid_i),
+    .response_slot_i (arrival_slot),
+    .bypass_ready_i  (bypass_ready),
+    .bypass_o        (bypass),
+    .empty_i         (fire && !has_more),
+    .empty_slot_i    (cur_slot_q),
+    .ready_valid_o   (ready_valid),
+    .ready_slot_o    (ready_slot),
+    .ready_released_o(ready_released),
+    .ready_pop_i     (ready_pop),
+    // Its beats are due together: only the first one has a deadline.
+    .ready_keep_due_i(together_of[ready_slot]),
+    .release_i       (done),
+    .release_slot_i  (cur_valid_q ? cur_slot_q : arrival_slot),
+    .lookup_i        (1'b0),
+    .lookup_id_i     ('0),
+    .lookup_slot_o   (unused_lookup_slot)
   );
 
   always_ff @(posedge clk_i) begin
@@ -509,46 +521,46 @@ module nvm_delay_read
     end
   end
 
-  // ---------------------------------------------------------------------------------------------------------------
-  // Output: what the buffer gives out, or what passed it.
+  // -----------------------------------------------------------------------------------------------
+  // Output: the beat from the buffer, or the bypassing beat.
 
-  logic out_passed_q, out_first_q, out_off_q, out_late_q, passed_last_q;
+  logic out_bypassed_q, out_first_q, out_off_q, out_late_q, bypassed_last_q;
   cycle_t out_received_q;
   logic [IntBits-1:0] out_rel_q;
   logic [IdWidth-1:0] out_id_q;
-  logic [DataWidth-1:0] passed_data_q;
-  logic [1:0] passed_resp_q;
+  logic [DataWidth-1:0] bypassed_data_q;
+  logic [1:0] bypassed_resp_q;
 
   assign out_free = !out_valid_q || s_rready_i;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) out_valid_q <= 1'b0;
-    else if (out_free) out_valid_q <= fire || pass;
+    else if (out_free) out_valid_q <= fire || bypass;
   end
 
   always_ff @(posedge clk_i) begin
-    out_first_q <= fire || pass;
+    out_first_q <= fire || bypass;
     if (out_valid_q) out_late_q <= late_o;
-    if (fire || pass) begin
-      out_passed_q <= pass;
-      out_slot_q <= pass ? arr_slot : cur_slot_q;
-      out_id_q <= id_of[pass ? arr_slot : cur_slot_q];
-      out_received_q <= pass ? received[arr_slot] : cur_received_q;
-      out_rel_q <= pass ? rel_of[arr_slot][TimeWidth-1:FracBits] : cur_rel_q[TimeWidth-1:FracBits];
-      out_off_q <= pass ? off_of[arr_slot] : cur_off_q;
+    if (fire || bypass) begin
+      out_bypassed_q <= bypass;
+      out_slot_q <= bypass ? arrival_slot : cur_slot_q;
+      out_id_q <= id_of[bypass ? arrival_slot : cur_slot_q];
+      out_received_q <= bypass ? received[arrival_slot] : cur_received_q;
+      out_rel_q <= bypass ? rel_of[arrival_slot][TimeWidth-1:FracBits] : cur_rel_q[TimeWidth-1:FracBits];
+      out_off_q <= bypass ? off_of[arrival_slot] : cur_off_q;
     end
-    if (pass) begin
-      passed_data_q <= m_rdata_i;
-      passed_resp_q <= m_rresp_i;
-      passed_last_q <= m_rlast_i;
+    if (bypass) begin
+      bypassed_data_q <= m_rdata_i;
+      bypassed_resp_q <= m_rresp_i;
+      bypassed_last_q <= m_rlast_i;
     end
   end
 
-  assign out_last = out_passed_q ? passed_last_q : fetched.last;
+  assign out_last = out_bypassed_q ? bypassed_last_q : fetched.last;
   assign s_rvalid_o = out_valid_q;
   assign s_rid_o = out_id_q;
-  assign s_rdata_o = out_passed_q ? passed_data_q : fetched.data;
-  assign s_rresp_o = out_passed_q ? passed_resp_q : fetched.resp;
+  assign s_rdata_o = out_bypassed_q ? bypassed_data_q : fetched.data;
+  assign s_rresp_o = out_bypassed_q ? bypassed_resp_q : fetched.resp;
   assign s_rlast_o = out_last;
 
   nvm_delay_cap #(
@@ -556,24 +568,24 @@ module nvm_delay_read
   ) u_cap (
     .clk_i,
     .rst_ni,
-    .rate_i(rate_i),
-    .ok_o  (cap_ok),
-    .take_i(fire || pass),
-    .size_i(size_of[pass ? arr_slot : cur_slot_q]),
-    .busy_o(cap_busy)
+    .rate_i   (rate_i),
+    .allowed_o(cap_allowed),
+    .beat_i   (fire || bypass),
+    .size_i   (size_of[bypass ? arrival_slot : cur_slot_q]),
+    .busy_o   (cap_busy)
   );
 
   assign beat_o = out_valid_q && s_rready_i;
   assign done_o = beat_o && out_last;
   assign latency_o = now_i - out_received_q;
-  // Of the cycle in which the beat is offered first.
+  // Evaluated in the cycle in which the beat is first offered.
   assign late_o = out_first_q ? !out_off_q && latency_o > cycle_t'(out_rel_q) : out_late_q;
   assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(issue_never_full, !accept || issue_ready)
   `NS_ASSERT(m_r_id_known, !m_rvalid_i || 32'(m_rid_i) < Slots)
   `NS_ASSERT(buffer_has_room, !store || m_rlast_i || free_valid)
-  `NS_ASSERT(end_has_no_more, !(fire && cur_end_q) || !more)
-  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(arr_any && ended_of[arr_slot]))
+  `NS_ASSERT(end_has_no_more, !(fire && cur_end_q) || !has_more)
+  `NS_ASSERT(arrival_has_no_more, !m_rvalid_i || !(arrival_stored_any && ended_of[arrival_slot]))
 
 endmodule

@@ -1,11 +1,13 @@
-// Target latency of each transaction: finds the timing of its address, adds base, beats and dither, and hands on the
-// cycle at which the transaction becomes due.
+// Target latency of a transaction: looks up the times of its address, adds base, beats and dither,
+// and outputs the cycle in which the transaction becomes due.
 //
-// Dither: the fraction of a cycle is not rounded but added to a sequence that is spread evenly over [0, 1), and then
-// cut off; the mean of any set of latencies then comes out right, of every beat of a burst as well. The sequence
-// steps by the golden ratio, so that it stays even for every n-th transaction too.
-// Everything about a transaction is taken from `config_i` and the times in the cycle of `accept_i`.
-// Assumes that `accept_i` is 1 only while `ready_o` is, and that times are written only to the bank not in use.
+// Dither: the fraction of a cycle is not rounded. A value of a sequence that is evenly spread over
+// [0, 1) is added, and then the fraction is cut off. So the mean of any set of latencies is exact,
+// also for every beat of a burst. The sequence steps by the golden ratio, so that it stays even for
+// every n-th transaction as well.
+//
+// All values are read from `config_i` and the times in the cycle of `accept_i`. Assumes that
+// `accept_i` is 1 only while `ready_o` is, and that times are written to the inactive bank only.
 module nvm_delay_target
   import nvm_delay_pkg::*;
 #(
@@ -13,7 +15,8 @@ module nvm_delay_target
   parameter int unsigned Slots = 64,
   /// Bits of an address.
   parameter int unsigned AddrWidth = 64,
-  /// 1: all beats of the burst count (writes). 0: the first beat only (reads, whose beats have deadlines of their own).
+  /// 1: all beats of the burst count (writes). 0: the first beat only (reads, whose beats have
+  /// separate deadlines).
   parameter bit WholeBurst = 1'b0,
   /// Cycles between becoming due and the response at the port.
   parameter int unsigned Lead = 1,
@@ -27,34 +30,34 @@ module nvm_delay_target
   input  config_t              config_i,
   /// A time is written.
   input  logic                 time_valid_i,
-  /// Which, and what.
+  /// Its index and value.
   input  time_write_t          time_i,
 
-  /// A transaction can be taken.
+  /// A transaction can be accepted.
   output logic                 ready_o,
-  /// It is taken, in this cycle.
+  /// A transaction is accepted.
   input  logic                 accept_i,
   /// Its slot.
   input  logic [SlotWidth-1:0]                slot_i,
   /// Its address.
   input  logic [AddrWidth-1:0] addr_i,
-  /// Its beats less one.
+  /// Its beats - 1.
   input  logic [7:0]           len_i,
 
-  /// The timing of a transaction has been found, one cycle later. May stay on for the same one.
-  output logic                 found_o,
+  /// The times of a transaction are known, one cycle later. May stay 1 for the same transaction.
+  output logic                 timing_valid_o,
   /// Its slot.
-  output logic [SlotWidth-1:0]                found_slot_o,
+  output logic [SlotWidth-1:0]                timing_slot_o,
   /// Cycles per beat.
-  output time_t                found_beat_o,
+  output time_t                timing_beat_o,
   /// The emulation was off.
-  output logic                 found_off_o,
+  output logic                 timing_off_o,
 
   /// A deadline is known. Transactions accepted while the emulation was off have none.
   output logic                 valid_o,
-  /// It is taken.
+  /// The deadline is accepted.
   input  logic                 ready_i,
-  /// Of which slot.
+  /// Its slot.
   output logic [SlotWidth-1:0]                slot_o,
   /// Latency, dither included, of the burst or of its first beat.
   output time_t                rel_o,
@@ -62,35 +65,35 @@ module nvm_delay_target
   output cycle_t               due_o
 );
 
-  // Cycles of 1/phi in Q0.16; odd, so that all 65536 values come up.
+  // 1/phi in Q0.16; odd, so that all 65536 values occur.
   localparam logic [15:0] Golden = 16'd40503;
   localparam int unsigned ProdWidth = TimeWidth + 9;
 
-  // The lowest region that an address lies in.
-  function automatic place_t place_of(logic [AddrWidth-1:0] addr);
+  // The lowest region that contains an address.
+  function automatic region_t region_of(logic [AddrWidth-1:0] addr);
     logic [63-PageBits:0] page;
     page = (64 - PageBits)'(addr >> PageBits);
-    place_of = place_t'(NumRegions);
+    region_of = region_t'(NumRegions);
     for (int r = int'(NumRegions) - 1; r >= 0; r--) begin
       if (config_i.region_enable[r] && page[63-PageBits:32] == '0 && page[31:0] >= config_i.first[r]
           && page[31:0] <= config_i.last[r]) begin
-        place_of = place_t'(r);
+        region_of = region_t'(r);
       end
     end
   endfunction
 
-  (* ram_style = "distributed" *) time_t bases[2**(PlaceWidth+1)];
-  (* ram_style = "distributed" *) time_t beats[2**(PlaceWidth+1)];
+  (* ram_style = "distributed" *) time_t bases[2**(RegionWidth+1)];
+  (* ram_style = "distributed" *) time_t beats[2**(RegionWidth+1)];
 
   always_ff @(posedge clk_i) begin
     if (time_valid_i) begin
-      if (time_i.base) bases[{time_i.bank, time_i.place}] <= time_i.data;
-      else beats[{time_i.bank, time_i.place}] <= time_i.data;
+      if (time_i.base) bases[{time_i.bank, time_i.region}] <= time_i.data;
+      else beats[{time_i.bank, time_i.region}] <= time_i.data;
     end
   end
 
-  // a: times found; b: multiplied; c: added
-  logic go, a_valid_q, a_off_q, b_valid, c_valid_q;
+  // Stages: a: times read; b: multiplied; c: added.
+  logic advance, a_valid_q, a_off_q, b_valid, c_valid_q;
   logic [SlotWidth-1:0] a_slot_q, b_slot, c_slot_q;
   time_t a_base_q, a_beat_q, b_base, c_rel_q;
   cycle_t a_received_q, b_received, c_received_q;
@@ -98,12 +101,12 @@ module nvm_delay_target
   logic [15:0] dither_q;
   logic [ProdWidth:0] sum;
 
-  assign go = !c_valid_q || ready_i;
-  assign ready_o = go;
-  assign found_o = a_valid_q;
-  assign found_slot_o = a_slot_q;
-  assign found_beat_o = a_beat_q;
-  assign found_off_o = a_off_q;
+  assign advance = !c_valid_q || ready_i;
+  assign ready_o = advance;
+  assign timing_valid_o = a_valid_q;
+  assign timing_slot_o = a_slot_q;
+  assign timing_beat_o = a_beat_q;
+  assign timing_off_o = a_off_q;
 
   always_comb begin
     sum = '0;
@@ -117,7 +120,7 @@ module nvm_delay_target
       a_valid_q <= 1'b0;
       c_valid_q <= 1'b0;
       dither_q <= '0;
-    end else if (go) begin
+    end else if (advance) begin
       a_valid_q <= accept_i;
       c_valid_q <= b_valid;
       if (b_valid) dither_q <= dither_q + Golden;
@@ -128,11 +131,11 @@ module nvm_delay_target
     if (accept_i) begin
       a_off_q <= !config_i.enable;
       a_slot_q <= slot_i;
-      a_base_q <= bases[{config_i.bank, place_of(addr_i)}];
-      a_beat_q <= beats[{config_i.bank, place_of(addr_i)}];
+      a_base_q <= bases[{config_i.bank, region_of(addr_i)}];
+      a_beat_q <= beats[{config_i.bank, region_of(addr_i)}];
       a_received_q <= now_i;
     end
-    if (go && b_valid) begin
+    if (advance && b_valid) begin
       c_slot_q <= b_slot;
       c_rel_q <= (sum[ProdWidth:TimeWidth] != '0) ? '1 : sum[TimeWidth-1:0];
       c_received_q <= b_received;
@@ -148,11 +151,11 @@ module nvm_delay_target
     logic [ProdWidth-1:0] b_prod_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) b_valid_q <= 1'b0;
-      else if (go) b_valid_q <= a_valid_q && !a_off_q;
+      else if (advance) b_valid_q <= a_valid_q && !a_off_q;
     end
     always_ff @(posedge clk_i) begin
       if (accept_i) a_beats_q <= 9'(len_i) + 9'd1;
-      if (go && a_valid_q) begin
+      if (advance && a_valid_q) begin
         b_slot_q <= a_slot_q;
         b_base_q <= a_base_q;
         b_prod_q <= ProdWidth'(a_beat_q) * ProdWidth'(a_beats_q);

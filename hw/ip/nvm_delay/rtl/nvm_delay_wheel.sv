@@ -1,13 +1,21 @@
-// Calendar wheel: says of each slot put in when the cycle that it waits for has come, any number of slots per cycle.
+// Calendar wheel: reports each inserted slot in the cycle for which it waits, any number of slots
+// per cycle.
 //
-// A row for each of the next `Rows` cycles holds a list of the slots that become due in it. Slots that are due later
-// wait aside with their absolute deadline, and a scan, which comes round to every slot once in `Slots` cycles (at
-// most twice that), moves them to the wheel when it reaches that far: nothing drifts, however long the wait.
-// The list of a row whose cycle comes is appended to `ready`, which gives out one slot a cycle: as many as can be put in,
-// and as many as the port can answer. A slot put in too late for its row goes to `ready` itself, or to the next row.
-// A row is empty while its bits in `filled` and `emptied` are equal; the slot after s is `next_a` ^ `next_b`: two
-// memories with one writer each stand for one with two. After reset `init_i` makes all rows empty.
-// Assumes that a slot is put in only once at a time and leaves the far side of its deadline within 2**23 cycles.
+// A row for each of the next `Rows` cycles holds a list of the slots that become due in it. Slots
+// due later wait aside with their absolute deadline. A scan visits every slot once in `Slots`
+// cycles (at most twice that) and moves slots to the wheel when their row comes into range. So
+// nothing drifts, however long the wait.
+//
+// When a row's cycle comes, its list is appended to `ready`, which outputs one slot a cycle. That
+// is as many as can be inserted, and as many as the port can answer. A slot inserted too late for
+// its row goes to `ready` itself, or to the next row.
+//
+// A row is empty while its bits in `filled` and `emptied` are equal. The successor of slot s is
+// `next_a` ^ `next_b`: two memories with one writer each replace one with two. After reset `init_i`
+// empties all rows.
+//
+// Assumes that a slot is inserted only once at a time, and that it leaves within 2**23 cycles after
+// its deadline.
 `include "ns_assert.svh"
 
 module nvm_delay_wheel
@@ -23,25 +31,25 @@ module nvm_delay_wheel
   input  logic   rst_ni,
   /// Current cycle.
   input  cycle_t now_i,
-  /// From now on all are due as soon as they can be.
+  /// All slots become due as soon as possible.
   input  logic   flush_i,
-  /// Row `init_row_i` is made empty; nothing is put in meanwhile.
+  /// Row `init_row_i` is emptied; nothing is inserted meanwhile.
   input  logic   init_i,
   /// See init_i.
   input  logic [RowBits-1:0] init_row_i,
-  /// A slot is put in.
+  /// A slot is inserted.
   input  logic   valid_i,
-  /// It is taken.
+  /// It is accepted.
   output logic   ready_o,
-  /// Which one.
+  /// The slot.
   input  logic [SlotWidth-1:0]  slot_i,
   /// Cycle in which it becomes due.
   input  cycle_t due_i,
   /// A slot becomes due with the next cycle.
   output logic   due_o,
-  /// This is noted; the deadlines of others wait otherwise.
+  /// It is accepted; the deadlines of others wait otherwise.
   input  logic   due_ready_i,
-  /// Which one.
+  /// The slot.
   output logic [SlotWidth-1:0]  due_slot_o
 );
 
@@ -52,14 +60,14 @@ module nvm_delay_wheel
   (* ram_style = "distributed" *) logic [SlotWidth-1:0] next_a[Slots];
   (* ram_style = "distributed" *) logic [SlotWidth-1:0] next_b[Slots];
   (* ram_style = "distributed" *) cycle_t due_of[Slots];
-  (* ram_style = "distributed" *) logic far[Slots];  // aside
+  (* ram_style = "distributed" *) logic far[Slots];  // waits aside
 
-  // The slot put in during the last cycle.
+  // The slot inserted in the previous cycle.
   logic in_valid_q;
   logic [SlotWidth-1:0] in_slot_q;
   cycle_t in_due_q;
 
-  // Scan over the slots aside; a hit takes precedence over `in` in the next cycle.
+  // Scan of the slots aside; a hit takes precedence over `in` in the next cycle.
   logic [SlotWidth-1:0] scan_q, hit_slot_q;
   logic hit_q, blocked_q, scan_hit;
   cycle_t hit_due_q, scan_due, scan_left;
@@ -78,14 +86,14 @@ module nvm_delay_wheel
     end
   end
 
-  // The row whose cycle comes: its slots are given out from the next cycle on, and are due one later.
+  // The row whose cycle comes: its slots are output from the next cycle on, and are due one later.
   localparam int unsigned Ahead = 2;
   logic [RowBits-1:0] fire_row;
   logic
       fire,
       ready_q,
-      rest,
-      link;  // `ready` is not empty; nor will it be in the next cycle; a row is appended to it
+      ready_stays,
+      ready_append;  // `ready` is not empty; it stays so; a row is appended to it
   logic [SlotWidth-1:0] ready_first_q, ready_last_q, ready_next, fire_first, fire_last;
 
   assign fire_row = now_i[RowBits-1:0] + RowBits'(Ahead);
@@ -93,45 +101,45 @@ module nvm_delay_wheel
   assign fire_first = first[fire_row];
   assign fire_last = last[fire_row];
   assign ready_next = next_a[ready_first_q] ^ next_b[ready_first_q];
-  assign rest = ready_q && !(due_ready_i && ready_first_q == ready_last_q);
-  assign link = fire && rest;
+  assign ready_stays = ready_q && !(due_ready_i && ready_first_q == ready_last_q);
+  assign ready_append = fire && ready_stays;
   assign due_o = ready_q;
   assign due_slot_o = ready_first_q;
 
   // Insertion.
   logic
-      put,
-      near,
-      put_late,
-      put_ready,
-      put_row_used;  // late: its row has gone; ready: it goes to `ready`
-  logic [SlotWidth-1:0] put_slot, put_last;
-  cycle_t put_due, left;
-  logic [RowBits-1:0] put_row;
+      insert,
+      insert_row,
+      insert_late,
+      insert_ready,
+      row_used;  // late: its row has passed; ready: it goes to `ready`
+  logic [SlotWidth-1:0] insert_slot, insert_last;
+  cycle_t insert_due, time_left;
+  logic [RowBits-1:0] row;
 
   assign ready_o = !in_valid_q || !hit_q;
-  assign put = hit_q || in_valid_q;
+  assign insert = hit_q || in_valid_q;
 
   always_comb begin
-    put_slot = '0;
-    put_due = '0;
-    put_row = '0;
-    put_last = '0;
-    put_row_used = 1'b0;
-    left = '0;
-    near = 1'b0;
-    put_late = 1'b0;
-    put_ready = 1'b0;
-    if (put) begin
-      put_slot = hit_q ? hit_slot_q : in_slot_q;
-      put_due = hit_q ? hit_due_q : in_due_q;
-      left = put_due - now_i;
-      put_late = flush_i || left[CycleWidth-1] || (left[CycleWidth-1:2] == '0 && left[1:0] != 2'd3);
-      put_ready = put_late && !rest && !fire;
-      near = (put_late || left[CycleWidth-1:RowBits] == '0) && !put_ready;
-      put_row = put_late ? now_i[RowBits-1:0] + RowBits'(Ahead + 1) : put_due[RowBits-1:0];
-      put_row_used = filled[put_row] != emptied[put_row];
-      put_last = last[put_row];
+    insert_slot = '0;
+    insert_due = '0;
+    row = '0;
+    insert_last = '0;
+    row_used = 1'b0;
+    time_left = '0;
+    insert_row = 1'b0;
+    insert_late = 1'b0;
+    insert_ready = 1'b0;
+    if (insert) begin
+      insert_slot = hit_q ? hit_slot_q : in_slot_q;
+      insert_due = hit_q ? hit_due_q : in_due_q;
+      time_left = insert_due - now_i;
+      insert_late = flush_i || time_left[CycleWidth-1] || (time_left[CycleWidth-1:2] == '0 && time_left[1:0] != 2'd3);
+      insert_ready = insert_late && !ready_stays && !fire;
+      insert_row = (insert_late || time_left[CycleWidth-1:RowBits] == '0) && !insert_ready;
+      row = insert_late ? now_i[RowBits-1:0] + RowBits'(Ahead + 1) : insert_due[RowBits-1:0];
+      row_used = filled[row] != emptied[row];
+      insert_last = last[row];
     end
   end
 
@@ -147,15 +155,15 @@ module nvm_delay_wheel
       hit_q <= scan_hit;
       blocked_q <= hit_q && in_valid_q;
       if (!blocked_q) scan_q <= scan_q + 1'b1;
-      ready_q <= rest || fire || put_ready;
+      ready_q <= ready_stays || fire || insert_ready;
     end
   end
 
   always_ff @(posedge clk_i) begin
-    if (rest && due_ready_i) ready_first_q <= ready_next;
-    else if (!rest) ready_first_q <= fire ? fire_first : put_slot;
+    if (ready_stays && due_ready_i) ready_first_q <= ready_next;
+    else if (!ready_stays) ready_first_q <= fire ? fire_first : insert_slot;
     if (fire) ready_last_q <= fire_last;
-    else if (put_ready) ready_last_q <= put_slot;
+    else if (insert_ready) ready_last_q <= insert_slot;
     if (valid_i && ready_o) begin
       in_slot_q <= slot_i;
       in_due_q <= due_i;
@@ -164,23 +172,23 @@ module nvm_delay_wheel
       hit_slot_q <= scan_q;
       hit_due_q <= scan_due;
     end
-    if (near) begin
-      last[put_row] <= put_slot;
-      if (put_row_used) next_a[put_last] <= put_slot ^ next_b[put_last];
+    if (insert_row) begin
+      last[row] <= insert_slot;
+      if (row_used) next_a[insert_last] <= insert_slot ^ next_b[insert_last];
       else begin
-        first[put_row] <= put_slot;
-        filled[put_row] <= !emptied[put_row];
+        first[row] <= insert_slot;
+        filled[row] <= !emptied[row];
       end
     end
-    if (link) next_b[ready_last_q] <= fire_first ^ next_a[ready_last_q];
+    if (ready_append) next_b[ready_last_q] <= fire_first ^ next_a[ready_last_q];
     if (init_i) emptied[init_row_i] <= filled[init_row_i];
     else if (fire) emptied[fire_row] <= filled[fire_row];
     if (valid_i && ready_o) due_of[slot_i] <= due_i;
     if (init_i) far[init_row_i[SlotWidth-1:0]] <= 1'b0;
-    else if (put) far[put_slot] <= !near && !put_ready;
+    else if (insert) far[insert_slot] <= !insert_row && !insert_ready;
   end
 
-  `NS_ASSERT(far_slot_not_put_in_again, !in_valid_q || !far[in_slot_q])
-  `NS_ASSERT(scan_in_time, !hit_q || flush_i || $signed(left) > 0)
+  `NS_ASSERT(far_slot_is_not_inserted, !in_valid_q || !far[in_slot_q])
+  `NS_ASSERT(scan_in_time, !hit_q || flush_i || $signed(time_left) > 0)
 
 endmodule

@@ -1,9 +1,10 @@
 // Write direction: AW and W pass through, B is held until its deadline.
 //
-// AW keeps its ID, so the memory keeps the order of writes of one ID; B of one ID come back in that order. W waits for
-// its AW to have been accepted, and for the bandwidth cap. B leaves when it has come back, its deadline has come, and all
-// older writes of its ID have left; one that comes after its deadline passes straight to the output register.
-// A response is late if it is offered after its deadline for whatever reason but a slow master.
+// AW keeps its ID, so the memory keeps the order of writes of one ID; B of one ID return in that
+// order. W waits for its AW to be accepted, and for the bandwidth cap. B leaves when it has
+// returned, its deadline has come, and all older writes of its ID have left. A B that returns after
+// its deadline bypasses to the output register. A response is late if it is offered after its
+// deadline for any reason but a slow master.
 `include "ns_assert.svh"
 
 module nvm_delay_write
@@ -24,23 +25,24 @@ module nvm_delay_write
   input  logic                   rst_ni,
   /// Current cycle.
   input  cycle_t                 now_i,
-  /// The cap holds nothing, and responses leave as soon as they are there.
+  /// The cap is ignored, and responses leave as soon as they arrive.
   input  logic                   flush_i,
   /// Committed parameters.
   input  config_t                config_i,
   /// A time is written.
   input  logic                   time_valid_i,
-  /// Which, and what.
+  /// Its index and value.
   input  time_write_t            time_i,
   /// Committed bandwidth cap.
   input  rate_t                  rate_i,
-  /// After reset, for each number in turn: slot and row `init_index_i` are set up; nothing is accepted meanwhile.
+  /// Set-up after reset: slot and row `init_index_i` are initialised; nothing is accepted
+  /// meanwhile.
   input  logic                   init_i,
   /// See init_i.
   input  logic [InitBits-1:0]             init_index_i,
   /// Something is in flight.
   output logic                   busy_o,
-  /// Writes in flight; 255: so many or more.
+  /// Writes in flight; 255: at least as many.
   output logic [7:0]             used_o,
 
   /// Slave port.
@@ -78,13 +80,13 @@ module nvm_delay_write
   input  logic [IdWidth-1:0]     m_bid_i,
   input  logic [1:0]             m_bresp_i,
 
-  /// For the counters: a W beat was accepted.
+  /// For the counters: a W beat is accepted.
   output logic                   beat_o,
-  /// For the counters: a B was taken.
+  /// For the counters: a B is accepted.
   output logic                   done_o,
   /// Its latency.
   output cycle_t                 latency_o,
-  /// It was late.
+  /// The write is late.
   output logic                   late_o
 );
 
@@ -96,9 +98,9 @@ module nvm_delay_write
     logic [AddrWidth-1:0] addr;
   } aw_t;
 
-  logic [SlotWidth-1:0] b_slot_q;  // the response on offer
+  logic [SlotWidth-1:0] b_slot_q;  // slot of the offered response
 
-  // AW: a slot for each.
+  // AW: allocates a slot.
   logic accept, aw_ready, slot_valid, target_ready, order_ready;
   logic [SlotWidth-1:0] slot;
   logic [SlotWidth:0] used;
@@ -129,7 +131,7 @@ module nvm_delay_write
   assign m_awsize_o = m_aw.size;
   assign m_awextra_o = m_aw.extra;
 
-  nvm_delay_free #(
+  nvm_delay_free_list #(
     .Count(Slots)
   ) u_slots (
     .clk_i,
@@ -144,8 +146,8 @@ module nvm_delay_write
 
   assign used_o = (32'(used) > 255) ? 8'd255 : 8'(used);
 
-  // W: behind its AW, under the cap. `order` holds the size of each burst whose data is still to come.
-  logic w_open, w_go, cap_ok, cap_busy, m_w_fire;
+  // W: after its AW, under the cap. `order` holds the size of each burst with data to come.
+  logic w_open, w_allowed, cap_allowed, cap_busy, m_w_fire;
   logic [2:0] w_size;
 
   ns_fifo #(
@@ -164,10 +166,10 @@ module nvm_delay_write
     .count_o    ()
   );
 
-  // Data pass straight through: both handshakes wait for `w_go`, a function of registers.
-  assign w_go = w_open && (cap_ok || flush_i);
-  assign m_wvalid_o = s_wvalid_i && w_go;
-  assign s_wready_o = m_wready_i && w_go;
+  // Data passes combinationally: both handshakes wait for `w_allowed`, a function of registers.
+  assign w_allowed = w_open && (cap_allowed || flush_i);
+  assign m_wvalid_o = s_wvalid_i && w_allowed;
+  assign s_wready_o = m_wready_i && w_allowed;
   assign {m_wlast_o, m_wstrb_o, m_wdata_o} = {s_wlast_i, s_wstrb_i, s_wdata_i};
   assign m_w_fire = m_wvalid_o && m_wready_i;
 
@@ -176,25 +178,25 @@ module nvm_delay_write
   ) u_cap (
     .clk_i,
     .rst_ni,
-    .rate_i(rate_i),
-    .ok_o  (cap_ok),
-    .take_i(m_w_fire && !flush_i),
-    .size_i(w_size),
-    .busy_o(cap_busy)
+    .rate_i   (rate_i),
+    .allowed_o(cap_allowed),
+    .beat_i   (m_w_fire && !flush_i),
+    .size_i   (w_size),
+    .busy_o   (cap_busy)
   );
 
   // Deadlines.
   logic target_valid, wheel_ready;
   logic [SlotWidth-1:0] target_slot;
   time_t target_rel, target_beat;
-  logic found, found_off;
-  logic [SlotWidth-1:0] found_slot;
+  logic timing_valid, timing_off;
+  logic [SlotWidth-1:0] timing_slot;
   cycle_t target_due;
   logic wheel_due, wheel_due_ready;
   logic [SlotWidth-1:0] wheel_due_slot;
   logic [SlotWidth-1:0] out_slot;
   logic unused_target;
-  assign unused_target = ^{target_rel[FracBits-1:0], target_beat, found, found_off, found_slot, order_ready};
+  assign unused_target = ^{target_rel[FracBits-1:0], target_beat, timing_valid, timing_off, timing_slot, order_ready};
 
   nvm_delay_target #(
     .Slots     (Slots),
@@ -208,20 +210,20 @@ module nvm_delay_write
     .config_i,
     .time_valid_i,
     .time_i,
-    .ready_o     (target_ready),
-    .accept_i    (accept),
-    .slot_i      (slot),
-    .addr_i      (s_awaddr_i),
-    .len_i       (s_awlen_i),
-    .found_o     (found),
-    .found_slot_o(found_slot),
-    .found_beat_o(target_beat),
-    .found_off_o (found_off),
-    .valid_o     (target_valid),
-    .ready_i     (wheel_ready),
-    .slot_o      (target_slot),
-    .rel_o       (target_rel),
-    .due_o       (target_due)
+    .ready_o       (target_ready),
+    .accept_i      (accept),
+    .slot_i        (slot),
+    .addr_i        (s_awaddr_i),
+    .len_i         (s_awlen_i),
+    .timing_valid_o(timing_valid),
+    .timing_slot_o (timing_slot),
+    .timing_beat_o (target_beat),
+    .timing_off_o  (timing_off),
+    .valid_o       (target_valid),
+    .ready_i       (wheel_ready),
+    .slot_o        (target_slot),
+    .rel_o         (target_rel),
+    .due_o         (target_due)
   );
 
   nvm_delay_wheel #(
@@ -248,17 +250,17 @@ module nvm_delay_write
   (* ram_style = "distributed" *) logic [1:0] resp[Slots];
   (* ram_style = "distributed" *) logic off_of[Slots];
   (* ram_style = "distributed" *) logic [IntBits-1:0] rel_of[Slots];  // the target
-  logic [SlotWidth-1:0] answer_slot, go_slot;
+  logic [SlotWidth-1:0] response_slot, ready_slot;
   logic
       b_valid_q,
       b_first_q,
       b_late_q,
       b_off_q,
       b_free,
-      go_valid,
-      go_released,
-      go_take,
-      pass,
+      ready_valid,
+      ready_released,
+      ready_pop,
+      bypass,
       out_load;
   logic [IdWidth-1:0] b_id_q;
   logic [1:0] b_resp_q;
@@ -266,43 +268,43 @@ module nvm_delay_write
   logic [IntBits-1:0] b_rel_q;
 
   assign b_free = !b_valid_q || s_bready_i;
-  assign go_take = go_valid && b_free;
-  assign out_load = go_take || pass;
-  assign out_slot = go_valid ? go_slot : answer_slot;
+  assign ready_pop = ready_valid && b_free;
+  assign out_load = ready_pop || bypass;
+  assign out_slot = ready_valid ? ready_slot : response_slot;
 
   nvm_delay_order #(
-    .Slots    (Slots),
-    .IdWidth(IdWidth),
-    .Answers(1'b1)
+    .Slots        (Slots),
+    .IdWidth      (IdWidth),
+    .ResponsesById(1'b1)
   ) u_order_ids (
     .clk_i,
     .rst_ni,
     .init_i,
-    .init_slot_i   (init_index_i[SlotWidth-1:0]),
-    .accept_i      (accept),
-    .slot_i        (slot),
-    .id_i          (s_awid_i),
-    .single_i      (1'b1),
-    .due_now_i     (!config_i.enable),
-    .due_i         (wheel_due),
-    .due_ready_o   (wheel_due_ready),
-    .due_slot_i    (wheel_due_slot),
-    .came_i        (m_bvalid_i),
-    .look_slot_i   (answer_slot),
-    .room_i        (b_free && !go_valid),
-    .pass_o        (pass),
-    .empty_i       (go_take),
-    .empty_slot_i  (go_slot),
-    .go_valid_o    (go_valid),
-    .go_slot_o     (go_slot),
-    .go_released_o (go_released),
-    .go_take_i     (go_take),
-    .go_keep_i     (1'b0),
-    .release_i     (pass || (go_take && !go_released)),
-    .release_slot_i(out_slot),
-    .answer_i      (m_bvalid_i),
-    .answer_id_i   (m_bid_i),
-    .answer_slot_o (answer_slot)
+    .init_slot_i     (init_index_i[SlotWidth-1:0]),
+    .accept_i        (accept),
+    .slot_i          (slot),
+    .id_i            (s_awid_i),
+    .single_i        (1'b1),
+    .due_now_i       (!config_i.enable),
+    .due_i           (wheel_due),
+    .due_ready_o     (wheel_due_ready),
+    .due_slot_i      (wheel_due_slot),
+    .response_i      (m_bvalid_i),
+    .response_slot_i (response_slot),
+    .bypass_ready_i  (b_free && !ready_valid),
+    .bypass_o        (bypass),
+    .empty_i         (ready_pop),
+    .empty_slot_i    (ready_slot),
+    .ready_valid_o   (ready_valid),
+    .ready_slot_o    (ready_slot),
+    .ready_released_o(ready_released),
+    .ready_pop_i     (ready_pop),
+    .ready_keep_due_i(1'b0),
+    .release_i       (bypass || (ready_pop && !ready_released)),
+    .release_slot_i  (out_slot),
+    .lookup_i        (m_bvalid_i),
+    .lookup_id_i     (m_bid_i),
+    .lookup_slot_o   (response_slot)
   );
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -320,7 +322,7 @@ module nvm_delay_write
       off_of[slot] <= !config_i.enable;
     end
     if (target_valid && wheel_ready) rel_of[target_slot] <= target_rel[TimeWidth-1:FracBits];
-    if (m_bvalid_i) resp[answer_slot] <= m_bresp_i;
+    if (m_bvalid_i) resp[response_slot] <= m_bresp_i;
     b_first_q <= out_load;
     if (b_valid_q) b_late_q <= late_o;
     if (out_load) begin
@@ -328,8 +330,8 @@ module nvm_delay_write
       b_received_q <= received[out_slot];
       b_rel_q <= rel_of[out_slot];
       b_off_q <= off_of[out_slot];
-      b_id_q <= go_valid ? id_of[go_slot] : m_bid_i;
-      b_resp_q <= go_valid ? resp[go_slot] : m_bresp_i;
+      b_id_q <= ready_valid ? id_of[ready_slot] : m_bid_i;
+      b_resp_q <= ready_valid ? resp[ready_slot] : m_bresp_i;
     end
   end
 
@@ -340,12 +342,12 @@ module nvm_delay_write
   assign beat_o = s_wvalid_i && s_wready_o;
   assign done_o = b_valid_q && s_bready_i;
   assign latency_o = now_i - b_received_q;
-  // Of the cycle in which the response is offered first.
+  // Evaluated in the cycle in which the response is first offered.
   assign late_o = b_first_q ? !b_off_q && latency_o > cycle_t'(b_rel_q) : b_late_q;
   assign busy_o = used != '0 || cap_busy;
 
   `NS_ASSERT(order_never_full, !accept || order_ready)
-  `NS_ASSERT(b_of_its_id, !m_bvalid_i || id_of[answer_slot] == m_bid_i)
+  `NS_ASSERT(b_matches_id, !m_bvalid_i || id_of[response_slot] == m_bid_i)
   `NS_ASSERT(b_for_a_write, !m_bvalid_i || used != '0)
 
 endmodule

@@ -1,4 +1,5 @@
-"""Tests of Abort, Host Behavior Support, and of the bits that admin commands do not use. On nvme_ctrl_tb."""
+"""Tests of Abort, Host Behavior Support, and of the bits that admin commands do not use. On
+nvme_ctrl_tb."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from cocotb_ctrl import BLOCKS, ENTRIES, QUEUES, start
 from nvme_host import PAGE, Host, Pump
 
 ALL32, ALL64 = (1 << 32) - 1, (1 << 64) - 1
-# Bits that change what each admin command does, for Get and Set Features by feature (NVMe 1.4, 5.1 to 5.25).
+# Bits that have an effect on each admin command, for Get and Set Features by feature
+# (NVMe 1.4, 5.1 to 5.25).
 PAGES = {"prp1": ALL64, "prp2": ALL64}
 USED = {
     "delete": {"cdw10": 0xFFFF},
@@ -38,13 +40,13 @@ USED = {
 }
 # Features: identifier, bits of CDW11 that are a value.
 VALUES = {1: 0xFFFF_FF07, 2: 0xE0, 4: 0xFFFF, 8: 0xFFFF, 0xA: 1, 0xB: 0x1FF}
-# Bits of CDW11 that say something else, and stay 0.
+# Other bits of CDW11, which stay 0.
 OTHERS = {2: 0x1F, 4: 0x3F_0000}
 
 
 @cocotb.test()
-async def unused_bits(dut):
-    """Whatever stands in the bits that an admin command does not use, reserved ones included: it does the same."""
+async def admin_unused_bits(dut):
+    """Bits that an admin command does not use, including reserved ones, have no effect on it."""
     host = await start(dut)
     rng, data = host.rng, host.memory.data
     host.patience = 120_000  # Format NVM
@@ -129,7 +131,8 @@ async def unused_bits(dut):
 
 @cocotb.test()
 async def abort(dut):
-    """Abort completes a parked request with Command Abort Requested before itself, and nothing else."""
+    """Abort completes a parked request with Command Abort Requested before itself, and nothing
+    else."""
     host = await start(dut)
     await host.io_queues(1, ENTRIES)
     cids = [await host.park() for _ in range(4)]
@@ -149,7 +152,7 @@ async def abort(dut):
         assert [e[0] for e in host.log[at:]] == ["cqe", "cqe"]
         assert (await host.admin(8, cdw10=cid << 16)).dw0 == 1, "it is gone"
         assert not host.done
-    # Its place is free again, and the others still work.
+    # The place is free again, and the others still work.
     cids = [await host.park() for _ in range(4)]
     assert (await host.admin(8, cdw10=cids[2] << 16)).dw0 == 0
     host.done.pop((0, cids[2]))
@@ -164,7 +167,8 @@ async def abort(dut):
 
 
 async def abort_one(host: Host, sq, cid: int) -> bool:
-    """Aborts a command of an I/O queue, and says whether that has worked: then its entry came first."""
+    """Aborts a command of an I/O queue, and returns whether that has succeeded: then its entry came
+    first."""
     at = len(host.log)
     dw0 = (await host.admin(8, cdw10=cid << 16 | sq.qid)).dw0
     assert dw0 in (0, 1)
@@ -182,8 +186,9 @@ async def abort_one(host: Host, sq, cid: int) -> bool:
 
 @cocotb.test()
 async def abort_io(dut):
-    """Abort of I/O commands beside other traffic: long ones under way, waiting, just fetched, over, others than those;
-    each completes once, as the Abort has said. Deletion of a queue with long commands."""
+    """Abort of I/O commands beside other traffic: long ones in flight or waiting, fetched,
+    completed, and absent ones. Each command completes once, as the Abort has reported. Deletion of
+    a queue with long commands."""
     host = await start(dut)
     sqs = await host.io_queues(3, ENTRIES)
     sq = sqs.pop()
@@ -209,11 +214,11 @@ async def abort_io(dut):
         assert (await host.admin(8, cdw10=cids[0] << 16 | sqid)).dw0 == 1, "there is no such queue"
     await host.poll(sq.cq)
     assert not [key for key in host.done if key[0] == sq.qid]
-    for i in (4, 0, 3, 2):  # waiting, under way, waiting, waiting or under way
+    for i in (4, 0, 3, 2):  # waiting, in flight, waiting, waiting or in flight
         assert await abort_one(host, sq, cids[i]), i
         assert not await abort_one(host, sq, cids[i]), "it is gone"
     assert await abort_one(host, sq, cids[1])
-    # At any moment from the doorbell on. What is still being fetched is not found.
+    # At any time from the doorbell on. A command that is still being fetched is not found.
     found = 0
     for moment in range(0, 120, 8):
         cid = long(16 * (moment % 64))
@@ -225,7 +230,7 @@ async def abort_io(dut):
             aborted = aborted or await abort_one(host, sq, cid)
         assert aborted
     assert found
-    # Short ones: over or aborted.
+    # Short ones: completed or aborted.
     results = []
     for moment in range(24):
         cid = host.dsm(sq, [(half + 8 * i, 8) for i in range(moment % 7 + 1)], table)
@@ -256,7 +261,7 @@ async def abort_io(dut):
 
 
 async def delete(host: Host, sq, cids: list[int]) -> None:
-    """Deletes a queue whose commands take long: all end before, as aborted due to that."""
+    """Deletes a queue with long commands: all end before the deletion, with the status for it."""
     cid = host.push(host.sqs[0], 0, cdw10=sq.qid)
     await host.ring(host.sqs[0])
     assert (await host.wait(host.sqs[0], cid)).status == nvme.OK
@@ -269,8 +274,8 @@ async def delete(host: Host, sq, cids: list[int]) -> None:
 
 @cocotb.test()
 async def host_behavior(dut):
-    """Feature 16h: 512 bytes from and to any dword, ACRE kept, reserved values refused, reserved bytes ignored; Select;
-    errors change nothing; gone after a reset."""
+    """Feature 16h: 512 bytes from and to any dword, ACRE kept, reserved values refused, reserved
+    bytes ignored; Select; errors change nothing; cleared by a reset."""
     host = await start(dut)
     data = host.memory.data
     both = host.alloc(PAGE), host.alloc(PAGE)
@@ -297,7 +302,7 @@ async def host_behavior(dut):
     assert await get() == structure(0)
     for i, at in enumerate((0, 4, 60, 64, 2048, PAGE - 512, PAGE - 508, PAGE - 256, PAGE - 4)):
         acre = (i + 1) % 2
-        # What is reserved in this revision a later one uses.
+        # Bytes that are reserved in this revision are used by later ones.
         content = bytes([acre]) + host.rng.randbytes(511)
         reads = len(host.memory.reads)
         await host.admin(9, cdw10=0x16, **spread(at, content))
@@ -328,7 +333,7 @@ async def host_behavior(dut):
         assert await get() == structure(1), fields
     await host.admin(10, want=nvme.PRP_OFFSET, cdw10=0x16, prp1=both[0] + 2)
     await host.admin(10, want=nvme.INVALID_FIELD, cdw10=4 << 8 | 0x16, prp1=both[0])
-    # The Timestamp takes the same way.
+    # The Timestamp uses the same path.
     data[both[0] : both[0] + 8] = struct.pack("<Q", 1)
     await host.admin(9, cdw10=14, prp1=both[0])
     assert await get() == structure(1)

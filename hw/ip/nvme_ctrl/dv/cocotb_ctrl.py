@@ -1,4 +1,5 @@
-"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every entry on the way."""
+"""Tests of the controller on nvme_ctrl_tb. `Host` checks order, phase, overrun and size of every
+entry."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ async def registers(dut):
 
 
 @cocotb.test()
-async def unusable_settings(dut):
+async def enable_with_unusable_settings(dut):
     """CFS on a CC, AQA, ASQ or ACQ that cannot be used; a reset recovers."""
     host = await start(dut, enabled=False)
     good = {nvme.AQA: 0x000F_000F, nvme.ASQ: 0x10000, nvme.ACQ: 0x20000, nvme.CC: nvme.CC_SIZES | 1}
@@ -120,7 +121,8 @@ async def unusable_settings(dut):
 
 @cocotb.test()
 async def start_like_linux(dut):
-    """The order of Linux: Identify, Number of Queues, queues with interrupts, AER, namespaces; then I/O."""
+    """The order of Linux: Identify, Number of Queues, queues with interrupts, AER, namespaces; then
+    I/O."""
     host = await start(dut, entries=32)
     await host.msix(QUEUES + 1)
     page = await host.identify(1)
@@ -147,7 +149,8 @@ async def start_like_linux(dut):
 
 @cocotb.test()
 async def start_like_spdk(dut):
-    """SPDK: deep admin queue, CC and EN in one write, polling without interrupts, shut down through SHN."""
+    """SPDK: deep admin queue, CC and EN in one write, polling without interrupts, shut down through
+    SHN."""
     host = await start(dut, entries=256, spdk=True)
     await host.identify(1)
     await host.admin(9, cdw10=7, cdw11=0x000F_000F)
@@ -168,7 +171,8 @@ async def start_like_spdk(dut):
 
 @cocotb.test()
 async def identify(dut):
-    """Every byte of every page against the model, at several buffer offsets; namespace errors; other CNS."""
+    """Every byte of every page against the model, at several buffer offsets; namespace errors;
+    other CNS."""
     host = await start(dut)
     cases = [
         (0, 1, model.namespace(MEDIA, host.identity.eui64)),
@@ -178,7 +182,7 @@ async def identify(dut):
         (3, 1, model.descriptors(host.identity.eui64)),
         (6, 0, model.command_set()),
         (8, 1, model.independent()),
-        # Controller lists (NVMe 1.4, 4.9, 5.15; CNTID in CDW10): of this one, from its identifier on.
+        # Controller lists (NVMe 1.4, 4.9, 5.15; CNTID in CDW10) from this identifier on.
         (0x12, 1, model.controllers(1)),
         (0x12 | 1 << 16, 1, model.controllers(1)),
         (0x12 | 2 << 16, 1, model.controllers()),
@@ -217,7 +221,8 @@ async def identify(dut):
 
 @cocotb.test()
 async def queue_management(dut):
-    """Create and Delete with every error of the specification; nothing is created by a failed command."""
+    """Create and Delete with every error of the specification; nothing is created by a failed
+    command."""
     host = await start(dut, entries=8)
     top = ENTRIES - 1
     page = host.alloc(2 * PAGE)
@@ -282,7 +287,8 @@ async def queue_management(dut):
 
 @cocotb.test()
 async def features(dut):
-    """Set and Get of every mandatory feature, defaults, bits that don't exist, errors, defaults after a reset."""
+    """Set and Get of every mandatory feature, defaults, bits that don't exist, errors, defaults
+    after a reset."""
     host = await start(dut)
 
     async def get(fid, cdw11=0, want=nvme.OK, nsid=0):
@@ -348,7 +354,7 @@ async def features(dut):
     for fid in (0, 3, 6, 0xC, 0xD, 0x10, 0x11, 0x12, 0x14, 0x81, 0xC1, 0xFF):
         await get(fid, want=nvme.INVALID_FIELD)
         await put(fid, 0, want=nvme.INVALID_FIELD)
-    # Select: defaults, also for what is saved, since nothing is; capabilities.
+    # Select: defaults, also for saved values, since nothing is saved; capabilities.
     for fid, value in ((1, 7), (2, 0), (4, 343), (8, 0), (10, 0), (11, 0), (7, count), (9, 2)):
         nsid_free = {"cdw11": 2} if fid == 9 else {}
         for select in (1, 2):
@@ -367,8 +373,9 @@ async def features(dut):
 
 
 @cocotb.test()
-async def other_admin_commands(dut):
-    """AER parked up to the limit, Abort of nothing; logs, opcodes, flags that do not exist; a two-entry queue."""
+async def admin_commands_other(dut):
+    """AER parked up to the limit, Abort of nothing; logs, opcodes, flags that do not exist; a
+    two-entry queue."""
     host = await start(dut, entries=2)
     sq = host.sqs[0]
     for _ in range(4):
@@ -378,7 +385,7 @@ async def other_admin_commands(dut):
             await ClockCycles(dut.clk_i, 4)
             if len(host.memory.reads) >= sq.tail:
                 break
-        # Nothing tells the head of a parked command but the next completion.
+        # The head of a parked command is reported only by the next completion.
         assert (await host.command_after_parked(sq)).status == nvme.OK
     await host.admin(12, want=nvme.AER_LIMIT, dnr=False)
     await host.idle()
@@ -403,7 +410,8 @@ async def other_admin_commands(dut):
 
 @cocotb.test()
 async def io_sizes(dut):
-    """Write, read back and flush, every size from 512 B to 1 MiB in powers of two, and odd ones; last block."""
+    """Write, read back and flush, every size from 512 B to 1 MiB in powers of two, and odd ones;
+    last block."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE)
@@ -427,7 +435,8 @@ async def io_sizes(dut):
 
 @cocotb.test()
 async def io_errors(dut):
-    """Each malformed I/O command gets its status, touches nothing, and does not disturb its neighbours."""
+    """Each malformed I/O command gets its status, changes nothing, and does not disturb other
+    commands."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -466,14 +475,16 @@ async def io_errors(dut):
         assert entry.dnr
         assert entry.dw0 == 0
         assert (await host.wait(sq, neighbour)).status == nvme.OK
-        if (want, opcode) == (nvme.PRP_OFFSET, 1):  # what stands before the bad entry may have been written
+        # data before the bad entry may have been written
+        if (want, opcode) == (nvme.PRP_OFFSET, 1):
             before = bytes(host.media.data[:PAGE]) + before[PAGE:]
         assert host.media.data == before, f"{opcode:#x} {fields}"
 
 
 @cocotb.test()
 async def bus_errors(dut):
-    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, may be retried."""
+    """Data that host or media refuse: Data Transfer Error, Write Fault, Unrecovered Read Error, all
+    retryable."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     good = host.alloc(PAGE)
@@ -545,20 +556,20 @@ async def mix(dut, commands: int, entries: int, chance: float, queues: int = QUE
 
 
 @cocotb.test()
-async def random_mix(dut):
+async def io_random_mix(dut):
     """Random reads and writes on all queues, any alignment, random back-pressure, data compared."""
     await mix(dut, 150, 16, 0.2)
 
 
 @cocotb.test()
-async def random_mix_fast(dut):
+async def io_random_mix_fast(dut):
     """The same without back-pressure."""
     await mix(dut, 250, ENTRIES, 0.0)
 
 
 @cocotb.test()
-async def wrap_around(dut):
-    """Queues of 2, 3, 5 and 7 entries, many times around."""
+async def queue_wrap_around(dut):
+    """Queues of 2, 3, 5 and 7 entries, with many wrap-arounds."""
     host = await start(dut, entries=3)
     sqs = []
     for qid, (sq_entries, cq_entries) in enumerate(((2, 7), (3, 2), (5, 3), (7, 5)), 1):
@@ -569,8 +580,9 @@ async def wrap_around(dut):
 
 
 @cocotb.test()
-async def full_completion_queue(dut):
-    """A host that does not consume: nothing is overwritten, other queues go on, and all comes once it consumes."""
+async def completion_queue_full(dut):
+    """A host that does not consume: nothing is overwritten, other queues continue, and all entries
+    arrive once it consumes."""
     host = await start(dut)
     lazy = await host.create_sq(1, 32, await host.create_cq(1, 4))
     other = await host.create_sq(2, 32, await host.create_cq(2, 32))
@@ -606,8 +618,9 @@ async def full_completion_queue(dut):
 
 
 @cocotb.test()
-async def delete_in_flight(dut):
-    """Deleting a submission queue waits for its commands; their completions come before its own."""
+async def queue_deletion_in_flight(dut):
+    """Deletion of a submission queue waits for its commands, whose completions precede that of the
+    deletion."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
     for round_ in range(4):
@@ -638,7 +651,8 @@ async def delete_in_flight(dut):
 
 @cocotb.test()
 async def interrupts(dut):
-    """MSI-X: order behind entries, masks by vector and function, pending bits, shared vectors, table access."""
+    """MSI-X: order after entries, masks by vector and function, pending bits, shared vectors, table
+    access."""
     host = await start(dut)
     for offset in range(0, 16 * (QUEUES + 1), 16):
         assert await host.read(nvme.TABLE + offset + 12) == 1, "masked after reset"
@@ -723,10 +737,11 @@ async def interrupts(dut):
 
 
 @cocotb.test()
-async def messages_before_reads(dut):
-    """A read of BAR0 comes behind the messages that were decided before it (PCI Express 4.0, 2.4.1): once a mask, of
-    the vector or the function's, has been read back, or MSI-X is off and any register was read, no message comes, and
-    none with the old address ever. At every phase, with and without a link that is slow to accept."""
+async def interrupts_before_reads(dut):
+    """A read of BAR0 completes after the messages that were decided before it (PCI Express 4.0,
+    2.4.1). After the mask of a vector or the function has been read back, no message is sent. The
+    same holds after MSI-X is off and any register was read. No message ever uses the old address.
+    At every phase, with and without a link that is slow to accept."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
@@ -801,7 +816,8 @@ async def interrupts_under_load(dut):
 
 @cocotb.test()
 async def disable_in_flight(dut):
-    """CC.EN to 0 at any moment of a running load: RDY falls, no DMA afterwards, and the controller starts again."""
+    """CC.EN to 0 at any time of a running load: RDY falls, no DMA afterwards, and the controller
+    starts again."""
     host = await start(dut)
     for round_ in range(8):
         sqs = await host.io_queues(QUEUES, 16)
@@ -831,7 +847,8 @@ async def resume(dut, host: Host, cycles: int) -> None:
 
 @cocotb.test()
 async def shutdown_in_flight(dut):
-    """SHN under load: all that was fetched completes before SHST says complete, then silence; a reset recovers."""
+    """SHN under load: all fetched commands complete before SHST reports complete, then no access; a
+    reset recovers."""
     host = await start(dut)
     for notification in (1, 2):
         sqs = await host.io_queues(QUEUES, 16)
@@ -859,7 +876,8 @@ async def shutdown_in_flight(dut):
 
 @cocotb.test()
 async def doorbells_out_of_range(dut):
-    """Doorbells of queues that do not exist or with impossible values change nothing; each is an error event."""
+    """Doorbells of queues that do not exist, or with invalid values, change nothing; each is an
+    error event."""
     host = await start(dut, entries=16)
     sqs = await host.io_queues(2, 16)
     cases = [(0, qid, is_cq, 1) for qid in (3, QUEUES, QUEUES + 1, 63, 64, 511) for is_cq in (False, True)]
@@ -885,8 +903,9 @@ async def doorbells_out_of_range(dut):
 
 
 @cocotb.test()
-async def all_slots(dut):
-    """More commands than slots: the rest waits in the host's queues, nothing is lost, admin commands get through."""
+async def slots_exhausted(dut):
+    """More commands than slots: the rest waits in the host's queues, nothing is lost, admin
+    commands get through."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
     host.stall(host.mem_slave, True)
@@ -907,8 +926,8 @@ async def all_slots(dut):
 
 
 @cocotb.test()
-async def round_robin(dut):
-    """Queues with work take turns."""
+async def arbitration_round_robin(dut):
+    """Queues with commands take turns."""
     host = await start(dut)
     sqs = await host.io_queues(QUEUES, ENTRIES)
     for sq in sqs:
@@ -922,14 +941,14 @@ async def round_robin(dut):
             await host.wait(sq, cid)
     owners = [next(sq.qid for sq in sqs if sq.base <= at < sq.base + 64 * sq.entries) for at in host.memory.reads]
     assert len(owners) == 20 * QUEUES
-    fair = owners[20 : 20 + 4 * QUEUES]  # all have rung by then
+    fair = owners[20 : 20 + 4 * QUEUES]  # all doorbells have been rung by then
     for at in range(0, len(fair), QUEUES):
         assert sorted(fair[at : at + QUEUES]) == [1, 2, 3, 4], fair
 
 
 @cocotb.test()
 async def head_counts_arrived_entries(dut):
-    """SQHD leaves out entries whose read is still under way: the host must not reuse them yet."""
+    """SQHD excludes entries whose read is still in flight: the host must not reuse them yet."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -952,7 +971,8 @@ async def head_counts_arrived_entries(dut):
 
 @cocotb.test()
 async def command_rate(dut):
-    """Fetching, decoding and completing sustain a command per 20 cycles; the first CQE follows its doorbell soon."""
+    """Fetching, decoding and completing sustain a command per 20 cycles; the first CQE follows its
+    doorbell soon."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     await host.msix(2)
@@ -991,8 +1011,8 @@ async def deep_queue(dut):
 
 
 @cocotb.test()
-async def rests(dut):
-    """busy_o is 0 when there is nothing to do, and everything wakes the controller that must."""
+async def idle_and_wake(dut):
+    """busy_o is 0 when there is nothing to do, and every relevant input wakes the controller."""
     host = await start(dut, enabled=False)
     await host.idle()
     await host.enable()

@@ -1,4 +1,5 @@
-"""Tests of how commands describe their data (SGLs), and of hosts that do not answer, on nvme_ctrl_tb.
+"""Tests of how commands describe their data (SGLs), and of hosts that do not answer, on
+nvme_ctrl_tb.
 
 The shapes of SGLs are tested on the data path."""
 
@@ -30,7 +31,8 @@ def cut(host: Host, at: int, size: int) -> list[tuple[int, int]]:
 
 @cocotb.test()
 async def sgl(dut):
-    """Write, Compare and Read with SGLs, inline and in a segment, either PSDT, beside PRPs; one block to 128 KiB."""
+    """Write, Compare and Read with SGLs, inline and in a segment, either PSDT, beside PRPs; one
+    block to 128 KiB."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     source, target, table = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE), host.alloc(1 << 18)
@@ -61,7 +63,8 @@ async def sgl(dut):
 
 @cocotb.test()
 async def sgl_other_commands(dut):
-    """Lists of ranges by SGL; commands without data do not look at it; admin commands refuse SGLs."""
+    """Lists of ranges by SGL; commands without data do not look at it; admin commands refuse
+    SGLs."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -132,15 +135,16 @@ async def sgl_errors(dut):
 
 
 TIMEOUT = 3000  # cycles, see nvme_ctrl_tb
-# Masters of the host port, as the bits of their IDs above those of the lists show them: movers of two channels, lists,
-# front end.
+# Masters of the host port, as shown by the bits of their IDs above those of the lists: movers of
+# two channels, lists, front end.
 LIST_BITS = 4
 MOVER0, MOVER1, LISTS, FRONT = range(4)
 LIST_BITS = 4  # of the IDs below these: 11 lists, see nvme_data_pkg::num_lists
 
 
 class Silence:
-    """Holds back the host's answers of one channel: those with an ID of `owner`, once `after` of them have passed."""
+    """Holds back the host's answers of one channel: those with an ID of `owner`, after the first
+    `after` of them."""
 
     def __init__(
         self, channel, field: str, owner: int, after: int = 0, when: Callable[[], bool] = lambda: True
@@ -159,7 +163,7 @@ class Silence:
         await self.send(answer)
 
     async def end(self) -> int:
-        """Lets them go, late as they are; returns how many there were."""
+        """Releases the late answers; returns their number."""
         self.channel.send = self.send
         for answer in self.held:
             await self.send(answer)
@@ -175,7 +179,7 @@ def writes(host: Host, owner: int, **kw) -> Silence:
 
 
 async def works(host: Host, sq) -> None:
-    """Data of both channels goes there and back; the controller rests again."""
+    """Data of both channels can be written and read back; the controller becomes idle again."""
     at = host.alloc(8 * PAGE)
     data = host.rng.randbytes(4 * PAGE)
     host.memory.data[at : at + len(data)] = data
@@ -190,8 +194,8 @@ async def works(host: Host, sq) -> None:
 
 @cocotb.test()
 async def silent_reads(dut):
-    """Data, PRP lists, SGL segments and lists of ranges that never come: Data Transfer Error in time; other commands go
-    on meanwhile; answers that come late after all are dropped."""
+    """Data, PRP lists, SGL segments and lists of ranges that never arrive: Data Transfer Error in
+    time. Other commands continue meanwhile. Late answers are dropped."""
     host = await start(dut)
     sq, other = await host.io_queues(2, ENTRIES)
     buffer, table = host.alloc(16 * PAGE), host.alloc(PAGE)
@@ -217,7 +221,7 @@ async def silent_reads(dut):
         silence = reads(host, owner, after=after)
         cids = [host.push(sq, opcode, nsid=1, **fields) for _ in range(3)]
         await host.ring(sq)
-        # Of the other channel: a read waits for a comparison before it in its own.
+        # Of the other channel: in the same channel a read waits for a preceding comparison.
         free = {"prp1": buffer + 8 * PAGE, "cdw10": 8 if owner == MOVER0 else 0, "cdw12": 7}
         await do(host, other, READ, **free)
         await ClockCycles(dut.clk_i, TIMEOUT // 2)
@@ -250,7 +254,8 @@ async def silent_writes(dut):
 
 @cocotb.test()
 async def silent_timestamp(dut):
-    """Data of an admin command that never comes: Data Transfer Error in time; the next one works."""
+    """Data of an admin command that never arrive: Data Transfer Error in time; the next command
+    succeeds."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     page = host.alloc(PAGE)
@@ -269,8 +274,8 @@ async def silent_timestamp(dut):
 
 @cocotb.test()
 async def silent_front_end(dut):
-    """Entries and shadow doorbells that never come, completions and messages that are never acknowledged: fatal status;
-    a new start heals it."""
+    """Entries and shadow doorbells that never arrive, completions and messages that are never
+    acknowledged: fatal status. A new start recovers."""
     host = await start(dut)
     await host.msix(2)
     for make, after, shadow in ((reads, 0, False), (writes, 0, False), (writes, 1, False), (reads, 0, True)):
@@ -297,8 +302,8 @@ async def silent_front_end(dut):
 
 @cocotb.test()
 async def disable_in_silence(dut):
-    """A controller whose host has died can be disabled: all in flight ends, there is no access afterwards; again and
-    again while old answers are still owed."""
+    """A controller whose host is dead can be disabled: all in flight ends, there is no access
+    afterwards. Repeated while old answers are still outstanding."""
     host = await start(dut)
     silences = []
     for owner in (MOVER0, LISTS, MOVER1):
@@ -321,7 +326,7 @@ async def disable_in_silence(dut):
 
 @cocotb.test()
 async def slow_host(dut):
-    """A host that answers each read just in time is not given up."""
+    """A host that answers each read just in time causes no timeout."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     read = host.memory.read

@@ -22,7 +22,8 @@ def fields(host: Host, lba: int, blocks: int, at: int, flags: int) -> dict:
 
 
 def pair(host: Host, sq, lba: int, blocks: int, compare: int, write: int, **changes) -> tuple[int, int]:
-    """Puts both halves into a queue; `changes`: dictionaries for `first` and `second`."""
+    """Puts both commands of a pair into a queue; `changes`: dictionaries for `first` and
+    `second`."""
     first = fields(host, lba, blocks, compare, FIRST) | changes.get("first", {})
     second = fields(host, lba, blocks, write, SECOND) | changes.get("second", {})
     opcodes = first.pop("opcode", COMPARE), second.pop("opcode", WRITE)
@@ -39,9 +40,9 @@ async def statuses(host: Host, sq, cids) -> tuple[int, ...]:
 
 
 @cocotb.test()
-async def pairs(dut):
-    """Equal: both succeed, and the data is there. Different: Compare Failure, and the write is aborted. One block to
-    128 KiB, with PRPs and SGLs, over the end of the queue."""
+async def fused_pairs(dut):
+    """Equal: both succeed, and the data are there. Different: Compare Failure, and the Write is
+    aborted. One block to 128 KiB, with PRPs and SGLs, over the end of the queue."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, 8)
     old, new = host.alloc((1 << 20) + PAGE), host.alloc((1 << 20) + PAGE)
@@ -71,8 +72,9 @@ async def pairs(dut):
 
 
 @cocotb.test()
-async def malformed(dut):
-    """Halves without partner, with a wrong one, or in error: each has its status, and nothing is written."""
+async def fused_malformed(dut):
+    """Fused commands without partner, with a wrong one, or in error: each has its status, and
+    nothing is written."""
     host = await start(dut)
     sq, _ = await host.io_queues(2, ENTRIES)
     at = host.alloc(4 * PAGE)
@@ -119,7 +121,7 @@ async def malformed(dut):
         await host.ring(sq)
         assert list(await statuses(host, sq, cids)) == want, commands
         assert host.media.data == before
-    # Two first ones, then the second of the latter; all of it among other commands.
+    # Two first commands, then the second of the latter; all of it among other commands.
     cids = [host.push(sq, COMPARE, **first) for _ in range(2)]
     cids.append(host.push(sq, WRITE, **second))
     cids.append(host.push(sq, READ, **normal))
@@ -137,7 +139,8 @@ def value(host: Host, n: int) -> bytes:
 
 @cocotb.test()
 async def atomic(dut):
-    """All queues count in one place by compare and write, with other commands between: each step is made once."""
+    """All queues count in one block by Compare and Write, with other commands between: each step is
+    made once."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -152,7 +155,7 @@ async def atomic(dut):
         cids = []
         for sq in sqs:
             for _ in range(host.rng.randrange(1, 3)):
-                # Not all aim at the present value.
+                # Not all use the current value.
                 m = n if host.rng.random() < 0.7 else host.rng.randrange(steps)
                 cids.append((sq, m, pair(host, sq, 0, 8, values + PAGE * m, values + PAGE * (m + 1))))
             host.rw(sq, host.rng.random() < 0.5, 64 + 8 * sq.qid, 8, other)
@@ -171,8 +174,9 @@ async def atomic(dut):
 
 
 @cocotb.test()
-async def plain_writes_between(dut):
-    """A plain write of another queue never comes between the halves: what it wrote is never lost."""
+async def fused_plain_writes_between(dut):
+    """A plain Write of another queue never comes between the two commands: its data are never
+    lost."""
     host = await start(dut)
     host.pauses(0.1)
     sqs = await host.io_queues(2, ENTRIES)
@@ -203,16 +207,17 @@ def whole_namespace(host: Host, sq, table: int) -> int:
 
 
 @cocotb.test()
-async def behind_a_long_command(dut):
-    """A pair waits behind a Dataset Management of minutes: admin commands, all queues' commands that are not in the
-    pair's way, go on as ever; those in its way, further pairs behind it, and the pair itself follow once the long one
-    is aborted. A long command that is not in its way does not hold it up."""
+async def fused_blocked_by_long_command(dut):
+    """A pair waits for a Dataset Management of minutes. Admin commands, and commands of all queues
+    that do not overlap the pair, continue as usual. Overlapping commands, further pairs, and the
+    pair itself follow after the abort of the long command. A long command that does not overlap the
+    pair does not delay it."""
     host = await start(dut)
     host.patience = 4000
     long, pairing, other, third = await host.io_queues(4, ENTRIES)
     table, old, new, at = host.alloc(PAGE), host.alloc(PAGE), host.alloc(PAGE), host.alloc(PAGE)
     host.memory.data[new : new + PAGE] = host.rng.randbytes(PAGE)
-    # Not in its way.
+    # Does not overlap.
     verify = host.push(long, 0xC, nsid=1, cdw10=8, cdw12=BLOCKS - 9)
     await host.ring(long)
     await ClockCycles(dut.clk_i, 300)
@@ -223,7 +228,8 @@ async def behind_a_long_command(dut):
     assert (long.qid, verify) not in host.done
     host.patience = nvme.PATIENCE
     assert await statuses(host, long, [verify]) == (nvme.OK,)
-    # In its way, whatever it deallocates. A Write still waits for the 8192 beats that the movers hold.
+    # Overlaps, whatever it deallocates. A Write still waits for the 8192 beats that the movers
+    # hold.
     for rounds in range(3):
         blocker = whole_namespace(host, long, table)
         await host.ring(long)
@@ -262,7 +268,7 @@ async def behind_a_long_command(dut):
             first, second = await statuses(host, third, again)
             assert (first, second) in (PAIR, (nvme.COMPARE_FAILURE, nvme.FAILED_FUSED))
         elif rounds == 2:
-            # All slots but the last are taken by what waits; then a disable.
+            # All slots except the last are used by waiting commands; then a disable.
             host.sqs[4].head = host.sqs[4].tail
             for sq in (other, third):
                 for _ in range(12):
@@ -277,11 +283,12 @@ async def behind_a_long_command(dut):
     await host.idle()
 
 
-async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
-    """Behind a Dataset Management of minutes wait a pair (`pair`), Writes of another queue (`writes`) and a second pair
-    (`again`), which all touch the pair's blocks. One of the three queues is deleted: its commands end undone, and
-    admin commands go on. What then waits for nothing goes on; the others do once the long one is aborted.
-    `full`: all slots are taken; `late`: what can comes while the queue is being deleted."""
+async def blocked_pairs(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> None:
+    """A pair (`pair`), Writes of another queue (`writes`) and a second pair (`again`) wait for a
+    Dataset Management of minutes; all overlap the pair's blocks. One of the three queues is
+    deleted: its commands end without execution, and admin commands continue. Commands that are no
+    longer blocked continue; the others follow after the abort of the long one. `full`: all slots
+    are used; `late`: commands arrive while the queue is being deleted."""
     dut = host.dut
     new = {name: host.alloc(PAGE) for name in sqs}
     table, old = host.alloc(PAGE), host.alloc(PAGE)
@@ -294,10 +301,10 @@ async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> 
     await ClockCycles(dut.clk_i, 1500)
 
     cids = {"pair": list(pair(host, sqs["pair"], 64, 8, old, new["pair"]))}
-    # 7 slots go to the long command, the pairs, and two admin commands.
+    # 7 slots are used by the long command, the pairs, and two admin commands.
     lbas = [64 + n % 4 for n in range(SLOTS - 7 if full else 2)]
     cids["writes"] = [host.rw(sqs["writes"], True, lba, 1, new["writes"] + (lba - 64) * 512) for lba in lbas]
-    # It finds what the pair has left, or zeros.
+    # It reads the pair's data, or zeros.
     compare = old if victim == "pair" else new["pair"] + 4 * 512
     cids["again"] = list(pair(host, sqs["again"], 68, 4, compare, new["again"]))
     later = [name for name in ("writes", "again") if late and name != victim]
@@ -318,7 +325,8 @@ async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> 
     gone = cids.pop(victim)
     assert await statuses(host, sqs[victim], gone) == (nvme.SQ_DELETION,) * len(gone)
 
-    # Nobody but the pair stops the Writes; nothing stops what is apart, and the pairs still wait.
+    # Only the pair blocks the Writes; nothing blocks what does not overlap, and the pairs still
+    # wait.
     if victim == "pair":
         written = cids.pop("writes")
         assert await statuses(host, sqs["writes"], written) == (nvme.OK,) * len(written)
@@ -357,13 +365,13 @@ async def behind(host: Host, sqs: dict, victim: str, full: bool, late: bool) -> 
 
 @cocotb.test()
 @cocotb.parametrize(full=[False, True], late=[False, True])
-async def deleted_behind_a_long_command(dut, full, late):
-    """Each kind of queue in turn, so that slots come again."""
+async def fused_deletion_while_blocked(dut, full, late):
+    """Each kind of queue in turn, so that slots are reused."""
     host = await start(dut)
     sqs = dict(zip(("long", "pair", "writes", "again"), await host.io_queues(4, ENTRIES), strict=True))
     for victim in ("pair", "writes", "again", "pair") if LONG else ("writes", "pair"):
-        await behind(host, sqs, victim, full, late)
-    # All slots are free, and nothing is under way: Format NVM waits for that.
+        await blocked_pairs(host, sqs, victim, full, late)
+    # All slots are free, and nothing is in flight: Format NVM waits for that.
     at = host.alloc(PAGE)
     many = [host.rw(sqs["pair"], False, n, 1, at) for n in range(2 * SLOTS)]
     await host.ring(sqs["pair"])
@@ -373,9 +381,9 @@ async def deleted_behind_a_long_command(dut, full, late):
 
 
 @cocotb.test()
-async def many_pairs(dut):
-    """Pairs, plain commands and long ones of all queues on a few blocks at once: a block is never half of two, each
-    pair sees what it compares until it writes, and everything ends."""
+async def fused_many_pairs(dut):
+    """Pairs, plain commands and long ones of all queues on a few blocks at once. A block is never
+    half of two, each pair sees what it compares until it writes, and everything ends."""
     host = await start(dut)
     host.pauses(0.1)
     sqs = await host.io_queues(QUEUES, ENTRIES)
@@ -421,7 +429,8 @@ async def many_pairs(dut):
 
 
 async def half(host: Host, qid: int) -> tuple:
-    """A pair of which only the first half can be fetched: its completion queue has one entry to give."""
+    """A pair of which only the first command can be fetched: its completion queue has one free
+    entry."""
     cq = await host.create_cq(qid, 2)
     sq = await host.create_sq(qid, 8, cq)
     at = host.alloc(PAGE)
@@ -432,9 +441,9 @@ async def half(host: Host, qid: int) -> tuple:
 
 
 @cocotb.test()
-async def waits_for_room(dut):
-    """A partner that finds no room in the completion queue: the first half ends after a while, then the other one;
-    queues beside it go on meanwhile."""
+async def fused_waits_for_room(dut):
+    """A partner that finds no room in the completion queue: the first command times out, then the
+    other one ends; other queues continue meanwhile."""
     host = await start(dut)
     (free,) = await host.io_queues(1, ENTRIES)
     at = host.alloc(PAGE)
@@ -451,8 +460,9 @@ async def waits_for_room(dut):
 
 
 @cocotb.test()
-async def abort_of_half(dut):
-    """A first half that waits is aborted; the second one is then alone. A wrong one, or one not fetched, is not."""
+async def fused_abort_of_first(dut):
+    """A waiting first command is aborted; the second one then has no partner. A wrong one, or one
+    not fetched, is not aborted."""
     host = await start(dut)
     sq, cids = await half(host, 2)
     for sqid, cid in ((2, cids[1]), (2, 0x7777), (1, cids[0]), (2, cids[0]), (2, cids[0])):
@@ -472,8 +482,9 @@ async def abort_of_half(dut):
 
 
 @cocotb.test()
-async def deletion_between(dut):
-    """Deleting the queue ends a first half that waits; so do shutdown and disable, and the next start is clean."""
+async def fused_deletion_between(dut):
+    """Deletion of the queue ends a waiting first command; so do shutdown and disable, and the next
+    start is clean."""
     host = await start(dut)
     sq, (first, _) = await half(host, 1)
     delete = host.push(host.sqs[0], 0, cdw10=1)

@@ -1,4 +1,5 @@
-"""Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on nvme_ctrl_tb."""
+"""Tests of the I/O commands beside Read, Write and Flush, and of fields that change nothing, on
+nvme_ctrl_tb."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from nvme_host import PAGE, Host, Pump
 COMPARE, WRITE_ZEROES, DSM, VERIFY = 5, 8, 9, 0xC
 AD = 4
 NSSR = 0x20
-nvme.PATIENCE = 120_000  # one command may go over the whole media, 64 bytes a cycle
+nvme.PATIENCE = 120_000  # one command may cover the whole media, 64 bytes a cycle
 
 
 async def do(host: Host, sq, opcode: int, want: int = nvme.OK, dnr: bool | None = None, **fields) -> None:
@@ -37,8 +38,9 @@ async def deallocate(host: Host, sq, ranges, at: int, want: int = nvme.OK, **fie
 
 
 @cocotb.test()
-async def ignored_fields(dut):
-    """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved bits."""
+async def io_ignored_fields(dut):
+    """FUA, LR, PRINFO, DTYPE, DSM and tags in CDW12 to CDW15 change nothing; neither do reserved
+    bits."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(2 * PAGE)
@@ -71,9 +73,9 @@ USED = {
 
 
 @cocotb.test()
-async def unused_bits(dut):
-    """Whatever stands in the bits that a command does not use, reserved ones included: it does the same, or ends with
-    the same error. Each opcode, fused pairs, opcodes that do not exist."""
+async def io_unused_bits(dut):
+    """Bits that a command does not use, including reserved ones, have no effect: it does the same,
+    or ends with the same error. Each opcode, fused pairs, opcodes that do not exist."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -120,7 +122,7 @@ async def unused_bits(dut):
                     data[at + host.rng.randrange(512 * blocks)] ^= 0x10
                     want = nvme.COMPARE_FAILURE
             used = {name: value for name, value in (where | buffers).items() if name in USED[op]}
-            # Without data there is nothing that PSDT could say.
+            # Without data PSDT has no meaning.
             flags = host.rng.choice((0, 0x40, 0x80)) if op in (0, WRITE_ZEROES, VERIFY) else 0
             await do(host, sq, op, want, **host.noise(USED[op], **used, flags=flags))
             if op == 1:
@@ -135,7 +137,8 @@ async def unused_bits(dut):
 
 @cocotb.test()
 async def write_zeroes(dut):
-    """From one block to the whole namespace, with and without DEAC; the rest stays; no host memory is read."""
+    """From one block to the whole namespace, with and without DEAC; other blocks are unchanged; no
+    host memory is read."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -153,7 +156,8 @@ async def write_zeroes(dut):
 
 @cocotb.test()
 async def verify(dut):
-    """Reads the media and returns nothing; a block that cannot be read is an Unrecovered Read Error."""
+    """Reads the media and returns nothing; a block that cannot be read is an Unrecovered Read
+    Error."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     host.media.refuse.append(range(512 * 1000, 512 * 1001))
@@ -173,7 +177,8 @@ async def verify(dut):
 
 @cocotb.test()
 async def compare(dut):
-    """Equal, or different in one bit anywhere: Compare Failure, not to be retried. Up to MDTS, at any PRP1."""
+    """Equal, or different in one bit anywhere: Compare Failure, not to be retried. Up to MDTS, at
+    any PRP1."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     media = bytes(host.media.data)
@@ -201,7 +206,8 @@ async def compare(dut):
 
 @cocotb.test()
 async def dataset_management(dut):
-    """Deallocated blocks read as zeros; lists at any dword; hints alone do nothing; errors change nothing."""
+    """Deallocated blocks read as zeros; lists at any dword; hints alone do nothing; errors change
+    nothing."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     model = bytearray(host.media.data)
@@ -230,9 +236,10 @@ async def dataset_management(dut):
 
 
 @cocotb.test()
-async def stopped_early(dut):
-    """Disable, shutdown, subsystem reset while commands of 256 times nearly the whole namespace are under way or wait:
-    RDY falls, or SHST is complete, soon; each command ends once at most, no block is half, no other one changes."""
+async def range_commands_stopped_early(dut):
+    """Disable, shutdown and subsystem reset while commands of 256 times nearly the whole namespace
+    are in flight or wait. RDY falls, or SHST is complete, soon. Each command ends at most once, no
+    block is half, no other one changes."""
     host = await start(dut)
     first, blocks = 101, BLOCKS - 302
     span = slice(512 * first, 512 * (first + blocks))
@@ -268,11 +275,11 @@ async def stopped_early(dut):
             await host.write(NSSR, 0x4E56_4D65)
             await host.wait_csts(nvme.RDY, 0)
         cycles = (get_sim_time("ns") - begin) / 4
-        # The movers hold 64 jobs of 4 KiB a channel: 8192 beats, through one port here.
+        # The movers hold 64 descriptors of 4 KiB a channel: 8192 beats, through one port here.
         assert cycles < 15_000, f"{how} after {moment}: {cycles} cycles, while one of the commands takes 16 million"
         host.quiet = True
         await host.idle()
-        # While the host may not consume, all of what has completed is there.
+        # The host may not consume meanwhile, so all completed entries are there.
         host.quiet = False
         if how == "shutdown":
             for sq in sqs:
@@ -308,7 +315,7 @@ async def stopped_early(dut):
 
 
 @cocotb.test()
-async def malformed(dut):
+async def io_malformed(dut):
     """Each malformed command gets its status and changes nothing."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -335,8 +342,9 @@ async def malformed(dut):
 
 
 @cocotb.test()
-async def beside_io(dut):
-    """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the lower half; disable."""
+async def range_commands_beside_io(dut):
+    """Zeroing, verifying and comparing in the upper half of the media under a mixed load on the
+    lower half; disable."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, ENTRIES)

@@ -10,7 +10,7 @@ BEAT = 64
 
 
 class Media:
-    """Hands out disjoint ranges of the media with guard bytes between them."""
+    """Allocates disjoint ranges of the media with guard bytes between them."""
 
     def __init__(self, env: Env) -> None:
         self.env, self.at = env, 0
@@ -25,7 +25,7 @@ class Media:
 
 
 def random_timing(env: Env) -> None:
-    """Other random waits and latencies on each side."""
+    """New random waits and latencies on each side."""
     for side in env.sides:
         low = env.rng.choice((1, 1, 20, 200))
         side.timing = Timing(
@@ -48,7 +48,8 @@ async def basic_copies(dut):
 
 @cocotb.test()
 async def every_alignment(dut):
-    """All 256 pairs of dword offsets within a beat, both directions, short and long, ends anywhere."""
+    """All 256 pairs of dword offsets within a beat, both directions, short and long, ends
+    anywhere."""
     env = Env(dut)
     await env.reset()
     for timing in (None, random_timing):
@@ -70,12 +71,13 @@ async def every_alignment(dut):
 
 @cocotb.test()
 async def granule_edges(dut):
-    """Transfers that end one dword before, at and one or two dwords behind a 4 KiB boundary of the media."""
+    """Transfers that end one dword before, at, and one or two dwords beyond a 4 KiB boundary of the
+    media."""
     env = Env(dut)
     await env.reset()
     commands = []
-    for i, (size, behind) in enumerate((s, b) for s in (8, 64, 512, 4096, 8192) for b in (-4, 0, 4, 8, 64)):
-        end = 0x8000 * (i + 1) + behind
+    for i, (size, offset) in enumerate((s, b) for s in (8, 64, 512, 4096, 8192) for b in (-4, 0, 4, 8, 64)):
+        end = 0x8000 * (i + 1) + offset
         commands.append(env.command(i % 2 == 1, end - size, size))
         commands.append(env.command(i % 2 == 0, 0x100000 + end - size, size))
     await env.copy(commands)
@@ -83,7 +85,8 @@ async def granule_edges(dut):
 
 @cocotb.test()
 async def random_mix(dut):
-    """Sizes, alignments, list positions and timings at random, many commands in flight in both directions."""
+    """Sizes, alignments, list positions and timings at random, many commands in flight in both
+    directions."""
     for seed in range(5):
         env = Env(dut, cocotb.RANDOM_SEED + seed)
         await env.reset()
@@ -102,7 +105,8 @@ async def random_mix(dut):
 
 @cocotb.test()
 async def list_positions(dut):
-    """PRP lists of 2 to 20 entries that begin at each of the last 40 and some other entries of their page."""
+    """PRP lists of 2 to 20 entries that begin at each of the last 40 and some other entries of
+    their page."""
     env = Env(dut, host_bytes=32 << 20)
     await env.reset()
     random_timing(env)
@@ -116,7 +120,8 @@ async def list_positions(dut):
 
 @cocotb.test()
 async def largest_transfers(dut):
-    """1 MiB in both directions at once, aligned and at odd offsets, lists chained at their first and later entries."""
+    """1 MiB in both directions at once, aligned and at odd offsets, lists chained at their first
+    and later entries."""
     env = Env(dut, host_bytes=32 << 20, mem_bytes=16 << 20)
     await env.reset()
     mib = 1 << 20
@@ -147,7 +152,7 @@ async def admin_buffer(dut):
 
 
 def check_failed(env: Env, commands: list[Command], host_before: bytes, media_before: bytes) -> None:
-    """Good commands have been carried out wholly; nothing but the targets of failed ones may differ besides."""
+    """Good commands have been executed completely; only the targets of failed ones may differ."""
     host, media = bytearray(host_before), bytearray(media_before)
     for command in commands:
         for page, mem, length in command.parts():
@@ -172,7 +177,7 @@ def check_failed(env: Env, commands: list[Command], host_before: bytes, media_be
     assert media == env.media.data, "media differs outside the targets, or has data of no command"
 
 
-def spoil(env: Env, command: Command, kind: str) -> int:
+def corrupt(env: Env, command: Command, kind: str) -> int:
     """Makes a command of at least five pages fail; returns the status it must end with."""
     rng = env.rng
     entry = command.prp2 + 8 * rng.randrange(len(command.pages) - 1)
@@ -230,7 +235,8 @@ KINDS = (
 
 @cocotb.test()
 async def errors(dut):
-    """Each kind of error, in both directions, among good commands: right status, nothing else harmed."""
+    """Each kind of error, in both directions, among good commands: right status, nothing else
+    harmed."""
     for seed in range(3):
         env = Env(dut, cocotb.RANDOM_SEED + seed, host_bytes=16 << 20)
         await env.reset()
@@ -248,7 +254,7 @@ async def errors(dut):
                     offset,
                     8 * env.rng.randrange(400),
                 )
-                expected.append((command, spoil(env, command, kind), kind))
+                expected.append((command, corrupt(env, command, kind), kind))
                 commands.append(command)
                 for _ in range(2):
                     size = 512 * env.rng.randrange(1, 40)
@@ -259,7 +265,7 @@ async def errors(dut):
         host, media_before = bytes(env.host.data), bytes(env.media.data)
         for command in commands:
             if command.mem >= len(media_before) and command.write:
-                command.pages = []  # nothing of it may show; a Read brings zeros
+                command.pages = []  # none of it may be visible; a Read returns zeros
         await env.run(commands)
         for command, status, kind in expected:
             assert command.status == status, f"{kind} of {command}: {command.status}, not {status}"
@@ -278,7 +284,8 @@ async def second_page_offset(dut):
         chained = env.command(write, 0x4000, PAGE * 6, 0, PAGE - 16)
         at = chained.prp2 + 8
         env.host.write(at, (int.from_bytes(env.host.read(at, 8), "little") | 8).to_bytes(8, "little"))
-        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)  # a list that points at its own last entry
+        # a list that points at its last entry
+        loop = env.command(write, 0xC000, PAGE * 6, 0, PAGE - 8)
         env.host.write(loop.prp2, loop.prp2.to_bytes(8, "little"))
         commands += [two, chained, loop]
     await env.run(commands)
@@ -287,8 +294,8 @@ async def second_page_offset(dut):
 
 @cocotb.test()
 async def error_bytes(dut):
-    """A burst of which a byte came with a read error is not written to the media; to the host such bytes are zeros,
-    those a beat away are right; whatever the alignment."""
+    """A burst with a byte that had a read error is not written to the media; to the host such bytes
+    are zeros, and those a beat away are right, for any alignment."""
     env = Env(dut)
     await env.reset()
     for write in (False, True):
@@ -317,8 +324,9 @@ async def error_bytes(dut):
 
 
 @cocotb.test()
-async def ends_not_taken(dut):
-    """While nobody takes the ends of commands, all of their bus traffic, responses included, still finishes."""
+async def done_not_accepted(dut):
+    """While no end of a command is accepted, all bus traffic of commands, including responses,
+    still finishes."""
     env = Env(dut)
     await env.reset()
     media = Media(env)
@@ -338,7 +346,7 @@ async def ends_not_taken(dut):
 
 @cocotb.test()
 async def directions_are_independent(dut):
-    """While the host takes no write at all, commands that read the host run to their end."""
+    """While the host accepts no write, commands that read the host run to their end."""
     env = Env(dut)
     await env.reset()
     media = Media(env)
@@ -377,7 +385,8 @@ async def rate(dut, build, latency: int = 1) -> float:
 
 @cocotb.test()
 async def throughput(dut):
-    """One beat a cycle and direction in one channel: aligned, misaligned, small, both directions at once."""
+    """One beat a cycle and direction in one channel: aligned, misaligned, small, both directions at
+    once."""
     cases = (
         ("read 4 KiB", lambda e: one_channel(e, 100, False, 4096), 0.95),
         ("write 4 KiB", lambda e: one_channel(e, 100, True, 4096), 0.95),
@@ -406,7 +415,8 @@ async def throughput(dut):
 
 @cocotb.test()
 async def round_trip(dut):
-    """With 1.2 us (300 cycles) to the host, writes still fill the bus, and reads outstanding stay limited."""
+    """With 1.2 us (300 cycles) to the host, writes still fill the bus, and reads outstanding stay
+    limited."""
     for size in (4096, 16384, 65536):
 
         def build(env, size=size):
@@ -420,9 +430,9 @@ async def round_trip(dut):
 
 
 @cocotb.test()
-async def blocks_fill_the_mover(dut):
-    """Before late answers, single blocks of 512 bytes are read ahead: of the host as many as the mover has room for, of
-    the media as many as nvme_hazard keeps apart."""
+async def mover_filled_by_blocks(dut):
+    """Before late answers, single blocks of 512 bytes are read ahead: from the host as many as the
+    mover has room for, from the media as many as nvme_hazard keeps apart."""
     for write, blocks in ((False, 32), (True, 64)):
         _, env = await rate(dut, lambda e, write=write: one_channel(e, 64, write, 512), 2000)
         side = env.host_side if write else env.mem_side
@@ -432,7 +442,7 @@ async def blocks_fill_the_mover(dut):
 
 
 async def deep(dut, write: bool, count: int, latency: int) -> float:
-    """Beats a cycle of commands of 64 KiB, with media that answer so late."""
+    """Beats a cycle of commands of 64 KiB, with media of this latency."""
     env = Env(dut, host_bytes=8 << 20)
     await env.reset()
     env.mem_side.timing = Timing(latency=lambda: latency)
@@ -444,11 +454,12 @@ async def deep(dut, write: bool, count: int, latency: int) -> float:
 
 @cocotb.test()
 async def deep_reads(dut):
-    """For slow media: 2048 beats a channel are asked for before the first one comes."""
+    """For slow media: 2048 beats a channel are requested before the first one arrives."""
     assert await deep(dut, False, 32, 1900) >= 1.8
 
 
 @cocotb.test()
 async def deep_writes(dut):
-    """For slow media: 512 bursts of 4 KiB a channel are written before the first one is answered."""
+    """For slow media: 512 bursts of 4 KiB a channel are written before the first one is
+    answered."""
     assert await deep(dut, True, 64, 31_000) >= 1.8

@@ -1,4 +1,4 @@
-"""Tests of the data path on nvme_data_tb: what is not a copy: zeros, verification, comparison, deallocation."""
+"""Tests of the data path on nvme_data_tb: zeros, verification, comparison, deallocation."""
 
 from __future__ import annotations
 
@@ -38,7 +38,8 @@ def untouched(env: Env) -> None:
 
 @cocotb.test()
 async def zeros(dut):
-    """Every number of blocks up to three pages at every place in a page; large; nothing from or to the host."""
+    """Every number of blocks up to three pages at every place in a page; large; nothing from or to
+    the host."""
     env = await start(dut)
     await env.copy(
         [
@@ -53,7 +54,8 @@ async def zeros(dut):
 
 @cocotb.test()
 async def verifies(dut):
-    """Each beat is read once, nothing is written; a beat that cannot be read is an error of its command only."""
+    """Each beat is read once, nothing is written; a beat that cannot be read is an error of its
+    command only."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:
@@ -94,7 +96,7 @@ async def compares_equal(dut):
 
 @cocotb.test()
 async def compares_unequal(dut):
-    """One bit makes the difference, be it the first, the last or any; one next to the data makes none."""
+    """One bit makes the difference: the first, the last or any; one next to the data makes none."""
     env = await start(dut)
     random_timing(env)
     media = Media(env)
@@ -121,7 +123,8 @@ async def compares_unequal(dut):
 
 @cocotb.test()
 async def compare_errors(dut):
-    """What cannot be read on either side is an error, not a difference; PRP errors as for a write."""
+    """What cannot be read on either side is an error, not a difference; PRP errors as for a
+    write."""
     env = await start(dut)
     for kind, want in (("media", READ_ERROR), ("host", HOST_ERROR), ("prp", BAD_PRP), ("none", OK)):
         command = env.compare(0x3000 + 4 * env.rng.randrange(128), 5 * PAGE, 4 * env.rng.randrange(1024))
@@ -142,7 +145,8 @@ async def compare_errors(dut):
 
 @cocotb.test()
 async def deallocates(dut):
-    """Lists of 1 to 256 ranges at any dword of a page, into the next one; ranges of no block, overlapping, large."""
+    """Lists of 1 to 256 ranges at any dword of a page, into the next one; ranges of no block,
+    overlapping, large."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:
@@ -167,7 +171,8 @@ async def deallocates(dut):
 
 @cocotb.test()
 async def deallocate_errors(dut):
-    """A range beyond the end, a list that cannot be read or lies wrongly: nothing changes, and the next one works."""
+    """A range beyond the end, a list that cannot be read or has a wrong address: nothing changes,
+    and the next one works."""
     env = await start(dut)
     good = [(8 * i, 1 + i % 5) for i in range(40)]
     for bad in ((BLOCKS, 1), (BLOCKS - 1, 2), (0, 0xFFFF_FFFF), (1 << 55, 1), ((1 << 64) - 1, 1), ((1 << 64) - 1, 0)):
@@ -197,7 +202,8 @@ async def deallocate_errors(dut):
 
 
 def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
-    """Each block of a range of the media is; all others are as before. Returns how many are zeros."""
+    """Each block of a range of the media is zero or as before; all others are as before. Returns
+    the number of zero blocks."""
     end = first + blocks
     assert env.media.data[: 512 * first] == before[: 512 * first]
     assert env.media.data[512 * end :] == before[512 * end :]
@@ -210,9 +216,9 @@ def zero_or_as_before(env: Env, before: bytes, first: int, blocks: int) -> int:
 
 
 @cocotb.test()
-async def stopped(dut):
-    """A stop at any moment: commands of 256 times nearly everything end at once, and say so; copies go on; no block is
-    half, no other one changes. Then all works again."""
+async def ops_stopped(dut):
+    """A stop at any time: commands of 256 times nearly everything end at once, with the status for
+    it; copies continue; no block is half, no other one changes. Then all works again."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, INTERRUPTED, "part", "none"}
@@ -262,7 +268,7 @@ class Aborter:
 
     def __init__(self, env: Env, commands: list, deleted: bool) -> None:
         self.env, self.commands, self.deleted = env, commands, deleted
-        self.asked: list[tuple] = []  # command, whether it was found, and when that was said
+        self.asked: list[tuple] = []  # command, whether it was found, and when that was reported
         self.once = False
         self.target = None
         self.pause = 100
@@ -279,19 +285,19 @@ class Aborter:
         if self.once and self.asked:
             return
         self.pause -= 1
-        flying = [c for c in self.commands if c.slot >= 0 and not c.ended]
-        if self.pause < 0 and flying:
-            self.target = rng.choice(flying)
+        in_flight = [c for c in self.commands if c.slot >= 0 and not c.ended]
+        if self.pause < 0 and in_flight:
+            self.target = rng.choice(in_flight)
             dut.abort_valid_i.value = 1
             dut.abort_slot_i.value = self.target.slot
-            dut.abort_same_i.value = int(self.once or rng.random() < 0.9)
+            dut.abort_current_i.value = int(self.once or rng.random() < 0.9)
             dut.abort_deleted_i.value = int(self.deleted)
 
 
 @cocotb.test()
-async def aborts(dut):
-    """Commands of 256 times nearly everything and short ones, under way or waiting, are aborted in any order: those
-    that were found end soon, as aborted or done, the others as if nothing had been."""
+async def ops_aborted(dut):
+    """Commands of 256 times nearly everything and short ones, in flight or waiting, are aborted in
+    any order. Those that were found end soon, as aborted or done, the others as usual."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     seen, wanted = set(), {OK, ABORTED, DELETED}
@@ -315,11 +321,11 @@ async def aborts(dut):
         # One long one alone writes 200 MiB, 128 bytes a cycle.
         await env.run(everything, bound=400_000)
         env.on_cycle = lambda: None
-        while aborter.target is not None:  # one that is asked for gets its answer
+        while aborter.target is not None:  # a pending query gets its answer
             await RisingEdge(dut.clk_i)
             aborter.cycle()
         dut.abort_valid_i.value = 0
-        dut.abort_same_i.value = 0
+        dut.abort_current_i.value = 0
         found = {id(c) for c, hit, _ in aborter.asked if hit}
         want = DELETED if deleted else ABORTED
         for command in everything:
@@ -335,9 +341,9 @@ async def aborts(dut):
 
 
 @cocotb.test()
-async def aborts_at_every_moment(dut):
-    """A command that was found ends soon, however little of it is left to hand on: one range, the last of a list, one
-    that waits for others."""
+async def ops_aborted_at_every_moment(dut):
+    """A command that was found ends soon, however little of it is left: one range, the last of a
+    list, one that waits for others."""
     env = await start(dut)
     first, blocks = 803, BLOCKS - 1003
     short = [(first + i, 1) for i in range(6)]
@@ -366,16 +372,16 @@ async def aborts_at_every_moment(dut):
                 await RisingEdge(dut.clk_i)
                 aborter.cycle()
             found = [at for _, hit, at in aborter.asked if hit]
-            if found and target.ended - found[0] > 2000:  # a piece that is under way
+            if found and target.ended - found[0] > 2000:  # a fill in flight
                 late.append((number, delay, target.ended - found[0]))
             assert target.status in ((OK, ABORTED) if found else (OK,))
-    dut.abort_same_i.value = 0
+    dut.abort_current_i.value = 0
     assert not late, late
 
 
 @cocotb.test()
-async def everything_at_once(dut):
-    """All commands with random timings, many in flight: data right, nothing hangs."""
+async def ops_all_at_once(dut):
+    """All commands with random timings, many in flight: data right, no deadlock."""
     for seed in range(4):
         env = Env(dut, cocotb.RANDOM_SEED + seed)
         await env.reset()
@@ -402,7 +408,8 @@ async def everything_at_once(dut):
 
 @cocotb.test()
 async def compares_and_reads(dut):
-    """Comparisons and reads over all channels while the host takes no write for a while: all end in the end."""
+    """Comparisons and reads over all channels while the host accepts no write for a while: all end
+    eventually."""
     env = await start(dut)
     media = Media(env)
     commands = []

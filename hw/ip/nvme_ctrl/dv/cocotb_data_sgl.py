@@ -50,7 +50,7 @@ def cut(env: Env, descriptors: list, most: int) -> list[list]:
         segments.append(descriptors[at : at + n])
         at += n
     if len(segments) > 1 and env.rng.random() < 0.3:
-        segments.append([])  # the last one is empty: its descriptor is not looked at
+        segments.append([])  # the last one is empty: its descriptor is not used
         segments[-1] = [(BLOCK, env.rng.getrandbits(64), 0xFFFF_FFFC)]
     return segments
 
@@ -60,7 +60,8 @@ def blocks(env: Env, lengths: list[int]) -> list:
 
 
 def random_command(env: Env, media: Media, op: int) -> Command:
-    """Blocks of any number and length, empty ones and buckets among them, in segments of any number."""
+    """Blocks of any number and length, empty ones and buckets among them, in segments of any
+    number."""
     rng = env.rng
     descriptors = []
     for _ in range(rng.choice((1, 1, 2, 3, 10, 40))):
@@ -81,7 +82,8 @@ def random_command(env: Env, media: Media, op: int) -> Command:
 
 @cocotb.test()
 async def sgl_inline(dut):
-    """One Data Block in the command, of any dword length up to 1 MiB at any dword, over pages; all directions."""
+    """One Data Block in the command, of any dword length up to 1 MiB at any dword, over pages; all
+    directions."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:
@@ -100,7 +102,8 @@ async def sgl_inline(dut):
 
 @cocotb.test()
 async def sgl_mix(dut):
-    """SGLs of any shape between PRPs, in all directions, with random timings: data right, nothing hangs."""
+    """SGLs of any shape between PRPs, in all directions, with random timings: data right, no
+    deadlock."""
     for seed in range(4 if LONG else 2):
         env = await start(dut, cocotb.RANDOM_SEED + seed)
         random_timing(env)
@@ -139,7 +142,8 @@ async def sgl_segment_places(dut):
 
 @cocotb.test()
 async def sgl_reads_no_further(dut):
-    """Of a segment nothing is read beyond its end, of a long SGL hardly anything beyond what the data needs."""
+    """Nothing is read beyond the end of a segment; of a long SGL, hardly anything beyond what the
+    data need."""
     env = await start(dut)
     count = 9
     descriptors = blocks(env, [512] * count)
@@ -241,7 +245,8 @@ WRONG = (
 
 @cocotb.test()
 async def sgl_errors(dut):
-    """Each error in each direction, between good commands: its status, and nothing else is harmed."""
+    """Each error in each direction, between good commands: its status, and nothing else is
+    harmed."""
     for seed in range(3):
         env = await start(dut, cocotb.RANDOM_SEED + seed)
         random_timing(env)
@@ -250,7 +255,7 @@ async def sgl_errors(dut):
         for kind in WRONG:
             for op in (READ, WRITE, COMPARE):
                 expected.append((*wrong(env, op, media.take(8192, 64), kind), kind))
-                env.span_at += 256  # nobody else's data in the line of an error
+                env.span_at += 256  # no data of others in the line of an error
                 expected.append((random_command(env, media, env.rng.choice((READ, WRITE))), OK, "good"))
         env.rng.shuffle(expected)
         commands = [command for command, _, _ in expected]
@@ -265,7 +270,8 @@ async def sgl_errors(dut):
 
 @cocotb.test()
 async def sgl_compares_unequal(dut):
-    """A bit anywhere in one of the blocks makes a difference; one in a bucket's place does not exist."""
+    """A bit anywhere in one of the blocks makes a difference; one in a bucket's place does not
+    exist."""
     env = await start(dut)
     random_timing(env)
     media = Media(env)
@@ -282,7 +288,8 @@ async def sgl_compares_unequal(dut):
 
 @cocotb.test()
 async def sgl_rings(dut):
-    """Segments that form rings end with an error, those that move data with the transfer; others go on meanwhile."""
+    """Segments that form rings end with an error, those that move data with the transfer; others go
+    on meanwhile."""
     env = await start(dut)
     rings, media = [], Media(env)
     for count in (1, 2, 3):
@@ -340,7 +347,8 @@ def ranges_by_sgl(env: Env, ranges: list[tuple[int, int]]) -> Command:
 
 @cocotb.test()
 async def sgl_deallocates(dut):
-    """Lists of ranges in pieces of any dword length, beside copies; errors of the list and of its pieces."""
+    """Lists of ranges in pieces of any dword length, beside copies; errors of the list and of its
+    pieces."""
     env = await start(dut)
     for timing in (None, random_timing):
         if timing:

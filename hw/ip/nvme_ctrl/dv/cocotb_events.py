@@ -14,7 +14,8 @@ from nvme_host import PAGE, Pump
 
 @cocotb.test()
 async def error_events(dut):
-    """One event per bad doorbell until the log is read; Retain Asynchronous Event; order of AER and event; reset."""
+    """One event per bad doorbell until the log is read; Retain Asynchronous Event; order of AER and
+    event; reset."""
     host = await start(dut)
     first, second = await host.park(), await host.park()
     assert await host.event(first) is None
@@ -38,7 +39,7 @@ async def error_events(dut):
     assert await host.event(left) is None, "what was masked is gone"
     await host.doorbell(0, True, 0xFFFF)
     assert await host.event(left) == nvme.BAD_VALUE
-    # An event before its request waits; one that is cleared before does not come.
+    # An event before its request waits; one that is cleared before is dropped.
     await host.log_page(nvme.ERROR_LOG, 64)
     await host.doorbell(0, True, 0xFFFF)
     await host.doorbell(99, True, 0)
@@ -51,7 +52,7 @@ async def error_events(dut):
     await host.log_page(nvme.ERROR_LOG, 64)
     cid = await host.park()
     assert await host.event(cid) is None
-    # A controller reset forgets events, and doorbells of a disabled controller are none.
+    # A controller reset drops events, and doorbells of a disabled controller make none.
     await host.doorbell(99, True, 0)
     assert await host.event(cid) == nvme.BAD_REGISTER
     await host.disable()
@@ -67,7 +68,8 @@ async def error_events(dut):
 
 @cocotb.test()
 async def temperature_events(dut):
-    """A threshold set below the temperature, or a temperature beyond a threshold, is an event if it is enabled."""
+    """A threshold set below the temperature, or a temperature beyond a threshold, is an event if it
+    is enabled."""
     host = await start(dut)
     cid = await host.park()
 
@@ -113,7 +115,8 @@ async def temperature_events(dut):
 
 @cocotb.test()
 async def namespace_notices(dut):
-    """A changed namespace stands in the list until that is read, and is a notice if that is enabled."""
+    """A changed namespace stays in the list until it is read, and is a notice if that is
+    enabled."""
     host = await start(dut)
     state = 0
 
@@ -140,7 +143,7 @@ async def namespace_notices(dut):
     assert await host.event(cid) is None
     assert await host.log_page(nvme.CHANGED_NS, 4) == model.changed(1)[:4]
     assert await host.event(cid) is None
-    # A change at any moment of the reading is told by this list, or by another event.
+    # A change at any time of the reading is reported by this list, or by another event.
     seen = set()
     for moment in range(0, 120, 9):
         page = host.alloc(4)
@@ -150,12 +153,12 @@ async def namespace_notices(dut):
         change()
         await host.wait(host.sqs[0], reader)
         listed = bytes(host.memory.data[page : page + 4])
-        told = await host.event(cid) is not None
+        reported = await host.event(cid) is not None
         after = await host.log_page(nvme.CHANGED_NS, 4)
-        if told:
+        if reported:
             cid = await host.park()
         assert sorted((listed, after)) == [bytes(4), model.changed(1)[:4]], f"at {moment}: in one of the two"
-        assert told or after == bytes(4), f"at {moment}: nobody has told"
+        assert reported or after == bytes(4), f"at {moment}: the change is not reported"
         seen.add(listed)
     assert len(seen) == 2
     change()
@@ -169,7 +172,8 @@ async def namespace_notices(dut):
 
 @cocotb.test()
 async def several_events(dut):
-    """One of each type at once, all requests parked: each completes one; one type never takes two."""
+    """One of each type at once, all requests parked: each completes one; one type never uses
+    two."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x102)
     cids = [await host.park() for _ in range(4)]
@@ -200,7 +204,8 @@ async def several_events(dut):
 
 @cocotb.test()
 async def events_under_load(dut):
-    """Events with I/O on all queues and back-pressure: none lost, data right, requests renewed as Linux does."""
+    """Events with I/O on all queues and back-pressure: none lost, data right, requests renewed as
+    Linux does."""
     host = await start(dut)
     host.pauses(0.2)
     sqs = await host.io_queues(QUEUES, 16)
@@ -219,7 +224,8 @@ async def events_under_load(dut):
 
 @cocotb.test()
 async def full_admin_completion_queue(dut):
-    """A parked request completes only into an entry that the host has freed; the controller rests meanwhile."""
+    """A parked request completes only into an entry that the host has freed; the controller rests
+    meanwhile."""
     host = await start(dut, entries=16, cq_entries=2)
     cq = host.cqs[0]
     cid = await host.park()
@@ -241,7 +247,7 @@ async def full_admin_completion_queue(dut):
     events = [await host.event(c) for c in (cid, other)]
     assert sorted(events, key=str) == [nvme.BAD_REGISTER, None]
     left = (cid, other)[events.index(None)]
-    # An Abort that has taken the last entry finds no room for the request, and says so.
+    # An Abort that has used the last entry finds no room for the request, and reports that.
     assert (await host.admin(8, cdw10=left << 16)).dw0 == 1
     assert await host.event(left) is None
     await host.log_page(nvme.ERROR_LOG, 64)

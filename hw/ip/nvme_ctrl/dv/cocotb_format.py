@@ -17,7 +17,7 @@ SLOT, ZERO = 5, 3
 
 
 class Bench:
-    """Stands for nvme_admin and the data path."""
+    """Model of nvme_admin and the data path."""
 
     def __init__(self, dut) -> None:
         self.dut = dut
@@ -26,7 +26,7 @@ class Bench:
     async def power_up(self) -> None:
         dut = self.dut
         cocotb.start_soon(Clock(dut.clk_i, 4, "ns").start())
-        for name in ("req", "cmd", "stop", "acre", "flying", "data_ready", "data_done", "data_status"):
+        for name in ("req", "cmd", "stop", "acre", "in_flight", "data_ready", "data_done", "data_status"):
             getattr(dut, f"{name}_i").value = 0
         dut.rst_ni.value = 0
         for _ in range(3):
@@ -43,14 +43,15 @@ class Bench:
         return word
 
     async def format(self, nsid: int, fail_at: int | None = None, stop_at: int | None = None):
-        """Runs one; returns the status (SCT << 8 | SC) and the parts asked for: (namespace, first block, blocks)."""
+        """Runs one; returns the status (SCT << 8 | SC) and the parts requested: (namespace, first
+        block, blocks)."""
         dut, rng = self.dut, self.rng
         dut.cmd_i.value = self.command(nsid, 0)
         dut.req_i.value = 1
         parts, busy = [], None
         affected = sum(1 << n for n, size in enumerate(SIZES) if size and nsid in (n + 1, 0xFFFF_FFFF))
-        flying = rng.getrandbits(16) | affected
-        dut.flying_i.value = flying
+        in_flight = rng.getrandbits(16) | affected
+        dut.in_flight_i.value = in_flight
         for cycle in range(100_000):
             await FallingEdge(dut.clk_i)
             dut.data_done_i.value = 0
@@ -65,8 +66,8 @@ class Bench:
                 assert int(dut.formatting_o.value) == affected
             if cycle == 30:
                 assert not parts, "commands were in flight"
-                flying &= ~affected
-                dut.flying_i.value = flying
+                in_flight &= ~affected
+                dut.in_flight_i.value = in_flight
             fire = int(dut.data_valid_o.value) and rng.random() < 0.5
             dut.data_ready_i.value = int(fire)
             if fire:
@@ -96,7 +97,7 @@ def expected(nsid: int) -> list[tuple[int, int, int]]:
 
 
 @cocotb.test()
-async def parts(dut):
+async def format_parts(dut):
     """Every block once, in commands of at most 65536, in order; one namespace or all."""
     bench = Bench(dut)
     await bench.power_up()
@@ -107,8 +108,8 @@ async def parts(dut):
 
 
 @cocotb.test()
-async def ends_early(dut):
-    """A write error, or a controller that is being disabled, ends it after the command under way."""
+async def format_ends_early(dut):
+    """A write error, or a controller that is being disabled, ends it after the current command."""
     bench = Bench(dut)
     await bench.power_up()
     whole = expected(0xFFFF_FFFF)

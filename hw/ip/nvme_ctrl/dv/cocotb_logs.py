@@ -19,7 +19,8 @@ def differ(got: bytes, want: bytes) -> list[tuple[int, int, int]]:
 
 @cocotb.test()
 async def log_ranges(dut):
-    """Every log at every kind of offset, length and buffer position; zeros beyond its end; ranges that are refused."""
+    """Every log at every kind of offset, length and buffer position; zeros beyond its end; ranges
+    that are refused."""
     host = await start(dut)
     logs = {
         nvme.SUPPORTED_LOGS: model.supported(),
@@ -70,7 +71,8 @@ async def log_ranges(dut):
 
 @cocotb.test()
 async def error_log(dut):
-    """An entry for each command that fails and each bad doorbell, newest first, around the ring, past a reset."""
+    """An entry for each command that fails and each bad doorbell, newest first, around the ring,
+    past a reset."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(PAGE)
@@ -122,7 +124,7 @@ async def error_log(dut):
         await fail(cases[number % len(cases)])
     await check()
     assert not differ(await host.log_page(nvme.ERROR_LOG, 200, 260), b"".join(reversed(entries))[260:460])
-    # The log outlives a controller reset.
+    # A controller reset keeps the log.
     await host.disable()
     host.allocator = 256 * PAGE
     await host.enable()
@@ -131,7 +133,8 @@ async def error_log(dut):
 
 @cocotb.test()
 async def error_log_overtaken(dut):
-    """Errors while the log travels: what has been overwritten reads as no entry, never as another one."""
+    """Errors while the log is transferred: an overwritten entry reads as no entry, never as another
+    one."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
 
@@ -164,7 +167,8 @@ async def error_log_overtaken(dut):
 
 @cocotb.test()
 async def smart_log(dut):
-    """The counters against what was done: units rounded up, commands, media errors, hours, errors."""
+    """The counters against the executed commands: units rounded up, commands, media errors, hours,
+    errors."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer = host.alloc(1 << 20)
@@ -210,7 +214,7 @@ async def smart_log(dut):
         errors += 1
         media_errors += 1
     await check()
-    # The counters outlive a controller reset; time passes while the controller rests.
+    # A controller reset keeps the counters; time passes while the controller is idle.
     await host.disable()
     host.allocator = 512 * PAGE
     await host.enable()

@@ -1,4 +1,5 @@
-"""Tests of several namespaces and of Format NVM, on nvme_ctrl_tb with five of them, one of which is inactive."""
+"""Tests of several namespaces and of Format NVM, on nvme_ctrl_tb with five of them, one of which is
+inactive."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from nvme_host import PAGE, Host, Pump, SubmissionQueue
 
 READ, WRITE, COMPARE, WRITE_ZEROES, DSM, VERIFY, FORMAT = 2, 1, 5, 8, 9, 0xC, 0x80
 ALL = 0xFFFF_FFFF
-nvme.PATIENCE = 120_000  # one command may go over the whole media, 64 bytes a cycle
+nvme.PATIENCE = 120_000  # one command may cover the whole media, 64 bytes a cycle
 
 SIZES = [int(size) for size in os.environ["NVME_CTRL_NS"].split()]
 # Each begins at the next multiple of 4 KiB.
@@ -49,7 +50,8 @@ async def format_nvm(host: Host, nsid: int, cdw10: int = 0, want: int = nvme.OK,
 
 @cocotb.test()
 async def identify(dut):
-    """Every page of every namespace; the lists; identifiers that are no namespace's, or an inactive one's."""
+    """Every page of every namespace; the lists; identifiers without a namespace, or of an inactive
+    one."""
     host = await start(dut)
     assert BASES[-1] + SIZES[-1] <= BLOCKS
     assert len(ACTIVE) >= 4
@@ -80,8 +82,9 @@ async def identify(dut):
 
 
 @cocotb.test()
-async def bounds(dut):
-    """First and last block of each namespace by every command; nothing beyond; neighbours stay as they are."""
+async def namespace_bounds(dut):
+    """First and last block of each namespace by every command; nothing beyond; neighbours are
+    unchanged."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
     buffer, table = host.alloc(2 * PAGE), host.alloc(PAGE)
@@ -129,7 +132,7 @@ async def bounds(dut):
 
 
 @cocotb.test()
-async def no_namespace(dut):
+async def namespace_absent(dut):
     """Commands to identifiers beyond NN, and to an inactive namespace; the error log names them."""
     host = await start(dut)
     (sq,) = await host.io_queues(1, ENTRIES)
@@ -151,7 +154,7 @@ async def no_namespace(dut):
 
 
 class Spread(Pump):
-    """Each queue has a namespace of its own."""
+    """Each queue uses a separate namespace."""
 
     nsids: tuple[int, ...] = ()
 
@@ -171,8 +174,9 @@ LARGE = tuple(nsid for nsid in ACTIVE if SIZES[nsid - 1] > 64)
 
 
 @cocotb.test()
-async def mixed(dut):
-    """A mixed load on all large namespaces at once, with back-pressure: no block of one appears in another."""
+async def namespace_mixed_load(dut):
+    """A mixed load on all large namespaces at once, with back-pressure: no block of one appears in
+    another."""
     host = await start(dut)
     host.pauses(0.2)
     pump = spread(host, await host.io_queues(len(LARGE), ENTRIES), LARGE)
@@ -212,7 +216,7 @@ async def error_recovery(dut):
 
 
 @cocotb.test()
-async def notices(dut):
+async def namespace_change_notices(dut):
     """Changes of several namespaces make one event, and a list in order."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x100)
@@ -228,7 +232,8 @@ async def notices(dut):
 
 @cocotb.test()
 async def formats(dut):
-    """One namespace becomes zeros and all others stay; then all; no attribute changes, so there is no notice."""
+    """One namespace becomes zeros and all others are unchanged; then all; no attribute changes, so
+    there is no notice."""
     host = await start(dut)
     await host.admin(9, cdw10=11, cdw11=0x100)
     parked = await host.park()
@@ -241,7 +246,7 @@ async def formats(dut):
         assert [kind for kind, *_ in host.log[writes:]] == ["cqe"], "no host traffic but the completion"
         want[span(nsid)] = bytes(512 * SIZES[nsid - 1])
         assert host.media.data == want, f"NSID {nsid}"
-    assert any(want), "blocks between and behind the namespaces stay"
+    assert any(want), "blocks between and beyond the namespaces are unchanged"
     for nsid, page in pages.items():
         assert await host.identify(0, nsid) == page
     for nsid in ACTIVE:
@@ -256,7 +261,8 @@ async def formats(dut):
 
 @cocotb.test()
 async def format_errors(dut):
-    """What is refused changes nothing; checks come in their order; the media's errors are reported."""
+    """A refused format changes nothing; checks are made in their order; the media's errors are
+    reported."""
     host = await start(dut)
     before = bytes(host.media.data)
     for nsid in BEYOND:
@@ -285,7 +291,8 @@ async def format_errors(dut):
 
 @cocotb.test()
 async def format_under_load(dut):
-    """What is in flight ends first; new commands to the namespace are Format In Progress; others go on."""
+    """Commands in flight end first; new commands to the namespace are Format In Progress; others
+    continue."""
     host = await start(dut)
     victim, *others = LARGE[::-1]
     *sqs, own = await host.io_queues(len(others) + 1, ENTRIES)
@@ -331,7 +338,8 @@ async def format_under_load(dut):
 
 @cocotb.test()
 async def format_beside_fused(dut):
-    """A Compare and Write that waits its turn when a format begins ends before blocks are erased, or is refused."""
+    """A Compare and Write that waits when a format begins ends before blocks are erased, or is
+    refused."""
     host = await start(dut)
     sqs = await host.io_queues(2, ENTRIES)
     victim, other = ACTIVE[0], ACTIVE[1]
@@ -366,7 +374,8 @@ async def format_beside_fused(dut):
 
 @cocotb.test()
 async def format_ended_early(dut):
-    """Disable and shutdown during a format of all: zeros, in order, or untouched; the controller starts again."""
+    """Disable and shutdown during a format of all: zeros, in order, or untouched; the controller
+    starts again."""
     host = await start(dut)
     cut = 0
     for round_, moment in enumerate((60, 300, 1500, 5000) * 2):

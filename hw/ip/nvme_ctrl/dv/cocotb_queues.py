@@ -1,4 +1,5 @@
-"""Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending bits."""
+"""Tests on nvme_ctrl_tb: arbitration, shadow doorbells, subsystem reset, PMR properties, pending
+bits."""
 
 from __future__ import annotations
 
@@ -29,11 +30,13 @@ async def weights(host: Host, high: int, medium: int, low: int, burst: int = 7) 
 
 
 async def order(dut, host: Host, sqs: list[SubmissionQueue], each: int) -> list[int]:
-    """Queues in the order in which their commands are fetched, `each` from each queue, all waiting from the start."""
+    """Queues in the order in which their commands are fetched, `each` from each queue, all waiting
+    from the start."""
     filler = sqs[-1]
     host.stall(host.mem_slave, True)
     buffer = host.alloc(PAGE)
-    first = [host.rw(filler, False, 0, 8, buffer) for _ in range(SLOTS - 1)]  # the last is the admin queue's
+    # the last one is the admin queue's
+    first = [host.rw(filler, False, 0, 8, buffer) for _ in range(SLOTS - 1)]
     reads = len(host.memory.reads)
     await host.ring(filler)
     for _ in range(nvme.PATIENCE):
@@ -57,7 +60,7 @@ async def order(dut, host: Host, sqs: list[SubmissionQueue], each: int) -> list[
 
 
 def shares(owners: list[int], sqs: list[SubmissionQueue], want: list[int], rounds: int) -> None:
-    """`rounds` rounds in a row have exactly the commands wanted of each queue."""
+    """`rounds` consecutive rounds have exactly the commands wanted of each queue."""
     size = sum(want)
     assert len(owners) >= size * rounds
     for at in range(0, size * rounds, size):
@@ -67,7 +70,7 @@ def shares(owners: list[int], sqs: list[SubmissionQueue], want: list[int], round
 
 @cocotb.test()
 async def weighted_classes(dut):
-    """Urgent before all others, then high, medium and low as their weights say, in every round."""
+    """Urgent before all others, then high, medium and low by their weights, in every round."""
     host = await start(dut, ams=WRR)
     sqs = await queues(host, URGENT, LOW, HIGH, MEDIUM)
     each = 40
@@ -77,7 +80,7 @@ async def weighted_classes(dut):
         assert len(owners) == each * 4
         assert owners[:each] == [1] * each, "urgent first"
         rest = owners[each:]
-        # What is left of the round before goes first.
+        # The rest of the previous round comes first.
         round_ = [3] * high + [4] * medium + [2] * low
         skip = next(i for i in range(len(rest)) if rest[i : i + len(round_)] == round_)
         assert skip <= 9, rest
@@ -87,7 +90,8 @@ async def weighted_classes(dut):
 
 @cocotb.test()
 async def weighted_inside_a_class(dut):
-    """Queues of one class take turns, and share their class's weight; a class without commands holds up nobody."""
+    """Queues of one class take turns, and share their class's weight; a class without commands
+    blocks no other."""
     host = await start(dut, ams=WRR)
     sqs = await queues(host, HIGH, HIGH, LOW, LOW)
     await weights(host, 4, 256, 2)
@@ -120,8 +124,9 @@ async def weighted_admin_first(dut):
 
 
 @cocotb.test()
-async def priorities_ignored(dut):
-    """Without weighted round robin, priorities and weights change nothing; the next start may select it, or not."""
+async def weighted_priorities_ignored(dut):
+    """Without weighted round robin, priorities and weights change nothing; the next start may
+    select it, or not."""
     host = await start(dut)
     for ams in (0, WRR, 0):
         sqs = await queues(host, URGENT, LOW, HIGH, MEDIUM)
@@ -145,8 +150,8 @@ def event_idx(host: Host, qid: int, is_cq: bool) -> int:
 
 @cocotb.test()
 async def shadow_config(dut):
-    """Doorbell Buffer Config: errors, EventIdx of queues that exist and of new ones, whatever its page held; one
-    command at a time and several at once, whatever the tails were; reset."""
+    """Doorbell Buffer Config: errors, EventIdx of existing and of new queues, for any content of
+    the page; one command at a time and several at once, for any tails; reset."""
     host = await start(dut)
 
     async def rounds(sq, counts):
@@ -204,7 +209,8 @@ async def shadow_config(dut):
 
 @cocotb.test()
 async def shadow_traffic(dut):
-    """Data over shadow doorbells, with back-pressure and around the ends of small queues; few register writes."""
+    """Data over shadow doorbells, with back-pressure and around the ends of small queues; few
+    register writes."""
     host = await start(dut)
     await host.shadow_doorbells()
     sqs = await host.io_queues(4, 8)
@@ -247,7 +253,8 @@ async def shadow_spares_registers(dut):
 
 @cocotb.test()
 async def shadow_race(dut):
-    """A change of the shadow at each cycle around the controller's falling asleep is seen; none is lost."""
+    """A change of the shadow at each cycle around the controller's transition to sleep is seen;
+    none is lost."""
     host = await start(dut)
     await host.shadow_doorbells()
     (sq,) = await host.io_queues(1, 16)
@@ -269,7 +276,8 @@ async def shadow_race(dut):
 
 @cocotb.test()
 async def shadow_full_completion_queue(dut):
-    """A command that waits for room in a completion queue is woken by its head's shadow; no other queue stops."""
+    """A command that waits for room in a completion queue is woken by its head's shadow; no other
+    queue stops."""
     host = await start(dut)
     await host.shadow_doorbells()
     cq = await host.create_cq(1, 4)
@@ -290,7 +298,8 @@ async def shadow_full_completion_queue(dut):
 
 @cocotb.test()
 async def shadow_errors(dut):
-    """Impossible values are events and change nothing; pages that the host refuses are fatal, and a reset recovers."""
+    """Invalid values are events and change nothing; pages that the host refuses are fatal, and a
+    reset recovers."""
     host = await start(dut)
     await host.shadow_doorbells()
     (sq,) = await host.io_queues(1, 16)
@@ -322,7 +331,8 @@ async def shadow_errors(dut):
 
 @cocotb.test()
 async def shadow_disable_in_flight(dut):
-    """CC.EN to 0 and deletion of queues at any moment of a load over shadow doorbells: no DMA afterwards."""
+    """CC.EN to 0 and deletion of queues at any time of a load over shadow doorbells: no DMA
+    afterwards."""
     host = await start(dut)
     for round_ in range(10):
         await host.shadow_doorbells()
@@ -350,7 +360,8 @@ PMRCAP, PMRCTL, PMRSTS = 0xE00, 0xE04, 0xE08
 
 @cocotb.test()
 async def subsystem_reset(dut):
-    """NSSR at any moment: no DMA afterwards, properties at their reset values, CSTS.NSSRO until it is cleared."""
+    """NSSR at any time: no DMA afterwards, properties at their reset values, CSTS.NSSRO until it is
+    cleared."""
     host = await start(dut)
     await host.write(nvme.INTMS, 0xF)
     await host.write(PMRCTL, 1)
@@ -415,8 +426,8 @@ async def memory_region_properties(dut):
 
 @cocotb.test()
 async def pending_bit_of_another_queue(dut):
-    """A head doorbell that meets the deletion of its queue, at each cycle: what is pending or held back for another
-    queue on its vector stays."""
+    """A head doorbell in the cycle of its queue's deletion, or near it: what is pending or held for
+    another queue on its vector stays."""
     host = await start(dut)
     await host.msix(5)
 
@@ -424,7 +435,7 @@ async def pending_bit_of_another_queue(dut):
         if held:
             await host.admin(9, cdw10=8, cdw11=255 << 8 | 7)
         for delay in range(40):
-            # Queue 1 goes, queue 2 stays.
+            # Queue 1 is deleted, queue 2 stays.
             alloc = host.allocator
             sqs = [await host.create_sq(qid, ENTRIES, await host.create_cq(qid, ENTRIES, 1)) for qid in (1, 2)]
             await host.write(nvme.TABLE + 16 + 12, not held)
@@ -448,7 +459,7 @@ async def pending_bit_of_another_queue(dut):
             else:
                 await host.write(nvme.TABLE + 16 + 12, 0)
             await ClockCycles(dut.clk_i, 60)
-            assert 0x1001 in host.interrupts, f"{held=}, {delay=}: queue 2 has entries that nobody is told of"
+            assert 0x1001 in host.interrupts, f"{held=}, {delay=}: queue 2 has entries without an interrupt"
             await host.poll(sqs[1].cq)
             host.done.clear()
             await host.delete_sq(2)
@@ -459,7 +470,8 @@ async def pending_bit_of_another_queue(dut):
 
 @cocotb.test()
 async def pending_bit_withdrawn(dut):
-    """A masked vector is not pending once its queue has been emptied by polling; shared vectors stay pending."""
+    """A masked vector is not pending once its queue has been emptied by polling; shared vectors
+    stay pending."""
     host = await start(dut)
     await host.msix(5)
     for by_function in (False, True):
@@ -496,7 +508,8 @@ async def pending_bit_withdrawn(dut):
         await host.idle()
         await ClockCycles(dut.clk_i, 20)
         assert sorted(set(host.interrupts) - {0x1000}) == [0x1002, 0x1003]
-        # Of a queue that was deleted and created again, by itself on its vector; the bit goes with its queue, too.
+        # Of a queue that was deleted and created again, alone on its vector; its deletion withdraws
+        # the bit as well.
         dut.msix_mask_i.value = 1
         await ClockCycles(dut.clk_i, 10)
         for again in range(3):
@@ -513,7 +526,7 @@ async def pending_bit_withdrawn(dut):
         await host.delete_sq(1)
         await host.delete_cq(1)
         assert await host.read(nvme.PBA) & 2 == 0, "its queue has gone"
-        # Of two queues on a vector one goes: the other one is by itself.
+        # One of two queues on a vector is deleted: the other one is then alone.
         await host.delete_sq(3)
         await host.delete_cq(3)
         await host.poll(host.cqs[4])

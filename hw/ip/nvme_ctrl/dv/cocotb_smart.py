@@ -34,7 +34,7 @@ async def minutes(dut) -> tuple[int, int, int]:
 
 
 async def command(dut, cycles: int) -> None:
-    """Something in the data path for so long."""
+    """A command in the data path for `cycles` cycles."""
     dut.start_i.value = 1
     await FallingEdge(dut.clk_i)
     dut.start_i.value = 0
@@ -46,7 +46,7 @@ async def command(dut, cycles: int) -> None:
 
 
 class Count:
-    """Cycles since power-on; a simulation may leave some out."""
+    """Cycles since power-on; a simulation may skip some."""
 
     def __init__(self, dut) -> None:
         self.dut, self.cycles, self.skip = dut, 0, 0
@@ -62,8 +62,9 @@ class Count:
 
 
 @cocotb.test()
-async def times(dut):
-    """Minutes add up over interruptions; each temperature counts for one of the two times, or for none."""
+async def smart_times(dut):
+    """Minutes add up over interruptions; each temperature counts for one of the two times, or for
+    none."""
     cocotb.start_soon(Clock(dut.clk_i, 2, "ns").start())
     for name in INPUTS:
         getattr(dut, f"{name}_i").value = 0
@@ -97,7 +98,7 @@ async def times(dut):
         assert int(dut.busy_o.value) == (temperature >= WARNING_TEMPERATURE), "the clock has to run"
         assert await minutes(dut) == want, f"{temperature} K"
 
-    # Cycles that are left out count as if they had been simulated, and only while there is a command.
+    # Skipped cycles count as if they had been simulated, and only while there is a command.
     dut.temperature_i.value = WARNING_TEMPERATURE - 1
     dut.start_i.value = 1
     await FallingEdge(dut.clk_i)

@@ -1,4 +1,4 @@
-"""Tests of what the controller does in time: Timestamp, Keep Alive, waits, coalescing. On nvme_ctrl_tb."""
+"""Tests of times of the controller: Timestamp, Keep Alive, waits, coalescing. On nvme_ctrl_tb."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from nvme_host import PAGE, Host
 
 @cocotb.test()
 async def timestamp(dut):
-    """Feature 0Eh: set at any dword of the host, counts milliseconds also while the controller rests; errors."""
+    """Feature 0Eh: set at any dword of the host, counts milliseconds also while the controller is
+    idle; errors."""
     host = await start(dut)
 
     async def get(**kw) -> tuple[int, int]:
@@ -69,7 +70,7 @@ async def timestamp(dut):
         await put(1, want=want, dnr=want != nvme.DATA_TRANSFER, **fields)
         assert 77_000_000 <= (await get())[0] < 77_001_000
     await host.admin(10, want=nvme.PRP_OFFSET, cdw10=14, prp1=good + 2)
-    # The controller's reset begins at 0 again.
+    # A controller reset restarts it at 0.
     await host.disable()
     await host.enable()
     ms, attributes = await get()
@@ -86,7 +87,7 @@ async def timeout(host: Host, select: int = 0) -> int:
 
 
 async def pass_time(host: Host, ms: int) -> None:
-    """All but 20 ms of it in one go, as the engine does when everything rests."""
+    """All but 20 ms of it at once, as a simulation skips time when everything is idle."""
     await host.idle()
     if ms > 20:
         await host.skip((ms - 20) * nvme.KHZ)
@@ -94,7 +95,7 @@ async def pass_time(host: Host, ms: int) -> None:
 
 
 async def expired_entry(host: Host) -> bytes:
-    """The newest entry of the error log, but for its count."""
+    """The newest entry of the error log, except its count."""
     return (await host.log_page(nvme.ERROR_LOG, 64))[8:]
 
 
@@ -103,8 +104,9 @@ EXPIRED = model.error(0, 0xFFFF, 0xFFFF, nvme.KEEP_ALIVE_EXPIRED)[8:]
 
 @cocotb.test()
 async def keep_alive_timeout(dut):
-    """Feature 0Fh: rounded up to KAS, the present value or the default by Select; what cannot be, and changes nothing;
-    0 after a reset. A timer that is off never expires, and a Keep Alive then does nothing."""
+    """Feature 0Fh: rounded up to KAS, the current value or the default by Select; refused values,
+    which change nothing; 0 after a reset. A timer that is off never expires, and a Keep Alive then
+    has no effect."""
     host = await start(dut)
     await host.admin(0x18)
     assert await timeout(host) == 0
@@ -115,7 +117,7 @@ async def keep_alive_timeout(dut):
         await set_timeout(host, ms)
         assert await timeout(host) == -(-ms // 100) * 100, f"{ms} ms"
         assert (await timeout(host, 1), await timeout(host, 2), await timeout(host, 3)) == (0, 0, 4)
-        # What is refused neither changes the value nor stops the time.
+        # A refused value changes neither the timeout nor the timer.
         for bad in (most + 1, 0xFFFF_FFFF):
             await set_timeout(host, bad, want=nvme.KEEP_ALIVE_INVALID)
         for want, fields in (
@@ -140,9 +142,9 @@ async def keep_alive_timeout(dut):
 
 @cocotb.test()
 async def keep_alive(dut):
-    """The timer: restarted by Keep Alive and by Set Features, by nothing else; at its end CFS, an entry in the error
-    log, nothing is fetched any more, a command that takes long ends; a reset heals that. Resets, shutdown and 0 stop
-    it."""
+    """The timer is restarted by Keep Alive and by Set Features, by nothing else. When it expires:
+    CFS, an entry in the error log, no further fetch, and a long command ends; a reset recovers.
+    Resets, shutdown and 0 stop it."""
     host = await start(dut)
     errors = 0
 
@@ -151,7 +153,7 @@ async def keep_alive(dut):
         assert await host.read(nvme.CSTS) == nvme.RDY
 
     async def dead() -> None:
-        """Its time is over, with what a register access takes."""
+        """The timer has expired, within the time of a register access."""
         await pass_time(host, 15)
         assert await host.read(nvme.CSTS) == nvme.RDY | nvme.CFS
 
@@ -170,7 +172,7 @@ async def keep_alive(dut):
         assert count == errors, "errors and ends of the time are counted, nothing else"
         await alive(10**6)
 
-    # To the millisecond, whatever the time is; from the last of what restarts it.
+    # To the millisecond, for any timeout; from the last restart.
     for round_, ms in enumerate((100, 300, 150_000, (1 << 32) // 100 * 100)):
         await set_timeout(host, ms)
         for _ in range(2):
@@ -188,7 +190,7 @@ async def keep_alive(dut):
         await ClockCycles(dut.clk_i, 15 * nvme.KHZ)
         await dead()
         errors += 1
-        # Nothing more happens; the clock rests.
+        # Nothing more happens; the clock stops.
         reads, log = len(host.memory.reads), len(host.log)
         host.push(host.sqs[0], 0x18)
         await host.ring(host.sqs[0])
@@ -199,7 +201,7 @@ async def keep_alive(dut):
         assert await host.read(nvme.CSTS) == nvme.RDY | nvme.CFS
         await again("reset" if round_ == 1 else "disable")
         assert await expired_entry(host) == EXPIRED
-    # A longer, then a shorter time; none; a stop of any kind before the end.
+    # A longer, then a shorter timeout; none; a stop of any kind before the end.
     await set_timeout(host, 1000)
     await alive(900)
     await set_timeout(host, 2000)
@@ -217,7 +219,7 @@ async def keep_alive(dut):
             await pass_time(host, 10**6)
             assert await host.read(nvme.CSTS) == nvme.RDY | 2 << 2, "inactive from CC.SHN on"
         await again("reset" if how == "reset" else "disable")
-    # While a command is under way that takes long, other traffic included: it ends, and can be tried again.
+    # While a long command is in flight, with other traffic: it ends, and can be retried.
     for acre in (False, True):
         await host.behavior(acre)
         (sq,) = await host.io_queues(1, ENTRIES)
@@ -239,9 +241,9 @@ async def keep_alive(dut):
 
 
 @cocotb.test()
-async def known_waits(dut):
-    """Waits whose end is known, of held interrupts and of half a fused pair, may be left out: what follows comes in the
-    same cycle, counted with those left out, and few are simulated."""
+async def skippable_waits(dut):
+    """Waits with a known end, of held interrupts and of a first fused command, may be skipped. What
+    follows comes in the same cycle, counted with the skipped ones, and few are simulated."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     (sq, other) = await host.io_queues(2, ENTRIES, vectors=True)
@@ -257,7 +259,7 @@ async def known_waits(dut):
             wait = int(dut.wait_o.value)
             more = wait - 8 if leave_out and wait > 8 and stale == 0 else 0
             dut.skipped_i.value = more
-            stale = 7 if more else max(stale - 1, 0)  # then it is worked out again
+            stale = 7 if more else max(stale - 1, 0)  # then it is computed again
             await RisingEdge(dut.clk_i)
             cycles += 1 + more
         raise nvme.Timeout("a wait")
@@ -265,7 +267,7 @@ async def known_waits(dut):
     await host.admin(9, cdw10=8, cdw11=255 << 8 | 100)
     for queues in ((sq,), (sq, other)):
         lengths = []
-        # The first round brings the search for held vectors to where it stands after each.
+        # The first round brings the search for held vectors to its position after each round.
         for leave_out in (False, False, True):
             await host.idle()
             host.interrupts.clear()
@@ -302,7 +304,8 @@ async def known_waits(dut):
 
 
 async def post(host: Host, sq, count: int) -> None:
-    """Flushes, until their entries are there. None is consumed: what is held back would go with them."""
+    """Flushes, until their entries are there. None is consumed, because that would withdraw what is
+    held."""
     want = sq.cq.written + count
     for _ in range(count):
         host.push(sq, 0, nsid=1)
@@ -316,7 +319,8 @@ async def post(host: Host, sq, count: int) -> None:
 
 @cocotb.test()
 async def coalescing(dut):
-    """Features 08h and 09h: a message for a threshold of entries, or when the time is over; exceptions; resets."""
+    """Features 08h and 09h: a message for a threshold of entries, or when the time is over;
+    exceptions; resets."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     sqs = await host.io_queues(QUEUES, ENTRIES, vectors=True)
@@ -326,7 +330,8 @@ async def coalescing(dut):
         await post(host, sq, count)
 
     async def messages(wait: int = 60) -> list[int]:
-        """Vectors of the messages since the last call; what they announce is consumed."""
+        """Vectors of the messages since the last call; the entries that they announce are
+        consumed."""
         await ClockCycles(dut.clk_i, wait)
         got = [data - 0x1000 for data in host.interrupts]
         host.interrupts.clear()
@@ -345,7 +350,7 @@ async def coalescing(dut):
         for _ in range(3):
             await flushes(sqs[0], 1)
             assert await messages() == [1]
-    # Whole thresholds; the admin queue is left out.
+    # Complete thresholds; the admin queue is exempt.
     await set_up(3, 255)
     for count, want in ((4, 1), (8, 2), (40, 10)):
         await flushes(sqs[0], count)
@@ -353,7 +358,7 @@ async def coalescing(dut):
     for _ in range(3):
         await host.admin(8)
         assert await messages() == [0]
-    # What is left waits for the time, all vectors together.
+    # The rest waits for the time, all vectors together.
     await flushes(sqs[0], 3)
     await flushes(sqs[2], 1)
     assert await messages() == []
@@ -389,7 +394,8 @@ async def coalescing(dut):
     assert await messages() == []
     await host.admin(9, cdw10=8, cdw11=0)
     assert sorted(await messages()) == [0, 1]
-    # A load with all of it, consumed as messages say: each entry is told, and far fewer messages than entries are sent.
+    # A load with all of it, consumed as messages say: each entry is reported, with far fewer
+    # messages than entries.
     await set_up(7, 100)
     await host.admin(9, cdw10=9, cdw11=2)
     taken = 0
@@ -410,7 +416,7 @@ async def coalescing(dut):
         host.done.clear()
     await host.idle()
     assert len(host.interrupts) <= 44 * QUEUES // 4
-    # A shutdown does not wait for the time, and nothing comes afterwards; nor after a reset.
+    # A shutdown does not wait for the time, and nothing is sent afterwards; nor after a reset.
     await set_up(7, 255)
     await flushes(sqs[0], 2)
     host.interrupts.clear()
@@ -429,9 +435,10 @@ async def coalescing(dut):
 
 @cocotb.test()
 async def coalescing_withdrawn(dut):
-    """What is held back goes with its cause, masked or not: the queue that the host empties by polling, or deletes. No
-    message and no pending bit come when the time is over, and what comes later is counted from the beginning. A queue
-    on a vector with others takes nothing of theirs along."""
+    """A held interrupt is dropped with its cause, masked or not: the queue that the host empties by
+    polling, or deletes. No message and no pending bit follow at the end of the time, and later
+    entries are counted from the beginning. A queue on a shared vector withdraws nothing of the
+    others."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     unit = nvme.KHZ // 10
@@ -439,7 +446,7 @@ async def coalescing_withdrawn(dut):
     await host.admin(9, cdw10=8, cdw11=255 << 8 | threshold)
     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
 
-    async def told(wait: int = 60) -> bool:
+    async def message_sent(wait: int = 60) -> bool:
         """Whether a message came since the last call."""
         await ClockCycles(dut.clk_i, wait)
         found = 0x1001 in host.interrupts
@@ -453,14 +460,14 @@ async def coalescing_withdrawn(dut):
         for how in ("polled", "deleted", "deleted and created"):
             for then in ("the time", "entries"):
                 await mask(masked)
-                await told()
+                await message_sent()
                 await post(host, sq, threshold - 1)
                 if how == "polled":
                     await host.poll(sq.cq)
                 else:
                     await host.delete_sq(1)
                     await host.delete_cq(1)
-                assert not await told(0), "the test is too slow"
+                assert not await message_sent(0), "the test is too slow"
                 assert await host.read(nvme.PBA) & 2 == 0
                 if how == "deleted and created":
                     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
@@ -468,19 +475,20 @@ async def coalescing_withdrawn(dut):
                 if then == "entries" and how != "deleted":
                     await post(host, sq, threshold)
                     assert await host.read(nvme.PBA) & 2 == 0, case
-                    assert not await told(), case
+                    assert not await message_sent(), case
                     await post(host, sq, 1)
-                    assert masked or await told(), case
+                    assert masked or await message_sent(), case
                     assert await host.read(nvme.PBA) & 2 == 2 * masked, case
                     await host.poll(sq.cq)
-                assert not await told(256 * unit), case
+                assert not await message_sent(256 * unit), case
                 assert await host.read(nvme.PBA) & 2 == 0, case
                 await mask(False)
-                assert not await told(), case
+                assert not await message_sent(), case
                 if how == "deleted":
                     (sq,) = await host.io_queues(1, ENTRIES, vectors=True)
                 host.done.clear()
-    # Two queues on one vector: neither the one that is emptied nor the one that is deleted speaks for the other.
+    # Two queues on one vector: neither the emptied nor the deleted one withdraws the other's
+    # interrupt.
     shared = [await host.create_sq(qid, ENTRIES, await host.create_cq(qid, ENTRIES, 3)) for qid in (2, 3)]
     for deleted in (False, True):
         host.interrupts.clear()
@@ -500,8 +508,9 @@ async def coalescing_withdrawn(dut):
 
 @cocotb.test()
 async def coalescing_race(dut):
-    """Around the doorbell that empties a queue: an entry that comes at any cycle before or after is told of, and where
-    the time is over at any cycle before or after, nothing is pending any more once the doorbell has been taken."""
+    """Around the doorbell that empties a queue: an entry at any cycle before or after is reported.
+    If the time is over at any cycle before or after, nothing is pending any more once the doorbell
+    has been accepted."""
     host = await start(dut)
     await host.msix(QUEUES + 1)
     unit = nvme.KHZ // 10

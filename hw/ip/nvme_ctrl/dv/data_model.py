@@ -1,4 +1,5 @@
-"""Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP building."""
+"""Models around nvme_data_tb: memories with AXI slaves, a driver that checks the protocol, and PRP
+building."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ADMIN = 1 << 63
 
 
 class Memory:
-    """Bytes from `base` on; anything else answers DECERR. `read_error` and `write_error`: addresses that SLVERR."""
+    """Bytes from `base` on; anything else answers DECERR. `read_error` and `write_error`: addresses
+    that SLVERR."""
 
     def __init__(self, base: int, size: int, seed: int) -> None:
         self.base = base
@@ -72,12 +74,12 @@ class Timing:
     """How a side answers: probabilities of ready and of a due response, latencies in cycles."""
 
     ready: float = 1.0
-    write_ready: bool = True  # off: no write gets on
+    write_ready: bool = True  # off: no write proceeds
     respond: float = 1.0
     latency: Callable[[], int] = lambda: 1
-    loose: int = (
-        0  # each line is read or written at a time of its own, up to so many cycles late; one ID's writes in order
-    )
+    # Each line is read or written at a separate time, up to this many cycles late; one ID's writes
+    # in order.
+    line_spread: int = 0
 
 
 @dataclass
@@ -87,8 +89,9 @@ class Port:
     reads: dict[int, deque] = field(default_factory=dict)  # ID -> [due, address, last, beat]
     # Accepted addresses whose data is to come: [addr, beats, id, resp, all written].
     writes: deque = field(default_factory=deque)
-    written: dict[int, int] = field(default_factory=dict)  # line -> when its latest write takes place
-    early: deque = field(default_factory=deque)  # data that came before its address
+    # line -> when its latest write takes place
+    written: dict[int, int] = field(default_factory=dict)
+    early: deque = field(default_factory=deque)  # data that arrived before their address
     answers: deque = field(default_factory=deque)  # (due, id, resp)
     read_due: int = 0
     write_due: int = 0
@@ -120,7 +123,8 @@ class Side:
                 if not out:
                     signal.value = 0
         self.driven: dict[str, int] = {}
-        self.late: list[tuple[int, int, Callable[[], None]]] = []  # (when, number, what happens to a line)
+        # (when, number, action on a line)
+        self.late: list[tuple[int, int, Callable[[], None]]] = []
         self.late_count = 0
 
     def _later(self, when: int, action: Callable[[], None]) -> None:
@@ -145,7 +149,7 @@ class Side:
         return addr, length, ident
 
     def step(self, now: int) -> None:
-        """One clock edge: takes what was transferred, then drives the next cycle."""
+        """One clock edge: accepts what was transferred, then drives the next cycle."""
         timing, rng = self.timing, self.rng
         while self.late and self.late[0][0] <= now:
             heapq.heappop(self.late)[2]()
@@ -162,12 +166,12 @@ class Side:
             if ar_valid >> i & 1 and p.ar_ready:
                 addr, length, ident = self._burst(i, ar >> i * AX_BITS & (1 << AX_BITS) - 1, False)
                 queue = p.reads.setdefault(ident, deque())
-                p.read_due = due = max(now + timing.latency() + timing.loose, p.read_due if queue else 0)
+                p.read_due = due = max(now + timing.latency() + timing.line_spread, p.read_due if queue else 0)
                 for k in range(length):
                     line = [due, (addr & ~63) + 64 * k, k == length - 1, None]
                     queue.append(line)
-                    if timing.loose:
-                        self._later(now + rng.randrange(timing.loose), lambda line=line: self._sample(line))
+                    if timing.line_spread:
+                        self._later(now + rng.randrange(timing.line_spread), lambda line=line: self._sample(line))
                 self.outstanding += length
                 self.outstanding_max = max(self.outstanding_max, self.outstanding)
             if aw_valid >> i & 1 and p.aw_ready:
@@ -231,16 +235,16 @@ class Side:
         last = burst[1] == 1
         assert beat >> 576 == last, f"{self.name}{i}: last in the wrong place"
         addr, data, strobes = burst[0] & ~63, beat & DATA_MASK, beat >> 512 & FULL
-        # From the burst's first byte to its last one, none is left out.
+        # From the burst's first byte to its last one, without a gap.
         from_top = strobes >> burst[0] % 64
         assert strobes == from_top << burst[0] % 64, f"{self.name}{i}: strobes {strobes:x} before {burst[0]:x}"
-        assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin behind {burst[0]:x}"
+        assert from_top & 1, f"{self.name}{i}: strobes {strobes:x} begin beyond {burst[0]:x}"
         assert not from_top & from_top + 1, f"{self.name}{i}: strobes {strobes:x} have a gap"
         assert last or strobes >> 63, f"{self.name}{i}: strobes {strobes:x} end before the last beat"
         response = self.memory.refuses(addr)
         burst[3] = burst[3] or response
-        if not response and self.timing.loose:
-            when = max(now + self.rng.randrange(self.timing.loose), p.written.get(addr, 0))
+        if not response and self.timing.line_spread:
+            when = max(now + self.rng.randrange(self.timing.line_spread), p.written.get(addr, 0))
             p.written[addr] = when
             burst[4] = max(burst[4], when)
             self._later(when, lambda: self.memory.store(addr, data, strobes))
@@ -276,8 +280,9 @@ class Command:
     op: int | None = None  # none: READ or WRITE, according to `write`
     sgl: bool = False
     spans: list[tuple[int, int, int]] | None = None  # with an SGL: its parts
-    zeroed: list[tuple[int, int]] = field(default_factory=list)  # address and length of what becomes zero on the media
-    delay: int = 0  # cycles after the start of the run before which it is not given
+    # address and length of what becomes zero on the media
+    zeroed: list[tuple[int, int]] = field(default_factory=list)
+    delay: int = 0  # cycles after the start of the run before which it is not sent
     slot: int = -1
     status: int | None = None
     started: int = 0
@@ -326,7 +331,7 @@ class Env:
 
     async def reset(self) -> None:
         self.dut.rst_ni.value = 0
-        for name in ("stop", "quiesce", "abort_valid", "abort_slot", "abort_same", "abort_deleted"):
+        for name in ("stop", "quiesce", "abort_valid", "abort_slot", "abort_current", "abort_deleted"):
             getattr(self.dut, f"{name}_i").value = 0
         self.dut.cmd_valid_i.value = 0
         self.dut.cmd_i.value = 0
@@ -337,14 +342,15 @@ class Env:
         self.dut.rst_ni.value = 1
         await RisingEdge(self.dut.clk_i)
 
-    # Building commands. Host pages are never used twice, so that every byte has one owner.
+    # Building commands. Host pages are never used twice, so that every byte belongs to one command.
 
     def page(self) -> int:
         """A fresh page of host memory."""
         return self.host.base + PAGE * self.pages.pop()
 
     def command(self, write: bool, mem: int, size: int, offset: int = 0, list_offset: int | None = None) -> Command:
-        """A command with scattered pages. offset: of PRP1. list_offset: of the list in its page, in bytes."""
+        """A command with scattered pages. offset: of PRP1. list_offset: of the list in its page, in
+        bytes."""
         first = self.page() + offset
         command = Command(write, mem, size, first, pages=[first])
         left = size - min(size, PAGE - offset)
@@ -370,7 +376,8 @@ class Env:
         return start
 
     def sgl_command(self, op: int, mem: int, descriptors: list[tuple[int, int, int]], size: int = 0) -> Command:
-        """A command whose data the descriptors (type, address, length) describe; `size`: if that is less."""
+        """A command whose data the descriptors (type, address, length) describe; `size`: if that is
+        less."""
         spans, at = [], mem
         end = mem + (size or sum(n for kind, _, n in descriptors if kind == BLOCK or op == READ))
         for kind, address, length in descriptors:
@@ -385,8 +392,8 @@ class Env:
         return command
 
     def sgl(self, command: Command, segments: list[list[tuple[int, int, int]]], last: bool = True) -> Command:
-        """Writes the segments, each but the last with a descriptor of the next one added. The first is inline if alone
-        and of one descriptor."""
+        """Writes the segments, each but the last with a descriptor of the next one added. The first
+        is inline if alone and of one descriptor."""
         pointer = None
         for i, segment in reversed(list(enumerate(segments))):
             entries = [*segment, *([pointer] if pointer else [])]
@@ -466,11 +473,12 @@ class Env:
         return host, media
 
     async def run(self, commands: list[Command], depth: int = 64, bound: int = 0) -> int:
-        """Keeps `depth` commands in flight until all have ended; returns the cycles. Checks one end for each."""
+        """Keeps `depth` commands in flight until all have ended; returns the cycles. Checks one end
+        for each."""
         dut = self.dut
         slots = list(range(min(depth, 64)))
         self.rng.shuffle(slots)
-        waiting, flying = deque(commands), {}
+        waiting, in_flight = deque(commands), {}
         start = self.now
         total = sum(c.size + sum(length for _, length in c.zeroed) for c in commands)
         bound = bound or 4000 + 100 * len(commands) + total + max(
@@ -483,13 +491,13 @@ class Env:
             await RisingEdge(dut.clk_i)
             self.now += 1
             if offered is not None and int(dut.cmd_ready_o.value):
-                flying[offered.slot] = offered
+                in_flight[offered.slot] = offered
                 offered = None
             if ready and int(dut.done_valid_o.value):
                 done = int(dut.done_o.value)
                 slot, status = done >> 4, done & 15
-                assert slot in flying, f"slot {slot} ended and was not in flight"
-                command = flying.pop(slot)
+                assert slot in in_flight, f"slot {slot} ended and was not in flight"
+                command = in_flight.pop(slot)
                 command.status, command.ended = status, self.now
                 slots.append(slot)
                 ended += 1
@@ -524,7 +532,8 @@ class Env:
         return cycles
 
     async def copy(self, commands: list[Command], depth: int = 64) -> int:
-        """Runs commands that must succeed, and compares all of both memories; returns the cycles."""
+        """Runs commands that must succeed, and compares all of both memories; returns the
+        cycles."""
         host, media = self.expect(commands)
         cycles = await self.run(commands, depth)
         for command in commands:

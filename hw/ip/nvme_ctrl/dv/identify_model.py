@@ -1,4 +1,5 @@
-"""Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with the device."""
+"""Identify and log pages as the specification lays them out (NVMe 1.4, 5.14, 5.15), to compare with
+the device."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ WARNING_TEMPERATURE = 343  # K
 
 @dataclass(frozen=True)
 class Identity:
-    """What a device is told of itself: all its names follow from this."""
+    """The identity of a device: all its names follow from this."""
 
     serial: str
     eui64: int  # of namespace 1
@@ -72,7 +73,8 @@ def controller(serial: str, *, vid: int = 0x4E53, aerl: int = 3, nn: int = 1) ->
         _528=le(2, 0),  # AWUPF: 1 block
         _532=le(2, 2047),  # ACWU: 2048 blocks
         _524=le(1, 0),  # FNA: a namespace at a time, no cryptographic erase
-        _536=le(4, 2 | 1 << 16 | 1 << 18),  # SGLS: dword granularity, bit buckets, longer than the data
+        # SGLS: dword granularity, bit buckets, longer than the data
+        _536=le(4, 2 | 1 << 16 | 1 << 18),
         _525=le(1, 0x06),  # VWC: none, Flush takes FFFFFFFFh
         _768=b"nqn.2026-11.example.nearside:nvme_ctrl:sn" + serial.encode(),  # SUBNQN
         _2048=struct.pack("<H", 2500),  # PSD0.MP, 25 W
@@ -84,7 +86,7 @@ def nguid(eui64: int) -> bytes:
 
 
 def uuid(eui64: int) -> bytes:
-    """Version 8, variant 10b; all else is the maker's."""
+    """Version 8, variant 10b; all other bits are free."""
     value = int.from_bytes(b"Nearsi", "big") << 80 | 0x8465 << 64 | 2 << 62 | eui64 & (1 << 62) - 1
     data = value.to_bytes(16, "big")
     assert data[6] >> 4 == 8
@@ -98,7 +100,7 @@ def namespace(media_bytes: int, eui64: int) -> bytes:
         _0=blocks,  # NSZE
         _8=blocks,  # NCAP
         _16=blocks,  # NUSE
-        _24=le(1, 1 << 1),  # NSFEAT: the following count
+        _24=le(1, 1 << 1),  # NSFEAT: the following are valid
         _34=le(2, 0),  # NAWUN: as AWUN
         _36=le(2, 0),  # NAWUPF: as AWUPF
         _38=le(2, 0),  # NACWU: as ACWU
@@ -125,7 +127,8 @@ def descriptors(eui64: int) -> bytes:
 
 
 def command_set() -> bytes:
-    """CNS 06h of the NVM command set: Verify and Write Zeroes of up to 2**13 pages; no other limit."""
+    """CNS 06h of the NVM command set: Verify and Write Zeroes of up to 2**13 pages; no other
+    limit."""
     return page(_0=b"\x0d", _1=b"\x0d")
 
 
@@ -151,7 +154,7 @@ def firmware() -> bytes:
 
 
 def effects() -> bytes:
-    # Format NVM: changes content, and wants no other command in its namespace.
+    # Format NVM: changes content, and excludes other commands in its namespace.
     admin = dict.fromkeys((0, 1, 2, 4, 5, 6, 8, 9, 10, 12, 0x18, 0x7C), 1) | {0x80: 1 | 1 << 1 | 1 << 16}
     io = {0: 1, 1: 3, 2: 1, 5: 1, 8: 3, 9: 3, 0xC: 1}
     dwords = [admin.get(op, 0) for op in range(256)] + [io.get(op, 0) for op in range(256)]

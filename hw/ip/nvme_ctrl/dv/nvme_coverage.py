@@ -1,8 +1,9 @@
 """Functional coverage of the controller's tests: what has happened on the wire, counted in bins.
 
-`Monitor` is passive: it sees what the controller reads and writes in host memory and what the host writes to registers,
-and knows queues and commands from there. It costs a dictionary look-up a beat. Each simulation leaves its counts in
-build/coverage/nvme_ctrl/; `conftest.py` merges them after the tests.
+`Monitor` is passive: it observes what the controller reads and writes in host memory and what the
+host writes to registers, and derives queues and commands from that. It costs a dictionary look-up a
+beat. Each simulation writes its counts to build/coverage/nvme_ctrl/; `conftest.py` merges them
+after the tests.
 
 `PLAN` names the bins that the whole suite must hit. Others show up in the table when they are hit.
 """
@@ -17,7 +18,7 @@ import struct
 from collections import Counter
 from pathlib import Path
 
-# Runs with free clocks are counted apart: they may be under way at the same time.
+# Runs with free clocks are counted separately: they may run at the same time.
 FREE_CLOCKS = os.environ.get("CLOCK_GATE_BYPASS", "0") not in ("", "0")
 PARTS = Path(__file__).parents[4] / "build" / "coverage" / ("nvme_ctrl_free_clocks" if FREE_CLOCKS else "nvme_ctrl")
 PAGE = 4096
@@ -91,7 +92,8 @@ KINDS = ("PRP1", "PRP1 with offset", "PRP2 a page", "list", "list with offset", 
 SIZES = ("512 B", "to 4 KiB", "to 128 KiB", "to 1 MiB", "1 MiB")
 
 
-# Bins that no test of the controller hits: the code is shared with others that are hit, or the data path's tests do.
+# Bins that no test of the controller hits: the code is shared with others that are hit, or the
+# tests of the data path hit them.
 HOLES = {
     f"Write: {STATUS[0x00E]}",
     f"Compare: {STATUS[0x00E]}",
@@ -110,7 +112,8 @@ def plan() -> dict[str, list[str]]:
 
 
 def everything() -> dict[str, list[str]]:
-    """All bins worth hitting, by group: after the README's tables of statuses and of what is there."""
+    """All bins worth hitting, by group: after the tables of statuses and features in the
+    documentation."""
     common = [0x002, 0x00B]
     data = [*common, 0x004, 0x013, *SGL_STATUS, 0x080, 0x084]
     statuses = {
@@ -233,7 +236,7 @@ HITS: Counter[tuple[str, str]] = Counter()
 
 
 class Monitor:
-    """Counts what one host and its controller do."""
+    """Counts the actions of one host and its controller."""
 
     def __init__(self, host) -> None:
         self.host = host
@@ -244,7 +247,8 @@ class Monitor:
     def forget(self) -> None:
         """The controller has no queues."""
         self.pages: dict[int, tuple[str, int]] = {}  # of host memory: the queue that lies there
-        self.sqs: dict[int, list[int]] = {}  # base, entries, CQ, priority, next entry, tail told
+        # base, entries, CQ, priority, next entry, reported tail
+        self.sqs: dict[int, list[int]] = {}
         self.cqs: dict[int, list[int]] = {}  # base, entries, vector or -1, tail, head
         self.commands: dict[tuple[int, int], Command] = {}
         self.lists: dict[int, Command] = {}  # pages with lists, and with the first data
@@ -271,7 +275,7 @@ class Monitor:
         for page in [page for page, queue in self.pages.items() if queue == (kind, qid)]:
             del self.pages[page]
 
-    # What the controller does to host memory.
+    # Accesses of the controller to host memory.
 
     def read(self, address: int) -> None:
         page = address // PAGE
@@ -421,7 +425,7 @@ class Monitor:
             elif first and status == 0x009:
                 self.hit("fused", "pair: first fails, second Failed Fused Command")
 
-    # How data is described.
+    # Description of the data.
 
     def prp_kind(self, command: Command, size: int) -> str:
         pages = -(-(command.prp1 % PAGE + size) // PAGE)
@@ -439,7 +443,7 @@ class Monitor:
         return "SGL" if command.prp2 >> 60 in (2, 3) else "SGL data block"
 
     def sgl(self, command: Command) -> None:
-        """Which descriptors an SGL has: at most 1024, so that rings end."""
+        """The descriptors of an SGL: at most 1024, so that rings end."""
         names = {0: "data block", 1: "bit bucket", 2: "segment", 3: "last segment"}
         address, size, kind = command.prp1, command.prp2 & 0xFFFF_FFFF, command.prp2 >> 60
         self.hit("SGL", f"{names.get(kind, 'another type')} in the command")
@@ -455,7 +459,7 @@ class Monitor:
                 self.hit("SGL", f"{names.get(kind, 'another type')} in a segment")
                 at, left = at + 16, left - 1
 
-    # What the host does.
+    # Actions of the host.
 
     def register(self, offset: int, value: int) -> None:
         """The host writes a register."""

@@ -1,5 +1,6 @@
-// Test top of the controller with MSI-X and the host port's timeout: flat AXI ports, the memory channels merged into one port, and its clock gated as the device
-// top does it, so that every test also tests `busy_o`.
+// Test top of the controller with MSI-X and the host port's timeout. AXI ports are flat, and the
+// memory channels are merged into one port. The clock is gated as in the device top, so that every
+// test also tests `busy_o`.
 `include "ns_axi_flat.svh"
 
 module nvme_ctrl_tb
@@ -23,24 +24,24 @@ module nvme_ctrl_tb
   parameter ns_blocks_t      NsBlocks     = '0,
   /// See nvme_ctrl.
   parameter longint unsigned MediaBytes   = 64'h40_0000,
-  /// See nvme_ctrl. Nothing recommended.
+  /// See nvme_ctrl. No recommendation.
   parameter int unsigned     MaxDeallocate = 0,
-  /// See nvme_ctrl. Short, but longer than the host takes otherwise.
+  /// See nvme_ctrl. Short, but longer than the host usually takes.
   parameter int unsigned     HostTimeout  = 3_000,
-  /// See nvme_ctrl. Slow, so that a test sees milliseconds pass.
+  /// See nvme_ctrl. Slow, so that a test covers milliseconds.
   parameter int unsigned     ClockKhz     = 20
 ) (
-  input  logic         clk_i,
-  input  logic         rst_ni,
-  output logic         busy_o,
-  input  logic [159:0] serial_i,  // constant
-  input  logic [63:0]  eui64_i,  // constant
-  output logic [31:0]  wait_o,
-  input  logic [63:0]  skipped_i,  // added to the cycles since power-on in each cycle
-  input  logic [15:0]  temperature_i,
+  input  logic                     clk_i,
+  input  logic                     rst_ni,
+  output logic                     busy_o,
+  input  logic [159:0]             serial_i,  // constant
+  input  logic [63:0]              eui64_i,  // constant
+  output logic [31:0]              wait_o,
+  input  logic [63:0]              skipped_i,  // added to the cycles since power-on in each cycle
+  input  logic [15:0]              temperature_i,
   input  logic [NumNamespaces-1:0] ns_changed_i,
-  input  logic         msix_enable_i,
-  input  logic         msix_mask_i,
+  input  logic                     msix_enable_i,
+  input  logic                     msix_mask_i,
   `NS_AXIL_PORTS(s_axil, input, output),
   `NS_AXI_PORTS(m_axi_host, IdWidth, output, input),
   `NS_AXI_PORTS(m_axi_mem, IdWidth, output, input)
@@ -84,12 +85,12 @@ module nvme_ctrl_tb
   `NS_AXI_TO_FLAT(m_axi_host, host)
   `NS_AXI_TO_FLAT(m_axi_mem, mem)
 
-  // What the controller asks the memories to zero is written by an ns_axi_fill in each channel.
+  // Fills requested by the controller are executed by an ns_axi_fill in each channel.
   localparam logic [IdWidth-1:0] FillId = 12'h3F;
   logic [NumChannels-1:0][63:0] fill_addr;
   logic [NumChannels-1:0][15:0] fill_blocks;
   logic [NumChannels-1:0] fill_valid, fill_ready, fill_done, fill_error;
-  logic fill_stop, waits;
+  logic fill_stop, waiting;
 
   logic ctrl_busy, host_busy;
   to_msix_t to_msix;
@@ -116,7 +117,7 @@ module nvme_ctrl_tb
       .m_axi        (filled)
     );
 
-    // The memory behind the channels has media addresses.
+    // The memory connected to the channels uses media addresses.
     ax_t aw;
     always_comb begin
       aw = filled.aw;
@@ -148,18 +149,18 @@ module nvme_ctrl_tb
   assign engine[0].done_valid = 1'b0;
 
   nvme_ctrl #(
-    .NumIoQueues (NumIoQueues),
-    .QueueEntries(QueueEntries),
-    .NumSlots    (NumSlots),
-    .FetchDepth  (FetchDepth),
-    .NumChannels (NumChannels),
-    .Granule     (4096),
+    .NumIoQueues  (NumIoQueues),
+    .QueueEntries (QueueEntries),
+    .NumSlots     (NumSlots),
+    .FetchDepth   (FetchDepth),
+    .NumChannels  (NumChannels),
+    .Granule      (4096),
     .NumNamespaces(NumNamespaces),
-    .NsBlocks    (NsBlocks),
-    .MediaBytes  (MediaBytes),
+    .NsBlocks     (NsBlocks),
+    .MediaBytes   (MediaBytes),
     .MaxDeallocate(MaxDeallocate),
-    .HostTimeout (HostTimeout),
-    .ClockKhz    (ClockKhz)
+    .HostTimeout  (HostTimeout),
+    .ClockKhz     (ClockKhz)
   ) u_ctrl (
     .clk_i            (clk),
     .rst_ni,
@@ -171,7 +172,7 @@ module nvme_ctrl_tb
     .wait_o,
     .alarm_o          (),
     .alarm_cycles_o   (),
-    .waits_o          (waits),
+    .waiting_o        (waiting),
     .cycles_i         (cycles_q),
     .temperature_i    (temperature_q),
     .ns_changed_i     (ns_changed_q),

@@ -1,5 +1,5 @@
-// Test top of the data path: its buses as plain vectors, port 0 in the low bits, fields as in ns_axi_pkg and nvme_pkg. What it
-// asks the memories to zero is written by an ns_axi_fill in each channel.
+// Test top of the data path. Buses are plain vectors, port 0 in the low bits, with the fields of
+// ns_axi_pkg and nvme_pkg. Fills that it requests are executed by an ns_axi_fill in each channel.
 module nvme_data_tb
   import ns_axi_pkg::*;
   import nvme_pkg::*;
@@ -12,7 +12,7 @@ module nvme_data_tb
   parameter int unsigned NumSlots    = 64,
   /// See nvme_data.
   parameter longint unsigned MediaBytes = 64'h80_0000,
-  /// See nvme_data. Few, so that a test reaches the limit soon.
+  /// See nvme_data. Small, so that a test reaches the limit soon.
   parameter int unsigned MaxEmpty    = 300,
   /// See nvme_data.
   parameter int unsigned MediaReadBeats = 512,
@@ -33,11 +33,11 @@ module nvme_data_tb
   output logic                          busy_o,
   input  logic                          quiesce_i,
   output logic                          media_busy_o,
-  output logic                          waits_o,
+  output logic                          waiting_o,
   input  logic                          stop_i,
   input  logic                          abort_valid_i,
   input  logic [SlotWidth-1:0]          abort_slot_i,
-  input  logic                          abort_same_i,
+  input  logic                          abort_current_i,
   input  logic                          abort_deleted_i,
   output logic                          abort_ready_o,
   output logic                          abort_found_o,
@@ -115,7 +115,7 @@ module nvme_data_tb
   for (genvar c = 0; c < NumChannels; c++) begin : gen_channel
     ns_axi_if filled ();
 
-    // The memory behind the ports has media addresses.
+    // The memory connected to the ports uses media addresses.
     function automatic ax_t to_media(ax_t ax);
       to_media = ax;
       if (ax.id == FillId) begin
@@ -165,11 +165,11 @@ module nvme_data_tb
   assign adm_r_ready_o = adm.r_ready;
 
   nvme_data #(
-    .NumChannels(NumChannels),
-    .Granule    (Granule),
-    .NumSlots   (NumSlots),
-    .MediaBytes (MediaBytes),
-    .MaxEmpty   (MaxEmpty),
+    .NumChannels    (NumChannels),
+    .Granule        (Granule),
+    .NumSlots       (NumSlots),
+    .MediaBytes     (MediaBytes),
+    .MaxEmpty       (MaxEmpty),
     .MediaReadBeats (MediaReadBeats),
     .MediaReads     (MediaReads),
     .MediaWriteBytes(MediaWriteBytes),
@@ -185,10 +185,10 @@ module nvme_data_tb
     .fill_stop_o   (fill_stop),
     .fill_done_i   (fill_done),
     .fill_error_i  (fill_error),
-    .trace_job_o (),
-    .trace_read_o(),
-    .trace_data_o(),
-    .trace_beat_o(),
+    .trace_job_o   (),
+    .trace_read_o  (),
+    .trace_data_o  (),
+    .trace_beat_o  (),
     .*
   );
 

@@ -1,7 +1,9 @@
-"""A small NVMe host around nvme_ctrl_tb: memories, register access, queues, and the checks that hold in every test.
+"""A small NVMe host around nvme_ctrl_tb: memories, register access, queues, and the checks that
+hold in every test.
 
-Everything that the controller writes to the host is logged in order, and checked on the way: a completion queue entry
-is one 16-byte write to an entry that the host has consumed before, carrying the phase that it expects.
+All writes of the controller to the host are logged in order and checked. A completion queue entry
+is one 16-byte write to an entry that the host has consumed before, with the phase that the host
+expects.
 """
 
 from __future__ import annotations
@@ -25,10 +27,10 @@ DOORBELLS, TABLE, PBA = 0x1000, 0x2000, 0x3000
 CC_SIZES = 6 << 16 | 4 << 20
 MSI = 0xFEE0_0000
 RDY, CFS = 1, 2
-PATIENCE = 20_000  # cycles that anything may take
+PATIENCE = 20_000  # cycles that any operation may take
 KHZ = 20  # ClockKhz of the test top
 
-# Status field: SCT << 8 | SC; DNR apart.
+# Status field: SCT << 8 | SC; DNR separately.
 OK = 0x000
 FAILED_FUSED, MISSING_FUSED, INTERRUPTED = 0x009, 0x00A, 0x021
 INVALID_OPCODE, INVALID_FIELD, DATA_TRANSFER, ABORT_REQUESTED, SQ_DELETION = 0x001, 0x002, 0x004, 0x007, 0x008
@@ -56,7 +58,7 @@ class Refused(Exception):
 
 
 class Memory:
-    """Target of an AXI slave. Logs writes, and refuses what lies outside or in `refuse`."""
+    """Target of an AXI slave. Logs writes, and refuses accesses outside or in `refuse`."""
 
     def __init__(self, size: int) -> None:
         self.data = bytearray(size)
@@ -121,7 +123,7 @@ class SubmissionQueue:
     entries: int
     cq: CompletionQueue
     tail: int = 0
-    head: int = 0  # as told by SQHD
+    head: int = 0  # as reported by SQHD
     cids: count = field(default_factory=lambda: count(1))
 
     def room(self) -> int:
@@ -145,14 +147,16 @@ class Host:
         self.sqs: dict[int, SubmissionQueue] = {}
         self.done: dict[tuple[int, int], Completion] = {}
         self.interrupts: list[int] = []  # message data, in order
-        self.log: list[tuple] = []  # ("data", address, length), ("cqe", qid), ("msi", data), in order
+        # ("data", address, length), ("cqe", qid), ("msi", data), in order
+        self.log: list[tuple] = []
         self.allocator = PAGE
-        self.quiet = False  # the controller may not read or write host memory: RDY fell, or SHST said complete
+        # the controller may not read or write host memory: RDY fell, or SHST reported complete
+        self.quiet = False
         self.started = False
         self.patience = PATIENCE  # cycles that a command may take
         self.shadow: tuple[int, int] | None = None  # pages of shadow doorbells and EventIdx
         self.doorbells = [0, 0]  # of I/O queues: changes, register writes
-        self.acre = False  # this host takes Command Interrupted
+        self.acre = False  # this host accepts Command Interrupted
 
     # Start-up.
 
@@ -182,7 +186,8 @@ class Host:
         self.started = True
 
     def pauses(self, chance: float) -> None:
-        """Random back-pressure on every channel of both memories, and on the registers' responses."""
+        """Random back-pressure on every channel of both memories, and on the registers'
+        responses."""
 
         def generator():
             while True:
@@ -196,7 +201,7 @@ class Host:
             channel.set_pause_generator(generator())
 
     def stall(self, side, stop: bool) -> None:
-        """Stops, or lets go, all responses of a memory."""
+        """Stops, or releases, all responses of a memory."""
         side.read_if.r_channel.pause = stop
         side.write_if.b_channel.pause = stop
 
@@ -273,7 +278,8 @@ class Host:
         raise Timeout(f"CSTS {csts:#x}, wanted {value:#x} of {mask:#x}")
 
     async def doorbell(self, qid: int, is_cq: bool, value: int) -> None:
-        """As Linux does it: with shadow doorbells, the register is written when the value moves beyond EventIdx."""
+        """As Linux does it: with shadow doorbells, the register is written when the value moves
+        beyond EventIdx."""
         at = 8 * qid + 4 * is_cq
         self.doorbells[0] += qid != 0
         if self.shadow and qid:
@@ -292,8 +298,8 @@ class Host:
         struct.pack_into("<I", self.memory.data, page + 8 * qid + 4 * is_cq, value)
 
     async def shadow_doorbells(self, fill: int = 0) -> None:
-        """Doorbell Buffer Config, with an EventIdx page that holds `fill`. The shadow page has the doorbells of the
-        queues that there are, and 0 elsewhere, as that of Linux and SPDK."""
+        """Doorbell Buffer Config, with an EventIdx page filled with `fill`. The shadow page has the
+        doorbells of existing queues, and 0 elsewhere, as with Linux and SPDK."""
         pages = self.alloc(PAGE), self.alloc(PAGE)
         self.memory.data[pages[0] : pages[0] + PAGE] = bytes(PAGE)
         self.memory.data[pages[1] : pages[1] + PAGE] = bytes([fill]) * PAGE
@@ -305,7 +311,7 @@ class Host:
         self.shadow = pages
 
     async def behavior(self, acre: bool) -> None:
-        """Host Behavior Support: takes Command Interrupted from now on, or not."""
+        """Host Behavior Support: accepts Command Interrupted from now on, or not."""
         page = self.alloc(PAGE)
         self.memory.data[page : page + 512] = bytes([acre]).ljust(512, b"\0")
         await self.admin(9, cdw10=0x16, prp1=page)
@@ -313,7 +319,7 @@ class Host:
 
     @property
     def interrupted(self) -> int:
-        """The status of a command that the controller could not go on with."""
+        """The status of a command that the controller had to end."""
         return INTERRUPTED if self.acre else INTERNAL_ERROR
 
     # Life cycle.
@@ -341,7 +347,7 @@ class Host:
         assert csts == RDY
 
     async def skip(self, cycles: int) -> None:
-        """Lets time pass as the engine does when everything rests."""
+        """Lets time pass as a simulation skips it when everything is idle."""
         self.dut.skipped_i.value = cycles
         await RisingEdge(self.dut.clk_i)
         self.dut.skipped_i.value = 0
@@ -360,7 +366,7 @@ class Host:
         await self.wait_csts(3 << 2, 2 << 2)
 
     async def msix(self, vectors: int) -> None:
-        """Sets up the MSI-X table: vector v writes 0x1000 + v to its own dword."""
+        """Sets up the MSI-X table: vector v writes 0x1000 + v to a separate dword."""
         for v in range(vectors):
             for word, value in enumerate((MSI + 4 * v, 0, 0x1000 + v, 0)):
                 await self.write(TABLE + 16 * v + 4 * word, value)
@@ -379,8 +385,9 @@ class Host:
         return struct.pack("<BBHIIIQQQ6I", opcode, flags, cid, nsid, *front, mptr, prp1, prp2, *dwords.values())
 
     def noise(self, used: dict[str, int], **fields: int) -> dict[str, int]:
-        """Fields of a command with every bit drawn that it does not use: `used` has the bits that it does, and what is
-        not named there is not used at all. FUSE and PSDT mean the same for all commands, and stay."""
+        """Fields of a command with random values of every bit that it does not use. `used` has the
+        bits that it uses; fields not named there are not used at all. FUSE and PSDT mean the same
+        for all commands, and stay."""
         widths = {"prp1": 64, "prp2": 64, "mptr": 64, "nsid": 32, "flags": 8}
         widths |= {f"cdw{n}": 32 for n in (2, 3, *range(10, 16))}
         assert fields.keys() <= used.keys() | {"flags"}, "a field that is set is used"
@@ -405,7 +412,7 @@ class Host:
         await self.doorbell(sq.qid, False, sq.tail)
 
     async def poll(self, cq: CompletionQueue) -> int:
-        """Consumes what is there, and rings; returns how many."""
+        """Consumes available entries, and rings; returns their number."""
         if cq.hold:
             return 0
         found = 0
@@ -449,7 +456,8 @@ class Host:
         return await self.wait(sq, cid)
 
     async def command_after_parked(self, sq: SubmissionQueue) -> Completion:
-        """Abort, in a queue whose head is ahead of what SQHD has told, because the command before is parked."""
+        """Abort, in a queue whose head is ahead of the reported SQHD, because the previous command
+        is parked."""
         sq.head = sq.tail
         return await self.command(sq, 8)
 
@@ -473,7 +481,8 @@ class Host:
     async def log_page(
         self, lid: int, size: int, offset: int = 0, *, at: int = 0, rae: bool = False, want: int = OK, **kw
     ) -> bytes:
-        """Get Log Page into a buffer at a page offset; returns what came, and checks that nothing else was written."""
+        """Get Log Page into a buffer at a page offset; returns the bytes, and checks that nothing
+        else was written."""
         guard = 64
         buffer = self.alloc(3 * PAGE + size) + at
         data = self.memory.data
@@ -513,7 +522,8 @@ class Host:
         return cid
 
     async def event(self, cid: int) -> int | None:
-        """DW0 of an Asynchronous Event Request that has completed well, once the controller rests; else None."""
+        """DW0 of an Asynchronous Event Request that has succeeded, once the controller is idle;
+        else None."""
         await ClockCycles(self.dut.clk_i, 4)  # inputs take effect
         await self.idle()
         await self.poll(self.cqs[0])
@@ -590,7 +600,8 @@ class Host:
         return self.push(sq, 1 if write else 2, **(values | fields))
 
     def sgl(self, blocks: list[tuple[int, int]], segment: int = 0, kind: int = 0x30) -> dict[str, int]:
-        """Fields of a command whose SGL has these blocks (address, bytes): inline, or in a segment at this address."""
+        """Fields of a command whose SGL has these blocks (address, bytes): inline, or in a segment
+        at this address."""
         entries = [struct.pack("<QIHBB", at, size, 0, 0, 0) for at, size in blocks]
         if segment:
             data = b"".join(entries)
@@ -601,7 +612,8 @@ class Host:
         return {"flags": 0x40, "prp1": prp1, "prp2": prp2}
 
     def dsm(self, sq: SubmissionQueue, ranges: list[tuple[int, int]], at: int, cdw11: int = 4, **fields) -> int:
-        """Puts a Dataset Management, by default a deallocation, into a queue; its list goes to `at`."""
+        """Puts a Dataset Management, by default a deallocation, into a queue; its list goes to
+        `at`."""
         data = b"".join(struct.pack("<IIQ", self.rng.getrandbits(32), blocks, lba) for lba, blocks in ranges)
         self.memory.data[at : at + len(data)] = data
         prp1, prp2 = self.prps(at, len(data))
@@ -609,7 +621,8 @@ class Host:
         return self.push(sq, 9, **(values | fields))
 
     async def idle(self) -> None:
-        """Waits until the controller rests. One that is hot never does: it counts the time."""
+        """Waits until the controller is idle. At a high temperature it never is: it counts the
+        time."""
         if int(self.dut.temperature_i.value) >= model.WARNING_TEMPERATURE:
             await ClockCycles(self.dut.clk_i, 500)
             return
@@ -621,12 +634,13 @@ class Host:
 
 
 class Pump:
-    """Keeps several queues busy with random reads and writes, and checks all data against a model of the media."""
+    """Keeps several queues busy with random reads and writes, and checks all data against a model
+    of the media."""
 
     def __init__(self, host: Host, sqs: list[SubmissionQueue], max_blocks: int = 32) -> None:
         self.host, self.sqs, self.max_blocks = host, sqs, max_blocks
         blocks = len(host.media.data) // 512
-        # Each queue has its own part of the media, so that commands in flight never overlap.
+        # Each queue has a separate part of the media, so that commands in flight never overlap.
         self.share = blocks // len(sqs)
         self.model = bytearray(host.media.data)
         self.buffers: dict[int, deque[int]] = {
@@ -637,7 +651,8 @@ class Pump:
         self.completed = 0
 
     def area(self, sq: SubmissionQueue) -> tuple[int, int, range]:
-        """What a queue uses: a namespace, its first block on the media, and blocks of the media within it."""
+        """The area of a queue: a namespace, its first block on the media, and blocks of the media
+        within it."""
         base = self.share * self.sqs.index(sq)
         return 1, 0, range(base, base + self.share)
 
@@ -685,7 +700,8 @@ class Pump:
             self.completed += 1
 
     async def run(self, commands: int) -> None:
-        """Runs over all queues until so many commands have completed, those of earlier runs included."""
+        """Runs over all queues until `total` commands have completed, including those of earlier
+        runs."""
         host = self.host
         submitted, waited = self.completed, 0
         while self.completed < commands:

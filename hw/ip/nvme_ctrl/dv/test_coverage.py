@@ -1,4 +1,4 @@
-"""The judgement of the functional coverage: what a run needs to pass (conftest.py)."""
+"""The check of the functional coverage: what a run needs to pass (conftest.py)."""
 
 import importlib.util
 import json
@@ -24,7 +24,7 @@ def reported() -> list[str]:
 
 @pytest.fixture
 def judge(tmp_path, monkeypatch):
-    """Runs the judgement over counts, with all or only some of the controller's tests passed."""
+    """Runs the check over counts, with all or only some of the controller's tests passed."""
     spec = importlib.util.spec_from_file_location("judged_conftest", BLOCK / "conftest.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

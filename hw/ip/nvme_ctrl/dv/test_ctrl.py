@@ -6,7 +6,7 @@ import pytest
 from hdl import simulate
 
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_ctrl.f"], "extra_sources": ["nvme_ctrl_tb.sv"]}
-QUICK = "ignored_fields,unused_bits,malformed,stopped_early"
+QUICK = "io_ignored_fields,io_unused_bits,io_malformed,range_commands_stopped_early"
 
 
 @pytest.mark.slow
@@ -16,13 +16,13 @@ def test_ctrl():
 
 
 def test_ctrl_io_quick():
-    """Commands beside Read, Write and Flush, as far as they take little simulation."""
+    """I/O commands other than Read, Write and Flush, as far as they need little simulation."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", testcase=QUICK, **SOURCES)
 
 
 @pytest.mark.long
 def test_gates_cannot_be_observed(monkeypatch):
-    """Tests end at the same time whether the clock stops while the controller rests or not."""
+    """Tests end at the same time whether the clock of an idle controller stops or not."""
     ends = []
     for bypass in "01":
         monkeypatch.setenv("CLOCK_GATE_BYPASS", bypass)
@@ -34,13 +34,13 @@ def test_gates_cannot_be_observed(monkeypatch):
 
 @pytest.mark.slow
 def test_ctrl_io():
-    """Commands beside Read, Write and Flush."""
+    """I/O commands other than Read, Write and Flush."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_io", **SOURCES)
 
 
 @pytest.mark.slow
 def test_ctrl_data():
-    """How commands describe their data."""
+    """Descriptions of data by commands."""
     simulate("nvme_ctrl_tb", "cocotb_ctrl_data", **SOURCES)
 
 
@@ -54,7 +54,8 @@ def test_ctrl_fused():
     "topic", [*(pytest.param(name, marks=pytest.mark.slow) for name in ("admin", "logs")), "events", "time"]
 )
 def test_admin(topic):
-    """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no power of two."""
+    """Abort and unused bits, logs, asynchronous events, time; with a number of slots that is no
+    power of two."""
     simulate("nvme_ctrl_tb", f"cocotb_{topic}", parameters={"NumSlots": 12}, **SOURCES)
 
 
@@ -72,7 +73,8 @@ def namespaces(*blocks: int) -> dict[str, object]:
 
 @pytest.mark.slow
 def test_namespaces():
-    """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a page."""
+    """Five namespaces: sizes that are no multiple of 4 KiB, an inactive one, one of less than a
+    page."""
     sizes = (1001, 520, 0, 7, 1200)
     simulate(
         "nvme_ctrl_tb",
@@ -111,7 +113,7 @@ def test_ctrl_64_queues():
         "cocotb_ctrl",
         parameters={"NumIoQueues": 64, "QueueEntries": 1024, "NumSlots": 128, "FetchDepth": 32},
         env={"NVME_CTRL_TB": "64 1024 128"},
-        testcase="registers,start_like_linux,queue_management,interrupts,random_mix_fast",
+        testcase="registers,start_like_linux,queue_management,interrupts,io_random_mix_fast",
         **SOURCES,
     )
 
@@ -130,18 +132,18 @@ def test_ctrl_default():
             "NumChannels": 8,
         },
         env={"NVME_CTRL_TB": "16 1024 128"},
-        testcase="registers,start_like_linux,identify,queue_management,random_mix_fast,all_slots,deep_queue",
+        testcase="registers,start_like_linux,identify,queue_management,io_random_mix_fast,slots_exhausted,deep_queue",
         **SOURCES,
     )
 
 
 @pytest.mark.long
 def test_ctrl_channels():
-    """As many channels as there can be, with 4 walkers a direction: the host port's IDs are at their longest."""
+    """16 channels with 4 walkers a direction: the widest host port IDs of these tests."""
     simulate(
         "nvme_ctrl_tb",
         "cocotb_ctrl",
         parameters={"NumChannels": 16},
-        testcase="registers,start_like_linux,identify,random_mix_fast,all_slots",
+        testcase="registers,start_like_linux,identify,io_random_mix_fast,slots_exhausted",
         **SOURCES,
     )

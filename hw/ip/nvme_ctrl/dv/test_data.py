@@ -6,7 +6,7 @@ from hdl import simulate
 SOURCES = {"filelists": ["hw/ip/nvme_ctrl/nvme_data.f"], "extra_sources": ["nvme_data_tb.sv"]}
 QUICK = (
     "basic_copies,every_alignment,granule_edges,admin_buffer,second_page_offset,error_bytes,"
-    "ends_not_taken,directions_are_independent,blocks_fill_the_mover"
+    "done_not_accepted,directions_are_independent,mover_filled_by_blocks"
 )
 LONG = "random_mix,list_positions,largest_transfers,errors,throughput,round_trip"
 
@@ -32,7 +32,7 @@ def test_data_quick():
 @pytest.mark.slow
 def test_data_stopped():
     """Zeros, verification and deallocation that are ended early."""
-    run("stopped,aborts,aborts_at_every_moment", module="cocotb_data_ops")
+    run("ops_stopped,ops_aborted,ops_aborted_at_every_moment", module="cocotb_data_ops")
 
 
 @pytest.mark.slow
@@ -49,19 +49,20 @@ def test_data_sgl():
 
 @pytest.mark.slow
 def test_data_atomic_quick():
-    """Blocks that fail, are split, in the way of a fill or hot; bursts cut off by quiesce_i."""
+    """Blocks that fail, are split, block a fill or are hot; bursts interrupted by quiesce_i."""
     run(
-        "failing_writes,every_cut,failed_reads,quiesced,fills_and_pieces,fill_waits_for_host,hot_granule,hot_everything",
+        "atomic_failing_writes,atomic_every_cut,atomic_failed_reads,quiesce_at_any_time,"
+        "atomic_fills_and_pieces,fill_waits_for_host,hot_granule,hot_everything",
         module="cocotb_data_atomic",
     )
 
 
 @pytest.mark.long
 def test_data_slow_media():
-    """The sizes that slow media take."""
+    """The sizes for slow media."""
     run("basic_copies,every_alignment,granule_edges,random_mix,errors,deep_writes,deep_reads", **SLOW_MEDIA)
     run(
-        "racing_writes,racing_everything,failing_writes,quiesced,hot_everything",
+        "atomic_racing_writes,atomic_racing_everything,atomic_failing_writes,quiesce_at_any_time,hot_everything",
         module="cocotb_data_atomic",
         **SLOW_MEDIA,
     )
@@ -70,7 +71,7 @@ def test_data_slow_media():
 @pytest.mark.slow
 def test_data_atomic():
     """Commands that race for a block."""
-    run("racing_writes,racing_everything,racing_fills", module="cocotb_data_atomic")
+    run("atomic_racing_writes,atomic_racing_everything,atomic_racing_fills", module="cocotb_data_atomic")
 
 
 @pytest.mark.slow
@@ -82,5 +83,5 @@ def test_data():
 @pytest.mark.parametrize(("channels", "granule"), [(1, 4096), (4, 16384)])
 def test_data_shapes(channels, granule):
     run("random_mix,admin_buffer,errors,largest_transfers", channels, granule)
-    run("everything_at_once,compares_and_reads,deallocates", channels, granule, module="cocotb_data_ops")
+    run("ops_all_at_once,compares_and_reads,deallocates", channels, granule, module="cocotb_data_ops")
     run("sgl_mix", channels, granule, module="cocotb_data_sgl")

@@ -1,9 +1,11 @@
-// nvme_arbiter: who is chosen has asked; nobody waits for more than a bounded number of others. By classes: admin before
-// urgent before the weighted ones; of these, no class has more commands in a round than its weight says, and no round
-// ends while a class with commands has credit.
+// nvme_arbiter: the chosen queue has requested, and every queue waits for a bounded number of
+// others. With classes: the admin queue before urgent, urgent before the weighted classes. No
+// weighted class has more commands in a round than its weight, and no round ends while a class with
+// commands has credit.
 //
-// A few queues, weights of one or two commands. Requests come and go in any cycle. What is assumed is what nvme_fetch
-// promises: one choice at a time, used at most once and before the next; priorities and the mode change between choices.
+// A few queues, weights of one or two commands. Requests rise and fall in any cycle. Assumed of
+// nvme_fetch: one choice at a time, used at most once and before the next one; priorities and the
+// mode change between choices.
 `include "ns_assert.svh"
 
 module arbitration_proof
@@ -25,7 +27,7 @@ module arbitration_proof
   input sq_prio_e             prio_i,
   input logic [NumQueues-1:0] req_i,
   input logic                 start_i,
-  input logic                 use_i,
+  input logic                 issue_valid_i,
   input logic [Bits-1:0]      watched_i,
   input logic [1:0]           watched_class_i
 );
@@ -34,7 +36,7 @@ module arbitration_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue and one weighted class, any, are watched all the time.
+  // One queue and one weighted class, both arbitrary, are watched all the time.
   logic [Bits-1:0] watched_q;
   logic [1:0] watched_class_q;
   always_ff @(posedge clk_i) begin
@@ -61,17 +63,17 @@ module arbitration_proof
     .done_o (done),
     .valid_o(valid),
     .idx_o  (idx),
-    .use_i
+    .issue_valid_i
   );
 
-  // The choice under way, and the one that has been made.
+  // The choice in progress, and the one that has been made.
   logic choosing_q, unused_q, wrr_q;
   logic [NumQueues-1:0]
       req1_q,
       req_q,
-      asked_q,
-      always_q;  // of the cycle before, of two before; when it started; ever since
-  logic [Bits-1:0] chosen_q;
+      req_at_start_q,
+      always_q;  // of the previous cycle, of two cycles ago; at the start; since the start
+  logic [Bits-1:0] choice_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -82,7 +84,7 @@ module arbitration_proof
       wrr_q <= wrr_i;
       if (start_i) choosing_q <= 1'b1;
       else if (done) choosing_q <= 1'b0;
-      if (use_i || start_i) unused_q <= 1'b0;
+      if (issue_valid_i || start_i) unused_q <= 1'b0;
       else if (done) unused_q <= valid;
     end
   end
@@ -90,18 +92,18 @@ module arbitration_proof
   always_ff @(posedge clk_i) begin
     req1_q <= req_i;
     req_q  <= req1_q;
-    if (start_i) {asked_q, always_q} <= {2{req_i}};
+    if (start_i) {req_at_start_q, always_q} <= {2{req_i}};
     else always_q <= always_q & req_i;
-    if (done) chosen_q <= idx;
+    if (done) choice_q <= idx;
   end
 
   // The neighbours.
   logic quiet;
   assign quiet = !choosing_q && !unused_q && !start_i;
   `NS_ASSUME(one_choice, !start_i || !choosing_q)
-  `NS_ASSUME(starts_with_requests, !start_i || req_i != '0)
-  `NS_ASSUME(used_once, !use_i || (unused_q || (done && valid)))
-  `NS_ASSUME(used_before_next, !use_i || !start_i)
+  `NS_ASSUME(start_with_requests, !start_i || req_i != '0)
+  `NS_ASSUME(used_once, !issue_valid_i || (unused_q || (done && valid)))
+  `NS_ASSUME(used_before_next, !issue_valid_i || !start_i)
   `NS_ASSUME(mode_between, wrr_i == wrr_q || quiet)
   `NS_ASSUME(mode, Weighted || !wrr_i)
   `NS_ASSUME(prio_between, !prio_we_i || (quiet && prio_idx_i != '0 && 32'(prio_idx_i) < NumQueues))
@@ -112,12 +114,12 @@ module arbitration_proof
   logic grant;
   assign grant = done && valid;
 
-  // Any mode: the grant is that of a queue which asked two cycles before.
+  // Any mode: the granted queue requested two cycles before.
   `NS_ASSERT(in_range, !grant || 32'(idx) < NumQueues)
   `NS_ASSERT(only_requesters, !grant || req_q[idx])
-  `NS_ASSERT(somebody_if_all_stay, !(done && always_q == asked_q) || valid)
+  `NS_ASSERT(choice_if_all_stay, !(done && always_q == req_at_start_q) || valid)
 
-  // Round robin: the watched queue is passed by each other queue once at most.
+  // Round robin: each other queue is served at most once before the watched queue.
   logic [Bits:0] passed_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
@@ -130,7 +132,7 @@ module arbitration_proof
   `NS_ASSERT(waiting_bounded, 32'(passed_q) < NumQueues)
 
   if (Weighted) begin : gen_weighted
-    // What the classes are and how much is left to each in this round, from outside.
+    // Members of the classes, and their credits in this round, from outside.
     sq_prio_e prio_q[NumQueues];
     logic [3:1][1:0] weight_q, left_q;
     logic [3:1] left;
@@ -145,11 +147,11 @@ module arbitration_proof
     assign left = {left_q[3] != '0, left_q[2] != '0, left_q[1] != '0};
     assign new_round = start_i && wrr_i && !req_i[0] && !any[PrioUrgent] && (any[3:1] & left) == '0;
 
-    // What the last start has found: the class that is to be served.
+    // Result of the last start: the class to be served.
     logic admin_q;
     logic [3:0] best_q;  // one-hot
     logic [1:0] cls;  // of the queue that has been chosen
-    assign cls = prio_q[done?idx : chosen_q];
+    assign cls = prio_q[done?idx : choice_q];
 
     always_ff @(posedge clk_i or negedge rst_ni) begin
       if (!rst_ni) begin
@@ -164,7 +166,7 @@ module arbitration_proof
           weight_q[PrioLow] <= {1'b0, feature_i.value[8]};
         end
         if (new_round_q) for (int unsigned c = 1; c < 4; c++) left_q[c] <= weight_q[c] + 1'b1;
-        if (use_i && wrr_i && (done ? idx : chosen_q) != '0 && cls != PrioUrgent)
+        if (issue_valid_i && wrr_i && (done ? idx : choice_q) != '0 && cls != PrioUrgent)
           left_q[cls] <= left_q[cls] - 1'b1;
       end
     end
@@ -192,41 +194,42 @@ module arbitration_proof
     `NS_ASSERT(admin_first, !(grant && wrr_i) || (idx == '0) == admin_q)
     `NS_ASSERT(classes_in_order, !(grant && wrr_i && idx != '0) || best_q[cls])
     `NS_ASSERT(no_underflow,
-               !(use_i && wrr_i && (done ? idx : chosen_q) != '0 && cls != PrioUrgent) || left_q[cls] != '0)
+               !(issue_valid_i && wrr_i && (done ? idx : choice_q) != '0 && cls != PrioUrgent) || left_q[cls] != '0)
 
-    // Inside a class, the watched queue is passed by each other queue once at most.
-    logic [Bits:0] turns_q;
+    // Within a class, each other queue is served at most once before the watched queue.
+    logic [Bits:0] class_passed_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) turns_q <= '0;
-      else if (!wrr_i || prio_we_i) turns_q <= '0;
-      else if ((grant && idx == watched_q) || (done && !req_q[watched_q])) turns_q <= '0;
+      if (!rst_ni) class_passed_q <= '0;
+      else if (!wrr_i || prio_we_i) class_passed_q <= '0;
+      else if ((grant && idx == watched_q) || (done && !req_q[watched_q])) class_passed_q <= '0;
       else if (grant && idx != '0 && watched_q != '0 && cls == prio_q[watched_q])
-        turns_q <= turns_q + 1'b1;
+        class_passed_q <= class_passed_q + 1'b1;
     end
-    `NS_ASSERT(turns_bounded, 32'(turns_q) < NumQueues - 1)
+    `NS_ASSERT(class_passed_bounded, 32'(class_passed_q) < NumQueues - 1)
 
-    // The watched class, while it has something to fetch, waits for the commands of two rounds of the others at most.
-    logic [3:0] waits_q;
+    // The watched class, while it has commands, waits at most for the commands of two rounds of the
+    // others.
+    logic [3:0] others_served_q;
     logic chosen_watched;
     assign chosen_watched = grant && idx != '0 && cls == watched_class_q;
     always_ff @(posedge clk_i or negedge rst_ni) begin
-      if (!rst_ni) waits_q <= '0;
+      if (!rst_ni) others_served_q <= '0;
       else if (!wrr_i || prio_we_i || chosen_watched || (start_i && !any[watched_class_q]))
-        waits_q <= '0;
-      else if (use_i && (done ? idx : chosen_q) != '0 && cls != PrioUrgent && cls != watched_class_q)
-        waits_q <= waits_q + 1'b1;
+        others_served_q <= '0;
+      else if (issue_valid_i && (done ? idx : choice_q) != '0 && cls != PrioUrgent && cls != watched_class_q)
+        others_served_q <= others_served_q + 1'b1;
     end
-    `NS_ASSERT(class_waits_bounded, waits_q <= 4'd8)
+    `NS_ASSERT(class_wait_bounded, others_served_q <= 4'd8)
 
-    // The arbiter's own count is this one.
+    // The arbiter's credits are the same.
     `NS_ASSERT(same_credit,
                u_arbiter.credit_q[1] == 9'(left_q[1]) && u_arbiter.credit_q[2] == 9'(left_q[2]) && u_arbiter.credit_q[3] == 9'(left_q[3]))
 
     `NS_COVER(low_after_high,
-              use_i && wrr_i && cls == PrioLow && waits_q == 4'd0 && left_q[PrioHigh] == '0 && weight_q[PrioHigh] == 2'd1)
-    `NS_COVER(long_wait, waits_q == 4'd4)
+              issue_valid_i && wrr_i && cls == PrioLow && others_served_q == 4'd0 && left_q[PrioHigh] == '0 && weight_q[PrioHigh] == 2'd1)
+    `NS_COVER(long_wait, others_served_q == 4'd4)
     `NS_COVER(second_round, new_round && weight_q[PrioMedium] == 2'd1 && left_q[PrioLow] == 2'd1)
-    `NS_COVER(turn, turns_q == (Bits + 1)'(NumQueues - 2))
+    `NS_COVER(turn, class_passed_q == (Bits + 1)'(NumQueues - 2))
     `NS_COVER(mode_changed,
               grant && !wrr_i && left_q[PrioLow] == 2'd2 && passed_q == (Bits + 1)'(2))
   end

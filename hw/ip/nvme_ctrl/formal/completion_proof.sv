@@ -1,9 +1,10 @@
-// nvme_completion: no entry of a completion queue is overwritten before the host has consumed it, each new entry shows the
-// phase that tells it from the old one, and each completion makes one entry and retires its slot once, in that order.
+// nvme_completion: no entry of a completion queue is overwritten before the host has consumed it.
+// Each new entry has the phase that distinguishes it from the old one. Each completion makes one
+// entry and releases its slot once, in that order.
 //
-// Two queues of two or three entries, two sources. The host writes any head doorbell at any time. What is assumed of
-// the neighbours is what they promise: an entry is reserved before a completion comes (nvme_fetch), queues are created and deleted
-// while nothing of them is in flight, and some cycles apart (nvme_admin).
+// Two queues of two or three entries, two sources. The host writes any head doorbell at any time.
+// Assumed of the neighbours: an entry is reserved before a completion arrives (nvme_fetch). Queues
+// are created and deleted while nothing of them is in flight, and some cycles apart (nvme_admin).
 `include "ns_assert.svh"
 
 module completion_proof
@@ -39,7 +40,7 @@ module completion_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One queue and one entry, any, are watched all the time.
+  // One queue and one entry, both arbitrary, are watched all the time.
   logic watched_qid_q;
   logic [1:0] watched_entry_q;
   always_ff @(posedge clk_i) begin
@@ -57,7 +58,8 @@ module completion_proof
   cpl_t [1:0] cpl;
   host_write_t write;
 
-  // A slot belongs to the submission queue that its lowest bit names, and that to the completion queue of the same number.
+  // A slot belongs to the submission queue given by its lowest bit, which uses the completion queue
+  // of the same number.
   always_comb begin
     for (int i = 0; i < 2; i++) begin
       cpl[i] = '{
@@ -88,62 +90,62 @@ module completion_proof
   ) u_completion (
     .clk_i,
     .rst_ni,
-    .busy_o          (),
+    .busy_o           (),
     .clear_i,
     .head_valid_i,
-    .head_ready_o    (head_ready),
-    .head_qid_i      ({6'b0, head_qid_i}),
+    .head_ready_o     (head_ready),
+    .head_qid_i       ({6'b0, head_qid_i}),
     .head_i,
-    .head_bad_qid_o  (),
-    .head_bad_value_o(),
-    .cfg_ready_o     (cfg_ready),
-    .cfg_fire_i      (cfg_fire),
-    .cfg_i           (cfg),
-    .cq_valid_o      (cq_valid),
-    .cq_qid_i        ('0),
-    .cq_head_o       (),
-    .cq_size_o       (),
-    .cq_moved_o      (cq_moved),
-    .cpl_i           (cpl),
+    .head_bad_qid_o   (),
+    .head_bad_value_o (),
+    .cfg_ready_o      (cfg_ready),
+    .cfg_fire_i       (cfg_fire),
+    .cfg_i            (cfg),
+    .cq_valid_o       (cq_valid),
+    .cq_qid_i         ('0),
+    .cq_head_o        (),
+    .cq_size_o        (),
+    .cq_moved_o       (cq_moved),
+    .cpl_i            (cpl),
     .cpl_valid_i,
-    .cpl_ready_o     (cpl_ready),
-    .slot_o          (slot),
-    .slot_qid_i      ({6'b0, slot[0]}),
-    .slot_cid_i      (cid_i),
-    .sq_qid_o        (sq_qid),
-    .sq_cqid_i       (sq_qid),
-    .sq_head_i       ('0),
-    .retire_o        (retire),
-    .posted_o        (posted),
-    .posted_valid_o  (posted_valid),
-    .irq_o           (irq),
-    .irq_vector_o    (),
-    .irq_admin_o     (),
-    .withdraw_o      (),
+    .cpl_ready_o      (cpl_ready),
+    .slot_o           (slot),
+    .slot_qid_i       ({6'b0, slot[0]}),
+    .slot_cid_i       (cid_i),
+    .sq_qid_o         (sq_qid),
+    .sq_cqid_i        (sq_qid),
+    .sq_head_i        ('0),
+    .retire_o         (retire),
+    .posted_o         (posted),
+    .posted_valid_o   (posted_valid),
+    .irq_o            (irq),
+    .irq_vector_o     (),
+    .irq_admin_o      (),
+    .withdraw_o       (),
     .withdraw_vector_o(),
-    .msg_id_i        ('0),
-    .msg_addr_i      ('0),
-    .msg_data_i      ('0),
+    .msg_id_i         ('0),
+    .msg_addr_i       ('0),
+    .msg_data_i       ('0),
     .msg_valid_i,
-    .msg_ready_o     (msg_ready),
-    .write_o         (write),
-    .write_valid_o   (write_valid),
-    .write_room_i    (room_i)
+    .msg_ready_o      (msg_ready),
+    .write_o          (write),
+    .write_valid_o    (write_valid),
+    .write_room_i     (room_i)
   );
 
-  // What the host knows of each queue, from what it was told and has been written to it.
+  // The host's knowledge of each queue, from reports and writes.
   logic [1:0] exists_q, phase_q;
   logic [1:0][1:0] size_q, head_q, tail_q;
   logic [1:0] base_q;
-  // Entries that are reserved, or on their way to the queue.
+  // Entries that are reserved, or in flight to the queue.
   logic [1:0][2:0] reserved_q, reserved_d;
-  logic [1:0] accept;
+  logic [1:0] cpl_fire;
 
   function automatic logic [2:0] filled(logic [1:0] from, logic [1:0] to, logic [1:0] size);
     return 3'(to) - 3'(from) + ((to >= from) ? 3'd0 : 3'(size) + 3'd1);
   endfunction
 
-  assign accept = cpl_valid_i & cpl_ready;
+  assign cpl_fire = cpl_valid_i & cpl_ready;
 
   always_comb begin
     reserved_d = reserved_q;
@@ -184,10 +186,10 @@ module completion_proof
     end
   end
 
-  // Completions that have been taken: what is owed for them.
+  // Accepted completions: what is still owed for them.
   logic owed_entry_q, owed_retire_q, owed_qid_q;
   logic [SlotWidth-1:0] owed_slot_q;
-  logic [1:0] offered;  // completions on offer that need an entry, by queue
+  logic [1:0] cpl_shown;  // valid completions that need an entry, by queue
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
@@ -196,16 +198,16 @@ module completion_proof
     end else begin
       if (posted_valid) owed_entry_q <= 1'b0;
       if (retire) owed_retire_q <= 1'b0;
-      if (accept != '0) begin
-        owed_entry_q <= !cpl_silent_i[accept[1]];
+      if (cpl_fire != '0) begin
+        owed_entry_q <= !cpl_silent_i[cpl_fire[1]];
         owed_retire_q <= 1'b1;
-        owed_slot_q <= cpl[accept[1]].slot;
-        owed_qid_q <= cpl_qid_i[accept[1]];
+        owed_slot_q <= cpl[cpl_fire[1]].slot;
+        owed_qid_q <= cpl_qid_i[cpl_fire[1]];
       end
     end
   end
 
-  // Cycles since queues were last changed.
+  // Cycles since the last change of queues.
   logic [1:0] quiet_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) quiet_q <= '1;
@@ -213,7 +215,7 @@ module completion_proof
     else if (quiet_q != '1) quiet_q <= quiet_q + 1'b1;
   end
 
-  // The entry that is watched: is there something in it that the host has not consumed, and its phase.
+  // The watched entry: whether it holds something that the host has not consumed, and its phase.
   logic full_q, seen_q, watched_post, watched_free;
   logic [1:0] ahead;  // from the old head to the entry
   assign watched_post = posted_valid && posted_qid == watched_qid_q && tail_q[posted_qid] == watched_entry_q;
@@ -234,14 +236,14 @@ module completion_proof
     end
   end
 
-  logic [63:0] due_addr;  // where the entry has to go
+  logic [63:0] due_addr;  // required address of the entry
   assign due_addr = {51'b0, base_q[posted_qid], 6'b0, tail_q[posted_qid], 4'b0};
 
   // The neighbours.
   for (genvar q = 0; q < 2; q++) begin : gen_assumed
-    assign offered[q] = (cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) ||
+    assign cpl_shown[q] = (cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) ||
         (cpl_valid_i[1] && !cpl_silent_i[1] && cpl_qid_i[1] == 1'(q));
-    // Entries of the queue that completions on offer and the one being handled need.
+    // Entries of the queue needed by valid completions and the current one.
     logic [2:0] needed;
     assign needed = 3'(cpl_valid_i[0] && !cpl_silent_i[0] && cpl_qid_i[0] == 1'(q)) +
         3'(cpl_valid_i[1] && !cpl_silent_i[1] && cpl_qid_i[1] == 1'(q)) + 3'(owed_entry_q && owed_qid_q == 1'(q));
@@ -272,7 +274,7 @@ module completion_proof
   `NS_ASSERT(retired_after_entry,
              !retire || (owed_retire_q && !owed_entry_q && slot == owed_slot_q))
   `NS_ASSERT(one_at_a_time,
-             accept == '0 || (!owed_entry_q && (!owed_retire_q || retire) && accept != 2'b11))
+             cpl_fire == '0 || (!owed_entry_q && (!owed_retire_q || retire) && cpl_fire != 2'b11))
   `NS_ASSERT(interrupt_after_entry, !irq || retire)
   `NS_ASSERT(never_onto_unconsumed, !watched_post || !full_q)
   `NS_ASSERT(phase_is_new, !watched_post || posted.phase != seen_q)
@@ -296,6 +298,6 @@ module completion_proof
             ) == 3'd1 && size_q[0] == 2'd2)
 
   logic unused;
-  assign unused = ^offered;
+  assign unused = ^cpl_shown;
 
 endmodule

@@ -1,37 +1,40 @@
-// nvme_engines: each command ends once; its engine, and no other, gets it once and as it was, unless it ends before; then it ends without
-// the engine. One that an engine has taken ends only by the engine's answer, with the engine's status, or, if the engine stopped it, with
-// that of whoever asked. The engine is asked to stop only what it has, only if somebody wants that, and once. A command that is to end and
-// that no engine has taken ends soon, as long as completions are taken; and one that is not to end is taken soon, as long as its engine has room.
-// A namespace counts as in use as long as it has a command here.
+// nvme_engines: each command ends once. Its engine, and no other, receives it once and unchanged,
+// unless it ends before; then it ends without the engine. A command that an engine has accepted
+// ends only by the engine's answer: with the engine's status or, if the engine stopped it, with the
+// requester's status. The engine is asked to stop only commands that it holds, only on request, and
+// once. A command that has to end and that no engine has accepted ends soon, while completions are
+// accepted. Other commands are issued soon, while their engine has room. A namespace counts as in
+// use while it has a command here.
 //
-// Three slots, two engines, two namespaces, any answers of the engines to what they have. Assumed: slots that are inside do not come
-// again, nor in the cycle of their completion (nvme_slot_table); an engine that has room keeps it, and shows an answer until it is taken.
+// Three slots, two engines, two namespaces, any answers of the engines to the commands they hold.
+// Assumptions: slots inside are not reused, nor in the cycle of their completion (nvme_slot_table).
+// An engine keeps signalled room, and keeps an answer valid until it is accepted.
 `include "ns_assert.svh"
 
 module engines_proof
   import nvme_pkg::*;
   import nvme_ns_pkg::*;
 (
-  input logic         clk_i,
-  input logic         rst_ni,
-  input logic         cmd_data_i,
-  input logic         cmd_engine_i,
-  input logic         cmd_ns_i,
-  input logic [1:0]   cmd_slot_i,
-  input logic         cmd_valid_i,
-  input logic         stop_i,
-  input logic         acre_i,
-  input logic         abort_valid_i,
-  input logic [1:0]   abort_slot_i,
-  input logic         abort_same_i,
-  input logic         abort_deleted_i,
-  input logic         cpl_ready_i,
-  input logic [1:0]   ready_i,
+  input logic            clk_i,
+  input logic            rst_ni,
+  input logic            cmd_data_i,
+  input logic            cmd_engine_i,
+  input logic            cmd_ns_i,
+  input logic [1:0]      cmd_slot_i,
+  input logic            cmd_valid_i,
+  input logic            stop_i,
+  input logic            acre_i,
+  input logic            abort_valid_i,
+  input logic [1:0]      abort_slot_i,
+  input logic            abort_current_i,
+  input logic            abort_deleted_i,
+  input logic            cpl_ready_i,
+  input logic [1:0]      ready_i,
   input logic [1:0][1:0] done_slot_i,
-  input logic [1:0]   done_stopped_i,
-  input logic [1:0]   done_bit_i,
-  input logic [1:0]   done_valid_i,
-  input logic [1:0]   watched_i
+  input logic [1:0]      done_stopped_i,
+  input logic [1:0]      done_bit_i,
+  input logic [1:0]      done_valid_i,
+  input logic [1:0]      watched_i
 );
 
   localparam int unsigned NumSlots = 3;
@@ -41,7 +44,7 @@ module engines_proof
   always_ff @(posedge clk_i) reset_q <= 1'b1;
   always_comb assume (rst_ni == reset_q);
 
-  // One slot, any, is watched all the time.
+  // One slot, arbitrary, is watched all the time.
   logic [1:0] slot_q;
   always_ff @(posedge clk_i) if (!reset_q) slot_q <= watched_i;
   always_comb assume (watched_i != 2'd3);
@@ -71,27 +74,27 @@ module engines_proof
   ) u_engines (
     .clk_i,
     .rst_ni,
-    .busy_o         (busy),
-    .cmd_sqe_i      (sqe),
-    .cmd_slot_i     (SlotWidth'(cmd_slot_i)),
-    .cmd_route_i    (route),
-    .cmd_ns_i       (NsWidth'(cmd_ns_i)),
+    .busy_o       (busy),
+    .cmd_sqe_i    (sqe),
+    .cmd_slot_i   (SlotWidth'(cmd_slot_i)),
+    .cmd_route_i  (route),
+    .cmd_ns_i     (NsWidth'(cmd_ns_i)),
     .cmd_valid_i,
     .stop_i,
     .acre_i,
     .abort_valid_i,
-    .abort_slot_i   (SlotWidth'(abort_slot_i)),
-    .abort_same_i,
+    .abort_slot_i (SlotWidth'(abort_slot_i)),
+    .abort_current_i,
     .abort_deleted_i,
-    .abort_found_o  (abort_found),
-    .cpl_o          (cpl),
-    .cpl_valid_o    (cpl_valid),
+    .abort_found_o(abort_found),
+    .cpl_o        (cpl),
+    .cpl_valid_o  (cpl_valid),
     .cpl_ready_i,
-    .flying_o       (flying),
-    .m_engine       (engine)
+    .in_flight_o  (flying),
+    .m_engine     (engine)
   );
 
-  logic [1:0] given, stops, answered, ready_q, waits_q;
+  logic [1:0] issued, stop_sent, done_fire, ready_q, done_stalled_q;
   engine_done_t [1:0] done, done_q;
   engine_cmd_t [1:0] shown;
   logic [1:0][SlotWidth-1:0] stop_slot;
@@ -106,70 +109,70 @@ module engines_proof
     assign engine[e].cmd_ready = ready_i[e];
     assign engine[e].done = done[e];
     assign engine[e].done_valid = done_valid_i[e];
-    assign given[e] = engine[e].cmd_valid && engine[e].cmd_ready;
+    assign issued[e] = engine[e].cmd_valid && engine[e].cmd_ready;
     assign shown[e] = engine[e].cmd;
-    assign stops[e] = engine[e].stop_valid;
+    assign stop_sent[e] = engine[e].stop_valid;
     assign stop_slot[e] = engine[e].stop_slot;
-    assign answered[e] = engine[e].done_valid && engine[e].done_ready;
+    assign done_fire[e] = engine[e].done_valid && engine[e].done_ready;
   end
 
-  // What is inside, where, and what has happened to it.
-  logic [2:0] inside_q, has0_q, has1_q, stop_asked_q;
+  // Commands inside, their place, and their history.
+  logic [2:0] inside_q, engine0_has_q, engine1_has_q, stop_sent_slots_q;
   logic
-      in_q,
-      has_q,
+      watched_inside_q,
+      engine_has_q,
       answered_q,
-      wanted_q,
+      end_requested_q,
       deleted_q,
       aborted_q,
-      told_q,
+      stop_sent_q,
       ns_q,
       data_q,
       engine_q,
       stopped_q,
       stop_seen_q;
-  logic [1:0][2:0] has_all;
+  logic [1:0][2:0] engine_has;
   status_t status_q;
   logic [31:0] dw0_q;
-  logic in_fire, cpl_fire, mine_given, my_stop, mine_answered, mine;
-  assign has_all = {has1_q, has0_q};
+  logic in_fire, cpl_fire, watched_issued, watched_stop, watched_answered, watched_cpl;
+  assign engine_has = {engine1_has_q, engine0_has_q};
   assign in_fire = cmd_valid_i && cmd_slot_i == slot_q;
   assign cpl_fire = cpl_valid && cpl_ready_i;
-  assign mine = cpl_valid && cpl.slot == SlotWidth'(slot_q);
-  assign mine_given = (given[0] && shown[0].slot == SlotWidth'(slot_q)) || (given[1] && shown[1].slot == SlotWidth'(slot_q));
-  assign my_stop = (stops[0] && stop_slot[0] == SlotWidth'(slot_q)) || (stops[1] && stop_slot[1] == SlotWidth'(slot_q));
-  assign mine_answered = answered[engine_q] && done[engine_q].slot == SlotWidth'(slot_q) && has_q;
+  assign watched_cpl = cpl_valid && cpl.slot == SlotWidth'(slot_q);
+  assign watched_issued = (issued[0] && shown[0].slot == SlotWidth'(slot_q)) || (issued[1] && shown[1].slot == SlotWidth'(slot_q));
+  assign watched_stop = (stop_sent[0] && stop_slot[0] == SlotWidth'(slot_q)) || (stop_sent[1] && stop_slot[1] == SlotWidth'(slot_q));
+  assign watched_answered = done_fire[engine_q] && done[engine_q].slot == SlotWidth'(slot_q) && engine_has_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
       inside_q <= '0;
-      has0_q <= '0;
-      has1_q <= '0;
-      stop_asked_q <= '0;
-      {in_q, has_q, answered_q, wanted_q, deleted_q, aborted_q, told_q, stopped_q, stop_seen_q} <= '0;
+      engine0_has_q <= '0;
+      engine1_has_q <= '0;
+      stop_sent_slots_q <= '0;
+      {watched_inside_q, engine_has_q, answered_q, end_requested_q, deleted_q, aborted_q, stop_sent_q, stopped_q, stop_seen_q} <= '0;
     end else begin
       if (cpl_fire) inside_q[cpl.slot[1:0]] <= 1'b0;
       if (cmd_valid_i) inside_q[cmd_slot_i] <= 1'b1;
-      if (answered[0]) has0_q[done[0].slot[1:0]] <= 1'b0;
-      if (answered[1]) has1_q[done[1].slot[1:0]] <= 1'b0;
-      if (given[0]) has0_q[shown[0].slot[1:0]] <= 1'b1;
-      if (given[1]) has1_q[shown[1].slot[1:0]] <= 1'b1;
-      if (cmd_valid_i) stop_asked_q[cmd_slot_i] <= 1'b0;
-      for (int e = 0; e < 2; e++) if (stops[e]) stop_asked_q[stop_slot[e][1:0]] <= 1'b1;
-      in_q <= (in_q && !(cpl_fire && mine)) || in_fire;
+      if (done_fire[0]) engine0_has_q[done[0].slot[1:0]] <= 1'b0;
+      if (done_fire[1]) engine1_has_q[done[1].slot[1:0]] <= 1'b0;
+      if (issued[0]) engine0_has_q[shown[0].slot[1:0]] <= 1'b1;
+      if (issued[1]) engine1_has_q[shown[1].slot[1:0]] <= 1'b1;
+      if (cmd_valid_i) stop_sent_slots_q[cmd_slot_i] <= 1'b0;
+      for (int e = 0; e < 2; e++) if (stop_sent[e]) stop_sent_slots_q[stop_slot[e][1:0]] <= 1'b1;
+      watched_inside_q <= (watched_inside_q && !(cpl_fire && watched_cpl)) || in_fire;
       if (in_fire)
-        {has_q, answered_q, wanted_q, deleted_q, aborted_q, told_q, stopped_q, stop_seen_q} <= '0;
+        {engine_has_q, answered_q, end_requested_q, deleted_q, aborted_q, stop_sent_q, stopped_q, stop_seen_q} <= '0;
       else begin
-        if (mine_given) has_q <= 1'b1;
-        if (my_stop) told_q <= 1'b1;
-        if (mine_answered) begin
-          has_q <= 1'b0;
+        if (watched_issued) engine_has_q <= 1'b1;
+        if (watched_stop) stop_sent_q <= 1'b1;
+        if (watched_answered) begin
+          engine_has_q <= 1'b0;
           answered_q <= 1'b1;
           stopped_q <= done[engine_q].stopped;
         end
-        if (stop_i) {wanted_q, stop_seen_q} <= '1;
+        if (stop_i) {end_requested_q, stop_seen_q} <= '1;
         if (abort_found && abort_slot_i == slot_q) begin
-          wanted_q <= 1'b1;
+          end_requested_q <= 1'b1;
           if (abort_deleted_i) deleted_q <= 1'b1;
           else aborted_q <= 1'b1;
         end
@@ -179,14 +182,14 @@ module engines_proof
 
   always_ff @(posedge clk_i) begin
     if (in_fire) {data_q, engine_q, ns_q} <= {cmd_data_i, cmd_engine_i, cmd_ns_i};
-    if (mine_answered) {status_q, dw0_q} <= {done[engine_q].status, done[engine_q].dw0};
+    if (watched_answered) {status_q, dw0_q} <= {done[engine_q].status, done[engine_q].dw0};
   end
 
   // The neighbours.
   logic stop_q, acre_q;
   always_ff @(posedge clk_i) begin
-    ready_q <= ready_i & ~given;
-    waits_q <= done_valid_i & ~answered;
+    ready_q <= ready_i & ~issued;
+    done_stalled_q <= done_valid_i & ~done_fire;
     done_q <= done;
     stop_q <= reset_q && stop_i;
     acre_q <= acre_i;
@@ -194,58 +197,64 @@ module engines_proof
   `NS_ASSUME(slot_is_free, !cmd_valid_i || (cmd_slot_i != 2'd3 && !inside_q[cmd_slot_i]))
   `NS_ASSUME(abort_of_a_slot, abort_slot_i != 2'd3)
   `NS_ASSUME(acre_stays, !reset_q || acre_i == acre_q)
-  // Fetching begins again when nothing is inside.
+  // Fetching resumes when nothing is inside.
   `NS_ASSUME(stop_stays, !stop_q || stop_i || inside_q == '0)
   for (genvar e = 0; e < 2; e++) begin : gen_assume
     `NS_ASSUME(room_stays, !ready_q[e] || ready_i[e])
-    `NS_ASSUME(answer_stays, !waits_q[e] || (done_valid_i[e] && done[e] == done_q[e]))
-    `NS_ASSUME(answers_what_it_has,
-               !done_valid_i[e] || (done[e].slot < SlotWidth'(3) && has_all[e][done[e].slot[1:0]] && (!done[e].stopped || stop_asked_q[done[e].slot[1:0]])))
+    `NS_ASSUME(answer_stays, !done_stalled_q[e] || (done_valid_i[e] && done[e] == done_q[e]))
+    `NS_ASSUME(answer_to_held_command,
+               !done_valid_i[e] || (done[e].slot < SlotWidth'(3) && engine_has[e][done[e].slot[1:0]] && (!done[e].stopped || stop_sent_slots_q[done[e].slot[1:0]])))
   end
 
-  // How long the watched one waits.
-  logic [4:0] end_waits_q, give_waits_q;
+  // How long the watched command waits.
+  logic [4:0] end_wait_cycles_q, issue_wait_cycles_q;
   always_ff @(posedge clk_i or negedge rst_ni) begin
-    if (!rst_ni) {end_waits_q, give_waits_q} <= '0;
+    if (!rst_ni) {end_wait_cycles_q, issue_wait_cycles_q} <= '0;
     else begin
-      if (!in_q || has_q || mine || !cpl_ready_i || !(stop_i || aborted_q || deleted_q))
-        end_waits_q <= '0;
-      else if (end_waits_q != '1) end_waits_q <= end_waits_q + 1'b1;
-      if (!in_q || has_q || answered_q || mine || ready_i != '1 || stop_i || aborted_q || deleted_q)
-        give_waits_q <= '0;
-      else if (give_waits_q != '1) give_waits_q <= give_waits_q + 1'b1;
+      if (!watched_inside_q || engine_has_q || watched_cpl || !cpl_ready_i || !(stop_i || aborted_q || deleted_q))
+        end_wait_cycles_q <= '0;
+      else if (end_wait_cycles_q != '1) end_wait_cycles_q <= end_wait_cycles_q + 1'b1;
+      if (!watched_inside_q || engine_has_q || answered_q || watched_cpl || ready_i != '1 || stop_i || aborted_q || deleted_q)
+        issue_wait_cycles_q <= '0;
+      else if (issue_wait_cycles_q != '1) issue_wait_cycles_q <= issue_wait_cycles_q + 1'b1;
     end
   end
 
   // What is proven.
-  `NS_ASSERT(ends_what_is_inside,
+  `NS_ASSERT(completion_of_inside,
              !cpl_valid || (cpl.slot < SlotWidth'(3) && inside_q[cpl.slot[1:0]] && !cpl.silent))
-  `NS_ASSERT(ends_by_an_answer, !mine || (!has_q && (answered_q || wanted_q)))
-  `NS_ASSERT(status_of_the_engine,
-             !(mine && answered_q && !stopped_q) || (cpl.status == status_q && cpl.dw0 == dw0_q))
+  `NS_ASSERT(completion_after_answer,
+             !watched_cpl || (!engine_has_q && (answered_q || end_requested_q)))
   `NS_ASSERT(
-      status_of_who_asked,
-      !(mine && !(answered_q && !stopped_q)) || (aborted_q && cpl.status == abort_status()) || (deleted_q && cpl.status == retry_status(
+      status_of_the_engine,
+      !(watched_cpl && answered_q && !stopped_q) || (cpl.status == status_q && cpl.dw0 == dw0_q))
+  `NS_ASSERT(
+      status_of_requester,
+      !(watched_cpl && !(answered_q && !stopped_q)) || (aborted_q && cpl.status == abort_status()) || (deleted_q && cpl.status == retry_status(
       ScSqDeletion)) || (stop_seen_q && cpl.status == interrupted_status(acre_i)))
-  `NS_ASSERT(given_once, !mine_given || (in_q && !has_q && !answered_q))
+  `NS_ASSERT(issued_once, !watched_issued || (watched_inside_q && !engine_has_q && !answered_q))
   for (genvar e = 0; e < 2; e++) begin : gen_given
-    `NS_ASSERT(given_as_it_was,
-               !(given[e] && shown[e].slot == SlotWidth'(slot_q)) || (engine_q == 1'(e) && shown[e].sqe[511] == data_q && shown[e].command == EngineCommandWidth'(data_q) && shown[e].ns_base == (ns_q ? 64'd8 : 64'd0) && shown[e].ns_blocks == (ns_q ? 64'd3 : 64'd8)))
-    `NS_ASSERT(told_its_own,
-               !(stops[e] && stop_slot[e] == SlotWidth'(slot_q)) || !in_q || engine_q == 1'(e))
-    `NS_ASSERT(offered_with_room, !engine[e].cmd_valid || ready_i[e])
+    `NS_ASSERT(issued_unchanged,
+               !(issued[e] && shown[e].slot == SlotWidth'(slot_q)) || (engine_q == 1'(e) && shown[e].sqe[511] == data_q && shown[e].command == EngineCommandWidth'(data_q) && shown[e].ns_base == (ns_q ? 64'd8 : 64'd0) && shown[e].ns_blocks == (ns_q ? 64'd3 : 64'd8)))
+    `NS_ASSERT(stop_to_right_engine,
+               !(stop_sent[e] && stop_slot[e] == SlotWidth'(slot_q)) || !watched_inside_q || engine_q == 1'(e))
+    `NS_ASSERT(shown_with_room, !engine[e].cmd_valid || ready_i[e])
   end
-  `NS_ASSERT(told_when_wanted, !my_stop || !in_q || (wanted_q && !told_q && (has_q || answered_q)))
-  `NS_ASSERT(ends_soon, end_waits_q < 5'd7)
-  `NS_ASSERT(taken_soon, give_waits_q < 5'd6)
-  `NS_ASSERT(in_use, !(in_q && !answered_q && (has_q || !wanted_q)) || flying[ns_q])
-  `NS_ASSERT(busy_while_it_matters, !in_q || busy || has_q || answered_q)
+  `NS_ASSERT(
+      stop_when_requested,
+      !watched_stop || !watched_inside_q || (end_requested_q && !stop_sent_q && (engine_has_q || answered_q)))
+  `NS_ASSERT(ends_soon, end_wait_cycles_q < 5'd7)
+  `NS_ASSERT(issued_soon, issue_wait_cycles_q < 5'd6)
+  `NS_ASSERT(
+      in_use,
+      !(watched_inside_q && !answered_q && (engine_has_q || !end_requested_q)) || flying[ns_q])
+  `NS_ASSERT(busy_while_it_matters, !watched_inside_q || busy || engine_has_q || answered_q)
 
-  `NS_COVER(ended, cpl_fire && mine && answered_q && !stopped_q)
-  `NS_COVER(stopped, cpl_fire && mine && answered_q && stopped_q && deleted_q)
-  `NS_COVER(never_taken, cpl_fire && mine && !answered_q && aborted_q)
-  `NS_COVER(interrupted, cpl_fire && mine && !answered_q && !aborted_q)
-  `NS_COVER(all_inside, inside_q == '1 && has0_q == 3'b011)
-  `NS_COVER(rests, in_q && has_q && !busy)
+  `NS_COVER(ended, cpl_fire && watched_cpl && answered_q && !stopped_q)
+  `NS_COVER(stopped, cpl_fire && watched_cpl && answered_q && stopped_q && deleted_q)
+  `NS_COVER(never_accepted, cpl_fire && watched_cpl && !answered_q && aborted_q)
+  `NS_COVER(interrupted, cpl_fire && watched_cpl && !answered_q && !aborted_q)
+  `NS_COVER(all_inside, inside_q == '1 && engine0_has_q == 3'b011)
+  `NS_COVER(idle_while_engine_works, watched_inside_q && engine_has_q && !busy)
 
 endmodule

@@ -11,7 +11,7 @@ module qos
   input  logic               rst_ni,
   /// Registers.
   ns_axil_if.slave           s_axil,
-  /// Of each master. From registers.
+  /// Parameters of each master. From registers.
   output qos_t [NumMasters-1:0] qos_o
 );
 
@@ -24,9 +24,9 @@ module qos
     .hwif_out      (hwif)
   );
 
-  function automatic qos_t of(logic [CreditBits-1:0] reads, logic [CreditBits-1:0] writes,
-                              logic [CreditBits-1:0] beside, logic [WeightBits-1:0] weight);
-    of = '{
+  function automatic qos_t qos_of(logic [CreditBits-1:0] reads, logic [CreditBits-1:0] writes,
+                                  logic [CreditBits-1:0] beside, logic [WeightBits-1:0] weight);
+    qos_of = '{
         reads: reads,
         writes: writes,
         beside: beside,
@@ -36,20 +36,20 @@ module qos
 
   qos_t [Masters-1:0] all;
   assign qos_o = all[NumMasters-1:0];
-  assign all[0] = of(
+  assign all[0] = qos_of(
       hwif.pm.reads.lines.value,
       hwif.pm.writes.lines.value,
       hwif.pm.beside.lines.value,
       hwif.pm.weight.lines.value
   );
-  assign all[1] = of(
+  assign all[1] = qos_of(
       hwif.nvme.reads.lines.value,
       hwif.nvme.writes.lines.value,
       hwif.nvme.beside.lines.value,
       hwif.nvme.weight.lines.value
   );
   for (genvar e = 0; e < Masters - 2; e++) begin : gen_engine
-    assign all[2+e] = of(
+    assign all[2+e] = qos_of(
         hwif.engine[e].reads.lines.value,
         hwif.engine[e].writes.lines.value,
         hwif.engine[e].beside.lines.value,

@@ -1,4 +1,4 @@
-"""status: the table as README.md describes it, read and written under random back-pressure."""
+"""status: the table of docs/hardware/status.md, read and written under random back-pressure."""
 
 import json
 import os
@@ -39,14 +39,14 @@ def expected(offset):
 
 
 @cocotb.test()
-async def every_word(dut):
+async def table_reads_every_word(dut):
     master = await start(dut)
     for offset in range(0, 0x1000, 4):
         assert await word(master, offset) == expected(offset), hex(offset)
 
 
 @cocotb.test()
-async def writes_change_nothing(dut):
+async def table_ignores_writes(dut):
     master = await start(dut)
     for _ in range(200):
         offset = random.choice([random.randrange(0, 0x20, 4), random.randrange(0x100, 0x160, 4)])
@@ -57,7 +57,7 @@ async def writes_change_nothing(dut):
 
 
 @cocotb.test()
-async def reads_and_writes_together(dut):
+async def table_reads_during_writes(dut):
     master = await start(dut)
     for _ in range(50):
         offset = random.randrange(0, 0x20, 4)

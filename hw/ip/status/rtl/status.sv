@@ -1,8 +1,9 @@
-// Says what the device is made of: a read-only table behind AXI4-Lite (see README.md for its layout).
+// Status block: a read-only table of the device's blocks, as an AXI4-Lite slave; layout in
+// docs/hardware/status.md.
 //
-// Everything comes from parameters, so it is a ROM. Writes are accepted and change nothing; what lies behind the table
-// reads 0. One read and one write at a time. Outputs come from registers.
-// Assumes that its parameters tell the truth: the top that instantiates the blocks writes the table.
+// The content comes from parameters, so the table is a ROM. Writes are accepted and have no effect;
+// addresses after the table read 0. One read and one write at a time. Outputs come from registers.
+// Assumes that its parameters are correct: the top that instantiates the blocks writes the table.
 `include "ns_assert.svh"
 
 module status
@@ -14,11 +15,12 @@ module status
   parameter longint unsigned MediaBytes = 64'h4000_0000,
   /// Memory channels.
   parameter int unsigned NumChannels = 1,
-  /// Bytes that go to one channel before the next one's turn.
+  /// Bytes of a granule.
   parameter int unsigned Granule = 4096,
   /// Blocks listed, 1 to 120.
   parameter int unsigned NumBlocks = 1,
-  /// Eight words a block, the first lowest: type, version, instance, BAR, offset, size, capabilities 0 and 1.
+  /// Eight words per block, the first in the low bits: type, version, instance, BAR, offset, size,
+  /// capabilities 0 and 1.
   parameter logic [NumBlocks-1:0][7:0][31:0] Blocks = '0
 ) (
   input  logic        clk_i,

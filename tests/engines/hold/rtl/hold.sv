@@ -1,29 +1,34 @@
-// Test engine: for as many cycles as are written to 0x100, accesses of the PM window and of the NVMe controller to the local addresses from
-// `first` on and below `limit` of channel 0 wait, and whatever comes behind them. 0x104 reads which have: writes and reads of the PM
-// window, of the controller, from bit 0 on. It ends by itself: a host's registers wait behind its stores.
+// Test engine with the access hook: holds accesses to a range for a number of cycles.
 //
-// A command of its page does the same with its arguments: first, limit, cycles. It is shown for so many cycles as 0x108
-// says before it is taken, and then ends at once; its range takes the place of the one before.
+// A write to 0x100 sets the number of cycles. Held are accesses of the PM window and of the NVMe
+// controller to local addresses of channel 0, from `first` to below `limit`. Accesses that follow a
+// held one wait as well. 0x104 reads which kinds have waited: PM window writes and reads, then
+// controller writes and reads, from bit 0. The hold expires without a command, because a host's
+// register accesses wait for its stores.
+//
+// A command of the command page starts a hold with the arguments first, limit and cycles, which
+// replaces a running hold. The command is accepted after the number of cycles in 0x108 and
+// completes at once.
 module hold
   import ns_axi_pkg::*;
   import command_page_pkg::*;
 #(
-  /// Memory channels.
+  /// Channels of the storage.
   parameter int unsigned NumChannels = 2,
-  /// Bytes that go to one channel before the next one's turn.
+  /// Granule of the channels in bytes.
   parameter int unsigned Granule = 4096,
-  /// Bytes of the media.
+  /// Size of the media in bytes.
   parameter longint unsigned MediaBytes = 64'h4000_0000
 ) (
   /// Clock.
   input  logic     clk_i,
   /// Reset.
   input  logic     rst_ni,
-  /// It works.
+  /// The engine is not idle.
   output logic     busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave s_axil,
-  /// Commands.
+  /// Commands of the command page.
   command_page_if.engine s_page,
   /// Access hook.
   ns_axi_if.slave  s_hook_pm[NumChannels],
@@ -32,12 +37,12 @@ module hold
   ns_axi_if.master m_hook_nvme[NumChannels]
 );
 
-  logic write, read, b_valid_q, r_valid_q, holds;
+  logic write, read, b_valid_q, r_valid_q, holding;
   logic [31:0] rdata_q, first_q, limit_q, left_q;
-  logic [3:0] seen_q, delay_q, shown_q;
-  logic take, done_q;
+  logic [3:0] waited_q, delay_q, presented_q;
+  logic cmd_fire, done_q;
   logic [LineWidth-1:0] line_q;
-  logic [NumChannels-1:0][3:0] waits;
+  logic [NumChannels-1:0][3:0] waiting;
 
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
   assign read = s_axil.arvalid && !r_valid_q;
@@ -49,23 +54,23 @@ module hold
   assign s_axil.rvalid = r_valid_q;
   assign s_axil.rdata = rdata_q;
   assign s_axil.rresp = RespOkay;
-  assign holds = left_q != '0;
-  assign busy_o = b_valid_q || r_valid_q || holds || done_q;
+  assign holding = left_q != '0;
+  assign busy_o = b_valid_q || r_valid_q || holding || done_q;
 
-  assign take = s_page.cmd_valid && s_page.cmd_ready;
-  assign s_page.cmd_ready = shown_q == delay_q;
+  assign cmd_fire = s_page.cmd_valid && s_page.cmd_ready;
+  assign s_page.cmd_ready = presented_q == delay_q;
   assign s_page.done = '{line: line_q, default: '0};
   assign s_page.done_valid = done_q;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      shown_q <= '0;
-      done_q  <= 1'b0;
-      line_q  <= '0;
+      presented_q <= '0;
+      done_q      <= 1'b0;
+      line_q      <= '0;
     end else begin
-      shown_q <= (s_page.cmd_valid && !take) ? shown_q + 1'b1 : '0;
-      done_q  <= take;
-      if (take) line_q <= s_page.line;
+      presented_q <= (s_page.cmd_valid && !cmd_fire) ? presented_q + 1'b1 : '0;
+      done_q      <= cmd_fire;
+      if (cmd_fire) line_q <= s_page.line;
     end
   end
 
@@ -74,7 +79,7 @@ module hold
       b_valid_q <= 1'b0;
       r_valid_q <= 1'b0;
       left_q <= '0;
-      seen_q <= '0;
+      waited_q <= '0;
       first_q <= '0;
       limit_q <= '0;
       delay_q <= '0;
@@ -87,19 +92,19 @@ module hold
       if (write && s_axil.awaddr[11:0] == 12'h020) first_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h030) limit_q <= s_axil.wdata;
       if (write && s_axil.awaddr[11:0] == 12'h108) delay_q <= s_axil.wdata[3:0];
-      if (take) begin
+      if (cmd_fire) begin
         first_q <= s_page.cmd[64+:32];
         limit_q <= s_page.cmd[128+:32];
         left_q <= s_page.cmd[192+:32];
-        seen_q <= '0;
+        waited_q <= '0;
       end else if (write && s_axil.awaddr[11:0] == 12'h100) begin
         left_q <= s_axil.wdata;
-        seen_q <= '0;
+        waited_q <= '0;
       end else begin
-        left_q <= left_q - 32'(holds);
-        seen_q <= seen_q | waits[0];
+        left_q <= left_q - 32'(holding);
+        waited_q <= waited_q | waiting[0];
       end
-      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(seen_q) : '0;
+      if (read) rdata_q <= (s_axil.araddr[11:0] == 12'h104) ? 32'(waited_q) : '0;
     end
   end
 
@@ -107,26 +112,26 @@ module hold
     hold_bus u_pm (
       .clk_i,
       .rst_ni,
-      .hold_i (holds && c == 0),
-      .first_i(64'(first_q)),
-      .limit_i(64'(limit_q)),
-      .waits_o(waits[c][1:0]),
-      .s_axi  (s_hook_pm[c]),
-      .m_axi  (m_hook_pm[c])
+      .hold_i   (holding && c == 0),
+      .first_i  (64'(first_q)),
+      .limit_i  (64'(limit_q)),
+      .waiting_o(waiting[c][1:0]),
+      .s_axi    (s_hook_pm[c]),
+      .m_axi    (m_hook_pm[c])
     );
     hold_bus u_nvme (
       .clk_i,
       .rst_ni,
-      .hold_i (holds && c == 0),
-      .first_i(64'(first_q)),
-      .limit_i(64'(limit_q)),
-      .waits_o(waits[c][3:2]),
-      .s_axi  (s_hook_nvme[c]),
-      .m_axi  (m_hook_nvme[c])
+      .hold_i   (holding && c == 0),
+      .first_i  (64'(first_q)),
+      .limit_i  (64'(limit_q)),
+      .waiting_o(waiting[c][3:2]),
+      .s_axi    (s_hook_nvme[c]),
+      .m_axi    (m_hook_nvme[c])
     );
   end
 
   logic unused;
-  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, s_page.settled, s_page.cmd, waits, Granule, MediaBytes};
+  assign unused = ^{s_axil.awaddr[23:12], s_axil.araddr[23:12], s_axil.wstrb, s_page.settled, s_page.cmd, waiting, Granule, MediaBytes};
 
 endmodule

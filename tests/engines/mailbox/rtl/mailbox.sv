@@ -1,9 +1,11 @@
-// Test engine: writes `count` lines of 64 bytes to host memory, number n filled with `first` + n, raises interrupt `vector` as soon as
-// the last address has been accepted, and then reads the lines back.
+// Test engine with a host master. It writes `count` lines of 64 bytes to host memory; line n is
+// filled with `first` + n. Interrupt `vector` rises as soon as the last address has been accepted.
+// Then it reads the lines back.
 //
-// NVMe I/O commands it keeps, four at a time, until they are to end, or 0x100 is written: then all of them end with the status in bits 31:17.
-// Dword 0 of a completion is the exclusive or of all dwords of the command and of where its namespace is. 0x100 reads as how many it keeps,
-// 0x104 as how many it has taken. While bit 0 of 0x108 is 1 none ends early.
+// It holds up to four NVMe I/O commands. A stop ends a held command as stopped. A write to 0x100
+// ends all of them with the status in bits 31:17. Dword 0 of a completion is the exclusive or of
+// the command's dwords and the namespace's position. 0x100 reads the number of held commands, 0x104
+// the number of accepted commands. While bit 0 of 0x108 is 1, stops are ignored.
 module mailbox
   import ns_axi_pkg::*;
   import nvme_pkg::*;
@@ -12,11 +14,11 @@ module mailbox
   input  logic       clk_i,
   /// Reset.
   input  logic       rst_ni,
-  /// It works.
+  /// The engine is not idle.
   output logic       busy_o,
-  /// Registers.
+  /// Register port.
   ns_axil_if.slave   s_axil,
-  /// Host.
+  /// Host port.
   ns_axi_if.master   m_host,
   /// NVMe I/O commands.
   nvme_engine_if.engine s_nvme,
@@ -25,11 +27,11 @@ module mailbox
 );
 
   logic [3:0][63:0] args_q;
-  logic start_q, working_q, done_q, raised_q;
+  logic start_q, job_active_q, done_q, irq_raised_q;
   logic [31:0] aw_q, w_q, b_q, ar_q, r_q, count;
-  logic [2:0] wrong_q, irq_q;
+  logic [2:0] result_q, irq_q;
 
-  // Registers: one access at a time.
+  // Registers serve one access at a time.
   logic write, read, b_valid_q, r_valid_q;
   logic [31:0] rdata_q;
   assign write = s_axil.awvalid && s_axil.wvalid && !b_valid_q;
@@ -58,19 +60,19 @@ module mailbox
       else if (s_axil.bready) b_valid_q <= 1'b0;
       if (read) r_valid_q <= 1'b1;
       else if (s_axil.rready) r_valid_q <= 1'b0;
-      start_q <= write && s_axil.awaddr[12:0] == '0 && s_axil.wdata[0] && !working_q;
+      start_q <= write && s_axil.awaddr[12:0] == '0 && s_axil.wdata[0] && !job_active_q;
       if (write && s_axil.awaddr[12:0] == 13'hC && s_axil.wdata[0]) done_q <= 1'b0;
-      if (working_q && b_q == count && r_q == count) done_q <= 1'b1;
+      if (job_active_q && b_q == count && r_q == count) done_q <= 1'b1;
       for (int unsigned n = 0; n < 4; n++) begin
         if (write && s_axil.awaddr[12:0] == 13'(32 + 16 * n)) args_q[n][31:0] <= s_axil.wdata;
         if (write && s_axil.awaddr[12:0] == 13'(36 + 16 * n)) args_q[n][63:32] <= s_axil.wdata;
       end
       unique case (s_axil.araddr[12:0])
-        13'h0: rdata_q <= {29'd0, !working_q && !start_q, 2'd0};
+        13'h0: rdata_q <= {29'd0, !job_active_q && !start_q, 2'd0};
         13'hC: rdata_q <= {31'd0, done_q};
-        13'h10: rdata_q <= {29'd0, wrong_q};
-        13'h100: rdata_q <= {29'd0, kept};
-        13'h104: rdata_q <= taken_q;
+        13'h10: rdata_q <= {29'd0, result_q};
+        13'h100: rdata_q <= {29'd0, held_count};
+        13'h104: rdata_q <= accepted_q;
         default: rdata_q <= '0;
       endcase
     end
@@ -80,105 +82,105 @@ module mailbox
   typedef struct packed {
     logic [SlotWidth-1:0] slot;
     logic [31:0]          sum;
-  } kept_t;
-  kept_t [3:0] kept_q;
-  logic [3:0] used_q, stop_q, ends_q, room, answers;
-  logic [31:0] taken_q, sum;
+  } held_command_t;
+  held_command_t [3:0] held_q;
+  logic [3:0] used_q, stop_request_q, end_request_q, free_slot, done_pending;
+  logic [31:0] accepted_q, sum;
   logic [14:0] status_q;
-  logic [2:0] kept;
-  logic [1:0] answer;
-  logic deaf_q;
+  logic [2:0] held_count;
+  logic [1:0] done_index;
+  logic ignore_stop_q;
 
-  assign room = ~used_q & (used_q + 4'd1);  // the lowest place
+  assign free_slot = ~used_q & (used_q + 4'd1);  // lowest free slot
   assign s_nvme.cmd_ready = used_q != '1;
-  assign answers = used_q & (ends_q | (stop_q & {4{!deaf_q}}));
-  assign answer = answers[0] ? 2'd0 : answers[1] ? 2'd1 : answers[2] ? 2'd2 : 2'd3;
-  assign s_nvme.done_valid = answers != '0;
+  assign done_pending = used_q & (end_request_q | (stop_request_q & {4{!ignore_stop_q}}));
+  assign done_index = done_pending[0] ? 2'd0 : done_pending[1] ? 2'd1 : done_pending[2] ? 2'd2 : 2'd3;
+  assign s_nvme.done_valid = done_pending != '0;
   assign s_nvme.done = '{
-          slot: kept_q[answer].slot,
-          stopped: !ends_q[answer],
+          slot: held_q[done_index].slot,
+          stopped: !end_request_q[done_index],
           status: status_q,
-          dw0: ends_q[answer] ? kept_q[answer].sum : '0
+          dw0: end_request_q[done_index] ? held_q[done_index].sum : '0
       };
 
   always_comb begin
     sum = s_nvme.cmd.ns_base[63:32] ^ s_nvme.cmd.ns_base[31:0] ^ s_nvme.cmd.ns_blocks[63:32] ^ s_nvme.cmd.ns_blocks[31:0];
     for (int unsigned n = 0; n < 16; n++) sum ^= s_nvme.cmd.sqe[32*n+:32];
     sum ^= 32'(s_nvme.cmd.command) << 28;
-    kept = '0;
-    for (int unsigned n = 0; n < 4; n++) kept += 3'(used_q[n]);
+    held_count = '0;
+    for (int unsigned n = 0; n < 4; n++) held_count += 3'(used_q[n]);
   end
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      {used_q, stop_q, ends_q} <= '0;
-      kept_q <= '0;
-      taken_q <= '0;
+      {used_q, stop_request_q, end_request_q} <= '0;
+      held_q <= '0;
+      accepted_q <= '0;
       status_q <= '0;
-      deaf_q <= 1'b0;
+      ignore_stop_q <= 1'b0;
     end else begin
       for (int unsigned n = 0; n < 4; n++) begin
-        if (s_nvme.cmd_valid && s_nvme.cmd_ready && room[n]) begin
+        if (s_nvme.cmd_valid && s_nvme.cmd_ready && free_slot[n]) begin
           used_q[n] <= 1'b1;
-          stop_q[n] <= 1'b0;
-          ends_q[n] <= 1'b0;
-          kept_q[n] <= '{slot: s_nvme.cmd.slot, sum: sum};
+          stop_request_q[n] <= 1'b0;
+          end_request_q[n] <= 1'b0;
+          held_q[n] <= '{slot: s_nvme.cmd.slot, sum: sum};
         end
-        if (used_q[n] && s_nvme.stop_valid && s_nvme.stop_slot == kept_q[n].slot)
-          stop_q[n] <= 1'b1;
-        if (used_q[n] && write && s_axil.awaddr[12:0] == 13'h100) ends_q[n] <= 1'b1;
-        if (s_nvme.done_valid && s_nvme.done_ready && answer == 2'(n)) used_q[n] <= 1'b0;
+        if (used_q[n] && s_nvme.stop_valid && s_nvme.stop_slot == held_q[n].slot)
+          stop_request_q[n] <= 1'b1;
+        if (used_q[n] && write && s_axil.awaddr[12:0] == 13'h100) end_request_q[n] <= 1'b1;
+        if (s_nvme.done_valid && s_nvme.done_ready && done_index == 2'(n)) used_q[n] <= 1'b0;
       end
-      taken_q <= taken_q + 32'(s_nvme.cmd_valid && s_nvme.cmd_ready);
+      accepted_q <= accepted_q + 32'(s_nvme.cmd_valid && s_nvme.cmd_ready);
       if (write && s_axil.awaddr[12:0] == 13'h100) status_q <= s_axil.wdata[31:17];
-      if (write && s_axil.awaddr[12:0] == 13'h108) deaf_q <= s_axil.wdata[0];
+      if (write && s_axil.awaddr[12:0] == 13'h108) ignore_stop_q <= s_axil.wdata[0];
     end
   end
 
-  // Work.
+  // Write to the host and read back.
   logic [DataWidth-1:0] expected;
   assign expected = {8{args_q[2] + 64'(r_q)}};
   assign m_host.aw = '{id: 12'(aw_q[3:0]), len: '0, size: 3'd6, burst: BurstIncr, addr: args_q[0] + 64'(aw_q) * 64};
-  assign m_host.aw_valid = working_q && aw_q != count;
+  assign m_host.aw_valid = job_active_q && aw_q != count;
   assign m_host.w = '{last: 1'b1, strb: '1, data: {8{args_q[2] + 64'(w_q)}}};
-  assign m_host.w_valid = working_q && w_q != aw_q;
+  assign m_host.w_valid = job_active_q && w_q != aw_q;
   assign m_host.b_ready = 1'b1;
   assign m_host.ar = '{id: '0, len: '0, size: 3'd6, burst: BurstIncr, addr: args_q[0] + 64'(ar_q) * 64};
-  assign m_host.ar_valid = working_q && b_q == count && ar_q != count && ar_q - r_q < 16;
+  assign m_host.ar_valid = job_active_q && b_q == count && ar_q != count && ar_q - r_q < 16;
   assign m_host.r_ready = 1'b1;
 
   always_ff @(posedge clk_i or negedge rst_ni) begin
     if (!rst_ni) begin
-      working_q <= 1'b0;
-      raised_q <= 1'b0;
+      job_active_q <= 1'b0;
+      irq_raised_q <= 1'b0;
       {aw_q, w_q, b_q, ar_q, r_q} <= '0;
-      wrong_q <= '0;
+      result_q <= '0;
       irq_q <= '0;
     end else if (start_q) begin
-      working_q <= 1'b1;
-      raised_q <= 1'b0;
+      job_active_q <= 1'b1;
+      irq_raised_q <= 1'b0;
       {aw_q, w_q, b_q, ar_q, r_q} <= '0;
-      wrong_q <= '0;
+      result_q <= '0;
       irq_q <= '0;
-    end else if (working_q) begin
+    end else if (job_active_q) begin
       if (m_host.aw_valid && m_host.aw_ready) aw_q <= aw_q + 1;
       if (m_host.w_valid && m_host.w_ready) w_q <= w_q + 1;
       if (m_host.b_valid) b_q <= b_q + 1;
-      if (m_host.b_valid && m_host.b.resp != RespOkay) wrong_q[1] <= 1'b1;
+      if (m_host.b_valid && m_host.b.resp != RespOkay) result_q[1] <= 1'b1;
       if (m_host.ar_valid && m_host.ar_ready) ar_q <= ar_q + 1;
       if (m_host.r_valid) r_q <= r_q + 1;
-      if (m_host.r_valid && m_host.r.resp != RespOkay) wrong_q[0] <= 1'b1;
-      else if (m_host.r_valid && m_host.r.data != expected) wrong_q[2] <= 1'b1;
-      if (aw_q == count && !raised_q) begin
-        raised_q <= 1'b1;
+      if (m_host.r_valid && m_host.r.resp != RespOkay) result_q[0] <= 1'b1;
+      else if (m_host.r_valid && m_host.r.data != expected) result_q[2] <= 1'b1;
+      if (aw_q == count && !irq_raised_q) begin
+        irq_raised_q <= 1'b1;
         irq_q[2'(args_q[3])] <= 1'b1;
       end
-      if (b_q == count && r_q == count) working_q <= 1'b0;
+      if (b_q == count && r_q == count) job_active_q <= 1'b0;
     end
   end
 
   assign irq_o = irq_q;
-  assign busy_o = working_q || start_q || b_valid_q || r_valid_q || answers != '0;
+  assign busy_o = job_active_q || start_q || b_valid_q || r_valid_q || done_pending != '0;
 
   logic unused;
   assign unused = ^{s_axil.awaddr[23:13], s_axil.araddr[23:13], s_axil.wstrb, m_host.b.id, m_host.r.id, m_host.r.last, args_q[3][63:2], args_q[1][63:32]};

@@ -1,13 +1,13 @@
 //! A host of a device with the engine `nearpm`: its commands, a pool, and what stands in its logs.
 
-use design::media::Turns;
+use design::media::Interleave;
 use design::Design;
 use device::Model;
 use driver::control::Delay;
 use driver::page::{CommandPage, Ended, Submitted};
 use driver::{Host, SimHost};
 use sim::{Bar, Device, Time};
-use spec::nearpm::{Command, Descriptor, Header, Operation, Refusal};
+use spec::nearpm::{Command, Descriptor, ErrorBit, Header, Operation};
 
 use super::{design, model, root};
 
@@ -147,7 +147,7 @@ impl Kit {
     pub fn before(device: Box<dyn Device + Send>, design: &Design) -> Kit {
         let mut host = super::host_of(design, device);
         let profile = design::Profile::find(&root(), &design.media.profile).unwrap();
-        let turns = Turns {
+        let turns = Interleave {
             channels: design.channels,
             granule: design.granule.0,
         };
@@ -229,7 +229,7 @@ impl Kit {
     }
 
     /// One that is refused.
-    pub fn refused(&mut self, command: &Command, refusal: Refusal) {
+    pub fn refused(&mut self, command: &Command, refusal: ErrorBit) {
         let wanted = Ended {
             result: refusal as u32,
             value: 0,

@@ -16,7 +16,7 @@ mod scan;
 mod tables;
 mod told;
 
-use design::media::Turns;
+use design::media::Interleave;
 use design::Design;
 use driver::control::Delay;
 use driver::launch::EngineRegisters;
@@ -41,7 +41,7 @@ const SCAN0: usize = 2;
 /// A host of a device.
 struct Bench {
     host: SimHost,
-    engines: Vec<design::engine::Plugged>,
+    engines: Vec<design::engine::EngineInstance>,
     pages: Vec<CommandPage>,
 }
 
@@ -54,7 +54,7 @@ impl Bench {
     fn of(design: &Design) -> Bench {
         let engines = design.engines(&root()).unwrap();
         let device = common::device(&common::factory(design), design);
-        let page = |e: &design::engine::Plugged| CommandPage::new(e.page.unwrap());
+        let page = |e: &design::engine::EngineInstance| CommandPage::new(e.page.unwrap());
         Bench {
             host: common::host_of(design, device),
             pages: engines.iter().map(page).collect(),
@@ -142,7 +142,7 @@ impl Bench {
         if let Some(cap) = write_cap_gb_s {
             profile.write.cap_gb_s = cap;
         }
-        let turns = Turns {
+        let turns = Interleave {
             channels: 2,
             granule: 4096,
         };
@@ -188,7 +188,7 @@ impl Scan {
 /// An NVMe host.
 struct Queues {
     c: Controller<SimHost>,
-    engines: Vec<design::engine::Plugged>,
+    engines: Vec<design::engine::EngineInstance>,
 }
 
 impl Queues {

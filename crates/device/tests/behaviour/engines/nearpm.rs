@@ -1,7 +1,9 @@
 //! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
 //! `crates/device/tests/nearpm.rs`.
 
-use spec::nearpm::{payload_crc, Command, Header, Kind, Maker, Operation, Refusal, State};
+use spec::nearpm::{
+    payload_crc, Command, ErrorBit, Header, LogState, Operation, RecordKind, RecordWriter,
+};
 
 use super::bytes;
 use crate::common::nearpm::{is_there, Kit, Pool};
@@ -30,10 +32,10 @@ mod sampled {
             let (header, payload) = kit.record(&pool, 0, offset).unwrap();
             let mut wanted = old[at as usize..(at + len) as usize].to_vec();
             let whole = Header {
-                kind: Kind::Undo,
+                kind: RecordKind::Undo,
                 pool: pool.number,
                 thread: 0,
-                maker: Maker::Engine,
+                writer: RecordWriter::Engine,
                 generation: 1,
                 object: at,
                 bytes: len as u32,
@@ -51,7 +53,7 @@ mod sampled {
         assert_eq!(kit.fine(&redo), offset);
         let (header, payload) = kit.record(&pool, 0, offset).unwrap();
         let is = (header.kind, header.object, header.previous, header.number);
-        assert_eq!(is, (Kind::Redo, 5000, previous, 4));
+        assert_eq!(is, (RecordKind::Redo, 5000, previous, 4));
         assert!(payload[..100] == old[10..110]);
         let commit = Command {
             transaction: 78,
@@ -60,7 +62,7 @@ mod sampled {
         assert_eq!(kit.fine(&commit), 2);
         let descriptor = kit.descriptor(&pool, 0).unwrap();
         let is = (descriptor.generation, descriptor.state, descriptor.records);
-        assert_eq!((is, descriptor.transaction), ((2, State::Open, 0), 78));
+        assert_eq!((is, descriptor.transaction), ((2, LogState::Open, 0), 78));
         // The log is empty.
         assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
     }
@@ -122,7 +124,7 @@ mod sampled {
                 kit.fine(&pool.command(Operation::CommitRedo, 0));
                 let descriptor = kit.descriptor(&pool, 0).unwrap();
                 let is = (descriptor.state, descriptor.records);
-                assert_eq!(is, (State::Committed, 2));
+                assert_eq!(is, (LogState::Committed, 2));
             }
             let count = kit.fine(&pool.command(Operation::Recover, 0));
             let is = kit.load(pool.media + 100_001, 1000);
@@ -179,46 +181,46 @@ fn refusals() {
     let media = 1u64 << 30;
     let last = pool.bytes;
     for (command, refusal) in [
-        (Command { bytes: 0, ..first }, Refusal::Invalid),
+        (Command { bytes: 0, ..first }, ErrorBit::Invalid),
         (
             Command {
                 bytes: 65_537,
                 ..first
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
-        (Command { value: 1, ..first }, Refusal::Invalid),
+        (Command { value: 1, ..first }, ErrorBit::Invalid),
         (
             Command {
                 target: 64,
                 ..first
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
-        (Command { extra: 1, ..first }, Refusal::Invalid),
+        (Command { extra: 1, ..first }, ErrorBit::Invalid),
         (
             Command {
                 bytes: u64::MAX,
                 ..first
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
-        (pool.undo(0, last - 63, 64), Refusal::OutOfPool),
-        (pool.undo(0, u64::MAX - 10, 64), Refusal::OutOfPool),
-        (pool.undo(0, 0u64.wrapping_sub(1), 64), Refusal::OutOfPool),
-        (pool.undo(1, 0, 64), Refusal::Unmapped),
-        (pool.undo(4, 0, 64), Refusal::Unmapped),
-        (nobody.undo(0, 0, 64), Refusal::Unmapped),
-        (other.undo(0, 0, 64), Refusal::WrongProcess),
+        (pool.undo(0, last - 63, 64), ErrorBit::OutOfPool),
+        (pool.undo(0, u64::MAX - 10, 64), ErrorBit::OutOfPool),
+        (pool.undo(0, 0u64.wrapping_sub(1), 64), ErrorBit::OutOfPool),
+        (pool.undo(1, 0, 64), ErrorBit::Unmapped),
+        (pool.undo(4, 0, 64), ErrorBit::Unmapped),
+        (nobody.undo(0, 0, 64), ErrorBit::Unmapped),
+        (other.undo(0, 0, 64), ErrorBit::WrongProcess),
         // Whose log is not open, either.
-        (other.undo(1, 0, 64), Refusal::WrongProcess),
-        (other.command(PoolUnmap, 0), Refusal::WrongProcess),
+        (other.undo(1, 0, 64), ErrorBit::WrongProcess),
+        (other.command(PoolUnmap, 0), ErrorBit::WrongProcess),
         (
             Command {
                 operation: Checkpoint,
                 ..first
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
         (
             Command {
@@ -227,25 +229,25 @@ fn refusals() {
                 bytes: 4096,
                 ..first
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
-        (pool.copy(0, 0, 64, 63), Refusal::Invalid),
-        (pool.copy(0, 0, 64, 64 + last), Refusal::OutOfPool),
-        (pool.switch(0, 4, 1), Refusal::Invalid),
-        (pool.switch(0, last, 1), Refusal::OutOfPool),
-        (pool.redo(0, 0, 64, last - 8), Refusal::OutOfPool),
-        (pool.apply(0, 128, 64, 0), Refusal::OutOfPool),
-        (pool.apply(0, 65, 1, 0), Refusal::Invalid),
-        (pool.apply(0, 0, 1, 0), Refusal::OutOfPool),
-        (pool.open(0, 9), Refusal::Busy),
+        (pool.copy(0, 0, 64, 63), ErrorBit::Invalid),
+        (pool.copy(0, 0, 64, 64 + last), ErrorBit::OutOfPool),
+        (pool.switch(0, 4, 1), ErrorBit::Invalid),
+        (pool.switch(0, last, 1), ErrorBit::OutOfPool),
+        (pool.redo(0, 0, 64, last - 8), ErrorBit::OutOfPool),
+        (pool.apply(0, 128, 64, 0), ErrorBit::OutOfPool),
+        (pool.apply(0, 65, 1, 0), ErrorBit::Invalid),
+        (pool.apply(0, 0, 1, 0), ErrorBit::OutOfPool),
+        (pool.open(0, 9), ErrorBit::Busy),
         (
             Command {
                 bytes: 2 << 20,
                 ..map
             },
-            Refusal::Busy,
+            ErrorBit::Busy,
         ),
-        (other.map(), Refusal::Busy),
+        (other.map(), ErrorBit::Busy),
         // Bytes of another pool, whoever asks: its last page, its first one, all of it.
         (
             Command {
@@ -254,7 +256,7 @@ fn refusals() {
                 target: map.target + map.bytes - 4096,
                 ..map
             },
-            Refusal::Busy,
+            ErrorBit::Busy,
         ),
         (
             Command {
@@ -262,21 +264,21 @@ fn refusals() {
                 target: map.target - map.bytes + 4096,
                 ..map
             },
-            Refusal::Busy,
+            ErrorBit::Busy,
         ),
-        (Command { pool: 0, ..map }, Refusal::Busy),
-        (Command { extra: 17, ..map }, Refusal::Invalid),
-        (Command { extra: 0, ..map }, Refusal::Invalid),
-        (Command { value: 128, ..map }, Refusal::Invalid),
-        (Command { value: 200, ..map }, Refusal::Invalid),
-        (Command { target: 64, ..map }, Refusal::Invalid),
+        (Command { pool: 0, ..map }, ErrorBit::Busy),
+        (Command { extra: 17, ..map }, ErrorBit::Invalid),
+        (Command { extra: 0, ..map }, ErrorBit::Invalid),
+        (Command { value: 128, ..map }, ErrorBit::Invalid),
+        (Command { value: 200, ..map }, ErrorBit::Invalid),
+        (Command { target: 64, ..map }, ErrorBit::Invalid),
         (
             Command {
                 pool: 3,
                 target: media,
                 ..map
             },
-            Refusal::OutOfPool,
+            ErrorBit::OutOfPool,
         ),
         // The reserved range is nobody's.
         (
@@ -285,7 +287,7 @@ fn refusals() {
                 target: media - (1 << 20),
                 ..map
             },
-            Refusal::OutOfPool,
+            ErrorBit::OutOfPool,
         ),
         (
             Command {
@@ -293,7 +295,7 @@ fn refusals() {
                 transaction: 1 << 20,
                 ..map
             },
-            Refusal::OutOfPool,
+            ErrorBit::OutOfPool,
         ),
         (
             Command {
@@ -301,7 +303,7 @@ fn refusals() {
                 value: (1 << 32) - 64,
                 ..map
             },
-            Refusal::OutOfPool,
+            ErrorBit::OutOfPool,
         ),
         (
             Command {
@@ -309,7 +311,7 @@ fn refusals() {
                 value: 1 << 32,
                 ..map
             },
-            Refusal::Invalid,
+            ErrorBit::Invalid,
         ),
         (
             Command {
@@ -317,7 +319,7 @@ fn refusals() {
                 address: u64::MAX - 4095,
                 ..map
             },
-            Refusal::OutOfPool,
+            ErrorBit::OutOfPool,
         ),
     ] {
         kit.refused(&command, refusal);
@@ -337,7 +339,7 @@ fn refusals() {
         let submitted = kit.page.submit(&mut kit.host, &arguments).unwrap();
         assert_eq!(
             kit.finish(submitted).result,
-            Refusal::Invalid as u32,
+            ErrorBit::Invalid as u32,
             "{word:#x}"
         );
     }
@@ -347,12 +349,12 @@ fn refusals() {
     assert!(kit.load(pool.media, 256) == [9; 256]);
     // Nobody else gets at it any more once it is unmapped.
     kit.fine(&pool.command(PoolUnmap, 0));
-    kit.refused(&first, Refusal::Unmapped);
+    kit.refused(&first, ErrorBit::Unmapped);
     kit.fine(&other.map());
-    kit.refused(&other.undo(0, 0, 64), Refusal::Unmapped);
+    kit.refused(&other.undo(0, 0, 64), ErrorBit::Unmapped);
     kit.fine(&other.open(0, 5));
     assert_eq!(kit.fine(&other.undo(0, 0, 64)), 64);
-    kit.refused(&first, Refusal::WrongProcess);
+    kit.refused(&first, ErrorBit::WrongProcess);
 }
 
 #[test]
@@ -368,18 +370,18 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
     kit.fine(&pool.map());
     for thread in 0..2 {
         kit.fine(&pool.open(thread, 10));
-        kit.refused(&pool.undo(thread, 0, 200), Refusal::LogFull);
+        kit.refused(&pool.undo(thread, 0, 200), ErrorBit::LogFull);
         kit.fine(&pool.undo(thread, 0, 64));
         kit.fine(&pool.undo(thread, 64, 1));
-        kit.refused(&pool.undo(thread, 0, 1), Refusal::LogFull);
+        kit.refused(&pool.undo(thread, 0, 1), ErrorBit::LogFull);
     }
     kit.store(pool.media, &[5; 128]);
     // A bit of the first record's payload.
     let at = pool.log(0) + 128 + 7;
     let byte = kit.load(at, 1)[0];
     kit.store(at, &[byte ^ 4]);
-    kit.refused(&pool.command(Operation::Abort, 0), Refusal::Torn);
-    kit.refused(&pool.undo(0, 0, 64), Refusal::Unmapped);
+    kit.refused(&pool.command(Operation::Abort, 0), ErrorBit::Torn);
+    kit.refused(&pool.undo(0, 0, 64), ErrorBit::Unmapped);
     assert!(kit.load(pool.media, 128) == [5; 128]);
     assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 10);
     // The other thread's log is whole.
@@ -387,7 +389,7 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
     assert_eq!(kit.load(pool.media, 65), [0; 65]);
     assert_eq!(kit.load(pool.media + 65, 63), [5; 63]);
     // By the media alone it is damaged, too.
-    kit.refused(&pool.command(Operation::Recover, 0), Refusal::Torn);
+    kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
     assert!(kit.load(pool.media, 64) == [0; 64]);
     // Mended, it can be recovered by what the media say, though it is closed.
     kit.store(at, &[byte]);
@@ -398,7 +400,7 @@ fn a_log_is_full_and_a_torn_one_is_left_alone() {
     // A record of redo that is not what the command says.
     kit.fine(&pool.open(0, 20));
     kit.fine(&pool.redo(0, 0, 64, 512));
-    kit.refused(&pool.apply(0, 64, 64, 513), Refusal::Torn);
+    kit.refused(&pool.apply(0, 64, 64, 513), ErrorBit::Torn);
     assert_eq!(kit.load(pool.media + 512, 65), [0; 65]);
 }
 
@@ -821,7 +823,7 @@ fn registers_tell_what_is_under_way() {
     let (mut kit, pool) = Kit::with_pool("");
     let base = spec::bar4::REGISTERS.start;
     let word = |kit: &mut Kit, at: u64| kit.host.read32(Bar::Control, base + at).unwrap();
-    kit.refused(&pool.undo(0, 0, 0), Refusal::Invalid);
+    kit.refused(&pool.undo(0, 0, 0), ErrorBit::Invalid);
     let is = [TAKEN, REFUSED, UNDER_WAY, CONTROL].map(|at| word(&mut kit, at));
     assert_eq!(is, [3, 1, 0, 4]);
     let open = domain::OPEN.mask() as u32;
@@ -861,8 +863,8 @@ fn nothing_is_built_on_a_record_that_failed() {
     ];
     let all = all.map(|command| kit.submit(&command));
     let ended = all.map(|submitted| kit.finish(submitted).result);
-    let unmapped = Refusal::Unmapped as u32;
-    assert_eq!(ended, [Refusal::Torn as u32, unmapped, unmapped, 0]);
+    let unmapped = ErrorBit::Unmapped as u32;
+    assert_eq!(ended, [ErrorBit::Torn as u32, unmapped, unmapped, 0]);
     assert_eq!(kit.descriptor(&pool, 0).unwrap().generation, 1);
     assert!(kit.load(pool.media, 128) == [2; 128]);
 }
@@ -882,7 +884,7 @@ fn a_committed_log_takes_nothing_but_its_end() {
         pool.command(Operation::Commit, 0),
         pool.command(Operation::Abort, 0),
     ] {
-        kit.refused(&command, Refusal::Busy);
+        kit.refused(&command, ErrorBit::Busy);
     }
     assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 1);
     assert_eq!(kit.load(pool.media + 4096, 64), [1; 64]);

@@ -2,7 +2,7 @@
 
 use driver::Host;
 use sim::{Bar, Media, Time};
-use spec::nearpm::{register, Command, Operation, Refusal, State};
+use spec::nearpm::{register, Command, ErrorBit, LogState, Operation};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET, REFUSED, TAKEN, UNDER_WAY};
 
 use super::nearpm_faults::{mask, pool_at_the_end, Bench, BAD, GOOD};
@@ -83,9 +83,9 @@ mod sampled {
         rest(host, Time::us(20));
         bench.mend();
         let is = bench.kit.descriptor(&pool, 0).unwrap();
-        assert_eq!((is.generation, is.state), (1, State::Pending(0b11)));
+        assert_eq!((is.generation, is.state), (1, LogState::Pending(0b11)));
         let next = pool.undo(0, GOOD + 64, 64);
-        bench.kit.refused(&next, Refusal::Unmapped);
+        bench.kit.refused(&next, ErrorBit::Unmapped);
         assert_eq!(bench.kit.fine(&pool.command(Operation::Recover, 0)), 1);
     }
 
@@ -131,7 +131,7 @@ mod sampled {
         bench.change(bench.reserved() + LINE, &[1; 64]);
         bench.power_on();
         for _ in 0..2 {
-            bench.kit.refused(&pool.map(), Refusal::ReadError);
+            bench.kit.refused(&pool.map(), ErrorBit::ReadError);
         }
         let registers = bench.registers;
         let counts = [TAKEN, REFUSED, UNDER_WAY].map(|at| {
@@ -164,7 +164,7 @@ fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
         let mut line = [0; 64];
         assert!(bench.kit.host.read(Bar::Pm, 0, &mut line).is_err());
         let ended = bench.kit.finish(map);
-        assert_eq!(ended.result, Refusal::ReadError as u32);
+        assert_eq!(ended.result, ErrorBit::ReadError as u32);
         bench.kit.store(0, &[9; 4096]);
         assert!(bench.kit.host.read(Bar::Pm, 4096, &mut line).is_err());
         assert_eq!(bench.media(0, 8192), [0; 8192]);

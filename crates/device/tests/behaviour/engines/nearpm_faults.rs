@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 
 use driver::{Config, Controller, Host};
 use sim::{Bad, Bar, Media, Time};
-use spec::nearpm::{Command, Operation, Refusal, State, NEVER, RESERVED_BYTES};
+use spec::nearpm::{Command, ErrorBit, LogState, Operation, INCOMPLETE, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
 
@@ -100,8 +100,8 @@ impl Bench {
     /// Nothing of the media is to be had, and whoever asks is told.
     fn expect_shut(mut self, pool: &Pool) -> Bench {
         assert_eq!(self.domain() & !mask(domain::UNKEPT), mask(domain::UNREAD));
-        self.kit.refused(&pool.map(), Refusal::ReadError);
-        self.kit.refused(&pool.undo(0, 0, 64), Refusal::ReadError);
+        self.kit.refused(&pool.map(), ErrorBit::ReadError);
+        self.kit.refused(&pool.undo(0, 0, 64), ErrorBit::ReadError);
         self.kit.host.write(Bar::Pm, 0, &[9; 64]).unwrap();
         assert!(self.kit.host.read(Bar::Pm, 0, &mut [0; 64]).is_err());
         let Bench { kit, .. } = self;
@@ -167,18 +167,18 @@ mod sampled {
         let at = pool.log(0) + 64 + 2 * 128 + 20;
         let byte = kit.load(at, 1)[0];
         kit.store(at, &[byte ^ 1]);
-        kit.refused(&pool.command(Operation::Abort, 0), Refusal::Torn);
+        kit.refused(&pool.command(Operation::Abort, 0), ErrorBit::Torn);
         let recover = pool.command(Operation::Recover, 0);
-        kit.refused(&recover, Refusal::Torn);
+        kit.refused(&recover, ErrorBit::Torn);
         let number = kit.host.device();
         kit.host.system_mut().function_reset(number);
-        kit.refused(&recover, Refusal::Torn);
+        kit.refused(&recover, ErrorBit::Torn);
         kit.fine(&pool.command(Operation::PoolUnmap, 0));
         kit.fine(&pool.map());
-        kit.refused(&recover, Refusal::Torn);
+        kit.refused(&recover, ErrorBit::Torn);
         let descriptor = kit.descriptor(&pool, 0).unwrap();
         let is = (descriptor.generation, descriptor.state, descriptor.records);
-        assert_eq!(is, (1, State::Open, 3));
+        assert_eq!(is, (1, LogState::Open, 3));
         assert_eq!(kit.load(pool.media, 192), [2; 192]);
         kit.store(at, &[byte]);
         assert_eq!(kit.fine(&recover), 3);
@@ -208,8 +208,8 @@ mod sampled {
                     [[1; 192].as_slice(), &[2; 64]].concat()
                 }
                 _ => {
-                    kit.refused(&recover, Refusal::Torn);
-                    kit.refused(&recover, Refusal::Torn);
+                    kit.refused(&recover, ErrorBit::Torn);
+                    kit.refused(&recover, ErrorBit::Torn);
                     vec![2; 256]
                 }
             };
@@ -228,11 +228,11 @@ mod sampled {
         kit.fine(&pool.command(Operation::CommitRedo, 0));
         let at = pool.log(0) + 64 + 64 + 299;
         kit.store(at, &[7]);
-        kit.refused(&pool.apply(0, 64, 300, 8192 + 5), Refusal::Torn);
+        kit.refused(&pool.apply(0, 64, 300, 8192 + 5), ErrorBit::Torn);
         assert_eq!(kit.load(pool.media + 8192, 320), [0; 320]);
         // The log is closed, and has to have its record.
-        kit.refused(&pool.command(Operation::Recover, 0), Refusal::Torn);
-        kit.refused(&pool.command(Operation::Delete, 0), Refusal::Unmapped);
+        kit.refused(&pool.command(Operation::Recover, 0), ErrorBit::Torn);
+        kit.refused(&pool.command(Operation::Delete, 0), ErrorBit::Unmapped);
         kit.store(at, &[3]);
         assert_eq!(kit.fine(&pool.command(Operation::Recover, 0)), 1);
         assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
@@ -324,14 +324,18 @@ fn a_record_that_can_not_be_made_is_never_forgotten() {
             bench.change_with_undo(&pool, GOOD + 64, 2);
         }
         let ended = bench.kit.finish(fails);
-        assert_eq!(ended.result, Refusal::ReadError as u32);
+        assert_eq!(ended.result, ErrorBit::ReadError as u32);
         rest(&mut bench.kit.host, Time::us(5));
         bench.mend();
         let recover = pool.command(Operation::Recover, 0);
         for life in 0..3 {
-            bench.kit.refused(&recover, Refusal::Torn);
+            bench.kit.refused(&recover, ErrorBit::Torn);
             let is = bench.kit.descriptor(&pool, 0).unwrap();
-            assert_eq!((is.generation, is.records), (1, NEVER), "{last} {life}");
+            assert_eq!(
+                (is.generation, is.records),
+                (1, INCOMPLETE),
+                "{last} {life}"
+            );
             match life {
                 0 => {
                     bench.power_off();
@@ -373,16 +377,16 @@ fn no_page_takes_another_ones_place_behind_a_copy_that_failed() {
         }
         let switch = bench.kit.submit(&pool.switch(0, GOOD, 7));
         let beside = bench.kit.submit(&other);
-        assert_eq!(bench.kit.finish(copy).result, Refusal::ReadError as u32);
-        assert_eq!(bench.kit.finish(switch).result, Refusal::Unmapped as u32);
+        assert_eq!(bench.kit.finish(copy).result, ErrorBit::ReadError as u32);
+        assert_eq!(bench.kit.finish(switch).result, ErrorBit::Unmapped as u32);
         assert_eq!(bench.kit.finish(beside).result, 0);
         rest(&mut bench.kit.host, Time::us(5));
         bench.mend();
         let switch = pool.switch(0, GOOD, 8);
-        bench.kit.refused(&switch, Refusal::Unmapped);
+        bench.kit.refused(&switch, ErrorBit::Unmapped);
         bench.power_off();
         bench.power_on();
-        bench.kit.refused(&switch, Refusal::Unmapped);
+        bench.kit.refused(&switch, ErrorBit::Unmapped);
         assert_eq!(bench.kit.load(pool.media + GOOD, 8), [0; 8]);
         bench.kit.fine(&pool.open(0, 1));
         bench.kit.fine(&pool.switch(0, GOOD, 0));
@@ -408,13 +412,13 @@ fn a_log_that_was_opened_is_open() {
         let second = bench.kit.submit(&pool.undo(0, BAD - 60 * 1024, 61 * 1024));
         let first = bench.kit.submit(&pool.undo(0, BAD, 64));
         let ended = bench.kit.finish(first);
-        assert_eq!(ended.result, Refusal::ReadError as u32);
+        assert_eq!(ended.result, ErrorBit::ReadError as u32);
         rest(&mut bench.kit.host, Time::us(4 * wait));
         let open = bench.kit.ends(&pool.open(0, 2)).result;
         bench.kit.finish(second);
         bench.mend();
         let next = bench.kit.ends(&pool.undo(0, GOOD, 64)).result;
-        let unmapped = Refusal::Unmapped as u32;
+        let unmapped = ErrorBit::Unmapped as u32;
         assert!([0, unmapped].contains(&open), "{open:#x}");
         assert_eq!(next, open, "{wait}");
         told[usize::from(open == 0)] += 1;

@@ -1,6 +1,7 @@
-//! The decoder of dictionaries (hw/engine/dict_decode): keys as Parquet writes them to the values that they stand for.
+//! The dictionary decoder (hw/engine/dict_decode): replaces keys as Parquet writes them by their
+//! values.
 
-mod keys;
+mod key_decoder;
 mod table;
 
 use std::collections::VecDeque;
@@ -10,44 +11,45 @@ use spec::regs::dict_decode::{kind_lo, result};
 
 use crate::controller::EngineCommand;
 
-use self::keys::{Keys, Next, Wrong};
+use self::key_decoder::{DecodeError, DecodeStep, KeyDecoder};
 use self::table::{Table, DICT_BYTES};
-use super::ports::Ports;
-use super::{End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+use super::ports::EnginePorts;
+use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-const MOST_VALUES: u64 = 1 << 31;
-const MOST_ENTRIES: u64 = 1 << 16;
-const MOST_BYTES: u64 = 1 << 40;
+const MAX_VALUES: u64 = 1 << 31;
+const MAX_ENTRIES: u64 = 1 << 16;
+const MAX_BYTES: u64 = 1 << 40;
 const BEAT: u64 = 64;
 /// Bytes of a burst.
 const BURST: u64 = 4096;
-/// Bytes that wait to be written.
+/// Maximum number of bytes that wait to be written.
 const DEPTH: u64 = 4 * BURST;
 
 /// Cycles from the start to the first read, and from the last answer to the end.
-const CHECK: u64 = 6;
-const FINISH: u64 = 4;
-/// Through the crossbar, from a channel to where beats are taken, and from keys to beats that can be written.
-const CROSSBAR: u64 = 2;
-const BACK: u64 = 9;
+const CHECK_CYCLES: u64 = 6;
+const FINISH_CYCLES: u64 = 4;
+/// Cycles through the crossbar, from a channel to the beat input, and from keys to beats that can
+/// be written.
+const CROSSBAR_CYCLES: u64 = 2;
+const RETURN_CYCLES: u64 = 9;
 const PIPE: u64 = 12;
 
-/// What a wake-up is about.
+/// Wake-up numbers.
 const BEGIN: u32 = 0;
-const OVER: u32 = 1;
-const GO_ON: u32 = 2;
+const DONE: u32 = 1;
+const ADVANCE: u32 = 2;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum DecodeState {
     Idle,
-    Check,
-    Work,
-    /// What is under way ends.
-    Drain,
-    Over,
+    Checking,
+    Decoding,
+    /// Open requests are drained.
+    Draining,
+    Finished,
 }
 
-/// What is decoded.
+/// The column to decode.
 #[derive(Clone, Copy)]
 struct Column {
     dict: u64,
@@ -64,7 +66,7 @@ struct Column {
 }
 
 impl Column {
-    /// That of a job; `None`: there is no such column.
+    /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [dict, entries, src, bytes, dst, count, kind] = job.arguments;
         let known = kind_lo::WIDTH.mask()
@@ -84,19 +86,19 @@ impl Column {
             fixed: kind_lo::PACKED_KEYS.is_set(kind),
         };
         let dictionary =
-            (1..=MOST_ENTRIES).contains(&entries) && entries * column.size <= DICT_BYTES;
-        let fine = !job.malformed
+            (1..=MAX_ENTRIES).contains(&entries) && entries * column.size <= DICT_BYTES;
+        let ok = !job.malformed
             && kind & !known == 0
             && column.width <= 32
-            && (1..=MOST_VALUES).contains(&count)
-            && bytes <= MOST_BYTES
+            && (1..=MAX_VALUES).contains(&count)
+            && bytes <= MAX_BYTES
             && !(column.fixed && (column.plain || ![8, 16, 32].contains(&column.width)))
             && (column.plain || dictionary);
-        (fine && column.is_apart()).then_some(column)
+        (ok && column.is_disjoint()).then_some(column)
     }
 
-    /// Ranges stand where they may, and none of them overlaps another one; those that are not used have no bytes.
-    fn is_apart(&self) -> bool {
+    /// The ranges are where they may be and do not overlap. Ranges that are not used are empty.
+    fn is_disjoint(&self) -> bool {
         let dict = if self.plain {
             0
         } else {
@@ -112,66 +114,68 @@ impl Column {
             .iter()
             .all(|range| range.begin % BEAT == 0 && range.fits());
         let mut pairs = used.iter().enumerate();
-        places && pairs.all(|(n, a)| used[..n].iter().all(|b| a.is_apart(b)))
+        places && pairs.all(|(n, a)| used[..n].iter().all(|b| a.is_disjoint(b)))
     }
 }
 
 /// A read burst.
-struct Read {
+struct ReadBurst {
     data: Vec<u8>,
     addr: u64,
-    /// When it came, and whether it could be read.
-    here: Option<(u64, bool)>,
+    /// Arrival time, and whether the read succeeded.
+    arrival: Option<(u64, bool)>,
 }
 
 /// One column at a time.
 pub(super) struct DictDecode {
-    state: State,
+    state: DecodeState,
     column: Option<Column>,
     stopped: bool,
-    wrong: Option<Wrong>,
+    error: Option<DecodeError>,
     write_error: bool,
-    keys: Keys,
+    keys: KeyDecoder,
     table: Table,
-    /// Read bursts in their order, the number of the first one, bytes asked for, of dictionary and source together, and taken.
-    reads: VecDeque<Read>,
+    /// Read bursts in order, number of the first one, and bytes requested and accepted, of
+    /// dictionary and source together.
+    reads: VecDeque<ReadBurst>,
     first_read: u64,
-    asked: u64,
-    taken: u64,
+    requested: u64,
+    accepted: u64,
     read_free: u64,
-    /// Up to when beats have been taken, and rows decoded.
+    /// Edges up to which beats have been accepted, and rows decoded.
     take_free: u64,
     made: u64,
-    /// Values decoded, and their bytes that have not been written.
+    /// Number of values decoded, and their bytes that have not been written.
     position: u64,
     decoded: bool,
     out: Vec<u8>,
-    /// When the last byte of each write burst was there, of those that have not begun; of the last one, `made`.
+    /// Completion time of each write burst that has not started; `made`: that of the last byte.
     whole: VecDeque<u64>,
-    /// Bytes whose write has begun; write bursts under way, when the next one may begin.
+    /// Bytes whose write has started, open write bursts, and the next free edge of a write.
     written: u64,
     writes: Vec<bool>,
     next_write: usize,
     write_free: u64,
-    planned: u64,
-    ended: Option<End>,
+    scheduled: u64,
+    finished: Option<JobResult>,
 }
 
 impl DictDecode {
-    /// With so many bursts under way or in the buffer, of reads and of writes.
+    /// A decoder with a maximum of `bursts` read bursts, open or buffered, and as many write
+    /// bursts.
     pub(super) fn new(bursts: usize) -> DictDecode {
         DictDecode {
-            state: State::Idle,
+            state: DecodeState::Idle,
             column: None,
             stopped: false,
-            wrong: None,
+            error: None,
             write_error: false,
-            keys: Keys::new(0, false, 0, 0),
+            keys: KeyDecoder::new(0, false, 0, 0),
             table: Table::default(),
             reads: VecDeque::with_capacity(bursts),
             first_read: 0,
-            asked: 0,
-            taken: 0,
+            requested: 0,
+            accepted: 0,
             read_free: 0,
             take_free: 0,
             made: 0,
@@ -183,20 +187,20 @@ impl DictDecode {
             writes: vec![false; bursts],
             next_write: 0,
             write_free: 0,
-            planned: 0,
-            ended: None,
+            scheduled: 0,
+            finished: None,
         }
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
-            ports.wake(cycle, GO_ON);
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
+            ports.wake(cycle, ADVANCE);
         }
     }
 
-    /// Bytes of the dictionary, and of what is read behind it.
+    /// Bytes of the dictionary, and of the source that is read after it.
     fn sizes(&self, column: &Column) -> (u64, u64) {
         match column.plain {
             true => (0, column.count * column.size),
@@ -204,74 +208,77 @@ impl DictDecode {
         }
     }
 
-    /// Does all that can be done by now.
-    fn go_on(&mut self, ports: &mut Ports) {
+    /// Does all work that is possible up to the current edge.
+    fn advance(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
-        if self.state == State::Work {
-            while self.take(&column, ports)
+        if self.state == DecodeState::Decoding {
+            while self.take_burst(&column, ports)
                 | self.decode(&column, ports)
-                | self.write(&column, ports)
+                | self.issue_write(&column, ports)
             {}
-            self.ask(&column, ports);
+            self.issue_reads(&column, ports);
             let all = self.decoded && self.written == column.count * column.size;
-            if all || self.stopped || self.wrong.is_some() {
-                self.state = State::Drain;
+            if all || self.stopped || self.error.is_some() {
+                self.state = DecodeState::Draining;
                 if all {
                     self.stopped = false;
                     self.position = column.count;
                 }
             }
         }
-        let rests = self.writes.iter().all(|&open| !open)
-            && self.reads.iter().all(|read| read.here.is_some());
-        if self.state == State::Drain && rests {
-            self.state = State::Over;
-            ports.wake(ports.now() + FINISH, OVER);
+        let is_drained = self.writes.iter().all(|&open| !open)
+            && self.reads.iter().all(|read| read.arrival.is_some());
+        if self.state == DecodeState::Draining && is_drained {
+            self.state = DecodeState::Finished;
+            ports.wake(ports.now() + FINISH_CYCLES, DONE);
         }
     }
 
-    fn ask(&mut self, column: &Column, ports: &mut Ports) {
+    fn issue_reads(&mut self, column: &Column, ports: &mut EnginePorts) {
         let (dict, source) = self.sizes(column);
-        while self.state == State::Work
-            && self.asked < dict + source
+        while self.state == DecodeState::Decoding
+            && self.requested < dict + source
             && self.reads.len() < self.writes.len()
         {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
-                return self.wake(cycle, ports);
+                return self.schedule_wake_up(cycle, ports);
             }
-            let (addr, left) = match self.asked < dict {
-                true => (column.dict + self.asked, dict - self.asked),
-                false => (column.src + (self.asked - dict), dict + source - self.asked),
+            let (addr, left) = match self.requested < dict {
+                true => (column.dict + self.requested, dict - self.requested),
+                false => (
+                    column.src + (self.requested - dict),
+                    dict + source - self.requested,
+                ),
             };
             let len = (BURST - addr % BURST).min(left);
             let slot = (self.first_read + self.reads.len() as u64) % self.writes.len() as u64;
-            self.reads.push_back(Read {
+            self.reads.push_back(ReadBurst {
                 data: vec![0; len as usize],
                 addr,
-                here: None,
+                arrival: None,
             });
-            self.asked += len;
+            self.requested += len;
             self.read_free = ports.now() + 1;
-            ports.read(CROSSBAR, slot as u16, addr, len as u32, slot as u32);
+            ports.read(CROSSBAR_CYCLES, slot as u16, addr, len as u32, slot as u32);
         }
     }
 
-    /// Takes the oldest read burst, if it is here.
-    fn take(&mut self, column: &Column, ports: &mut Ports) -> bool {
+    /// Accepts the oldest read burst if it has arrived.
+    fn take_burst(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some((here, fine)) = read.here else {
+        let Some((arrived, ok)) = read.arrival else {
             return false;
         };
-        if self.wrong.is_some() || self.out.len() as u64 >= DEPTH {
+        if self.error.is_some() || self.out.len() as u64 >= DEPTH {
             return false;
         }
         let beats = read.data.len().div_ceil(BEAT as usize) as u64;
-        let done = self.take_free.max(here + BACK) + beats;
+        let done = self.take_free.max(arrived + RETURN_CYCLES) + beats;
         if done > ports.now() {
-            self.wake(done, ports);
+            self.schedule_wake_up(done, ports);
             return false;
         }
         self.take_free = done;
@@ -280,76 +287,76 @@ impl DictDecode {
         };
         self.first_read += 1;
         let (dict, _) = self.sizes(column);
-        if self.taken < dict {
-            if !fine {
-                self.wrong = Some(Wrong::ReadError);
+        if self.accepted < dict {
+            if !ok {
+                self.error = Some(DecodeError::ReadError);
             }
             let cycles = self.table.push(&read.data);
             self.take_free += cycles.saturating_sub(beats);
             self.made = self.take_free;
         } else if column.plain {
-            match fine {
-                false => self.wrong = Some(Wrong::ReadError),
+            match ok {
+                false => self.error = Some(DecodeError::ReadError),
                 true => {
                     self.position += read.data.len() as u64 / column.size;
                     self.made = done;
                     let before = self.out.len();
                     self.out.extend_from_slice(&read.data);
-                    self.note_whole(column, before);
+                    self.record_full_bursts(column, before);
                 }
             }
         } else {
-            self.keys.push(&read.data, fine);
+            self.keys.push(&read.data, ok);
             self.made = self.made.max(done);
         }
-        self.taken += read.data.len() as u64;
-        self.decoded |= column.plain && self.taken == column.count * column.size;
+        self.accepted += read.data.len() as u64;
+        self.decoded |= column.plain && self.accepted == column.count * column.size;
         true
     }
 
-    /// Decodes what is here.
-    fn decode(&mut self, column: &Column, ports: &mut Ports) -> bool {
+    /// Decodes the keys that have arrived.
+    fn decode(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let (dict, _) = self.sizes(column);
-        if column.plain || self.decoded || self.wrong.is_some() || self.taken < dict {
+        if column.plain || self.decoded || self.error.is_some() || self.accepted < dict {
             return false;
         }
         let mut any = false;
         while (self.out.len() as u64) < DEPTH {
             let next = self.keys.next();
-            if next == Next::Wait {
+            if next == DecodeStep::Wait {
                 return any;
             }
             if !any {
                 self.made = self.made.max(ports.now());
             }
             match next {
-                Next::Wait => {}
-                Next::Header => self.made += 1,
-                Next::Row(mut row) => {
+                DecodeStep::Wait => {}
+                DecodeStep::Header => self.made += 1,
+                DecodeStep::Row(mut row) => {
                     let good = row.iter().position(|&key| !self.table.has(key));
                     if let Some(good) = good {
                         row.truncate(good);
-                        self.wrong = Some(Wrong::BadKey);
+                        self.error = Some(DecodeError::BadKey);
                     }
                     self.position += row.len() as u64;
                     let beats = (row.len() as u64 * column.size).div_ceil(BEAT).max(1);
                     let before = self.out.len();
                     self.made += self.table.look_up(&row, &mut self.out).max(beats);
-                    self.note_whole(column, before);
+                    self.record_full_bursts(column, before);
                 }
-                Next::End(Err(wrong)) => self.wrong = Some(wrong),
-                Next::End(Ok(())) => self.decoded = true,
+                DecodeStep::End(Err(error)) => self.error = Some(error),
+                DecodeStep::End(Ok(())) => self.decoded = true,
             }
             any = true;
-            if self.decoded || self.wrong.is_some() {
+            if self.decoded || self.error.is_some() {
                 break;
             }
         }
         any
     }
 
-    /// Looks which write bursts have got their last byte since there were so many that wait.
-    fn note_whole(&mut self, column: &Column, before: usize) {
+    /// Records the time of write bursts that became complete after `before` bytes were waiting.
+    fn record_full_bursts(&mut self, column: &Column, before: usize) {
         let bursts = |waiting: usize| {
             (column.dst.wrapping_add(self.written + waiting as u64) / BURST) as usize
         };
@@ -357,26 +364,26 @@ impl DictDecode {
         self.whole.extend(std::iter::repeat_n(self.made, more));
     }
 
-    fn write(&mut self, column: &Column, ports: &mut Ports) -> bool {
+    fn issue_write(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         let bytes = column.count * column.size;
         let addr = column.dst.wrapping_add(self.written);
         let len = (BURST - addr % BURST).min(bytes - self.written);
         if len == 0
             || (self.out.len() as u64) < len
             || self.writes[self.next_write]
-            || self.wrong.is_some()
+            || self.error.is_some()
         {
             return false;
         }
         let made = self.whole.front().copied().unwrap_or(self.made);
         let when = self.write_free.max(made + PIPE);
         if when > ports.now() {
-            self.wake(when, ports);
+            self.schedule_wake_up(when, ports);
             return false;
         }
         let id = self.next_write as u16;
         self.writes[self.next_write] = true;
-        if ports.write(CROSSBAR, id, addr, len as u32, id.into()) {
+        if ports.write(CROSSBAR_CYCLES, id, addr, len as u32, id.into()) {
             self.write_error |= !ports.store(addr, &self.out[..len as usize]);
         }
         self.out.drain(..len as usize);
@@ -387,17 +394,17 @@ impl DictDecode {
         true
     }
 
-    fn result(&self) -> End {
-        let mut end = End::default();
-        let is = |wrong: Wrong| self.wrong == Some(wrong);
+    fn result(&self) -> JobResult {
+        let mut end = JobResult::default();
+        let is = |error: DecodeError| self.error == Some(error);
         let bits = [
-            (result::READ_ERROR, is(Wrong::ReadError)),
-            (result::STOPPED, self.stopped && self.wrong.is_none()),
+            (result::READ_ERROR, is(DecodeError::ReadError)),
+            (result::STOPPED, self.stopped && self.error.is_none()),
             (result::INVALID, self.column.is_none()),
             (result::WRITE_ERROR, self.write_error),
-            (result::BAD_KEY, is(Wrong::BadKey)),
-            (result::TRUNCATED, is(Wrong::Truncated)),
-            (result::OVERRUN, is(Wrong::Overrun)),
+            (result::BAD_KEY, is(DecodeError::BadKey)),
+            (result::TRUNCATED, is(DecodeError::Truncated)),
+            (result::OVERRUN, is(DecodeError::Overrun)),
         ];
         for (bit, on) in bits {
             end.result |= if on { bit.mask() as u32 } else { 0 };
@@ -406,21 +413,21 @@ impl DictDecode {
         end
     }
 
-    fn begin(&mut self, ports: &mut Ports) {
+    fn begin(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
-        self.state = State::Work;
+        self.state = DecodeState::Decoding;
         let now = ports.now();
         (self.read_free, self.take_free, self.made, self.write_free) = (now, now, now, now);
-        let here = column.bytes / column.size;
-        if column.plain && here < column.count {
-            (self.position, self.wrong) = (here, Some(Wrong::Truncated));
+        let available = column.bytes / column.size;
+        if column.plain && available < column.count {
+            (self.position, self.error) = (available, Some(DecodeError::Truncated));
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 }
 
 impl Engine for DictDecode {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         let [dict, src, dst, count, bytes] = [10, 11, 12, 13, 14].map(|n| u64::from(dw[n]));
         let kind = dw[15];
@@ -449,11 +456,11 @@ impl Engine for DictDecode {
         })
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let field = [result::BAD_KEY, result::TRUNCATED, result::OVERRUN];
         let status = if is(result::INVALID) {
@@ -470,73 +477,73 @@ impl Engine for DictDecode {
         (status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
         self.column = Column::of(job);
-        (self.stopped, self.wrong, self.write_error) = (false, None, false);
-        (self.asked, self.taken, self.position, self.written) = (0, 0, 0, 0);
+        (self.stopped, self.error, self.write_error) = (false, None, false);
+        (self.requested, self.accepted, self.position, self.written) = (0, 0, 0, 0);
         self.decoded = false;
         self.reads.clear();
         self.out.clear();
         self.whole.clear();
         if let Some(column) = self.column.filter(|column| !column.plain) {
-            self.keys = Keys::new(column.width, column.fixed, column.count, column.bytes);
+            self.keys = KeyDecoder::new(column.width, column.fixed, column.count, column.bytes);
             self.table = Table::new(column.size, column.entries);
         }
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        self.state = DecodeState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check => self.stopped |= self.column.is_some(),
-            State::Work if self.wrong.is_none() => {
+            DecodeState::Checking => self.stopped |= self.column.is_some(),
+            DecodeState::Decoding if self.error.is_none() => {
                 self.stopped = true;
-                self.go_on(ports);
+                self.advance(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
             BEGIN if self.column.is_none() || self.stopped => {
-                self.state = State::Over;
-                ports.wake(ports.now() + 1, OVER);
+                self.state = DecodeState::Finished;
+                ports.wake(ports.now() + 1, DONE);
             }
             BEGIN => self.begin(ports),
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(self.result());
-                (self.keys, self.table) = (Keys::new(0, false, 0, 0), Table::default());
+            DONE => {
+                self.state = DecodeState::Idle;
+                self.finished = Some(self.result());
+                (self.keys, self.table) = (KeyDecoder::new(0, false, 0, 0), Table::default());
             }
-            _ => self.go_on(ports),
+            _ => self.advance(ports),
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         if !end {
             return;
         }
         let bursts = self.writes.len() as u64;
         let place = (u64::from(burst) + bursts - self.first_read % bursts) % bursts;
         if let Some(read) = self.reads.get_mut(place as usize) {
-            let fine = fine && ports.load(read.addr, &mut read.data);
-            read.here = Some((ports.now(), fine));
+            let ok = ok && ports.load(read.addr, &mut read.data);
+            read.arrival = Some((ports.now(), ok));
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.writes[burst as usize] = false;
-        self.write_error |= !fine;
-        self.go_on(ports);
+        self.write_error |= !ok;
+        self.advance(ports);
     }
 
     fn progress(&self) -> u64 {
         self.position
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

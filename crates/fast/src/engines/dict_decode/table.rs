@@ -1,4 +1,4 @@
-//! The dictionary, and how long a row of keys takes in its banks (dict_decode_table).
+//! The dictionary, and the cycles of a row of keys in its banks (dict_decode_table).
 
 /// Bytes of the longest dictionary, and of a bank.
 pub(super) const DICT_BYTES: u64 = 512 << 10;
@@ -31,7 +31,7 @@ impl Table {
         self.size * self.entries
     }
 
-    /// The next bytes of the dictionary. Returns the cycles that they take.
+    /// Appends bytes of the dictionary. Returns the cycles.
     pub(super) fn push(&mut self, data: &[u8]) -> u64 {
         self.values.extend_from_slice(data);
         (data.len() as u64).div_ceil(WORD * self.share.min(WORD))
@@ -41,14 +41,14 @@ impl Table {
         u64::from(key) < self.entries
     }
 
-    /// Adds the values of a row of keys, which are all in it. Returns the cycles that they take.
+    /// Appends the values of a row of keys, which are all in the dictionary. Returns the cycles.
     pub(super) fn look_up(&self, keys: &[u32], values: &mut Vec<u8>) -> u64 {
         let mut words = [[0; BANKS as usize]; BANKS as usize];
         let mut counts = [0; BANKS as usize];
         for (lane, &key) in (0..).zip(keys) {
             let at = u64::from(key) * self.size;
             values.extend_from_slice(&self.values[at as usize..(at + self.size) as usize]);
-            // Each bank serves a word a cycle, to all that want it.
+            // Each bank serves one word a cycle, to all lanes that request it.
             let word = at / WORD;
             let bank = (lane / self.share * self.share + word % self.share) as usize;
             if !words[bank][..counts[bank]].contains(&word) {

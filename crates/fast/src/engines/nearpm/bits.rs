@@ -1,4 +1,4 @@
-//! Packed structures as SystemVerilog has them, from bit 0 on.
+//! Packed SystemVerilog structures, from bit 0 upwards.
 
 pub(super) struct Writer<'a> {
     line: &'a mut [u8],
@@ -6,13 +6,13 @@ pub(super) struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Into bytes that are 0.
+    /// Writes into bytes that are 0.
     pub(super) fn new(line: &'a mut [u8]) -> Writer<'a> {
         Writer { line, at: 0 }
     }
 
-    /// The next bits.
-    pub(super) fn put(&mut self, value: u64, width: u32) {
+    /// Writes the next bits.
+    pub(super) fn write(&mut self, value: u64, width: u32) {
         for bit in 0..width {
             if let Some(byte) = self.line.get_mut(self.at / 8) {
                 *byte |= ((value >> bit & 1) as u8) << (self.at % 8);
@@ -32,8 +32,8 @@ impl<'a> Reader<'a> {
         Reader { line, at: 0 }
     }
 
-    /// The next bits, at most 64; 0 behind the end.
-    pub(super) fn take(&mut self, width: u32) -> u64 {
+    /// Reads the next bits, at most 64; 0 after the end.
+    pub(super) fn read(&mut self, width: u32) -> u64 {
         (0..width).fold(0, |value, bit| {
             let byte = self.line.get(self.at / 8).copied().unwrap_or(0);
             let set = u64::from(byte >> (self.at % 8) & 1);

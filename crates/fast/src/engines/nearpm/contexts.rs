@@ -1,17 +1,17 @@
-//! Pools and logs: what a command is checked and translated with when it is taken.
+//! Pools and logs: the state with which commands are checked and translated.
 
 use spec::nearpm::{
-    next_record, Command, Descriptor, Operation, Refusal, State, ALIGN, DEVICES, FIRST_RECORD,
+    next_record, Command, Descriptor, ErrorBit, LogState, Operation, ALIGN, DEVICES, FIRST_RECORD,
     LINE, MAX_BYTES, MIN_LOG_BYTES, POOLS, SEQUENCE_BITS, THREADS,
 };
 
 use super::bits::{Reader, Writer};
-use super::job::{Job, UNKNOWN};
 use super::peers::Peers;
+use super::unit_command::{UnitCommand, UNKNOWN};
 
-/// Bits of an address of the media, in what is saved.
+/// Bits of a media address in saved state.
 const MEDIA_BITS: u32 = 44;
-/// Bytes of a log's context, where it is saved.
+/// Bytes of a log's context in saved state.
 pub(super) const LOG_BYTES: usize = 32;
 
 /// `pool_t`.
@@ -23,7 +23,7 @@ pub(super) struct Pool {
     base: u64,
     media: u64,
     bytes: u64,
-    /// Offset of the logs, bytes of each thread's, threads.
+    /// Offset of the logs, bytes of each thread's log, number of threads.
     logs: u64,
     log_bytes: u64,
     threads: u8,
@@ -33,14 +33,14 @@ pub(super) struct Pool {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Log {
     open: bool,
-    /// By an error: nothing that builds on it is done until it is opened again.
+    /// Closed by an error: dependent commands fail until the log is opened again.
     closed: bool,
-    /// Closed, and its descriptor does not say what it has to have.
-    spoiled: bool,
-    /// commit_redo has been taken.
+    /// Closed, and the descriptor does not hold the required number of records.
+    inconsistent: bool,
+    /// commit_redo has been accepted.
     committed: bool,
-    /// A commit of several devices has been taken, and its records are not deleted yet.
-    pending: Option<Pending>,
+    /// A commit of several devices has been accepted, and its records are not deleted yet.
+    pending: Option<PendingCommit>,
     generation: u64,
     /// Offsets of the next record and of the last one; 0: there is none.
     next: u32,
@@ -50,14 +50,14 @@ pub(super) struct Log {
 
 /// A transaction of several devices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pending {
+pub(super) struct PendingCommit {
     pub(super) sequence: u64,
-    /// A bit for each device that takes part.
+    /// One bit for each participating device.
     pub(super) participants: u8,
 }
 
 impl Log {
-    /// Empty, of a generation.
+    /// An empty log of a generation.
     fn empty(generation: u64) -> Log {
         Log {
             open: true,
@@ -68,25 +68,26 @@ impl Log {
     }
 }
 
-/// What becomes of a command that is not refused.
+/// The effect of a valid command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(super) enum Accepted {
     /// It has ended.
     Ended,
-    /// A unit carries it out.
-    Job(Job),
+    /// A unit executes it.
+    Unit(UnitCommand),
 }
 
 /// All pools and logs.
 pub(super) struct Contexts {
-    /// Bytes of the media that pools may lie in.
+    /// Bytes of the media where pools may be.
     media: u64,
     pub(super) pools: Vec<Pool>,
     pub(super) logs: Vec<Log>,
 }
 
-/// Arguments that an operation names beside the transaction: address, bytes, target, value, extra.
-fn named(operation: Operation) -> [bool; 5] {
+/// Arguments that an operation uses in addition to the transaction: address, bytes, target, value,
+/// extra.
+fn used_arguments(operation: Operation) -> [bool; 5] {
     use Operation::*;
     match operation {
         PoolMap => [true; 5],
@@ -100,7 +101,7 @@ fn named(operation: Operation) -> [bool; 5] {
     }
 }
 
-/// Lengths and alignments are those that the operation has.
+/// Lengths and alignments are valid for the operation.
 fn well_formed(command: &Command) -> bool {
     use Operation::*;
     let Command {
@@ -113,7 +114,7 @@ fn well_formed(command: &Command) -> bool {
         ..
     } = *command;
     let given = [address, bytes, target, value, extra];
-    let used = named(command.operation);
+    let used = used_arguments(command.operation);
     if given
         .iter()
         .zip(used)
@@ -143,21 +144,21 @@ fn well_formed(command: &Command) -> bool {
 }
 
 impl Pool {
-    /// The place on the media of a thread's log.
+    /// Media address of a thread's log.
     fn log(&self, thread: u8) -> u64 {
         self.media + self.logs + u64::from(thread) * self.log_bytes
     }
 
-    /// The place on the media of a range.
-    fn place(&self, address: u64, bytes: u64) -> Result<u64, Refusal> {
+    /// Media address of a range.
+    fn place(&self, address: u64, bytes: u64) -> Result<u64, ErrorBit> {
         let offset = address.checked_sub(self.base);
         let inside = offset.filter(|at| at.checked_add(bytes).is_some_and(|end| end <= self.bytes));
-        inside.map(|at| self.media + at).ok_or(Refusal::OutOfPool)
+        inside.map(|at| self.media + at).ok_or(ErrorBit::OutOfPool)
     }
 }
 
 impl Contexts {
-    /// As nothing is mapped; pools may lie in so many bytes of the media.
+    /// No pools are mapped; pools may be in the first `media` bytes.
     pub(super) fn new(media: u64) -> Contexts {
         Contexts {
             media,
@@ -166,12 +167,13 @@ impl Contexts {
         }
     }
 
-    /// A unit could not carry out what a thread asked for; nor, if that spoils its log, say so in the descriptor.
-    pub(super) fn close(&mut self, log: u8, spoils: bool) {
+    /// A unit could not execute a command of a thread. `log_inconsistent`: the descriptor could not
+    /// be updated either.
+    pub(super) fn close(&mut self, log: u8, log_inconsistent: bool) {
         let log = &mut self.logs[usize::from(log)];
         (log.open, log.pending) = (false, None);
         log.closed = true;
-        log.spoiled |= spoils;
+        log.inconsistent |= log_inconsistent;
     }
 
     /// There is a pool.
@@ -179,40 +181,42 @@ impl Contexts {
         self.pools.iter().any(|pool| pool.mapped)
     }
 
-    /// A commit of several devices has ended here: the transaction, if nothing has become of it since.
-    pub(super) fn ended(&self, job: &Job) -> Option<Pending> {
+    /// A commit of several devices has ended on this device. Returns the transaction if the log is
+    /// unchanged since.
+    pub(super) fn completed_commit(&self, job: &UnitCommand) -> Option<PendingCommit> {
         let log = &self.logs[usize::from(job.log)];
         log.pending.filter(|_| log.generation == job.value)
     }
 
-    /// A log's transaction of several devices that is not complete everywhere yet.
-    pub(super) fn pending(&self, log: u8) -> Option<Pending> {
+    /// The transaction of several devices of a log that is not complete on all devices.
+    pub(super) fn pending(&self, log: u8) -> Option<PendingCommit> {
         self.logs[usize::from(log)].pending
     }
 
-    /// It has been completed everywhere: the log is empty. The place of its descriptor, and what stands there from now on.
+    /// The transaction is complete on all devices: the log becomes empty. Returns the descriptor's
+    /// address and new contents.
     pub(super) fn delete(&mut self, log: u8, sequence: u64) -> (u64, Descriptor) {
         let pool = self.pools[usize::from(log >> 4)];
         let own = &mut self.logs[usize::from(log)];
         *own = Log::empty(own.generation.wrapping_add(1));
         let descriptor = Descriptor {
             generation: own.generation,
-            state: State::Open,
+            state: LogState::Open,
             records: 0,
             transaction: sequence,
         };
         (pool.log(log & 15), descriptor)
     }
 
-    /// Takes a command: `None` is one that nobody knows.
-    pub(super) fn take(
+    /// Accepts a command; `None`: the operation is unknown.
+    pub(super) fn accept_command(
         &mut self,
         command: Option<Command>,
         peers: &Peers,
-    ) -> Result<Taken, Refusal> {
+    ) -> Result<Accepted, ErrorBit> {
         use Operation::*;
         let Some(command) = command.filter(well_formed) else {
-            return Err(Refusal::Invalid);
+            return Err(ErrorBit::Invalid);
         };
         let Command {
             operation,
@@ -232,18 +236,18 @@ impl Contexts {
         }
         if operation == Commit && value != 0 {
             let own = peers.device().is_some_and(|own| value >> own & 1 == 1);
-            if !own || transaction <= peers.completed(log_number) {
-                return Err(Refusal::Invalid);
+            if !own || transaction <= peers.own_progress(log_number) {
+                return Err(ErrorBit::Invalid);
             }
         }
         let pool = self.pools[number];
         if !pool.mapped {
-            return Err(Refusal::Unmapped);
+            return Err(ErrorBit::Unmapped);
         }
         if pool.process != process {
-            return Err(Refusal::WrongProcess);
+            return Err(ErrorBit::WrongProcess);
         }
-        let mut job = Job {
+        let mut job = UnitCommand {
             operation,
             log: log_number,
             source: 0,
@@ -262,39 +266,39 @@ impl Contexts {
             PoolUnmap => {
                 self.pools[number].mapped = false;
                 self.close_all(number);
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             Copy => {
                 job.source = pool.place(address, bytes)?;
                 job.target = pool.place(target, bytes)?;
                 if address.abs_diff(target) < bytes {
-                    return Err(Refusal::Invalid);
+                    return Err(ErrorBit::Invalid);
                 }
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             Switch => {
                 if self.logs[usize::from(log_number)].closed {
-                    return Err(Refusal::Unmapped);
+                    return Err(ErrorBit::Unmapped);
                 }
                 job.target = pool.place(target, 8)?;
                 job.value = value;
-                return Ok(Taken::Job(job));
+                return Ok(Accepted::Unit(job));
             }
             _ => {}
         }
-        // All others are about the thread's log.
+        // All other operations are about the thread's log.
         if thread >= pool.threads {
-            return Err(Refusal::Unmapped);
+            return Err(ErrorBit::Unmapped);
         }
         job.base = pool.log(thread);
         let log = &mut self.logs[usize::from(log_number)];
         match operation {
-            LogOpen if log.open => return Err(Refusal::Busy),
+            LogOpen if log.open => return Err(ErrorBit::Busy),
             LogOpen | Recover => {}
-            _ if !log.open => return Err(Refusal::Unmapped),
+            _ if !log.open => return Err(ErrorBit::Unmapped),
             _ => {}
         }
-        // Such a log takes nothing but what its records are not needed for.
+        // A log in this state accepts only operations that do not need its records.
         let is_busy = match operation {
             Undo | Redo | Checkpoint | Commit | Abort => log.committed || log.pending.is_some(),
             Apply | CommitRedo | Delete => log.pending.is_some(),
@@ -315,11 +319,11 @@ impl Contexts {
                     _ => job.source,
                 };
                 if is_busy {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 let next = next_record(log.next.into(), bytes);
                 if next > pool.log_bytes {
-                    return Err(Refusal::LogFull);
+                    return Err(ErrorBit::LogFull);
                 }
                 job.object = object - pool.media;
                 job.target = job.base + u64::from(log.next);
@@ -335,36 +339,36 @@ impl Contexts {
                     && value < u64::from(log.next)
                     && next_record(value, bytes) <= log.next.into();
                 if !inside {
-                    return Err(Refusal::OutOfPool);
+                    return Err(ErrorBit::OutOfPool);
                 }
                 if is_busy {
-                    return Err(Refusal::Busy);
+                    return Err(ErrorBit::Busy);
                 }
                 job.source = job.base + value;
                 job.number = log.records;
             }
-            _ if is_busy => return Err(Refusal::Busy),
+            _ if is_busy => return Err(ErrorBit::Busy),
             CommitRedo => {
                 job.number = log.records;
                 log.committed = true;
             }
             Commit if value != 0 => {
                 (job.number, job.bytes) = (log.records, value as u32);
-                log.pending = Some(Pending {
+                log.pending = Some(PendingCommit {
                     sequence: transaction,
                     participants: value as u8,
                 });
             }
             Recover if !log.open => {
-                // What the log is the descriptor says.
-                (job.value, job.number, job.previous) = (0, UNKNOWN, log.spoiled.into());
+                // The descriptor holds the log's state.
+                (job.value, job.number, job.previous) = (0, UNKNOWN, log.inconsistent.into());
             }
             _ => {
                 (job.number, job.previous) = (log.records, log.last);
                 *log = Log::empty(log.generation.wrapping_add(1));
             }
         }
-        Ok(Taken::Job(job))
+        Ok(Accepted::Unit(job))
     }
 
     fn close_all(&mut self, pool: usize) {
@@ -373,7 +377,7 @@ impl Contexts {
         logs.fill(Log::default());
     }
 
-    fn map(&mut self, command: &Command) -> Result<Taken, Refusal> {
+    fn map(&mut self, command: &Command) -> Result<Accepted, ErrorBit> {
         let pool = Pool {
             mapped: true,
             process: command.process,
@@ -393,7 +397,7 @@ impl Contexts {
             && fits(pool.base, pool.bytes - 1, u64::MAX)
             && logs.is_some_and(|logs| fits(pool.logs, logs, pool.bytes));
         if !inside {
-            return Err(Refusal::OutOfPool);
+            return Err(ErrorBit::OutOfPool);
         }
         let number = usize::from(command.pool);
         let others =
@@ -401,22 +405,22 @@ impl Contexts {
         let end = pool.media + pool.bytes;
         let overlaps = |other: &Pool| other.media < end && pool.media < other.media + other.bytes;
         if others.into_iter().any(|(_, other)| overlaps(other)) {
-            return Err(Refusal::Busy);
+            return Err(ErrorBit::Busy);
         }
         let own = &mut self.pools[number];
         if own.mapped && *own != pool {
-            return Err(Refusal::Busy);
+            return Err(ErrorBit::Busy);
         }
         if !own.mapped {
             *own = pool;
             self.close_all(number);
         }
-        Ok(Taken::Ended)
+        Ok(Accepted::Ended)
     }
 }
 
 impl Pool {
-    /// The line that it is saved in.
+    /// The saved line.
     pub(super) fn to_line(self) -> [u8; 64] {
         let mut line = [0; 64];
         let mut bits = Writer::new(&mut line);
@@ -430,7 +434,7 @@ impl Pool {
             (self.process.into(), 16),
             (self.mapped.into(), 1),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
@@ -438,20 +442,20 @@ impl Pool {
     pub(super) fn from_line(line: &[u8]) -> Pool {
         let mut bits = Reader::new(line);
         Pool {
-            threads: bits.take(5) as u8,
-            log_bytes: bits.take(MEDIA_BITS),
-            logs: bits.take(MEDIA_BITS),
-            bytes: bits.take(MEDIA_BITS),
-            media: bits.take(MEDIA_BITS),
-            base: bits.take(64),
-            process: bits.take(16) as u16,
-            mapped: bits.take(1) == 1,
+            threads: bits.read(5) as u8,
+            log_bytes: bits.read(MEDIA_BITS),
+            logs: bits.read(MEDIA_BITS),
+            bytes: bits.read(MEDIA_BITS),
+            media: bits.read(MEDIA_BITS),
+            base: bits.read(64),
+            process: bits.read(16) as u16,
+            mapped: bits.read(1) == 1,
         }
     }
 }
 
 impl Log {
-    /// The half line that it is saved in.
+    /// The saved half line.
     pub(super) fn to_bytes(self) -> [u8; LOG_BYTES] {
         let mut line = [0; LOG_BYTES];
         let mut bits = Writer::new(&mut line);
@@ -466,29 +470,30 @@ impl Log {
             (self.pending.is_some().into(), 1),
             (self.open.into(), 1),
             (self.closed.into(), 1),
-            (self.spoiled.into(), 1),
+            (self.inconsistent.into(), 1),
         ] {
-            bits.put(value, width);
+            bits.write(value, width);
         }
         line
     }
 
     pub(super) fn from_bytes(line: &[u8]) -> Log {
         let mut bits = Reader::new(line);
-        let (records, last, next) = (bits.take(32), bits.take(32), bits.take(32));
-        let (generation, committed) = (bits.take(64), bits.take(1) == 1);
-        let pending = Pending {
-            sequence: bits.take(SEQUENCE_BITS),
-            participants: bits.take(4) as u8,
+        let (records, last, next) = (bits.read(32), bits.read(32), bits.read(32));
+        let (generation, committed) = (bits.read(64), bits.read(1) == 1);
+        let pending = PendingCommit {
+            sequence: bits.read(SEQUENCE_BITS),
+            participants: bits.read(4) as u8,
         };
-        // A closed log is none, whatever else stands there: of the RTL it is only the last bit that closes one.
-        let is_pending = bits.take(1) == 1;
-        let open = bits.take(1) == 1;
-        let closed = bits.take(1) == 1;
-        let spoiled = bits.take(1) == 1;
+        // A closed log has no transaction, whatever the other bits are; in the RTL only the last
+        // bit marks it.
+        let is_pending = bits.read(1) == 1;
+        let open = bits.read(1) == 1;
+        let closed = bits.read(1) == 1;
+        let inconsistent = bits.read(1) == 1;
         Log {
             closed,
-            spoiled,
+            inconsistent,
             records: records as u32,
             last: last as u32,
             next: next as u32,
@@ -505,8 +510,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_closed_log_is_pending_for_nobody() {
-        let pending = Some(Pending {
+    fn log_context_restores_a_closed_log_as_not_pending() {
+        let pending = Some(PendingCommit {
             sequence: 5,
             participants: 0b11,
         });

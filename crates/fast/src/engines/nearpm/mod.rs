@@ -1,205 +1,212 @@
-//! Crash consistency near memory (hw/engine/nearpm): takes commands in the order of the host's accesses, and makes logs, copies and
-//! checkpoints of what the host goes on with, behind an access hook.
+//! NearPM (hw/engine/nearpm): crash consistency in the device. The engine accepts commands in the
+//! order of the host's accesses and makes logs, copies and checkpoints while the host continues. An
+//! access filter orders the host's accesses after them.
 
 mod bits;
+mod conflict_filter;
 mod contexts;
-mod hook;
-mod job;
 mod mover;
 mod peers;
-mod save;
+mod saved_state;
 mod table;
 mod unit;
+mod unit_command;
 
 use std::ops::Range;
 
-use design::engine::Plugged;
+use design::engine::EngineInstance;
 use sim::{OrderEvent, OrderWatch, Time, TraceEvent};
-use spec::nearpm::{register, Command, Operation, Refusal};
+use spec::nearpm::{register, Command, ErrorBit, Operation};
 use spec::regs::nearpm::{
     control, domain, forget, CONTROL, DOMAIN, FORGET, LINES, LINES_COUNT, LINES_STRIDE, LOADS,
     MOST_LINES, REFUSED, STORES, TAKEN, UNDER_WAY, WORKING,
 };
 use spec::regs::Field;
 
-use self::contexts::{Contexts, Taken};
-pub(crate) use self::hook::{Hook, Store};
-use self::mover::{Rates, NUMBERS};
+pub(crate) use self::conflict_filter::{ConflictFilter, StoreDecision};
+use self::contexts::{Accepted, Contexts};
+use self::mover::{MoveLimits, NUMBERS};
 use self::peers::Peers;
-use self::save::Found;
-use self::table::Begins;
+use self::saved_state::RestoreOutcome;
+use self::table::ReadyCommand;
 use self::unit::Unit;
 use super::page::Page;
-use super::ports::{Ports, Reach};
-use super::{what, End};
+use super::ports::{AccessBounds, EnginePorts};
+use super::{event_kind, JobResult};
 use crate::config::Config;
-use crate::cx::{Cx, Event, TAG_LINE};
+use crate::context::{Event, SimContext, TAG_LINE};
 use crate::memory::{master, Memories};
 
 /// The type in the status block, and the name in `engine.toml`.
 pub(super) const KIND: (u32, &str) = (22, "nearpm");
-/// Cycles from a command's store until a unit can have it.
-const TAKE: u64 = 11;
-/// Cycles until a device without anything to restore opens, and for each line that is.
-const OPEN: u64 = 80;
-const RESTORE: u64 = 2;
-/// Lines of a queue that may wait in front of the memory.
-const IN_FRONT: u32 = 4;
-/// Units at most.
-const MOST_UNITS: u32 = 16;
-/// The wake-up in which peers are told; those of units stand below.
-const TELLS: u32 = MOST_UNITS << 1;
-/// The AXI ID of lines that leave the queue: none of the PM window's.
+/// Cycles from a command's store until a unit can start it.
+const DECODE_CYCLES: u64 = 11;
+/// Cycles until a device without saved state opens, and for each restored line.
+const OPEN_CYCLES: u64 = 80;
+const RESTORE_CYCLES: u64 = 2;
+/// Maximum number of queue lines that wait at the memory.
+const MAX_LINES_AT_MEMORY: u32 = 4;
+/// Maximum number of units.
+const MAX_UNITS: u32 = 16;
+/// The wake-up that notifies peers. Those of units are below.
+const NOTIFY: u32 = MAX_UNITS << 1;
+/// The AXI ID of queue lines, which the PM window does not use.
 const LINE_ID: u16 = 64;
 
 /// The engine of a device.
 pub(super) struct NearPm {
     number: u8,
-    /// Its registers in BAR4.
+    /// Range of its registers in BAR4.
     pub(super) place: Range<u64>,
     pub(super) page_at: Option<u64>,
-    reach: Reach,
+    bounds: AccessBounds,
     page: Page,
     contexts: Contexts,
     peers: Peers,
-    /// A wake-up is planned in which a peer is told.
-    telling: bool,
+    /// A wake-up that notifies a peer is scheduled.
+    notifying: bool,
     units: Vec<Unit>,
-    /// Commands that were taken, and such that were refused.
-    taken: u32,
+    /// Commands that were accepted, and that were rejected.
+    accepted: u32,
     refused: u32,
-    under_way: u32,
-    /// Something was restored.
+    in_flight: u32,
+    /// State was restored.
     restored: bool,
-    /// A life was not saved, though it had something that has to survive; until that is forgotten.
+    /// State that has to survive was not saved at a power loss. Set until the host clears it.
     lost: bool,
-    /// The header of the reserved range says that there is such a thing, or should; it could not be written.
-    lives: bool,
-    unmarked: bool,
+    /// The header of the reserved range says that state has to survive, or should say so because it
+    /// could not be written.
+    marked_live: bool,
+    mark_failed: bool,
 }
 
 impl NearPm {
-    pub(super) fn new(number: u8, plugged: &Plugged, config: &Config) -> NearPm {
-        let manifest = &plugged.manifest;
+    pub(super) fn new(number: u8, instance: &EngineInstance, config: &Config) -> NearPm {
+        let manifest = &instance.manifest;
         let parameter =
-            |name: &str, most: u64| plugged.parameter(name).map_or(most, |v| v.min(most));
-        let units = parameter("units", MOST_UNITS.into()).max(1) as u32;
-        let rates = Rates::new(units, config.channels(), parameter("unit_lines", 1024));
+            |name: &str, most: u64| instance.parameter(name).map_or(most, |v| v.min(most));
+        let units = parameter("units", MAX_UNITS.into()).max(1) as u32;
+        let limits = MoveLimits::new(units, config.channels(), parameter("unit_lines", 1024));
         NearPm {
             number,
-            place: plugged.offset..plugged.offset + manifest.registers.0,
-            page_at: plugged.page,
-            reach: Reach::new(plugged, config),
+            place: instance.offset..instance.offset + manifest.registers.0,
+            page_at: instance.page,
+            bounds: AccessBounds::new(instance, config),
             page: Page::new(manifest.arguments.len()),
             contexts: Contexts::new(config.storage.bytes - manifest.reserved.0),
             peers: Peers::new(),
-            telling: false,
-            units: (0..units).map(|n| Unit::new(n, rates)).collect(),
-            taken: 0,
+            notifying: false,
+            units: (0..units).map(|n| Unit::new(n, limits)).collect(),
+            accepted: 0,
             refused: 0,
-            under_way: 0,
+            in_flight: 0,
             restored: false,
             lost: false,
-            lives: false,
-            unmarked: false,
+            marked_live: false,
+            mark_failed: false,
         }
     }
 
-    /// The header of the reserved range says whether there is something that has to survive.
-    fn mark(&mut self, hook: Option<&Hook>, memory: &mut Memories) {
-        let Some(hook) = hook.filter(|hook| !hook.is_unread()) else {
+    /// Updates the header of the reserved range, which says whether state has to survive.
+    fn update_header(&mut self, filter: Option<&ConflictFilter>, memory: &mut Memories) {
+        let Some(filter) = filter.filter(|filter| !filter.has_failed_restore()) else {
             return;
         };
         let is_numbered = self.peers.device().is_some();
-        let lives = self.lost || self.contexts.is_used() || !hook.is_at_rest() || is_numbered;
-        if lives != self.lives {
-            self.lives = lives;
-            self.unmarked = !save::mark(hook, lives, memory);
+        let marked_live = self.lost || self.contexts.is_used() || !filter.is_empty() || is_numbered;
+        if marked_live != self.marked_live {
+            self.marked_live = marked_live;
+            self.mark_failed = !saved_state::write_header(filter, marked_live, memory);
         }
     }
 
-    pub(super) fn is_quiet(&self) -> bool {
-        self.page.is_quiet() && self.peers.is_quiet() && self.units.iter().all(Unit::rests)
+    pub(super) fn is_idle(&self) -> bool {
+        self.page.is_idle() && self.peers.is_idle() && self.units.iter().all(Unit::is_idle)
     }
 
-    /// Bytes that the page reads as.
+    /// Appends bytes of the page to `data`.
     pub(super) fn read_page(&self, at: usize, len: usize, data: &mut Vec<u8>) {
         self.page.read(at, len, data);
     }
 
-    /// Bytes come into the page; its whole commands are taken. `stores`: how many the PM window has had before.
-    pub(super) fn write_page(&mut self, at: usize, data: &[u8], stores: u64, cx: &mut Cx) {
+    /// Writes bytes to the page and accepts its complete commands. `stores`: number of earlier
+    /// stores to the PM window.
+    pub(super) fn write_page(&mut self, at: usize, data: &[u8], stores: u64, ctx: &mut SimContext) {
         self.page.write(at, data, stores);
-        while let Some(line) = self.page.take_line() {
+        while let Some(line) = self.page.next_line() {
             let job = self.page.job_of(line);
-            self.taken = self.taken.wrapping_add(1);
+            self.accepted = self.accepted.wrapping_add(1);
             let command = match job.malformed {
                 true => None,
                 false => Command::from_arguments(&job.arguments),
             };
-            let taken = match cx.hook.as_deref().is_some_and(Hook::is_unread) {
-                true => Err(Refusal::ReadError),
-                false => self.contexts.take(command, &self.peers),
+            let accepted = match ctx
+                .filter
+                .as_deref()
+                .is_some_and(ConflictFilter::has_failed_restore)
+            {
+                true => Err(ErrorBit::ReadError),
+                false => self.contexts.accept_command(command, &self.peers),
             };
-            match (taken, cx.hook.as_deref_mut()) {
-                (Ok(Taken::Job(job)), Some(hook)) => {
-                    self.under_way += 1;
+            match (accepted, ctx.filter.as_deref_mut()) {
+                (Ok(Accepted::Unit(job)), Some(filter)) => {
+                    self.in_flight += 1;
                     if job.operation == Operation::PoolUnmap {
-                        hook.table.leave(job.log >> 4);
+                        filter.table.unmap_pool(job.log >> 4);
                     }
-                    hook.insert(line, job, stores, cx.now + TAKE);
-                    cx.after(TAKE, Event::Hook);
-                    cx.order(|| OrderEvent::Command(job.ordered(line)));
+                    filter.insert(line, job, stores, ctx.now + DECODE_CYCLES);
+                    ctx.schedule_after(DECODE_CYCLES, Event::ConflictFilter);
+                    ctx.record_order(|| OrderEvent::Command(job.ordered(line)));
                 }
                 (Ok(_), _) => {
-                    cx.order(|| OrderEvent::Over { number: line });
-                    self.page.end_line(line, &End::default());
+                    ctx.record_order(|| OrderEvent::Over { number: line });
+                    self.page.end_line(line, &JobResult::default());
                 }
                 (Err(refusal), _) => {
-                    cx.order(|| OrderEvent::Over { number: line });
+                    ctx.record_order(|| OrderEvent::Over { number: line });
                     self.refused = self.refused.wrapping_add(1);
-                    let end = End {
+                    let end = JobResult {
                         result: refusal as u32,
-                        ..End::default()
+                        ..JobResult::default()
                     };
                     self.page.end_line(line, &end);
                 }
             }
         }
-        self.mark(cx.hook.as_deref(), cx.memory);
+        self.update_header(ctx.filter.as_deref(), ctx.memory);
     }
 
-    /// Commands that may begin do so, as units are free.
-    pub(super) fn dispatch(&mut self, cx: &mut Cx) {
-        self.mark(cx.hook.as_deref(), cx.memory);
-        while let Some(unit) = self.units.iter().position(Unit::rests) {
-            let now = cx.now;
-            let Some(hook) = cx.hook.as_deref_mut() else {
+    /// Starts ready commands on free units.
+    pub(super) fn dispatch(&mut self, ctx: &mut SimContext) {
+        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        while let Some(unit) = self.units.iter().position(Unit::is_idle) {
+            let now = ctx.now;
+            let Some(filter) = ctx.filter.as_deref_mut() else {
                 return;
             };
-            match hook.begin(now) {
-                Ok(Begins {
+            match filter.next_ready(now) {
+                Ok(ReadyCommand {
                     number,
                     failed: true,
                     ..
                 }) => {
-                    cx.order(|| OrderEvent::Ends {
+                    ctx.record_order(|| OrderEvent::Ends {
                         number,
                         fine: false,
                     });
-                    self.over(number, Refusal::Unmapped as u32, 0, cx);
+                    self.finish_command(number, ErrorBit::Unmapped as u32, 0, ctx);
                 }
-                Ok(Begins { number, job, .. }) => {
-                    cx.tell(now, || TraceEvent::UnitBegins {
+                Ok(ReadyCommand { number, job, .. }) => {
+                    ctx.trace(now, || TraceEvent::UnitBegins {
                         unit: unit as u8,
                         command: number,
                         operation: job.operation as u8,
                         bytes: job.bytes.into(),
                     });
-                    cx.order(|| OrderEvent::Begins { number });
-                    self.with_unit(unit, cx, |unit, ports| unit.begin(number, job, ports));
+                    ctx.record_order(|| OrderEvent::Begins { number });
+                    self.with_unit(unit, ctx, |unit, ports| unit.begin(number, job, ports));
                 }
-                Err(Some(later)) => return cx.plan(later, Event::Hook),
+                Err(Some(later)) => return ctx.schedule(later, Event::ConflictFilter),
                 Err(None) => return,
             }
         }
@@ -208,234 +215,253 @@ impl NearPm {
     fn with_unit<T>(
         &mut self,
         unit: usize,
-        cx: &mut Cx,
-        call: impl FnOnce(&mut Unit, &mut Ports) -> T,
+        ctx: &mut SimContext,
+        call: impl FnOnce(&mut Unit, &mut EnginePorts) -> T,
     ) -> Option<T> {
-        let mut ports = Ports {
-            cx,
+        let mut ports = EnginePorts {
+            ctx,
             number: self.number,
-            reach: &self.reach,
-            part: 0,
+            bounds: &self.bounds,
+            kernel: 0,
         };
         let unit = self.units.get_mut(unit)?;
         Some(call(unit, &mut ports))
     }
 
-    /// Something that was planned.
-    pub(super) fn handle(&mut self, event: u32, cx: &mut Cx) {
-        let number = event & ((1 << what::BITS) - 1);
-        if event >> what::BITS != what::WAKE {
-            // Bursts outside of the media are none of the engine's.
-            return self.answered(number, false, cx);
+    /// A scheduled event is due.
+    pub(super) fn handle_event(&mut self, event: u32, ctx: &mut SimContext) {
+        let number = event & ((1 << event_kind::BITS) - 1);
+        if event >> event_kind::BITS != event_kind::WAKE {
+            // Bursts outside the media do not belong to the engine.
+            return self.burst_answered(number, false, ctx);
         }
-        if number == TELLS {
-            self.telling = false;
-            self.peers.tell(cx);
-            return self.plan_tells(cx);
+        if number == NOTIFY {
+            self.notifying = false;
+            self.peers.notify_next(ctx);
+            return self.schedule_notification(ctx);
         }
         let (unit, about) = ((number >> 1) as usize, number & 1);
-        let ended = self.with_unit(unit, cx, |unit, ports| unit.wake(about, ports));
+        let ended = self.with_unit(unit, ctx, |unit, ports| unit.wake(about, ports));
         let Some(ended) = ended.flatten() else {
             return;
         };
-        cx.tell(cx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
-        let table = cx.hook.as_deref_mut().map(|hook| &mut hook.table);
+        ctx.trace(ctx.now, || TraceEvent::UnitEnds { unit: unit as u8 });
+        let table = ctx.filter.as_deref_mut().map(|filter| &mut filter.table);
         let stale = (table.as_deref()).is_some_and(|table| table.is_stale(ended.command));
         if ended.result != 0 && ended.job.closes_log() {
             if !stale {
-                self.contexts.close(ended.job.log, ended.spoils);
+                self.contexts.close(ended.job.log, ended.log_inconsistent);
             }
             if let Some(table) = table {
                 table.close(ended.job.log, stale);
             }
         }
         let job = ended.job;
-        cx.order(|| OrderEvent::Ends {
+        ctx.record_order(|| OrderEvent::Ends {
             number: ended.command,
             fine: ended.result == 0,
         });
         if ended.result == 0 && job.operation == Operation::Commit && job.bytes != 0 {
-            if let Some(done) = self.contexts.ended(&job).filter(|_| !stale) {
+            if let Some(done) = self.contexts.completed_commit(&job).filter(|_| !stale) {
                 self.peers
                     .complete(job.log, done.sequence, done.participants);
-                self.delete_if_complete(job.log, cx);
-                self.plan_tells(cx);
+                self.delete_if_complete(job.log, ctx);
+                self.schedule_notification(ctx);
             }
         }
-        self.over(ended.command, ended.result, ended.value, cx);
+        self.finish_command(ended.command, ended.result, ended.value, ctx);
     }
 
-    /// The records of a log are void once all devices have completed its transaction.
-    fn delete_if_complete(&mut self, log: u8, cx: &mut Cx) {
+    /// Deletes the records of a log when all devices have completed its transaction.
+    fn delete_if_complete(&mut self, log: u8, ctx: &mut SimContext) {
         let Some(pending) = self.contexts.pending(log) else {
             return;
         };
         let (sequence, participants) = (pending.sequence, pending.participants);
         if self.peers.is_complete(log, sequence, participants) {
-            cx.order(|| OrderEvent::Void {
+            ctx.record_order(|| OrderEvent::Void {
                 log,
                 transaction: sequence,
             });
             let (place, descriptor) = self.contexts.delete(log, sequence);
-            if !cx.memory.write_beside(place, &descriptor.to_line()) {
-                // What the media say of it is as it was.
+            if !ctx.memory.write_unfiltered(place, &descriptor.to_line()) {
+                // The log on the media is unchanged.
                 self.contexts.close(log, false);
-                if let Some(hook) = cx.hook.as_deref_mut() {
-                    hook.table.close(log, false);
+                if let Some(filter) = ctx.filter.as_deref_mut() {
+                    filter.table.close(log, false);
                 }
                 return;
             }
             self.peers.all_complete(log, sequence);
-            cx.tell(cx.now, || TraceEvent::LogDeleted { log });
+            ctx.trace(ctx.now, || TraceEvent::LogDeleted { log });
         }
     }
 
-    /// Peers are told one after another.
-    fn plan_tells(&mut self, cx: &mut Cx) {
-        let next = self.peers.next(cx.now).filter(|_| !self.telling);
+    /// Peers are notified one after another.
+    fn schedule_notification(&mut self, ctx: &mut SimContext) {
+        let next = self
+            .peers
+            .next_notification(ctx.now)
+            .filter(|_| !self.notifying);
         if let Some(next) = next {
-            self.telling = true;
-            let about = what::WAKE << what::BITS | TELLS;
-            cx.plan(next, Event::Engine(self.number, about));
+            self.notifying = true;
+            let about = event_kind::WAKE << event_kind::BITS | NOTIFY;
+            ctx.schedule(next, Event::Engine(self.number, about));
         }
     }
 
-    /// Writes the bits `bits` of a word of its registers.
-    pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, cx: &mut Cx) {
+    /// Writes the bits `bits` of a register dword.
+    pub(super) fn write_register(&mut self, at: u64, value: u32, bits: u32, ctx: &mut SimContext) {
         if at == FORGET && value & bits & forget::FORGET.mask() as u32 != 0 {
-            self.forget(cx);
+            self.forget(ctx);
         }
-        let is_unread = cx.hook.as_deref().is_some_and(Hook::is_unread);
-        let tells = (register::DONE..register::SEEN).contains(&at);
-        // What peers tell goes on from what was kept.
-        if !(is_unread && tells) {
+        let has_failed_restore = ctx
+            .filter
+            .as_deref()
+            .is_some_and(ConflictFilter::has_failed_restore);
+        let is_completion = (register::DONE..register::SEEN).contains(&at);
+        // Notifications of peers continue from the restored state.
+        if !(has_failed_restore && is_completion) {
             if let Some(log) = self.peers.write(at, value, bits) {
-                self.delete_if_complete(log, cx);
+                self.delete_if_complete(log, ctx);
             }
         }
-        self.plan_tells(cx);
-        self.mark(cx.hook.as_deref(), cx.memory);
+        self.schedule_notification(ctx);
+        self.update_header(ctx.filter.as_deref(), ctx.memory);
     }
 
-    /// What is lost is forgotten; what could not be brought back is not there for the next reset.
-    fn forget(&mut self, cx: &mut Cx) {
-        match cx.hook.as_deref().filter(|hook| hook.is_unread()) {
-            Some(hook) => self.unmarked = !save::mark(hook, false, cx.memory),
+    /// Clears the loss, and the saved state that could not be restored, for the next reset.
+    fn forget(&mut self, ctx: &mut SimContext) {
+        match ctx
+            .filter
+            .as_deref()
+            .filter(|filter| filter.has_failed_restore())
+        {
+            Some(filter) => {
+                self.mark_failed = !saved_state::write_header(filter, false, ctx.memory)
+            }
             None => self.lost = false,
         }
     }
 
     /// A command has ended.
-    fn over(&mut self, command: u8, result: u32, value: u64, cx: &mut Cx) {
-        let mut end = End {
+    fn finish_command(&mut self, command: u8, result: u32, value: u64, ctx: &mut SimContext) {
+        let mut end = JobResult {
             result,
-            ..End::default()
+            ..JobResult::default()
         };
         end.outputs[0] = value;
         self.page.end_line(command, &end);
-        self.under_way = self.under_way.saturating_sub(1);
-        if let Some(hook) = cx.hook.as_deref_mut() {
-            hook.end(command);
+        self.in_flight = self.in_flight.saturating_sub(1);
+        if let Some(filter) = ctx.filter.as_deref_mut() {
+            filter.command_ended(command);
         }
-        self.mark(cx.hook.as_deref(), cx.memory);
-        cx.plan(cx.now, Event::Hook);
+        self.update_header(ctx.filter.as_deref(), ctx.memory);
+        ctx.schedule(ctx.now, Event::ConflictFilter);
     }
 
-    /// A word of its registers; where none is, 0.
-    pub(super) fn read_register(&mut self, at: u64, hook: Option<&Hook>) -> u32 {
-        let Some(hook) = hook else { return 0 };
-        let [most, stores, loads] = hook.counts();
-        let working = self.units.iter().enumerate();
-        let working = working.fold(0, |set, (n, unit)| set | u32::from(!unit.rests()) << n);
+    /// Reads a register dword; 0 if no register is there.
+    pub(super) fn read_register(&mut self, at: u64, filter: Option<&ConflictFilter>) -> u32 {
+        let Some(filter) = filter else { return 0 };
+        let [most, stores, loads] = filter.counts();
+        let busy = self.units.iter().enumerate();
+        let busy = busy.fold(0, |set, (n, unit)| set | u32::from(!unit.is_idle()) << n);
         let lines = LINES..LINES + LINES_STRIDE * LINES_COUNT;
         match at {
-            CONTROL if self.under_way == 0 => control::IDLE.mask() as u32,
-            TAKEN => self.taken,
+            CONTROL if self.in_flight == 0 => control::IDLE.mask() as u32,
+            TAKEN => self.accepted,
             REFUSED => self.refused,
-            UNDER_WAY => self.under_way,
-            WORKING => working,
+            UNDER_WAY => self.in_flight,
+            WORKING => busy,
             MOST_LINES => most,
-            register::DEVICE..register::END => self.peers.load(at),
+            register::DEVICE..register::END => self.peers.read_latched(at),
             LOADS => loads,
             STORES => stores,
             DOMAIN => {
                 let set = |on: bool, field: Field| if on { field.mask() as u32 } else { 0 };
                 set(self.restored, domain::RESTORED)
-                    | set(!hook.is_closed() && !hook.is_unread(), domain::OPEN)
-                    | set(hook.line_error, domain::LINE_ERROR)
-                    | set(hook.is_unread(), domain::UNREAD)
+                    | set(
+                        !filter.is_closed() && !filter.has_failed_restore(),
+                        domain::OPEN,
+                    )
+                    | set(filter.line_error, domain::LINE_ERROR)
+                    | set(filter.has_failed_restore(), domain::UNREAD)
                     | set(self.lost, domain::LOST)
-                    | set(self.unmarked, domain::UNKEPT)
+                    | set(self.mark_failed, domain::UNKEPT)
             }
             _ if lines.contains(&at) && at % LINES_STRIDE == 0 => {
-                hook.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
+                filter.queued(((at - LINES) / LINES_STRIDE) as usize) as u32
             }
             _ => 0,
         }
     }
 
     /// A burst has ended.
-    pub(super) fn answered(&mut self, burst: u32, fine: bool, cx: &mut Cx) {
+    pub(super) fn burst_answered(&mut self, burst: u32, ok: bool, ctx: &mut SimContext) {
         let (unit, burst) = ((burst / NUMBERS) as usize, burst % NUMBERS);
-        self.with_unit(unit, cx, |unit, ports| unit.answered(burst, fine, ports));
+        self.with_unit(unit, ctx, |unit, ports| {
+            unit.burst_answered(burst, ok, ports)
+        });
     }
 
-    /// The power fails, or the function is reset. What could not be read stays as it is. False: not all could be written.
-    pub(super) fn save(&self, hook: &Hook, memory: &mut Memories) -> bool {
-        hook.is_unread() || save::save(&self.contexts, &self.peers, hook, self.lost, memory)
+    /// Saves the state at a power loss or a function reset. State that could not be restored is
+    /// left unchanged. False: the save was incomplete.
+    pub(super) fn save(&self, filter: &ConflictFilter, memory: &mut Memories) -> bool {
+        filter.has_failed_restore()
+            || saved_state::save(&self.contexts, &self.peers, filter, self.lost, memory)
     }
 
-    /// What [`NearPm::save`] would write, and where.
-    pub(super) fn last_writes(&self, hook: &Hook) -> (u64, Vec<u8>) {
-        let writes = match hook.is_unread() {
+    /// The writes of [`NearPm::save`]: start address and bytes.
+    pub(super) fn last_writes(&self, filter: &ConflictFilter) -> (u64, Vec<u8>) {
+        let writes = match filter.has_failed_restore() {
             true => Vec::new(),
-            false => save::range(&self.contexts, &self.peers, hook, self.lost),
+            false => saved_state::image(&self.contexts, &self.peers, filter, self.lost),
         };
-        (hook.reserved, writes)
+        (filter.reserved, writes)
     }
 
-    /// The device comes up, and takes nothing before an edge.
+    /// Restores the saved state. No command is accepted before an edge.
     pub(super) fn restore(
         &mut self,
         config: &Config,
         reserved: u64,
         from: u64,
         memory: &mut Memories,
-    ) -> Box<Hook> {
-        let mut hook = Hook::new(config, reserved, from);
-        let found = save::restore(&mut self.contexts, &mut self.peers, &mut hook, memory);
-        memory.shut = matches!(found, Found::Unread { .. });
+    ) -> Box<ConflictFilter> {
+        let mut filter = ConflictFilter::new(config, reserved, from);
+        let found = saved_state::restore(&mut self.contexts, &mut self.peers, &mut filter, memory);
+        memory.storage_closed = matches!(found, RestoreOutcome::Failed { .. });
         let mut lines = 1;
         match found {
-            Found::Unread { unmarked } => {
-                hook.stay_closed();
-                self.unmarked = unmarked;
+            RestoreOutcome::Failed { mark_failed } => {
+                filter.fail_restore();
+                self.mark_failed = mark_failed;
             }
-            Found::Nothing { lost } => (self.lost, self.lives) = (lost, lost),
-            Found::All { lines: all, lost } => {
+            RestoreOutcome::Nothing { lost } => (self.lost, self.marked_live) = (lost, lost),
+            RestoreOutcome::All { lines: all, lost } => {
                 lines = all;
-                (self.restored, self.lost, self.lives) = (true, lost, true);
-                self.under_way = hook.table.entries().count() as u32;
+                (self.restored, self.lost, self.marked_live) = (true, lost, true);
+                self.in_flight = filter.table.entries().count() as u32;
             }
         }
-        hook.close_until(from + OPEN + RESTORE * lines);
-        self.mark(Some(&hook), memory);
-        Box::new(hook)
+        filter.close_until(from + OPEN_CYCLES + RESTORE_CYCLES * lines);
+        self.update_header(Some(&filter), memory);
+        Box::new(filter)
     }
 }
 
-/// Bytes that failing power writes for a device with so many channels.
+/// Bytes that are saved for a device with this number of channels.
 pub(super) fn last_bytes(channels: usize) -> usize {
-    save::bytes(channels)
+    saved_state::image_bytes(channels)
 }
 
-/// Tells what has come back when the power did.
-pub(crate) fn tell_restored(hook: &Hook, order: &OrderWatch, time: Time) {
-    for (number, entry) in hook.table.entries() {
+/// Reports restored stores to the order check.
+pub(crate) fn record_restored(filter: &ConflictFilter, order: &OrderWatch, time: Time) {
+    for (number, entry) in filter.table.entries() {
         order.tell(time, OrderEvent::Restored(entry.job.ordered(number)));
     }
-    for channel in 0..hook.channels() {
-        for waiting in hook.lines(channel) {
+    for channel in 0..filter.channels() {
+        for waiting in filter.lines(channel) {
             let line = OrderEvent::RestoredLine {
                 channel: channel as u8,
                 line: waiting.line,
@@ -445,50 +471,50 @@ pub(crate) fn tell_restored(hook: &Hook, order: &OrderWatch, time: Time) {
     }
 }
 
-/// Looks at all that waits in the hook but commands. Loads that may go on are appended.
-pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
-    let now = cx.now;
-    let channels = cx.hook.as_deref().map_or(0, Hook::channels);
+/// Issues all accesses that wait in the filter. Loads that may continue are appended.
+pub(crate) fn issue_waiting_accesses(loads: &mut Vec<u32>, ctx: &mut SimContext) {
+    let now = ctx.now;
+    let channels = ctx.filter.as_deref().map_or(0, ConflictFilter::channels);
     for channel in 0..channels {
-        while cx.memory.channels[channel].held(master::PM) < IN_FRONT {
-            let line = cx
-                .hook
+        while ctx.memory.channels[channel].waiting_write_beats(master::PM) < MAX_LINES_AT_MEMORY {
+            let line = ctx
+                .filter
                 .as_deref_mut()
-                .and_then(|hook| hook.take_line(channel, now));
+                .and_then(|filter| filter.issue_line(channel, now));
             let Some(line) = line else { break };
-            cx.order(|| OrderEvent::Leaves {
+            ctx.record_order(|| OrderEvent::Leaves {
                 channel: channel as u8,
             });
-            let written = store_bytes(cx.memory, line.addr, line.strobes, &line.data);
-            if let Some(hook) = cx.hook.as_deref_mut() {
-                hook.line_error |= !written;
+            let written = store_bytes(ctx.memory, line.addr, line.strobes, &line.data);
+            if let Some(filter) = ctx.filter.as_deref_mut() {
+                filter.line_error |= !written;
             }
-            let addr = cx.memory.place(line.addr).map_or(0, |place| place.addr);
+            let addr = ctx.memory.locate(line.addr).map_or(0, |place| place.addr);
             let tag = TAG_LINE | channel as u64;
             let bytes = line.data.len() as u32;
-            let to = &mut cx.memory.channels[channel];
+            let to = &mut ctx.memory.channels[channel];
             to.write(line.cycle, master::PM, LINE_ID, addr, bytes, tag);
-            cx.channel_changed(channel);
+            ctx.schedule_channel(channel);
         }
-        while let Some(load) = cx
-            .hook
+        while let Some(load) = ctx
+            .filter
             .as_deref_mut()
-            .and_then(|hook| hook.take_load(channel))
+            .and_then(|filter| filter.next_free_load(channel))
         {
             loads.push(load);
         }
     }
-    if let Some(hook) = cx.hook.as_deref_mut() {
-        if hook.opens(now) {
-            cx.order(|| OrderEvent::Opens);
-            cx.plan(now, Event::Bridge);
-        } else if let Some(next) = hook.next(now) {
-            cx.plan(next, Event::Hook);
+    if let Some(filter) = ctx.filter.as_deref_mut() {
+        if filter.open_if_idle(now) {
+            ctx.record_order(|| OrderEvent::Opens);
+            ctx.schedule(now, Event::Bridge);
+        } else if let Some(next) = filter.next_wake_up(now) {
+            ctx.schedule(next, Event::ConflictFilter);
         }
     }
 }
 
-/// Writes those bytes of a line that have a strobe. False: they could not be.
+/// Writes the bytes of a line that have a strobe. False: they could not be written.
 fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> bool {
     let mut written = true;
     let mut at = 0;
@@ -496,7 +522,7 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> b
         let run = (strobes >> at).trailing_ones() as usize;
         if run > 0 {
             let end = (at + run).min(data.len());
-            let done = memory.write_beside(addr + at as u64, &data[at..end]);
+            let done = memory.write_unfiltered(addr + at as u64, &data[at..end]);
             memory.lost_writes += u64::from(!done);
             written &= done;
         }
@@ -506,12 +532,12 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> b
 }
 
 /// A line of a channel's queue is in the memory.
-pub(crate) fn line_written(channel: u32, cx: &mut Cx) {
-    cx.order(|| OrderEvent::Written {
+pub(crate) fn line_written(channel: u32, ctx: &mut SimContext) {
+    ctx.record_order(|| OrderEvent::Written {
         channel: channel as u8,
     });
-    if let Some(hook) = cx.hook.as_deref_mut() {
-        hook.line_written(channel as usize);
+    if let Some(filter) = ctx.filter.as_deref_mut() {
+        filter.line_written(channel as usize);
     }
-    cx.plan(cx.now, Event::Hook);
+    ctx.schedule(ctx.now, Event::ConflictFilter);
 }

@@ -1,32 +1,33 @@
-//! The in-flight access table: commands that have been taken and have not ended, what each touches and what it waits for.
+//! The in-flight access table: accepted commands that have not ended, with the ranges that each
+//! accesses and its dependencies.
 
 use spec::nearpm::{Operation, COMMANDS};
 
-use super::job::{Job, Lines, Ranges};
+use super::unit_command::{AccessRanges, LineRange, UnitCommand};
 
-/// Channels of the storage at most.
+/// Maximum number of storage channels.
 pub(super) const CHANNELS: usize = 4;
 
-/// A set of commands, by their numbers.
-pub(super) type Set = u64;
+/// A set of command numbers.
+pub(super) type CommandSet = u64;
 
-/// What a command waits for besides older commands.
+/// The dependencies of a command other than older commands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Before {
-    /// Stores of the PM window that have to be answered, counted from the first one on.
+pub(super) struct Prerequisites {
+    /// PM window stores that have to be answered, counted from the first one.
     pub(super) stores: u64,
-    /// The same for writes of the NVMe controller to each channel.
+    /// Writes of the NVMe controller to each channel that have to be answered.
     pub(super) writes: [u64; CHANNELS],
     /// Lines of each channel's queue that have to be in the memory.
     pub(super) lines: [u64; CHANNELS],
 }
 
-/// How far all of these have come.
+/// The progress of all these dependencies.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Done(pub(super) Before);
+pub(super) struct PrerequisiteProgress(pub(super) Prerequisites);
 
-impl Before {
-    fn is_there(&self, done: &Done) -> bool {
+impl Prerequisites {
+    fn are_met(&self, done: &PrerequisiteProgress) -> bool {
         let reached = |wanted: &[u64], done: &[u64]| wanted.iter().zip(done).all(|(w, d)| w <= d);
         self.stores <= done.0.stores
             && reached(&self.writes, &done.0.writes)
@@ -34,36 +35,36 @@ impl Before {
     }
 }
 
-/// A command whose turn has come.
-pub(super) struct Begins {
+/// A command that may start.
+pub(super) struct ReadyCommand {
     pub(super) number: u8,
-    pub(super) job: Job,
-    /// It ends without having begun.
+    pub(super) job: UnitCommand,
+    /// It ends without having started.
     pub(super) failed: bool,
 }
 
-pub(super) struct Entry {
-    pub(super) job: Job,
-    ranges: Ranges,
+pub(super) struct TableEntry {
+    pub(super) job: UnitCommand,
+    ranges: AccessRanges,
     /// Older commands.
-    pub(super) commands: Set,
-    pub(super) before: Before,
-    /// A unit has it.
+    pub(super) commands: CommandSet,
+    pub(super) before: Prerequisites,
+    /// A unit executes it.
     begun: bool,
-    /// Its log was closed by an error: it does not begin.
+    /// Its log was closed by an error: it does not start.
     pub(super) failed: bool,
-    /// Its pool has been unmapped since: it has nothing to do with the logs that somebody else may have there.
+    /// Its pool has been unmapped: it does not access the logs that may be there now.
     pub(super) stale: bool,
-    /// Which it was among all.
+    /// Its number in acceptance order.
     order: u64,
-    /// It does not begin before this edge.
+    /// It starts at this edge at the earliest.
     from: u64,
 }
 
 pub(super) struct Table {
-    entries: Vec<Option<Entry>>,
+    entries: Vec<Option<TableEntry>>,
     count: usize,
-    taken: u64,
+    accepted: u64,
 }
 
 impl Table {
@@ -71,7 +72,7 @@ impl Table {
         Table {
             entries: (0..COMMANDS).map(|_| None).collect(),
             count: 0,
-            taken: 0,
+            accepted: 0,
         }
     }
 
@@ -80,48 +81,66 @@ impl Table {
         self.count == 0
     }
 
-    fn all(&self) -> impl Iterator<Item = (u8, &Entry)> {
+    fn iter(&self) -> impl Iterator<Item = (u8, &TableEntry)> {
         let entries = (0..).zip(&self.entries);
         entries.filter_map(|(number, entry)| Some((number, entry.as_ref()?)))
     }
 
-    fn those(&self, wanted: impl Fn(&Entry) -> bool) -> Set {
-        let all = self.all().filter(|(_, entry)| wanted(entry));
+    fn matching(&self, wanted: impl Fn(&TableEntry) -> bool) -> CommandSet {
+        let all = self.iter().filter(|(_, entry)| wanted(entry));
         all.fold(0, |set, (number, _)| set | 1 << number)
     }
 
-    /// Commands that a store waits for.
-    pub(super) fn touching(&self, lines: &Lines) -> Set {
-        self.those(|entry| entry.ranges.touch(lines))
+    /// Commands that a store depends on.
+    pub(super) fn touching(&self, lines: &LineRange) -> CommandSet {
+        self.matching(|entry| entry.ranges.accesses_overlap(lines))
     }
 
-    /// Commands that a load waits for.
-    pub(super) fn writing(&self, lines: &Lines) -> Set {
-        self.those(|entry| entry.ranges.write(lines))
+    /// Commands that a load depends on.
+    pub(super) fn writing(&self, lines: &LineRange) -> CommandSet {
+        self.matching(|entry| entry.ranges.writes_overlap(lines))
     }
 
-    /// A command goes in, behind those that it conflicts with.
-    pub(super) fn insert(&mut self, number: u8, job: Job, before: Before, from: u64) {
+    /// Inserts a command that depends on the older ones with which it conflicts.
+    pub(super) fn insert(
+        &mut self,
+        number: u8,
+        job: UnitCommand,
+        before: Prerequisites,
+        from: u64,
+    ) {
         let ranges = job.ranges();
-        let commands = self.those(|old| {
-            let reads = ranges.reads.is_some_and(|lines| old.ranges.write(&lines));
-            let writes = ranges.writes.is_some_and(|lines| old.ranges.touch(&lines));
-            // A page does not take another one's place before it has been copied. A log that has been opened is closed by nothing older.
-            let behind = match job.operation {
+        let commands = self.matching(|old| {
+            let reads = ranges
+                .reads
+                .is_some_and(|lines| old.ranges.writes_overlap(&lines));
+            let writes = ranges
+                .writes
+                .is_some_and(|lines| old.ranges.accesses_overlap(&lines));
+            // A page is copied before another one replaces it. Older commands don't close a log
+            // that has been opened.
+            let in_order = match job.operation {
                 Operation::Switch => old.job.operation == Operation::Copy,
                 operation => operation == Operation::LogOpen,
             };
-            reads || writes || (behind && old.job.log == job.log)
+            reads || writes || (in_order && old.job.log == job.log)
         });
-        self.put(number, job, commands, before, from);
+        self.restore(number, job, commands, before, from);
     }
 
-    /// The same, of a command that is known to wait for some.
-    pub(super) fn put(&mut self, number: u8, job: Job, commands: Set, before: Before, from: u64) {
+    /// Inserts a restored command with known dependencies.
+    pub(super) fn restore(
+        &mut self,
+        number: u8,
+        job: UnitCommand,
+        commands: CommandSet,
+        before: Prerequisites,
+        from: u64,
+    ) {
         if let Some(place) = self.entries.get_mut(usize::from(number)) {
             self.count += usize::from(place.is_none());
-            self.taken += 1;
-            *place = Some(Entry {
+            self.accepted += 1;
+            *place = Some(TableEntry {
                 job,
                 ranges: job.ranges(),
                 commands,
@@ -129,19 +148,24 @@ impl Table {
                 begun: false,
                 failed: false,
                 stale: false,
-                order: self.taken,
+                order: self.accepted,
                 from,
             });
         }
     }
 
-    /// The oldest command that waits for nothing begins; else when one does that waits for its time alone.
-    pub(super) fn begin(&mut self, done: &Done, now: u64) -> Result<Begins, Option<u64>> {
+    /// Starts the oldest command without dependencies; otherwise returns the edge at which one may
+    /// start.
+    pub(super) fn next_ready(
+        &mut self,
+        done: &PrerequisiteProgress,
+        now: u64,
+    ) -> Result<ReadyCommand, Option<u64>> {
         let ready =
-            |entry: &Entry| !entry.begun && entry.commands == 0 && entry.before.is_there(done);
+            |entry: &TableEntry| !entry.begun && entry.commands == 0 && entry.before.are_met(done);
         let mut later: Option<u64> = None;
         let mut first: Option<(u64, u8)> = None;
-        for (number, entry) in self.all().filter(|(_, entry)| ready(entry)) {
+        for (number, entry) in self.iter().filter(|(_, entry)| ready(entry)) {
             if entry.from > now {
                 later = Some(later.map_or(entry.from, |later| later.min(entry.from)));
             } else if first.is_none_or(|(order, _)| entry.order < order) {
@@ -154,7 +178,7 @@ impl Table {
         match &mut self.entries[usize::from(number)] {
             Some(entry) => {
                 entry.begun = true;
-                Ok(Begins {
+                Ok(ReadyCommand {
                     number,
                     job: entry.job,
                     failed: entry.failed,
@@ -164,7 +188,7 @@ impl Table {
         }
     }
 
-    /// Commands of a log that was closed by an error do not begin.
+    /// Commands of a log that was closed by an error do not start.
     pub(super) fn close(&mut self, log: u8, stale: bool) {
         let entries = self.entries.iter_mut().flatten();
         let of_log = entries.filter(|e| e.job.log == log && e.stale == stale);
@@ -173,27 +197,27 @@ impl Table {
     }
 
     /// A pool is unmapped.
-    pub(super) fn leave(&mut self, pool: u8) {
+    pub(super) fn unmap_pool(&mut self, pool: u8) {
         let entries = self.entries.iter_mut().flatten();
         let of_pool = entries.filter(|entry| entry.job.log >> 4 == pool);
         of_pool.for_each(|entry| entry.stale = true);
     }
 
-    /// The pool of a command has been unmapped since.
+    /// The pool of a command has been unmapped.
     pub(super) fn is_stale(&self, number: u8) -> bool {
         let entry = self.entries[usize::from(number)].as_ref();
         entry.is_some_and(|entry| entry.stale)
     }
 
-    /// A restored command is one of these.
-    pub(super) fn mark(&mut self, number: u8, failed: bool, stale: bool) {
+    /// Sets the flags of a restored command.
+    pub(super) fn set_flags(&mut self, number: u8, failed: bool, stale: bool) {
         if let Some(entry) = &mut self.entries[usize::from(number)] {
             (entry.failed, entry.stale) = (failed, stale);
         }
     }
 
     /// A command has ended.
-    pub(super) fn end(&mut self, number: u8) {
+    pub(super) fn remove(&mut self, number: u8) {
         if self.entries[usize::from(number)].take().is_some() {
             self.count -= 1;
         }
@@ -201,8 +225,8 @@ impl Table {
         others.for_each(|entry| entry.commands &= !(1 << number));
     }
 
-    /// Those that are there, by their numbers.
-    pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &Entry)> {
-        self.all()
+    /// The commands in the table, by number.
+    pub(super) fn entries(&self) -> impl Iterator<Item = (u8, &TableEntry)> {
+        self.iter()
     }
 }

@@ -1,173 +1,174 @@
-//! A unit: carries out one command at a time (hw/engine/nearpm, nearpm_unit).
+//! A unit executes one command at a time (hw/engine/nearpm, nearpm_unit).
 //!
-//! A record is its payload, then its header. Abort and recover first look at all of the records, and change nothing unless all are
-//! whole; the descriptor comes last. So each command may begin again from its start, wherever it was cut off. Where nobody knows how many
-//! records there are, those behind the first header that is not there are looked for. A command that fails leaves in the descriptor how
-//! many the log has to have.
+//! A record is its payload, then its header. Abort and recover first read all records and change
+//! nothing unless all are valid; the descriptor is written last. So each command can start again
+//! after an interruption at any point. If the number of records is unknown, the unit searches for
+//! records after the first missing header. A command that fails writes the required number of
+//! records into the descriptor.
 
 use spec::nearpm::{
-    next_record, padded, payload_crc, Descriptor, Header, Kind, Maker, Operation, Refusal, State,
-    FIRST_RECORD, HEADER_BYTES, LINE, MAX_BYTES, NEVER,
+    next_record, padded, payload_crc, Descriptor, ErrorBit, Header, LogState, Operation,
+    RecordKind, RecordWriter, FIRST_RECORD, HEADER_BYTES, INCOMPLETE, LINE, MAX_BYTES,
 };
 
-use super::super::ports::Ports;
-use super::job::{Job, UNKNOWN};
-use super::mover::{Errors, Mover, Rates, NUMBERS};
+use super::super::ports::EnginePorts;
+use super::mover::{Errors, MoveLimits, Mover, NUMBERS};
+use super::unit_command::{UnitCommand, UNKNOWN};
 
 /// Cycles from a command to its first move, and from its last one to its end.
 const BEGIN: u64 = 2;
 const END: u64 = 2;
-/// Most pieces of `MAX_BYTES` of a log that are looked through for a further record.
-const SEEKS: u32 = 64;
-/// What a wake-up is about, behind the unit's number.
+/// Maximum number of `MAX_BYTES` pieces of a log that are searched for another record.
+const MAX_SEEKS: u32 = 64;
+/// Wake-up numbers, in the bits after the unit's number.
 pub(super) const BEGINS: u32 = 0;
 pub(super) const ENDS: u32 = 1;
 
-/// What a unit does at present.
+/// The current step of a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Rest,
+enum UnitStep {
+    Idle,
     Begin,
-    /// Payload, or the bytes of a copy.
+    /// Copies the payload, or the bytes of a copy.
     Copy,
-    Header,
-    Descriptor,
-    Switch,
-    /// Recover: the descriptor is read.
-    Find,
-    /// A record's header is.
-    Load,
-    /// First pass: its payload is.
-    Sum,
-    /// Second pass: it is copied to the object.
-    Back,
-    /// A further record is looked for.
+    WriteHeader,
+    WriteDescriptor,
+    WriteSwitch,
+    /// Recover: reads the descriptor.
+    ReadDescriptor,
+    /// Reads the header of a record.
+    ReadHeader,
+    /// First pass: reads the payload.
+    ReadPayload,
+    /// Second pass: copies the payload to the object.
+    WriteBack,
+    /// Searches for another record.
     Seek,
-    /// It has failed: the descriptor is written.
-    Mark,
+    /// The command has failed: writes the descriptor.
+    MarkFailure,
     End,
 }
 
-/// Where abort, recover or apply stands among the records.
+/// The position of abort, recover or apply among the records.
 #[derive(Clone, Copy, Default)]
-struct Walk {
-    /// From the first record on; else from the last one back.
+struct LogWalk {
+    /// From the first record onwards; otherwise from the last one backwards.
     forward: bool,
     /// Second pass.
     write: bool,
-    /// Redo records are applied; else the others are written back.
+    /// Redo records are applied; otherwise the others are written back.
     committed: bool,
     generation: u64,
-    /// Offset of the record that is looked at, and the number that it should have.
+    /// Offset of the current record, and its expected number.
     at: u32,
     number: u32,
-    /// Forward: offset of the record before.
+    /// Forwards: offset of the previous record.
     previous: u32,
-    /// Backward: offset of the record behind; 0: there is none.
-    behind: u32,
-    /// Records written back or applied.
+    /// Backwards: offset of the record after this one; 0: there is none.
+    next: u32,
+    /// Number of records written back or applied.
     count: u32,
-    /// Records that there have to be, where that is known.
+    /// The required number of records, if known.
     limit: Option<u32>,
-    /// Pieces that have been looked through.
+    /// Pieces that have been searched.
     seeks: u32,
 }
 
-/// How a command has ended.
+/// The result of a command.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ended {
+pub(super) struct CommandResult {
     pub(super) command: u8,
-    pub(super) job: Job,
+    pub(super) job: UnitCommand,
     pub(super) result: u32,
     pub(super) value: u64,
-    /// What the log has to have could not be written into its descriptor.
-    pub(super) spoils: bool,
+    /// The required number of records could not be written into the descriptor.
+    pub(super) log_inconsistent: bool,
 }
 
 pub(super) struct Unit {
-    /// Which it is.
-    part: u32,
+    /// The unit's number.
+    number: u32,
     command: u8,
-    job: Option<Job>,
-    step: Step,
-    walk: Walk,
+    job: Option<UnitCommand>,
+    step: UnitStep,
+    walk: LogWalk,
     header: Option<Header>,
-    /// Records that the log has to have from now on if this fails.
-    demands: Option<u32>,
-    spoils: bool,
+    /// Number of records that the log must have from now on if the command fails.
+    required_records: Option<u32>,
+    log_inconsistent: bool,
     result: u32,
     mover: Mover,
 }
 
 impl Unit {
-    /// The unit of that number.
-    pub(super) fn new(part: u32, rates: Rates) -> Unit {
+    /// A unit.
+    pub(super) fn new(number: u32, limits: MoveLimits) -> Unit {
         Unit {
-            part,
+            number,
             command: 0,
             job: None,
-            step: Step::Rest,
-            walk: Walk::default(),
+            step: UnitStep::Idle,
+            walk: LogWalk::default(),
             header: None,
-            demands: None,
-            spoils: false,
+            required_records: None,
+            log_inconsistent: false,
             result: 0,
-            mover: Mover::new(part * NUMBERS, rates),
+            mover: Mover::new(number * NUMBERS, limits),
         }
     }
 
-    pub(super) fn rests(&self) -> bool {
-        self.step == Step::Rest
+    pub(super) fn is_idle(&self) -> bool {
+        self.step == UnitStep::Idle
     }
 
-    /// Begins a command.
-    pub(super) fn begin(&mut self, command: u8, job: Job, ports: &mut Ports) {
+    /// Starts a command.
+    pub(super) fn begin(&mut self, command: u8, job: UnitCommand, ports: &mut EnginePorts) {
         self.command = command;
         self.job = Some(job);
-        self.step = Step::Begin;
+        self.step = UnitStep::Begin;
         self.result = 0;
         self.header = None;
-        self.spoils = false;
-        self.demands = match job.operation {
-            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(NEVER),
+        self.log_inconsistent = false;
+        self.required_records = match job.operation {
+            Operation::Undo | Operation::Redo | Operation::Checkpoint => Some(INCOMPLETE),
             Operation::Abort => Some(job.number).filter(|records| *records != 0),
             _ => None,
         };
-        self.walk = Walk {
+        self.walk = LogWalk {
             generation: job.value,
-            ..Walk::default()
+            ..LogWalk::default()
         };
-        ports.wake(ports.now() + BEGIN, self.part << 1 | BEGINS);
+        ports.wake(ports.now() + BEGIN, self.number << 1 | BEGINS);
     }
 
-    /// A time has come. How the command has ended, if it has.
-    pub(super) fn wake(&mut self, about: u32, ports: &mut Ports) -> Option<Ended> {
+    /// A wake-up is due. Returns the command's result if it has ended.
+    pub(super) fn wake(&mut self, about: u32, ports: &mut EnginePorts) -> Option<CommandResult> {
         let job = self.job?;
         match about {
             BEGINS => {
-                self.first(&job, ports);
+                self.start_command(&job, ports);
                 None
             }
             _ => {
-                self.step = Step::Rest;
+                self.step = UnitStep::Idle;
                 self.job = None;
                 let value = match self.result {
-                    0 => self.value(&job),
+                    0 => self.return_value(&job),
                     _ => 0,
                 };
-                Some(Ended {
+                Some(CommandResult {
                     command: self.command,
                     job,
                     result: self.result,
                     value,
-                    spoils: self.spoils,
+                    log_inconsistent: self.log_inconsistent,
                 })
             }
         }
     }
 
-    /// What a command tells that all is well with.
-    fn value(&self, job: &Job) -> u64 {
+    /// The return value of a successful command.
+    fn return_value(&self, job: &UnitCommand) -> u64 {
         use Operation::*;
         match job.operation {
             Undo | Redo | Checkpoint => job.target - job.base,
@@ -179,120 +180,120 @@ impl Unit {
         }
     }
 
-    /// A burst has ended; its number counts from the unit's first one on.
-    pub(super) fn answered(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
-        self.mover.answered(burst as usize, fine, ports);
+    /// A burst has ended. Its number counts from the unit's first one.
+    pub(super) fn burst_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
+        self.mover.burst_answered(burst as usize, ok, ports);
         let Some(job) = self.job else { return };
-        if let Some(errors) = self.mover.ended() {
-            self.moved(&job, errors, ports);
+        if let Some(errors) = self.mover.take_finished() {
+            self.move_done(&job, errors, ports);
         }
     }
 
-    fn end(&mut self, ports: &mut Ports) {
-        self.step = Step::End;
-        ports.wake(ports.now() + END, self.part << 1 | ENDS);
+    fn schedule_end(&mut self, ports: &mut EnginePorts) {
+        self.step = UnitStep::End;
+        ports.wake(ports.now() + END, self.number << 1 | ENDS);
     }
 
-    fn fail(&mut self, refusal: Refusal, ports: &mut Ports) {
+    fn fail(&mut self, refusal: ErrorBit, ports: &mut EnginePorts) {
         self.result |= refusal as u32;
         self.give_up(ports);
     }
 
-    /// It ends with an error; what the log has to have is on the media then.
-    fn give_up(&mut self, ports: &mut Ports) {
-        let (Some(job), Some(records)) = (self.job, self.demands.take()) else {
-            return self.end(ports);
+    /// Ends the command with an error, after the required number of records is on the media.
+    fn give_up(&mut self, ports: &mut EnginePorts) {
+        let (Some(job), Some(records)) = (self.job, self.required_records.take()) else {
+            return self.schedule_end(ports);
         };
         let descriptor = Descriptor {
             generation: self.walk.generation,
-            state: State::Open,
+            state: LogState::Open,
             records,
             transaction: job.transaction,
         };
-        self.step = Step::Mark;
+        self.step = UnitStep::MarkFailure;
         self.mover.store(job.base, &descriptor.to_line(), ports);
     }
 
-    fn first(&mut self, job: &Job, ports: &mut Ports) {
+    fn start_command(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         use Operation::*;
         match job.operation {
             Undo | Redo | Checkpoint => {
-                self.step = Step::Copy;
+                self.step = UnitStep::Copy;
                 let (target, bytes) = (job.target + HEADER_BYTES, job.bytes.into());
                 self.mover.copy(job.source, target, bytes, true, ports);
             }
             Copy => {
-                self.step = Step::Copy;
+                self.step = UnitStep::Copy;
                 let bytes = job.bytes.into();
                 self.mover.copy(job.source, job.target, bytes, false, ports);
             }
-            LogOpen | Commit | CommitRedo | Delete => self.descriptor(job, ports),
+            LogOpen | Commit | CommitRedo | Delete => self.write_descriptor(job, ports),
             Switch => {
-                self.step = Step::Switch;
+                self.step = UnitStep::WriteSwitch;
                 self.mover
                     .store(job.target, &job.value.to_le_bytes(), ports);
             }
-            Apply => self.load(job, ports),
+            Apply => self.read_header(job, ports),
             Abort => {
                 self.walk.at = job.previous;
                 self.walk.number = job.number.wrapping_sub(1);
-                self.next_record(job, ports);
+                self.visit_record(job, ports);
             }
             Recover => {
                 self.walk.forward = true;
                 self.walk.at = FIRST_RECORD as u32;
-                self.step = Step::Find;
+                self.step = UnitStep::ReadDescriptor;
                 self.mover.load(job.base, LINE, ports);
             }
-            Sync | PoolMap | PoolUnmap => self.end(ports),
+            Sync | PoolMap | PoolUnmap => self.schedule_end(ports),
         }
     }
 
     /// A move has ended.
-    fn moved(&mut self, job: &Job, errors: Errors, ports: &mut Ports) {
+    fn move_done(&mut self, job: &UnitCommand, errors: Errors, ports: &mut EnginePorts) {
         if errors.read || errors.write {
-            self.result |= u32::from(errors.read) * Refusal::ReadError as u32;
-            self.result |= u32::from(errors.write) * Refusal::WriteError as u32;
-            self.spoils |= self.step == Step::Mark;
+            self.result |= u32::from(errors.read) * ErrorBit::ReadError as u32;
+            self.result |= u32::from(errors.write) * ErrorBit::WriteError as u32;
+            self.log_inconsistent |= self.step == UnitStep::MarkFailure;
             return self.give_up(ports);
         }
         match self.step {
-            Step::Copy if job.operation != Operation::Copy => self.write_header(job, ports),
-            Step::Find => self.found(job, ports),
-            Step::Load => self.look(job, ports),
-            Step::Sum => {
+            UnitStep::Copy if job.operation != Operation::Copy => self.write_header(job, ports),
+            UnitStep::ReadDescriptor => self.descriptor_read(job, ports),
+            UnitStep::ReadHeader => self.check_header(job, ports),
+            UnitStep::ReadPayload => {
                 let wanted = self.header.map(|header| header.payload_crc);
                 if wanted != Some(payload_crc(self.mover.data())) {
-                    return self.fail(Refusal::Torn, ports);
+                    return self.fail(ErrorBit::Torn, ports);
                 }
                 if job.operation == Operation::Apply {
-                    return self.back(job, ports);
+                    return self.write_back(job, ports);
                 }
-                self.past(job, ports);
+                self.record_done(job, ports);
             }
-            Step::Seek => self.sought(job, ports),
-            Step::Back => {
+            UnitStep::Seek => self.seek_done(job, ports),
+            UnitStep::WriteBack => {
                 self.walk.count += 1;
                 if job.operation == Operation::Apply {
-                    return self.end(ports);
+                    return self.schedule_end(ports);
                 }
-                self.past(job, ports);
+                self.record_done(job, ports);
             }
-            _ => self.end(ports),
+            _ => self.schedule_end(ports),
         }
     }
 
-    fn write_header(&mut self, job: &Job, ports: &mut Ports) {
+    fn write_header(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let kind = match job.operation {
-            Operation::Undo => Kind::Undo,
-            Operation::Redo => Kind::Redo,
-            _ => Kind::Checkpoint,
+            Operation::Undo => RecordKind::Undo,
+            Operation::Redo => RecordKind::Redo,
+            _ => RecordKind::Checkpoint,
         };
         let header = Header {
             kind,
             pool: job.log >> 4,
             thread: job.log & 15,
-            maker: Maker::Engine,
+            writer: RecordWriter::Engine,
             generation: job.value,
             object: job.object,
             bytes: job.bytes,
@@ -301,67 +302,67 @@ impl Unit {
             transaction: job.transaction,
             payload_crc: payload_crc(self.mover.data()),
         };
-        self.step = Step::Header;
+        self.step = UnitStep::WriteHeader;
         self.mover.store(job.target, &header.to_line(), ports);
     }
 
-    fn descriptor(&mut self, job: &Job, ports: &mut Ports) {
+    fn write_descriptor(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         use Operation::*;
         let state = match job.operation {
-            CommitRedo => State::Committed,
-            Commit if job.bytes != 0 => State::Pending(job.bytes as u8),
-            _ => State::Open,
+            CommitRedo => LogState::Committed,
+            Commit if job.bytes != 0 => LogState::Pending(job.bytes as u8),
+            _ => LogState::Open,
         };
         let ends = matches!(job.operation, Commit | Delete | Abort | Recover);
-        let is_void = state == State::Open;
+        let is_open = state == LogState::Open;
         let descriptor = Descriptor {
-            generation: self.walk.generation.wrapping_add((ends && is_void).into()),
+            generation: self.walk.generation.wrapping_add((ends && is_open).into()),
             state,
-            records: if is_void { 0 } else { job.number },
+            records: if is_open { 0 } else { job.number },
             transaction: job.transaction,
         };
-        self.step = Step::Descriptor;
+        self.step = UnitStep::WriteDescriptor;
         self.mover.store(job.base, &descriptor.to_line(), ports);
     }
 
-    /// Recover: the descriptor is here.
-    fn found(&mut self, job: &Job, ports: &mut Ports) {
+    /// Recover: the descriptor has been read.
+    fn descriptor_read(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let Some(found) = Descriptor::from_line(&self.mover.line()) else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
         let known = job.number != UNKNOWN;
         let next = job.value.wrapping_add(1);
-        if known && found.generation == next && found.state == State::Open {
-            // It was cut off behind its last line.
-            return self.end(ports);
+        if known && found.generation == next && found.state == LogState::Open {
+            // It was interrupted after its last line.
+            return self.schedule_end(ports);
         }
-        let says_nothing = found.state == State::Open && found.records == 0;
-        let is_spoiled = !known && job.previous != 0 && says_nothing;
-        if is_spoiled || known && found.generation != job.value {
-            return self.fail(Refusal::Torn, ports);
+        let has_no_count = found.state == LogState::Open && found.records == 0;
+        let is_inconsistent = !known && job.previous != 0 && has_no_count;
+        if is_inconsistent || known && found.generation != job.value {
+            return self.fail(ErrorBit::Torn, ports);
         }
         self.walk.generation = found.generation;
-        self.walk.committed = found.state == State::Committed;
+        self.walk.committed = found.state == LogState::Committed;
         self.walk.limit = match known {
             true => Some(job.number),
-            false => Some(found.records).filter(|n| *n != 0 || found.state != State::Open),
+            false => Some(found.records).filter(|n| *n != 0 || found.state != LogState::Open),
         };
-        // Else the descriptor says it.
-        let says_not = known && job.number != 0 && found.state == State::Open;
-        self.demands = says_not.then_some(job.number);
-        self.next_record(job, ports);
+        // The descriptor gives the number of records.
+        let lacks_count = known && job.number != 0 && found.state == LogState::Open;
+        self.required_records = lacks_count.then_some(job.number);
+        self.visit_record(job, ports);
     }
 
-    /// Nobody knows of further records: looks for one, a piece of the log at a time.
-    fn seek(&mut self, job: &Job, ports: &mut Ports) {
+    /// The number of records is unknown: searches for another record, a piece of the log at a time.
+    fn seek(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let at = u64::from(self.walk.at);
-        self.step = Step::Seek;
+        self.step = UnitStep::Seek;
         self.mover
             .load(job.base + at, (job.object - at).min(MAX_BYTES), ports);
     }
 
-    /// A piece is here.
-    fn sought(&mut self, job: &Job, ports: &mut Ports) {
+    /// A piece has been searched.
+    fn seek_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let walk = &mut self.walk;
         let (pool, thread) = (job.log >> 4, job.log & 15);
         let is_later = |line: &[u8]| {
@@ -371,49 +372,49 @@ impl Unit {
             })
         };
         if self.mover.data().chunks(LINE as usize).any(is_later) {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         }
         walk.seeks += 1;
-        if job.object - u64::from(walk.at) <= MAX_BYTES || walk.seeks == SEEKS {
-            return self.turn(job, ports);
+        if job.object - u64::from(walk.at) <= MAX_BYTES || walk.seeks == MAX_SEEKS {
+            return self.pass_done(job, ports);
         }
         walk.at += MAX_BYTES as u32;
         self.seek(job, ports);
     }
 
-    /// Looks at the record where the walk stands, if there is one.
-    fn next_record(&mut self, job: &Job, ports: &mut Ports) {
+    /// Reads the record at the current position, if there is one.
+    fn visit_record(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let walk = self.walk;
         let no_room = u64::from(walk.at) + HEADER_BYTES + LINE > job.object;
-        let over = match (walk.forward, walk.limit) {
+        let ended = match (walk.forward, walk.limit) {
             (true, Some(limit)) => walk.number == limit,
             (true, None) => no_room,
             (false, _) => walk.at == 0,
         };
-        if over {
-            return self.turn(job, ports);
+        if ended {
+            return self.pass_done(job, ports);
         }
         if walk.forward && no_room {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         }
-        self.load(job, ports);
+        self.read_header(job, ports);
     }
 
-    fn load(&mut self, job: &Job, ports: &mut Ports) {
-        self.step = Step::Load;
-        self.mover.load(self.record(job), LINE, ports);
+    fn read_header(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
+        self.step = UnitStep::ReadHeader;
+        self.mover.load(self.record_address(job), LINE, ports);
     }
 
     /// Address of the record's header.
-    fn record(&self, job: &Job) -> u64 {
+    fn record_address(&self, job: &UnitCommand) -> u64 {
         match job.operation {
             Operation::Apply => job.source,
             _ => job.base + u64::from(self.walk.at),
         }
     }
 
-    /// The header of a record of the log; a whole one.
-    fn whole(&self, job: &Job, header: &Header) -> bool {
+    /// The header is valid and belongs to the log.
+    fn belongs_to_log(&self, job: &UnitCommand, header: &Header) -> bool {
         let size = job.pool_last - job.pool + 1;
         let object = header.object.checked_add(header.bytes.into());
         header.pool == job.log >> 4
@@ -423,8 +424,8 @@ impl Unit {
             && object.is_some_and(|end| end <= size)
     }
 
-    /// It stands where it should.
-    fn in_place(&self, job: &Job, header: &Header) -> bool {
+    /// The record is at the expected position.
+    fn in_place(&self, job: &UnitCommand, header: &Header) -> bool {
         let walk = &self.walk;
         let at = u64::from(walk.at);
         let before = match walk.number {
@@ -432,60 +433,64 @@ impl Unit {
             _ => header.previous != 0 && header.previous < at && header.previous % LINE == 0,
         };
         let end = next_record(at, header.bytes.into());
-        let fits = end <= job.object
-            && (walk.forward || walk.behind == 0 || end == u64::from(walk.behind));
+        let fits =
+            end <= job.object && (walk.forward || walk.next == 0 || end == u64::from(walk.next));
         header.number == walk.number
             && before
             && fits
             && (!walk.forward || header.previous == u64::from(walk.previous))
     }
 
-    /// A header is here.
-    fn look(&mut self, job: &Job, ports: &mut Ports) {
+    /// A header has been read.
+    fn check_header(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let header = Header::from_line(&self.mover.line());
-        let header = header.filter(|header| self.whole(job, header));
+        let header = header.filter(|header| self.belongs_to_log(job, header));
         if job.operation == Operation::Apply {
-            let wanted =
-                |h: &Header| h.kind == Kind::Redo && h.object == job.object && h.bytes == job.bytes;
+            let wanted = |h: &Header| {
+                h.kind == RecordKind::Redo && h.object == job.object && h.bytes == job.bytes
+            };
             self.header = header.filter(wanted);
             return match self.header {
-                Some(_) => self.sum(job, ports),
-                None => self.fail(Refusal::Torn, ports),
+                Some(_) => self.read_payload(job, ports),
+                None => self.fail(ErrorBit::Torn, ports),
             };
         }
         self.header = header.filter(|header| self.in_place(job, header));
         match self.header {
-            // Behind the last record there is none.
+            // After the last record there is none.
             None if self.walk.forward && self.walk.limit.is_none() => self.seek(job, ports),
-            None => self.fail(Refusal::Torn, ports),
-            Some(_) if !self.walk.write => self.sum(job, ports),
-            Some(header) if (header.kind == Kind::Redo) == self.walk.committed => {
-                self.back(job, ports);
+            None => self.fail(ErrorBit::Torn, ports),
+            Some(_) if !self.walk.write => self.read_payload(job, ports),
+            Some(header) if (header.kind == RecordKind::Redo) == self.walk.committed => {
+                self.write_back(job, ports);
             }
-            Some(_) => self.past(job, ports),
+            Some(_) => self.record_done(job, ports),
         }
     }
 
-    fn sum(&mut self, job: &Job, ports: &mut Ports) {
+    fn read_payload(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let bytes = self.header.map_or(LINE, |header| header.bytes.into());
-        self.step = Step::Sum;
-        let payload = self.record(job) + HEADER_BYTES;
+        self.step = UnitStep::ReadPayload;
+        let payload = self.record_address(job) + HEADER_BYTES;
         self.mover.load(payload, padded(bytes), ports);
     }
 
-    fn back(&mut self, job: &Job, ports: &mut Ports) {
+    fn write_back(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let Some(header) = self.header else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
-        self.step = Step::Back;
-        let (from, to) = (self.record(job) + HEADER_BYTES, job.pool + header.object);
+        self.step = UnitStep::WriteBack;
+        let (from, to) = (
+            self.record_address(job) + HEADER_BYTES,
+            job.pool + header.object,
+        );
         self.mover.copy(from, to, header.bytes.into(), false, ports);
     }
 
-    /// The record is done with in this pass.
-    fn past(&mut self, job: &Job, ports: &mut Ports) {
+    /// The record is finished in this pass.
+    fn record_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         let Some(header) = self.header else {
-            return self.fail(Refusal::Torn, ports);
+            return self.fail(ErrorBit::Torn, ports);
         };
         let walk = &mut self.walk;
         if walk.forward {
@@ -493,17 +498,17 @@ impl Unit {
             walk.at = next_record(walk.at.into(), header.bytes.into()) as u32;
             walk.number += 1;
         } else {
-            walk.behind = walk.at;
+            walk.next = walk.at;
             walk.at = header.previous as u32;
             walk.number = walk.number.wrapping_sub(1);
         }
-        self.next_record(job, ports);
+        self.visit_record(job, ports);
     }
 
-    /// A pass is over.
-    fn turn(&mut self, job: &Job, ports: &mut Ports) {
+    /// A pass is finished.
+    fn pass_done(&mut self, job: &UnitCommand, ports: &mut EnginePorts) {
         if self.walk.write {
-            return self.descriptor(job, ports);
+            return self.write_descriptor(job, ports);
         }
         let walk = &mut self.walk;
         walk.write = true;
@@ -514,9 +519,9 @@ impl Unit {
                 true => (walk.previous, walk.number),
                 false => (job.previous, job.number),
             };
-            (walk.forward, walk.behind) = (false, 0);
+            (walk.forward, walk.next) = (false, 0);
             (walk.at, walk.number) = (last, records.wrapping_sub(1));
         }
-        self.next_record(job, ports);
+        self.visit_record(job, ports);
     }
 }

@@ -1,4 +1,4 @@
-//! The bitmap's lines of one channel's values (scan_bitmap).
+//! The bitmap lines of one channel's values (scan_bitmap).
 
 use std::collections::VecDeque;
 
@@ -7,25 +7,25 @@ const LINE: usize = 64;
 
 /// A part of a line that is written.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct BitmapLine {
     /// Media address of its first byte.
     pub(super) at: u64,
     pub(super) len: usize,
     pub(super) data: [u8; LINE],
 }
 
-const EMPTY: Line = Line {
+const EMPTY: BitmapLine = BitmapLine {
     at: 0,
     len: 0,
     data: [0; LINE],
 };
 
-/// Bits come in, lines go out.
+/// Collects bits into lines.
 pub(super) struct Bitmap {
-    /// The place of the next byte.
+    /// Address of the next byte.
     pos: u64,
-    gathered: Line,
-    lines: VecDeque<Line>,
+    gathered: BitmapLine,
+    lines: VecDeque<BitmapLine>,
 }
 
 impl Bitmap {
@@ -37,13 +37,14 @@ impl Bitmap {
         }
     }
 
-    /// The first bits are those of this media address.
+    /// Starts with the media address of the first bits.
     pub(super) fn start(&mut self, pos: u64) {
         self.pos = pos;
         self.gathered = EMPTY;
     }
 
-    /// Bytes that lie together, and how far the next ones are behind them; `whole`: these do not share a line with them.
+    /// Appends consecutive bytes. `jump`: distance from them to the next ones. `whole`: the next
+    /// ones are in another line.
     pub(super) fn push(&mut self, bytes: &[u8], jump: u64, whole: bool) {
         for &byte in bytes {
             let line = &mut self.gathered;
@@ -70,13 +71,13 @@ impl Bitmap {
         }
     }
 
-    /// Lines that wait.
+    /// Number of waiting lines.
     pub(super) fn waiting(&self) -> usize {
         self.lines.len()
     }
 
     /// Takes the oldest line.
-    pub(super) fn take(&mut self) -> Option<Line> {
+    pub(super) fn take_line(&mut self) -> Option<BitmapLine> {
         self.lines.pop_front()
     }
 }

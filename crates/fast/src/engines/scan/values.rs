@@ -1,18 +1,18 @@
 //! Values between two bounds, both included (scan_count).
 
-/// Kind of values and bounds.
+/// Type of the values, and the bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bounds {
     wide: bool,
-    /// Turns two's complement into the order of unsigned numbers.
+    /// Maps two's complement to the order of unsigned numbers.
     sign: u64,
     low: u64,
-    /// What may be added to the lower bound; `None`: nothing lies between.
+    /// Distance from the lower to the upper bound; `None`: no value is between them.
     span: Option<u64>,
 }
 
 impl Bounds {
-    /// Of values of 32 bits the low half of a bound counts.
+    /// For 32-bit values only the lower half of a bound counts.
     pub(super) fn new(wide: bool, signed: bool, low: u64, high: u64) -> Bounds {
         let sign = match (signed, wide) {
             (false, _) => 0,
@@ -31,7 +31,7 @@ impl Bounds {
         }
     }
 
-    /// Bytes of values for a byte of the bitmap.
+    /// Bytes of values for each byte of the bitmap.
     pub(super) fn per_map_byte(&self) -> u64 {
         if self.wide {
             64
@@ -40,7 +40,7 @@ impl Bounds {
         }
     }
 
-    /// A bit for each value: it lies between the bounds. At most 64 values.
+    /// One bit for each of up to 64 values: it is between the bounds.
     pub(super) fn hits(&self, data: &[u8]) -> u64 {
         let Some(span) = self.span else { return 0 };
         let mut hits = 0;
@@ -67,7 +67,7 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn hits_are_those_of_a_plain_comparison() {
+    fn scan_hits_are_those_of_a_plain_comparison() {
         let mut random = Random::new(3);
         let near = [
             0,

@@ -1,19 +1,19 @@
-//! Keys of the sorter: how they are told, and which of two comes first.
+//! Keys of the sorter: their encoding and their order.
 
 use spec::regs::sorter::kind_lo;
 
 /// Bytes of an index.
 pub(super) const INDEX_BYTES: usize = 4;
 
-/// What `kind` says of a job.
+/// The decoded `kind` of a job.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Kind {
-    /// Bytes of a key, 4, 8 or 16, and as a power of two above 4.
+pub(super) struct SortKind {
+    /// Bytes of a key (4, 8 or 16), and their log2 minus 2.
     pub(super) bytes: usize,
     pub(super) width: u64,
     order: u64,
     descending: bool,
-    /// Only indexes are written in the end.
+    /// Only indexes are written at the end.
     pub(super) indexes: bool,
     /// Two runs are merged at a time, for comparison.
     pub(super) pairs: bool,
@@ -23,16 +23,16 @@ pub(super) struct Kind {
 const COMPLEMENT: u64 = 1;
 const TOTAL_ORDER: u64 = 2;
 
-impl Kind {
-    /// `None`: there is no such kind.
-    pub(super) fn of(kind: u64) -> Option<Kind> {
+impl SortKind {
+    /// `None`: the kind is invalid.
+    pub(super) fn of(kind: u64) -> Option<SortKind> {
         let known = kind_lo::WIDTH.mask()
             | kind_lo::ORDER.mask()
             | kind_lo::DESCENDING.mask()
             | kind_lo::INDEXES.mask()
             | kind_lo::PAIRS.mask();
         let (width, order) = (kind_lo::WIDTH.get(kind), kind_lo::ORDER.get(kind));
-        (kind & !known == 0 && width <= 2 && order <= TOTAL_ORDER).then_some(Kind {
+        (kind & !known == 0 && width <= 2 && order <= TOTAL_ORDER).then_some(SortKind {
             bytes: 4 << width,
             width,
             order,
@@ -47,7 +47,7 @@ impl Kind {
         2 * self.bytes
     }
 
-    /// The number whose order is that of the keys.
+    /// A number that has the order of the keys.
     pub(super) fn rank(&self, key: &[u8]) -> u128 {
         let mut bytes = [0; 16];
         bytes[..self.bytes].copy_from_slice(key);
@@ -71,9 +71,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranks_are_in_the_order_asked_for() {
+    fn key_ranks_follow_the_requested_order() {
         let order = |kind: u64, keys: &[f64]| {
-            let kind = Kind::of(kind).expect("a kind");
+            let kind = SortKind::of(kind).expect("a kind");
             let ranks = keys.iter().map(|key| kind.rank(&key.to_le_bytes()));
             ranks
                 .collect::<Vec<u128>>()
@@ -95,10 +95,10 @@ mod tests {
         let mut reversed = keys;
         reversed.reverse();
         assert!(order(0b1_10_01, &reversed));
-        let signed = Kind::of(0b0_01_00).expect("a kind");
+        let signed = SortKind::of(0b0_01_00).expect("a kind");
         assert!(signed.rank(&(-1i32).to_le_bytes()) < signed.rank(&0i32.to_le_bytes()));
         for unknown in [3, 0b11_00, 1 << 7, 1 << 63] {
-            assert!(Kind::of(unknown).is_none(), "{unknown:#x}");
+            assert!(SortKind::of(unknown).is_none(), "{unknown:#x}");
         }
     }
 }

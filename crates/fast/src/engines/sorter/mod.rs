@@ -1,8 +1,9 @@
-//! The sorter (hw/engine/sorter): a column of keys in order, in passes over the memory.
+//! The sorter (hw/engine/sorter): sorts a column of keys in passes over the memory.
 //!
-//! What the RTL does with each record is not repeated here: its records are sorted at once. Time goes by bursts: what is read comes a
-//! beat or a row of 8 records a cycle, what is merged leaves as fast, and each waits for the other as in the RTL: for a free half of
-//! the leaves in the first pass, for the rows of the leaves that come next in the others.
+//! The model sorts the records of a merge at once and computes only the times of the RTL's bursts.
+//! Reads arrive at a beat or a row of 8 records a cycle, and merged records leave at the same rate.
+//! Both wait for each other as in the RTL. The first pass waits for a free half of the leaves. The
+//! other passes wait for the rows of the leaves that are next.
 
 mod keys;
 
@@ -14,70 +15,73 @@ use spec::regs::sorter::{kind_lo, result};
 use crate::config::Config;
 use crate::controller::EngineCommand;
 
-use self::keys::{Kind, INDEX_BYTES};
-use super::ports::Ports;
-use super::{End, Engine, Job, Range, BLOCK_BITS, UNIT_BITS};
+use self::keys::{SortKind, INDEX_BYTES};
+use super::ports::EnginePorts;
+use super::{Engine, Job, JobResult, Range, BLOCK_BITS, UNIT_BITS};
 
-/// Parameters of the RTL: leaves of the tree, rows of a run of the cascade, records of a row, bytes of a burst.
+/// Parameters of the RTL: leaves of the tree, rows of a cascade run, records of a row, bytes of a
+/// burst.
 const LEAVES: u64 = 64;
 const RUN_ROWS: u64 = 256;
 const LANES: u64 = 8;
 const BURST: u64 = 4096;
-/// Bytes of the ranges that are handed over to be written.
+/// Bytes of the ranges that are given to the write logic.
 const RANGE: u64 = 16 << 10;
 /// Records that are sorted in the first pass.
 const CHUNK: u64 = LANES * LEAVES * RUN_ROWS;
-const MOST_KEYS: u64 = 1 << 31;
+const MAX_KEYS: u64 = 1 << 31;
 const BEAT: u64 = 64;
 
-/// Cycles from the start to the first read, from a pass's last response to the next pass, and from that of the last one to the end.
-const CHECK: u64 = 4;
+/// Cycles from the start to the first read, between passes after the last response, and from the
+/// last response to the end.
+const CHECK_CYCLES: u64 = 4;
 const NEXT_PASS: u64 = 2;
-const FINISH: u64 = 4;
-/// Through the crossbar, and from a channel to where rows are made.
-const CROSSBAR: u64 = 2;
-const BACK: u64 = 9;
-/// From a row that comes to the end of its chunk's last run, from the leaves to the tree's first row, and between two merges.
+const FINISH_CYCLES: u64 = 4;
+/// Cycles through the crossbar, and from a channel to the row input.
+const CROSSBAR_CYCLES: u64 = 2;
+const RETURN_CYCLES: u64 = 9;
+/// Cycles from an input row to the end of its chunk's last run, from the leaves to the tree's first
+/// row, and between two merges.
 const CASCADE: u64 = RUN_ROWS + 80;
 const TREE: u64 = 52;
 const CLEAR: u64 = 3;
 
-/// What a wake-up is about.
+/// Wake-up numbers.
 const BEGIN: u32 = 0;
-const GO_ON: u32 = 1;
+const ADVANCE: u32 = 1;
 const PASS: u32 = 2;
-const OVER: u32 = 3;
+const DONE: u32 = 3;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum SorterState {
     Idle,
-    Check,
-    Work,
+    Checking,
+    Sorting,
     /// Between passes.
-    Pause,
-    /// What is under way ends.
-    Abort,
-    Over,
+    BetweenPasses,
+    /// Open requests are drained.
+    Aborting,
+    Finished,
 }
 
-/// What is sorted.
+/// The column to sort.
 #[derive(Clone, Copy)]
 struct Column {
     src: u64,
     dst: u64,
     tmp: u64,
     count: u64,
-    kind: Kind,
+    kind: SortKind,
 }
 
 impl Column {
-    /// That of a job; `None`: there is no such column.
+    /// The column of a job; `None`: it is invalid.
     fn of(job: &Job) -> Option<Column> {
         let [src, dst, tmp, count, kind, ..] = job.arguments;
-        if job.malformed || count == 0 || count > MOST_KEYS {
+        if job.malformed || count == 0 || count > MAX_KEYS {
             return None;
         }
-        let kind = Kind::of(kind)?;
+        let kind = SortKind::of(kind)?;
         let column = Column {
             src,
             dst,
@@ -91,38 +95,38 @@ impl Column {
         let aligned = places[..used].iter().all(|place| place % BEAT == 0);
         let ranges = [0, 1, 2].map(|n| Range::new(places[n], sizes[n]));
         let fits = ranges[..used].iter().all(Range::fits);
-        let alone = (0..used).all(|a| (0..a).all(|b| ranges[a].is_apart(&ranges[b])));
+        let alone = (0..used).all(|a| (0..a).all(|b| ranges[a].is_disjoint(&ranges[b])));
         (aligned && fits && alone).then_some(column)
     }
 
     fn passes(&self) -> u64 {
         let (mut passes, mut most) = (1, CHUNK);
         while self.count > most {
-            (passes, most) = (passes + 1, most * self.group());
+            (passes, most) = (passes + 1, most * self.runs_per_merge());
         }
         passes
     }
 
-    /// Runs that are merged at a time.
-    fn group(&self) -> u64 {
-        group(self.kind.pairs)
+    /// Number of runs that are merged at a time.
+    fn runs_per_merge(&self) -> u64 {
+        runs_per_merge(self.kind.pairs)
     }
 }
 
-fn group(pairs: bool) -> u64 {
+fn runs_per_merge(pairs: bool) -> u64 {
     match pairs {
         true => 2,
         false => LEAVES,
     }
 }
 
-/// Bytes of source, target and scratch, of keys of `4 << width` bytes. With three passes or more the target holds records in between,
-/// with one there is no scratch.
+/// Bytes of source, target and scratch, for keys of `4 << width` bytes. With three or more passes
+/// the target also holds intermediate records; with one pass there is no scratch.
 fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
     let records = count << (3 + width);
     [
         count << (2 + width),
-        match indexes && count <= CHUNK * group(pairs) {
+        match indexes && count <= CHUNK * runs_per_merge(pairs) {
             true => count * INDEX_BYTES as u64,
             false => records,
         },
@@ -134,80 +138,84 @@ fn sizes(count: u64, width: u64, indexes: bool, pairs: bool) -> [u64; 3] {
 }
 
 /// A read burst.
-struct Read {
+struct ReadBurst {
     addr: u64,
     len: u64,
-    /// Of which leaf; the first pass has one only.
+    /// Its leaf; the first pass has only one.
     leaf: usize,
-    /// Records whose last byte is in it.
+    /// Number of records whose last byte is in it.
     records: u64,
-    /// When it came.
-    here: Option<u64>,
+    /// Arrival time.
+    arrival: Option<u64>,
 }
 
-/// A leaf of the tree, in all passes but the first.
+/// A leaf of the tree, in all passes except the first.
 #[derive(Clone, Default)]
 struct Leaf {
-    /// Records: of its run, asked for, here, merged.
+    /// Number of records in its run, and of those requested, arrived and merged.
     run: u64,
-    asked: u64,
-    here: u64,
+    requested: u64,
+    arrived: u64,
     merged: u64,
 }
 
 /// One sort at a time.
 pub(super) struct Sorter {
-    state: State,
+    state: SorterState,
     column: Option<Column>,
     stopped: bool,
     read_error: bool,
     write_error: bool,
-    /// The keys, and their numbers in the order of the present pass's result.
+    /// The keys, and their numbers in the order of the current pass's result.
     keys: Vec<u8>,
     order: Vec<u32>,
 
     pass: u64,
     passes: u64,
-    /// Records of a run that this pass reads; of the first one, of a chunk that it makes.
+    /// Records of a run that this pass reads, or of a chunk that the first pass makes.
     run: u64,
 
-    /// Read bursts in their order, the number of the first one, the next edge of an address, and that up to which beats have been taken.
-    reads: VecDeque<Read>,
+    /// Read bursts in order, number of the first one, next free edge of an address, and edge up to
+    /// which beats have been accepted.
+    reads: VecDeque<ReadBurst>,
     first_read: u64,
     read_free: u64,
-    taken: u64,
-    /// Records asked for, and taken.
-    asked: u64,
+    accept_free: u64,
+    /// Records requested, and accepted.
+    requested: u64,
     loaded: u64,
-    /// Leaves with room for a piece, in turn; those whose next piece is in the channel whose turn it is go first.
+    /// Leaves with room for a piece, in round-robin order. Those whose next piece is in the next
+    /// channel come first.
     leaves: Vec<Leaf>,
-    turn: usize,
+    next: usize,
     granule: u64,
     channels: u64,
     channel: u64,
-    /// When the last record of each chunk has come, of those that have not been merged.
+    /// Arrival time of the last record of each chunk that has not been merged.
     chunks: VecDeque<u64>,
 
-    /// Records that have been merged, when the last of them left the tree, and how far a merge may go.
+    /// Records that have been merged, the time when the last of them left the tree, and the end of
+    /// the current merge.
     merged: u64,
     out_free: u64,
     merge_end: u64,
-    /// Records of the passes before this one.
+    /// Records of the previous passes.
     before: u64,
-    /// Bytes of this pass whose write has begun; write bursts under way, each with a number, when the next one may begin.
+    /// Bytes of this pass whose write has started, open write bursts with a number each, and the
+    /// next free edge of a write.
     written: u64,
     writes: Vec<bool>,
     next_write: usize,
     write_free: u64,
-    planned: u64,
-    ended: Option<End>,
+    scheduled: u64,
+    finished: Option<JobResult>,
 }
 
 impl Sorter {
-    /// With so many bursts under way or in the buffer, of reads and of writes.
+    /// A sorter with a maximum of `bursts` read bursts, open or buffered, and as many write bursts.
     pub(super) fn new(config: &Config, bursts: usize) -> Sorter {
         Sorter {
-            state: State::Idle,
+            state: SorterState::Idle,
             column: None,
             stopped: false,
             read_error: false,
@@ -220,11 +228,11 @@ impl Sorter {
             reads: VecDeque::with_capacity(bursts),
             first_read: 0,
             read_free: 0,
-            taken: 0,
-            asked: 0,
+            accept_free: 0,
+            requested: 0,
             loaded: 0,
             leaves: vec![Leaf::default(); LEAVES as usize],
-            turn: 0,
+            next: 0,
             granule: config.storage.granule,
             channels: config.storage.channels as u64,
             channel: 0,
@@ -237,16 +245,16 @@ impl Sorter {
             writes: vec![false; bursts],
             next_write: 0,
             write_free: 0,
-            planned: 0,
-            ended: None,
+            scheduled: 0,
+            finished: None,
         }
     }
 
-    fn wake(&mut self, cycle: u64, ports: &mut Ports) {
+    fn schedule_wake_up(&mut self, cycle: u64, ports: &mut EnginePorts) {
         let now = ports.now();
-        if self.planned <= now || cycle < self.planned {
-            self.planned = cycle;
-            ports.wake(cycle, GO_ON);
+        if self.scheduled <= now || cycle < self.scheduled {
+            self.scheduled = cycle;
+            ports.wake(cycle, ADVANCE);
         }
     }
 
@@ -258,30 +266,30 @@ impl Sorter {
         self.pass + 1 == self.passes
     }
 
-    /// The target in this pass is the job's: so the last one writes there.
+    /// This pass writes to the job's target, as the last pass does.
     fn is_to_dst(&self) -> bool {
         (self.passes - self.pass) % 2 == 1
     }
 
-    fn begin_pass(&mut self, ports: &mut Ports) {
-        self.state = State::Work;
-        (self.asked, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
-        (self.read_free, self.taken, self.out_free) = (ports.now(), ports.now(), ports.now());
+    fn begin_pass(&mut self, ports: &mut EnginePorts) {
+        self.state = SorterState::Sorting;
+        (self.requested, self.loaded, self.merged, self.written) = (0, 0, 0, 0);
+        (self.read_free, self.accept_free, self.out_free) = (ports.now(), ports.now(), ports.now());
         (self.merge_end, self.write_free) = (0, ports.now());
         self.chunks.clear();
         self.before = self.pass * self.column.map_or(0, |column| column.count);
         if !self.is_first() {
             self.begin_group(ports.now());
         }
-        self.go_on(ports);
+        self.advance(ports);
     }
 
-    /// The next runs that become one.
+    /// Starts the next group of runs that are merged into one.
     fn begin_group(&mut self, now: u64) {
         let Some(column) = self.column else { return };
         let first = self.merged;
         for (n, leaf) in (0..).zip(&mut self.leaves) {
-            let left = match n < column.group() {
+            let left = match n < column.runs_per_merge() {
                 true => column.count.saturating_sub(first + n * self.run),
                 false => 0,
             };
@@ -290,10 +298,10 @@ impl Sorter {
                 ..Leaf::default()
             };
         }
-        self.turn = 0;
-        self.merge_end = first + (column.group() * self.run).min(column.count - first);
+        self.next = 0;
+        self.merge_end = first + (column.runs_per_merge() * self.run).min(column.count - first);
         self.out_free = now + TREE;
-        // Runs follow each other in `order`; together they are in order.
+        // The runs follow each other in `order`; their union is sorted in place.
         let (order, keys) = (
             &mut self.order[first as usize..self.merge_end as usize],
             &self.keys,
@@ -301,26 +309,32 @@ impl Sorter {
         sort(order, keys, &column.kind);
     }
 
-    /// Does all that can be done by now.
-    fn go_on(&mut self, ports: &mut Ports) {
-        if self.state == State::Work {
-            while self.take(ports) | self.merge(ports) {}
-            self.ask(ports);
+    /// Does all work that is possible up to the current edge.
+    fn advance(&mut self, ports: &mut EnginePorts) {
+        if self.state == SorterState::Sorting {
+            while self.take_burst(ports) | self.merge(ports) {}
+            self.issue_reads(ports);
         }
-        self.look(ports);
+        self.check_done(ports);
     }
 
-    /// Asks for what there is room for.
-    fn ask(&mut self, ports: &mut Ports) {
+    /// Issues the reads that there is room for.
+    fn issue_reads(&mut self, ports: &mut EnginePorts) {
         let Some(column) = self.column else { return };
         while self.reads.len() < self.writes.len() {
             if self.read_free > ports.now() {
                 let cycle = self.read_free;
-                return self.wake(cycle, ports);
+                return self.schedule_wake_up(cycle, ports);
             }
             let (size, from, first, leaf, left) = if self.is_first() {
                 let size = column.kind.bytes as u64;
-                (size, column.src, self.asked, 0, column.count - self.asked)
+                (
+                    size,
+                    column.src,
+                    self.requested,
+                    0,
+                    column.count - self.requested,
+                )
             } else {
                 let from = if self.is_to_dst() {
                     column.tmp
@@ -330,14 +344,14 @@ impl Sorter {
                 let Some(leaf) = self.leaf_with_room(&column, from) else {
                     return;
                 };
-                let (begin, asked) = (self.merge_begin(&column), self.leaves[leaf].asked);
-                let first = begin + leaf as u64 * self.run + asked;
+                let (begin, requested) = (self.merge_begin(&column), self.leaves[leaf].requested);
+                let first = begin + leaf as u64 * self.run + requested;
                 (
                     column.kind.record() as u64,
                     from,
                     first,
                     leaf,
-                    self.leaves[leaf].run - asked,
+                    self.leaves[leaf].run - requested,
                 )
             };
             if left == 0 {
@@ -348,31 +362,31 @@ impl Sorter {
             let len = (BURST - addr % BURST).min(left * size);
             let records = len / size;
             match self.is_first() {
-                true => self.asked += records,
+                true => self.requested += records,
                 false => {
-                    self.leaves[leaf].asked += records;
-                    // A piece of 4 KiB is asked for whole.
+                    self.leaves[leaf].requested += records;
+                    // A piece of 4 KiB is requested as a whole.
                     if addr % BURST + len == BURST {
-                        self.turn = (leaf + 1) % self.leaves.len();
+                        self.next = (leaf + 1) % self.leaves.len();
                     }
                 }
             }
             let slot = (self.first_read + self.reads.len() as u64) % self.writes.len() as u64;
-            self.reads.push_back(Read {
+            self.reads.push_back(ReadBurst {
                 addr,
                 len,
                 leaf,
                 records,
-                here: None,
+                arrival: None,
             });
             self.read_free = ports.now() + 1;
-            ports.read(CROSSBAR, slot as u16, addr, len as u32, slot as u32);
+            ports.read(CROSSBAR_CYCLES, slot as u16, addr, len as u32, slot as u32);
         }
     }
 
-    /// The first record of the runs that are merged.
+    /// First record of the group that is merged.
     fn merge_begin(&self, column: &Column) -> u64 {
-        let group = column.group() * self.run;
+        let group = column.runs_per_merge() * self.run;
         (self.merge_end - 1) / group * group
     }
 
@@ -382,58 +396,59 @@ impl Sorter {
         let leaves = self.leaves.len();
         let has_room = |n: &usize| {
             let leaf = &self.leaves[*n];
-            leaf.asked < leaf.run && leaf.asked - leaf.merged + piece <= ring
+            leaf.requested < leaf.run && leaf.requested - leaf.merged + piece <= ring
         };
         let has_turn = |n: &usize| {
-            let first = begin + *n as u64 * self.run + self.leaves[*n].asked;
+            let first = begin + *n as u64 * self.run + self.leaves[*n].requested;
             (from + first * record) / self.granule % self.channels == self.channel % self.channels
         };
         let with_room = || {
             (0..leaves)
-                .map(|n| (self.turn + n) % leaves)
+                .map(|n| (self.next + n) % leaves)
                 .filter(has_room)
         };
         with_room().find(has_turn).or_else(|| with_room().next())
     }
 
-    /// Takes the oldest read burst, if it is here.
-    fn take(&mut self, ports: &mut Ports) -> bool {
+    /// Accepts the oldest read burst if it has arrived.
+    fn take_burst(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
         };
         let Some(read) = self.reads.front() else {
             return false;
         };
-        let Some(here) = read.here else {
+        let Some(arrived) = read.arrival else {
             return false;
         };
-        // Two halves of the leaves: a chunk waits until the one before the last one has been merged.
+        // The leaves have two halves: a chunk waits until the second chunk before it has been
+        // merged.
         let chunk = self.loaded / CHUNK;
         if self.is_first() && chunk > self.merged / CHUNK + 1 {
             return false;
         }
         let beats = read.len.div_ceil(BEAT);
         let rows = read.records.div_ceil(LANES);
-        let done = self.taken.max(here + BACK)
+        let done = self.accept_free.max(arrived + RETURN_CYCLES)
             + if self.is_first() {
                 beats.max(rows)
             } else {
                 beats
             };
         if done > ports.now() {
-            self.wake(done, ports);
+            self.schedule_wake_up(done, ports);
             return false;
         }
-        self.taken = done;
+        self.accept_free = done;
         let (records, leaf) = (read.records, read.leaf);
         self.reads.pop_front();
         self.first_read += 1;
         self.loaded += records;
         if !self.is_first() {
-            self.leaves[leaf].here += records;
+            self.leaves[leaf].arrived += records;
             return true;
         }
-        // A burst may hold the end of a chunk and the begin of the next one.
+        // A burst may hold the end of a chunk and the start of the next one.
         let mut from = (self.loaded - records) / CHUNK * CHUNK;
         let mut end = (from + CHUNK).min(column.count);
         while from < end && end <= self.loaded {
@@ -445,8 +460,8 @@ impl Sorter {
         true
     }
 
-    /// Merges as much as the next write burst needs, and begins it.
-    fn merge(&mut self, ports: &mut Ports) -> bool {
+    /// Merges the records that the next write burst needs, and starts the write.
+    fn merge(&mut self, ports: &mut EnginePorts) -> bool {
         let Some(column) = self.column else {
             return false;
         };
@@ -470,7 +485,7 @@ impl Sorter {
         };
         let addr = to + self.written;
         let len = (BURST - addr % BURST).min(bytes - self.written);
-        // Whole records, and of this merge.
+        // Whole records of this merge.
         let until = (self.written + len).div_ceil(size).min(self.merge_end);
         let records = until - self.merged;
         if !self.is_first() && records > 0 {
@@ -479,7 +494,8 @@ impl Sorter {
             for &number in &self.order[self.merged as usize..until as usize] {
                 counts[((u64::from(number) - begin) / self.run) as usize] += 1;
             }
-            let short = |(leaf, &count): (&Leaf, &u32)| leaf.merged + u64::from(count) > leaf.here;
+            let short =
+                |(leaf, &count): (&Leaf, &u32)| leaf.merged + u64::from(count) > leaf.arrived;
             if self.leaves.iter().zip(&counts).any(short) {
                 return false;
             }
@@ -506,28 +522,28 @@ impl Sorter {
         }
         let when = self.out_free.max(self.write_free);
         if when > ports.now() {
-            self.wake(when, ports);
+            self.schedule_wake_up(when, ports);
             return false;
         }
-        self.write(addr, len, size, indexes, ports);
+        self.issue_write(addr, len, size, indexes, ports);
         true
     }
 
-    /// A chunk, or the next group of runs, if there is one.
-    fn begin_merge(&mut self, column: &Column, ports: &mut Ports) -> bool {
+    /// Starts the merge of the next chunk or group of runs, if there is one.
+    fn begin_merge(&mut self, column: &Column, ports: &mut EnginePorts) -> bool {
         if self.merged == column.count {
             return true;
         }
         if !self.is_first() {
             self.begin_group(ports.now());
-            self.ask(ports);
+            self.issue_reads(ports);
             return true;
         }
         let Some(&full) = self.chunks.front() else {
             return false;
         };
         if full > ports.now() {
-            self.wake(full, ports);
+            self.schedule_wake_up(full, ports);
             return false;
         }
         self.merge_end = (self.merged + CHUNK).min(column.count);
@@ -535,7 +551,14 @@ impl Sorter {
         true
     }
 
-    fn write(&mut self, addr: u64, len: u64, size: u64, indexes: bool, ports: &mut Ports) {
+    fn issue_write(
+        &mut self,
+        addr: u64,
+        len: u64,
+        size: u64,
+        indexes: bool,
+        ports: &mut EnginePorts,
+    ) {
         let Some(column) = self.column else { return };
         let key_bytes = column.kind.bytes;
         let first = self.written / size;
@@ -554,7 +577,7 @@ impl Sorter {
         let skip = (self.written - first * size) as usize;
         let id = self.next_write as u16;
         self.writes[self.next_write] = true;
-        if ports.write(CROSSBAR, id, addr, len as u32, id.into()) {
+        if ports.write(CROSSBAR_CYCLES, id, addr, len as u32, id.into()) {
             self.write_error |= !ports.store(addr, &data[skip..skip + len as usize]);
         }
         self.next_write = (self.next_write + 1) % self.writes.len();
@@ -562,47 +585,51 @@ impl Sorter {
         self.write_free = ports.now() + len.div_ceil(BEAT);
     }
 
-    /// Looks whether a pass, or what was to end, is over.
-    fn look(&mut self, ports: &mut Ports) {
-        let rests = self.writes.iter().all(|&open| !open);
+    /// Ends the pass, or the stopped job, if all its work is done.
+    fn check_done(&mut self, ports: &mut EnginePorts) {
+        let is_drained = self.writes.iter().all(|&open| !open);
         let Some(column) = self.column else { return };
         match self.state {
-            State::Work if self.read_error || self.write_error || self.stopped => {
-                self.state = State::Abort;
-                self.write_free = self.write_free.max(ports.now()) + self.unfed(&column);
-                self.look(ports);
+            SorterState::Sorting if self.read_error || self.write_error || self.stopped => {
+                self.state = SorterState::Aborting;
+                self.write_free = self.write_free.max(ports.now()) + self.missing_beats(&column);
+                self.check_done(ports);
             }
-            State::Work if rests && self.merged == column.count && self.is_written(&column) => {
+            SorterState::Sorting
+                if is_drained && self.merged == column.count && self.is_written(&column) =>
+            {
                 self.pass += 1;
                 if self.pass > 1 {
-                    self.run *= column.group();
+                    self.run *= column.runs_per_merge();
                 }
                 match self.pass == self.passes {
-                    true => self.over(FINISH, ports),
+                    true => self.finish(FINISH_CYCLES, ports),
                     false => {
-                        self.state = State::Pause;
+                        self.state = SorterState::BetweenPasses;
                         ports.wake(ports.now() + NEXT_PASS, PASS);
                     }
                 }
             }
-            State::Abort if ports.now() < self.write_free => {
-                ports.wake(self.write_free, GO_ON);
+            SorterState::Aborting if ports.now() < self.write_free => {
+                ports.wake(self.write_free, ADVANCE);
             }
-            State::Abort if rests && self.reads.iter().all(|read| read.here.is_some()) => {
-                self.over(FINISH, ports)
+            SorterState::Aborting
+                if is_drained && self.reads.iter().all(|read| read.arrival.is_some()) =>
+            {
+                self.finish(FINISH_CYCLES, ports)
             }
             _ => {}
         }
     }
 
-    /// Beats that the ranges handed over to the memory lack: they come without data.
-    fn unfed(&self, column: &Column) -> u64 {
+    /// Beats of the unwritten ranges, which are sent without data.
+    fn missing_beats(&self, column: &Column) -> u64 {
         let to = if self.is_to_dst() {
             column.dst
         } else {
             column.tmp
         };
-        // What ends at 2^64 is a range, too.
+        // A range that ends at 2^64 is valid.
         let [at, end] = [self.written, self.bytes(column)].map(|n| u128::from(to) + u128::from(n));
         let range = u128::from(RANGE);
         let mut handed = at;
@@ -612,7 +639,7 @@ impl Sorter {
         (handed - at).div_ceil(u128::from(BEAT)) as u64
     }
 
-    /// What this pass writes.
+    /// Bytes that this pass writes.
     fn bytes(&self, column: &Column) -> u64 {
         let size = match column.kind.indexes && self.is_last() {
             true => INDEX_BYTES,
@@ -625,13 +652,13 @@ impl Sorter {
         self.written == self.bytes(column)
     }
 
-    fn over(&mut self, cycles: u64, ports: &mut Ports) {
-        self.state = State::Over;
-        ports.wake(ports.now() + cycles, OVER);
+    fn finish(&mut self, cycles: u64, ports: &mut EnginePorts) {
+        self.state = SorterState::Finished;
+        ports.wake(ports.now() + cycles, DONE);
     }
 
-    fn result(&self) -> End {
-        let mut end = End::default();
+    fn result(&self) -> JobResult {
+        let mut end = JobResult::default();
         let stopped = self.stopped && !self.read_error;
         let bits = [
             (result::READ_ERROR, self.read_error),
@@ -649,14 +676,14 @@ impl Sorter {
     }
 }
 
-/// Sorts numbers of keys by their keys. They are in their order where keys are equal, and stay so.
-fn sort(order: &mut [u32], keys: &[u8], kind: &Kind) {
+/// Sorts key numbers by their keys; the sort is stable.
+fn sort(order: &mut [u32], keys: &[u8], kind: &SortKind) {
     let size = kind.bytes;
     order.sort_by_key(|&number| kind.rank(&keys[number as usize * size..][..size]));
 }
 
 impl Engine for Sorter {
-    fn judge(&self, command: &EngineCommand) -> Result<Job, Status> {
+    fn decode_command(&self, command: &EngineCommand) -> Result<Job, Status> {
         let dw = &command.sqe.dw;
         if dw[14] >> 7 != 0 || dw[15] != 0 {
             return Err(status::INVALID_FIELD.dnr());
@@ -683,11 +710,11 @@ impl Engine for Sorter {
         Ok(job)
     }
 
-    fn stopped(&self) -> u32 {
+    fn stopped_mask(&self) -> u32 {
         result::STOPPED.mask() as u32
     }
 
-    fn answer(&self, end: &End) -> (Status, u32) {
+    fn completion_status(&self, end: &JobResult) -> (Status, u32) {
         let is = |bit: spec::regs::Field| bit.is_set(end.result.into());
         let status = if is(result::INVALID) {
             status::INVALID_FIELD.dnr()
@@ -701,7 +728,7 @@ impl Engine for Sorter {
         (status, end.outputs[0] as u32)
     }
 
-    fn start(&mut self, job: &Job, ports: &mut Ports) {
+    fn start(&mut self, job: &Job, ports: &mut EnginePorts) {
         self.column = Column::of(job);
         (self.stopped, self.read_error, self.write_error) = (false, false, false);
         (self.pass, self.run) = (0, CHUNK);
@@ -710,37 +737,37 @@ impl Engine for Sorter {
         self.keys.clear();
         self.order.clear();
         self.reads.clear();
-        self.state = State::Check;
-        ports.wake(ports.now() + CHECK, BEGIN);
+        self.state = SorterState::Checking;
+        ports.wake(ports.now() + CHECK_CYCLES, BEGIN);
     }
 
-    fn stop(&mut self, ports: &mut Ports) {
+    fn stop(&mut self, ports: &mut EnginePorts) {
         match self.state {
-            State::Check => self.stopped |= self.column.is_some(),
-            State::Work | State::Pause if !self.stopped => {
+            SorterState::Checking => self.stopped |= self.column.is_some(),
+            SorterState::Sorting | SorterState::BetweenPasses if !self.stopped => {
                 self.stopped = true;
-                self.look(ports);
+                self.check_done(ports);
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, what: u32, ports: &mut Ports) {
+    fn wake(&mut self, what: u32, ports: &mut EnginePorts) {
         match what {
-            BEGIN if self.column.is_none() || self.stopped => self.over(1, ports),
+            BEGIN if self.column.is_none() || self.stopped => self.finish(1, ports),
             BEGIN => self.begin_pass(ports),
-            PASS if self.stopped => self.over(FINISH, ports),
+            PASS if self.stopped => self.finish(FINISH_CYCLES, ports),
             PASS => self.begin_pass(ports),
-            OVER => {
-                self.state = State::Idle;
-                self.ended = Some(self.result());
+            DONE => {
+                self.state = SorterState::Idle;
+                self.finished = Some(self.result());
                 (self.keys, self.order) = (Vec::new(), Vec::new());
             }
-            _ => self.go_on(ports),
+            _ => self.advance(ports),
         }
     }
 
-    fn read(&mut self, burst: u32, end: bool, fine: bool, ports: &mut Ports) {
+    fn read_answered(&mut self, burst: u32, end: bool, ok: bool, ports: &mut EnginePorts) {
         if !end {
             return;
         }
@@ -751,32 +778,32 @@ impl Engine for Sorter {
         let Some(read) = self.reads.get_mut(place as usize) else {
             return;
         };
-        read.here = Some(ports.now());
-        let mut fine = fine;
-        if is_first && fine {
+        read.arrival = Some(ports.now());
+        let mut ok = ok;
+        if is_first && ok {
             let Some(column) = self.column else { return };
             let at = (read.addr - column.src) as usize;
             let end = at + read.len as usize;
             if self.keys.len() < end {
                 self.keys.resize(end, 0);
             }
-            fine = ports.load(read.addr, &mut self.keys[at..end]);
+            ok = ports.load(read.addr, &mut self.keys[at..end]);
         }
-        self.read_error |= !fine;
-        self.go_on(ports);
+        self.read_error |= !ok;
+        self.advance(ports);
     }
 
-    fn written(&mut self, burst: u32, fine: bool, ports: &mut Ports) {
+    fn write_answered(&mut self, burst: u32, ok: bool, ports: &mut EnginePorts) {
         self.writes[burst as usize] = false;
-        self.write_error |= !fine;
-        self.go_on(ports);
+        self.write_error |= !ok;
+        self.advance(ports);
     }
 
     fn progress(&self) -> u64 {
         self.before + self.merged
     }
 
-    fn ended(&mut self) -> Option<End> {
-        self.ended.take()
+    fn take_result(&mut self) -> Option<JobResult> {
+        self.finished.take()
     }
 }

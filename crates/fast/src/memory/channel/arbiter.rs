@@ -1,38 +1,38 @@
-//! Who goes next of the masters of a channel: `ns_wrr_arbiter`.
+//! Arbitration between the masters of a channel: `ns_wrr_arbiter`.
 
 use super::MASTERS;
 
-/// The urgent master.
+/// The master with absolute priority.
 pub const URGENT: usize = 0;
 
-/// Rounds in which each master but the urgent one may use up its weight.
+/// Weighted round robin. Each master but the urgent one may use its weight in a round.
 #[derive(Clone, Debug)]
 pub struct Arbiter {
-    /// What is left of a weight, or used beyond it.
+    /// Beats left of a weight; negative if a burst has exceeded it.
     left: [i32; MASTERS],
-    /// The master behind the last one granted: it has its turn first.
-    turn: usize,
+    /// The first master in rotation, which follows the one granted last.
+    next_master: usize,
 }
 
-/// What a cycle brings.
+/// The result of one cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// A master may go.
+    /// A master is granted.
     Master(usize),
-    /// A round begins, which takes the cycle.
+    /// A new round begins, which takes the cycle.
     Round,
 }
 
 impl Arbiter {
-    /// As after reset.
+    /// An arbiter after reset.
     pub fn new() -> Arbiter {
         Arbiter {
             left: [1; MASTERS],
-            turn: 0,
+            next_master: 0,
         }
     }
 
-    /// Grants one of `requests`, a bit each and not none. `weights` are at least 1.
+    /// Grants one of `requests`, a bit mask that is not 0. `weights` are at least 1.
     pub fn grant(&mut self, requests: u32, weights: &[i32; MASTERS]) -> Grant {
         if requests >> URGENT & 1 != 0 {
             return Grant::Master(URGENT);
@@ -50,17 +50,17 @@ impl Arbiter {
             }
             return Grant::Round;
         }
-        let later = able >> self.turn << self.turn;
+        let later = able >> self.next_master << self.next_master;
         let first = if later != 0 { later } else { able };
         Grant::Master(first.trailing_zeros() as usize)
     }
 
-    /// The master has been granted a burst of `cost` beats.
+    /// Accounts for a burst of `cost` beats of the granted master.
     pub fn granted(&mut self, master: usize, cost: u32) {
         if master != URGENT {
             self.left[master] -= cost as i32;
         }
-        self.turn = (master + 1) % MASTERS;
+        self.next_master = (master + 1) % MASTERS;
     }
 }
 
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shares_are_those_of_the_weights_and_the_urgent_one_is_first() {
+    fn arbiter_shares_follow_weights_and_the_urgent_master_is_first() {
         let mut arbiter = Arbiter::new();
         let mut weights = [1; MASTERS];
         (weights[1], weights[2]) = (30, 10);

@@ -1,8 +1,12 @@
-//! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`, turns of reads, memory.
+//! One memory channel, as `nearside_channel` builds it: masters, credits, multiplexer, `nvm_delay`,
+//! interleaving of reads, memory.
 //!
-//! A burst is granted, gets a slot and a target, is asked of the memory in pieces of 8 lines, and leaves piece by piece. Each piece is
-//! one entry in a queue of what becomes due; what it waits for before that (a slot, room in the read buffer, its turn at the
-//! memory) is known in cycles when it is decided. Data is not the channel's: whoever calls moves it when an event comes.
+//! A burst is granted, gets a slot and a target latency, is requested from the memory in pieces of
+//! 8 lines, and is answered piece by piece. Each piece is one entry in a queue by due cycle.
+//! Everything that a piece waits for before that is computed as a cycle when it is decided: a slot,
+//! room in the read buffer, its turn at the memory.
+//!
+//! The channel holds no data. The caller moves it when an event is reported.
 
 mod arbiter;
 mod mux;
@@ -12,70 +16,70 @@ mod slots;
 
 use std::collections::VecDeque;
 
-use design::media::Sizes;
+use design::media::DelaySizes;
 use sim::controller::{Memory, MAX_WRITES};
 use sim::Clock;
 use spec::regs::nvm_delay;
 
 use self::arbiter::{Grant, URGENT};
-use self::mux::{Limit, Mux, Request, CONTROLLER};
-use self::queue::{Due, DueQueue};
-pub(crate) use self::returns::Returns;
+use self::mux::{BurstRequest, MasterLimit, Mux, CONTROLLER};
+use self::queue::{DueAnswer, DueQueue};
+pub(crate) use self::returns::ReturnPath;
 use self::slots::{Slot, Slots};
-use super::delay::{Cap, Delay, LEAST, READ, WRITE};
-use super::edges::Edges;
-use super::timing::Timing;
+use super::clock_converter::ClockConverter;
+use super::delay::{BandwidthCap, Delay, MIN_LATENCY, READ, WRITE};
+use super::memory_timing::MemoryTiming;
 use crate::qos::{Credits, Qos};
 
 /// Masters of a channel: the PM window, the NVMe controller, engines.
 pub const MASTERS: usize = 8;
-/// Lines of a piece: reads are cut into these, and their answers come in these.
+/// Lines of a piece. Reads are requested and answered in pieces.
 pub const PIECE: u32 = 8;
-/// Lines of a burst at most.
-const MOST_LINES: u64 = 64;
-/// Cycles that a burst is asked of the memory ahead of time, when nothing is before it.
+/// Largest number of lines of a burst.
+const MAX_LINES: u64 = 64;
+/// Cycles by which a request to the memory may be computed ahead of time.
 const AHEAD: u64 = 8;
 
-/// The stages around the emulator.
+/// Parameters of the stages around `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stages {
+pub struct ChannelStages {
     /// Cycles of the multiplexer, each way.
     pub mux: u64,
-    /// Cycles of `ns_axi_read_turns`, for read addresses.
-    pub turns: u64,
-    /// Bursts that wait in it.
+    /// Cycles of the read interleaver for read addresses.
+    pub arbitration: u64,
+    /// Bursts that wait in the read interleaver.
     pub bursts: usize,
-    /// Lines that it asks of the memory at a time for others than the urgent master.
+    /// Lines that it requests from the memory at a time for masters other than the urgent one.
     pub lines: usize,
-    /// Reads stay whole: no other goes between the pieces of one.
+    /// The pieces of a read are not interleaved with other reads.
     pub whole: bool,
     /// Cycles of the register slice before the memory, for addresses and write data.
     pub slice: u64,
-    /// Write addresses that have been taken and whose data has not passed.
+    /// Accepted write addresses whose data has not passed.
     pub writes: usize,
 }
 
-impl Stages {
-    /// Those of the device.
-    pub const DEVICE: Stages = Stages {
+impl ChannelStages {
+    /// The stages of the device's storage.
+    pub const DEVICE: ChannelStages = ChannelStages {
         mux: 1,
-        turns: 2,
+        arbitration: 2,
         bursts: 16,
         lines: 32,
         whole: false,
         slice: 1,
         writes: MAX_WRITES + 4,
     };
-    /// Those of the engines' local memory.
-    pub const LOCAL: Stages = Stages {
+    /// The stages of the local memory.
+    pub const LOCAL: ChannelStages = ChannelStages {
         lines: 128,
         whole: true,
-        ..Stages::DEVICE
+        ..ChannelStages::DEVICE
     };
-    /// None: the emulator alone between its master and the memory.
-    pub const BARE: Stages = Stages {
+    /// `nvm_delay` alone between its master and the memory.
+    pub const BARE: ChannelStages = ChannelStages {
         mux: 0,
-        turns: 0,
+        arbitration: 0,
         bursts: usize::MAX,
         lines: usize::MAX,
         whole: false,
@@ -84,95 +88,96 @@ impl Stages {
     };
 }
 
-/// What a channel is made of.
+/// Parameters of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelConfig {
-    /// Masters, up to [`MASTERS`].
+    /// Number of masters, up to [`MASTERS`].
     pub masters: usize,
-    /// Sizes of the emulator.
-    pub sizes: Sizes,
+    /// Sizes of `nvm_delay`.
+    pub sizes: DelaySizes,
     /// The clock of the device.
     pub clock: Clock,
-    /// What is behind it.
+    /// The memory controller and its DRAM.
     pub memory: Memory,
-    /// See [`Stages`].
-    pub stages: Stages,
+    /// The stages around `nvm_delay`.
+    pub stages: ChannelStages,
 }
 
-/// Something that a master gets.
+/// An answer to a master.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum ChannelEvent {
     /// A piece of read data.
     Read {
-        /// That of the read.
+        /// Tag of the read.
         tag: u64,
         /// The cycle of its last beat.
         cycle: u64,
-        /// Its beats: up to [`PIECE`], counted from the start of the burst.
+        /// Number of its beats, up to [`PIECE`], counted from the start of the burst.
         beats: u32,
         /// It ends the burst.
         end: bool,
     },
     /// The response to a write.
     Write {
-        /// That of the write.
+        /// Tag of the write.
         tag: u64,
-        /// When.
+        /// The cycle of the response.
         cycle: u64,
     },
 }
 
-/// Beats of a read that have been given their cycles on the way out.
-struct Booked {
+/// Read beats whose cycles on the return path are fixed.
+struct ScheduledBeats {
     slot: u16,
-    /// The first cycle that would do if the way were free, and how many they are.
+    /// The first cycle without contention, and the number of beats.
     from: u64,
     beats: u32,
-    /// The cap before them.
-    cap: Cap,
+    /// The bandwidth cap before these beats.
+    cap: BandwidthCap,
 }
 
-/// One channel. Calls come in the order of cycles.
+/// One channel. Calls have to be in the order of cycles.
 pub struct Channel {
     config: ChannelConfig,
-    edges: Edges,
+    converter: ClockConverter,
     delay: Delay,
     mux: [Mux; 2],
     weights: [i32; MASTERS],
     reads: Slots,
     writes: Slots,
-    /// Reads that have been accepted and wait for room in the buffer.
+    /// Accepted reads that wait for room in the buffer.
     issue: VecDeque<u16>,
-    /// Beats of room in it.
+    /// Free beats of the buffer.
     room: u32,
-    /// Reads that take turns at the memory, urgent ones apart, with the cycle from which on they may go.
-    rows: [VecDeque<(u16, u64)>; 2],
-    /// When the next piece can be asked of the memory.
+    /// Reads that are interleaved at the memory, normal and urgent, with the earliest cycle of
+    /// each.
+    read_queues: [VecDeque<(u16, u64)>; 2],
+    /// When the next piece can be requested from the memory.
     read_due: u64,
     next_piece: u64,
-    returns: Returns,
-    /// Writes whose data is still to go.
+    returns: ReturnPath,
+    /// Writes whose data is not at the memory yet.
     data: VecDeque<u16>,
     write_due: u64,
     next_data: u64,
-    /// Data pass without regard to the cap.
+    /// Write data ignores the bandwidth cap.
     flushing: bool,
-    /// The next cycle of each way out.
+    /// The next free cycle of each return path.
     out: [u64; 2],
-    /// Pieces of reads that have their cycles and have not left, in this order.
-    booked: VecDeque<Booked>,
+    /// Pieces of reads whose cycles are fixed and which have not been answered, in order.
+    scheduled: VecDeque<ScheduledBeats>,
     due: DueQueue,
-    timing: Timing,
+    timing: MemoryTiming,
 }
 
 impl Channel {
-    /// A channel at rest.
+    /// An idle channel.
     pub fn new(config: ChannelConfig) -> Channel {
-        let edges = Edges::new(config.clock);
+        let converter = ClockConverter::new(config.clock);
         let masters = config.masters.clamp(1, MASTERS);
         let sizes = config.sizes;
         let mut channel = Channel {
-            edges,
+            converter,
             delay: Delay::new(sizes),
             mux: [Mux::new(), Mux::new()],
             weights: [1; MASTERS],
@@ -180,18 +185,18 @@ impl Channel {
             writes: Slots::new(sizes.write_slots, masters),
             issue: VecDeque::with_capacity(sizes.read_slots as usize),
             room: sizes.buffer_beats.saturating_sub(sizes.read_slots),
-            rows: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
+            read_queues: [VecDeque::with_capacity(64), VecDeque::with_capacity(64)],
             read_due: u64::MAX,
             next_piece: 0,
-            returns: Returns::default(),
+            returns: ReturnPath::default(),
             data: VecDeque::with_capacity(64),
             write_due: u64::MAX,
             next_data: 0,
             flushing: false,
             out: [0; 2],
-            booked: VecDeque::new(),
+            scheduled: VecDeque::new(),
             due: DueQueue::default(),
-            timing: Timing::new(&config.memory, edges.time(1)),
+            timing: MemoryTiming::new(&config.memory, converter.edge_time(1)),
             config,
         };
         let qos = Qos::new();
@@ -199,103 +204,108 @@ impl Channel {
         channel
     }
 
-    /// What a master may have outstanding from now on, and its share.
+    /// Sets the credits and the weight of a master.
     pub fn set_credits(&mut self, cycle: u64, master: usize, credits: Credits) {
         if master < MASTERS {
-            self.mux[READ].limits[master] = Limit::new(master, credits.reads, credits.beside);
-            self.mux[WRITE].limits[master] = Limit::new(master, credits.writes, credits.beside);
+            self.mux[READ].limits[master] = MasterLimit::new(master, credits.reads, credits.beside);
+            self.mux[WRITE].limits[master] =
+                MasterLimit::new(master, credits.writes, credits.beside);
             self.weights[master] = credits.weight.clamp(1, 255) as i32;
             self.grant(READ, cycle);
             self.grant(WRITE, cycle);
         }
     }
 
-    /// Reads a register of the emulator.
+    /// Reads a register of `nvm_delay`.
     pub fn register(&self, offset: u64) -> u32 {
         self.delay
             .read(offset, [self.reads.used(), self.writes.used()])
     }
 
-    /// Writes bytes of a register of the emulator, those with a bit in `strobe`.
+    /// Writes the bytes of a register of `nvm_delay` that `strobe` selects.
     pub fn set_register(&mut self, cycle: u64, offset: u64, value: u32, strobe: u8) {
-        let early = !self.booked.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
+        let early = !self.scheduled.is_empty() && offset & 0xFFC == nvm_delay::COMMAND;
         if early {
-            self.unbook(cycle);
+            self.unschedule(cycle);
         }
         self.delay.write(cycle, offset, value, strobe);
         if early {
-            self.book_again();
+            self.reschedule();
         }
         if self.write_due != u64::MAX {
-            self.plan_data();
+            self.schedule_data();
         }
     }
 
-    /// Takes back the cycles of beats that have not left by `cycle`: the cap is about to change.
-    fn unbook(&mut self, cycle: u64) {
+    /// Releases the cycles of beats that are not answered by `cycle`, because the cap is about to
+    /// change.
+    fn unschedule(&mut self, cycle: u64) {
         self.due.remove_placed_reads();
         let mut left = false;
-        for booked in &mut self.booked {
+        for scheduled in &mut self.scheduled {
             if left {
                 continue;
             }
-            let mut cap = booked.cap.clone();
-            while booked.beats > 0 {
+            let mut cap = scheduled.cap.clone();
+            while scheduled.beats > 0 {
                 let before = cap.clone();
-                let (at, _) = cap.take(booked.from, 1);
+                let (at, _) = cap.pass_beats(scheduled.from, 1);
                 if at > cycle {
                     cap = before;
                     left = true;
                     break;
                 }
-                booked.beats -= 1;
-                booked.from = at + 1;
+                scheduled.beats -= 1;
+                scheduled.from = at + 1;
             }
             self.delay.caps[READ] = cap;
         }
-        let next = self.booked.iter_mut().filter(|booked| booked.beats > 0);
-        next.for_each(|booked| booked.from = booked.from.max(cycle + 1));
+        let next = self
+            .scheduled
+            .iter_mut()
+            .filter(|scheduled| scheduled.beats > 0);
+        next.for_each(|scheduled| scheduled.from = scheduled.from.max(cycle + 1));
     }
 
-    /// Gives them new ones.
-    fn book_again(&mut self) {
+    /// Assigns new cycles to released beats.
+    fn reschedule(&mut self) {
         let mut out = 0;
-        for booked in &mut self.booked {
-            let from = booked.from.max(out);
-            booked.cap = self.delay.caps[READ].clone();
-            let last = match booked.beats {
-                0 => booked.from - 1,
-                beats => self.delay.caps[READ].take(from, beats).1,
+        for scheduled in &mut self.scheduled {
+            let from = scheduled.from.max(out);
+            scheduled.cap = self.delay.caps[READ].clone();
+            let last = match scheduled.beats {
+                0 => scheduled.from - 1,
+                beats => self.delay.caps[READ].pass_beats(from, beats).1,
             };
             out = last + 1;
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle: last,
                 write: false,
-                slot: booked.slot,
+                slot: scheduled.slot,
                 placed: true,
             });
         }
         self.out[READ] = out;
     }
 
-    /// The emulator's state.
+    /// The state of `nvm_delay`.
     pub fn delay(&self) -> &Delay {
         &self.delay
     }
 
-    /// Lets write data pass without regard to the cap, or not any more.
+    /// Sets whether write data ignores the bandwidth cap.
     pub fn flush(&mut self, cycle: u64, on: bool) {
         self.flushing = on;
         self.next_data = self.next_data.max(cycle);
-        self.plan_data();
+        self.schedule_data();
     }
 
-    /// A reset of the function: all that is under way is forgotten, and all settings and counters are as after power-on. The memory
-    /// stays as it is.
+    /// Resets the channel with the function: everything in flight is dropped, and settings and
+    /// counters are those after power-on. The memory keeps its state.
     pub fn reset(&mut self) {
         let timing = std::mem::replace(
             &mut self.timing,
-            Timing::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
+            MemoryTiming::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
         );
         let ends = [self.next_piece, self.next_data];
         let mut fresh = Channel::new(self.config.clone());
@@ -304,30 +314,35 @@ impl Channel {
         *self = fresh;
     }
 
-    /// Nothing is under way.
+    /// Nothing is in flight.
     pub fn is_idle(&self) -> bool {
         self.reads.used() + self.writes.used() + self.mux[READ].count + self.mux[WRITE].count == 0
     }
 
     /// Beats of a master's writes that wait for the memory.
     #[inline]
-    pub fn held(&self, master: usize) -> u32 {
-        self.mux[WRITE].held.get(master).copied().unwrap_or(0)
+    pub fn waiting_write_beats(&self, master: usize) -> u32 {
+        self.mux[WRITE]
+            .waiting_beats
+            .get(master)
+            .copied()
+            .unwrap_or(0)
     }
 
-    /// No read data leave before a cycle: those that have are not taken.
+    /// Blocks the return path of reads until a cycle.
     #[inline]
     pub fn hold_reads(&mut self, cycle: u64) {
         self.out[READ] = self.out[READ].max(cycle);
     }
 
-    /// A read of `bytes` from `addr` on arrives at the multiplexer in `cycle`.
+    /// A read of `bytes` at `addr` reaches the multiplexer in `cycle`.
     #[inline]
     pub fn read(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
         self.arrive(READ, cycle, master, id, addr, bytes, tag);
     }
 
-    /// A write of `bytes` from `addr` on arrives at the multiplexer in `cycle`; its data follows without a pause.
+    /// A write of `bytes` at `addr` reaches the multiplexer in `cycle`. Its data follows without a
+    /// pause.
     #[inline]
     pub fn write(&mut self, cycle: u64, master: usize, id: u16, addr: u64, bytes: u32, tag: u64) {
         self.arrive(WRITE, cycle, master, id, addr, bytes, tag);
@@ -347,16 +362,16 @@ impl Channel {
     ) {
         let master = master.min(self.config.masters.clamp(1, MASTERS) - 1);
         let lines = (addr % 64 + u64::from(bytes)).div_ceil(64);
-        let request = Request {
+        let request = BurstRequest {
             tag,
             addr,
             arrived: cycle,
             id,
-            beats: lines.clamp(1, MOST_LINES) as u16,
+            beats: lines.clamp(1, MAX_LINES) as u16,
         };
         let mux = &mut self.mux[direction];
         if direction == WRITE {
-            mux.held[master] += u32::from(request.beats);
+            mux.waiting_beats[master] += u32::from(request.beats);
         }
         mux.waiting[master].push_back(request);
         mux.count += 1;
@@ -364,24 +379,24 @@ impl Channel {
         self.grant(direction, cycle);
     }
 
-    /// The cycle of the next event, or of something that leads to one.
+    /// The cycle of the next event, or of an internal step that leads to one.
     #[inline]
     pub fn next_event(&self) -> Option<u64> {
         let next = self
             .due
             .next()
-            .min(self.ask_at())
+            .min(self.request_cycle())
             .min(self.write_due)
             .min(self.mux[READ].due)
             .min(self.mux[WRITE].due);
         (next != u64::MAX).then_some(next)
     }
 
-    /// Lets time pass to `cycle`, and appends the events until then.
+    /// Advances to `cycle`, and appends the events up to then.
     #[inline]
-    pub fn advance(&mut self, cycle: u64, events: &mut Vec<Event>) {
+    pub fn advance(&mut self, cycle: u64, events: &mut Vec<ChannelEvent>) {
         loop {
-            let read = self.ask_at();
+            let read = self.request_cycle();
             let (write, due) = (self.write_due, self.due.next());
             let grant = self.mux[READ].due.min(self.mux[WRITE].due);
             let first = read.min(write).min(due).min(grant);
@@ -389,19 +404,19 @@ impl Channel {
                 return;
             }
             if due == first {
-                self.leave(events);
+                self.emit_next(events);
             } else if grant == first {
                 self.grant(READ, grant);
                 self.grant(WRITE, grant);
             } else if read == first {
-                self.ask();
+                self.request_piece();
             } else {
                 self.send_data();
             }
         }
     }
 
-    /// Lets masters pass the multiplexer, as many as can by `now`.
+    /// Grants bursts at the multiplexer, up to `now`.
     #[inline]
     fn grant(&mut self, direction: usize, now: u64) {
         let beside = self.mux.iter().any(|mux| mux.open[CONTROLLER] != 0);
@@ -421,7 +436,7 @@ impl Channel {
                 let master = masters.trailing_zeros() as usize;
                 masters &= masters - 1;
                 let first = mux.waiting[master].front();
-                if first.is_some_and(|r| mux.may(master, r.beats, beside)) {
+                if first.is_some_and(|r| mux.has_credit(master, r.beats, beside)) {
                     requests |= 1 << master;
                 }
             }
@@ -450,9 +465,9 @@ impl Channel {
         }
     }
 
-    /// The emulator takes a burst that has been granted in `cycle`.
+    /// Accepts a burst into `nvm_delay` that was granted in `cycle`.
     #[inline]
-    fn accept(&mut self, direction: usize, cycle: u64, master: usize, request: Request) {
+    fn accept(&mut self, direction: usize, cycle: u64, master: usize, request: BurstRequest) {
         let received = cycle + self.config.stages.mux;
         let slot = Slot {
             tag: request.tag,
@@ -464,50 +479,55 @@ impl Channel {
             ..Slot::default()
         };
         if direction == READ {
-            if let Some(number) = self.reads.put(slot, request.id) {
+            if let Some(number) = self.reads.allocate(slot, request.id) {
                 self.issue.push_back(number);
-                self.take_turns(received + 1);
+                self.queue_reads(received + 1);
             }
-        } else if let Some(number) = self.writes.put(slot, request.id) {
+        } else if let Some(number) = self.writes.allocate(slot, request.id) {
             self.data.push_back(number);
             if self.data.len() == 1 {
-                self.plan_data();
+                self.schedule_data();
             }
         }
     }
 
-    /// Moves reads to the rows of those that take turns, as many as have room in the buffer and there.
+    /// Moves accepted reads to the read interleaver while there is room in it and in the buffer.
     #[inline]
-    fn take_turns(&mut self, cycle: u64) {
+    fn queue_reads(&mut self, cycle: u64) {
         let stages = self.config.stages;
         while let Some(&number) = self.issue.front() {
             let slot = &self.reads.all[usize::from(number)];
             let beats = u32::from(slot.beats) - 1;
-            if beats > self.room || self.rows[0].len() + self.rows[1].len() >= stages.bursts {
+            if beats > self.room
+                || self.read_queues[0].len() + self.read_queues[1].len() >= stages.bursts
+            {
                 break;
             }
             self.room -= beats;
             self.issue.pop_front();
             let urgent = usize::from(usize::from(slot.master) == URGENT);
-            self.rows[urgent].push_back((number, cycle.max(slot.received + 1) + stages.turns));
+            self.read_queues[urgent]
+                .push_back((number, cycle.max(slot.received + 1) + stages.arbitration));
         }
-        self.plan_reads();
+        self.schedule_reads();
         while self.read_due <= cycle + AHEAD {
-            self.ask();
+            self.request_piece();
         }
     }
 
-    /// Finds when the next piece can be asked of the memory.
+    /// Computes when the next piece can be requested from the memory.
     #[inline]
-    fn plan_reads(&mut self) {
-        let urgent = self.rows[1].front().map_or(u64::MAX, |&(_, ready)| ready);
-        let normal = match self.rows[0].front() {
+    fn schedule_reads(&mut self) {
+        let urgent = self.read_queues[1]
+            .front()
+            .map_or(u64::MAX, |&(_, ready)| ready);
+        let normal = match self.read_queues[0].front() {
             None => u64::MAX,
             Some(&(number, ready)) => {
                 let slot = &self.reads.all[usize::from(number)];
-                let lines = PIECE.min(u32::from(slot.beats - slot.asked)) as usize;
+                let lines = PIECE.min(u32::from(slot.beats - slot.requested)) as usize;
                 let allowed = self.config.stages.lines.saturating_sub(lines);
-                // All but so many have to have come, the cycle before.
+                // All but `allowed` of the requested lines have to be answered in the cycle before.
                 match self.returns.len().checked_sub(allowed + 1) {
                     None => ready,
                     Some(n) => self.returns.nth(n).map_or(ready, |c| ready.max(c + 1)),
@@ -522,86 +542,91 @@ impl Channel {
         };
     }
 
-    /// When it is, as far ahead as may be.
+    /// The cycle in which that request may be computed at the earliest.
     #[inline]
-    fn ask_at(&self) -> u64 {
+    fn request_cycle(&self) -> u64 {
         match self.read_due {
             u64::MAX => u64::MAX,
             due => due.saturating_sub(AHEAD),
         }
     }
 
-    /// Asks the memory for a piece.
+    /// Requests a piece from the memory.
     #[inline]
-    fn ask(&mut self) {
+    fn request_piece(&mut self) {
         let stages = self.config.stages;
         let cycle = self.read_due;
-        let urgent = self.rows[1].front().is_some_and(|&(_, r)| r <= cycle);
-        let row = usize::from(urgent);
-        let Some((number, ready)) = self.rows[row].pop_front() else {
+        let urgent = self.read_queues[1]
+            .front()
+            .is_some_and(|&(_, r)| r <= cycle);
+        let queue = usize::from(urgent);
+        let Some((number, ready)) = self.read_queues[queue].pop_front() else {
             self.read_due = u64::MAX;
             return;
         };
         let slot = &mut self.reads.all[usize::from(number)];
-        let lines = PIECE.min(u32::from(slot.beats - slot.asked));
-        let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
-        let from = self.edges.time(cycle + stages.slice + 1);
+        let lines = PIECE.min(u32::from(slot.beats - slot.requested));
+        let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
+        let from = self.converter.edge_time(cycle + stages.slice + 1);
         let answered = self.timing.read(from, addr, lines);
-        let last = self.edges.after(answered.last);
+        let last = self.converter.first_edge_from(answered.last);
         let first = match lines {
             1 => last,
-            _ => self.edges.after(answered.first),
+            _ => self.converter.first_edge_from(answered.first),
         };
-        self.returns.forget(cycle.saturating_sub(1));
-        let came = self.returns.take(first, last, lines);
-        slot.asked += lines as u16;
-        let end = slot.asked == slot.beats;
-        let mut out = came + 1;
+        self.returns.release_until(cycle.saturating_sub(1));
+        let arrived = self.returns.reserve(first, last, lines);
+        slot.requested += lines as u16;
+        let end = slot.requested == slot.beats;
+        let mut out = arrived + 1;
         if !slot.target.off {
-            // A beat a cycle, none before its deadline.
+            // One beat a cycle, none before its deadline.
             let first = slot
                 .target
-                .cycles(u32::from(slot.asked) - lines + 1)
-                .max(LEAST);
-            let target = slot.target.cycles(slot.asked.into());
+                .cycles(u32::from(slot.requested) - lines + 1)
+                .max(MIN_LATENCY);
+            let target = slot.target.cycles(slot.requested.into());
             let deadline = slot.received + target.max(first + u64::from(lines) - 1);
             let passes = slot.beats == 1 || slot.target.together();
-            // What arrives in the cycle before the last that would do is stored, and comes a cycle late.
-            out = match came + 2 {
+            // Data that arrives one cycle before the last possible one is stored, and is late by a
+            // cycle.
+            out = match arrived + 2 {
                 c if c < deadline => deadline,
                 c if c == deadline => deadline + 1,
-                _ if passes => deadline.max(came + 1),
-                _ => deadline.max(came + 3),
+                _ if passes => deadline.max(arrived + 1),
+                _ => deadline.max(arrived + 3),
             };
         }
         out = out.max(slot.ready);
         slot.ready = out;
-        self.due.push(Due {
+        self.due.push(DueAnswer {
             cycle: out + stages.mux,
             write: false,
             slot: number,
             placed: false,
         });
-        // An address goes a cycle. Without turns they wait before the controller instead, which comes to the same: there is nobody
-        // who would overtake them.
+        // One address a cycle. Without the interleaver, addresses wait at the memory controller,
+        // which is equivalent: no other read can overtake them.
         self.next_piece = match stages.lines {
-            usize::MAX => (self.edges.after(answered.taken) - stages.slice).max(cycle + 1),
+            usize::MAX => {
+                (self.converter.first_edge_from(answered.taken) - stages.slice).max(cycle + 1)
+            }
             _ => cycle + 1,
         };
         if !end && stages.whole {
-            self.rows[row].push_front((number, ready.max(cycle + 1)));
+            self.read_queues[queue].push_front((number, ready.max(cycle + 1)));
         } else if !end {
-            self.rows[row].push_back((number, ready.max(cycle + 2)));
+            self.read_queues[queue].push_back((number, ready.max(cycle + 2)));
         } else if !self.issue.is_empty() {
-            self.take_turns(cycle + 1);
+            self.queue_reads(cycle + 1);
             return;
         }
-        self.plan_reads();
+        self.schedule_reads();
     }
 
-    /// Finds when the next write data can go to the memory.
+    /// Computes when the next write data can go to the memory.
     #[inline]
-    fn plan_data(&mut self) {
+    fn schedule_data(&mut self) {
         self.write_due = match self.data.front() {
             None => u64::MAX,
             Some(&number) => {
@@ -618,36 +643,38 @@ impl Channel {
             return;
         };
         let slot = &mut self.writes.all[usize::from(number)];
-        let mut lines = PIECE.min(u32::from(slot.beats - slot.asked));
-        let addr = slot.addr.wrapping_add(u64::from(slot.asked) * 64);
+        let mut lines = PIECE.min(u32::from(slot.beats - slot.requested));
+        let addr = slot.addr.wrapping_add(u64::from(slot.requested) * 64);
         let from = self.write_due;
         let mut passed = 0;
         let cap = &mut self.delay.caps[WRITE];
         if !cap.is_off() && !self.flushing {
-            let open = cap.open(from);
+            let open = cap.open_cycle(from);
             if open > from {
                 self.write_due = open;
                 return;
             }
-            lines = cap.within(lines);
-            passed = cap.take(from, lines).1;
+            lines = cap.beats_without_pause(lines);
+            passed = cap.pass_beats(from, lines).1;
         }
-        let buffered = self.timing.write(self.edges.time(from), addr, lines);
-        let taken = self.edges.after(buffered.taken);
-        let held = passed.saturating_sub(taken);
-        slot.asked += lines as u16;
-        self.mux[WRITE].held[usize::from(slot.master)] -= lines;
-        self.next_data = taken + held + 1;
+        let buffered = self
+            .timing
+            .write(self.converter.edge_time(from), addr, lines);
+        let accepted = self.converter.first_edge_from(buffered.taken);
+        let held = passed.saturating_sub(accepted);
+        slot.requested += lines as u16;
+        self.mux[WRITE].waiting_beats[usize::from(slot.master)] -= lines;
+        self.next_data = accepted + held + 1;
         self.delay.counters[WRITE].beats += u64::from(lines);
-        if slot.asked == slot.beats {
-            let came = self.edges.after(buffered.safe) + held;
-            let mut out = came + 1;
+        if slot.requested == slot.beats {
+            let arrived = self.converter.first_edge_from(buffered.safe) + held;
+            let mut out = arrived + 1;
             if !slot.target.off {
-                let target = slot.target.cycles(slot.beats.into()).max(LEAST);
+                let target = slot.target.cycles(slot.beats.into()).max(MIN_LATENCY);
                 out = out.max(slot.received + target);
             }
             slot.ready = out;
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle: out + self.config.stages.mux,
                 write: true,
                 slot: number,
@@ -658,21 +685,21 @@ impl Channel {
                 self.grant(WRITE, self.next_data);
             }
         }
-        self.plan_data();
+        self.schedule_data();
     }
 
-    /// Lets go what is due first.
+    /// Answers what is due first.
     #[inline]
-    fn leave(&mut self, events: &mut Vec<Event>) {
+    fn emit_next(&mut self, events: &mut Vec<ChannelEvent>) {
         let Some(due) = self.due.pop() else { return };
         match due.write {
-            true => self.leave_write(due, events),
-            false => self.leave_read(due, events),
+            true => self.emit_write(due, events),
+            false => self.emit_read(due, events),
         }
     }
 
     #[inline]
-    fn leave_read(&mut self, due: Due, events: &mut Vec<Event>) {
+    fn emit_read(&mut self, due: DueAnswer, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.reads.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -680,7 +707,8 @@ impl Channel {
         }
         if !due.placed {
             let beats = PIECE.min(u32::from(slot.beats - slot.placed));
-            // Its beats but the last one have gone in the cycles before, each when it was due, if the way was free.
+            // All beats but the last have left in the cycles before, each when it was due and the
+            // path was free.
             let sent = u32::from(slot.placed);
             slot.placed += beats as u16;
             let target = slot.target.cycles(sent + beats);
@@ -692,19 +720,19 @@ impl Channel {
             let wanted = due.cycle.saturating_sub(before);
             let from = wanted.max(self.out[READ]);
             let cap = self.delay.caps[READ].clone();
-            let (_, last) = self.delay.caps[READ].take(from, beats);
-            // While a read is put into the calendar no other beat can be.
+            let (_, last) = self.delay.caps[READ].pass_beats(from, beats);
+            // While a read is put into the calendar of `nvm_delay`, no other beat can be.
             let lost = sent == 0 && slot.beats > 1 && !slot.target.together();
             self.out[READ] = last + 1 + u64::from(lost);
             if last > due.cycle {
                 let slot = due.slot;
-                self.booked.push_back(Booked {
+                self.scheduled.push_back(ScheduledBeats {
                     slot,
                     from: wanted,
                     beats,
                     cap,
                 });
-                self.due.push(Due {
+                self.due.push(DueAnswer {
                     cycle: last,
                     placed: true,
                     ..due
@@ -712,13 +740,13 @@ impl Channel {
                 return;
             }
         } else {
-            self.booked.pop_front();
+            self.scheduled.pop_front();
         }
         let beats = PIECE.min(u32::from(slot.beats - slot.sent));
         let first = slot.sent == 0;
         slot.sent += beats as u16;
         let end = slot.sent == slot.beats;
-        events.push(Event::Read {
+        events.push(ChannelEvent::Read {
             tag: slot.tag,
             cycle: due.cycle,
             beats,
@@ -733,18 +761,18 @@ impl Channel {
             let latency = due.cycle - self.config.stages.mux - slot.received;
             let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
             counters.count(latency, late);
-            if let Some(next) = self.reads.end(due.slot) {
+            if let Some(next) = self.reads.retire(due.slot) {
                 self.unpark(false, next, due.cycle);
             }
         }
         if !self.issue.is_empty() {
-            self.take_turns(due.cycle);
+            self.queue_reads(due.cycle);
         }
         self.grant_after(READ, master, due.cycle + 1);
     }
 
     #[inline]
-    fn leave_write(&mut self, due: Due, events: &mut Vec<Event>) {
+    fn emit_write(&mut self, due: DueAnswer, events: &mut Vec<ChannelEvent>) {
         let slot = &mut self.writes.all[usize::from(due.slot)];
         if !slot.head {
             slot.parked += 1;
@@ -754,7 +782,7 @@ impl Channel {
             let cycle = due.cycle.max(self.out[WRITE]);
             self.out[WRITE] = cycle + 1;
             if cycle > due.cycle {
-                self.due.push(Due {
+                self.due.push(DueAnswer {
                     cycle,
                     placed: true,
                     ..due
@@ -762,7 +790,7 @@ impl Channel {
                 return;
             }
         }
-        events.push(Event::Write {
+        events.push(ChannelEvent::Write {
             tag: slot.tag,
             cycle: due.cycle,
         });
@@ -771,25 +799,26 @@ impl Channel {
         let latency = due.cycle - self.config.stages.mux - slot.received;
         let late = !slot.target.off && latency > slot.target.cycles(slot.beats.into());
         self.delay.counters[WRITE].count(latency, late);
-        if let Some(next) = self.writes.end(due.slot) {
+        if let Some(next) = self.writes.retire(due.slot) {
             self.unpark(true, next, due.cycle);
         }
         self.grant_after(WRITE, master, due.cycle + 1);
     }
 
-    /// A master has fewer beats outstanding in a direction: who waits for that may go.
+    /// Grants bursts that waited for the credits of a master.
     #[inline]
     fn grant_after(&mut self, direction: usize, master: usize, cycle: u64) {
         if self.mux[direction].count > 0 {
             self.grant(direction, cycle);
         }
-        // When the controller has nothing outstanding any more the others' limits are higher, both ways.
+        // Once the controller has nothing outstanding, the limits of the others rise in both
+        // directions.
         if master == CONTROLLER && self.mux[1 - direction].count > 0 {
             self.grant(1 - direction, cycle);
         }
     }
 
-    /// A transaction has become the oldest of its ID: what has waited for that goes.
+    /// Answers what waited until this transaction became the oldest of its ID.
     #[inline]
     fn unpark(&mut self, write: bool, number: u16, cycle: u64) {
         let slots = if write {
@@ -799,7 +828,7 @@ impl Channel {
         };
         let slot = &mut slots.all[usize::from(number)];
         for _ in 0..std::mem::take(&mut slot.parked) {
-            self.due.push(Due {
+            self.due.push(DueAnswer {
                 cycle,
                 write,
                 slot: number,

@@ -1,16 +1,16 @@
-//! The multiplexer of a channel, with the credits of its masters before it.
+//! The multiplexer of a channel, and the credits of its masters.
 
 use std::collections::VecDeque;
 
 use super::arbiter::Arbiter;
 use super::MASTERS;
 
-/// The master whose bursts make the others' limits lower: the NVMe controller.
+/// The NVMe controller. Its outstanding bursts lower the limits of the other masters.
 pub const CONTROLLER: usize = 1;
 
-/// A burst before the multiplexer.
+/// A burst that waits for the multiplexer.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct BurstRequest {
     pub tag: u64,
     pub addr: u64,
     pub arrived: u64,
@@ -18,43 +18,44 @@ pub struct Request {
     pub beats: u16,
 }
 
-/// Lines that a master may have outstanding in one direction; 0: no limit.
+/// Limit of a master's outstanding lines in one direction; 0 is no limit.
 #[derive(Clone, Copy, Default)]
-pub struct Limit {
-    /// While the controller has nothing outstanding, and while it has.
+pub struct MasterLimit {
+    /// Limits while the controller has nothing outstanding, and while it has.
     lines: [u32; 2],
 }
 
-impl Limit {
-    /// Of `lines`, and of at most `beside` where that is not 0.
-    pub fn new(master: usize, lines: u32, beside: u32) -> Limit {
+impl MasterLimit {
+    /// A limit of `lines`, lowered to `beside` unless that is 0.
+    pub fn new(master: usize, lines: u32, beside: u32) -> MasterLimit {
         let lower = match (lines, beside) {
             (_, 0) => lines,
             (0, _) => beside,
             _ => lines.min(beside),
         };
-        Limit {
+        MasterLimit {
             lines: [lines, if master == CONTROLLER { lines } else { lower }],
         }
     }
 }
 
-/// The multiplexer of one direction, with the credits before it.
+/// The multiplexer of one direction, and the credits of its masters.
 pub struct Mux {
-    pub waiting: [VecDeque<Request>; MASTERS],
-    /// How many, and whose, a bit each.
+    pub waiting: [VecDeque<BurstRequest>; MASTERS],
+    /// Number of waiting bursts, and a bit for each master with one.
     pub count: usize,
     pub masters: u32,
     pub arbiter: Arbiter,
-    /// Beats outstanding of each master, and how many there may be.
+    /// Outstanding beats of each master, and their limits.
     pub open: [u32; MASTERS],
-    pub limits: [Limit; MASTERS],
-    /// The next cycle in which it can pass an address.
+    pub limits: [MasterLimit; MASTERS],
+    /// The next cycle in which an address can pass.
     pub next: u64,
-    /// When something can be granted that has not been yet.
+    /// The cycle in which a waiting burst can be granted.
     pub due: u64,
-    /// Beats of each master's writes that have arrived, or are going to, and have not passed to the memory.
-    pub held: [u32; MASTERS],
+    /// Beats of each master's writes that were received or announced and have not passed to the
+    /// memory.
+    pub waiting_beats: [u32; MASTERS],
 }
 
 impl Mux {
@@ -65,16 +66,17 @@ impl Mux {
             masters: 0,
             arbiter: Arbiter::new(),
             open: [0; MASTERS],
-            limits: [Limit::default(); MASTERS],
+            limits: [MasterLimit::default(); MASTERS],
             next: 0,
             due: u64::MAX,
-            held: [0; MASTERS],
+            waiting_beats: [0; MASTERS],
         }
     }
 
-    /// Whether a master's burst fits into its credits. `beside`: the controller has something outstanding.
+    /// Whether a master's burst fits into its credits. `beside`: the controller has lines
+    /// outstanding.
     #[inline]
-    pub fn may(&self, master: usize, beats: u16, beside: bool) -> bool {
+    pub fn has_credit(&self, master: usize, beats: u16, beside: bool) -> bool {
         let (open, limit) = (
             self.open[master],
             self.limits[master].lines[usize::from(beside)],

@@ -1,18 +1,18 @@
-//! What becomes due in a channel, in the order of cycles.
+//! Answers of a channel in the order of their due cycles.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that becomes due.
+/// An answer that becomes due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Due {
-    /// When.
+pub struct DueAnswer {
+    /// Its cycle.
     pub cycle: u64,
-    /// A write, else a read.
+    /// A write response, otherwise read data.
     pub write: bool,
-    /// Of which slot.
+    /// The slot of its transaction.
     pub slot: u16,
-    /// It has its place on the way out; else it is still to get one.
+    /// Its cycle on the return path is fixed.
     pub placed: bool,
 }
 
@@ -21,7 +21,7 @@ const WRITE: u64 = 2;
 const SLOT: u32 = 2;
 const CYCLE: u32 = SLOT + 10;
 
-/// A queue by cycle.
+/// A queue in the order of cycles.
 #[derive(Default)]
 pub struct DueQueue {
     heap: BinaryHeap<Reverse<u64>>,
@@ -29,19 +29,19 @@ pub struct DueQueue {
 
 impl DueQueue {
     #[inline]
-    pub fn push(&mut self, due: Due) {
+    pub fn push(&mut self, due: DueAnswer) {
         let flags = if due.write { WRITE } else { 0 } | if due.placed { PLACED } else { 0 };
         let key = due.cycle << CYCLE | u64::from(due.slot) << SLOT | flags;
         self.heap.push(Reverse(key));
     }
 
-    /// Forgets the reads that have their place.
+    /// Removes the reads whose cycles are fixed.
     pub fn remove_placed_reads(&mut self) {
         self.heap
             .retain(|&Reverse(key)| key & (PLACED | WRITE) != PLACED);
     }
 
-    /// The cycle of the first.
+    /// The cycle of the first answer.
     #[inline]
     pub fn next(&self) -> u64 {
         self.heap
@@ -50,9 +50,9 @@ impl DueQueue {
     }
 
     #[inline]
-    pub fn pop(&mut self) -> Option<Due> {
+    pub fn pop(&mut self) -> Option<DueAnswer> {
         let Reverse(key) = self.heap.pop()?;
-        Some(Due {
+        Some(DueAnswer {
             cycle: key >> CYCLE,
             write: key & WRITE != 0,
             slot: (key >> SLOT) as u16 & 0x3FF,

@@ -1,34 +1,34 @@
-//! The way of read data back through a port, one beat a cycle: [`sim::controller::Returns`], as runs of beats.
+//! The return path of read data, one beat a cycle: [`sim::controller::Returns`] as runs of beats.
 
 use std::collections::VecDeque;
 
-/// Cycles in which beats of read data pass, of reads that have been given a place and have not come.
+/// Reserved cycles of a return path.
 #[derive(Default)]
-pub struct Returns {
-    /// First and last cycle of each run, sorted, with a free cycle between them at least.
+pub struct ReturnPath {
+    /// First and last cycle of each run, sorted. Runs are separated by at least one free cycle.
     runs: VecDeque<(u64, u64)>,
     beats: usize,
 }
 
-impl Returns {
-    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// Returns the cycle of the last.
+impl ReturnPath {
+    /// Reserves the first free cycles for `beats` beats. The first beat is available in cycle
+    /// `first`, the last in `last`. Returns the cycle of the last beat.
     #[inline]
-    pub fn take(&mut self, first: u64, last: u64, beats: u32) -> u64 {
+    pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> u64 {
         let count = u64::from(beats.max(1));
         self.beats += count as usize;
         let mut wanted = first.max((last + 1).saturating_sub(count));
         match self.runs.back_mut() {
-            // Within the last run, or at its end: all go behind it.
+            // Within the last run or at its end: all beats are appended to it.
             Some((start, end)) if *start <= wanted && wanted <= *end + 1 => {
                 *end += count;
                 *end
             }
             Some((_, end)) if wanted <= *end => {
-                let mut end = self.one(wanted);
+                let mut end = self.reserve_one(wanted);
                 for _ in 1..count {
                     wanted += 1;
-                    end = self.one(wanted.max(end + 1));
+                    end = self.reserve_one(wanted.max(end + 1));
                 }
                 end
             }
@@ -39,12 +39,12 @@ impl Returns {
         }
     }
 
-    fn one(&mut self, wanted: u64) -> u64 {
+    fn reserve_one(&mut self, wanted: u64) -> u64 {
         let mut i = self.runs.len();
         while i > 0 && self.runs[i - 1].1 >= wanted {
             i -= 1;
         }
-        // The first run that ends at the cycle or behind it; the cycle is within it, or before it.
+        // The first run that ends at `wanted` or later. `wanted` is within it or before it.
         let cycle = match self.runs.get(i) {
             Some(&(start, end)) if start <= wanted => {
                 i += 1;
@@ -68,9 +68,9 @@ impl Returns {
         cycle
     }
 
-    /// Forgets the beats that have passed by the end of `cycle`.
+    /// Releases the cycles up to the end of `cycle`.
     #[inline]
-    pub fn forget(&mut self, cycle: u64) {
+    pub fn release_until(&mut self, cycle: u64) {
         while let Some((start, end)) = self.runs.front_mut() {
             if *end <= cycle {
                 self.beats -= (*end + 1 - *start) as usize;
@@ -85,13 +85,13 @@ impl Returns {
         }
     }
 
-    /// Beats that have not been forgotten.
+    /// Number of reserved beats.
     #[inline]
     pub fn len(&self) -> usize {
         self.beats
     }
 
-    /// The cycle of the `n`th of them, counted from 0.
+    /// The cycle of the `n`th reserved beat, counted from 0.
     #[inline]
     pub fn nth(&self, n: usize) -> Option<u64> {
         let mut n = n as u64;
@@ -111,9 +111,9 @@ mod tests {
     use sim::Random;
 
     #[test]
-    fn runs_are_the_beats_of_the_port() {
+    fn return_path_runs_agree_with_single_beats() {
         let mut random = Random::new(5);
-        let (mut runs, mut beats) = (Returns::default(), sim::controller::Returns::new());
+        let (mut runs, mut beats) = (ReturnPath::default(), sim::controller::Returns::new());
         let mut now = 0;
         for _ in 0..100_000 {
             now += random.below(12);
@@ -121,10 +121,10 @@ mod tests {
             let last = first + random.below(20);
             let count = 1 + random.below(8) as u32;
             assert_eq!(
-                runs.take(first, last, count),
+                runs.reserve(first, last, count),
                 beats.take(first, last, count).1
             );
-            runs.forget(now);
+            runs.release_until(now);
             beats.forget(now);
             assert_eq!(runs.len(), beats.len());
             let n = random.below(40) as usize;

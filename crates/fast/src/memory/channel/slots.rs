@@ -1,37 +1,38 @@
-//! Transactions in flight: their slots, and the order of those with one ID.
+//! Transactions in flight: their slots, and the order of transactions with one ID.
 
-use super::super::delay::Target;
+use super::super::delay::LatencyTarget;
 
 /// No slot.
 pub const NONE: u16 = u16::MAX;
-/// IDs of a master that are told apart.
+/// IDs that are distinguished for each master.
 const IDS: usize = 256;
 
 /// A transaction.
 #[derive(Clone, Copy, Default)]
 pub struct Slot {
-    /// What the caller knows it by.
+    /// The caller's tag.
     pub tag: u64,
-    /// Where it begins.
+    /// Its first address.
     pub addr: u64,
-    /// The cycle in which the emulator took its address.
+    /// The cycle in which `nvm_delay` has accepted its address.
     pub received: u64,
-    /// Its target.
-    pub target: Target,
+    /// Its target latency.
+    pub target: LatencyTarget,
     /// Cycle of the answer to the last piece, or to the write.
     pub ready: u64,
-    /// Beats in all, asked of the memory, with a place on the way out, and answered.
+    /// Beats in total, requested from the memory, with fixed cycles on the return path, and
+    /// answered.
     pub beats: u16,
-    pub asked: u16,
+    pub requested: u16,
     pub placed: u16,
     pub sent: u16,
     /// Pieces that are ready and wait for older transactions of their ID.
     pub parked: u16,
-    /// Whose.
+    /// Its master.
     pub master: u8,
-    /// The oldest of its ID.
+    /// It is the oldest of its ID.
     pub head: bool,
-    /// Its master and ID, and the one behind it in their order.
+    /// Its list of one master and ID, and the next transaction in this list.
     pub list: u16,
     pub next: u16,
 }
@@ -40,7 +41,7 @@ pub struct Slot {
 pub struct Slots {
     pub all: Vec<Slot>,
     free: Vec<u16>,
-    /// The youngest of each master and ID.
+    /// The youngest transaction of each master and ID.
     tails: Vec<u16>,
 }
 
@@ -58,14 +59,14 @@ impl Slots {
         !self.free.is_empty()
     }
 
-    /// In flight.
+    /// Transactions in flight.
     pub fn used(&self) -> usize {
         self.all.len() - self.free.len()
     }
 
-    /// Puts a transaction behind those of its ID.
+    /// Allocates a slot for a transaction, as the youngest of its ID.
     #[inline]
-    pub fn put(&mut self, mut slot: Slot, id: u16) -> Option<u16> {
+    pub fn allocate(&mut self, mut slot: Slot, id: u16) -> Option<u16> {
         let number = self.free.pop()?;
         slot.list = (usize::from(slot.master) * IDS + usize::from(id) % IDS) as u16;
         slot.next = NONE;
@@ -78,9 +79,10 @@ impl Slots {
         Some(number)
     }
 
-    /// Ends a transaction; the next one of its ID, if there is one, becomes the oldest.
+    /// Retires a transaction. The next one of its ID, if there is one, becomes the oldest and is
+    /// returned.
     #[inline]
-    pub fn end(&mut self, number: u16) -> Option<u16> {
+    pub fn retire(&mut self, number: u16) -> Option<u16> {
         self.free.push(number);
         let slot = self.all[usize::from(number)];
         if slot.next == NONE {

@@ -5,22 +5,22 @@ pub const BUCKETS: usize = 64;
 /// Latencies are counted modulo this many cycles.
 const MODULO: u64 = 1 << 24;
 
-/// What has been counted.
+/// The counters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counters {
-    /// Transactions that have been answered.
+    /// Answered transactions.
     pub transactions: u64,
-    /// Beats of read data that have left, or of write data that have come.
+    /// Beats of read data sent, or of write data received.
     pub beats: u64,
-    /// Answers behind their deadline.
+    /// Answers after their deadline.
     pub late: u64,
-    /// Sum of latencies, cycles.
+    /// Sum of latencies in cycles.
     pub sum: u64,
-    /// The smallest latency, all ones if there was none.
+    /// The smallest latency; all ones if there was none.
     pub min: u32,
-    /// The largest.
+    /// The largest latency.
     pub max: u32,
-    /// Transactions by latency, see [`bucket`].
+    /// Transactions by latency; see [`bucket`].
     pub buckets: [u32; BUCKETS],
 }
 
@@ -52,7 +52,7 @@ impl Counters {
         *bucket = bucket.wrapping_add(1);
     }
 
-    /// Word `index` of those that are no buckets, in the order of the registers.
+    /// Word `index` of the counters before the buckets, in the order of the registers.
     pub fn word(&self, index: u64) -> u32 {
         let wide = |value: u64| (value >> (32 * (index & 1))) as u32;
         match index {
@@ -67,7 +67,8 @@ impl Counters {
     }
 }
 
-/// The bucket of a latency: below 4 cycles one each, then four an octave, and the last for all that are longer.
+/// The bucket of a latency: one for each cycle below 4, four for each octave, and the last for all
+/// longer ones.
 #[inline]
 pub fn bucket(latency: u32) -> usize {
     match latency {
@@ -85,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buckets_are_those_of_the_readme() {
+    fn latency_buckets_are_those_of_the_readme() {
         assert_eq!([0, 1, 2, 3].map(bucket), [0, 1, 2, 3]);
         for b in 4..BUCKETS as u32 {
             let (e, m) = (b / 4 + 1, b % 4);

@@ -1,41 +1,41 @@
-//! The timing emulator of a channel, `nvm_delay`: its registers, targets, caps and counters. The queues around it are in
-//! [`super::channel`].
+//! The emulated delay of a channel, `nvm_delay`: registers, target latencies, bandwidth caps and
+//! counters. Its queues are in [`super::channel`].
 
 mod cap;
 mod counters;
 mod registers;
 mod target;
 
-pub use cap::Cap;
+pub use cap::BandwidthCap;
 pub use counters::{bucket, Counters, BUCKETS};
-pub use registers::{copying, Commands, Committed, Registers, REGIONS};
-pub use target::{Target, Targets, LEAST, TIME_FRACTION};
+pub use registers::{timing_copy, Commands, CommittedRegisters, Registers, REGIONS};
+pub use target::{LatencyTarget, LatencyTargets, MIN_LATENCY, TIME_FRACTION};
 
-use design::media::Sizes;
+use design::media::DelaySizes;
 
-/// Reads and writes, as they index what there is for each direction.
+/// Index of reads, where there is one value for each direction.
 pub const READ: usize = 0;
-/// See [`READ`].
+/// Index of writes.
 pub const WRITE: usize = 1;
 
-/// State of an emulator apart from what is in flight.
+/// State of an `nvm_delay`, except for transactions in flight.
 #[derive(Clone, Debug)]
 pub struct Delay {
     registers: Registers,
-    committed: Committed,
-    targets: [Targets; 2],
+    committed: CommittedRegisters,
+    targets: [LatencyTargets; 2],
     /// Bandwidth caps, reads first.
-    pub caps: [Cap; 2],
+    pub caps: [BandwidthCap; 2],
     /// Live counters, reads first.
     pub counters: [Counters; 2],
 }
 
 impl Delay {
-    /// As after reset: off.
-    pub fn new(sizes: Sizes) -> Delay {
+    /// An `nvm_delay` after reset: off.
+    pub fn new(sizes: DelaySizes) -> Delay {
         Delay {
             registers: Registers::new(sizes),
-            committed: Committed::default(),
+            committed: CommittedRegisters::default(),
             targets: Default::default(),
             caps: Default::default(),
             counters: Default::default(),
@@ -43,8 +43,8 @@ impl Delay {
     }
 
     /// Reads a register; see [`Registers::read`].
-    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
-        self.registers.read(offset, flying)
+    pub fn read(&self, offset: u64, in_flight: [usize; 2]) -> u32 {
+        self.registers.read(offset, in_flight)
     }
 
     /// Writes a register in `cycle`. A command takes effect at once.
@@ -66,7 +66,7 @@ impl Delay {
 
     /// The target of the next transaction of a direction.
     #[inline]
-    pub fn target(&mut self, direction: usize, addr: u64) -> Target {
+    pub fn target(&mut self, direction: usize, addr: u64) -> LatencyTarget {
         self.targets[direction].next(&self.committed, addr, 2 * direction)
     }
 }

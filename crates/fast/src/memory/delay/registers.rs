@@ -1,10 +1,10 @@
-//! The register block: shadow registers, what has been committed of them, and the copy of the counters.
+//! The register block: shadow registers, their committed values, and the copy of the counters.
 
 use spec::regs::nvm_delay::{self, cap0, cap1, command, control, read_cap, status, timing};
 
 use super::counters::{Counters, BUCKETS};
 use super::target::TIME_FRACTION;
-use design::media::Sizes;
+use design::media::DelaySizes;
 
 /// Address regions.
 pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
@@ -12,10 +12,10 @@ pub const REGIONS: usize = nvm_delay::REGION_COUNT as usize;
 const TIME_INTEGER: u64 = 20;
 /// Bytes of a beat.
 const BEAT_BYTES: u64 = 64;
-/// Registers that tell numbers in eight bits say this for all that are larger.
-const MANY: u64 = 255;
+/// Numbers in eight bits saturate at this value.
+const MAX_COUNT: u64 = 255;
 
-/// Offsets of the times of a place, in the order of [`Committed::times`].
+/// Offsets of the times of a region, in the order of [`CommittedRegisters::times`].
 const TIMES: [u64; 4] = [
     timing::READ_BASE,
     timing::READ_BEAT,
@@ -23,34 +23,36 @@ const TIMES: [u64; 4] = [
     timing::WRITE_BEAT,
 ];
 
-/// Parameters in force.
+/// Parameters in effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Committed {
-    /// The emulation is on.
+pub struct CommittedRegisters {
+    /// The emulated delay is on.
     pub enable: bool,
     /// Enabled regions, a bit each.
     pub regions: u32,
     /// First and last page of each region.
     pub pages: [[u32; 2]; REGIONS],
-    /// Read base and beat, write base and beat of each region, and of all addresses outside of them, less the calibration.
+    /// Read base and beat, write base and beat, less the calibration: of each region, and of all
+    /// other addresses.
     pub times: [[u32; 4]; REGIONS + 1],
-    /// Caps of reads and writes, Q8.16 bytes a cycle.
+    /// Caps of reads and writes in bytes a cycle, Q8.16.
     pub caps: [u32; 2],
 }
 
-/// What a write to the registers asks for.
+/// Commands of a register write.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Commands {
-    /// All shadow registers take effect.
+    /// Shadow registers take effect.
     pub commit: bool,
-    /// The counters are copied.
+    /// Counters are copied.
     pub snapshot: bool,
-    /// They begin anew, behind the copy.
+    /// Counters are cleared, after the copy.
     pub clear: bool,
 }
 
-/// Whether an access to a register waits until the times have been copied, and whether a write to it has them copied anew.
-pub fn copying(offset: u64, value: u32) -> (bool, bool) {
+/// Whether an access to a register waits until the times are copied, and whether a write to it
+/// starts a copy.
+pub fn timing_copy(offset: u64, value: u32) -> (bool, bool) {
     let offset = offset & 0xFFC;
     let within = |base: u64| (base..base + 16).contains(&offset);
     let calibration = within(nvm_delay::CALIBRATION);
@@ -64,11 +66,11 @@ pub fn copying(offset: u64, value: u32) -> (bool, bool) {
     (waits, calibration || commit)
 }
 
-/// The registers that software sees.
+/// The registers as software sees them.
 #[derive(Clone, Debug)]
 pub struct Registers {
-    sizes: Sizes,
-    shadow: Committed,
+    sizes: DelaySizes,
+    shadow: CommittedRegisters,
     calibration: [u32; 4],
     control: u32,
     commits: u8,
@@ -77,11 +79,11 @@ pub struct Registers {
 }
 
 impl Registers {
-    /// As after reset.
-    pub fn new(sizes: Sizes) -> Registers {
+    /// Registers after reset.
+    pub fn new(sizes: DelaySizes) -> Registers {
         Registers {
             sizes,
-            shadow: Committed::default(),
+            shadow: CommittedRegisters::default(),
             calibration: [0; 4],
             control: 0,
             commits: 0,
@@ -90,10 +92,11 @@ impl Registers {
         }
     }
 
-    /// Reads the register at `offset`; where none is, 0. `flying` are reads and writes in flight.
-    pub fn read(&self, offset: u64, flying: [usize; 2]) -> u32 {
+    /// Reads the register at `offset`, or 0 where there is none. `in_flight` are reads and writes
+    /// in flight.
+    pub fn read(&self, offset: u64, in_flight: [usize; 2]) -> u32 {
         let offset = offset & 0xFFC;
-        let many = |n: u64| n.min(MANY);
+        let saturated = |n: u64| n.min(MAX_COUNT);
         let value = match offset {
             nvm_delay::ID => nvm_delay::id::MAGIC.reset(),
             nvm_delay::VERSION => {
@@ -101,8 +104,8 @@ impl Registers {
                     | nvm_delay::version::MAJOR.of(nvm_delay::version::MAJOR.reset())
             }
             nvm_delay::CAP0 => {
-                cap0::READ_SLOTS.of(many(self.sizes.read_slots.into()))
-                    | cap0::WRITE_SLOTS.of(many(self.sizes.write_slots.into()))
+                cap0::READ_SLOTS.of(saturated(self.sizes.read_slots.into()))
+                    | cap0::WRITE_SLOTS.of(saturated(self.sizes.write_slots.into()))
                     | cap0::FRAC_BITS.of(TIME_FRACTION.into())
                     | cap0::INT_BITS.of(TIME_INTEGER)
                     | cap0::REGIONS.of(REGIONS as u64)
@@ -116,8 +119,8 @@ impl Registers {
             nvm_delay::STATUS => {
                 status::COMMITS.of(self.commits.into())
                     | status::ACTIVE.of(self.active.into())
-                    | status::READS.of(many(flying[0] as u64))
-                    | status::WRITES.of(many(flying[1] as u64))
+                    | status::READS.of(saturated(in_flight[0] as u64))
+                    | status::WRITES.of(saturated(in_flight[1] as u64))
             }
             nvm_delay::READ_CAP => self.shadow.caps[0].into(),
             nvm_delay::WRITE_CAP => self.shadow.caps[1].into(),
@@ -129,7 +132,7 @@ impl Registers {
         value as u32
     }
 
-    /// Writes bytes of the register at `offset`, those with a bit in `strobe`; returns what has been asked for.
+    /// Writes the bytes of the register at `offset` that `strobe` selects; returns its commands.
     pub fn write(&mut self, offset: u64, value: u32, strobe: u8) -> Commands {
         let offset = offset & 0xFFC;
         let mask = (0..4).fold(0u32, |mask, byte| {
@@ -157,9 +160,9 @@ impl Registers {
             _ => {
                 if let Some(word) = self.word(offset) {
                     let old = match word {
-                        Word::Page(region, end) => &mut self.shadow.pages[region][end],
-                        Word::Time(place, which) => &mut self.shadow.times[place][which],
-                        Word::Calibration(which) => &mut self.calibration[which],
+                        ShadowWord::Page(region, end) => &mut self.shadow.pages[region][end],
+                        ShadowWord::Time(place, which) => &mut self.shadow.times[place][which],
+                        ShadowWord::Calibration(which) => &mut self.calibration[which],
                     };
                     set(old, u32::MAX.into());
                 }
@@ -168,8 +171,8 @@ impl Registers {
         Commands::default()
     }
 
-    /// What the shadow registers say now, from a commit on.
-    pub fn commit(&mut self) -> Committed {
+    /// Commits the shadow registers.
+    pub fn commit(&mut self) -> CommittedRegisters {
         self.commits = self.commits.wrapping_add(1);
         let control = u64::from(self.control);
         self.active = control::ENABLE.get(control) != 0;
@@ -187,19 +190,19 @@ impl Registers {
         committed
     }
 
-    /// Freezes a copy of the counters.
+    /// Copies the counters.
     pub fn snapshot(&mut self, counters: &[Counters; 2]) {
         self.copy.clone_from(counters);
     }
 
-    /// The page or time at an offset.
-    fn word(&self, offset: u64) -> Option<Word> {
+    /// The shadow register at an offset.
+    fn word(&self, offset: u64) -> Option<ShadowWord> {
         let time = |base: u64| TIMES.iter().position(|&t| base + t == offset);
         if let Some(which) = time(nvm_delay::TIMING) {
-            return Some(Word::Time(REGIONS, which));
+            return Some(ShadowWord::Time(REGIONS, which));
         }
         if let Some(which) = time(nvm_delay::CALIBRATION) {
-            return Some(Word::Calibration(which));
+            return Some(ShadowWord::Calibration(which));
         }
         let region = offset.checked_sub(nvm_delay::REGION)? / nvm_delay::REGION_STRIDE;
         if region >= nvm_delay::REGION_COUNT {
@@ -208,17 +211,20 @@ impl Registers {
         let base = nvm_delay::REGION + region * nvm_delay::REGION_STRIDE;
         let region = region as usize;
         match offset - base {
-            nvm_delay::region::FIRST => Some(Word::Page(region, 0)),
-            nvm_delay::region::LAST => Some(Word::Page(region, 1)),
-            _ => Some(Word::Time(region, time(base + nvm_delay::region::TIMING)?)),
+            nvm_delay::region::FIRST => Some(ShadowWord::Page(region, 0)),
+            nvm_delay::region::LAST => Some(ShadowWord::Page(region, 1)),
+            _ => Some(ShadowWord::Time(
+                region,
+                time(base + nvm_delay::region::TIMING)?,
+            )),
         }
     }
 
-    fn shadow_word(&self, word: Word) -> u32 {
+    fn shadow_word(&self, word: ShadowWord) -> u32 {
         match word {
-            Word::Page(region, end) => self.shadow.pages[region][end],
-            Word::Time(place, which) => self.shadow.times[place][which],
-            Word::Calibration(which) => self.calibration[which],
+            ShadowWord::Page(region, end) => self.shadow.pages[region][end],
+            ShadowWord::Time(place, which) => self.shadow.times[place][which],
+            ShadowWord::Calibration(which) => self.calibration[which],
         }
     }
 
@@ -234,7 +240,7 @@ impl Registers {
         if let Some(count) = buckets(at::WRITE_BUCKET, 1).or(buckets(at::READ_BUCKET, 0)) {
             return count;
         }
-        // Words between the counters of both directions, and behind them, have none.
+        // Words between and after the counters of the directions read 0.
         match offset {
             _ if offset < at::WRITE => self.copy[0].word(offset / 4),
             _ if offset < 2 * at::WRITE => self.copy[1].word((offset - at::WRITE) / 4),
@@ -243,13 +249,13 @@ impl Registers {
     }
 }
 
-/// A word of the shadow registers that has all bits.
+/// A shadow register of 32 bits.
 #[derive(Clone, Copy)]
-enum Word {
-    /// Of a region: its first page, or its last.
+enum ShadowWord {
+    /// First or last page of a region.
     Page(usize, usize),
-    /// Of a place: one of its times.
+    /// A time of a region.
     Time(usize, usize),
-    /// What is taken off one of the times of all places.
+    /// The calibration that is subtracted from a time of all regions.
     Calibration(usize),
 }

@@ -1,27 +1,28 @@
 //! Target latency of each transaction: `nvm_delay_target`.
 
-use super::registers::{Committed, REGIONS};
+use super::registers::{CommittedRegisters, REGIONS};
 
 /// Fractional bits of a time.
 pub const TIME_FRACTION: u32 = 12;
 /// Cycles of 1/phi in Q0.16.
 const GOLDEN: u16 = 40_503;
-/// No response of a read or a write comes sooner than so many cycles behind its address while the emulation is on.
-pub const LEAST: u64 = 7;
+/// Least cycles from an address to its response while the delay is on.
+pub const MIN_LATENCY: u64 = 7;
 
-/// What a transaction takes, in 1/4096 of a cycle.
+/// Target latency of a transaction in 1/4096 of a cycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct LatencyTarget {
     /// Base and dither.
     base: u64,
-    /// Each beat.
+    /// Time of each beat.
     beat: u32,
-    /// The emulation was off.
+    /// The emulated delay was off.
     pub off: bool,
 }
 
-impl Target {
-    /// Cycles from the address to beat `beats` of the answer, counted from 1, or to the response to so many beats.
+impl LatencyTarget {
+    /// Cycles from the address to beat `beats` of the answer, counted from 1, or to the response to
+    /// that many beats.
     #[inline]
     pub fn cycles(&self, beats: u32) -> u64 {
         let sum = self.base + u64::from(self.beat) * u64::from(beats);
@@ -37,25 +38,31 @@ impl Target {
 
 /// Targets of one direction.
 #[derive(Clone, Debug, Default)]
-pub struct Targets {
-    /// Spread evenly over [0, 1); steps by the golden ratio.
+pub struct LatencyTargets {
+    /// Spread evenly over [0, 1), in steps of the golden ratio.
     dither: u16,
 }
 
-impl Targets {
-    /// That of the next transaction; `first` is 0 for reads and 2 for writes, where the times of a direction begin.
+impl LatencyTargets {
+    /// The target of the next transaction. `first` is the index of the direction's times: 0 for
+    /// reads, 2 for writes.
     #[inline]
-    pub fn next(&mut self, committed: &Committed, addr: u64, first: usize) -> Target {
+    pub fn next(
+        &mut self,
+        committed: &CommittedRegisters,
+        addr: u64,
+        first: usize,
+    ) -> LatencyTarget {
         if !committed.enable {
-            return Target {
+            return LatencyTarget {
                 off: true,
-                ..Target::default()
+                ..LatencyTarget::default()
             };
         }
         let times = &committed.times[place(committed, addr)];
         let dither = u64::from(self.dither >> (16 - TIME_FRACTION));
         self.dither = self.dither.wrapping_add(GOLDEN);
-        Target {
+        LatencyTarget {
             base: u64::from(times[first]) + dither,
             beat: times[first + 1],
             off: false,
@@ -63,9 +70,9 @@ impl Targets {
     }
 }
 
-/// The lowest enabled region that an address lies in, or the place outside of all.
+/// The lowest enabled region that contains an address, or the index of all other addresses.
 #[inline]
-fn place(committed: &Committed, addr: u64) -> usize {
+fn place(committed: &CommittedRegisters, addr: u64) -> usize {
     if committed.regions == 0 {
         return REGIONS;
     }

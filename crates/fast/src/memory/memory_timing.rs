@@ -1,0 +1,124 @@
+//! Timing of the memory of a channel, burst by burst.
+
+use sim::controller::Memory;
+use sim::dram::{Answered, Buffered, Bursts};
+use sim::{Random, Time};
+
+/// Timing of each kind of [`Memory`].
+pub enum MemoryTiming {
+    Ddr4(Box<Bursts>),
+    Fixed {
+        latency: Time,
+        pace: Time,
+        next: [Time; 2],
+    },
+    Late {
+        most: Time,
+        random: Random,
+        written: Time,
+        pace: Time,
+        next: [Time; 2],
+    },
+}
+
+impl MemoryTiming {
+    /// Timing of a memory whose front end issues a line every `pace` at most, for reads and writes
+    /// separately.
+    pub fn new(memory: &Memory, pace: Time) -> MemoryTiming {
+        match memory {
+            Memory::Ddr4(config) => MemoryTiming::Ddr4(Box::new(Bursts::new(config, pace))),
+            // The front end checks for answers before it issues the next line.
+            Memory::Fixed(latency) => MemoryTiming::Fixed {
+                latency: (*latency).max(Time(1)),
+                pace,
+                next: [Time::ZERO; 2],
+            },
+            Memory::Late { most, seed } => MemoryTiming::Late {
+                most: *most,
+                random: Random::new(*seed),
+                written: Time::ZERO,
+                pace,
+                next: [Time::ZERO; 2],
+            },
+        }
+    }
+
+    /// Reads `lines` lines from `now` on.
+    #[inline]
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+        match self {
+            MemoryTiming::Ddr4(bursts) => bursts.read(now, addr, lines),
+            MemoryTiming::Fixed {
+                latency,
+                pace,
+                next,
+            } => {
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[0]);
+                Answered {
+                    first: from + *latency,
+                    last: taken + *latency,
+                    taken,
+                }
+            }
+            MemoryTiming::Late {
+                most,
+                random,
+                pace,
+                next,
+                ..
+            } => {
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[0]);
+                let (mut first, mut last) = (Time::MAX, Time::ZERO);
+                for line in 0..u64::from(lines) {
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
+                    (first, last) = (first.min(end), last.max(end));
+                }
+                Answered { first, last, taken }
+            }
+        }
+    }
+
+    /// Writes `lines` lines from `now` on.
+    #[inline]
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+        match self {
+            MemoryTiming::Ddr4(bursts) => bursts.write(now, addr, lines),
+            MemoryTiming::Fixed {
+                latency,
+                pace,
+                next,
+            } => {
+                let (_, taken) = issue_lines(now, lines, *pace, &mut next[1]);
+                Buffered {
+                    taken,
+                    safe: taken + *latency,
+                }
+            }
+            MemoryTiming::Late {
+                most,
+                random,
+                written,
+                pace,
+                next,
+            } => {
+                let (from, taken) = issue_lines(now, lines, *pace, &mut next[1]);
+                for line in 0..u64::from(lines) {
+                    let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
+                    *written = end.max(*written);
+                }
+                Buffered {
+                    taken,
+                    safe: *written,
+                }
+            }
+        }
+    }
+}
+
+/// The times at which the first and the last of `lines` lines are issued to the memory.
+fn issue_lines(now: Time, lines: u32, pace: Time, next: &mut Time) -> (Time, Time) {
+    let from = now.max(*next);
+    let taken = Time(from.0 + u64::from(lines.saturating_sub(1)) * pace.0);
+    *next = taken + pace;
+    (from, taken)
+}
