@@ -1,4 +1,4 @@
-"""Redis's and memcached's own clients on stores in persistent memory: random work against a dict, losses of power."""
+"""Clients of Redis and memcached on stores in persistent memory: random work against a dict, power cuts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LENGTH = 16 << 20
 
 
 class Redis:
-    """What a test asks of a client of Redis."""
+    """The operations of a test, by a client of Redis."""
 
     gone = (redis.exceptions.ConnectionError, redis.exceptions.TimeoutError)
 
@@ -49,7 +49,7 @@ class Redis:
 
 
 class Memcached:
-    """The same of one of memcached."""
+    """The operations of a test, by a client of memcached."""
 
     gone = (memcache.exceptions.MemcacheUnexpectedCloseError, ConnectionError, TimeoutError)
 
@@ -74,7 +74,7 @@ CLIENTS = {"redis": Redis, "memcached": Memcached}
 
 @pytest.mark.parametrize("protocol", CLIENTS)
 @pytest.mark.parametrize(("mechanism", "by"), WAYS)
-def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, mechanism: str, by: str) -> None:
+def test_kv_server_acknowledged_writes_survive_power_cuts(protocol: str, mechanism: str, by: str) -> None:
     draw = random.Random(f"{protocol} {mechanism} {by}")
     known: dict[bytes, bytes | None] = {}
     with KvServer(protocol, mechanism=mechanism, by=by, length=LENGTH) as front:
@@ -98,7 +98,7 @@ def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, me
             else:
                 pytest.fail("the power has not failed")
             client = CLIENTS[protocol](front)
-            # The write that was under way is there or not; all others are.
+            # The write in progress is there or not; all others are.
             now = client.get(key)
             assert now in (old, new)
             known[key] = now
@@ -108,7 +108,7 @@ def test_what_a_client_was_told_is_there_after_losses_of_power(protocol: str, me
     assert report["writes"]["simulated_mean_ns"] > 0
 
 
-def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> None:
+def test_kv_server_redis_transactions_are_atomic_with_several_clients() -> None:
     with KvServer("redis", length=LENGTH) as front:
         clients = [Redis(front).client for _ in range(4)]
 
@@ -132,8 +132,8 @@ def test_redis_transactions_are_whole_and_several_clients_share_a_store() -> Non
 
 
 @pytest.mark.parametrize("version", [2, 3, None])
-def test_redis_client_gets_each_reply_in_its_type(version: int | None) -> None:
-    """As it is made without options, too: it begins with HELLO 3, and sets its name and version."""
+def test_kv_server_redis_replies_have_their_types(version: int | None) -> None:
+    """A client without options, too: it begins with HELLO 3, and sets its name and version."""
     with KvServer("redis", length=LENGTH) as front:
         chosen = {} if version is None else {"protocol": version}
         client = redis.Redis(port=front.port, decode_responses=True, client_name="me", **chosen)
@@ -175,7 +175,7 @@ def has_ipv6() -> bool:
         return False
 
 
-def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
+def test_kv_server_requires_a_password_from_other_machines() -> None:
     never = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
     with KvServer("redis", host="0.0.0.0", password="secret", length=LENGTH) as front:
         with pytest.raises(redis.exceptions.AuthenticationError):
@@ -195,8 +195,8 @@ def test_a_password_is_asked_for_and_other_machines_are_kept_out() -> None:
         assert redis.Redis(port=front.port, retry=never).ping()
 
 
-def test_a_web_page_does_not_reach_a_store(capfd) -> None:
-    """A browser's request, whose body is commands, leaves the store as it is, and whoever serves is told."""
+def test_kv_server_refuses_web_pages(capfd) -> None:
+    """A browser's request with commands in its body leaves the store unchanged, and is reported to the operator."""
     for protocol in CLIENTS:
         with KvServer(protocol, length=LENGTH) as front:
             client = CLIENTS[protocol](front)
@@ -212,7 +212,7 @@ def test_a_web_page_does_not_reach_a_store(capfd) -> None:
         assert "nearside pm serve: hung up on a client: it speaks HTTP" in capfd.readouterr().err
 
 
-def test_memcached_client_uses_all_commands() -> None:
+def test_kv_server_memcached_commands() -> None:
     with KvServer("memcached", length=LENGTH) as front:
         client = Memcached(front).client
         assert client.add("n", "41")
@@ -244,16 +244,16 @@ def run_tool(kit: Path, name: str, port: int, *words: str, **options: Any) -> st
     return done.stdout + done.stderr
 
 
-def test_redis_benchmark_runs(redis_tools) -> None:
+def test_kv_server_redis_benchmark_runs(redis_tools) -> None:
     with KvServer("redis", length=LENGTH) as front:
         words = ["-n", "200", "-c", "4", "-P", "4", "-t", "ping,set,get,incr,mset", "-q"]
-        told = run_tool(redis_tools, "redis-benchmark", front.port, *words)
-        assert "Error" not in told
+        reported = run_tool(redis_tools, "redis-benchmark", front.port, *words)
+        assert "Error" not in reported
         for name in ("SET", "GET", "INCR", "MSET"):
-            assert f"{name}" in told
+            assert f"{name}" in reported
 
 
-def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) -> None:
+def test_kv_server_redis_cli_reads_committed_data_after_a_power_cut(redis_tools) -> None:
     with KvServer("redis", length=LENGTH) as front:
 
         def cli(*words: str, **options: Any) -> str:
@@ -262,19 +262,19 @@ def test_redis_cli_has_what_was_committed_before_a_loss_of_power(redis_tools) ->
         assert cli("set", "a", "1") == "OK"
         assert cli("incr", "a") == "2"
         assert cli(input="multi\nset b 3\nincr a\nexec\n").splitlines() == ["OK", "QUEUED", "QUEUED", "OK", "3"]
-        # Much at a time, as bulk loads of redis-cli come.
+        # Large requests, as bulk loads of redis-cli send them.
         many = "".join(f"set key{n} {n * n}\n" for n in range(500))
         assert "errors: 0, replies: 500" in cli("--pipe", input=many)
         assert cli("dbsize") == "502"
         assert cli("debug", "powercut", "1") == "OK"
         with pytest.raises(AssertionError, match="closed the connection"):
-            cli("set", "a", "4")  # it has no answer
+            cli("set", "a", "4")  # it gets no answer
         assert cli("get", "a") in ("3", "4")
         assert (cli("get", "b"), cli("get", "key499"), cli("dbsize")) == ("3", "249001", "502")
         assert "ERR" in cli("lpush", "a", "1")
 
 
-def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> None:
+def test_kv_server_command_serves_until_a_signal_and_reports_times(tmp_path) -> None:
     path = tmp_path / "s"
     command = [sys.executable, "-m", "nearside.cli", "pm", "serve", "redis", "--socket", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as served:
@@ -305,6 +305,6 @@ def test_command_serves_until_its_end_and_tells_simulated_times(tmp_path) -> Non
         ("redis", {"length": 1 << 50}, "a pool of 1125899906842624 bytes"),
     ],
 )
-def test_what_cannot_be_served_is_told(protocol: str, options: dict, text: str) -> None:
+def test_kv_server_errors_of_arguments(protocol: str, options: dict, text: str) -> None:
     with pytest.raises(NearsideError, match=text):
         KvServer(protocol, **options)

@@ -1,4 +1,4 @@
-"""Former names of options: they work for one more release, and warn."""
+"""Former names of options, functions and modules: they work for one more release, and warn."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def nearside(*words: str, **environment: str) -> subprocess.CompletedProcess[str
     return subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
 
 
-def test_former_keyword_warns():
+def test_renamed_keyword_warns():
     with pytest.warns(DeprecationWarning, match="called: engine is model now"):
         assert called(engine="fast") == "fast"
     with pytest.warns(DeprecationWarning, match="engine is model now"):
@@ -44,12 +44,12 @@ def test_former_keyword_warns():
         called(engine="fast", model="rtl")
 
 
-def test_present_keyword_does_not_warn(recwarn):
+def test_renamed_present_keyword_does_not_warn(recwarn):
     assert (called("fast"), called(model="fast"), called()) == ("fast", "fast", "rtl")
     assert not recwarn.list
 
 
-def test_former_keyword_of_public_functions():
+def test_renamed_keyword_of_public_functions():
     with pytest.warns(DeprecationWarning, match="Device: engine is model now") as warned:
         device = Device(Design.load("default"), engine="fast")
     assert warned[0].filename == __file__
@@ -62,7 +62,7 @@ def test_former_keyword_of_public_functions():
     assert "model" in inspect.signature(Device).parameters
 
 
-def test_former_option_of_commands():
+def test_renamed_option_of_commands():
     done = nearside("info", "--json", "--engine", "fast")
     assert (done.returncode, done.stderr.splitlines()) == (0, [OPTION])
     present = nearside("info", "--json", "--model", "fast")
@@ -72,7 +72,7 @@ def test_former_option_of_commands():
     assert nearside("info", "--json", "--engine=fast", "--model=fast").returncode == 0
 
 
-def test_former_and_present_option_that_differ():
+def test_renamed_option_that_contradicts_the_present_one():
     for command in (["info"], ["experiment", "run", "all"], ["table", "list", "--media", "x"]):
         done = nearside(*command, "--engine", "fast", "--model", "rtl")
         error = done.stderr.splitlines()
@@ -80,14 +80,14 @@ def test_former_and_present_option_that_differ():
         assert "--model rtl, --engine fast" in error[-1]
 
 
-def test_help_has_the_present_option_only():
+def test_renamed_option_is_not_in_the_help():
     for command in (["info"], ["experiment", "run"], ["pm", "serve"]):
         text = nearside(*command, "--help").stdout
         assert "--model" in text
         assert "--engine" not in text
 
 
-def test_former_variable():
+def test_renamed_variable():
     done = nearside("info", "--json", NEARSIDE_ENGINE="fast")
     assert (done.returncode, done.stderr.splitlines()) == (0, [VARIABLE])
     assert json.loads(done.stdout)["engine"] == "fast"
@@ -98,7 +98,7 @@ def test_former_variable():
     assert 'NEARSIDE_ENGINE: model = "none"' in done.stderr
 
 
-def test_former_option_of_the_guest(monkeypatch, capsys):
+def test_renamed_option_of_the_guest(monkeypatch, capsys):
     given = []
     monkeypatch.setattr(guest, "test", lambda seed, model, tasks: given.append(model) or 0)
     for words in ([], ["--model", "rtl"], ["--engine", "rtl"]):

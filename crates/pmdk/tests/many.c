@@ -21,7 +21,7 @@ static int run(int file, const char *way) {
     if (strcmp(way, "persist") == 0) pmem_persist(at + BEHIND, bytes);
     if (strcmp(way, "msync") == 0 && msync(at + BEHIND, bytes, MS_SYNC) != 0) return 2;
     if (strcmp(way, "fsync") == 0 && fsync(file) != 0) return 2;
-    if (strcmp(way, "not_behind") == 0) pmem_persist(at + LAST, 1);
+    if (strcmp(way, "not_after") == 0) pmem_persist(at + LAST, 1);
     if (strcmp(way, "not_last") == 0) pmem_persist(at + BEHIND, 1);
     at[COUNTS] = 1;
     pmem_persist(at + COUNTS, 1);
