@@ -63,7 +63,7 @@ def test_command_waits_for_children_on_request():
 
 
 def test_command_ends_when_the_poll_stops_it(tmp_path):
-    ended = run(f"touch {tmp_path}/file; sleep {FOREVER}", over=(tmp_path / "file").exists)
+    ended = run(f"touch {tmp_path}/file; sleep {FOREVER}", stop=(tmp_path / "file").exists)
     assert ended.status is not None
     assert left() == []
 

@@ -292,7 +292,7 @@ def test_claim_without_a_quick_variant_is_measured_in_full():
 def test_claim_report_shows_what_does_not_hold():
     claims = [claim("nvme.good", Measured(1, "fine"), at_most(2)), claim("nvme.bad", NearsideError("no"), at_most(2))]
     reported = []
-    doc = run.run_claims(claims, quick=True, seed=3, tell=reported.append)
+    doc = run.run_claims(claims, quick=True, seed=3, report_claim=reported.append)
     assert [e["name"] for e in reported] == ["nvme.good", "nvme.bad"]
     assert not doc["holds"]
     page = report.markdown(doc)

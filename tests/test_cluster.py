@@ -94,7 +94,7 @@ def test_cluster_sort_of_dictionaries_beyond_their_key_type():
     assert found.column("word").to_pylist() == words[::-1]
     # Keys within lists are not widened.
     lists = pa.chunked_array([pa.ListArray.from_arrays(list(range(101)), chunk) for chunk in chunks])
-    with pytest.raises(NearsideError, match=r"what 2 workers have sorted can't be merged: .* make its keys wider"):
+    with pytest.raises(NearsideError, match=r"the sorted parts of 2 workers can't be merged: .* make its keys wider"):
         cluster.sort_table(pa.table({"word": lists, "row": np.arange(200)}), "row", model="fast")
 
 

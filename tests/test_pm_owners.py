@@ -89,7 +89,7 @@ def test_pm_owner_thread_with_a_reused_number(shared):
         if raised:
             break
     assert raised, "no thread has had the number of one that has ended"
-    assert all("another thread of Python" in str(error) for error in raised)
+    assert all("another Python thread" in str(error) for error in raised)
 
 
 def test_pm_owner_transactions_end_in_reverse_order(shared):
