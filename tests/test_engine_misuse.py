@@ -93,7 +93,7 @@ def test_engine_refused_launch_starts_nothing(device, timeout):
     device.pm_write(2 * MIB, b"old")
     with pytest.raises((NearsideError, TypeError, OverflowError)):
         copy.launch(timeout, src=0, dst=2 * MIB, bytes=3)
-    device.rest(100_000)
+    device.advance_time(100_000)
     assert device.pm_read(2 * MIB, 3) == b"old"
 
 

@@ -188,7 +188,7 @@ def test_pmdk_instructions_file_that_is_not_a_program(tmp_path):
     broken = tmp_path / "broken"
     broken.write_bytes(Path("/bin/true").read_bytes()[:200])
     with pmdk_code.served(tmp_path / "socket") as code, broken.open("rb") as file:
-        assert code._look(str(broken), file.fileno()) == bytes(16)
+        assert code._instructions_of(str(broken), file.fileno()) == bytes(16)
         (module,) = code.modules()
     assert module["file"] == str(broken)
     assert "broken" in module["error"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import guest
 import pytest
-from nearside import Design, Device, NearsideError, tables
+from nearside import Design, Device, NearsideError, device, fuzzing, kv_server, serve, tables
 from nearside.experiments.registry import Run
 from nearside.renamed import renamed
 
@@ -60,6 +61,37 @@ def test_renamed_keyword_of_public_functions():
     with pytest.warns(DeprecationWarning, match=r"Run\.engine is model now"):
         assert Run("fast").engine == "fast"
     assert "model" in inspect.signature(Device).parameters
+
+
+def test_renamed_functions_and_types_warn():
+    names = {
+        tables: {"standing": "resident", "explain_standing": "explain_resident"},
+        device: {"Submitted": "SubmittedCommand", "Launched": "RegisterEngine"},
+        fuzzing: {"run": "run_campaign"},
+        serve: {"run": "serve_until_signal", "pair": "assign_sockets"},
+    }
+    for module, pairs in names.items():
+        for former, present in pairs.items():
+            with pytest.warns(DeprecationWarning, match=f"{former} is {present} now") as warned:
+                assert getattr(module, former) is getattr(module, present)
+            assert warned[0].filename == __file__
+    with pytest.raises(AttributeError, match=r"module 'nearside\.tables' has no attribute 'none'"):
+        _ = tables.none
+
+
+def test_renamed_method_warns():
+    with Device(Design.load("default"), model="fast") as one:
+        begin = one.now_ns
+        with pytest.warns(DeprecationWarning, match=r"Device\.rest is advance_time now"):
+            one.rest(1000)
+        assert one.now_ns == begin + 1000
+
+
+def test_renamed_module_warns():
+    with pytest.warns(DeprecationWarning, match=r"nearside\.front is nearside\.kv_server now"):
+        front = importlib.import_module("nearside.front")
+    assert front.Front is kv_server.KvServer
+    assert front.run is kv_server.serve_until_signal
 
 
 def test_renamed_option_of_commands():

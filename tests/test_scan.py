@@ -211,7 +211,7 @@ def test_scan_stopped_bitmap_leaves_nothing_to_the_next_one():
         for n in range(12):
             # Lines of the bitmap do not begin where reads of the range do.
             engine.start(src=0, dst=48 * MIB + 2 + 4 * n, bytes=16 * MIB, low=0, high=0, kind=4)
-            device.rest(2000 + 137 * n)
+            device.advance_time(2000 + 137 * n)
             engine.stop()
             stopped += engine.wait() == ["stopped"]
             # 16 zeros make two bytes of ones.
