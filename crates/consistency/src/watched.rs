@@ -35,7 +35,7 @@ impl TraceSink for Events {
             event,
             TraceEvent::UnitBegins { .. }
                 | TraceEvent::UnitEnds { .. }
-                | TraceEvent::PeerTold { .. }
+                | TraceEvent::PeerNotified { .. }
                 | TraceEvent::LogDeleted { .. }
         );
         if wanted {

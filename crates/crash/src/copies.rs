@@ -7,7 +7,7 @@ use std::thread;
 
 use host::Probe;
 use pm::Error;
-use sim::fork::{Fork, Reply, Side};
+use sim::fork::{Fork, ForkSide, Reply};
 use sim::Time;
 
 use crate::campaign::{forward, lock, Campaign, Progress, LOOK};
@@ -87,8 +87,8 @@ impl Run {
                 Fork::split()
             };
             match split {
-                Ok(Side::Original(fork)) => self.pending.push_back((cut, fork)),
-                Ok(Side::Copy(reply)) => {
+                Ok(ForkSide::Original(fork)) => self.pending.push_back((cut, fork)),
+                Ok(ForkSide::Copy(reply)) => {
                     let later = cut.early.filter(|_| cut.at > now).map(|_| cut.at);
                     let evicted = match cut.early {
                         Some((_, pick)) => evict(machine, |n| pick.has(n)),

@@ -172,7 +172,7 @@ impl Stage {
             let added = system.add_device(device, &link, &windows);
             added.map_err(|e| text(&e))?;
         }
-        system.watch_taken();
+        system.watch_accepted();
         let profile = design.cpu.host().map_err(|e| text(&e))?;
         let mut machine = Machine::new(system, &profile);
         let own = design.engines(&root).map_err(|e| text(&e))?;

@@ -39,7 +39,7 @@ impl Timeline {
         // What comes after the cut finds nobody.
         lines.retain(|line| line.0 <= crash.at);
         lines.push((crash.at, "host      loses its power".into()));
-        let taken = (0..system.devices()).flat_map(|n| system.taken(n).map(move |t| (n, t)));
+        let taken = (0..system.devices()).flat_map(|n| system.accepted(n).map(move |t| (n, t)));
         for (device, (at, mmio)) in taken.filter(|(_, taken)| taken.0 >= from) {
             if let Mmio::Write { bar, offset, data } = mmio {
                 let what = of_write(*bar, *offset, data);

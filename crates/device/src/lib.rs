@@ -13,7 +13,7 @@ pub use fast::Omission;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
 pub use rtl::{Contents, Registers};
 use rtl::{RtlDevice, TraceWindow};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Device, Media, Time};
 
 /// What simulates a device.
@@ -224,7 +224,7 @@ impl Factory {
     }
 
     /// Another memory behind each channel of the storage, for its next devices.
-    pub fn set_memory(&mut self, memory: Memory) {
+    pub fn set_memory(&mut self, memory: MemoryModel) {
         match &mut self.ready {
             Ready::Rtl(config, _) => config.memory = memory,
             Ready::Fast(config) => config.storage.dram = memory,

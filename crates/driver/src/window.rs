@@ -137,7 +137,7 @@ pub fn run(
             };
             if outcome.is_err() {
                 // Whoever comes next gets only loads of his own.
-                while let Ok(Some(_)) = system.loaded() {}
+                while let Ok(Some(_)) = system.wait_load() {}
             }
             outcome
         }
@@ -184,7 +184,7 @@ fn chain(
         system
             .load(device, Bar::Pm, addr, stream.bytes)
             .map_err(failed)?;
-        let load = system.loaded().map_err(failed)?;
+        let load = system.wait_load().map_err(failed)?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
         let data = load.data.map_err(failed)?;
         out.latency.record(load.done - load.issued);
@@ -284,7 +284,7 @@ fn loads(
             under_way.push((tag, addr));
             issued += 1;
         }
-        let load = system.loaded().map_err(failed)?;
+        let load = system.wait_load().map_err(failed)?;
         let load = load.ok_or_else(|| Error::Host("a load is lost".into()))?;
         let place = under_way.iter().position(|u| u.0 == load.tag);
         let place = place.ok_or_else(|| Error::Host("a load that nobody issued".into()))?;

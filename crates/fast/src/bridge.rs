@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use sim::{Bar, HostPort, Lines, Mmio, OrderEvent, Time, TraceEvent, Tracer};
+use sim::{Bar, HostPort, LineRange, Mmio, OrderEvent, Time, TraceEvent, Tracer};
 use spec::bar4;
 
 use crate::cx::{Cx, Event, TAG_LOAD, TAG_STORE};
@@ -469,10 +469,10 @@ impl Bridge {
             channel: place.channel,
         });
         self.loading += 1;
-        tell(place.channel, cx, |channel| OrderEvent::Load {
+        tell(place.channel, cx, |channel| OrderEvent::LoadArrived {
             channel,
             id: load,
-            lines: Lines::of(offset, len.into()),
+            lines: LineRange::of(offset, len.into()),
         });
         let hook = cx.hook.as_deref_mut();
         if hook.is_none_or(|hook| hook.load(place.channel, offset, len.into(), load)) {
@@ -492,7 +492,7 @@ impl Bridge {
         let Some(place) = cx.memory.place(offset) else {
             return;
         };
-        tell(place.channel, cx, |channel| OrderEvent::Reads {
+        tell(place.channel, cx, |channel| OrderEvent::LoadIssued {
             channel,
             id: load,
         });
@@ -554,7 +554,7 @@ impl Bridge {
         load.failed |= !fine;
         let failed = load.failed;
         if end {
-            tell(load.channel, cx, |channel| OrderEvent::Served {
+            tell(load.channel, cx, |channel| OrderEvent::LoadServed {
                 channel,
                 id: number,
             });
@@ -605,9 +605,9 @@ impl Bridge {
         let id = self.store_id;
         self.store_id = (id + 1) % MAX_LOADS as u16;
         let number = tag as u32;
-        tell(place.channel, cx, |channel| OrderEvent::Store {
+        tell(place.channel, cx, |channel| OrderEvent::StoreArrived {
             channel,
-            lines: Lines::of(offset, bytes.into()),
+            lines: LineRange::of(offset, bytes.into()),
         });
         if let Some(hook) = cx.hook.as_deref_mut() {
             let queued = hook.store(place.channel, offset, bytes.into()) == Verdict::Queues;
@@ -616,7 +616,7 @@ impl Bridge {
                 hook.queue(place.channel, offset, data, there, number);
                 cx.plan(there, Event::Hook);
             }
-            tell(place.channel, cx, |channel| OrderEvent::Goes {
+            tell(place.channel, cx, |channel| OrderEvent::StoreIssued {
                 channel,
                 number,
                 queued,
@@ -625,9 +625,8 @@ impl Bridge {
                 return;
             }
         }
-        tell(place.channel, cx, |channel| OrderEvent::Reaches {
-            channel,
-            number,
+        tell(place.channel, cx, |channel| {
+            OrderEvent::StoreReachedMemory { channel, number }
         });
         self.lost_writes += u64::from(!cx.memory.write(offset, data));
         self.line_beats += beats;
@@ -648,7 +647,7 @@ impl Bridge {
         let place = number.wrapping_sub(self.answered as u32) as usize;
         if let Some(response) = self.responses.get_mut(place) {
             response.come = true;
-            tell(response.channel, cx, |channel| OrderEvent::Kept {
+            tell(response.channel, cx, |channel| OrderEvent::StorePersisted {
                 channel,
                 number,
             });
@@ -721,7 +720,7 @@ fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     {
         if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
             let (offset, value) = (*offset, u32::from_le_bytes(word));
-            tracer.tell(now, &TraceEvent::Arrived { offset, value });
+            tracer.record(now, &TraceEvent::Arrived { offset, value });
         }
     }
 }

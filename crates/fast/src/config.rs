@@ -6,7 +6,7 @@ use design::{Design, Identity, Profile};
 use std::sync::Arc;
 
 use nvme::Namespaces;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::Clock;
 
 /// One memory: channels that take turns every `granule` bytes.
@@ -19,7 +19,7 @@ pub struct MemoryConfig {
     /// Bytes in all.
     pub bytes: u64,
     /// What is behind each channel.
-    pub dram: Memory,
+    pub dram: MemoryModel,
     /// Sizes of each channel's `nvm_delay`.
     pub delay: design::media::Sizes,
     /// A file that keeps the data.
@@ -99,7 +99,7 @@ impl Config {
                 channels: memory.channels,
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
-                dram: Memory::Ddr4(design.local_dram(memory).clone()),
+                dram: MemoryModel::Ddr4(design.local_dram(memory).clone()),
                 delay: design.local_sizes(memory, &profile(&memory.profile)?),
                 file: design.local_file(),
             }),
@@ -119,7 +119,7 @@ impl Config {
                 channels: design.channels,
                 granule: design.granule.0,
                 bytes: media,
-                dram: Memory::Ddr4(design.dram.clone()),
+                dram: MemoryModel::Ddr4(design.dram.clone()),
                 delay: design.delay_sizes(&storage),
                 file: None,
             },

@@ -187,7 +187,7 @@ impl Cx<'_> {
     #[inline]
     pub(crate) fn tell(&self, cycle: u64, event: impl FnOnce() -> TraceEvent) {
         if let Some(tracer) = self.tracer {
-            tracer.tell(self.clock.edge(cycle), &event());
+            tracer.record(self.clock.edge(cycle), &event());
         }
     }
 
@@ -195,7 +195,7 @@ impl Cx<'_> {
     #[inline]
     pub(crate) fn order(&self, event: impl FnOnce() -> OrderEvent) {
         if let Some(order) = self.order {
-            order.tell(self.clock.edge(self.now), event());
+            order.record(self.clock.edge(self.now), event());
         }
     }
 

@@ -69,7 +69,7 @@ pub struct FastDevice {
     events: u64,
     answers: Vec<Answer>,
     /// What failing power would write may have changed since the media were settled.
-    unsettled: bool,
+    uncommitted_bytes: bool,
     /// It is in the middle of something.
     within: bool,
 }
@@ -104,7 +104,7 @@ impl FastDevice {
             lost_writes: 0,
             events: 0,
             answers: Vec::new(),
-            unsettled: true,
+            uncommitted_bytes: true,
             within: false,
             config,
         };
@@ -176,19 +176,19 @@ impl FastDevice {
             if let Some(hook) = p.hook.as_ref().filter(|_| saves) {
                 if self.memory.storage().has_journal() {
                     let (at, last) = p.engines.last_writes(hook);
-                    self.memory.storage_mut().settle(at, &last);
+                    self.memory.storage_mut().commit(at, &last);
                 }
                 saved = p.engines.save(hook, &mut self.memory);
             }
             self.lost_writes += p.bridge.lost_writes;
             if let (Some(order), Some(_)) = (&self.order, &p.hook) {
-                order.tell(self.config.clock.edge(self.edge), OrderEvent::Fails);
+                order.record(self.config.clock.edge(self.edge), OrderEvent::PowerLost);
             }
         }
         self.powered = None;
         // Whatever was to be kept is on the media; else it stays in their journal, for whoever opens them next.
         if saved {
-            self.memory.storage_mut().settle(0, &[]);
+            self.memory.storage_mut().commit(0, &[]);
         }
     }
 
@@ -233,7 +233,7 @@ struct Parts<'a> {
     now: u64,
     tracer: Option<&'a Tracer>,
     order: Option<&'a OrderWatch>,
-    unsettled: &'a mut bool,
+    uncommitted_bytes: &'a mut bool,
 }
 
 macro_rules! cx {
@@ -259,7 +259,7 @@ impl Parts<'_> {
     /// anything that it may build on.
     fn settle(&mut self) {
         let storage = self.memory.storage();
-        let changed = std::mem::take(self.unsettled) || storage.unsettled() > 0;
+        let changed = std::mem::take(self.uncommitted_bytes) || storage.uncommitted_bytes() > 0;
         if !changed || !storage.has_journal() {
             return;
         }
@@ -268,7 +268,7 @@ impl Parts<'_> {
         let last = hook.map(|hook| self.p.engines.last_writes(hook));
         let (at, last) = last.unwrap_or_default();
         // A file that was cut is told of, and counted, by the media.
-        self.memory.storage_mut().settle(at, &last);
+        self.memory.storage_mut().commit(at, &last);
     }
 
     /// What has arrived by now.
@@ -278,7 +278,7 @@ impl Parts<'_> {
             let Some(piece) = host.read_data(time) else {
                 break;
             };
-            *self.unsettled = true;
+            *self.uncommitted_bytes = true;
             self.arrived(piece);
             while let Some(piece) = self.p.port.released() {
                 self.arrived(piece);
@@ -317,11 +317,11 @@ impl Parts<'_> {
             match asked {
                 Asked::Nothing => {}
                 Asked::Registers(access) => {
-                    *self.unsettled = true;
+                    *self.uncommitted_bytes = true;
                     self.registers(access);
                 }
                 Asked::Page(offset, data) => {
-                    *self.unsettled = true;
+                    *self.uncommitted_bytes = true;
                     let (stores, answered) = self.p.bridge.counts();
                     let engines = &mut self.p.engines;
                     let fine = engines.write_page(offset, &data, stores, answered, &mut cx!(self));
@@ -337,7 +337,7 @@ impl Parts<'_> {
                 }
             }
         }
-        *self.unsettled |= self.p.bridge.counts().0 != stored;
+        *self.uncommitted_bytes |= self.p.bridge.counts().0 != stored;
         if self.p.bridge.has_answer(self.now) {
             self.settle();
         }
@@ -458,7 +458,7 @@ impl Parts<'_> {
 
     fn handle(&mut self, event: Event, host: &mut dyn HostPort) {
         // Those that are left out change nothing that is persistent, or say so themselves.
-        *self.unsettled |= match event {
+        *self.uncommitted_bytes |= match event {
             Event::Bridge | Event::Reads | Event::Owed | Event::Port | Event::Channel(_) => false,
             Event::Hook => (self.p.hook.as_ref()).is_some_and(|hook| !hook.is_quiet()),
             _ => true,
@@ -530,7 +530,7 @@ impl Parts<'_> {
         self.memory.channels[channel].advance(self.now, &mut answers);
         for answer in answers.drain(..) {
             let loads = |tag: u64| tag >> 32 << 32 == TAG_LOAD;
-            *self.unsettled |= !matches!(answer, Answer::Read { tag, .. } if loads(tag));
+            *self.uncommitted_bytes |= !matches!(answer, Answer::Read { tag, .. } if loads(tag));
             let (tag, number) = match answer {
                 Answer::Read { tag, .. } | Answer::Write { tag, .. } => {
                     (tag >> 32 << 32, tag as u32)
@@ -629,7 +629,7 @@ impl FastDevice {
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
+                uncommitted_bytes: &mut self.uncommitted_bytes,
             };
             let parts = &mut parts;
             cx!(parts).after(0, Event::Reads);
@@ -672,7 +672,7 @@ impl FastDevice {
                 now: self.edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
+                uncommitted_bytes: &mut self.uncommitted_bytes,
             };
             if arrival <= self.edge {
                 parts.arrivals(host);
@@ -683,8 +683,8 @@ impl FastDevice {
                     parts.handle(event, host);
                 }
             }
-            if parts.memory.storage().unsettled() > UNSETTLED {
-                *parts.unsettled = true;
+            if parts.memory.storage().uncommitted_bytes() > UNSETTLED {
+                *parts.uncommitted_bytes = true;
                 parts.settle();
             }
             if host.attention() {
@@ -736,7 +736,7 @@ impl Device for FastDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now(), &TraceEvent::PowerOff);
+            tracer.record(self.now(), &TraceEvent::PowerOff);
         }
         self.end();
     }
@@ -749,7 +749,7 @@ impl Device for FastDevice {
 
     fn function_reset(&mut self) {
         if let (Some(tracer), true) = (&self.tracer, self.powered.is_some()) {
-            tracer.tell(self.now(), &TraceEvent::PowerOff);
+            tracer.record(self.now(), &TraceEvent::PowerOff);
         }
         self.end();
         self.edge += FUNCTION_RESET;
@@ -770,7 +770,7 @@ impl Device for FastDevice {
                 now: edge,
                 tracer: self.tracer.as_ref(),
                 order: self.order.as_ref(),
-                unsettled: &mut self.unsettled,
+                uncommitted_bytes: &mut self.uncommitted_bytes,
             };
             let parts = &mut parts;
             parts.p.controller.msix_changed(&mut cx!(parts));

@@ -342,7 +342,7 @@ impl Port {
                 return self.retry(now, self.read_refused);
             }
             if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
-                tracer.tell(time, &TraceEvent::HostRead { addr: asked.addr });
+                tracer.record(time, &TraceEvent::HostRead { addr: asked.addr });
             }
             self.free_tags.pop();
             self.asked.pop_front();
@@ -482,7 +482,7 @@ pub(crate) fn tell_beats(
 ) {
     if let Some(tracer) = tracer.filter(|tracer| tracer.wants_ports()) {
         for cycle in end - beats..end {
-            tracer.tell(clock.edge(cycle), &event);
+            tracer.record(clock.edge(cycle), &event);
         }
     }
 }

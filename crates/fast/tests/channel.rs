@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use design::media::Sizes;
 use fast::memory::{Channel, ChannelConfig, Credits, Event, Stages};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Random, Time};
 use spec::regs::nvm_delay::{self, command, control, counters, region, timing};
 
-fn channel(memory: Memory) -> Channel {
+fn channel(memory: MemoryModel) -> Channel {
     Channel::new(ChannelConfig {
         masters: 4,
         sizes: Sizes {
@@ -54,7 +54,7 @@ fn ends(events: &[Event]) -> BTreeMap<u64, u64> {
 
 #[test]
 fn a_read_comes_in_pieces_in_order() {
-    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    let mut channel = channel(MemoryModel::Ddr4(DramConfig::default()));
     channel.read(100, 1, 0, 0x1010, 4000, 7);
     let mut last = 0;
     let (mut beats, mut ended) = (0, 0);
@@ -79,7 +79,7 @@ fn a_read_comes_in_pieces_in_order() {
 
 #[test]
 fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
-    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    let mut channel = channel(MemoryModel::Fixed(Time::ns(40)));
     // The first page is slow.
     let slow = nvm_delay::REGION + region::TIMING;
     set(
@@ -110,7 +110,7 @@ fn answers_of_an_id_stay_in_order_and_those_of_others_do_not_wait() {
 #[test]
 fn credits_bound_what_is_outstanding() {
     let latency = |credits: u32| {
-        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        let mut channel = channel(MemoryModel::Fixed(Time::ns(400)));
         let credits = Credits {
             reads: credits,
             writes: credits,
@@ -135,7 +135,7 @@ fn credits_bound_what_is_outstanding() {
 fn credits_are_fewer_while_the_controller_has_something_outstanding() {
     // The last of 30 lines of an engine, of 100 cycles and more each, which begin when a read of the controller does.
     let last = |reads: u32, beside: u32, controller_writes: bool, engine: usize| {
-        let mut channel = channel(Memory::Fixed(Time::ns(400)));
+        let mut channel = channel(MemoryModel::Fixed(Time::ns(400)));
         let credits = Credits {
             reads,
             beside,
@@ -170,10 +170,10 @@ fn credits_are_fewer_while_the_controller_has_something_outstanding() {
 
 #[test]
 fn a_load_waits_for_no_more_than_the_lines_asked_for_before_it() {
-    let mut alone = channel(Memory::Ddr4(DramConfig::default()));
+    let mut alone = channel(MemoryModel::Ddr4(DramConfig::default()));
     alone.read(1000, 0, 0, 1 << 20, 64, 0);
     let alone = ends(&finish(&mut alone))[&0] - 1000;
-    let mut busy = channel(Memory::Ddr4(DramConfig::default()));
+    let mut busy = channel(MemoryModel::Ddr4(DramConfig::default()));
     let mut worst = 0;
     for round in 0..50u64 {
         let start = 1000 + 10_000 * round;
@@ -198,11 +198,11 @@ fn a_flush_lets_writes_pass_their_cap() {
         (nvm_delay::CONTROL, 1),
         (nvm_delay::WRITE_CAP, 1 << 14), // a quarter of a byte a cycle
     ];
-    let mut capped = channel(Memory::Fixed(Time::ns(40)));
+    let mut capped = channel(MemoryModel::Fixed(Time::ns(40)));
     set(&mut capped, 0, &cap);
     capped.write(100, 1, 0, 0, 4096, 0);
     assert!(ends(&finish(&mut capped))[&0] > 15_000);
-    let mut flushed = channel(Memory::Fixed(Time::ns(40)));
+    let mut flushed = channel(MemoryModel::Fixed(Time::ns(40)));
     set(&mut flushed, 0, &cap);
     flushed.write(100, 1, 0, 0, 4096, 0);
     let mut events = Vec::new();
@@ -214,7 +214,7 @@ fn a_flush_lets_writes_pass_their_cap() {
 
 #[test]
 fn a_reset_forgets_all_but_the_memory() {
-    let mut channel = channel(Memory::Ddr4(DramConfig::default()));
+    let mut channel = channel(MemoryModel::Ddr4(DramConfig::default()));
     set(
         &mut channel,
         0,
@@ -245,10 +245,10 @@ fn a_reset_forgets_all_but_the_memory() {
 #[test]
 fn whatever_is_written_to_the_registers_every_burst_ends() {
     for (seed, memory) in [
-        Memory::Ddr4(DramConfig::default()),
-        Memory::Fixed(Time::ZERO),
-        Memory::Late {
-            most: Time::us(2),
+        MemoryModel::Ddr4(DramConfig::default()),
+        MemoryModel::Fixed(Time::ZERO),
+        MemoryModel::Random {
+            max: Time::us(2),
             seed: 1,
         },
     ]
@@ -306,7 +306,7 @@ fn whatever_is_written_to_the_registers_every_burst_ends() {
 
 #[test]
 fn reads_under_way_are_free_as_soon_as_their_cap_is_lifted() {
-    let mut channel = channel(Memory::Fixed(Time::ns(40)));
+    let mut channel = channel(MemoryModel::Fixed(Time::ns(40)));
     set(
         &mut channel,
         0,

@@ -7,7 +7,7 @@ use design::Profile;
 use fast::memory::{Channel, ChannelConfig, Event, Stages};
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media, Random, Time};
 use spec::regs::nvm_delay::{self, command, counters};
 
@@ -22,14 +22,14 @@ fn root() -> PathBuf {
     repo_root().unwrap()
 }
 
-fn bench(memory: &Memory) -> DelayBench {
+fn bench(memory: &MemoryModel) -> DelayBench {
     let media = Media::memory(BYTES).unwrap();
     let mut progress = stderr_progress("nvm_delay");
     let clock = Clock::default();
     DelayBench::new(&root(), clock, memory, media, Some(SIZES), &mut progress).unwrap()
 }
 
-fn channel(memory: &Memory) -> Channel {
+fn channel(memory: &MemoryModel) -> Channel {
     Channel::new(ChannelConfig {
         masters: 1,
         sizes: SIZES,
@@ -163,7 +163,12 @@ impl Row {
 }
 
 /// Both, side by side.
-fn compare(bench: &mut DelayBench, memory: &Memory, registers: &Registers, t: &Traffic) -> Row {
+fn compare(
+    bench: &mut DelayBench,
+    memory: &MemoryModel,
+    registers: &Registers,
+    t: &Traffic,
+) -> Row {
     for (offset, value) in settings(registers) {
         bench.write(offset, value).unwrap();
     }
@@ -247,7 +252,7 @@ fn bounds(mix: Mix) -> [f64; 3] {
 #[test]
 #[ignore = "needs the RTL: minutes"]
 fn profiles_take_the_time_that_the_rtl_takes() {
-    let memory = Memory::Ddr4(DramConfig::default());
+    let memory = MemoryModel::Ddr4(DramConfig::default());
     let mut bench = bench(&memory);
     let mut worst = [0.0f64; 3];
     for profile in ["optane-dcpmm", "pcm", "reram", "stt-mram", "dram", "nand"] {
@@ -297,7 +302,7 @@ fn profiles_take_the_time_that_the_rtl_takes() {
 #[ignore = "needs the RTL: minutes"]
 fn without_a_memory_every_cycle_is_that_of_the_rtl() {
     for ns in [0, 40, 200] {
-        let memory = Memory::Fixed(Time::ns(ns));
+        let memory = MemoryModel::Fixed(Time::ns(ns));
         let mut bench = bench(&memory);
         for (base, beat, calibration) in [
             (0, 0, [0; 4]),
@@ -351,7 +356,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
 #[test]
 #[ignore = "needs the RTL: a minute"]
 fn registers_read_what_those_of_the_rtl_read() {
-    let memory = Memory::Fixed(Time::ns(40));
+    let memory = MemoryModel::Fixed(Time::ns(40));
     let mut bench = bench(&memory);
     let mut model = channel(&memory);
     let mut random = Random::new(5);

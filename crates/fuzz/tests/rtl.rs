@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use design::Design;
 use fuzz::{Campaign, Conditions, Replay, Report};
 use rtl::bitstream::{repo_root, stderr_progress, Bitstream};
-use rtl::{Contents, DeviceConfig, Memory, Registers, RtlDevice};
+use rtl::{Contents, DeviceConfig, MemoryModel, Registers, RtlDevice};
 use sim::{Device, Media};
 
 fn design() -> Design {
@@ -49,7 +49,7 @@ fn device_holding(
     }
     if let Some(most) = conditions.late_memory {
         let seed = conditions.seed;
-        config.memory = Memory::Late { most, seed };
+        config.memory = MemoryModel::Random { max: most, seed };
     }
     let device = RtlDevice::new(bitstream.clone(), config, media).map_err(|e| e.to_string())?;
     Ok(Box::new(device))

@@ -99,7 +99,7 @@ impl Cpu {
         let machine = turn.machine();
         machine
             .system
-            .check(mapping.device, mapping.bar, offset, 1)?;
+            .check_access(mapping.device, mapping.bar, offset, 1)?;
         machine.note_unfenced(self.number, &mapping.line(offset), offset);
         Ok(())
     }

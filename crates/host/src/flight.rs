@@ -61,7 +61,7 @@ impl Machine {
         let now = self.system.now();
         while let Some((_, tag)) = self
             .system
-            .answered()
+            .completed_loads()
             .filter(|&(done, tag)| done <= now && self.flies(tag))
             .min()
         {
@@ -72,7 +72,7 @@ impl Machine {
     /// A load has come back.
     fn arrive(&mut self, tag: u32) {
         let place = self.flights.iter().position(|f| f.tag == tag);
-        let (Some(place), Some(load)) = (place, self.system.take_answered(tag)) else {
+        let (Some(place), Some(load)) = (place, self.system.take_completed_load(tag)) else {
             return;
         };
         if load.data.is_ok() {

@@ -184,7 +184,7 @@ pub(crate) fn write_back<T: Turn>(
     let machine = turn.machine();
     machine
         .system
-        .check(mapping.device, mapping.bar, offset, 1)?;
+        .check_access(mapping.device, mapping.bar, offset, 1)?;
     let line = mapping.line(offset);
     begin(turn, cpu)?;
     let machine = turn.machine();

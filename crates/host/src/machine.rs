@@ -291,7 +291,7 @@ impl Machine {
         match wake {
             Wake::At(time) | Wake::Attention(time) => Some(*time),
             Wake::Loads(tags) => {
-                let there = self.system.answered();
+                let there = self.system.completed_loads();
                 let due = there
                     .filter(|(_, tag)| tags.contains(tag))
                     .map(|l| l.0)

@@ -81,7 +81,7 @@ impl Mapping {
     /// The lines of an access of 1 to 64 bytes within the window: one or two.
     pub(crate) fn parts_in(&self, system: &System, offset: u64, len: usize) -> Result<Parts> {
         let parts = self.parts(offset, len)?;
-        system.check(self.device, self.bar, offset, len as u64)?;
+        system.check_access(self.device, self.bar, offset, len as u64)?;
         Ok(parts)
     }
 

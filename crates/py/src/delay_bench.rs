@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard};
 use design::Design as Config;
 use pyo3::prelude::*;
 use rtl::delay_bench::{self, Counters, Mix, Sample, Targets, Traffic};
-use rtl::Memory;
+use rtl::MemoryModel;
 use serde_json::json;
 use sim::{Clock, Media};
 
@@ -48,7 +48,7 @@ impl DelayBench {
         let config: &Config = &design.inner;
         let root = crate::build::root()?;
         let clock = config.clock();
-        let memory = Memory::Ddr4(config.dram.clone());
+        let memory = MemoryModel::Ddr4(config.dram.clone());
         let mut teller = BuildTeller::new(progress);
         let bench = py.detach(|| {
             let media = Media::memory(MEDIA_BYTES).map_err(raise)?;

@@ -896,7 +896,7 @@ impl Device {
         });
         let streamed = teller.settle(outcome)?;
         let after = session.host().link_stats();
-        let carried = |a: sim::Direction, b: sim::Direction| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
+        let carried = |a: sim::DirectionStats, b: sim::DirectionStats| json!({"tlps": b.tlps - a.tlps, "payload": b.payload - a.payload, "wire": b.wire - a.wire});
         let value = json!({
             "time": "simulated", "bytes": streamed.bytes, "elapsed_ns": streamed.elapsed.as_ns(),
             "bandwidth_gb_s": streamed.gb_s(), "latency": report::latency(&streamed.latency),

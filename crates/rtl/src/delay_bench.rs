@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use design::media::{Registers, Sizes};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Clock, Fault, Media, Random};
 use spec::regs::nvm_delay::{self, command, control, counters::read as of, timing};
 
@@ -160,7 +160,7 @@ impl DelayBench {
     pub fn new(
         root: &Path,
         clock: Clock,
-        memory: &Memory,
+        memory: &MemoryModel,
         media: Media,
         sizes: Option<Sizes>,
         progress: &mut dyn FnMut(Progress) -> bool,

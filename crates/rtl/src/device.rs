@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{
     Clock, Counter, Device, Fault, HostPort, Media, Mmio, OrderEvent, OrderWatch, Output, Time,
     TraceEvent, Tracer,
@@ -83,7 +83,7 @@ pub struct LocalMemory {
     /// Bytes.
     pub bytes: u64,
     /// The memory behind each channel.
-    pub memory: Memory,
+    pub memory: MemoryModel,
     /// A file that keeps the data.
     pub file: Option<PathBuf>,
 }
@@ -117,12 +117,12 @@ pub struct DeviceConfig {
     pub identity: design::Identity,
     /// The clock.
     pub clock: Clock,
-    /// Memory channels, as in `parameters`.
+    /// MemoryModel channels, as in `parameters`.
     pub channels: u32,
     /// Bytes that go to one channel before the next one's turn, as in `parameters`.
     pub granule: u64,
     /// The memory behind each channel.
-    pub memory: Memory,
+    pub memory: MemoryModel,
     /// The local memory, if there is one.
     pub local: Option<LocalMemory>,
     /// Reads of host memory that may be outstanding.
@@ -162,7 +162,7 @@ impl DeviceConfig {
             clock: Clock::default(),
             channels: 2,
             granule: 4096,
-            memory: Memory::Ddr4(sim::DramConfig::default()),
+            memory: MemoryModel::Ddr4(sim::DramConfig::default()),
             local: None,
             host_reads: 64,
             host_chunk: 256,
@@ -214,7 +214,7 @@ impl DeviceConfig {
                 channels: memory.channels,
                 granule: memory.granule.0,
                 bytes: memory.bytes.0,
-                memory: Memory::Ddr4(design.local_dram(memory).clone()),
+                memory: MemoryModel::Ddr4(design.local_dram(memory).clone()),
                 file: design.local_file(),
             });
         }
@@ -238,7 +238,7 @@ impl DeviceConfig {
             clock: design.clock(),
             channels: design.channels,
             granule: design.granule.0,
-            memory: Memory::Ddr4(design.dram.clone()),
+            memory: MemoryModel::Ddr4(design.dram.clone()),
             local,
             host_reads: design.pcie.tags.min(256),
             host_chunk: u64::from(design.pcie.max_payload_bytes),
@@ -316,7 +316,7 @@ impl DeviceConfig {
         }
         let memories = self.local.iter().map(|local| &local.memory);
         for memory in memories.chain([&self.memory]) {
-            if let Memory::Ddr4(dram) = memory {
+            if let MemoryModel::Ddr4(dram) = memory {
                 dram.validate().map_err(Error::Config)?;
             }
         }
@@ -788,7 +788,7 @@ impl RtlDevice {
     /// The function has nothing any more but what is on the media.
     fn tell_failed(&self) {
         if let Some(watch) = &self.order {
-            watch.tell(self.now, OrderEvent::Fails);
+            watch.record(self.now, OrderEvent::PowerLost);
         }
     }
 
@@ -1116,7 +1116,7 @@ impl Device for RtlDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now, &TraceEvent::PowerOff);
+            tracer.record(self.now, &TraceEvent::PowerOff);
         }
         self.held_up = None;
         // What goes wrong while it ends is told by what comes next.
@@ -1169,7 +1169,7 @@ impl Device for RtlDevice {
             return;
         }
         if let Some(tracer) = &self.tracer {
-            tracer.tell(self.now, &TraceEvent::PowerOff);
+            tracer.record(self.now, &TraceEvent::PowerOff);
         }
         let ended = self.end(|ending| ending.function_reset, self.now + RESET_LIMIT);
         self.tell_failed();

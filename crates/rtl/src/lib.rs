@@ -14,4 +14,4 @@ mod registers;
 pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};
 pub use registers::{Contents, Registers};
-pub use sim::controller::Memory;
+pub use sim::memctrl::MemoryModel;

@@ -350,7 +350,7 @@ fn tell_arrival(tracer: &Tracer, access: &Mmio, now: Time) {
     {
         if let Ok(word) = <[u8; 4]>::try_from(&data[..]) {
             let (offset, value) = (*offset, u32::from_le_bytes(word));
-            tracer.tell(now, &TraceEvent::Arrived { offset, value });
+            tracer.record(now, &TraceEvent::Arrived { offset, value });
         }
     }
 }

@@ -78,13 +78,13 @@ impl Probe {
         let both = |valid, ready| model.is(valid) && model.is(ready);
         if both(host.ar.valid, host.ar.ready) {
             let addr = host.ar.get(model).addr;
-            self.tracer.tell(now, &TraceEvent::HostRead { addr });
+            self.tracer.record(now, &TraceEvent::HostRead { addr });
         }
         if both(host.r.valid, host.r.ready) {
-            self.tracer.tell(now, &TraceEvent::HostData);
+            self.tracer.record(now, &TraceEvent::HostData);
         }
         if both(host.w.valid, host.w.ready) {
-            self.tracer.tell(now, &TraceEvent::HostWrite);
+            self.tracer.record(now, &TraceEvent::HostWrite);
         }
     }
 
@@ -93,7 +93,7 @@ impl Probe {
         let [events, jobs, reads, data, beats] = self.changes(model);
         // A decoded command shows one cycle late: it may come after its own start, which is told behind it.
         if events & DECODE != 0 {
-            self.tracer.tell(earlier, &self.decoded(model));
+            self.tracer.record(earlier, &self.decoded(model));
         }
         if events & !DECODE != 0 {
             self.front(model, events, now);
@@ -104,25 +104,25 @@ impl Probe {
                 if jobs >> direction & 1 != 0 {
                     let slot = (port >> (8 + 8 * direction)) as u8;
                     let mover = (port >> (24 + 8 * direction)) as u8;
-                    let event = TraceEvent::Job {
+                    let event = TraceEvent::Segment {
                         slot,
                         mover,
                         to_media: direction == 1,
                     };
-                    self.tracer.tell(now, &event);
+                    self.tracer.record(now, &event);
                 }
             }
         }
         for mover in bits(reads) {
-            self.tracer.tell(now, &TraceEvent::Read { mover });
+            self.tracer.record(now, &TraceEvent::Read { mover });
         }
         if self.tracer.wants_ports() {
             for mover in bits(beats) {
-                self.tracer.tell(now, &TraceEvent::Beat { mover });
+                self.tracer.record(now, &TraceEvent::Beat { mover });
             }
         }
         for mover in bits(data) {
-            self.tracer.tell(now, &TraceEvent::Data { mover });
+            self.tracer.record(now, &TraceEvent::Data { mover });
         }
     }
 
@@ -136,18 +136,18 @@ impl Probe {
                 head: (port >> 16) as u16,
                 slot: slot(32),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
         if events & START != 0 {
             let slot = slot(56);
-            self.tracer.tell(now, &TraceEvent::Started { slot });
+            self.tracer.record(now, &TraceEvent::Started { slot });
         }
         if events & DONE != 0 {
             let slot = slot(48);
-            self.tracer.tell(now, &TraceEvent::Done { slot });
+            self.tracer.record(now, &TraceEvent::Done { slot });
         }
         if events & POST != 0 {
-            self.tracer.tell(now, &TraceEvent::Post);
+            self.tracer.record(now, &TraceEvent::Post);
         }
         let mut cqe = [0; 24];
         if events & (RETIRE | MESSAGE) != 0 {
@@ -162,7 +162,7 @@ impl Probe {
                 entry: entry.try_into().unwrap_or_default(),
                 vector: (irq & 0x80 != 0).then_some(irq as u8 & 0x7F),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
         if events & MESSAGE != 0 {
             let event = TraceEvent::Message {
@@ -170,7 +170,7 @@ impl Probe {
                 addr,
                 data: u32::from_le_bytes([cqe[0], cqe[1], cqe[2], cqe[3]]),
             };
-            self.tracer.tell(now, &event);
+            self.tracer.record(now, &event);
         }
     }
 

@@ -6,14 +6,14 @@ use design::media::{Sizes, Turns};
 use design::Profile;
 use rtl::bitstream::{repo_root, stderr_progress};
 use rtl::delay_bench::{delay_bench, Addresses, DelayBench, Mix, Targets, Traffic};
-use rtl::Memory;
+use rtl::MemoryModel;
 use sim::{DramConfig, Media, Time};
 
-fn bench(memory: Memory) -> DelayBench {
+fn bench(memory: MemoryModel) -> DelayBench {
     sized(memory, None)
 }
 
-fn sized(memory: Memory, sizes: Option<Sizes>) -> DelayBench {
+fn sized(memory: MemoryModel, sizes: Option<Sizes>) -> DelayBench {
     let media = Media::memory(1 << 26).unwrap();
     DelayBench::new(
         &repo_root().unwrap(),
@@ -33,7 +33,7 @@ fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
 
 #[test]
 fn random_accesses_meet_the_optane_targets() {
-    let mut bench = bench(Memory::Ddr4(DramConfig::default()));
+    let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
     let targets = Targets {
         read_base: 305.0 / 4.0,
         write_base: 94.0 / 4.0,
@@ -80,7 +80,7 @@ fn random_accesses_meet_the_optane_targets() {
 
 #[test]
 fn bursts_are_delayed_beat_by_beat() {
-    let mut bench = bench(Memory::Fixed(Time::ns(40)));
+    let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
     let targets = Targets {
         read_base: 100.0,
         read_beat: 2.5,
@@ -107,7 +107,7 @@ fn bursts_are_delayed_beat_by_beat() {
 
 #[test]
 fn reads_wait_in_parallel() {
-    let mut bench = bench(Memory::Fixed(Time::ns(40)));
+    let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
     let targets = Targets {
         read_base: 200.0,
         ..Targets::default()
@@ -133,7 +133,7 @@ fn reads_wait_in_parallel() {
 
 #[test]
 fn mixed_traffic_keeps_its_data() {
-    let mut bench = bench(Memory::Ddr4(DramConfig::default()));
+    let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
     let targets = Targets {
         read_base: 30.0,
         read_beat: 1.0,
@@ -189,7 +189,7 @@ fn mixed_traffic_keeps_its_data() {
 #[test]
 #[ignore = "takes seconds"]
 fn a_memory_that_does_not_answer_is_a_hang() {
-    let mut bench = bench(Memory::Fixed(Time::ms(20)));
+    let mut bench = bench(MemoryModel::Fixed(Time::ms(20)));
     let traffic = Traffic {
         mix: Mix::Reads,
         count: 1,
@@ -236,7 +236,7 @@ fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, co
 #[ignore = "takes long on the RTL"]
 fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
     let profile = |name: &str| Profile::find(&repo_root().unwrap(), name).unwrap();
-    let ddr = || Memory::Ddr4(DramConfig::default());
+    let ddr = || MemoryModel::Ddr4(DramConfig::default());
     let of = |name: &str| {
         let profile = profile(name);
         let sizes = profile.sizes(sim::Clock::default(), 2);

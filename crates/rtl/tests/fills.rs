@@ -5,7 +5,7 @@ mod common;
 use common::cuts::{lives_are_apart, whole_when_cut_off, LATE};
 use design::Cpu;
 use driver::{Controller, SimHost};
-use rtl::Memory;
+use rtl::MemoryModel;
 use sim::Time;
 
 const MEDIA: u64 = 1 << 30;
@@ -15,7 +15,7 @@ fn now(c: &Controller<SimHost>) -> Time {
 }
 
 /// A driver on that device.
-fn inside(memory: Option<Memory>) -> Controller<SimHost> {
+fn inside(memory: Option<MemoryModel>) -> Controller<SimHost> {
     let mut config = common::fill_inside();
     config.memory = memory.unwrap_or(config.memory);
     let name = "default with ns_axi_fill";
@@ -61,6 +61,6 @@ mod long {
     #[test]
     #[ignore = "compiles a device of its own"]
     fn lives_are_apart_inside() {
-        lives_are_apart(inside(Some(Memory::Fixed(LATE))));
+        lives_are_apart(inside(Some(MemoryModel::Fixed(LATE))));
     }
 }

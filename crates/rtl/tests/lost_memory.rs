@@ -8,7 +8,7 @@ use common::Bench;
 use design::Cpu;
 use driver::{Buffer, Controller, Host, Io, SimHost};
 use rtl::bitstream::stderr_progress;
-use rtl::{DeviceConfig, Memory, RtlDevice};
+use rtl::{DeviceConfig, MemoryModel, RtlDevice};
 use sim::{Bar, Device, Media, Random, Time};
 
 const MEDIA: u64 = 1 << 30;
@@ -17,7 +17,7 @@ const PAGE: u64 = 4096;
 fn config(latency: Time) -> DeviceConfig {
     DeviceConfig {
         hang_cycles: 20_000,
-        memory: Memory::Fixed(latency),
+        memory: MemoryModel::Fixed(latency),
         ..common::design("default")
     }
 }

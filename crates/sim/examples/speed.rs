@@ -1,6 +1,6 @@
 //! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example speed`.
 
-use sim::dram::{Bursts, Channel, DramConfig, Request};
+use sim::dram::{BurstChannel, Channel, DramConfig, Request};
 use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Media, Random, System, Time};
 
 const CLOCK: u64 = 4000;
@@ -118,9 +118,9 @@ fn dram(what: &str, mut next: impl FnMut(u64) -> (u64, bool)) {
     );
 }
 
-/// Bursts of `lines` lines, of which `depth` are in flight.
+/// BurstChannel of `lines` lines, of which `depth` are in flight.
 fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u64, bool)) {
-    let mut channel = Bursts::new(&DramConfig::default(), Time(CLOCK));
+    let mut channel = BurstChannel::new(&DramConfig::default(), Time(CLOCK));
     let all = std::env::args()
         .nth(1)
         .and_then(|n| n.parse().ok())

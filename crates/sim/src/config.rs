@@ -9,25 +9,29 @@ use serde::{Deserialize, Serialize};
 pub const PAGE: u64 = 4096;
 
 /// The message for a value that isn't allowed.
-pub(crate) fn bad<T: std::fmt::Display>(key: &str, value: T, allowed: &str) -> Result<(), String> {
+pub(crate) fn not_allowed<T: std::fmt::Display>(
+    key: &str,
+    value: T,
+    allowed: &str,
+) -> Result<(), String> {
     Err(format!("{key} = {value}: allowed are {allowed}"))
 }
 
 /// Checks that `value` is between `low` and `high`.
-pub(crate) fn within(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn check_range(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if (low..=high).contains(&value) {
         Ok(())
     } else {
-        bad(key, value, &format!("{low} to {high}"))
+        not_allowed(key, value, &format!("{low} to {high}"))
     }
 }
 
 /// Checks that `value` is a power of two between `low` and `high`.
-pub(crate) fn power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
+pub(crate) fn check_power_of_two(key: &str, value: u64, low: u64, high: u64) -> Result<(), String> {
     if value.is_power_of_two() && (low..=high).contains(&value) {
         Ok(())
     } else {
-        bad(key, value, &format!("powers of two from {low} to {high}"))
+        not_allowed(key, value, &format!("powers of two from {low} to {high}"))
     }
 }
 
@@ -82,21 +86,21 @@ impl HostConfig {
     /// One line that names the first key whose value isn't allowed.
     pub fn validate(&self) -> Result<(), String> {
         if self.memory_base % PAGE != 0 || !((1 << 32)..=(1 << 39)).contains(&self.memory_base) {
-            return bad(
+            return not_allowed(
                 "memory_base",
                 self.memory_base,
                 "multiples of 4096 from 2^32 to 2^39",
             );
         }
-        within("memory_mib", self.memory_mib, 1, 1 << 18)?;
-        within("read_ns", self.read_ns, 0, 1_000_000)?;
-        within("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
-        within("write_ns", self.write_ns, 0, 1_000_000)?;
-        within("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
-        within("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
-        within("cpu_loads", self.cpu_loads as u64, 1, 4096)?;
-        within("peer_ns", self.peer_ns, 0, 1_000_000)?;
-        within(
+        check_range("memory_mib", self.memory_mib, 1, 1 << 18)?;
+        check_range("read_ns", self.read_ns, 0, 1_000_000)?;
+        check_range("read_jitter_ns", self.read_jitter_ns, 0, 1_000_000)?;
+        check_range("write_ns", self.write_ns, 0, 1_000_000)?;
+        check_range("mmio_ns", self.mmio_ns, 0, 1_000_000)?;
+        check_range("mmio_queue", self.mmio_queue as u64, 1, 65_536)?;
+        check_range("cpu_loads", self.cpu_loads as u64, 1, 4096)?;
+        check_range("peer_ns", self.peer_ns, 0, 1_000_000)?;
+        check_range(
             "completion_timeout_us",
             self.completion_timeout_us,
             1,
@@ -186,25 +190,25 @@ impl Default for LinkConfig {
 impl LinkConfig {
     /// One line that names the first key whose value isn't allowed.
     pub fn validate(&self) -> Result<(), String> {
-        within("generation", self.generation.into(), 1, 5)?;
+        check_range("generation", self.generation.into(), 1, 5)?;
         if ![1, 2, 4, 8, 16].contains(&self.lanes) {
-            return bad("lanes", self.lanes, "1, 2, 4, 8, 16");
+            return not_allowed("lanes", self.lanes, "1, 2, 4, 8, 16");
         }
         let mps = self.max_payload_bytes;
-        power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
-        power_of_two(
+        check_power_of_two("max_payload_bytes", mps.into(), 128, 4096)?;
+        check_power_of_two(
             "max_read_request_bytes",
             self.max_read_request_bytes.into(),
             128,
             4096,
         )?;
-        power_of_two(
+        check_power_of_two(
             "read_completion_boundary_bytes",
             self.read_completion_boundary_bytes.into(),
             64,
             128,
         )?;
-        power_of_two(
+        check_power_of_two(
             "max_completion_bytes",
             self.max_completion_bytes.into(),
             self.read_completion_boundary_bytes.into(),
@@ -212,76 +216,76 @@ impl LinkConfig {
         )?;
         // A device reads up to a page at once and takes all its tags together.
         let page_requests = PAGE / u64::from(self.max_read_request_bytes);
-        within("tags", self.tags.into(), page_requests, 1024)?;
-        within(
+        check_range("tags", self.tags.into(), page_requests, 1024)?;
+        check_range(
             "host_nonposted_headers",
             self.host_nonposted_headers.into(),
             page_requests,
             4096,
         )?;
         let page_writes = PAGE / u64::from(mps);
-        within(
+        check_range(
             "host_posted_headers",
             self.host_posted_headers.into(),
             page_writes,
             65_536,
         )?;
-        within(
+        check_range(
             "host_posted_bytes",
             self.host_posted_bytes.into(),
             PAGE + 16 * page_writes,
             1 << 24,
         )?;
-        within(
+        check_range(
             "device_posted_headers",
             self.device_posted_headers.into(),
             1,
             65_536,
         )?;
-        within(
+        check_range(
             "device_posted_bytes",
             self.device_posted_bytes.into(),
             u64::from(mps) + 16,
             1 << 24,
         )?;
-        within(
+        check_range(
             "device_nonposted_headers",
             self.device_nonposted_headers.into(),
             1,
             4096,
         )?;
         if self.device_completion_bytes != 0 {
-            within(
+            check_range(
                 "device_completion_bytes",
                 self.device_completion_bytes.into(),
                 PAGE,
                 1 << 24,
             )?;
         }
-        within(
+        check_range(
             "device_tx_buffer_bytes",
             self.device_tx_buffer_bytes.into(),
             64,
             1 << 20,
         )?;
-        within(
+        check_range(
             "device_tx_requests",
             self.device_tx_requests.into(),
             1,
             4096,
         )?;
-        within("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
-        within("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
-        within("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
+        check_range("device_phy_ns", self.device_phy_ns, 0, 1_000_000)?;
+        check_range("propagation_ns", self.propagation_ns, 0, 1_000_000)?;
+        check_range("root_phy_ns", self.root_phy_ns, 0, 1_000_000)?;
         if self.device_phy_ns + self.propagation_ns + self.root_phy_ns < 10 {
-            return bad(
+            return not_allowed(
                 "device_phy_ns + propagation_ns + root_phy_ns",
                 self.device_phy_ns + self.propagation_ns + self.root_phy_ns,
                 "sums of at least 10: the scheduler runs devices apart for that long",
             );
         }
-        within("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
-        within(
+        check_range("ack_every_tlps", self.ack_every_tlps.into(), 1, 1024)?;
+        check_range(
             "update_fc_every_tlps",
             self.update_fc_every_tlps.into(),
             1,

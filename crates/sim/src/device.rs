@@ -106,9 +106,9 @@ pub trait HostPort {
 
 /// Answers whose parts have come so far, for a host that wants them whole.
 #[derive(Clone, Debug, Default)]
-pub struct Parts(Vec<(u32, Vec<u8>)>);
+pub struct SplitCompletions(Vec<(u32, Vec<u8>)>);
 
-impl Parts {
+impl SplitCompletions {
     /// See [`HostPort::mmio_part`].
     pub fn add(&mut self, tag: u32, data: Vec<u8>) {
         match self.0.iter_mut().find(|part| part.0 == tag) {
@@ -172,7 +172,7 @@ pub trait Device {
     /// The device's time: that of its last clock edge.
     fn now(&self) -> Time;
 
-    /// Runs to the last clock edge at or before `until`, taking accesses from `host` as they arrive. Returns early when
+    /// Runs to the last clock edge at or before `until`, taking accesses from `host` as they arrive. ReadBeatSlots early when
     /// [`HostPort::attention`] says so. A device without power only lets time pass and discards what arrives
     /// (writes are lost, reads fail).
     fn advance(&mut self, until: Time, host: &mut dyn HostPort) -> Result<(), Fault>;
@@ -215,7 +215,7 @@ pub trait Device {
         let _ = (enable, mask);
     }
 
-    /// From now on tells what happens to commands, or tells nobody. Returns false when the device can't; then there is nothing
+    /// From now on tells what happens to commands, or tells nobody. ReadBeatSlots false when the device can't; then there is nothing
     /// to be told.
     fn set_tracer(&mut self, tracer: Option<Tracer>) -> bool {
         // Devices without commands have nothing to tell.
@@ -223,7 +223,7 @@ pub trait Device {
         false
     }
 
-    /// From now on tells in what order it does what its host asks of it, or tells nobody. Returns false when the device can't; then
+    /// From now on tells in what order it does what its host asks of it, or tells nobody. ReadBeatSlots false when the device can't; then
     /// there is nothing to be told.
     fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
         // Devices without an access hook keep no order that anybody asks for.

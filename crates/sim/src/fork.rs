@@ -70,33 +70,33 @@ impl std::error::Error for ForkError {
 
 /// What a copy would share with the process, as long as this lives.
 #[derive(Debug)]
-pub(crate) struct Shared(u64);
+pub(crate) struct SharedResource(u64);
 
 static SHARED: Mutex<(u64, Vec<(u64, String)>)> = Mutex::new((0, Vec::new()));
 
-fn shared() -> MutexGuard<'static, (u64, Vec<(u64, String)>)> {
+fn shared_resources() -> MutexGuard<'static, (u64, Vec<(u64, String)>)> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Shared {
-    pub(crate) fn new(what: String) -> Shared {
-        let mut shared = shared();
+impl SharedResource {
+    pub(crate) fn new(what: String) -> SharedResource {
+        let mut shared = shared_resources();
         shared.0 += 1;
         let number = shared.0;
         shared.1.push((number, what));
-        Shared(number)
+        SharedResource(number)
     }
 }
 
-impl Drop for Shared {
+impl Drop for SharedResource {
     fn drop(&mut self) {
-        shared().1.retain(|(number, _)| *number != self.0);
+        shared_resources().1.retain(|(number, _)| *number != self.0);
     }
 }
 
 /// What stands against a copy of this process: what the copy would share with it.
 pub fn obstacle() -> Option<String> {
-    shared().1.first().map(|(_, what)| what.clone())
+    shared_resources().1.first().map(|(_, what)| what.clone())
 }
 
 /// A copy of this process at its work. One that nobody asks for its answer is ended. One whose original is killed ends with its work.
@@ -112,7 +112,7 @@ pub struct Fork {
 
 /// Which of two equal processes this one is.
 #[derive(Debug)]
-pub enum Side {
+pub enum ForkSide {
     /// The original, which has the copy.
     Original(Fork),
     /// The copy, which owes an answer.
@@ -153,18 +153,18 @@ impl Fork {
     /// Copies this process; the copy does `work`, answers with what that returns, and ends without running anything else.
     pub fn start(work: impl FnOnce() -> Vec<u8>) -> Result<Fork, ForkError> {
         match Fork::split()? {
-            Side::Original(fork) => Ok(fork),
-            Side::Copy(reply) => match catch_unwind(AssertUnwindSafe(work)) {
+            ForkSide::Original(fork) => Ok(fork),
+            ForkSide::Copy(reply) => match catch_unwind(AssertUnwindSafe(work)) {
                 Ok(bytes) => reply.send(&bytes),
-                Err(panic) => reply.end(1, message(&*panic).as_bytes()),
+                Err(panic) => reply.end(1, panic_message(&*panic).as_bytes()),
             },
         }
     }
 
     /// Copies this process: both return from here. For a copy that has to go on where its original is, up to its own end.
-    pub fn split() -> Result<Side, ForkError> {
+    pub fn split() -> Result<ForkSide, ForkError> {
         // Held over the fork, so that it is free in the copy.
-        let held = shared();
+        let held = shared_resources();
         if let Some((_, what)) = held.1.first() {
             return Err(ForkError::Shares(what.clone()));
         }
@@ -175,9 +175,9 @@ impl Fork {
             -1 => Err(ForkError::Os(io::Error::last_os_error())),
             0 => {
                 drop((held, answer));
-                Ok(Side::Copy(Reply(File::from(to))))
+                Ok(ForkSide::Copy(Reply(File::from(to))))
             }
-            pid => Ok(Side::Original(Fork {
+            pid => Ok(ForkSide::Original(Fork {
                 pid,
                 answer: answer.into(),
                 owner,
@@ -194,7 +194,7 @@ impl Fork {
             tv_nsec: within.subsec_nanos().into(),
         };
         match poll(&mut ready, Some(&within)) {
-            Ok(0) => !self.lives(),
+            Ok(0) => !self.is_running(),
             // A signal says nothing of the copy.
             Err(Errno::INTR) => false,
             _ => true,
@@ -239,7 +239,7 @@ impl Fork {
             };
             match poll(&mut ready, Some(&some)) {
                 // Nothing came: does it live?
-                Ok(0) if !self.lives() => {
+                Ok(0) if !self.is_running() => {
                     ready[0].clear_revents();
                     if poll(&mut ready, Some(&Timespec::default())) == Ok(0) {
                         return Err(io::ErrorKind::UnexpectedEof.into());
@@ -257,7 +257,7 @@ impl Fork {
     }
 
     /// Whether the copy has not ended; its status stays to be asked for.
-    fn lives(&self) -> bool {
+    fn is_running(&self) -> bool {
         // SAFETY: an empty structure, which the call fills.
         unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
@@ -305,7 +305,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     }
 }
 
-fn message(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned())
         .unwrap_or_else(|| "without a message".into())
@@ -385,9 +385,9 @@ mod tests {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let split = |lost: bool| loop {
             match Fork::split() {
-                Ok(Side::Original(fork)) => break fork,
-                Ok(Side::Copy(reply)) if lost => drop(reply),
-                Ok(Side::Copy(reply)) => reply.send(b"the copy"),
+                Ok(ForkSide::Original(fork)) => break fork,
+                Ok(ForkSide::Copy(reply)) if lost => drop(reply),
+                Ok(ForkSide::Copy(reply)) => reply.send(b"the copy"),
                 Err(ForkError::Shares(_)) => {
                     std::thread::sleep(Duration::from_millis(1));
                 }

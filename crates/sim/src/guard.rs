@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 const PAGE: usize = 4096;
 
 /// What this thread is copying from or to, and whether a page of it was missing.
-struct Guard {
+struct GuardedCopy {
     start: Cell<usize>,
     end: Cell<usize>,
     hit: Cell<bool>,
@@ -26,8 +26,8 @@ struct Guard {
 
 thread_local! {
     // Constant and without a destructor: the signal handler can use it.
-    static GUARD: Guard = const {
-        Guard {
+    static GUARD: GuardedCopy = const {
+        GuardedCopy {
             start: Cell::new(0),
             end: Cell::new(0),
             hit: Cell::new(false),
@@ -76,22 +76,22 @@ pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
 static NEEDED: AtomicBool = AtomicBool::new(false);
 
 /// Sees to it that ours is still the handler, if [`install`] was ever called. Else it costs nothing.
-pub fn keep() {
+pub fn keep_handler() {
     if NEEDED.load(Ordering::Acquire) {
-        install();
+        install_handler();
     }
 }
 
 /// Sees to it that ours is the handler. It costs a system call when it is.
-pub fn install() {
+pub fn install_handler() {
     NEEDED.store(true, Ordering::Release);
-    if is_ours(&current()) {
+    if is_ours(&current_action()) {
         return;
     }
     // Two threads at once would each take the other's for the former one.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let found = current();
+    let found = current_action();
     if is_ours(&found) {
         return;
     }
@@ -99,9 +99,9 @@ pub fn install() {
     // SAFETY: each is null or was leaked below.
     let former = |n: usize| unsafe { FORMER[n].load(Ordering::Acquire).as_ref() };
     let last = HANDLERS.len() - 1;
-    let fits = |n: &usize| former(*n).is_none_or(|f| same(f, &found));
+    let fits = |n: &usize| former(*n).is_none_or(|f| same_action(f, &found));
     let level = (0..last).find(fits).unwrap_or(last);
-    if !former(level).is_some_and(|f| same(f, &found)) {
+    if !former(level).is_some_and(|f| same_action(f, &found)) {
         FORMER[level].store(Box::into_raw(Box::new(found)), Ordering::Release);
     }
     // It blocks what the former one has blocked, which it may call.
@@ -109,11 +109,11 @@ pub fn install() {
     action.sa_sigaction = HANDLERS[level] as usize;
     action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK;
     action.sa_flags |= found.sa_flags & (libc::SA_NODEFER | libc::SA_RESTART);
-    set(&action);
+    set_action(&action);
 }
 
 /// What happens on SIGBUS now.
-fn current() -> libc::sigaction {
+fn current_action() -> libc::sigaction {
     // SAFETY: all-zero is a valid sigaction, and the call fills it.
     unsafe {
         let mut action = std::mem::zeroed();
@@ -122,7 +122,7 @@ fn current() -> libc::sigaction {
     }
 }
 
-fn set(action: &libc::sigaction) {
+fn set_action(action: &libc::sigaction) {
     // SAFETY: handlers are ours, which only do what a signal handler may, or were handlers before.
     unsafe { libc::sigaction(libc::SIGBUS, action, null_mut()) };
 }
@@ -132,7 +132,7 @@ fn is_ours(action: &libc::sigaction) -> bool {
     HANDLERS.iter().any(ours)
 }
 
-fn same(one: &libc::sigaction, other: &libc::sigaction) -> bool {
+fn same_action(one: &libc::sigaction, other: &libc::sigaction) -> bool {
     (one.sa_sigaction, one.sa_flags) == (other.sa_sigaction, other.sa_flags)
 }
 
@@ -147,9 +147,9 @@ extern "C" fn on_bus_error<const LEVEL: usize>(
     let before = unsafe { *errno };
     // Codes above 0 are the kernel's; a signal that somebody has sent has no address.
     // SAFETY: the kernel's siginfo of a SIGBUS has one.
-    if code <= 0 || !unsafe { replaced((*info).si_addr() as usize) } {
+    if code <= 0 || !unsafe { replace_pages((*info).si_addr() as usize) } {
         // SAFETY: the arguments are the kernel's.
-        unsafe { pass_on(LEVEL, signal, info, context) };
+        unsafe { call_former(LEVEL, signal, info, context) };
     }
     // SAFETY: as above.
     unsafe { *errno = before };
@@ -159,9 +159,9 @@ extern "C" fn on_bus_error<const LEVEL: usize>(
 ///
 /// # Safety
 /// The caller is the handler.
-unsafe fn replaced(addr: usize) -> bool {
+unsafe fn replace_pages(addr: usize) -> bool {
     let (start, end) = GUARD.with(|guard| (guard.start.get(), guard.end.get()));
-    // Parts of a page can't be replaced.
+    // SplitCompletions of a page can't be replaced.
     let (start, end) = (start - start % PAGE, end.next_multiple_of(PAGE));
     if !(start..end).contains(&addr) {
         return false;
@@ -185,7 +185,7 @@ unsafe fn replaced(addr: usize) -> bool {
 ///
 /// # Safety
 /// The arguments are those of a handler, and the caller is one.
-unsafe fn pass_on(
+unsafe fn call_former(
     level: usize,
     signal: libc::c_int,
     info: *mut libc::siginfo_t,
@@ -202,7 +202,7 @@ unsafe fn pass_on(
             libc::SIG_IGN if sent => {}
             // An access that has failed can't be ignored.
             libc::SIG_DFL | libc::SIG_IGN => {
-                set(&default);
+                set_action(&default);
                 // It is blocked until the handler returns. The access happens again by itself.
                 if sent {
                     libc::raise(signal);
@@ -210,7 +210,7 @@ unsafe fn pass_on(
             }
             handler => {
                 if former.sa_flags & libc::SA_RESETHAND != 0 {
-                    set(&default);
+                    set_action(&default);
                 }
                 // What handlers of either kind are, as their flags say.
                 if former.sa_flags & libc::SA_SIGINFO != 0 {
@@ -241,7 +241,7 @@ mod tests {
 
     #[test]
     fn ranges_of_any_alignment_become_pages_of_zeros() {
-        install();
+        install_handler();
         for (from, to) in [
             (0, 2 * PAGE),
             (512, 600),

@@ -37,20 +37,20 @@ const ENTRY_CRC: usize = 16;
 /// Bits of the state without its CRC.
 const STATE_BITS: u32 = 48;
 /// No device writes as much when its power fails.
-const MOST_SLOT: u64 = 1 << 30;
+const MAX_SLOT_BYTES: u64 = 1 << 30;
 /// What was overwritten is given back to the disk from so many bytes on.
-const MOST_KEPT: u64 = 4 << 20;
+const MAX_UNDO_BYTES: u64 = 4 << 20;
 
 /// Where the parts of a journal are.
 #[derive(Clone, Copy, Debug)]
-struct Layout {
+struct JournalLayout {
     base: u64,
     slot: u64,
 }
 
-impl Layout {
-    fn new(len: u64, most: u64) -> Layout {
-        Layout {
+impl JournalLayout {
+    fn new(len: u64, most: u64) -> JournalLayout {
+        JournalLayout {
             base: len.next_multiple_of(PAGE),
             slot: (SLOT_HEAD + most).next_multiple_of(PAGE),
         }
@@ -63,24 +63,24 @@ impl Layout {
 
 /// Of a file that is open.
 pub(crate) struct Journal {
-    layout: Layout,
+    layout: JournalLayout,
     /// The header and the slots.
     map: MmapRaw,
     slot: u64,
     /// Bytes of what was overwritten.
-    kept: u64,
+    undo_bytes: u64,
     entry: Vec<u8>,
 }
 
-fn long(bytes: &[u8], at: usize) -> u64 {
+fn read_u64(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
     word.copy_from_slice(&bytes[at..at + 8]);
     u64::from_le_bytes(word)
 }
 
 /// The state: the slot that counts, and the bytes of what was overwritten.
-fn state(slot: u64, kept: u64) -> u64 {
-    let state = slot | kept << 2;
+fn encode_state(slot: u64, undo_bytes: u64) -> u64 {
+    let state = slot | undo_bytes << 2;
     let crc = crc32c::crc32c(&state.to_le_bytes()[..STATE_BITS as usize / 8]);
     state | u64::from(crc) << STATE_BITS
 }
@@ -98,14 +98,14 @@ fn entry_crc(entry: &[u8]) -> u32 {
 
 impl Journal {
     /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes. From now on nothing stays that is
-    /// written without [`Journal::settle`].
+    /// written without [`Journal::commit`].
     pub(crate) fn new(file: &File, len: u64, most: usize) -> io::Result<Journal> {
-        let layout = Layout::new(len, most as u64);
+        let layout = JournalLayout::new(len, most as u64);
         let mut header = [0; PAGE as usize];
         header[..8].copy_from_slice(&MAGIC);
         header[8..16].copy_from_slice(&len.to_le_bytes());
         header[16..24].copy_from_slice(&layout.slot.to_le_bytes());
-        header[STATE..STATE + 8].copy_from_slice(&state(0, 0).to_le_bytes());
+        header[STATE..STATE + 8].copy_from_slice(&encode_state(0, 0).to_le_bytes());
         // One page in one write: the file has all of it, or is as it was.
         file.write_all_at(&header, layout.base)?;
         // Their room on the disk is taken now.
@@ -118,7 +118,7 @@ impl Journal {
             layout,
             map,
             slot: 0,
-            kept: 0,
+            undo_bytes: 0,
             entry: Vec::new(),
         })
     }
@@ -156,16 +156,16 @@ impl Journal {
         self.access(file, read) && magic == MAGIC
     }
 
-    fn set_state(&self, file: &File, slot: u64, kept: u64) -> bool {
+    fn set_state(&self, file: &File, slot: u64, undo_bytes: u64) -> bool {
         self.access(file, |base| {
             // SAFETY: the word is within the map and aligned.
             let word = unsafe { AtomicU64::from_ptr(base.add(STATE).cast()) };
-            word.store(state(slot, kept), Ordering::SeqCst);
+            word.store(encode_state(slot, undo_bytes), Ordering::SeqCst);
         })
     }
 
     /// Begins an entry: where what is about to be overwritten goes, so many bytes.
-    pub(crate) fn entry(&mut self, addr: u64, bytes: usize) -> &mut [u8] {
+    pub(crate) fn begin_undo(&mut self, addr: u64, bytes: usize) -> &mut [u8] {
         self.entry.resize(ENTRY_HEAD + bytes, 0);
         let (head, old) = self.entry.split_at_mut(ENTRY_HEAD);
         head[..8].copy_from_slice(&addr.to_le_bytes());
@@ -174,28 +174,28 @@ impl Journal {
     }
 
     /// Keeps the entry. False: there is no room for it.
-    pub(crate) fn keep(&mut self, file: &File) -> bool {
+    pub(crate) fn append_undo(&mut self, file: &File) -> bool {
         let crc = entry_crc(&self.entry);
         self.entry[ENTRY_CRC..ENTRY_CRC + 4].copy_from_slice(&crc.to_le_bytes());
-        let at = self.layout.entries() + self.kept;
+        let at = self.layout.entries() + self.undo_bytes;
         if !self.is_there(file) || file.write_all_at(&self.entry, at).is_err() {
             return false;
         }
-        let kept = self.kept + self.entry.len() as u64;
-        let done = self.set_state(file, self.slot, kept);
+        let undo_bytes = self.undo_bytes + self.entry.len() as u64;
+        let done = self.set_state(file, self.slot, undo_bytes);
         if done {
-            self.kept = kept;
+            self.undo_bytes = undo_bytes;
         }
         done
     }
 
     /// Bytes of what was overwritten since the media were settled.
-    pub(crate) fn kept(&self) -> u64 {
-        self.kept
+    pub(crate) fn undo_bytes(&self) -> u64 {
+        self.undo_bytes
     }
 
     /// All that was written so far stays; if the process ends, `last` is written at `addr`, too. False: the file was cut.
-    pub(crate) fn settle(&mut self, file: &File, addr: u64, last: &[u8]) -> bool {
+    pub(crate) fn commit(&mut self, file: &File, addr: u64, last: &[u8]) -> bool {
         assert!(last.len() as u64 + SLOT_HEAD <= self.layout.slot);
         let slot: u64 = match (last.is_empty(), self.slot) {
             (true, _) => 0,
@@ -222,7 +222,7 @@ impl Journal {
             return false;
         }
         self.slot = slot;
-        if std::mem::take(&mut self.kept) > MOST_KEPT {
+        if std::mem::take(&mut self.undo_bytes) > MAX_UNDO_BYTES {
             // What it has is void: where the file system can't give room back, the room stays.
             let _ = file.set_len(self.layout.entries());
         }
@@ -230,8 +230,8 @@ impl Journal {
     }
 
     /// Nothing would be taken back, and failing power would write nothing.
-    pub(crate) fn is_void(&self) -> bool {
-        self.slot == 0 && self.kept == 0
+    pub(crate) fn is_empty(&self) -> bool {
+        self.slot == 0 && self.undo_bytes == 0
     }
 }
 
@@ -241,21 +241,23 @@ pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
     let base = len.next_multiple_of(PAGE);
     let mut header = [0; PAGE as usize];
     file.read_exact_at(&mut header, base).ok()?;
-    let own = header[..8] == MAGIC && long(&header, 8) == len;
+    let own = header[..8] == MAGIC && read_u64(&header, 8) == len;
     own.then(|| {
-        let slot = long(&header, 16);
-        let layout = Layout { base, slot };
-        let word = long(&header, STATE);
-        let kept = (word & ((1 << STATE_BITS) - 1)) >> 2;
-        if slot % PAGE != 0 || !(PAGE..=MOST_SLOT).contains(&slot) || word != state(word & 3, kept)
+        let slot = read_u64(&header, 16);
+        let layout = JournalLayout { base, slot };
+        let word = read_u64(&header, STATE);
+        let undo_bytes = (word & ((1 << STATE_BITS) - 1)) >> 2;
+        if slot % PAGE != 0
+            || !(PAGE..=MAX_SLOT_BYTES).contains(&slot)
+            || word != encode_state(word & 3, undo_bytes)
         {
             return Err(damaged("its header"));
         }
         // All of it is read before anything is written.
-        let entries = entries(file, len, layout, kept)?;
+        let entries = read_entries(file, len, layout, undo_bytes)?;
         let last = match word & 3 {
             0 => None,
-            slot => Some(last(file, len, layout, slot)?),
+            slot => Some(read_slot(file, len, layout, slot)?),
         };
         let mut old = Vec::new();
         for (addr, at, bytes) in entries.into_iter().rev() {
@@ -278,7 +280,7 @@ fn damaged(what: &str) -> io::Error {
 }
 
 /// A journal that ends before what it has to have is damaged.
-fn read(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
+fn read_exact(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
     file.read_exact_at(bytes, at)
         .map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => damaged("its end"),
@@ -287,22 +289,27 @@ fn read(file: &File, bytes: &mut [u8], at: u64) -> io::Result<()> {
 }
 
 /// What was overwritten: addresses, places in the file, bytes.
-fn entries(file: &File, len: u64, layout: Layout, kept: u64) -> io::Result<Vec<(u64, u64, u64)>> {
+fn read_entries(
+    file: &File,
+    len: u64,
+    layout: JournalLayout,
+    undo_bytes: u64,
+) -> io::Result<Vec<(u64, u64, u64)>> {
     let mut entries = Vec::new();
     let mut entry = Vec::new();
     let mut at = 0;
-    while at < kept {
+    while at < undo_bytes {
         entry.resize(ENTRY_HEAD, 0);
-        read(file, &mut entry, layout.entries() + at)?;
-        let (addr, bytes) = (long(&entry, 0), long(&entry, 8));
+        read_exact(file, &mut entry, layout.entries() + at)?;
+        let (addr, bytes) = (read_u64(&entry, 0), read_u64(&entry, 8));
         let end = addr.checked_add(bytes).filter(|end| *end <= len);
         let next = at + ENTRY_HEAD as u64 + bytes.min(len);
-        if end.is_none() || next > kept {
+        if end.is_none() || next > undo_bytes {
             return Err(damaged("an entry"));
         }
         entry.resize(ENTRY_HEAD + bytes as usize, 0);
         let data = layout.entries() + at + ENTRY_HEAD as u64;
-        read(file, &mut entry[ENTRY_HEAD..], data)?;
+        read_exact(file, &mut entry[ENTRY_HEAD..], data)?;
         if entry[ENTRY_CRC..ENTRY_CRC + 4] != entry_crc(&entry).to_le_bytes() {
             return Err(damaged("an entry's CRC"));
         }
@@ -313,20 +320,25 @@ fn entries(file: &File, len: u64, layout: Layout, kept: u64) -> io::Result<Vec<(
 }
 
 /// What failing power would have written.
-fn last(file: &File, len: u64, layout: Layout, slot: u64) -> io::Result<(u64, Vec<u8>)> {
+fn read_slot(
+    file: &File,
+    len: u64,
+    layout: JournalLayout,
+    slot: u64,
+) -> io::Result<(u64, Vec<u8>)> {
     if slot > 2 {
         return Err(damaged("its state"));
     }
     let at = layout.base + PAGE + (slot - 1) * layout.slot;
     let mut head = [0; SLOT_HEAD as usize];
-    read(file, &mut head, at)?;
-    let (addr, bytes) = (long(&head, 0), long(&head, 8));
+    read_exact(file, &mut head, at)?;
+    let (addr, bytes) = (read_u64(&head, 0), read_u64(&head, 8));
     let end = addr.checked_add(bytes).filter(|end| *end <= len);
     if end.is_none() || bytes == 0 || bytes > layout.slot - SLOT_HEAD {
         return Err(damaged("a slot"));
     }
     let mut last = vec![0; bytes as usize];
-    read(file, &mut last, at + SLOT_HEAD)?;
+    read_exact(file, &mut last, at + SLOT_HEAD)?;
     if head[16..20] != slot_crc(&head, &last).to_le_bytes() {
         return Err(damaged("a slot's CRC"));
     }
@@ -394,13 +406,13 @@ mod tests {
                 0 => Vec::new(),
                 _ => (0..MOST).map(|_| random.next() as u8).collect(),
             };
-            assert!(media.settle(AT, &last));
+            assert!(media.commit(AT, &last));
             settled = bytes(&media);
             settled[AT as usize..][..last.len()].copy_from_slice(&last);
             assert!(after(&path) == settled, "round {round}, settled");
         }
         // Media that end while something is to be taken back or written leave the journal, others none.
-        assert!(media.settle(AT, &[1; 64]));
+        assert!(media.commit(AT, &[1; 64]));
         settled = bytes(&media);
         settled[AT as usize..][..64].fill(1);
         drop(media);
@@ -409,7 +421,7 @@ mod tests {
         assert!(bytes(&media) == settled);
         media.begin_journal(MOST).unwrap();
         change(&mut media, &mut random);
-        assert!(media.settle(0, &[]));
+        assert!(media.commit(0, &[]));
         settled = bytes(&media);
         drop(media);
         assert_eq!(std::fs::metadata(&path).unwrap().len(), LEN);
@@ -423,11 +435,11 @@ mod tests {
         let len = 64 << 20;
         let mut media = Media::file(&path, len).unwrap();
         media.begin_journal(MOST).unwrap();
-        assert!(media.zero(0, len) && media.unsettled() == 0);
-        assert!(media.write(0, &vec![7; 8 << 20]) && media.settle(0, &[]));
-        assert!(media.zero(0, len) && media.unsettled() > 8 << 20);
+        assert!(media.zero(0, len) && media.uncommitted_bytes() == 0);
+        assert!(media.write(0, &vec![7; 8 << 20]) && media.commit(0, &[]));
+        assert!(media.zero(0, len) && media.uncommitted_bytes() > 8 << 20);
         let used = || std::fs::metadata(&path).unwrap().len() - len;
-        assert!(used() > 8 << 20 && media.settle(0, &[]) && used() < 1 << 20);
+        assert!(used() > 8 << 20 && media.commit(0, &[]) && used() < 1 << 20);
     }
 
     #[test]
@@ -436,7 +448,7 @@ mod tests {
         let path = dir.path().join("media");
         let mut media = Media::file(&path, LEN).unwrap();
         media.begin_journal(MOST).unwrap();
-        assert!(media.write(0, &[1; 4096]) && media.settle(AT, &[2; 64]));
+        assert!(media.write(0, &[1; 4096]) && media.commit(AT, &[2; 64]));
         assert!(media.write(0, &[3; 4096]));
         let whole = std::fs::read(&path).unwrap();
         drop(media);
@@ -462,9 +474,9 @@ mod tests {
         let slot = 8192;
         let entries = 4096 + 2 * slot;
         let used = [8..24, 64..72, 4096..4096 + 20, 4096 + 64..4096 + 128];
-        let kept = entries..entries + 20;
+        let undo_bytes = entries..entries + 20;
         let data = (entries + 24..whole.len() - base).step_by(97);
-        for at in used.into_iter().chain([kept]).flatten().chain(data) {
+        for at in used.into_iter().chain([undo_bytes]).flatten().chain(data) {
             let is = error(&with(at, 1 << (at % 8)), LEN);
             let other = (8..16).contains(&at) && is.contains("the design wants");
             assert!(other || is.contains("damaged"), "{at}: {is}");

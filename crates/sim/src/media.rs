@@ -19,14 +19,14 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
-use crate::fork::Shared;
+use crate::fork::SharedResource;
 use crate::journal::{self, Journal};
 use crate::{guard, prefetch};
 
 /// What becomes a hole at a time: a page of the machine, and a granule's least.
 const PAGE: u64 = 4096;
 /// What is kept at a time of what a journal may have to bring back.
-const KEPT: u64 = 64 << 10;
+const UNDO_CHUNK: u64 = 64 << 10;
 static ZEROS: [u8; PAGE as usize] = [0; PAGE as usize];
 /// Where the maps of all media of this process are: address and bytes.
 static MAPS: Mutex<Vec<(usize, usize)>> = Mutex::new(Vec::new());
@@ -107,7 +107,7 @@ impl std::error::Error for MediaError {
 }
 
 /// Where the bytes behind the map are.
-enum Store {
+enum Backing {
     Memory,
     /// Memory that others can map, too.
     Shared(OwnedFd),
@@ -120,9 +120,9 @@ enum Store {
 
 /// Bytes of media that can be neither read nor written for now: for tests of what a device does then.
 #[derive(Clone, Debug, Default)]
-pub struct Bad(Arc<[AtomicU64; 2]>);
+pub struct FailingRange(Arc<[AtomicU64; 2]>);
 
-impl Bad {
+impl FailingRange {
     /// Those of a range and no others; none of an empty one.
     pub fn set(&self, range: Range<u64>) {
         self.0[0].store(range.start, Ordering::Relaxed);
@@ -130,7 +130,7 @@ impl Bad {
     }
 
     #[inline]
-    fn has(&self, addr: u64, len: u64) -> bool {
+    fn overlaps(&self, addr: u64, len: u64) -> bool {
         let end = self.0[1].load(Ordering::Relaxed);
         addr < end && addr.saturating_add(len) > self.0[0].load(Ordering::Relaxed)
     }
@@ -141,42 +141,42 @@ impl Bad {
 /// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
 pub struct Media {
     map: MmapRaw,
-    store: Store,
+    store: Backing,
     journal: Option<Journal>,
     /// A write to a file with a journal has failed.
     stopped: bool,
     failures: AtomicU64,
-    bad: Bad,
-    _shared: Option<Shared>,
+    failing: FailingRange,
+    _shared: Option<SharedResource>,
 }
 
 impl Media {
-    fn new(map: MmapMut, store: Store) -> Media {
-        if !matches!(store, Store::Memory) {
-            guard::install();
+    fn new(map: MmapMut, store: Backing) -> Media {
+        if !matches!(store, Backing::Memory) {
+            guard::install_handler();
         }
         let mut maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
         maps.push((map.as_ptr() as usize, map.len()));
         drop(maps);
         let shared = match &store {
-            Store::Memory => None,
-            Store::Shared(_) => Some("media in memory that others can map".into()),
-            Store::File { path, .. } => Some(format!("media file {}", path.display())),
+            Backing::Memory => None,
+            Backing::Shared(_) => Some("media in memory that others can map".into()),
+            Backing::File { path, .. } => Some(format!("media file {}", path.display())),
         };
         Media {
             map: map.into(),
-            _shared: shared.map(Shared::new),
+            _shared: shared.map(SharedResource::new),
             store,
             journal: None,
             stopped: false,
             failures: AtomicU64::new(0),
-            bad: Bad::default(),
+            failing: FailingRange::default(),
         }
     }
 
     /// Which bytes can be neither read nor written for now, to be changed from outside.
-    pub fn bad(&self) -> Bad {
-        self.bad.clone()
+    pub fn failing_range(&self) -> FailingRange {
+        self.failing.clone()
     }
 
     /// Bytes of all media of this process that are in memory now: what of a process's memory is its devices' storage.
@@ -206,7 +206,7 @@ impl Media {
             .map_err(|source| MediaError::Memory { len, source })?;
         // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice, and needs none.
         let _ = map.advise(Advice::NoHugePage);
-        let store = Store::Memory;
+        let store = Backing::Memory;
         Ok(Media::new(map, store))
     }
 
@@ -224,7 +224,7 @@ impl Media {
         // SAFETY: the file can't shrink. Others may change its bytes at any moment, as devices' memories do; they are only
         // ever copied, never believed.
         let map = unsafe { MmapOptions::new().len(len as usize).map_mut(&file) }.map_err(fail)?;
-        let store = Store::Shared(file);
+        let store = Backing::Shared(file);
         Ok(Media::new(map, store))
     }
 
@@ -258,7 +258,7 @@ impl Media {
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
                 // A link to a file that isn't there yet stays, and names the file. If another device has just made it, whoever
                 // gets the lock has it.
-                let target = target(path.into());
+                let target = resolve_links(path.into());
                 let file = options.clone().create_new(true).open(&target);
                 match file {
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
@@ -297,14 +297,14 @@ impl Media {
         }
         // SAFETY: the mapping is shared with the file, which others may change; its bytes are only ever copied, under a guard.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
-        let store = Store::File {
+        let store = Backing::File {
             path: path.into(),
             file,
         };
         Ok(Media::new(map, store))
     }
 
-    /// From now on what is written to a file stays only with the next [`Media::settle`], if the process ends however it does: who opens the
+    /// From now on what is written to a file stays only with the next [`Media::commit`], if the process ends however it does: who opens the
     /// file next finds the media as they were then, and of at most `most` bytes what was to be written last. Media in memory end
     /// with the process; nothing is done for them.
     ///
@@ -313,7 +313,7 @@ impl Media {
     ///
     /// The journal stands behind the media in the file, which is longer until these end, or are opened again.
     pub fn begin_journal(&mut self, most: usize) -> Result<(), MediaError> {
-        if let (Store::File { path, file }, None) = (&self.store, &self.journal) {
+        if let (Backing::File { path, file }, None) = (&self.store, &self.journal) {
             let journal = Journal::new(file, self.size(), most);
             self.journal = Some(journal.map_err(|source| MediaError::Io {
                 path: path.clone(),
@@ -326,7 +326,7 @@ impl Media {
 
     /// They are in a file.
     pub fn is_file(&self) -> bool {
-        matches!(self.store, Store::File { .. })
+        matches!(self.store, Backing::File { .. })
     }
 
     /// There is a journal: see [`Media::begin_journal`].
@@ -336,34 +336,35 @@ impl Media {
 
     /// All that was written so far stays, and if the process ends without another call, whoever opens the file next finds `last` at `addr`,
     /// too. False: somebody has cut the file, or a write has failed before. Without a journal nothing is done.
-    pub fn settle(&mut self, addr: u64, last: &[u8]) -> bool {
-        let (Store::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
+    pub fn commit(&mut self, addr: u64, last: &[u8]) -> bool {
+        let (Backing::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
             return true;
         };
         !self.stopped
-            && (journal.settle(file, addr, last) || self.fail("settle what was written", addr))
+            && (journal.commit(file, addr, last)
+                || self.record_failure("settle what was written", addr))
     }
 
     /// Bytes that would be taken back if the process ended now.
-    pub fn unsettled(&self) -> u64 {
-        self.journal.as_ref().map_or(0, Journal::kept)
+    pub fn uncommitted_bytes(&self) -> u64 {
+        self.journal.as_ref().map_or(0, Journal::undo_bytes)
     }
 
     /// Keeps what is about to be overwritten, if there is a journal. False: there is no room for it.
-    fn keep(&mut self, addr: u64, len: u64) -> bool {
+    fn log_undo(&mut self, addr: u64, len: u64) -> bool {
         let Some(mut journal) = self.journal.take() else {
             return true;
         };
         let end = addr + len;
-        let kept = (addr..end).step_by(KEPT as usize).all(|at| {
-            let bytes = (end - at).min(KEPT) as usize;
-            let old = journal.entry(at, bytes);
+        let kept = (addr..end).step_by(UNDO_CHUNK as usize).all(|at| {
+            let bytes = (end - at).min(UNDO_CHUNK) as usize;
+            let old = journal.begin_undo(at, bytes);
             // SAFETY: so many bytes are within the media.
             let copy =
                 |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), bytes) };
-            let read = self.copy(at as usize, bytes, copy) || self.read_file(at, old);
+            let read = self.copy_guarded(at as usize, bytes, copy) || self.read_file(at, old);
             match &self.store {
-                Store::File { file, .. } => read && journal.keep(file),
+                Backing::File { file, .. } => read && journal.append_undo(file),
                 _ => true,
             }
         });
@@ -379,7 +380,7 @@ impl Media {
     /// What others can map to share these media; only for [`Media::shared`].
     pub fn shared_file(&self) -> Option<BorrowedFd<'_>> {
         match &self.store {
-            Store::Shared(file) => Some(file.as_fd()),
+            Backing::Shared(file) => Some(file.as_fd()),
             _ => None,
         }
     }
@@ -391,35 +392,37 @@ impl Media {
 
     /// Reads from `addr`. False: the file can't give it, and what was read means nothing.
     pub fn read(&self, addr: u64, out: &mut [u8]) -> bool {
-        if self.bad.has(addr, out.len() as u64) {
-            return self.fail("read", addr);
+        if self.failing.overlaps(addr, out.len() as u64) {
+            return self.record_failure("read", addr);
         }
-        let inside = self.inside(addr, out.len());
+        let inside = self.bytes_within(addr, out.len());
         let (out, beyond) = out.split_at_mut(inside);
         beyond.fill(0);
         // SAFETY: so many bytes are within the media.
         let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(out.as_mut_ptr(), inside) };
         inside == 0
-            || self.copy(addr as usize, inside, copy)
+            || self.copy_guarded(addr as usize, inside, copy)
             || self.read_file(addr, out)
-            || self.fail("read", addr)
+            || self.record_failure("read", addr)
     }
 
     /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
     ///
     /// What lies in a page of a file is written at once: nothing that ends the process leaves a part of it.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
-        if self.bad.has(addr, data.len() as u64) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, data.len() as u64) {
+            return self.record_failure("write", addr);
         }
-        let inside = self.inside(addr, data.len());
-        if inside > 0 && matches!(self.store, Store::File { .. }) {
-            return self.keep(addr, inside as u64) && self.write_file(addr, &data[..inside])
-                || self.stop("write", addr);
+        let inside = self.bytes_within(addr, data.len());
+        if inside > 0 && matches!(self.store, Backing::File { .. }) {
+            return self.log_undo(addr, inside as u64) && self.write_file(addr, &data[..inside])
+                || self.stop_writes("write", addr);
         }
         // SAFETY: so many bytes are within the media.
         let copy = |to: *mut u8| unsafe { to.copy_from_nonoverlapping(data.as_ptr(), inside) };
-        inside == 0 || self.copy(addr as usize, inside, copy) || self.fail("write", addr)
+        inside == 0
+            || self.copy_guarded(addr as usize, inside, copy)
+            || self.record_failure("write", addr)
     }
 
     /// The aligned 64-byte line at `addr` (low 6 bits ignored); `None` when the file can't give it.
@@ -430,14 +433,14 @@ impl Media {
         if addr >= self.size() {
             return Some(line);
         }
-        if self.bad.has(addr, 64) {
-            self.fail("read", addr);
+        if self.failing.overlaps(addr, 64) {
+            self.record_failure("read", addr);
             return None;
         }
         // SAFETY: the media are whole lines.
         let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(line.as_mut_ptr(), 64) };
-        let read = self.copy(addr as usize, 64, copy) || self.read_file(addr, &mut line);
-        (read || self.fail("read", addr)).then_some(line)
+        let read = self.copy_guarded(addr as usize, 64, copy) || self.read_file(addr, &mut line);
+        (read || self.record_failure("read", addr)).then_some(line)
     }
 
     /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set. False: there
@@ -448,11 +451,11 @@ impl Media {
         if enables == 0 || addr >= self.size() {
             return true;
         }
-        if self.bad.has(addr, 64) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, 64) {
+            return self.record_failure("write", addr);
         }
-        if matches!(self.store, Store::File { .. }) {
-            return self.write_file_line(addr, data, enables) || self.stop("write", addr);
+        if matches!(self.store, Backing::File { .. }) {
+            return self.write_file_line(addr, data, enables) || self.stop_writes("write", addr);
         }
         // SAFETY: the media are whole lines.
         let copy = |to: *mut u8| unsafe {
@@ -466,7 +469,7 @@ impl Media {
                 }
             }
         };
-        self.copy(addr as usize, 64, copy) || self.fail("write", addr)
+        self.copy_guarded(addr as usize, 64, copy) || self.record_failure("write", addr)
     }
 
     /// A line of a file, whole.
@@ -476,7 +479,7 @@ impl Media {
             let mut old = [0; 64];
             // SAFETY: the media are whole lines.
             let copy = |from: *mut u8| unsafe { from.copy_to_nonoverlapping(old.as_mut_ptr(), 64) };
-            if !self.copy(addr as usize, 64, copy) && !self.read_file(addr, &mut old) {
+            if !self.copy_guarded(addr as usize, 64, copy) && !self.read_file(addr, &mut old) {
                 return false;
             }
             for (i, byte) in line.iter_mut().enumerate() {
@@ -485,14 +488,14 @@ impl Media {
                 }
             }
         }
-        self.keep(addr, 64) && self.write_file(addr, &line)
+        self.log_undo(addr, 64) && self.write_file(addr, &line)
     }
 
     /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
     /// or would have to come from a disk, stays where it is.
     #[inline]
     pub fn prefetch(&self, addr: u64, len: usize) {
-        let inside = self.inside(addr, len);
+        let inside = self.bytes_within(addr, len);
         let from = addr as usize & !63;
         for at in (from..addr as usize + inside).step_by(64) {
             prefetch::line(self.map.as_ptr().wrapping_add(at));
@@ -503,11 +506,11 @@ impl Media {
     /// nor disk then. False: there is no room for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
-        if self.bad.has(addr, len) {
-            return self.fail("write", addr);
+        if self.failing.overlaps(addr, len) {
+            return self.record_failure("write", addr);
         }
-        if !self.keep_data(addr, end) {
-            return self.stop("write", addr);
+        if !self.log_undo_data(addr, end) {
+            return self.stop_writes("write", addr);
         }
         let mut at = addr;
         let mut done = true;
@@ -517,7 +520,7 @@ impl Media {
             let next = (at - at % PAGE).saturating_add(PAGE).min(end);
             if next - at == PAGE {
                 let pages = (end - at) / PAGE;
-                if let Some(holes) = self.punch(at as usize, pages.min(most)) {
+                if let Some(holes) = self.punch_holes(at as usize, pages.min(most)) {
                     at += holes * PAGE;
                     continue;
                 }
@@ -530,27 +533,27 @@ impl Media {
             // SAFETY: so many bytes are within the media.
             let fill = |to: *mut u8| unsafe { to.write_bytes(0, bytes) };
             done &= match self.store {
-                Store::File { .. } => self.write_file(at, &ZEROS[..bytes]),
-                _ => self.copy(from, bytes, fill),
-            } || self.zeros(at, bytes);
+                Backing::File { .. } => self.write_file(at, &ZEROS[..bytes]),
+                _ => self.copy_guarded(from, bytes, fill),
+            } || self.reads_zero(at, bytes);
             at = next;
         }
-        done || self.stop("write", addr)
+        done || self.stop_writes("write", addr)
     }
 
     /// Keeps what is about to become zeros, if there is a journal; holes are zeros.
-    fn keep_data(&mut self, addr: u64, end: u64) -> bool {
+    fn log_undo_data(&mut self, addr: u64, end: u64) -> bool {
         let mut at = addr;
         while self.journal.is_some() && at < end {
             let page_end = (at - at % PAGE).saturating_add(PAGE).min(end);
             let (hole, next) = match page_end - at == PAGE {
                 true => {
-                    let (hole, pages) = self.alike(at, (end - at) / PAGE);
+                    let (hole, pages) = self.page_extent(at, (end - at) / PAGE);
                     (hole, at + pages * PAGE)
                 }
                 false => (false, page_end),
             };
-            if !hole && !self.keep(at, next - at) {
+            if !hole && !self.log_undo(at, next - at) {
                 return false;
             }
             at = next;
@@ -560,15 +563,15 @@ impl Media {
 
     /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't be had. In one go: the system's work
     /// for a page alone is most of what zeros cost.
-    fn punch(&mut self, at: usize, pages: u64) -> Option<u64> {
+    fn punch_holes(&mut self, at: usize, pages: u64) -> Option<u64> {
         let page = PAGE as usize;
         let mut some = pages;
         let advice = match &self.store {
-            Store::Memory => UncheckedAdvice::DontNeed,
-            Store::Shared(_) => UncheckedAdvice::Remove,
-            Store::File { .. } => {
+            Backing::Memory => UncheckedAdvice::DontNeed,
+            Backing::Shared(_) => UncheckedAdvice::Remove,
+            Backing::File { .. } => {
                 // To ask is cheaper than the file system's work. A look at the map would give a hole of a tmpfs its memory.
-                let (hole, as_many) = self.alike(at as u64, pages);
+                let (hole, as_many) = self.page_extent(at as u64, pages);
                 some = as_many;
                 if hole {
                     return Some(some);
@@ -586,7 +589,7 @@ impl Media {
     }
 
     /// Whether the page of the file at `at` is a hole, and how many pages from there on are the same, of so many.
-    fn alike(&self, at: u64, pages: u64) -> (bool, u64) {
+    fn page_extent(&self, at: u64, pages: u64) -> (bool, u64) {
         let count = |end: u64| ((end - at) / PAGE).clamp(1, pages);
         let Some(file) = self.fd() else {
             return (false, pages);
@@ -605,7 +608,7 @@ impl Media {
 
     /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
     #[inline]
-    fn copy(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
+    fn copy_guarded(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
         let page = PAGE as usize;
         let base = self.map.as_mut_ptr();
         let (from, to) = (at - at % page, (at + len).next_multiple_of(page));
@@ -615,14 +618,14 @@ impl Media {
             guard::guarded(pages, || copy(base.add(at)))
         };
         if !done {
-            self.restore(from, to - from);
+            self.remap_pages(from, to - from);
         }
         done
     }
 
     /// Brings the file's own pages back where the guard has put others.
     #[cold]
-    fn restore(&self, from: usize, len: usize) {
+    fn remap_pages(&self, from: usize, len: usize) {
         let Some(file) = self.fd() else { return };
         // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
         let mapped = unsafe {
@@ -663,7 +666,7 @@ impl Media {
             let (page, rest) = left.split_at(room.min(left.len()));
             // Behind the end of a file that somebody has cut, a write would make it longer.
             // SAFETY: the byte is within the media.
-            let there = self.copy(at as usize, 1, |from| unsafe {
+            let there = self.copy_guarded(at as usize, 1, |from| unsafe {
                 from.read_volatile();
             });
             let write = || rustix::io::retry_on_intr(|| rustix::io::pwrite(file, page, at));
@@ -677,30 +680,30 @@ impl Media {
 
     /// Whether there are zeros, without taking room for them.
     #[cold]
-    fn zeros(&self, addr: u64, len: usize) -> bool {
+    fn reads_zero(&self, addr: u64, len: usize) -> bool {
         let mut bytes = vec![1; len];
         self.read_file(addr, &mut bytes) && bytes.iter().all(|&byte| byte == 0)
     }
 
     /// Counts a write that failed, which is the last one where there is a journal, tells of that, and returns false.
     #[cold]
-    fn stop(&mut self, what: &str, addr: u64) -> bool {
+    fn stop_writes(&mut self, what: &str, addr: u64) -> bool {
         if !self.has_journal() {
-            return self.fail(what, addr);
+            return self.record_failure(what, addr);
         }
         self.failures.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut self.stopped, true) {
-            self.bad.set(0..u64::MAX);
-            self.tell(what, addr, "As after a loss of power nothing is read or written from now on: make room, and open the file anew");
+            self.failing.set(0..u64::MAX);
+            self.report_failure(what, addr, "As after a loss of power nothing is read or written from now on: make room, and open the file anew");
         }
         false
     }
 
     /// Counts an access that failed, tells of the first one, and returns false.
     #[cold]
-    fn fail(&self, what: &str, addr: u64) -> bool {
+    fn record_failure(&self, what: &str, addr: u64) -> bool {
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
-            self.tell(
+            self.report_failure(
                 what,
                 addr,
                 "The device answers with errors; further ones are counted",
@@ -709,9 +712,9 @@ impl Media {
         false
     }
 
-    fn tell(&self, what: &str, addr: u64, then: &str) {
+    fn report_failure(&self, what: &str, addr: u64, then: &str) {
         let name = match &self.store {
-            Store::File { path, .. } => format!("media file {}", path.display()),
+            Backing::File { path, .. } => format!("media file {}", path.display()),
             _ => "media in memory".into(),
         };
         eprintln!("{name}: can't {what} at {addr:#x}: is the disk full? {then}");
@@ -719,15 +722,15 @@ impl Media {
 
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         match &self.store {
-            Store::Memory => None,
-            Store::Shared(file) => Some(file.as_fd()),
-            Store::File { file, .. } => Some(file.as_fd()),
+            Backing::Memory => None,
+            Backing::Shared(file) => Some(file.as_fd()),
+            Backing::File { file, .. } => Some(file.as_fd()),
         }
     }
 
     /// Brings everything written to the disk; nothing to do for media in memory.
     pub fn flush(&self) -> Result<(), MediaError> {
-        let Store::File { path, .. } = &self.store else {
+        let Backing::File { path, .. } = &self.store else {
             return Ok(());
         };
         self.map.flush().map_err(|source| MediaError::Io {
@@ -738,7 +741,7 @@ impl Media {
     }
 
     /// How many of `len` bytes from `addr` are within the media.
-    fn inside(&self, addr: u64, len: usize) -> usize {
+    fn bytes_within(&self, addr: u64, len: usize) -> usize {
         self.size().saturating_sub(addr).min(len as u64) as usize
     }
 }
@@ -751,13 +754,13 @@ impl Drop for Media {
         drop(maps);
         // Nobody is left to hear of an error; whoever needs to know calls `flush`.
         let _ = self.flush();
-        if let (Store::File { file, .. }, Some(journal)) = (&self.store, &self.journal) {
-            if journal.is_void() {
+        if let (Backing::File { file, .. }, Some(journal)) = (&self.store, &self.journal) {
+            if journal.is_empty() {
                 let _ = file.set_len(self.size());
             }
         }
         // Closing it would do, but for a process that was forked off and has the same open file.
-        if let Store::File { file, .. } = &self.store {
+        if let Backing::File { file, .. } = &self.store {
             let _ = flock(file, FlockOperation::Unlock);
         }
     }
@@ -772,7 +775,7 @@ fn check_size(len: u64) -> Result<(), MediaError> {
 }
 
 /// Where symbolic links lead to, one after the other; the kernel follows no more of them.
-fn target(mut path: PathBuf) -> PathBuf {
+fn resolve_links(mut path: PathBuf) -> PathBuf {
     for _ in 0..40 {
         let Ok(link) = std::fs::read_link(&path) else {
             break;

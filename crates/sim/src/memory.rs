@@ -59,7 +59,7 @@ pub struct Interrupt {
 pub struct Watch(u32);
 
 #[derive(Debug)]
-struct Watched {
+struct WatchedRange {
     id: u32,
     start: u64,
     end: u64,
@@ -78,7 +78,7 @@ pub struct HostMemory {
     used: BTreeMap<u64, u64>,
     /// Above this offset nothing was ever handed out, so it is still zero.
     fresh: u64,
-    watches: Vec<Watched>,
+    watches: Vec<WatchedRange>,
     next_watch: u32,
     /// By device, oldest first.
     interrupts: Vec<VecDeque<Interrupt>>,
@@ -209,7 +209,7 @@ impl HostMemory {
         })? as u64;
         let id = self.next_watch;
         self.next_watch += 1;
-        self.watches.push(Watched {
+        self.watches.push(WatchedRange {
             id,
             start: addr,
             end: addr + len,

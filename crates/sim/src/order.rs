@@ -9,26 +9,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::Time;
 
-/// Lines of 64 bytes of the media, the first to the last.
+/// LineRange of 64 bytes of the media, the first to the last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lines {
+pub struct LineRange {
     /// The number of the first one: its address / 64.
     pub first: u64,
     /// And of the last one, which is not before it.
     pub last: u64,
 }
 
-impl Lines {
+impl LineRange {
     /// Those that a range of at least one byte touches.
-    pub fn of(addr: u64, bytes: u64) -> Lines {
-        Lines {
+    pub fn of(addr: u64, bytes: u64) -> LineRange {
+        LineRange {
             first: addr / 64,
             last: (addr + bytes.max(1) - 1) / 64,
         }
     }
 
     /// They have a line in common.
-    pub fn overlaps(&self, other: &Lines) -> bool {
+    pub fn overlaps(&self, other: &LineRange) -> bool {
         self.first <= other.last && other.first <= self.last
     }
 }
@@ -47,23 +47,23 @@ pub struct OrderedCommand {
     /// Of a commit: a bit for each device whose log waits for the others; 0: it waits for nobody.
     pub participants: u8,
     /// What it reads.
-    pub reads: Option<Lines>,
+    pub reads: Option<LineRange>,
     /// What it writes.
-    pub writes: Option<Lines>,
+    pub writes: Option<LineRange>,
 }
 
 /// Something that matters for the order. Stores and loads are told by the channel of the memory that they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEvent {
     /// A store has come: what comes from now on is younger.
-    Store {
+    StoreArrived {
         /// Its channel.
         channel: u8,
         /// What it overlaps.
-        lines: Lines,
+        lines: LineRange,
     },
     /// The oldest store of a channel that has not done so goes on.
-    Goes {
+    StoreIssued {
         /// Its channel.
         channel: u8,
         /// Names it in this channel until it is kept.
@@ -72,96 +72,96 @@ pub enum OrderEvent {
         queued: bool,
     },
     /// The memory has a store that was not queued: later accesses to these lines find it.
-    Reaches {
+    StoreReachedMemory {
         /// Its channel.
         channel: u8,
         /// Its name.
         number: u32,
     },
     /// A store is in the persistence domain.
-    Kept {
+    StorePersisted {
         /// Its channel.
         channel: u8,
         /// Its name.
         number: u32,
     },
     /// The oldest line of a channel's queue that has not left goes to the memory.
-    Leaves {
+    QueueLineIssued {
         /// The channel.
         channel: u8,
     },
     /// The memory has answered the oldest one that has left: its place is free.
-    Written {
+    QueueLineWritten {
         /// The channel.
         channel: u8,
     },
     /// A load has come.
-    Load {
+    LoadArrived {
         /// Its channel.
         channel: u8,
         /// Names it in this channel; of several of one name the oldest is meant.
         id: u32,
         /// What it overlaps.
-        lines: Lines,
+        lines: LineRange,
     },
     /// It goes to the memory.
-    Reads {
+    LoadIssued {
         /// Its channel.
         channel: u8,
         /// Its name.
         id: u32,
     },
     /// The host has all of its data.
-    Served {
+    LoadServed {
         /// Its channel.
         channel: u8,
         /// Its name.
         id: u32,
     },
     /// A command has been taken.
-    Command(OrderedCommand),
+    CommandAccepted(OrderedCommand),
     /// One has been taken that is over at once: it was refused, or there was nothing to do.
-    Over {
+    CommandSkipped {
         /// Its line.
         number: u8,
     },
     /// A command begins.
-    Begins {
+    CommandStarted {
         /// Its line.
         number: u8,
     },
     /// It has ended, all of its writes answered.
-    Ends {
+    CommandEnded {
         /// Its line.
         number: u8,
         /// Without an error.
         fine: bool,
     },
     /// A peer is told what has been completed here.
-    Tells {
+    PeerNotified {
         /// Its number.
         peer: u8,
     },
     /// The records of a log are void, as all participants of its transaction have completed that.
-    Void {
+    LogVoid {
         /// 16 * pool + thread.
         log: u8,
         /// The transaction.
         transaction: u64,
     },
     /// The power is gone, or the function is reset: the device has nothing but what the media hold.
-    Fails,
+    PowerLost,
     /// The power is back: a command that was kept is there again.
-    Restored(OrderedCommand),
+    CommandRestored(OrderedCommand),
     /// The same of a line of a queue.
-    RestoredLine {
+    QueueLineRestored {
         /// The channel.
         channel: u8,
         /// The number of the line: its address / 64.
         line: u64,
     },
     /// All that was restored has ended: accesses of the host may come.
-    Opens,
+    WindowOpened,
 }
 
 /// Hears of these.
@@ -181,7 +181,7 @@ impl OrderWatch {
     }
 
     /// Tells it.
-    pub fn tell(&self, time: Time, event: OrderEvent) {
+    pub fn record(&self, time: Time, event: OrderEvent) {
         let mut sink = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         sink.event(time, event);
     }

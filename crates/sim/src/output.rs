@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{flock, FlockOperation, OFlags};
 use rustix::io::Errno;
 
-use crate::fork::Shared;
+use crate::fork::SharedResource;
 
 /// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has it for its media or for
 /// another such file meanwhile.
@@ -17,7 +17,7 @@ use crate::fork::Shared;
 pub struct Output {
     path: PathBuf,
     file: File,
-    _shared: Shared,
+    _shared: SharedResource,
 }
 
 impl Output {
@@ -44,7 +44,7 @@ impl Output {
             lock(&file)?;
         }
         let path: PathBuf = path.into();
-        let shared = Shared::new(format!("file {}", path.display()));
+        let shared = SharedResource::new(format!("file {}", path.display()));
         Ok(Output {
             path,
             file,

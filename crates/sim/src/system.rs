@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use crate::config::{HostConfig, LinkConfig, PAGE};
 use crate::guard;
 use crate::memory::{HostMemory, Interrupt, Watch};
-use crate::pcie::{split_write, Link, Request, Up};
+use crate::pcie::{split_write, Link, ReadRequest, UpstreamKind};
 use crate::random::Random;
 use crate::{Bar, Device, Fault, HostPort, Mmio, OrderWatch, Time, TraceEvent, Tracer};
 
@@ -101,7 +101,7 @@ impl std::error::Error for Error {}
 
 /// An access of a device as it has reached the root complex: one TLP.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Access {
+pub struct ObservedTlp {
     /// When it arrived.
     pub time: Time,
     /// The device that sent it.
@@ -122,7 +122,7 @@ struct Window {
 }
 
 impl Window {
-    fn holds(&self, addr: u64, len: u64) -> bool {
+    fn contains(&self, addr: u64, len: u64) -> bool {
         let end = addr
             .checked_sub(self.base)
             .and_then(|at| at.checked_add(len));
@@ -130,21 +130,23 @@ impl Window {
     }
 }
 
-struct Slot {
+struct AttachedDevice {
     device: Box<dyn Device + Send>,
     link: Link,
     windows: Vec<Window>,
     tracer: Option<Tracer>,
 }
 
-/// A TLP as [`System::observed`] tells of it; answers to reads of the device are none of its accesses.
-fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
+/// A TLP as [`System::take_accesses`] tells of it; answers to reads of the device are none of its accesses.
+fn observed_tlp(time: Time, device: usize, up: &UpstreamKind, link: &Link) -> Option<ObservedTlp> {
     let (addr, len, data) = match up {
-        Up::Write { addr, slot, len } => (*addr, *len, Some(link.bytes(*slot, *len).to_vec())),
-        Up::Read(request) => (request.addr, request.len, None),
-        Up::Answer { .. } => return None,
+        UpstreamKind::Write { addr, slot, len } => {
+            (*addr, *len, Some(link.bytes(*slot, *len).to_vec()))
+        }
+        UpstreamKind::Read(request) => (request.addr, request.len, None),
+        UpstreamKind::Answer { .. } => return None,
     };
-    Some(Access {
+    Some(ObservedTlp {
         time,
         device,
         addr,
@@ -156,13 +158,13 @@ fn access(time: Time, device: usize, up: &Up, link: &Link) -> Option<Access> {
 /// Who waits for the answer to a read of a device.
 #[derive(Clone, Copy)]
 enum Requester {
-    Cpu(Issued),
-    Peer { device: usize, request: Request },
+    Cpu(IssuedLoad),
+    Peer { device: usize, request: ReadRequest },
 }
 
 /// A load of the CPU.
 #[derive(Clone, Copy)]
-struct Issued {
+struct IssuedLoad {
     at: Time,
     device: usize,
     bar: Bar,
@@ -171,7 +173,7 @@ struct Issued {
 }
 
 /// A read of a device that waits for its answer.
-struct Waiting {
+struct PendingRead {
     tag: u32,
     requester: Requester,
     /// What has arrived of it.
@@ -180,7 +182,7 @@ struct Waiting {
 
 /// A load that has ended, see [`System::load`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Load {
+pub struct CompletedLoad {
     /// What [`System::load`] returned.
     pub tag: u32,
     /// When the CPU issued it.
@@ -191,9 +193,9 @@ pub struct Load {
     pub data: Result<Vec<u8>, Error>,
 }
 
-/// When [`System::run`] hands control back before its limit.
+/// When [`System::run_until`] hands control back before its limit.
 #[derive(Clone, Copy)]
-enum Stop {
+enum StopCondition {
     Never,
     Attention,
     /// More loads have been answered than so many.
@@ -213,7 +215,7 @@ enum Stop {
 pub struct System {
     host: HostConfig,
     memory: HostMemory,
-    slots: Vec<Slot>,
+    slots: Vec<AttachedDevice>,
     /// Where the next window may begin.
     next_window: u64,
     /// The host's time.
@@ -226,11 +228,11 @@ pub struct System {
     lookahead: Time,
     next_tag: u32,
     /// Reads of devices that wait for an answer.
-    reads: Vec<Waiting>,
+    reads: Vec<PendingRead>,
     /// Loads that have been answered and nobody has taken yet, in the order of their ends.
-    loads: VecDeque<Load>,
+    loads: VecDeque<CompletedLoad>,
     /// What devices have asked for since the last look, if anybody looks.
-    observed: Option<Vec<Access>>,
+    observed: Option<Vec<ObservedTlp>>,
     random: Random,
 }
 
@@ -261,7 +263,7 @@ impl System {
         })
     }
 
-    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each) addresses. Returns its number.
+    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each) addresses. ReadBeatSlots its number.
     /// The device must not be ahead of this system's time.
     pub fn add_device(
         &mut self,
@@ -287,7 +289,7 @@ impl System {
         self.next_window = next;
         let link = Link::new(link);
         self.lookahead = self.lookahead.min(link.latency());
-        self.slots.push(Slot {
+        self.slots.push(AttachedDevice {
             device,
             link,
             windows,
@@ -347,13 +349,13 @@ impl System {
         slot.is_some_and(|slot| slot.device.watch_order(watch))
     }
 
-    /// From now on keeps a list of what devices ask of the root complex, for [`System::observed`].
-    pub fn observe(&mut self) {
+    /// From now on keeps a list of what devices ask of the root complex, for [`System::take_accesses`].
+    pub fn record_accesses(&mut self) {
         self.observed.get_or_insert_default();
     }
 
     /// The accesses of all devices that have reached the root complex since the last call, in the order in which they were handled.
-    pub fn observed(&mut self) -> Vec<Access> {
+    pub fn take_accesses(&mut self) -> Vec<ObservedTlp> {
         self.observed
             .as_mut()
             .map(std::mem::take)
@@ -395,15 +397,15 @@ impl System {
         offset: u64,
         data: &[u8],
     ) -> Result<(), Error> {
-        self.check(device, bar, offset, data.len() as u64)?;
+        self.check_access(device, bar, offset, data.len() as u64)?;
         let unit = self.slots[device].link.config().max_payload_bytes;
         if let (Bar::Nvme, Some(tracer)) = (bar, &self.slots[device].tracer) {
-            tracer.stored(self.now, offset, data);
+            tracer.record_store(self.now, offset, data);
         }
         for mmio in split_write(bar, offset, data, unit) {
             if self.slots[device].link.mmio_queued() >= self.host.mmio_queue {
                 let limit = self.now + Time::us(self.host.completion_timeout_us);
-                if !self.run(limit, Stop::Room(device))? {
+                if !self.run_until(limit, StopCondition::Room(device))? {
                     return Err(Error::Timeout {
                         device,
                         bar,
@@ -425,7 +427,7 @@ impl System {
         offset: u64,
         len: usize,
     ) -> Result<Vec<u8>, Error> {
-        self.check(device, bar, offset, len as u64)?;
+        self.check_access(device, bar, offset, len as u64)?;
         let mut out = Vec::new();
         while out.len() < len {
             let at = offset + out.len() as u64;
@@ -439,7 +441,7 @@ impl System {
     /// Starts a load that lies within a page, and returns its tag. Time passes only when all that holds loads in the CPU
     /// ([`HostConfig::cpu_loads`]) is in use: until one has ended.
     pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
-        self.check(device, bar, offset, len as u64)?;
+        self.check_access(device, bar, offset, len as u64)?;
         if len == 0 || len as u64 > PAGE - offset % PAGE {
             return Err(Error::Config(format!(
                 "a load of {len} bytes at {offset:#x}: allowed are 1 to 4096 in one page"
@@ -453,7 +455,7 @@ impl System {
         }
         let at = self.now;
         let len = len as u32;
-        let tag = self.take_tag(Requester::Cpu(Issued {
+        let tag = self.take_tag(Requester::Cpu(IssuedLoad {
             at,
             device,
             bar,
@@ -473,7 +475,7 @@ impl System {
 
     /// The load that ended first of those that nobody has taken yet: waits for one if there is none. `None` if none is under
     /// way. One that the device does not answer ends with the completion time-out.
-    pub fn loaded(&mut self) -> Result<Option<Load>, Error> {
+    pub fn wait_load(&mut self) -> Result<Option<CompletedLoad>, Error> {
         if self.loads.is_empty() && self.loads_under_way() == 0 {
             return Ok(None);
         }
@@ -481,19 +483,19 @@ impl System {
     }
 
     /// The loads that have been answered and not been taken: when the CPU has all of each, and their tags.
-    pub fn answered(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
+    pub fn completed_loads(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.loads.iter().map(|load| (load.done, load.tag))
     }
 
-    /// Takes a load that has been answered, at whatever time. See [`System::answered`].
-    pub fn take_answered(&mut self, tag: u32) -> Option<Load> {
+    /// Takes a load that has been answered, at whatever time. See [`System::completed_loads`].
+    pub fn take_completed_load(&mut self, tag: u32) -> Option<CompletedLoad> {
         let place = self.loads.iter().position(|load| load.tag == tag)?;
         self.loads.remove(place)
     }
 
     /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no time.
     pub fn has_room(&self, device: usize) -> bool {
-        let queued = |slot: &Slot| slot.link.mmio_queued() < self.host.mmio_queue;
+        let queued = |slot: &AttachedDevice| slot.link.mmio_queued() < self.host.mmio_queue;
         self.slots.get(device).is_none_or(queued)
     }
 
@@ -516,15 +518,15 @@ impl System {
     }
 
     /// From now on keeps in mind what devices have taken of what was sent to them: the last 256 accesses of each.
-    pub fn watch_taken(&mut self) {
+    pub fn watch_accepted(&mut self) {
         let links = self.slots.iter_mut().map(|slot| &mut slot.link);
-        links.for_each(Link::watch_taken);
+        links.for_each(Link::watch_accepted);
     }
 
-    /// What a device has taken last, from the oldest on, and when. See [`System::watch_taken`].
-    pub fn taken(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
+    /// What a device has taken last, from the oldest on, and when. See [`System::watch_accepted`].
+    pub fn accepted(&self, device: usize) -> impl Iterator<Item = &(Time, Mmio)> {
         let slot = self.slots.get(device);
-        slot.into_iter().flat_map(|slot| slot.link.taken())
+        slot.into_iter().flat_map(|slot| slot.link.accepted())
     }
 
     /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a load was answered or has waited for
@@ -540,14 +542,14 @@ impl System {
             .min_by_key(|&(at, _)| at)
             .map(|(at, tag)| (at + patience, tag));
         let overdue = oldest.filter(|&(end, _)| end <= limit);
-        let stop = Stop::Event {
+        let stop = StopCondition::Event {
             answers: self.loads.len(),
             full: self.full_queues(),
             marks: self.open_marks(),
             attention,
         };
         let until = overdue.map_or(limit, |(end, _)| end.max(self.now));
-        if self.run(until, stop)? {
+        if self.run_until(until, stop)? {
             return Ok(true);
         }
         if let Some((_, tag)) = overdue {
@@ -568,15 +570,15 @@ impl System {
 
     /// Loads that hold a place in the CPU.
     fn loads_under_way(&self) -> usize {
-        let waits = |read: &&Waiting| matches!(read.requester, Requester::Cpu(_));
-        let comes = |load: &&Load| load.done > self.now;
+        let waits = |read: &&PendingRead| matches!(read.requester, Requester::Cpu(_));
+        let comes = |load: &&CompletedLoad| load.done > self.now;
         self.reads.iter().filter(waits).count() + self.loads.iter().filter(comes).count()
     }
 
     /// Waits for the end of a load, or of any.
-    fn take_load(&mut self, tag: Option<u32>) -> Result<Load, Error> {
+    fn take_load(&mut self, tag: Option<u32>) -> Result<CompletedLoad, Error> {
         loop {
-            let wanted = |load: &Load| tag.is_none_or(|tag| load.tag == tag);
+            let wanted = |load: &CompletedLoad| tag.is_none_or(|tag| load.tag == tag);
             let place = self.loads.iter().position(wanted);
             if let Some(load) = place.and_then(|place| self.loads.remove(place)) {
                 self.advance_until(load.done)?;
@@ -596,7 +598,10 @@ impl System {
             return Ok(());
         };
         let limit = at + Time::us(self.host.completion_timeout_us);
-        if !self.run(limit.max(self.now), Stop::Answers(self.loads.len()))? {
+        if !self.run_until(
+            limit.max(self.now),
+            StopCondition::Answers(self.loads.len()),
+        )? {
             // A late answer finds nobody.
             self.end_read(self.now, tag, Err(()));
         }
@@ -610,14 +615,14 @@ impl System {
 
     /// Lets time pass until `until`; nothing happens if that is in the past.
     pub fn advance_until(&mut self, until: Time) -> Result<(), Error> {
-        self.run(until, Stop::Never).map(drop)
+        self.run_until(until, StopCondition::Never).map(drop)
     }
 
     /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and says whether one did.
     /// One that landed since the last wait ends it at once. A limit of [`Time::MAX`] also ends it, without time
     /// passing, once nothing can happen any more.
     pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
-        let woken = self.memory.attention() || self.run(limit, Stop::Attention)?;
+        let woken = self.memory.attention() || self.run_until(limit, StopCondition::Attention)?;
         self.memory.clear_attention();
         Ok(woken)
     }
@@ -630,7 +635,7 @@ impl System {
             if self.memory.is_hit(watch) {
                 return Ok(true);
             }
-            if !self.run(limit, Stop::Attention)? {
+            if !self.run_until(limit, StopCondition::Attention)? {
                 return Ok(false);
             }
         }
@@ -647,11 +652,11 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::keep();
+        guard::keep_handler();
         slot.device.power_off();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None, true);
+            self.deliver_completion(self.device_time, tag, None, true);
         }
     }
 
@@ -667,18 +672,24 @@ impl System {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
         };
-        guard::keep();
+        guard::keep_handler();
         slot.device.function_reset();
         let lost = slot.link.power_off(self.device_time);
         for tag in lost {
-            self.deliver(self.device_time, tag, None, true);
+            self.deliver_completion(self.device_time, tag, None, true);
         }
     }
 
     // ---- the root complex ----
 
     /// Whether an access lies within a device's window.
-    pub fn check(&self, device: usize, bar: Bar, offset: u64, len: u64) -> Result<(), Error> {
+    pub fn check_access(
+        &self,
+        device: usize,
+        bar: Bar,
+        offset: u64,
+        len: u64,
+    ) -> Result<(), Error> {
         let window = self
             .slots
             .get(device)
@@ -696,7 +707,7 @@ impl System {
     fn take_tag(&mut self, requester: Requester) -> u32 {
         let tag = self.next_tag;
         self.next_tag = self.next_tag.wrapping_add(1);
-        self.reads.push(Waiting {
+        self.reads.push(PendingRead {
             tag,
             requester,
             data: Vec::new(),
@@ -707,16 +718,16 @@ impl System {
     /// The device window that an address hits.
     fn route(&self, addr: u64, len: u32) -> Option<(usize, Bar, u64)> {
         self.slots.iter().enumerate().find_map(|(device, slot)| {
-            let window = slot.windows.iter().find(|w| w.holds(addr, len.into()))?;
+            let window = slot.windows.iter().find(|w| w.contains(addr, len.into()))?;
             Some((device, window.bar, addr - window.base))
         })
     }
 
     /// Whether the first TLP from `slot` waits for room in a peer's queue.
-    fn waits_for_peer(&self, slot: &Slot) -> bool {
-        let (addr, len) = match slot.link.up_head() {
-            Some(Up::Write { addr, len, .. }) => (*addr, *len),
-            Some(Up::Read(request)) => (request.addr, request.len),
+    fn waits_for_peer(&self, slot: &AttachedDevice) -> bool {
+        let (addr, len) = match slot.link.upstream_head() {
+            Some(UpstreamKind::Write { addr, len, .. }) => (*addr, *len),
+            Some(UpstreamKind::Read(request)) => (request.addr, request.len),
             _ => return false,
         };
         addr >= WINDOW_BASE
@@ -730,13 +741,13 @@ impl System {
     fn next_event(&self) -> Option<(Time, usize, bool)> {
         let mut next: Option<(Time, usize, bool)> = None;
         for (i, slot) in self.slots.iter().enumerate() {
-            if let Some(time) = slot.link.up_time() {
+            if let Some(time) = slot.link.next_upstream() {
                 let time = time.max(self.event_time);
                 if next.is_none_or(|n| time < n.0) && !self.waits_for_peer(slot) {
                     next = Some((time, i, true));
                 }
             }
-            if let Some(time) = slot.link.down_time() {
+            if let Some(time) = slot.link.next_downstream() {
                 let time = time.max(self.event_time);
                 if next.is_none_or(|n| time < n.0) {
                     next = Some((time, i, false));
@@ -747,24 +758,24 @@ impl System {
     }
 
     /// A TLP of `device` reaches the root complex at `time`.
-    fn receive(&mut self, time: Time, device: usize) {
+    fn receive_tlp(&mut self, time: Time, device: usize) {
         let link = &mut self.slots[device].link;
-        let up = link.up_take(time);
+        let up = link.pop_upstream(time);
         if let (Some(observed), Some(up)) = (&mut self.observed, &up) {
-            observed.extend(access(time, device, up, link));
+            observed.extend(observed_tlp(time, device, up, link));
         }
         match up {
-            Some(Up::Write { addr, slot, len }) if addr < WINDOW_BASE => {
+            Some(UpstreamKind::Write { addr, slot, len }) if addr < WINDOW_BASE => {
                 self.memory
                     .device_write(time, device, addr, link.bytes(slot, len));
                 if let Some(tracer) = &self.slots[device].tracer {
                     let len = len as usize;
-                    tracer.tell(time, &TraceEvent::Landed { addr, len });
+                    tracer.record(time, &TraceEvent::Landed { addr, len });
                 }
                 let link = &mut self.slots[device].link;
                 link.release(time + Time::ns(self.host.write_ns), slot, len);
             }
-            Some(Up::Write { addr, slot, len }) => {
+            Some(UpstreamKind::Write { addr, slot, len }) => {
                 let data = link.bytes(slot, len).to_vec();
                 link.release(time, slot, len);
                 match self.route(addr, len) {
@@ -778,7 +789,7 @@ impl System {
                     None => self.memory.device_write(time, device, addr, &data),
                 }
             }
-            Some(Up::Read(request)) => {
+            Some(UpstreamKind::Read(request)) => {
                 link.release_read(time);
                 let route = if request.addr < WINDOW_BASE {
                     None
@@ -805,15 +816,17 @@ impl System {
                 };
                 let ready = time + Time(self.host.read_ns * 1000 + jitter);
                 let data = self.memory.device_read(request.addr, request.len as usize);
-                self.slots[device].link.complete(ready, request, data);
+                self.slots[device].link.complete_read(ready, request, data);
             }
-            Some(Up::Answer { tag, data, last }) => self.deliver(time, tag, data, last),
+            Some(UpstreamKind::Answer { tag, data, last }) => {
+                self.deliver_completion(time, tag, data, last)
+            }
             None => {}
         }
     }
 
     /// A completion of a read of a device has arrived.
-    fn deliver(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
+    fn deliver_completion(&mut self, time: Time, tag: u32, data: Option<Vec<u8>>, last: bool) {
         let Some(read) = self.reads.iter_mut().find(|read| read.tag == tag) else {
             return;
         };
@@ -835,7 +848,7 @@ impl System {
         let read = self.reads.swap_remove(place);
         match read.requester {
             Requester::Cpu(issued) => {
-                let Issued {
+                let IssuedLoad {
                     device,
                     bar,
                     offset,
@@ -858,7 +871,7 @@ impl System {
                     Ok(_) => Time::ns(self.host.mmio_ns),
                     Err(()) => Time::ZERO,
                 };
-                self.loads.push_back(Load {
+                self.loads.push_back(CompletedLoad {
                     tag,
                     issued: issued.at,
                     done: time + way,
@@ -871,18 +884,20 @@ impl System {
                 let ready = time + Time::ns(self.host.peer_ns);
                 self.slots[device]
                     .link
-                    .complete(ready, request, data.as_deref());
+                    .complete_read(ready, request, data.as_deref());
             }
         }
     }
 
-    fn stopped(&self, stop: Stop) -> bool {
+    fn is_met(&self, stop: StopCondition) -> bool {
         match stop {
-            Stop::Never => false,
-            Stop::Attention => self.memory.attention(),
-            Stop::Answers(count) => self.loads.len() > count,
-            Stop::Room(device) => self.slots[device].link.mmio_queued() < self.host.mmio_queue,
-            Stop::Event {
+            StopCondition::Never => false,
+            StopCondition::Attention => self.memory.attention(),
+            StopCondition::Answers(count) => self.loads.len() > count,
+            StopCondition::Room(device) => {
+                self.slots[device].link.mmio_queued() < self.host.mmio_queue
+            }
+            StopCondition::Event {
                 answers,
                 full,
                 marks,
@@ -897,11 +912,11 @@ impl System {
     }
 
     /// Lets time pass until `limit`, or until `stop`; returns whether the latter.
-    fn run(&mut self, limit: Time, stop: Stop) -> Result<bool, Error> {
+    fn run_until(&mut self, limit: Time, stop: StopCondition) -> Result<bool, Error> {
         if limit < self.now {
             return Ok(false);
         }
-        guard::keep();
+        guard::keep_handler();
         loop {
             // What has reached the root complex in the time that all devices have run through.
             let reached = self.device_time.min(limit);
@@ -909,11 +924,11 @@ impl System {
             while let Some((time, device, up)) = next.filter(|n| n.0 <= reached) {
                 self.event_time = time;
                 if up {
-                    self.receive(time, device);
+                    self.receive_tlp(time, device);
                 } else {
-                    self.slots[device].link.down_step(time);
+                    self.slots[device].link.send_downstream(time);
                 }
-                if self.stopped(stop) {
+                if self.is_met(stop) {
                     self.now = self.now.max(time);
                     return Ok(true);
                 }
@@ -945,7 +960,7 @@ impl System {
             }
             self.device_time = target;
             // A device's look at a store is no event at the root complex.
-            if matches!(stop, Stop::Event { marks, .. } if marks > self.open_marks()) {
+            if matches!(stop, StopCondition::Event { marks, .. } if marks > self.open_marks()) {
                 return Ok(true);
             }
         }

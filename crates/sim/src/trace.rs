@@ -54,7 +54,7 @@ pub enum TraceEvent {
         slot: u8,
     },
     /// A piece of its data, of at most one page, is handed to a mover.
-    Job {
+    Segment {
         /// The command's slot.
         slot: u8,
         /// The mover.
@@ -137,7 +137,7 @@ pub enum TraceEvent {
         unit: u8,
     },
     /// The engine tells a peer that it has completed a transaction.
-    PeerTold {
+    PeerNotified {
         /// The peer's number.
         peer: u8,
     },
@@ -175,16 +175,16 @@ impl Tracer {
     }
 
     /// Tells the sink.
-    pub fn tell(&self, time: Time, event: &TraceEvent) {
+    pub fn record(&self, time: Time, event: &TraceEvent) {
         let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
         sink.event(time, event);
     }
 
     /// Tells the sink of a store to BAR0, if it is one word.
-    pub fn stored(&self, time: Time, offset: u64, data: &[u8]) {
+    pub fn record_store(&self, time: Time, offset: u64, data: &[u8]) {
         if let Ok(word) = <[u8; 4]>::try_from(data) {
             let value = u32::from_le_bytes(word);
-            self.tell(time, &TraceEvent::Stored { offset, value });
+            self.record(time, &TraceEvent::Stored { offset, value });
         }
     }
 }

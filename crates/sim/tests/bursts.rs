@@ -1,11 +1,11 @@
-//! `dram::Bursts` beside `dram::Channel` behind the front end, in closed loops: bandwidth and latency.
+//! `dram::BurstChannel` beside `dram::Channel` downstream of `PortQueues`, in closed loops: bandwidth and latency.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
 use sim::axi::Ax;
-use sim::controller::{FrontEnd, Returns, MAX_RESPONSES};
-use sim::dram::{Bursts, Channel, DramConfig};
+use sim::dram::{BurstChannel, Channel, DramConfig};
+use sim::memctrl::{PortQueues, ReadBeatSlots, MAX_RESPONSES};
 use sim::{Clock, Random, Time};
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -117,7 +117,7 @@ impl Sums {
 /// Clock by clock.
 fn reference(pattern: Pattern, count: u64) -> Measured {
     let clock = Clock::default();
-    let mut front = FrontEnd::new(Box::new(Channel::new(&DramConfig::default())));
+    let mut queues = PortQueues::new(Box::new(Channel::new(&DramConfig::default())));
     let mut source = Source::new(pattern);
     let (mut ar, mut aw): (VecDeque<Ax>, VecDeque<Ax>) = Default::default();
     let mut w = 0u32;
@@ -142,11 +142,15 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
             }
             open += 1;
         }
-        front.advance(now);
-        front.issue(now);
-        let beat = front.beat();
-        let response = front.response();
-        let (read, write, data) = (front.takes_read(), front.takes_write(), front.takes_data());
+        queues.advance(now);
+        queues.issue(now);
+        let beat = queues.next_beat();
+        let response = queues.response();
+        let (read, write, data) = (
+            queues.can_accept_read(),
+            queues.can_accept_write(),
+            queues.can_accept_data(),
+        );
         let mut end = |id: u16, write: bool| {
             sums.add(write, cycle - starts[&id]);
             ids.insert(0, id);
@@ -155,24 +159,24 @@ fn reference(pattern: Pattern, count: u64) -> Measured {
         };
         if read {
             if let Some(ax) = ar.pop_front() {
-                front.read(ax);
+                queues.accept_read(ax);
             }
         }
         if data && w > 0 {
-            front.data(now, 0);
+            queues.accept_data(now, 0);
             w -= 1;
         }
         if write {
             if let Some(ax) = aw.pop_front() {
-                front.write(ax);
+                queues.accept_write(ax);
             }
         }
         if let Some((id, _)) = response {
-            front.response_sent();
+            queues.response_sent();
             end(id, true);
         }
         if let Some((ax, number)) = beat {
-            front.beat_sent();
+            queues.beat_sent();
             if number + 1 == ax.beats() {
                 end(ax.id, false);
             }
@@ -196,9 +200,9 @@ struct Burst {
 /// Burst by burst, in parts.
 fn analytic(pattern: Pattern, count: u64) -> Measured {
     let clock = Clock::default();
-    let mut dram = Bursts::new(&DramConfig::default(), clock.edge(1));
+    let mut dram = BurstChannel::new(&DramConfig::default(), clock.edge(1));
     let mut source = Source::new(pattern);
-    let mut returns = Returns::new();
+    let mut returns = ReadBeatSlots::new();
     let mut ends: BinaryHeap<Reverse<(u64, u64, bool)>> = BinaryHeap::new();
     let mut sums = Sums::default();
     let (mut issued, mut done, mut open) = (0, 0, 0);
@@ -253,10 +257,10 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
                 b.taken
             } else {
                 let a = dram.read(clock.edge(cycle), addr, lines);
-                returns.forget(cycle);
+                returns.remove_until(cycle);
                 burst.end = burst
                     .end
-                    .max(returns.take(up(a.first), up(a.last), lines).1);
+                    .max(returns.reserve(up(a.first), up(a.last), lines).1);
                 a.taken
             };
             room[kind] = up(taken) + 1;
@@ -277,7 +281,7 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
 /// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a kind of patterns, and the mean.
 ///
 /// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line before an older one that is ready a
-/// clock later. Of both, `Channel` drains writes in front of reads that wait; `Bursts` has answered these, so it drains
+/// clock later. Of both, `Channel` drains writes ahead of reads that wait; `BurstChannel` has answered these, so it drains
 /// behind them, and other reads wait instead. So what saturates the DRAM with both is answered in another order, and where many rows
 /// of one bank are asked for, in another number of rows; the time that all of it takes is nearly the same.
 fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {

@@ -176,20 +176,20 @@ fn replaced() {
     for handler in [SIG_DFL, SIG_IGN, plain as *const () as usize] {
         put(handler, 0);
         for _ in 0..2 {
-            guard::install();
+            guard::install_handler();
             copy_fails();
         }
     }
 }
 
 fn comes_and_goes() {
-    guard::install();
+    guard::install_handler();
     for _ in 0..50 {
         enable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
         disable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
     }
 }
@@ -197,10 +197,10 @@ fn comes_and_goes() {
 fn was_there_and_goes() {
     enable();
     for _ in 0..50 {
-        guard::install();
+        guard::install_handler();
         copy_fails();
         disable();
-        guard::install();
+        guard::install_handler();
         copy_fails();
         enable();
     }
@@ -213,7 +213,7 @@ fn many_others() {
         let flags = flag(1, libc::SA_NODEFER) | flag(2, libc::SA_RESTART);
         let flags = flags | flag(4, libc::SA_ONSTACK) | flag(8, libc::SA_NOCLDSTOP);
         put(plain as *const () as usize, flags);
-        guard::install();
+        guard::install_handler();
         copy_fails();
     }
     send();
@@ -223,7 +223,7 @@ fn many_others() {
 /// A signal of somebody's is the former handler's, and the guard stays.
 fn sent(former: usize, flags: i32) {
     put(former, flags);
-    guard::install();
+    guard::install_handler();
     for round in 1..4 {
         send();
         let calls = CALLS.load(Ordering::Relaxed);
@@ -234,21 +234,21 @@ fn sent(former: usize, flags: i32) {
 
 fn fault(former: usize, flags: i32) {
     put(former, flags);
-    guard::install();
+    guard::install_handler();
     copy_fails();
     touch(lost());
 }
 
 fn behind() {
     enable();
-    guard::install();
+    guard::install_handler();
     copy_fails();
 }
 
 fn before() {
-    guard::install();
+    guard::install_handler();
     enable();
-    guard::install();
+    guard::install_handler();
     copy_fails();
 }
 

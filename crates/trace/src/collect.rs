@@ -88,7 +88,7 @@ impl Collector {
                 }
             }
             TraceEvent::Started { slot } => self.mark(*slot, Point::Started, time),
-            TraceEvent::Job {
+            TraceEvent::Segment {
                 slot,
                 mover,
                 to_media,
@@ -128,7 +128,7 @@ impl Collector {
             | TraceEvent::HostWrite
             | TraceEvent::UnitBegins { .. }
             | TraceEvent::UnitEnds { .. }
-            | TraceEvent::PeerTold { .. }
+            | TraceEvent::PeerNotified { .. }
             | TraceEvent::LogDeleted { .. } => {}
         }
     }

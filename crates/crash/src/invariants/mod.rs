@@ -241,7 +241,7 @@ impl Checker {
             return Ok(());
         };
         let ended = match event {
-            OrderEvent::Ends { number, fine: true } => device.command(number),
+            OrderEvent::CommandEnded { number, fine: true } => device.command(number),
             _ => None,
         };
         let taken = device.take(at, event)?;
@@ -257,7 +257,9 @@ impl Checker {
                     _ => Ok(()),
                 }
             }
-            (OrderEvent::Void { log, transaction }, _) => self.parts.void(number, log, transaction),
+            (OrderEvent::LogVoid { log, transaction }, _) => {
+                self.parts.void(number, log, transaction)
+            }
             _ => Ok(()),
         }
     }

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 
 use driver::{Buffer, Config, Controller, Host, Io, SimHost};
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
 
 use crate::common::{self, design, rounds};
@@ -53,7 +53,7 @@ fn powerless() -> io::Error {
 }
 
 impl Disk {
-    fn new(memory: Memory) -> Disk {
+    fn new(memory: MemoryModel) -> Disk {
         let design = design("default");
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
@@ -334,7 +334,7 @@ impl Files {
 const LONGEST: Time = Time::us(6);
 
 /// So many losses of power, each after some files.
-fn fails(memory: Memory, cuts: u64) {
+fn fails(memory: MemoryModel, cuts: u64) {
     let mut random = Random::new(16);
     let mut disk = Disk::new(memory);
     let options = FormatVolumeOptions::new()
@@ -368,12 +368,15 @@ mod sampled {
     #[test]
     #[ignore = "takes seconds"]
     fn failing_power_under_a_file_system() {
-        fails(Memory::Ddr4(sim::DramConfig::default()), rounds(200, 8));
+        fails(
+            MemoryModel::Ddr4(sim::DramConfig::default()),
+            rounds(200, 8),
+        );
     }
 }
 
 #[test]
 #[ignore = "takes seconds"]
 fn failing_power_under_a_file_system_on_slow_memory() {
-    fails(Memory::Fixed(Time::ns(900)), rounds(200, 8));
+    fails(MemoryModel::Fixed(Time::ns(900)), rounds(200, 8));
 }

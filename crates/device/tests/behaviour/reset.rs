@@ -2,7 +2,7 @@
 //! answer late.
 
 use driver::{Buffer, Config, Controller, Host, Io, SimHost};
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Random, Time};
 
 use crate::common::{self, design, Bench};
@@ -10,7 +10,7 @@ use crate::common::{self, design, Bench};
 const LINE: usize = 64;
 const PAGE: u64 = 4096;
 
-fn bench(memory: Memory) -> Bench {
+fn bench(memory: MemoryModel) -> Bench {
     Bench::with(&design("default"), memory)
 }
 
@@ -18,10 +18,10 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-fn memories() -> [Memory; 2] {
+fn memories() -> [MemoryModel; 2] {
     [
-        Memory::Fixed(Time::ns(900)),
-        Memory::Ddr4(sim::DramConfig::default()),
+        MemoryModel::Fixed(Time::ns(900)),
+        MemoryModel::Ddr4(sim::DramConfig::default()),
     ]
 }
 
@@ -127,7 +127,7 @@ fn queues() -> Config {
 }
 
 impl Blocks {
-    fn new(memory: Memory, seed: u64) -> Blocks {
+    fn new(memory: MemoryModel, seed: u64) -> Blocks {
         let design = design("default");
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
@@ -255,7 +255,7 @@ mod sampled {
     /// Accesses that `nvm_delay` holds for 100 us end with the function, and so does the delay.
     #[test]
     fn delays_end_with_the_function() {
-        let mut b = bench(Memory::Fixed(Time::ns(300)));
+        let mut b = bench(MemoryModel::Fixed(Time::ns(300)));
         let mut random = Random::new(4);
         let new = noise(&mut random, PAGE);
         b.store(1 << 20, &new);

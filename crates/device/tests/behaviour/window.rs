@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use design::Profile;
 use device::Engine;
 use driver::control::Delay;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Media, Random, Time};
 use spec::bar4;
 use spec::regs::nvm_delay;
@@ -31,7 +31,7 @@ mod sampled {
     #[test]
     fn sixty_four_loads_are_under_way_at_a_time() {
         let latency = Time::us(2);
-        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        let mut b = Bench::with(&design("default"), MemoryModel::Fixed(latency));
         b.run(Time::us(4)); // nvm_delay sweeps its counters after reset
         let start = b.device.now();
         let tags: Vec<u32> = (0..65)
@@ -51,7 +51,7 @@ mod sampled {
     fn loads_of_all_channels_share_one_way_back() {
         const LOADS: u64 = 8;
         let design = design("default");
-        let mut b = Bench::with(&design, Memory::Fixed(Time::ns(50)));
+        let mut b = Bench::with(&design, MemoryModel::Fixed(Time::ns(50)));
         b.run(Time::us(20));
         let start = b.device.now();
         for n in 0..LOADS {
@@ -232,8 +232,8 @@ fn long_loads_are_answered_as_their_beats_come() {
 #[test]
 fn loads_bring_what_stores_have_left_however_late_the_memory_is() {
     let fuzz = design("fuzz");
-    let late = Memory::Late {
-        most: Time::us(2),
+    let late = MemoryModel::Random {
+        max: Time::us(2),
         seed: 3,
     };
     for memory in [None, Some(late)] {
@@ -269,7 +269,7 @@ fn loads_bring_what_stores_have_left_however_late_the_memory_is() {
 #[test]
 fn slow_memory_takes_its_time() {
     let time = |latency| {
-        let mut b = Bench::with(&design("default"), Memory::Fixed(latency));
+        let mut b = Bench::with(&design("default"), MemoryModel::Fixed(latency));
         b.run(Time::us(4));
         let start = b.device.now();
         b.read(Bar::Pm, 0, 64).unwrap();

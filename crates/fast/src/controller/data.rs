@@ -542,7 +542,7 @@ impl Data {
             let slot = slot as u8;
             let ready = cx.now + timing::PAGE;
             let mover = self.outgoing.len() as u8;
-            cx.tell(cx.now, || TraceEvent::Job {
+            cx.tell(cx.now, || TraceEvent::Segment {
                 slot,
                 mover,
                 to_media: false,
@@ -627,7 +627,7 @@ impl Data {
             mover.free = at + 1;
             let (slot, mover) = (job.slot as u8, mover_of(direction, channel, channels));
             let to_media = direction == WRITE;
-            cx.tell(at, || TraceEvent::Job {
+            cx.tell(at, || TraceEvent::Segment {
                 slot,
                 mover,
                 to_media,
@@ -672,7 +672,7 @@ impl Data {
                 mover.filling.push_back(number);
                 let slot = job.slot as u8;
                 let mover = mover_of(WRITE, channel, channels);
-                cx.tell(at, || TraceEvent::Job {
+                cx.tell(at, || TraceEvent::Segment {
                     slot,
                     mover,
                     to_media: true,

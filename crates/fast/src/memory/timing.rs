@@ -1,12 +1,12 @@
 //! The memory behind a channel, burst by burst.
 
-use sim::controller::Memory;
-use sim::dram::{Answered, Buffered, Bursts};
+use sim::dram::{BurstChannel, ReadTimes, WriteTimes};
+use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
 
-/// Timing of a memory; see [`Memory`].
+/// Timing of a memory; see [`MemoryModel`].
 pub enum Timing {
-    Ddr4(Box<Bursts>),
+    Ddr4(Box<BurstChannel>),
     Fixed {
         latency: Time,
         pace: Time,
@@ -23,17 +23,17 @@ pub enum Timing {
 
 impl Timing {
     /// Behind a front end that gives it a line every `pace` at most, reads and writes apart.
-    pub fn new(memory: &Memory, pace: Time) -> Timing {
+    pub fn new(memory: &MemoryModel, pace: Time) -> Timing {
         match memory {
-            Memory::Ddr4(config) => Timing::Ddr4(Box::new(Bursts::new(config, pace))),
+            MemoryModel::Ddr4(config) => Timing::Ddr4(Box::new(BurstChannel::new(config, pace))),
             // The front end looks for what has come before it asks for more.
-            Memory::Fixed(latency) => Timing::Fixed {
+            MemoryModel::Fixed(latency) => Timing::Fixed {
                 latency: (*latency).max(Time(1)),
                 pace,
                 next: [Time::ZERO; 2],
             },
-            Memory::Late { most, seed } => Timing::Late {
-                most: *most,
+            MemoryModel::Random { max, seed } => Timing::Late {
+                most: *max,
                 random: Random::new(*seed),
                 written: Time::ZERO,
                 pace,
@@ -44,7 +44,7 @@ impl Timing {
 
     /// Reads `lines` lines from `now` on.
     #[inline]
-    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> ReadTimes {
         match self {
             Timing::Ddr4(bursts) => bursts.read(now, addr, lines),
             Timing::Fixed {
@@ -53,7 +53,7 @@ impl Timing {
                 next,
             } => {
                 let (from, taken) = give(now, lines, *pace, &mut next[0]);
-                Answered {
+                ReadTimes {
                     first: from + *latency,
                     last: taken + *latency,
                     taken,
@@ -72,14 +72,14 @@ impl Timing {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     (first, last) = (first.min(end), last.max(end));
                 }
-                Answered { first, last, taken }
+                ReadTimes { first, last, taken }
             }
         }
     }
 
     /// Writes `lines` lines from `now` on.
     #[inline]
-    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> WriteTimes {
         match self {
             Timing::Ddr4(bursts) => bursts.write(now, addr, lines),
             Timing::Fixed {
@@ -88,7 +88,7 @@ impl Timing {
                 next,
             } => {
                 let (_, taken) = give(now, lines, *pace, &mut next[1]);
-                Buffered {
+                WriteTimes {
                     taken,
                     safe: taken + *latency,
                 }
@@ -105,7 +105,7 @@ impl Timing {
                     let end = Time(from.0 + line * pace.0 + 1 + random.below(most.0.max(1)));
                     *written = end.max(*written);
                 }
-                Buffered {
+                WriteTimes {
                     taken,
                     safe: *written,
                 }

@@ -1,6 +1,6 @@
 //! A DDR channel behind a master port of a model: data from the media, timing from a memory model.
 
-use sim::controller::{AddressMap, FrontEnd, MemoryTiming};
+use sim::memctrl::{AddressMap, MemoryTiming, PortQueues};
 use sim::{Media, Time};
 
 use super::gather::{Gather, BLOCK};
@@ -34,7 +34,7 @@ struct Fill {
     error: bool,
 }
 
-/// The AXI4 slave: ports and data of a [`FrontEnd`]. Where the design has the ports for it, it also zeroes blocks on request,
+/// The AXI4 slave: ports and data of a [`PortQueues`]. Where the design has the ports for it, it also zeroes blocks on request,
 /// one line a clock; writes over AXI and these lines take turns.
 ///
 /// Data is written when the last beat that a burst has for a block is accepted ([`Gather`]), and read when it is returned. B comes
@@ -43,7 +43,7 @@ struct Fill {
 pub struct DdrSlave {
     ports: AxiPorts,
     map: AddressMap,
-    front: FrontEnd,
+    queues: PortQueues,
     r_driven: bool, // its next beat is on the port
     r_valid: bool,  // as the port has it
     b_driven: bool,
@@ -65,7 +65,7 @@ impl DdrSlave {
         DdrSlave {
             ports,
             map,
-            front: FrontEnd::new(timing),
+            queues: PortQueues::new(timing),
             r_driven: false,
             r_valid: false,
             b_driven: false,
@@ -101,19 +101,19 @@ impl DdrSlave {
     /// Sets the inputs for the rising edge at `now`.
     #[inline]
     pub fn drive(&mut self, model: &mut Model, media: &Media, now: Time) {
-        self.front.advance(now);
-        self.front.issue(now);
+        self.queues.advance(now);
+        self.queues.issue(now);
         self.drive_r(model, media);
-        let response = self.front.response();
+        let response = self.queues.response();
         let b_valid = response.is_some();
         set_if_changed(model, self.ports.b.valid, &mut self.b_driven, b_valid);
         if let Some((id, resp)) = response {
             self.ports.b.set(model, id, resp);
         }
-        let aw_ready = self.front.takes_write();
+        let aw_ready = self.queues.can_accept_write();
         let yields = self.fill_turn && self.lines_left();
-        let w_ready = self.front.takes_data() && !yields;
-        let ar_ready = self.front.takes_read();
+        let w_ready = self.queues.can_accept_data() && !yields;
+        let ar_ready = self.queues.can_accept_read();
         set_if_changed(model, self.ports.aw.ready, &mut self.aw_ready, aw_ready);
         set_if_changed(model, self.ports.w.ready, &mut self.w_ready, w_ready);
         set_if_changed(model, self.ports.ar.ready, &mut self.ar_ready, ar_ready);
@@ -137,7 +137,7 @@ impl DdrSlave {
     /// All lines of a fill are safe, which the design is yet to hear.
     #[inline]
     fn fill_ended(&self) -> bool {
-        self.fill.as_ref().is_some_and(|f| f.next >= f.end) && self.front.own_lines() == 0
+        self.fill.as_ref().is_some_and(|f| f.next >= f.end) && self.queues.fill_lines() == 0
     }
 
     #[inline]
@@ -149,7 +149,7 @@ impl DdrSlave {
     /// [`DdrSlave::drive`] will find done.
     #[inline]
     pub fn rest(&mut self, now: Time) -> bool {
-        self.front.advance(now);
+        self.queues.advance(now);
         self.quiet()
     }
 
@@ -159,7 +159,7 @@ impl DdrSlave {
         let Some(fill) = &mut self.fill else {
             return false;
         };
-        if fill.next >= fill.end || !self.front.takes_line() {
+        if fill.next >= fill.end || !self.queues.can_accept_line() {
             return false;
         }
         if fill.next >= fill.clear {
@@ -172,7 +172,7 @@ impl DdrSlave {
             }
             fill.clear = fill.next + bytes;
         }
-        self.front.own_line(now, fill.next);
+        self.queues.write_fill_line(now, fill.next);
         fill.next += BEAT as u64;
         self.stats.fill_beats += 1;
         true
@@ -213,7 +213,7 @@ impl DdrSlave {
             let ax = self.ports.ar.get(model);
             self.stats.reads += 1;
             self.stats.read_beats += u64::from(ax.beats());
-            self.front.read(ax);
+            self.queues.accept_read(ax);
         }
         if self.w_ready && model.is(self.ports.w.valid) {
             count += 1;
@@ -228,17 +228,17 @@ impl DdrSlave {
         }
         if self.aw_ready && model.is(self.ports.aw.valid) {
             count += 1;
-            self.front.write(self.ports.aw.get(model));
+            self.queues.accept_write(self.ports.aw.get(model));
             self.stats.writes += 1;
         }
         if self.b_driven && model.is(self.ports.b.ready) {
             count += 1;
-            self.front.response_sent();
+            self.queues.response_sent();
         }
         if self.r_driven && model.is(self.ports.r.ready) {
             count += 1;
             self.r_driven = false;
-            self.front.beat_sent();
+            self.queues.beat_sent();
         }
         count
     }
@@ -246,7 +246,7 @@ impl DdrSlave {
     /// True when nothing will happen here before [`DdrSlave::next_event`] unless the design does something.
     #[inline]
     pub fn quiet(&self) -> bool {
-        self.front.quiet()
+        self.queues.quiet()
             && !self.b_driven
             && !self.r_driven
             && !self.fill_done
@@ -255,25 +255,25 @@ impl DdrSlave {
 
     /// When data of an outstanding read or the acceptance of a write may arrive.
     pub fn next_event(&self) -> Option<Time> {
-        self.front.next_event()
+        self.queues.next_event()
     }
 
     /// What is outstanding, for dumps.
     pub fn describe(&self) -> String {
-        let mut text = self.front.describe();
+        let mut text = self.queues.describe();
         if let Some(fill) = &self.fill {
             text += &format!(
                 "; zeroing: next line {:#x}, end {:#x}, {} lines under way",
                 fill.next,
                 fill.end,
-                self.front.own_lines()
+                self.queues.fill_lines()
             );
         }
         text
     }
 
     fn accept_beat(&mut self, model: &Model, media: &mut Media, now: Time) {
-        let Some(local) = self.front.data_addr() else {
+        let Some(local) = self.queues.data_addr() else {
             return;
         };
         let mut code = resp::OKAY;
@@ -284,14 +284,14 @@ impl DdrSlave {
                 let strb = self.ports.w.strb(model);
                 if !self
                     .gather
-                    .line(media, addr, &data, strb, self.front.data_ends())
+                    .line(media, addr, &data, strb, self.queues.data_ends())
                 {
                     code = resp::SLVERR;
                 }
             }
             None => code = resp::DECERR,
         }
-        self.front.data(now, code);
+        self.queues.accept_data(now, code);
         self.stats.write_beats += 1;
     }
 
@@ -299,7 +299,7 @@ impl DdrSlave {
         if self.r_driven {
             return; // a beat is offered and must stay
         }
-        let beat = self.front.beat();
+        let beat = self.queues.next_beat();
         self.r_driven = beat.is_some();
         if let Some((ax, number)) = beat {
             let (data, code) = match self.map.media(ax.beat_addr(number)) {

@@ -17,7 +17,7 @@ pub use lite::{AxilAccess, AxilMaster};
 pub use master::{AxiMaster, Handshakes};
 pub use ports::{AxPorts, AxiPorts, AxilPorts, BPorts, FillPorts, RPorts, WPorts};
 pub use sim::axi::{burst, resp, Ax, BEAT};
-pub use sim::controller::{AddressMap, FixedLatency, LateMemory, MemoryTiming};
+pub use sim::memctrl::{AddressMap, FixedLatency, MemoryTiming, RandomLatency};
 
 /// A beat of write data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,9 +7,9 @@
 
 use std::collections::VecDeque;
 
-use super::calendar::{Activates, Columns, Queue};
+use super::calendar::{ActivateCalendar, ColumnCalendar, DepartureQueue};
 use super::config::REST;
-use super::map::{place, Place, BANKS, GROUPS, LINES};
+use super::map::{bank_row, BankRow, BANKS, GROUPS, LINES};
 use super::{ChannelStats, DramConfig, Timing};
 use crate::Time;
 
@@ -23,7 +23,7 @@ const RUN: usize = 16;
 
 /// When a burst of reads is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answered {
+pub struct ReadTimes {
     /// The first line, backend included.
     pub first: Time,
     /// The last line to come, which may be another one than the last of the burst.
@@ -34,7 +34,7 @@ pub struct Answered {
 
 /// When a burst of writes is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Buffered {
+pub struct WriteTimes {
     /// When the controller took the last line into its queue.
     pub taken: Time,
     /// When it answers for all of them.
@@ -43,7 +43,7 @@ pub struct Buffered {
 
 /// Writes of a bank that wait: lines [`GROUPS`] apart that have come one after the other.
 #[derive(Clone, Copy)]
-struct Waiting {
+struct PendingWrites {
     line: u64,
     lines: u32,
     row: u32,
@@ -58,7 +58,7 @@ struct Bank {
     row: u32,
     next_act: u64,
     next_pre: u64,
-    /// Next RD and WR.
+    /// NextWrite RD and WR.
     next_column: [u64; 2],
     /// The row before, and the clock of the PRE that closes it: reads of it that come until then still find it open.
     before: (u32, u64),
@@ -68,12 +68,12 @@ struct Bank {
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
     /// Writes in the controller, oldest first, and the oldest of those that hit the open row.
-    writes: VecDeque<Waiting>,
+    writes: VecDeque<PendingWrites>,
     hit: Option<usize>,
 }
 
 /// Reads that have places one behind the other: the clocks of the first and the last, and when the line behind them arrives.
-struct Run {
+struct ReadRun {
     first: u64,
     last: u64,
     arrival: (u64, u64),
@@ -105,14 +105,14 @@ const LONGEST: u64 = u64::MAX >> RANK_BITS >> 1;
 
 /// The write that goes next.
 #[derive(Clone, Copy)]
-struct Next {
+struct NextWrite {
     bank: usize,
     index: usize,
     column: u64,
 }
 
 /// One DDR4 channel, burst by burst. Calls come in the order of time; one that is a little late counts as if it were not.
-pub struct Bursts {
+pub struct BurstChannel {
     timing: Timing,
     frontend: Time,
     backend: Time,
@@ -129,8 +129,8 @@ pub struct Bursts {
     drain_high: usize,
     drain_low: usize,
     banks: [Bank; BANKS],
-    columns: Columns,
-    activates: Activates,
+    columns: ColumnCalendar,
+    activates: ActivateCalendar,
     /// No RD or WR of any bank before these clocks.
     floor: [u64; 2],
     /// The same by the bank group of the last writes.
@@ -143,8 +143,8 @@ pub struct Bursts {
     last_write: u64,
     /// When the front end can give the next line of a read, and of a write.
     next_line: [Time; 2],
-    /// Columns of the reads in the queue.
-    reads: Queue,
+    /// ColumnCalendar of the reads in the queue.
+    reads: DepartureQueue,
     /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
     candidates: [Candidate; BANKS],
     stale: u32,
@@ -152,12 +152,12 @@ pub struct Bursts {
     unseen: u32,
     idle: u64,
     /// What goes next of them, unless something is stale.
-    chosen: Option<Next>,
+    chosen: Option<NextWrite>,
     /// Writes in the controller whose time in the DRAM is not decided, by bank and in all.
     waiting: u32,
     unsent: usize,
     /// When those leave the queue whose time is.
-    leaving: Queue,
+    leaving: DepartureQueue,
     /// No write can go, or have its row opened, before this clock.
     quiet: u64,
     /// Clocks by which they leave the queue before their columns.
@@ -169,11 +169,11 @@ pub struct Bursts {
     stats: ChannelStats,
 }
 
-impl Bursts {
+impl BurstChannel {
     /// A channel with all banks closed, before which a front end gives a line every `pace` at most. The configuration must be valid.
-    pub fn new(config: &DramConfig, pace: Time) -> Bursts {
+    pub fn new(config: &DramConfig, pace: Time) -> BurstChannel {
         let timing = Timing::new(config);
-        Bursts {
+        BurstChannel {
             frontend: Time::ns(config.frontend_ns),
             backend: Time::ns(config.backend_ns),
             pace,
@@ -197,8 +197,8 @@ impl Bursts {
                 writes: VecDeque::with_capacity(8),
                 hit: None,
             }),
-            columns: Columns::new(&timing, config.read_queue + config.write_queue),
-            activates: Activates::new(&timing),
+            columns: ColumnCalendar::new(&timing, config.read_queue + config.write_queue),
+            activates: ActivateCalendar::new(&timing),
             floor: [0; 2],
             group_floor: [0; GROUPS],
             next_refresh: timing.refi,
@@ -206,7 +206,7 @@ impl Bursts {
             last_read: 0,
             last_write: 0,
             next_line: [Time::ZERO; 2],
-            reads: Queue::new(config.read_queue),
+            reads: DepartureQueue::new(config.read_queue),
             candidates: [Candidate::default(); BANKS],
             stale: 0,
             unseen: 0,
@@ -214,7 +214,7 @@ impl Bursts {
             chosen: None,
             waiting: 0,
             unsent: 0,
-            leaving: Queue::new(2 * config.write_queue),
+            leaving: DepartureQueue::new(2 * config.write_queue),
             quiet: 0,
             ahead: 0,
             drains_until: 0,
@@ -232,7 +232,7 @@ impl Bursts {
 
     /// The clock and the rest of it a line after another.
     #[inline]
-    fn step(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
+    fn next_arrival(&self, (clock, rest): (u64, u64)) -> (u64, u64) {
         let (clocks, more) = self.pace_clocks;
         match rest + more {
             rest if rest < REST => (clock + clocks, rest),
@@ -242,32 +242,32 @@ impl Bursts {
 
     /// Reads `lines` successive lines of 64 bytes from `addr` on, from `now` on.
     #[inline]
-    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> Answered {
+    pub fn read(&mut self, now: Time, addr: u64, lines: u32) -> ReadTimes {
         let lines = u64::from(lines.max(1));
         let mut at = now.max(self.next_line[READ]);
         let (mut first, mut last) = (u64::MAX, 0);
         let mut forwarded = Time::ZERO;
         let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
-        self.columns.forget(arrival.0);
-        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_behind(arrival.0) {
-            self.reads.leave(arrival.0);
+        self.columns.discard_before(arrival.0);
+        if self.reads.len() + lines as usize > self.read_queue || self.reads.is_stale(arrival.0) {
+            self.reads.remove_until(arrival.0);
         }
         let (mut line, mut alone) = (0, 0);
         while line < lines {
             // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
             if self.reads.len() >= self.read_queue {
-                self.reads.leave(arrival.0);
+                self.reads.remove_until(arrival.0);
                 if let Some(leaves) = self.reads.full_until(self.read_queue) {
                     at = self.timing.time(leaves).saturating_sub(self.frontend);
                     arrival = self.timing.cycle_and_rest(at + self.frontend);
                     arrival.0 = arrival.0.max(leaves);
-                    self.reads.leave(leaves);
+                    self.reads.remove_until(leaves);
                 }
             }
             let seen = arrival.0;
             self.drain_until(seen);
             let addr = addr.wrapping_add(line << 6);
-            let place = place(addr, self.rows);
+            let place = bank_row(addr, self.rows);
             if self.runs && lines - line >= GROUPS as u64 && line >= alone {
                 let row = STRIPE - (addr >> 6) % STRIPE;
                 let room = self.read_queue.saturating_sub(self.reads.len());
@@ -284,17 +284,17 @@ impl Bursts {
                 }
                 alone = line + GROUPS as u64;
             }
-            if self.waiting >> place.bank & 1 != 0 && self.banks[place.bank].holds(addr >> 6) {
+            if self.waiting >> place.bank & 1 != 0 && self.banks[place.bank].has_write(addr >> 6) {
                 self.stats.forwarded += 1;
                 forwarded = forwarded.max(at + self.frontend + self.backend);
             } else {
                 let column = self.read_line(place, seen + 1);
-                self.reads.enter(column);
+                self.reads.insert(column);
                 first = first.min(column);
                 last = last.max(column);
             }
             at += self.pace;
-            arrival = self.step(arrival);
+            arrival = self.next_arrival(arrival);
             line += 1;
         }
         self.next_line[READ] = at;
@@ -307,7 +307,7 @@ impl Bursts {
             done = done.max(end(last));
             begin = if first == last { done } else { end(first) };
         }
-        Answered {
+        ReadTimes {
             first: begin,
             last: done,
             taken: at - self.pace,
@@ -316,15 +316,15 @@ impl Bursts {
 
     /// Writes `lines` successive lines of 64 bytes from `addr` on, from `now` on.
     #[inline]
-    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> Buffered {
+    pub fn write(&mut self, now: Time, addr: u64, lines: u32) -> WriteTimes {
         let mut left = lines.max(1);
         let mut line = addr >> 6;
         let mut at = now.max(self.next_line[WRITE]);
         let mut arrival = self.timing.cycle_and_rest(at + self.frontend);
-        self.columns.forget(arrival.0);
+        self.columns.discard_before(arrival.0);
         while left > 0 {
             self.drain_until(arrival.0 + 1);
-            self.leaving.leave(arrival.0);
+            self.leaving.remove_until(arrival.0);
             while self.unsent + self.leaving.len() >= self.write_queue {
                 if self.leaving.len() == 0 {
                     self.send_next(1);
@@ -338,7 +338,7 @@ impl Bursts {
                     arrival.0 = arrival.0.max(leaves);
                 }
                 self.drain_until(arrival.0 + 1);
-                self.leaving.leave(arrival.0);
+                self.leaving.remove_until(arrival.0);
             }
             // As many as come before a drain, or before the queue is full, and lie in one row of a bank of each group.
             let held = self.unsent + self.leaving.len();
@@ -349,41 +349,41 @@ impl Bursts {
             let row = STRIPE - line % STRIPE;
             let lines = left.min(room.max(1) as u32).min(row as u32);
             let mut clock = arrival.0;
-            let mut place = place(line << 6, self.rows);
+            let mut place = bank_row(line << 6, self.rows);
             let group = place.bank % GROUPS ^ line as usize % GROUPS;
             for n in 0..lines {
                 clock = arrival.0;
                 if n < GROUPS as u32 {
                     let at = line + u64::from(n);
                     place.bank = place.bank / GROUPS * GROUPS + (group ^ at as usize % GROUPS);
-                    let waiting = Waiting {
+                    let waiting = PendingWrites {
                         line: at,
                         lines: (lines - n).div_ceil(GROUPS as u32),
                         row: place.row,
                         arrived: clock + 1,
                         age: self.ages + u64::from(n),
                     };
-                    if self.banks[place.bank].wait(waiting, self.pace_groups) {
+                    if self.banks[place.bank].enqueue(waiting, self.pace_groups) {
                         self.stale |= 1 << place.bank;
                         self.quiet = 0;
                     }
                     self.waiting |= 1 << place.bank;
                 }
                 at += self.pace;
-                arrival = self.step(arrival);
+                arrival = self.next_arrival(arrival);
             }
             self.ages += u64::from(lines);
             self.unsent += lines as usize;
             line += u64::from(lines);
             left -= lines;
             if self.unsent + self.leaving.len() >= self.drain_high {
-                self.leaving.leave(clock);
+                self.leaving.remove_until(clock);
             }
             self.make_room(clock);
         }
         self.next_line[WRITE] = at;
         let taken = at - self.pace;
-        Buffered {
+        WriteTimes {
             taken,
             safe: taken + self.frontend,
         }
@@ -394,10 +394,10 @@ impl Bursts {
     fn read_run(
         &mut self,
         line: u64,
-        at: Place,
+        at: BankRow,
         mut arrival: (u64, u64),
         lines: usize,
-    ) -> Option<Run> {
+    ) -> Option<ReadRun> {
         let set = at.bank / GROUPS * GROUPS;
         let change = at.bank % GROUPS ^ line as usize % GROUPS;
         let group = |n: usize| (line as usize + n) % GROUPS ^ change;
@@ -405,7 +405,7 @@ impl Bursts {
         let clocks = &mut clocks[..lines];
         for clock in clocks.iter_mut() {
             *clock = arrival.0 + 1;
-            arrival = self.step(arrival);
+            arrival = self.next_arrival(arrival);
         }
         let refreshes = clocks[lines - 1] + self.timing.rcd >= self.next_refresh;
         if refreshes || self.waiting >> set & ((1 << GROUPS) - 1) != 0 {
@@ -421,7 +421,7 @@ impl Bursts {
         for n in 0..GROUPS {
             let bank = set + group(n);
             if self.banks[bank].row != at.row {
-                self.open_for_read(Place { bank, ..at }, clocks[n])?;
+                self.open_for_read(BankRow { bank, ..at }, clocks[n])?;
             }
             floors[n] = self.floor[READ]
                 .max(self.group_floor[group(n)])
@@ -432,7 +432,7 @@ impl Bursts {
         for (n, (place, floor)) in head.iter_mut().zip(floors).enumerate() {
             let mut next = (*place).max(clock);
             if n == 0 {
-                next = self.columns.fit(next.max(floor), group(0));
+                next = self.columns.first_fit(next.max(floor), group(0));
             } else if floor > next + 3 {
                 // Those behind one that waits for its bank would not.
                 return None;
@@ -458,9 +458,9 @@ impl Bursts {
             bank.next_pre = bank.next_pre.max(clock + t.rtp);
         }
         self.begin_reads(lines);
-        self.has_read(last);
-        self.reads.enter_all(clocks);
-        Some(Run {
+        self.note_read(last);
+        self.reads.insert_all(clocks);
+        Some(ReadRun {
             first,
             last,
             arrival,
@@ -478,7 +478,7 @@ impl Bursts {
 
     /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is before its column.
     #[inline]
-    fn open_for_read(&mut self, at: Place, seen: u64) -> Option<()> {
+    fn open_for_read(&mut self, at: BankRow, seen: u64) -> Option<()> {
         let bank = &self.banks[at.bank];
         // Rows are opened for reads when the writes before them have gone.
         let from = seen.max(self.last_write + 1);
@@ -488,18 +488,18 @@ impl Bursts {
             _ => bank.next_act.max(pre + self.timing.rp),
         };
         let group = at.bank % GROUPS;
-        let (index, act) = self.activates.fit(seen, opens, group);
+        let (index, act) = self.activates.first_fit(seen, opens, group);
         if act + self.timing.rcd >= self.refresh_of(at.bank) {
             return None;
         }
         self.activates.insert(index, act, group);
-        self.opened(at, act, pre);
+        self.note_open(at, act, pre);
         Some(())
     }
 
     /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock of its RD.
     #[inline]
-    fn read_line(&mut self, at: Place, seen: u64) -> u64 {
+    fn read_line(&mut self, at: BankRow, seen: u64) -> u64 {
         self.begin_reads(1);
         let group = at.bank % GROUPS;
         loop {
@@ -511,7 +511,7 @@ impl Bursts {
             let bank = &self.banks[at.bank];
             if bank.row == at.row {
                 let earliest = floor.max(bank.next_column[READ]);
-                let column = self.columns.fit(earliest, group);
+                let column = self.columns.first_fit(earliest, group);
                 if column >= self.refresh_of(at.bank) {
                     self.refresh_bank(at.bank);
                     continue;
@@ -520,14 +520,14 @@ impl Bursts {
                 self.stale |= 1 << at.bank;
                 let bank = &mut self.banks[at.bank];
                 bank.next_pre = bank.next_pre.max(column + t.rtp);
-                return self.has_read(column);
+                return self.note_read(column);
             }
             if bank.before.0 == at.row && seen + t.rtp < bank.before.1 {
                 let earliest = floor.max(bank.before_column);
-                let column = self.columns.fit(earliest, group);
+                let column = self.columns.first_fit(earliest, group);
                 if column + t.rtp <= bank.before.1 {
                     self.columns.insert(column, group);
-                    return self.has_read(column);
+                    return self.note_read(column);
                 }
             }
             // Rows are opened for reads when the writes before them have gone.
@@ -537,19 +537,19 @@ impl Bursts {
                 CLOSED => bank.next_act.max(from),
                 _ => bank.next_act.max(pre + t.rp),
             };
-            let (act_index, act) = self.activates.fit(seen, opens, group);
-            let column = self.columns.fit(floor.max(act + t.rcd), group);
+            let (act_index, act) = self.activates.first_fit(seen, opens, group);
+            let column = self.columns.first_fit(floor.max(act + t.rcd), group);
             if column >= self.refresh_of(at.bank) {
                 self.refresh_bank(at.bank);
                 continue;
             }
             self.activates.insert(act_index, act, group);
             self.columns.insert(column, group);
-            self.opened(at, act, pre);
+            self.note_open(at, act, pre);
             let t = &self.timing;
             let bank = &mut self.banks[at.bank];
             bank.next_pre = bank.next_pre.max(column + t.rtp);
-            return self.has_read(column);
+            return self.note_read(column);
         }
     }
 
@@ -563,7 +563,7 @@ impl Bursts {
     }
 
     #[inline]
-    fn has_read(&mut self, column: u64) -> u64 {
+    fn note_read(&mut self, column: u64) -> u64 {
         let t = &self.timing;
         // The bus turns: two clocks between read data and write data.
         let turn = column + t.cl + t.burst + 2 - t.cwl;
@@ -575,7 +575,7 @@ impl Bursts {
 
     /// A row has been opened with an ACT at clock `act`, after a PRE at `pre` if there was another.
     #[inline]
-    fn opened(&mut self, at: Place, act: u64, pre: u64) {
+    fn note_open(&mut self, at: BankRow, act: u64, pre: u64) {
         self.stale |= 1 << at.bank;
         let t = &self.timing;
         let bank = &mut self.banks[at.bank];
@@ -612,10 +612,10 @@ impl Bursts {
         }
     }
 
-    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. Returns the clock before which no
+    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. ReadBeatSlots the clock before which no
     /// other can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
-        self.look();
+        self.update_candidates();
         let (mut banks, mut next) = match self.idle < until {
             true => (self.waiting, u64::MAX),
             false => (self.waiting & self.unseen, self.idle),
@@ -653,14 +653,14 @@ impl Bursts {
                 continue;
             }
             let group = number % GROUPS;
-            let (index, act) = self.activates.fit(write.arrived, opens, group);
+            let (index, act) = self.activates.first_fit(write.arrived, opens, group);
             if act < until && act + t.rcd < self.refresh_of(number) {
                 self.activates.insert(index, act, group);
-                let at = Place {
+                let at = BankRow {
                     bank: number,
                     row: write.row,
                 };
-                self.opened(at, act, pre);
+                self.note_open(at, act, pre);
                 opened = true;
             } else {
                 self.candidates[number].idle = act.max(until);
@@ -688,7 +688,7 @@ impl Bursts {
             }
         } else if self.drains_until > clock {
             while self.unsent > self.drain_low {
-                self.join(clock);
+                self.join_drain(clock);
             }
         } else if many {
             self.drain(clock);
@@ -710,11 +710,11 @@ impl Bursts {
 
     /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
     /// buses where there is some, without another turn.
-    fn join(&mut self, clock: u64) {
+    fn join_drain(&mut self, clock: u64) {
         let Some(next) = self.next_write() else {
             return;
         };
-        let write = self.take(next);
+        let write = self.dequeue_write(next);
         let t = &self.timing;
         let group = next.bank % GROUPS;
         let mut step = t.ccd_s;
@@ -722,30 +722,30 @@ impl Bursts {
         if bank.row != write.row && bank.written != write.row {
             step = t.faw.div_ceil(4);
             let opens = clock.max(self.banks[next.bank].next_act);
-            let (index, act) = self.activates.fit(clock, opens, group);
+            let (index, act) = self.activates.first_fit(clock, opens, group);
             self.activates.insert(index, act, group);
-            let at = Place {
+            let at = BankRow {
                 bank: next.bank,
                 row: write.row,
             };
-            self.opened(at, act, act);
+            self.note_open(at, act, act);
         }
         let column = self.columns.floor(group).max(clock);
-        let column = self.columns.fit(column, group);
+        let column = self.columns.first_fit(column, group);
         self.columns.insert(column, group);
         let leaves = self.leaving.last() + step;
         let t = &self.timing;
         let bank = &mut self.banks[next.bank];
         self.stale |= 1 << next.bank;
         bank.next_pre = bank.next_pre.max(leaves + t.cwl + t.burst + t.wr);
-        self.leaving.enter(leaves);
+        self.leaving.insert(leaves);
     }
 
     /// Takes a write out of the queue.
-    fn take(&mut self, next: Next) -> Waiting {
+    fn dequeue_write(&mut self, next: NextWrite) -> PendingWrites {
         self.stale |= 1 << next.bank;
         let bank = &mut self.banks[next.bank];
-        let write = bank.take(next.index, 1, self.pace_groups);
+        let write = bank.dequeue(next.index, 1, self.pace_groups);
         if bank.writes.is_empty() {
             self.waiting &= !(1 << next.bank);
         }
@@ -764,14 +764,14 @@ impl Bursts {
 
     /// Sends a write and maybe some behind it that can go before clock `until`.
     #[inline]
-    fn send_some(&mut self, next: Next, until: u64, most: usize) {
+    fn send_some(&mut self, next: NextWrite, until: u64, most: usize) {
         if !self.runs || most < GROUPS || !self.send_run(next, until, most) {
-            self.send(next);
+            self.send_write(next);
         }
     }
 
     /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are next one behind the other.
-    fn send_run(&mut self, next: Next, until: u64, most: usize) -> bool {
+    fn send_run(&mut self, next: NextWrite, until: u64, most: usize) -> bool {
         let set = next.bank / GROUPS * GROUPS;
         let banks = ((1 << GROUPS) - 1) << set;
         if self.waiting & banks != banks {
@@ -840,7 +840,7 @@ impl Bursts {
             let sent = (lines - n).div_ceil(GROUPS);
             let bank = &mut self.banks[number];
             let Some(hit) = bank.hit else { continue };
-            bank.take(hit, sent as u32, self.pace_groups);
+            bank.dequeue(hit, sent as u32, self.pace_groups);
             if bank.writes.is_empty() {
                 self.waiting &= !(1 << number);
             }
@@ -856,10 +856,10 @@ impl Bursts {
         self.unsent -= lines;
         self.stats.writes += lines as u64;
         if self.ahead == 0 {
-            self.leaving.enter_all(clocks);
+            self.leaving.insert_all(clocks);
         } else {
             for &clock in clocks {
-                self.leaving.enter(clock - self.ahead.min(clock));
+                self.leaving.insert(clock - self.ahead.min(clock));
             }
         }
         true
@@ -867,7 +867,7 @@ impl Bursts {
 
     /// The write that can go first, and of those the oldest.
     #[inline]
-    fn next_write(&mut self) -> Option<Next> {
+    fn next_write(&mut self) -> Option<NextWrite> {
         if self.chosen.is_none() || self.stale != 0 {
             self.chosen = self.first_of(self.waiting).map(|(_, next)| next);
         }
@@ -876,7 +876,7 @@ impl Bursts {
 
     /// Works out what those banks want that have changed.
     #[inline]
-    fn look(&mut self) {
+    fn update_candidates(&mut self) {
         let mut stale = self.stale & self.waiting;
         if self.stale != 0 {
             self.chosen = None;
@@ -894,11 +894,11 @@ impl Bursts {
     }
 
     /// That of some banks, and its age.
-    fn first_of(&mut self, mut banks: u32) -> Option<(u64, Next)> {
+    fn first_of(&mut self, mut banks: u32) -> Option<(u64, NextWrite)> {
         if banks == 0 {
             return None;
         }
-        self.look();
+        self.update_candidates();
         let t = &self.timing;
         let act = self.activates.floor();
         let read = self.last_read + 1;
@@ -927,7 +927,7 @@ impl Bursts {
         let column = column(candidate);
         let age = candidate.age;
         let index = self.banks[bank].hit.unwrap_or(0);
-        let next = Next {
+        let next = NextWrite {
             bank,
             index,
             column,
@@ -936,14 +936,14 @@ impl Bursts {
     }
 
     /// Sends a write to the DRAM.
-    fn send(&mut self, next: Next) {
+    fn send_write(&mut self, next: NextWrite) {
         if self.mode == READ {
             self.mode = WRITE;
             self.stats.turns += 1;
         }
         let group = next.bank % GROUPS;
-        let write = self.take(next);
-        let at = Place {
+        let write = self.dequeue_write(next);
+        let at = BankRow {
             bank: next.bank,
             row: write.row,
         };
@@ -960,13 +960,16 @@ impl Bursts {
                     CLOSED => bank.next_act.max(from),
                     _ => bank.next_act.max(pre + t.rp),
                 };
-                (Some(self.activates.fit(write.arrived, opens, group)), pre)
+                (
+                    Some(self.activates.first_fit(write.arrived, opens, group)),
+                    pre,
+                )
             };
             let earliest = match act {
                 None => bank.next_column[WRITE],
                 Some((_, act)) => act + t.rcd,
             };
-            let column = self.columns.fit(floor.max(earliest), group);
+            let column = self.columns.first_fit(floor.max(earliest), group);
             if write.arrived >= self.next_refresh {
                 self.refresh(write.arrived);
                 continue;
@@ -978,7 +981,7 @@ impl Bursts {
             self.columns.insert(column, group);
             if let Some((index, act)) = act {
                 self.activates.insert(index, act, group);
-                self.opened(at, act, pre);
+                self.note_open(at, act, pre);
             }
             break column;
         };
@@ -992,7 +995,7 @@ impl Bursts {
         self.floor[READ] = self.floor[READ].max(data_end + t.wtr_s);
         self.group_floor[group] = self.group_floor[group].max(data_end + t.wtr_l);
         let leaves = column - self.ahead.min(column);
-        self.leaving.enter(leaves);
+        self.leaving.insert(leaves);
     }
 
     /// Lets the refreshes pass that are due by clock `now`.
@@ -1077,7 +1080,7 @@ impl Bank {
 
     /// Takes some of an entry's lines; returns it as it was.
     #[inline]
-    fn take(&mut self, index: usize, lines: u32, pace: u64) -> Waiting {
+    fn dequeue(&mut self, index: usize, lines: u32, pace: u64) -> PendingWrites {
         let entry = &mut self.writes[index];
         let whole = *entry;
         if lines < whole.lines {
@@ -1098,7 +1101,7 @@ impl Bank {
 
     /// Lets writes wait, with those before them if they follow one another. True: what the bank wants to do has changed.
     #[inline]
-    fn wait(&mut self, writes: Waiting, pace: u64) -> bool {
+    fn enqueue(&mut self, writes: PendingWrites, pace: u64) -> bool {
         if let Some(last) = self.writes.back_mut() {
             let lines = u64::from(last.lines);
             let apart = lines * GROUPS as u64;
@@ -1120,7 +1123,7 @@ impl Bank {
 
     /// Whether a write of this line waits.
     #[inline]
-    fn holds(&self, line: u64) -> bool {
+    fn has_write(&self, line: u64) -> bool {
         self.writes.iter().any(|w| {
             line.checked_sub(w.line).is_some_and(|apart| {
                 apart % GROUPS as u64 == 0 && apart / (GROUPS as u64) < u64::from(w.lines)

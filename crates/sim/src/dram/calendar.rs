@@ -4,25 +4,25 @@ use super::map::GROUPS;
 use super::Timing;
 
 /// So many are kept before those that lie behind are forgotten.
-const MOST: usize = 256;
+const MAX_ENTRIES: usize = 256;
 /// And so many are left then.
-const KEPT: usize = 128;
+const KEPT_ENTRIES: usize = 128;
 
 /// A clock and its bank group.
 #[derive(Clone, Copy)]
-struct Entry {
+struct ReservedCommand {
     clock: u64,
     group: usize,
 }
 
 /// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other can be.
-pub(super) struct Columns {
-    words: Vec<Clocks>,
+pub(super) struct ColumnCalendar {
+    words: Vec<BusyClocks>,
     /// The first word that is known, and the first behind all that have a bit.
     base: u64,
     top: u64,
     /// The last command.
-    last: Entry,
+    last: ReservedCommand,
     short: u64,
     long: u64,
     /// What a command at bit 7 is in the way of: those of all groups, and of its own.
@@ -31,34 +31,34 @@ pub(super) struct Columns {
 
 /// 64 clocks: those in which no command can be, and those in which none of a bank group can.
 #[derive(Clone, Copy, Default)]
-struct Clocks {
+struct BusyClocks {
     any: u64,
     group: [u64; GROUPS],
 }
 
-impl Columns {
+impl ColumnCalendar {
     /// For `requests` at a time; places that are farther ahead than these can be are free for all.
-    pub(super) fn new(timing: &Timing, requests: usize) -> Columns {
-        Columns {
-            words: vec![Clocks::default(); ring(requests)],
+    pub(super) fn new(timing: &Timing, requests: usize) -> ColumnCalendar {
+        ColumnCalendar {
+            words: vec![BusyClocks::default(); ring_words(requests)],
             base: 0,
             top: 0,
-            last: Entry { clock: 0, group: 0 },
+            last: ReservedCommand { clock: 0, group: 0 },
             short: timing.ccd_s,
             long: timing.ccd_l,
-            masks: [timing.ccd_s, timing.ccd_l].map(|gap| part(0, 8 - gap, 6 + gap)),
+            masks: [timing.ccd_s, timing.ccd_l].map(|gap| bits_between(0, 8 - gap, 6 + gap)),
         }
     }
 
     #[inline]
-    fn word(&self, word: u64) -> Clocks {
+    fn word(&self, word: u64) -> BusyClocks {
         let mask = self.words.len() - 1;
         self.words[word as usize & mask]
     }
 
     /// The first clock from `earliest` on at which a command fits.
     #[inline]
-    pub(super) fn fit(&self, earliest: u64, group: usize) -> u64 {
+    pub(super) fn first_fit(&self, earliest: u64, group: usize) -> u64 {
         let mut clock = earliest.max(self.base * 64);
         while clock / 64 < self.top {
             let word = self.word(clock / 64);
@@ -87,7 +87,7 @@ impl Columns {
         }
         let mut word = first / 64;
         while word <= last / 64 && word < self.top {
-            if self.word(word).any & part(word, first, last) != 0 {
+            if self.word(word).any & bits_between(word, first, last) != 0 {
                 return false;
             }
             word += 1;
@@ -121,7 +121,7 @@ impl Columns {
             }
         }
         if clock > self.last.clock {
-            self.last = Entry { clock, group };
+            self.last = ReservedCommand { clock, group };
         }
     }
 
@@ -162,14 +162,14 @@ impl Columns {
         } else {
             for word in from / 64..to / 64 + 1 {
                 let clocks = &mut self.words[word as usize & mask];
-                clocks.any |= part(word, first.saturating_sub(short), last + short);
-                clocks.group[groups[0] % GROUPS] |= part(word, from, first);
-                clocks.group[groups[1] % GROUPS] |= part(word, last, to);
+                clocks.any |= bits_between(word, first.saturating_sub(short), last + short);
+                clocks.group[groups[0] % GROUPS] |= bits_between(word, from, first);
+                clocks.group[groups[1] % GROUPS] |= bits_between(word, last, to);
             }
         }
         self.top = self.top.max(to / 64 + 1);
         if last > self.last.clock {
-            self.last = Entry {
+            self.last = ReservedCommand {
                 clock: last,
                 group: groups[1],
             };
@@ -178,7 +178,7 @@ impl Columns {
 
     /// Forgets what is behind `clock`.
     #[inline]
-    pub(super) fn forget(&mut self, clock: u64) {
+    pub(super) fn discard_before(&mut self, clock: u64) {
         // What comes a little late still finds it.
         let base = (clock / 64).saturating_sub(1);
         if base < self.base + 8 {
@@ -190,7 +190,7 @@ impl Columns {
                 self.base = base;
                 return;
             }
-            self.words[self.base as usize & mask] = Clocks::default();
+            self.words[self.base as usize & mask] = BusyClocks::default();
             self.base += 1;
         }
     }
@@ -199,7 +199,7 @@ impl Columns {
     #[inline]
     pub(super) fn floor(&self, group: usize) -> u64 {
         match self.last {
-            Entry { clock: 0, .. } => 0,
+            ReservedCommand { clock: 0, .. } => 0,
             last if last.group == group => last.clock + self.long,
             last => last.clock + self.short,
         }
@@ -224,13 +224,13 @@ impl Columns {
 }
 
 /// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
-fn ring(requests: usize) -> usize {
+fn ring_words(requests: usize) -> usize {
     (requests + 48).next_power_of_two()
 }
 
 /// Those bits of a word of clocks that are from `first` to `last`.
 #[inline]
-fn part(word: u64, first: u64, last: u64) -> u64 {
+fn bits_between(word: u64, first: u64, last: u64) -> u64 {
     let start = word * 64;
     if last < start || first > start + 63 {
         return 0;
@@ -245,8 +245,8 @@ fn part(word: u64, first: u64, last: u64) -> u64 {
 /// Of the four windows of tFAW that one between others shares with later ones, only that from the one before it on is looked at. All
 /// of them would make places useless around those that wait for their bank, which a controller fills that decides later: random
 /// reads would come to 4 % less than with `Channel`, and with none of them to 6 % more.
-pub(super) struct Activates {
-    entries: Vec<Entry>,
+pub(super) struct ActivateCalendar {
+    entries: Vec<ReservedCommand>,
     /// Up to here no place is left.
     dense: u64,
     /// From here on none is left before the last, by bank group.
@@ -256,10 +256,10 @@ pub(super) struct Activates {
     faw: u64,
 }
 
-impl Activates {
-    pub(super) fn new(timing: &Timing) -> Activates {
-        Activates {
-            entries: Vec::with_capacity(MOST + 1),
+impl ActivateCalendar {
+    pub(super) fn new(timing: &Timing) -> ActivateCalendar {
+        ActivateCalendar {
+            entries: Vec::with_capacity(MAX_ENTRIES + 1),
             dense: 0,
             full: [0; GROUPS],
             short: timing.rrd_s,
@@ -269,7 +269,7 @@ impl Activates {
     }
 
     #[inline]
-    fn gap(&self, entry: Entry, group: usize) -> u64 {
+    fn gap(&self, entry: ReservedCommand, group: usize) -> u64 {
         if entry.group == group {
             self.long
         } else {
@@ -279,7 +279,7 @@ impl Activates {
 
     /// The first clock from `earliest` on at which an ACT fits that has been waited for since `seen`, and its place in the list.
     #[inline]
-    pub(super) fn fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
+    pub(super) fn first_fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
         self.dense = self.dense.max(seen);
         let packed = earliest <= self.dense;
         let mut clock = earliest.max(self.dense);
@@ -332,7 +332,7 @@ impl Activates {
                 self.full = [clock; GROUPS];
             }
         }
-        insert(&mut self.entries, index, Entry { clock, group });
+        insert(&mut self.entries, index, ReservedCommand { clock, group });
     }
 
     /// The first clock behind all of them that the rank as a whole allows.
@@ -347,15 +347,15 @@ impl Activates {
 }
 
 #[inline]
-fn insert(entries: &mut Vec<Entry>, index: usize, entry: Entry) {
+fn insert(entries: &mut Vec<ReservedCommand>, index: usize, entry: ReservedCommand) {
     entries.insert(index, entry);
-    if entries.len() > MOST {
-        entries.drain(..MOST + 1 - KEPT);
+    if entries.len() > MAX_ENTRIES {
+        entries.drain(..MAX_ENTRIES + 1 - KEPT_ENTRIES);
     }
 }
 
 /// When the requests in a queue leave it: a ring of clocks, in each of which one does at most.
-pub(super) struct Queue {
+pub(super) struct DepartureQueue {
     words: Vec<u64>,
     /// All before this clock have left.
     at: u64,
@@ -363,10 +363,10 @@ pub(super) struct Queue {
     last: u64,
 }
 
-impl Queue {
-    pub(super) fn new(most: usize) -> Queue {
-        Queue {
-            words: vec![0; ring(most)],
+impl DepartureQueue {
+    pub(super) fn new(most: usize) -> DepartureQueue {
+        DepartureQueue {
+            words: vec![0; ring_words(most)],
             at: 0,
             len: 0,
             last: 0,
@@ -421,13 +421,13 @@ impl Queue {
 
     /// Many clocks have passed since some have left.
     #[inline]
-    pub(super) fn is_behind(&self, clock: u64) -> bool {
+    pub(super) fn is_stale(&self, clock: u64) -> bool {
         clock > self.at + 512
     }
 
     /// Lets those leave that do so by `clock`.
     #[inline]
-    pub(super) fn leave(&mut self, clock: u64) {
+    pub(super) fn remove_until(&mut self, clock: u64) {
         if clock < self.at {
             return;
         }
@@ -435,7 +435,7 @@ impl Queue {
         let mut word = self.at / 64;
         while self.len > 0 && word <= clock / 64 {
             let bits = &mut self.words[word as usize & mask];
-            let left = *bits & part(word, self.at, clock);
+            let left = *bits & bits_between(word, self.at, clock);
             if left != 0 {
                 *bits &= !left;
                 self.len -= left.count_ones() as usize;
@@ -447,7 +447,7 @@ impl Queue {
 
     /// Takes some that leave at these clocks, which are sorted and none twice.
     #[inline]
-    pub(super) fn enter_all(&mut self, clocks: &[u64]) {
+    pub(super) fn insert_all(&mut self, clocks: &[u64]) {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
             return;
         };
@@ -455,7 +455,7 @@ impl Queue {
             return;
         }
         if first < self.at || last / 64 >= self.at / 64 + self.words.len() as u64 - 1 {
-            clocks.iter().for_each(|&clock| self.enter(clock));
+            clocks.iter().for_each(|&clock| self.insert(clock));
             return;
         }
         self.last = self.last().max(last);
@@ -483,7 +483,7 @@ impl Queue {
 
     /// Takes one that leaves at `clock`, or next to it, unless that is over.
     #[inline]
-    pub(super) fn enter(&mut self, clock: u64) {
+    pub(super) fn insert(&mut self, clock: u64) {
         if clock < self.at {
             return;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::map::{place, BANKS, GROUPS, LINES};
+use super::map::{bank_row, BANKS, GROUPS, LINES};
 use super::{DramConfig, Timing};
 use crate::Time;
 
@@ -52,7 +52,7 @@ const WRITE: usize = 1;
 const CLOSED: u32 = u32::MAX;
 
 #[derive(Clone, Copy)]
-struct Queued {
+struct QueuedRequest {
     tag: u64,
     line: u64,
     row: u32,
@@ -69,7 +69,7 @@ struct Bank {
     /// Next RD and WR.
     next_column: [u64; 2],
     /// Waiting reads and writes, oldest first.
-    queue: [Vec<Queued>; 2],
+    queue: [Vec<QueuedRequest>; 2],
     /// The oldest of each queue that hits the open row.
     hit: [Option<usize>; 2],
 }
@@ -116,7 +116,7 @@ const KEY_CLOCKS: u64 = 1 << (64 - RANK_BITS);
 
 /// The command that goes next.
 #[derive(Clone, Copy)]
-struct Choice {
+struct ChosenCommand {
     cycle: u64,
     command: Command,
     bank: usize,
@@ -136,7 +136,7 @@ pub struct Channel {
     /// No request becomes overdue before this clock.
     overdue: u64,
     /// What `choose` found, as long as nothing has changed.
-    chosen: Option<Choice>,
+    chosen: Option<ChosenCommand>,
     /// Banks with waiting reads and writes, a bit each.
     waiting: [u32; 2],
     /// How many wait.
@@ -229,7 +229,7 @@ impl Channel {
 
     /// Takes a request at `now`, unless its queue is full.
     pub fn push(&mut self, now: Time, request: Request) -> bool {
-        self.run(now);
+        self.issue_until(now);
         if !self.can_accept(request.is_write) {
             return false;
         }
@@ -253,14 +253,14 @@ impl Channel {
             });
             return true;
         }
-        let at = place(request.addr, self.rows);
+        let at = bank_row(request.addr, self.rows);
         let arrived = self.timing.cycle(seen) + 1;
         let kind = usize::from(is_write);
         let bank = &mut self.banks[at.bank];
         if bank.hit[kind].is_none() && bank.row == at.row {
             bank.hit[kind] = Some(bank.queue[kind].len());
         }
-        bank.queue[kind].push(Queued {
+        bank.queue[kind].push(QueuedRequest {
             tag,
             line,
             row: at.row,
@@ -272,14 +272,14 @@ impl Channel {
         self.count[kind] += 1;
         self.wake = self.wake.min(arrived);
         self.chosen = None;
-        self.propose(at.bank, kind);
+        self.update_candidate(at.bank, kind);
         true
     }
 
     /// The oldest completion that is due at `now`.
     #[inline]
     pub fn poll(&mut self, now: Time) -> Option<Completion> {
-        self.run(now);
+        self.issue_until(now);
         let time = |queue: &VecDeque<Completion>| queue.front().map_or(Time::MAX, |c| c.time);
         let (read, forwarded, write) = (
             time(&self.done_reads),
@@ -329,7 +329,7 @@ impl Channel {
     }
 
     /// Issues all commands up to what requests accepted by `now` decide.
-    fn run(&mut self, now: Time) {
+    fn issue_until(&mut self, now: Time) {
         if self.count == [0, 0] {
             return;
         }
@@ -347,7 +347,7 @@ impl Channel {
         self.cycle = self.cycle.max(self.wake);
         loop {
             if self.cycle > self.overdue {
-                self.propose_all();
+                self.update_all_candidates();
             }
             let choice = match self.chosen {
                 Some(choice) => choice,
@@ -398,7 +398,7 @@ impl Channel {
 
     /// Works out what `bank` wants next for its reads or writes.
     #[inline]
-    fn propose(&mut self, number: usize, kind: usize) {
+    fn update_candidate(&mut self, number: usize, kind: usize) {
         let bank = &self.banks[number];
         let Some(oldest) = bank.queue[kind].first() else {
             self.waiting[kind] &= !(1 << number);
@@ -432,12 +432,12 @@ impl Channel {
     }
 
     /// Proposals of all banks anew, and when that is next needed because a request gets overdue.
-    fn propose_all(&mut self) {
+    fn update_all_candidates(&mut self) {
         self.chosen = None;
         self.overdue = u64::MAX;
         for kind in [READ, WRITE] {
             for number in 0..BANKS {
-                self.propose(number, kind);
+                self.update_candidate(number, kind);
                 if let Some(oldest) = self.banks[number].queue[kind].first() {
                     let due = oldest.arrived + self.age_limit;
                     if due >= self.cycle {
@@ -450,7 +450,7 @@ impl Channel {
 
     /// The next command of the present mode, which has requests: the earliest, and of those the first by rank.
     #[inline]
-    fn choose(&self) -> Choice {
+    fn choose(&self) -> ChosenCommand {
         let kind = self.mode;
         // What the rank as a whole allows, by command and bank group, in clocks from now.
         let act = self.any_act.max(self.faw[self.faw_next]);
@@ -477,7 +477,7 @@ impl Channel {
             1 => Command::Activate,
             _ => Command::Precharge,
         };
-        Choice {
+        ChosenCommand {
             cycle: self.cycle + (key >> RANK_BITS),
             command,
             bank,
@@ -486,7 +486,7 @@ impl Channel {
 
     /// Puts a command on the bus.
     #[inline]
-    fn issue(&mut self, choice: Choice) {
+    fn issue(&mut self, choice: ChosenCommand) {
         let t = &self.timing;
         let at = choice.cycle;
         let group = choice.bank % GROUPS;
@@ -515,8 +515,8 @@ impl Channel {
             }
             Command::Column => self.issue_column(choice.bank, at),
         }
-        self.propose(choice.bank, READ);
-        self.propose(choice.bank, WRITE);
+        self.update_candidate(choice.bank, READ);
+        self.update_candidate(choice.bank, WRITE);
     }
 
     fn issue_column(&mut self, number: usize, at: u64) {
@@ -583,7 +583,7 @@ impl Channel {
         self.log.extend(tests::Logged::refresh(at, all_closed));
         self.next_refresh += t.refi;
         self.stats.refreshes += 1;
-        self.propose_all();
+        self.update_all_candidates();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::config::{bad, power_of_two, within};
+use crate::config::{check_power_of_two, check_range, not_allowed};
 use crate::Time;
 
 /// A DDR4 channel and its controller.
@@ -52,33 +52,33 @@ impl DramConfig {
     /// One line that names the first key whose value isn't allowed.
     pub fn validate(&self) -> Result<(), String> {
         if ![2133, 2400, 2666, 3200].contains(&self.data_rate_mts) {
-            return bad(
+            return not_allowed(
                 "data_rate_mts",
                 self.data_rate_mts,
                 "2133, 2400, 2666, 3200",
             );
         }
-        power_of_two("density_gbit", self.density_gbit.into(), 4, 16)?;
+        check_power_of_two("density_gbit", self.density_gbit.into(), 4, 16)?;
         if ![0, 1, 2, 4].contains(&self.refresh_mode) {
-            return bad("refresh_mode", self.refresh_mode, "0, 1, 2, 4");
+            return not_allowed("refresh_mode", self.refresh_mode, "0, 1, 2, 4");
         }
-        within("read_queue", self.read_queue as u64, 1, 1024)?;
-        within("write_queue", self.write_queue as u64, 1, 1024)?;
-        within(
+        check_range("read_queue", self.read_queue as u64, 1, 1024)?;
+        check_range("write_queue", self.write_queue as u64, 1, 1024)?;
+        check_range(
             "drain_high",
             self.drain_high as u64,
             1,
             self.write_queue as u64,
         )?;
-        within(
+        check_range(
             "drain_low",
             self.drain_low as u64,
             0,
             self.drain_high as u64 - 1,
         )?;
-        within("age_limit_ns", self.age_limit_ns, 0, 1_000_000)?;
-        within("frontend_ns", self.frontend_ns, 0, 10_000)?;
-        within("backend_ns", self.backend_ns, 0, 10_000)
+        check_range("age_limit_ns", self.age_limit_ns, 0, 1_000_000)?;
+        check_range("frontend_ns", self.frontend_ns, 0, 10_000)?;
+        check_range("backend_ns", self.backend_ns, 0, 10_000)
     }
 
     /// Bytes a ns that the pins carry at most.

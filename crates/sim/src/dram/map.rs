@@ -9,7 +9,7 @@ pub const LINES: u64 = 128;
 
 /// Where a line is. Lines of a row that differ only in their column are indistinguishable to timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct BankRow {
     /// Bank in its channel; the low two bits are the bank group.
     pub bank: usize,
     /// Row in its bank.
@@ -22,12 +22,12 @@ pub struct Place {
 /// groups, which only have tCCD_S between them, and 32 KiB lie in four open rows. Bank and group are permuted
 /// by the row's low bits, so that strides of powers of two don't stay in one bank.
 #[inline]
-pub fn place(addr: u64, rows: u64) -> Place {
+pub fn bank_row(addr: u64, rows: u64) -> BankRow {
     let line = addr >> 6;
     let row = (line / (BANKS as u64 * LINES)) & (rows - 1);
     let group = (line ^ (row >> 2)) & 3;
     let bank = ((line / (GROUPS as u64 * LINES)) ^ row) & 3;
-    Place {
+    BankRow {
         bank: (bank << 2 | group) as usize,
         row: row as u32,
     }
@@ -43,10 +43,10 @@ mod tests {
         let mut lines: HashMap<(usize, u32), u64> = HashMap::new();
         let rows = 64;
         for line in 0..rows * BANKS as u64 * LINES {
-            let at = place(line << 6, rows);
+            let at = bank_row(line << 6, rows);
             *lines.entry((at.bank, at.row)).or_default() += 1;
             assert_eq!(
-                place((line << 6) + rows * BANKS as u64 * LINES * 64, rows),
+                bank_row((line << 6) + rows * BANKS as u64 * LINES * 64, rows),
                 at
             );
         }
@@ -57,7 +57,10 @@ mod tests {
     #[test]
     fn neighbours_are_in_different_groups() {
         for line in 0..10_000u64 {
-            let (a, b) = (place(line << 6, 1 << 15), place((line + 1) << 6, 1 << 15));
+            let (a, b) = (
+                bank_row(line << 6, 1 << 15),
+                bank_row((line + 1) << 6, 1 << 15),
+            );
             assert!(a.bank & 3 != b.bank & 3 || a.row != b.row);
         }
     }

@@ -11,6 +11,6 @@ mod channel;
 mod config;
 mod map;
 
-pub use bursts::{Answered, Buffered, Bursts};
+pub use bursts::{BurstChannel, ReadTimes, WriteTimes};
 pub use channel::{Channel, ChannelStats, Completion, Request};
 pub use config::{DramConfig, Timing};

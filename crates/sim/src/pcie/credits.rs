@@ -35,7 +35,7 @@ impl Credits {
 
     /// Takes credits if they are there at `now`.
     #[inline]
-    pub(super) fn take(&mut self, now: Time, headers: u32, data: u32) -> bool {
+    pub(super) fn consume(&mut self, now: Time, headers: u32, data: u32) -> bool {
         if self.headers < headers || self.data < data {
             self.refresh(now);
             if self.headers < headers || self.data < data {
@@ -63,7 +63,7 @@ impl Credits {
         None
     }
 
-    pub(super) fn give_back(&mut self, at: Time, headers: u32, data: u32) {
+    pub(super) fn return_credits(&mut self, at: Time, headers: u32, data: u32) {
         self.returning.push_back((at, headers, data));
     }
 }

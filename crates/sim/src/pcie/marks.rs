@@ -4,7 +4,7 @@ use crate::Time;
 
 /// Counts posted writes on their way to the device, and the places in their order that somebody waits for.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(super) struct DeliveryMarks {
     posted: u64,
     taken: u64,
     last_taken: Time,
@@ -13,7 +13,7 @@ pub(super) struct Marks {
     marks: Vec<(u64, u64, Option<Time>)>,
 }
 
-impl Marks {
+impl DeliveryMarks {
     /// A write was posted.
     pub(super) fn posted(&mut self) {
         self.posted += 1;
@@ -49,7 +49,7 @@ impl Marks {
         self.marks.retain(|mark| mark.0 != name);
     }
 
-    /// Marks that were not reached.
+    /// DeliveryMarks that were not reached.
     pub(super) fn open(&self) -> usize {
         self.marks.iter().filter(|mark| mark.2.is_none()).count()
     }

@@ -25,12 +25,12 @@ mod wire;
 use std::collections::VecDeque;
 
 use credits::{credit_bytes, Credits};
-use marks::Marks;
-use tlp::{Arrived, Completion, DeviceRead};
+use marks::DeliveryMarks;
+use tlp::{DeviceRead, QueuedCompletion, ReceivedCompletion};
 use wire::{dwords, Wire, COMPLETION, REQUEST_64};
 
-pub(crate) use tlp::{split_write, Request, Up, UpTlp};
-pub use wire::Direction;
+pub(crate) use tlp::{split_write, ReadRequest, UpstreamKind, UpstreamTlp};
+pub use wire::DirectionStats;
 
 use crate::config::LinkConfig;
 use crate::{Mmio, ReadData, Time};
@@ -39,9 +39,9 @@ use crate::{Mmio, ReadData, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkStats {
     /// Device to host.
-    pub up: Direction,
+    pub up: DirectionStats,
     /// Host to device.
-    pub down: Direction,
+    pub down: DirectionStats,
     /// Times the device was refused because too much waited for the wire.
     pub refused_wire: u64,
     /// Times the device was refused for lack of the host's credits.
@@ -56,7 +56,7 @@ pub struct Link {
     latency: Time,
     // Device to host.
     up: Wire,
-    up_queue: VecDeque<UpTlp>,
+    up_queue: VecDeque<UpstreamTlp>,
     tx_buffer: Time,
     /// When the read requests that wait for the wire get it.
     tx_requests: VecDeque<Time>,
@@ -71,16 +71,16 @@ pub struct Link {
     // Host to device.
     down: Wire,
     mmio_queue: VecDeque<(Time, Mmio)>,
-    completions: VecDeque<Completion>,
+    completions: VecDeque<QueuedCompletion>,
     completion_was_last: bool,
     device_posted: Credits,
     device_nonposted: Credits,
     in_mmio: VecDeque<(Time, Mmio)>,
-    in_data: VecDeque<Arrived>,
+    in_data: VecDeque<ReceivedCompletion>,
     /// Reads that the device has taken and not answered.
     unanswered: Vec<u32>,
     /// Who waits for the device to have taken what was posted to it.
-    marks: Marks,
+    marks: DeliveryMarks,
     /// What the device has taken last, for who wants to know.
     taken: Option<VecDeque<(Time, Mmio)>>,
     refused: LinkStats,
@@ -120,7 +120,7 @@ impl Link {
             in_mmio: VecDeque::new(),
             in_data: VecDeque::new(),
             unanswered: Vec::new(),
-            marks: Marks::default(),
+            marks: DeliveryMarks::default(),
             taken: None,
             refused: LinkStats::default(),
             refused_until: Time::ZERO,
@@ -151,16 +151,16 @@ impl Link {
 
     /// When the next TLP of the device reaches the root complex.
     #[inline]
-    pub(crate) fn up_time(&self) -> Option<Time> {
+    pub(crate) fn next_upstream(&self) -> Option<Time> {
         self.up_queue.front().map(|tlp| tlp.arrival)
     }
 
-    pub(crate) fn up_head(&self) -> Option<&Up> {
+    pub(crate) fn upstream_head(&self) -> Option<&UpstreamKind> {
         self.up_queue.front().map(|tlp| &tlp.kind)
     }
 
     /// Takes the TLP that has arrived. Its write bytes stay readable until [`Link::release`].
-    pub(crate) fn up_take(&mut self, now: Time) -> Option<Up> {
+    pub(crate) fn pop_upstream(&mut self, now: Time) -> Option<UpstreamKind> {
         let tlp = self.up_queue.pop_front()?;
         self.down.acknowledge(now, &self.config);
         Some(tlp.kind)
@@ -175,7 +175,7 @@ impl Link {
     pub(crate) fn release(&mut self, at: Time, slot: u32, len: u32) {
         self.free_slots.push(slot);
         self.posted
-            .give_back(at + self.latency, 1, credit_bytes(len as usize));
+            .return_credits(at + self.latency, 1, credit_bytes(len as usize));
     }
 
     /// Takes a host's or peer's access for the device, ready for the wire at `ready`.
@@ -198,13 +198,13 @@ impl Link {
         Some(time)
     }
 
-    /// See [`crate::System::watch_taken`].
-    pub(crate) fn watch_taken(&mut self) {
+    /// See [`crate::System::watch_accepted`].
+    pub(crate) fn watch_accepted(&mut self) {
         self.taken.get_or_insert_default();
     }
 
-    /// See [`crate::System::taken`].
-    pub(crate) fn taken(&self) -> impl Iterator<Item = &(Time, Mmio)> {
+    /// See [`crate::System::accepted`].
+    pub(crate) fn accepted(&self) -> impl Iterator<Item = &(Time, Mmio)> {
         self.taken.iter().flatten()
     }
 
@@ -222,11 +222,11 @@ impl Link {
 
     /// A read request has left the root complex's buffer at `at`.
     pub(crate) fn release_read(&mut self, at: Time) {
-        self.nonposted.give_back(at + self.latency, 1, 0);
+        self.nonposted.return_credits(at + self.latency, 1, 0);
     }
 
     /// Answers a read request of the device: its completions are ready at `ready`. `None`: unsupported request.
-    pub(crate) fn complete(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
+    pub(crate) fn complete_read(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
         let state = &mut self.reads[request.read as usize];
         if !state.live {
             return;
@@ -248,8 +248,8 @@ impl Link {
     }
 
     /// Answers the request of a read whose turn it is.
-    fn complete_next(&mut self, ready: Time, request: Request, data: Option<&[u8]>) {
-        let Request {
+    fn complete_next(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
+        let ReadRequest {
             addr,
             len,
             read,
@@ -265,12 +265,12 @@ impl Link {
         while place > 0 && self.completions[place - 1].ready > ready {
             place -= 1;
         }
-        let mut put = |completion| {
+        let mut queue = |completion| {
             self.completions.insert(place, completion);
             place += 1;
         };
         let Some(data) = data else {
-            put(Completion {
+            queue(QueuedCompletion {
                 ready,
                 read,
                 data: None,
@@ -298,7 +298,7 @@ impl Link {
             };
             let (piece, later) = rest.split_at(size);
             let ends_request = later.is_empty();
-            put(Completion {
+            queue(QueuedCompletion {
                 ready,
                 read,
                 payload: dwords(at, piece.len()),
@@ -312,12 +312,12 @@ impl Link {
     }
 
     /// When the wire to the device could start its next TLP, as far as is known.
-    pub(crate) fn down_time(&self) -> Option<Time> {
+    pub(crate) fn next_downstream(&self) -> Option<Time> {
         let completion = self.completions.front().map(|c| c.ready);
         let mmio = self.mmio_ready();
         // A completion waits for posted writes that were ready before it, credits or not.
         let ready = match (completion, mmio) {
-            (Some(_), mmio) if self.mmio_goes_first() => mmio?,
+            (Some(_), mmio) if self.mmio_blocks_completion() => mmio?,
             (Some(a), Some(b)) => a.min(b),
             (a, b) => a.or(b)?,
         };
@@ -337,21 +337,21 @@ impl Link {
     }
 
     /// Whether the first access for the device is a write that the first completion must not pass.
-    fn mmio_goes_first(&self) -> bool {
+    fn mmio_blocks_completion(&self) -> bool {
         match (self.mmio_queue.front(), self.completions.front()) {
             (Some((ready, Mmio::Write { .. })), Some(completion)) => *ready <= completion.ready,
             _ => false,
         }
     }
 
-    /// Sends one TLP to the device at `now`, which is what [`Link::down_time`] said.
-    pub(crate) fn down_step(&mut self, now: Time) {
+    /// Sends one TLP to the device at `now`, which is what [`Link::next_downstream`] said.
+    pub(crate) fn send_downstream(&mut self, now: Time) {
         let mmio = self.mmio_ready().is_some_and(|at| at <= now);
         let completion = self.completions.front().is_some_and(|c| c.ready <= now);
-        if mmio && (!completion || self.mmio_goes_first() || self.completion_was_last) {
+        if mmio && (!completion || self.mmio_blocks_completion() || self.completion_was_last) {
             self.completion_was_last = false;
             self.send_mmio(now);
-        } else if completion && !self.mmio_goes_first() {
+        } else if completion && !self.mmio_blocks_completion() {
             self.completion_was_last = true;
             self.send_completion(now);
         }
@@ -364,11 +364,11 @@ impl Link {
         // Windows of devices lie above 4 GiB.
         let payload = match &mmio {
             Mmio::Write { offset, data, .. } => {
-                self.device_posted.take(now, 1, credit_bytes(data.len()));
+                self.device_posted.consume(now, 1, credit_bytes(data.len()));
                 dwords(*offset, data.len())
             }
             Mmio::Read { .. } => {
-                self.device_nonposted.take(now, 1, 0);
+                self.device_nonposted.consume(now, 1, 0);
                 0
             }
         };
@@ -394,7 +394,7 @@ impl Link {
             state.live = false;
             self.free_reads.push(completion.read);
         }
-        self.in_data.push_back(Arrived {
+        self.in_data.push_back(ReceivedCompletion {
             at,
             piece,
             ends_request: completion.ends_request,
@@ -410,16 +410,16 @@ impl Link {
         let lost_reads = &mut self.nonposted;
         let mut lost_answers = std::mem::take(&mut self.unanswered);
         self.up_queue.retain(|tlp| match &tlp.kind {
-            Up::Write { slot, len, .. } if tlp.start > now => {
+            UpstreamKind::Write { slot, len, .. } if tlp.start > now => {
                 slots.push(*slot);
-                posted.give_back(now, 1, credit_bytes(*len as usize));
+                posted.return_credits(now, 1, credit_bytes(*len as usize));
                 false
             }
-            Up::Read(_) => {
-                lost_reads.give_back(now, 1, 0);
+            UpstreamKind::Read(_) => {
+                lost_reads.return_credits(now, 1, 0);
                 false
             }
-            Up::Answer { tag, last, .. } if tlp.start > now => {
+            UpstreamKind::Answer { tag, last, .. } if tlp.start > now => {
                 // Of the others, the last one is lost as well, or not sent yet.
                 if *last {
                     lost_answers.push(*tag);

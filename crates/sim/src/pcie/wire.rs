@@ -12,7 +12,7 @@ pub(super) const DLLP: u64 = 8;
 
 /// What a link has carried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Direction {
+pub struct DirectionStats {
     /// TLPs.
     pub tlps: u64,
     /// Payload bytes.
@@ -29,7 +29,7 @@ pub(super) struct Wire {
     pub(super) free: Time,
     /// Picoseconds a byte, 16 fractional bits.
     pub(super) ps_per_byte: u64,
-    pub(super) carried: Direction,
+    pub(super) carried: DirectionStats,
     /// TLPs of the other direction since the last ACK and UpdateFC.
     pub(super) unacknowledged: u32,
     pub(super) unupdated: u32,
@@ -40,7 +40,7 @@ impl Wire {
         Wire {
             free: Time::ZERO,
             ps_per_byte: (1000.0 / config.bytes_per_ns() * 65_536.0).round() as u64,
-            carried: Direction::default(),
+            carried: DirectionStats::default(),
             unacknowledged: 0,
             unupdated: 0,
         }

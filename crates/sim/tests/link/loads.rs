@@ -64,7 +64,7 @@ fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -
             system.load(device, Bar::Pm, at, 64).unwrap();
             issued += 1;
         }
-        let load = system.loaded().unwrap().unwrap();
+        let load = system.wait_load().unwrap().unwrap();
         let data = load.data.unwrap();
         assert!(data
             .iter()
@@ -72,7 +72,7 @@ fn rate(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: usize) -
             .all(|(i, &b)| b == data[0] ^ i as u8));
         ended += 1;
     }
-    assert_eq!(system.loaded().unwrap(), None);
+    assert_eq!(system.wait_load().unwrap(), None);
     f64::from(64 * count as u32) / system.now().as_ns()
 }
 
@@ -195,7 +195,7 @@ fn answers_of_several_reads_may_take_turns() {
         .collect();
     let mut done = Time::ZERO;
     for (i, &tag) in tags.iter().enumerate() {
-        let load = system.loaded().unwrap().unwrap();
+        let load = system.wait_load().unwrap().unwrap();
         assert_eq!((load.tag, load.issued), (tag, Time::ZERO));
         assert!(load.done > done && system.now() == load.done);
         done = load.done;
@@ -250,14 +250,14 @@ fn loads_that_are_impossible_or_lost_say_so() {
     ));
     let lost = system.load(device, Bar::Pm, 0, 64).unwrap();
     let short = system.load(device, Bar::Pm, 64, 64).unwrap();
-    let load = system.loaded().unwrap().unwrap();
+    let load = system.wait_load().unwrap().unwrap();
     assert_eq!(load.tag, short);
     assert!(matches!(
         load.data,
         Err(Error::ReadFailed { offset: 64, .. })
     ));
-    let load = system.loaded().unwrap().unwrap();
+    let load = system.wait_load().unwrap().unwrap();
     assert_eq!((load.tag, load.done), (lost, Time::us(5)));
     assert!(matches!(load.data, Err(Error::Timeout { offset: 0, .. })));
-    assert_eq!(system.loaded().unwrap(), None);
+    assert_eq!(system.wait_load().unwrap(), None);
 }

@@ -115,10 +115,10 @@ fn what_reaches_the_root_complex_is_told_in_order() {
     let sender = Box::new(Clocked::new(CLOCK, step));
     let sender = system.add_device(sender, &link, &[]).unwrap();
     system.advance_until(Time::ns(500)).unwrap();
-    assert!(system.observed().is_empty());
-    system.observe();
+    assert!(system.take_accesses().is_empty());
+    system.record_accesses();
     system.advance_until(Time::us(20)).unwrap();
-    let told = system.observed();
+    let told = system.take_accesses();
     let seen: Vec<_> = told
         .iter()
         .map(|a| (a.device, a.addr, a.len, a.data.as_ref().map(|d| d[0])))
@@ -133,7 +133,7 @@ fn what_reaches_the_root_complex_is_told_in_order() {
     ];
     assert_eq!(seen, expected);
     assert!(told.windows(2).all(|pair| pair[0].time < pair[1].time));
-    assert!(system.observed().is_empty(), "it is told once");
+    assert!(system.take_accesses().is_empty(), "it is told once");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use design::{Cpu, Design, HostCosts};
 use device::{Engine, Factory, RtlOptions};
 use driver::{Config, Controller, SimHost};
 use rtl::bitstream::stderr_progress;
-use sim::controller::Memory;
+use sim::memctrl::MemoryModel;
 use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
 
 pub use designs::{design, root};
@@ -61,7 +61,7 @@ pub fn made_with(design: &Design, options: RtlOptions) -> Factory {
 }
 
 /// The same with another memory behind each channel of the storage.
-pub fn factory_with(design: &Design, memory: Memory) -> Factory {
+pub fn factory_with(design: &Design, memory: MemoryModel) -> Factory {
     let mut factory = factory(design);
     factory.set_memory(memory);
     factory
@@ -95,7 +95,7 @@ impl Bench {
     }
 
     /// The same with another memory behind each channel of the storage.
-    pub fn with(design: &Design, memory: Memory) -> Bench {
+    pub fn with(design: &Design, memory: MemoryModel) -> Bench {
         let media = Media::shared(design.media.bytes.0).unwrap();
         Bench::made(&factory_with(design, memory), media)
     }

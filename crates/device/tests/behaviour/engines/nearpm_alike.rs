@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use ::device::{Engine, Factory, RtlOptions};
 use driver::Host;
 use rtl::bitstream::stderr_progress;
-use sim::{Bad, Bar, Media, Random, Time};
+use sim::{Bar, FailingRange, Media, Random, Time};
 use spec::nearpm::{register, Command, Operation, RESERVED_BYTES};
 use spec::regs::nearpm::{CONTROL, DOMAIN, FORGET, LINES, REFUSED, STORES, TAKEN, UNDER_WAY};
 
@@ -35,7 +35,7 @@ const SHOWN: [u64; 9] = [
 struct One {
     kit: Kit,
     file: File,
-    bad: Bad,
+    bad: FailingRange,
 }
 
 struct Two {
@@ -57,7 +57,7 @@ impl One {
         let file = media.shared_file().unwrap().try_clone_to_owned();
         One {
             file: file.unwrap().into(),
-            bad: media.bad(),
+            bad: media.failing_range(),
             kit: Kit::before(factory.unwrap().device(media).unwrap(), &design),
         }
     }

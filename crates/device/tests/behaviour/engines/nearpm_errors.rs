@@ -221,7 +221,7 @@ fn a_device_that_ends_before_a_full_disk_loses_nothing() {
     let pool = Pool::new(1, 7, 1 << 20);
     let bytes = design.media.bytes.0;
     let media = Media::file(&path, bytes).unwrap();
-    let bad = media.bad();
+    let bad = media.failing_range();
     let mut kit = Kit::before(factory(&design).device(media).unwrap(), &design);
     kit.fine(&pool.map());
     kit.submit(&pool.copy(0, 0, LEN, LEN));

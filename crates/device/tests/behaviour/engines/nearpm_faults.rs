@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 
 use driver::{Config, Controller, Host};
-use sim::{Bad, Bar, Media, Time};
+use sim::{Bar, FailingRange, Media, Time};
 use spec::nearpm::{Command, Operation, Refusal, State, NEVER, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
 use spec::regs::Field;
@@ -21,7 +21,7 @@ const HEADER: usize = 64;
 pub(super) struct Bench {
     pub(super) kit: Kit,
     file: File,
-    bad: Bad,
+    bad: FailingRange,
     bytes: u64,
     pub(super) registers: u64,
 }
@@ -32,7 +32,7 @@ impl Bench {
         let bytes = design.media.bytes.0;
         let media = Media::shared(bytes).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned();
-        let bad = media.bad();
+        let bad = media.failing_range();
         let device = factory(&design).device(media).unwrap();
         Bench {
             kit: Kit::before(device, &design),

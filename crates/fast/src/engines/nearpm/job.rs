@@ -108,7 +108,7 @@ impl Job {
     /// What is told of its order.
     pub(super) fn ordered(&self, number: u8) -> OrderedCommand {
         let Ranges { reads, writes } = self.ranges();
-        let told = |lines: Lines| sim::Lines {
+        let told = |lines: Lines| sim::LineRange {
             first: lines.first,
             last: lines.last,
         };

@@ -149,14 +149,14 @@ impl NearPm {
                     }
                     hook.insert(line, job, stores, cx.now + TAKE);
                     cx.after(TAKE, Event::Hook);
-                    cx.order(|| OrderEvent::Command(job.ordered(line)));
+                    cx.order(|| OrderEvent::CommandAccepted(job.ordered(line)));
                 }
                 (Ok(_), _) => {
-                    cx.order(|| OrderEvent::Over { number: line });
+                    cx.order(|| OrderEvent::CommandSkipped { number: line });
                     self.page.end_line(line, &End::default());
                 }
                 (Err(refusal), _) => {
-                    cx.order(|| OrderEvent::Over { number: line });
+                    cx.order(|| OrderEvent::CommandSkipped { number: line });
                     self.refused = self.refused.wrapping_add(1);
                     let end = End {
                         result: refusal as u32,
@@ -183,7 +183,7 @@ impl NearPm {
                     failed: true,
                     ..
                 }) => {
-                    cx.order(|| OrderEvent::Ends {
+                    cx.order(|| OrderEvent::CommandEnded {
                         number,
                         fine: false,
                     });
@@ -196,7 +196,7 @@ impl NearPm {
                         operation: job.operation as u8,
                         bytes: job.bytes.into(),
                     });
-                    cx.order(|| OrderEvent::Begins { number });
+                    cx.order(|| OrderEvent::CommandStarted { number });
                     self.with_unit(unit, cx, |unit, ports| unit.begin(number, job, ports));
                 }
                 Err(Some(later)) => return cx.plan(later, Event::Hook),
@@ -250,7 +250,7 @@ impl NearPm {
             }
         }
         let job = ended.job;
-        cx.order(|| OrderEvent::Ends {
+        cx.order(|| OrderEvent::CommandEnded {
             number: ended.command,
             fine: ended.result == 0,
         });
@@ -272,7 +272,7 @@ impl NearPm {
         };
         let (sequence, participants) = (pending.sequence, pending.participants);
         if self.peers.is_complete(log, sequence, participants) {
-            cx.order(|| OrderEvent::Void {
+            cx.order(|| OrderEvent::LogVoid {
                 log,
                 transaction: sequence,
             });
@@ -432,15 +432,15 @@ pub(super) fn last_bytes(channels: usize) -> usize {
 /// Tells what has come back when the power did.
 pub(crate) fn tell_restored(hook: &Hook, order: &OrderWatch, time: Time) {
     for (number, entry) in hook.table.entries() {
-        order.tell(time, OrderEvent::Restored(entry.job.ordered(number)));
+        order.record(time, OrderEvent::CommandRestored(entry.job.ordered(number)));
     }
     for channel in 0..hook.channels() {
         for waiting in hook.lines(channel) {
-            let line = OrderEvent::RestoredLine {
+            let line = OrderEvent::QueueLineRestored {
                 channel: channel as u8,
                 line: waiting.line,
             };
-            order.tell(time, line);
+            order.record(time, line);
         }
     }
 }
@@ -456,7 +456,7 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
                 .as_deref_mut()
                 .and_then(|hook| hook.take_line(channel, now));
             let Some(line) = line else { break };
-            cx.order(|| OrderEvent::Leaves {
+            cx.order(|| OrderEvent::QueueLineIssued {
                 channel: channel as u8,
             });
             let written = store_bytes(cx.memory, line.addr, line.strobes, &line.data);
@@ -480,7 +480,7 @@ pub(crate) fn go_on(loads: &mut Vec<u32>, cx: &mut Cx) {
     }
     if let Some(hook) = cx.hook.as_deref_mut() {
         if hook.opens(now) {
-            cx.order(|| OrderEvent::Opens);
+            cx.order(|| OrderEvent::WindowOpened);
             cx.plan(now, Event::Bridge);
         } else if let Some(next) = hook.next(now) {
             cx.plan(next, Event::Hook);
@@ -507,7 +507,7 @@ fn store_bytes(memory: &mut Memories, addr: u64, strobes: u64, data: &[u8]) -> b
 
 /// A line of a channel's queue is in the memory.
 pub(crate) fn line_written(channel: u32, cx: &mut Cx) {
-    cx.order(|| OrderEvent::Written {
+    cx.order(|| OrderEvent::QueueLineWritten {
         channel: channel as u8,
     });
     if let Some(hook) = cx.hook.as_deref_mut() {

@@ -223,8 +223,8 @@ impl Peers {
         };
         let place = address + register::DONE + 8 * u64::from(own);
         cx.post_write(0, place, &completion.to_word().to_le_bytes());
-        cx.tell(cx.now, || TraceEvent::PeerTold { peer });
-        cx.order(|| OrderEvent::Tells { peer });
+        cx.tell(cx.now, || TraceEvent::PeerNotified { peer });
+        cx.order(|| OrderEvent::PeerNotified { peer });
     }
 
     /// When it looks again whether there is something to tell.

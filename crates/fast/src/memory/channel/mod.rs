@@ -13,7 +13,7 @@ mod slots;
 use std::collections::VecDeque;
 
 use design::media::Sizes;
-use sim::controller::{Memory, MAX_WRITES};
+use sim::memctrl::{MemoryModel, MAX_WRITES};
 use sim::Clock;
 use spec::regs::nvm_delay;
 
@@ -43,7 +43,7 @@ pub struct Stages {
     pub mux: u64,
     /// Cycles of `ns_axi_read_turns`, for read addresses.
     pub turns: u64,
-    /// Bursts that wait in it.
+    /// BurstChannel that wait in it.
     pub bursts: usize,
     /// Lines that it asks of the memory at a time for others than the urgent master.
     pub lines: usize,
@@ -94,7 +94,7 @@ pub struct ChannelConfig {
     /// The clock of the device.
     pub clock: Clock,
     /// What is behind it.
-    pub memory: Memory,
+    pub memory: MemoryModel,
     /// See [`Stages`].
     pub stages: Stages,
 }
@@ -295,7 +295,7 @@ impl Channel {
     pub fn reset(&mut self) {
         let timing = std::mem::replace(
             &mut self.timing,
-            Timing::new(&Memory::Fixed(sim::Time::ZERO), sim::Time(1)),
+            Timing::new(&MemoryModel::Fixed(sim::Time::ZERO), sim::Time(1)),
         );
         let ends = [self.next_piece, self.next_data];
         let mut fresh = Channel::new(self.config.clone());

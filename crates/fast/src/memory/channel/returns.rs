@@ -1,4 +1,4 @@
-//! The way of read data back through a port, one beat a cycle: [`sim::controller::Returns`], as runs of beats.
+//! The way of read data back through a port, one beat a cycle: [`sim::memctrl::ReadBeatSlots`], as runs of beats.
 
 use std::collections::VecDeque;
 
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn runs_are_the_beats_of_the_port() {
         let mut random = Random::new(5);
-        let (mut runs, mut beats) = (Returns::default(), sim::controller::Returns::new());
+        let (mut runs, mut beats) = (Returns::default(), sim::memctrl::ReadBeatSlots::new());
         let mut now = 0;
         for _ in 0..100_000 {
             now += random.below(12);
@@ -122,10 +122,10 @@ mod tests {
             let count = 1 + random.below(8) as u32;
             assert_eq!(
                 runs.take(first, last, count),
-                beats.take(first, last, count).1
+                beats.reserve(first, last, count).1
             );
             runs.forget(now);
-            beats.forget(now);
+            beats.remove_until(now);
             assert_eq!(runs.len(), beats.len());
             let n = random.below(40) as usize;
             assert_eq!(runs.nth(n), beats.nth(n));

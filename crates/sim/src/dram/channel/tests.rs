@@ -3,7 +3,7 @@ use crate::random::Random;
 
 /// What went over the command bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Bus {
+enum BusCommand {
     Act,
     Rd,
     Wr,
@@ -15,17 +15,17 @@ enum Bus {
 #[derive(Clone, Copy, Debug)]
 pub struct Logged {
     at: u64,
-    command: Bus,
+    command: BusCommand,
     bank: usize,
 }
 
 impl Logged {
-    pub fn new(choice: Choice, mode: usize) -> Logged {
+    pub fn new(choice: ChosenCommand, mode: usize) -> Logged {
         let command = match choice.command {
-            Command::Activate => Bus::Act,
-            Command::Precharge => Bus::Pre,
-            Command::Column if mode == READ => Bus::Rd,
-            Command::Column => Bus::Wr,
+            Command::Activate => BusCommand::Act,
+            Command::Precharge => BusCommand::Pre,
+            Command::Column if mode == READ => BusCommand::Rd,
+            Command::Column => BusCommand::Wr,
         };
         Logged {
             at: choice.cycle,
@@ -40,13 +40,16 @@ impl Logged {
             command,
             bank: 0,
         };
-        [logged(precharge, Bus::PreAll), logged(refresh, Bus::Ref)]
+        [
+            logged(precharge, BusCommand::PreAll),
+            logged(refresh, BusCommand::Ref),
+        ]
     }
 }
 
 /// The least clocks between command `a` and a later `b`, by the standard's tables, not by the controller's state.
 fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
-    use Bus::{Act, Pre, PreAll, Rd, Ref, Wr};
+    use BusCommand::{Act, Pre, PreAll, Rd, Ref, Wr};
     let same_bank = a.bank == b.bank;
     let same_group = a.bank % GROUPS == b.bank % GROUPS;
     let pick = |long, short| if same_group { long } else { short };
@@ -83,18 +86,18 @@ fn check_log(channel: &Channel) {
             .take_while(|a| a.at + t.rfc.max(100) >= b.at);
         for &a in before {
             // The PREA of a refresh with all banks closed already isn't sent; it binds nothing.
-            if (a.command, b.command) == (Bus::PreAll, Bus::Ref) {
+            if (a.command, b.command) == (BusCommand::PreAll, BusCommand::Ref) {
                 assert!(b.at >= a.at);
                 continue;
             }
             let gap = least_gap(t, a, b);
             assert!(
-                b.at >= a.at + gap || b.command == Bus::PreAll && !open[a.bank],
+                b.at >= a.at + gap || b.command == BusCommand::PreAll && !open[a.bank],
                 "{a:?} {b:?}: {gap} clocks"
             );
         }
         match b.command {
-            Bus::Act => {
+            BusCommand::Act => {
                 assert!(
                     !std::mem::replace(&mut open[b.bank], true),
                     "{b:?}: the bank is open"
@@ -102,7 +105,7 @@ fn check_log(channel: &Channel) {
                 let acts: Vec<_> = log[..=i]
                     .iter()
                     .rev()
-                    .filter(|a| a.command == Bus::Act)
+                    .filter(|a| a.command == BusCommand::Act)
                     .take(5)
                     .collect();
                 assert!(
@@ -110,12 +113,12 @@ fn check_log(channel: &Channel) {
                     "{b:?}: five within tFAW"
                 );
             }
-            Bus::Rd | Bus::Wr => assert!(open[b.bank], "{b:?}: the bank is closed"),
-            Bus::Pre => assert!(
+            BusCommand::Rd | BusCommand::Wr => assert!(open[b.bank], "{b:?}: the bank is closed"),
+            BusCommand::Pre => assert!(
                 std::mem::take(&mut open[b.bank]),
                 "{b:?}: the bank is closed"
             ),
-            Bus::PreAll => {
+            BusCommand::PreAll => {
                 let any = open.contains(&true);
                 open = [false; BANKS];
                 assert!(
@@ -123,7 +126,7 @@ fn check_log(channel: &Channel) {
                     "{b:?}: REF within tRP"
                 );
             }
-            Bus::Ref => {
+            BusCommand::Ref => {
                 refreshes += 1;
                 assert!(
                     b.at + 2 * t.rfc < (refreshes + 1) * t.refi,
@@ -408,7 +411,7 @@ fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
     let [rd, wr] = channel.log[channel.log.len() - 2..] else {
         panic!("nothing issued")
     };
-    assert_eq!((rd.command, wr.command), (Bus::Rd, Bus::Wr));
+    assert_eq!((rd.command, wr.command), (BusCommand::Rd, BusCommand::Wr));
     assert_eq!(wr.at + t.cwl, rd.at + t.cl + t.burst + 2);
 }
 

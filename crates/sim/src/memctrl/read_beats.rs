@@ -4,34 +4,34 @@ use std::collections::VecDeque;
 
 /// Cycles in which beats of read data pass a port, of reads that have been given a place and have not come.
 #[derive(Default)]
-pub struct Returns {
+pub struct ReadBeatSlots {
     /// Sorted, none twice.
     cycles: VecDeque<u64>,
 }
 
-impl Returns {
+impl ReadBeatSlots {
     /// Nothing is under way.
-    pub fn new() -> Returns {
-        Returns::default()
+    pub fn new() -> ReadBeatSlots {
+        ReadBeatSlots::default()
     }
 
     /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// Returns the cycles of the first and of the last.
+    /// ReadBeatSlots the cycles of the first and of the last.
     #[inline]
-    pub fn take(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
+    pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
         let beats = u64::from(beats.max(1));
         let mut wanted = first.max((last + 1).saturating_sub(beats));
-        let start = self.one(wanted);
+        let start = self.reserve_beat(wanted);
         let mut end = start;
         for _ in 1..beats {
             wanted += 1;
-            end = self.one(wanted.max(end + 1));
+            end = self.reserve_beat(wanted.max(end + 1));
         }
         (start, end)
     }
 
     #[inline]
-    fn one(&mut self, wanted: u64) -> u64 {
+    fn reserve_beat(&mut self, wanted: u64) -> u64 {
         if self.cycles.back().is_none_or(|&back| back < wanted) {
             self.cycles.push_back(wanted);
             return wanted;
@@ -51,7 +51,7 @@ impl Returns {
 
     /// Forgets the beats that have passed by the end of `cycle`.
     #[inline]
-    pub fn forget(&mut self, cycle: u64) {
+    pub fn remove_until(&mut self, cycle: u64) {
         while self.cycles.front().is_some_and(|&first| first <= cycle) {
             self.cycles.pop_front();
         }

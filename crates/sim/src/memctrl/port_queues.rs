@@ -17,18 +17,18 @@ pub const MAX_RESPONSES: usize = 32;
 const WRITE_BEAT: u32 = u32::MAX;
 const WRITE_END: u32 = u32::MAX - 1;
 /// Token of a line that no master writes; smaller ones are those of reads.
-const OWN_LINE: u32 = u32::MAX - 2;
+const FILL_LINE: u32 = u32::MAX - 2;
 
 #[derive(Clone, Default)]
-struct Read {
+struct QueuedRead {
     ax: Ax,
     issued: u32,       // beats given to the memory
     arrived: [u64; 4], // bit per beat whose data is there
     sent: u32,         // beats given to the master
 }
 
-impl Read {
-    fn has(&self, beat: u32) -> bool {
+impl QueuedRead {
+    fn has_beat(&self, beat: u32) -> bool {
         self.arrived[beat as usize / 64] >> (beat % 64) & 1 != 0
     }
 }
@@ -38,9 +38,9 @@ impl Read {
 ///
 /// Reads are given to the memory one line a clock, in their order. Beats of one read are answered together; of those that could be,
 /// the oldest read goes first, and those of one ID stay in order. A write is answered once the memory has all of it.
-pub struct FrontEnd {
+pub struct PortQueues {
     timing: Box<dyn MemoryTiming + Send>,
-    reads: Vec<Read>,
+    reads: Vec<QueuedRead>,
     free: Vec<u8>,
     order: VecDeque<u8>, // reads, oldest first
     unissued: VecDeque<u8>,
@@ -52,16 +52,16 @@ pub struct FrontEnd {
     write_code: u8,                // of the burst, so far
     accepted: VecDeque<(u16, u8)>, // writes whose data is on its way to safety: ID, code
     responses: VecDeque<(u16, u8)>,
-    own_lines: u32, // lines without a master that are on their way to safety
+    fill_lines: u32, // lines without a master that are on their way to safety
     done: Vec<u32>,
 }
 
-impl FrontEnd {
+impl PortQueues {
     /// An empty one before this memory.
-    pub fn new(timing: Box<dyn MemoryTiming + Send>) -> FrontEnd {
-        FrontEnd {
+    pub fn new(timing: Box<dyn MemoryTiming + Send>) -> PortQueues {
+        PortQueues {
             timing,
-            reads: vec![Read::default(); MAX_READS],
+            reads: vec![QueuedRead::default(); MAX_READS],
             free: (0..MAX_READS as u8).rev().collect(),
             order: VecDeque::new(),
             unissued: VecDeque::new(),
@@ -73,7 +73,7 @@ impl FrontEnd {
             write_code: resp::OKAY,
             accepted: VecDeque::new(),
             responses: VecDeque::new(),
-            own_lines: 0,
+            fill_lines: 0,
             done: Vec::new(),
         }
     }
@@ -90,7 +90,7 @@ impl FrontEnd {
             match token {
                 WRITE_BEAT => {}
                 WRITE_END => self.responses.extend(self.accepted.pop_front()),
-                OWN_LINE => self.own_lines -= 1,
+                FILL_LINE => self.fill_lines -= 1,
                 _ => {
                     let read = &mut self.reads[(token >> 8) as usize];
                     read.arrived[token as usize >> 6 & 3] |= 1 << (token & 63);
@@ -122,34 +122,34 @@ impl FrontEnd {
 
     /// Whether a read would be taken.
     #[inline]
-    pub fn takes_read(&self) -> bool {
+    pub fn can_accept_read(&self) -> bool {
         !self.free.is_empty()
     }
 
-    /// Takes a read, if [`FrontEnd::takes_read`].
-    pub fn read(&mut self, ax: Ax) {
+    /// Takes a read, if [`PortQueues::can_accept_read`].
+    pub fn accept_read(&mut self, ax: Ax) {
         let Some(slot) = self.free.pop() else { return };
-        self.reads[slot as usize] = Read {
+        self.reads[slot as usize] = QueuedRead {
             ax,
-            ..Read::default()
+            ..QueuedRead::default()
         };
         self.order.push_back(slot);
         self.unissued.push_back(slot);
     }
 
     /// The beat of a read that is answered next, and its number in its burst, if there is one by now. It stays so until
-    /// [`FrontEnd::beat_sent`].
+    /// [`PortQueues::beat_sent`].
     #[inline]
-    pub fn beat(&mut self) -> Option<(Ax, u32)> {
+    pub fn next_beat(&mut self) -> Option<(Ax, u32)> {
         if self.arrived == 0 {
             return None;
         }
         let slot = match self.sending {
             Some(slot) => {
                 let read = &self.reads[slot as usize];
-                Some(slot).filter(|_| read.has(read.sent))
+                Some(slot).filter(|_| read.has_beat(read.sent))
             }
-            None => self.pick(),
+            None => self.oldest_ready(),
         }?;
         self.sending = Some(slot);
         let read = &self.reads[slot as usize];
@@ -170,13 +170,13 @@ impl FrontEnd {
     }
 
     /// The oldest read of its ID that has its next beat.
-    fn pick(&self) -> Option<u8> {
+    fn oldest_ready(&self) -> Option<u8> {
         let mut blocked = [0u64; 4]; // IDs of older reads that have to wait
         for &slot in &self.order {
             let read = &self.reads[slot as usize];
             let (word, bit) = (read.ax.id as usize >> 6 & 3, 1 << (read.ax.id & 63));
             if blocked[word] & bit == 0 {
-                if read.has(read.sent) {
+                if read.has_beat(read.sent) {
                     return Some(slot);
                 }
                 blocked[word] |= bit;
@@ -187,27 +187,27 @@ impl FrontEnd {
 
     /// Whether the address of a write would be taken.
     #[inline]
-    pub fn takes_write(&self) -> bool {
+    pub fn can_accept_write(&self) -> bool {
         self.writes.len() < MAX_WRITES
     }
 
-    /// Takes the address of a write, if [`FrontEnd::takes_write`].
-    pub fn write(&mut self, ax: Ax) {
+    /// Takes the address of a write, if [`PortQueues::can_accept_write`].
+    pub fn accept_write(&mut self, ax: Ax) {
         self.writes.push_back(ax);
     }
 
     /// Whether the memory has room for a line.
     #[inline]
-    pub fn takes_line(&self) -> bool {
+    pub fn can_accept_line(&self) -> bool {
         self.timing.ready(true)
     }
 
     /// Whether a beat of write data would be taken.
     #[inline]
-    pub fn takes_data(&self) -> bool {
+    pub fn can_accept_data(&self) -> bool {
         !self.writes.is_empty()
             && self.accepted.len() + self.responses.len() < MAX_RESPONSES
-            && self.takes_line()
+            && self.can_accept_line()
     }
 
     /// The address that the next beat of write data goes to.
@@ -223,8 +223,8 @@ impl FrontEnd {
             .is_some_and(|ax| self.write_beat == u32::from(ax.len))
     }
 
-    /// Takes a beat of write data, if [`FrontEnd::takes_data`]; `code` is what has become of it.
-    pub fn data(&mut self, now: Time, code: u8) {
+    /// Takes a beat of write data, if [`PortQueues::can_accept_data`]; `code` is what has become of it.
+    pub fn accept_data(&mut self, now: Time, code: u8) {
         let (Some(local), Some(&ax)) = (self.data_addr(), self.writes.front()) else {
             return;
         };
@@ -253,20 +253,20 @@ impl FrontEnd {
         self.responses.pop_front();
     }
 
-    /// Writes a line that no master asked for, if [`FrontEnd::takes_line`].
-    pub fn own_line(&mut self, now: Time, addr: u64) {
-        self.timing.push(now, OWN_LINE, addr, true);
+    /// Writes a line that no master asked for, if [`PortQueues::can_accept_line`].
+    pub fn write_fill_line(&mut self, now: Time, addr: u64) {
+        self.timing.push(now, FILL_LINE, addr, true);
         self.wake = self.timing.next_event();
-        self.own_lines += 1;
+        self.fill_lines += 1;
     }
 
-    /// Lines of [`FrontEnd::own_line`] that are on their way to safety.
+    /// Lines of [`PortQueues::write_fill_line`] that are on their way to safety.
     #[inline]
-    pub fn own_lines(&self) -> u32 {
-        self.own_lines
+    pub fn fill_lines(&self) -> u32 {
+        self.fill_lines
     }
 
-    /// Nothing will happen before [`FrontEnd::next_event`] by itself.
+    /// Nothing will happen before [`PortQueues::next_event`] by itself.
     #[inline]
     pub fn quiet(&self) -> bool {
         self.arrived == 0 && self.unissued.is_empty() && self.responses.is_empty()

@@ -1,44 +1,44 @@
 //! What stands before a memory: the front end of its controller, and what it asks of the memory's timing.
 //!
-//! [`FrontEnd`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what answers it line by line.
+//! [`PortQueues`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what answers it line by line.
 
-mod fixed;
-mod front;
-mod late;
+mod fixed_latency;
 mod map;
-mod returns;
+mod port_queues;
+mod random_latency;
+mod read_beats;
 
-pub use fixed::FixedLatency;
-pub use front::{FrontEnd, MAX_READS, MAX_RESPONSES, MAX_WRITES};
-pub use late::LateMemory;
+pub use fixed_latency::FixedLatency;
 pub use map::AddressMap;
-pub use returns::Returns;
+pub use port_queues::{PortQueues, MAX_READS, MAX_RESPONSES, MAX_WRITES};
+pub use random_latency::RandomLatency;
+pub use read_beats::ReadBeatSlots;
 
 use crate::{DramConfig, Time};
 
 /// The memory behind a channel.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Memory {
+pub enum MemoryModel {
     /// DDR4 controller and DRAM.
     Ddr4(DramConfig),
     /// Every access takes the same time.
     Fixed(Time),
-    /// Every access takes a time of its own, up to `most`, drawn by `seed`.
-    Late {
+    /// Every access takes a time of its own, up to `max`, drawn by `seed`.
+    Random {
         /// The longest.
-        most: Time,
+        max: Time,
         /// See above.
         seed: u64,
     },
 }
 
-impl Memory {
+impl MemoryModel {
     /// The timing model of one channel.
     pub fn timing(&self) -> Box<dyn MemoryTiming + Send> {
         match self {
-            Memory::Ddr4(config) => Box::new(crate::dram::Channel::new(config)),
-            Memory::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
-            Memory::Late { most, seed } => Box::new(LateMemory::new(*most, *seed)),
+            MemoryModel::Ddr4(config) => Box::new(crate::dram::Channel::new(config)),
+            MemoryModel::Fixed(latency) => Box::new(FixedLatency::new(*latency)),
+            MemoryModel::Random { max, seed } => Box::new(RandomLatency::new(*max, *seed)),
         }
     }
 }

@@ -6,7 +6,7 @@ use super::MemoryTiming;
 use crate::{Random, Time};
 
 /// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in any.
-pub struct LateMemory {
+pub struct RandomLatency {
     most: Time,
     random: Random,
     /// When the last write is safe.
@@ -16,10 +16,10 @@ pub struct LateMemory {
     count: u64,
 }
 
-impl LateMemory {
+impl RandomLatency {
     /// A memory with this longest latency.
-    pub fn new(most: Time, seed: u64) -> LateMemory {
-        LateMemory {
+    pub fn new(most: Time, seed: u64) -> RandomLatency {
+        RandomLatency {
             most,
             random: Random::new(seed),
             written: Time::ZERO,
@@ -29,7 +29,7 @@ impl LateMemory {
     }
 }
 
-impl MemoryTiming for LateMemory {
+impl MemoryTiming for RandomLatency {
     fn ready(&self, _write: bool) -> bool {
         true
     }
@@ -64,7 +64,7 @@ mod tests {
 
     #[test]
     fn reads_come_in_any_order_and_writes_in_theirs() {
-        let mut memory = LateMemory::new(Time::us(3), 1);
+        let mut memory = RandomLatency::new(Time::us(3), 1);
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for n in 0..64 {
             memory.push(Time::ns(n), n as u32, 0, n % 2 == 1);
