@@ -5,7 +5,7 @@ use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use host::Probe;
+use host::CrashProbe;
 use pm::Error;
 use sim::fork::{Fork, ForkSide, Reply};
 use sim::Time;
@@ -149,10 +149,10 @@ fn make(
     let run = Arc::new(Mutex::new(run));
     let next = lock(&run).cuts.front().map(Cut::first);
     let own = run.clone();
-    let probe: Probe = Box::new(move |machine| lock(&own).go_on(machine));
+    let probe: CrashProbe = Box::new(move |machine| lock(&own).go_on(machine));
     let ran = catch_unwind(AssertUnwindSafe(|| {
         stage.beside_another(|| {
-            stage.shared.with(|machine| {
+            stage.shared.with_machine(|machine| {
                 machine.set_probe(Some(probe));
                 machine.cut_at(next);
             });
@@ -189,7 +189,7 @@ fn make(
         });
         reply.send(&outcome.to_bytes());
     }
-    stage.shared.with(|machine| {
+    stage.shared.with_machine(|machine| {
         machine.set_probe(None);
         machine.cut_at(None);
     });

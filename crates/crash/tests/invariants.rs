@@ -6,7 +6,7 @@ use crash::invariants::{check, Entry, Invariant, Violation};
 use crash::{run, By, Campaign, Report, Without};
 use design::Design;
 use device::{Engine, Factory, RtlOptions};
-use host::{Event, Fence};
+use host::{Fence, HostEvent};
 use pm::{Mechanism, Synchronise};
 use sim::{Bar, LineRange, OrderEvent, OrderedCommand, Time};
 use spec::nearpm::{Command, Operation};
@@ -15,7 +15,7 @@ const PAGE: u64 = 0x4_0000;
 
 #[derive(Clone)]
 enum Said {
-    Host(Event),
+    Host(HostEvent),
     Device(usize, OrderEvent),
     Returned,
     Restarted,
@@ -46,7 +46,7 @@ fn ordered(number: u8, operation: Operation, reads: u64, writes: u64) -> Ordered
 }
 
 impl Script {
-    fn host(mut self, event: Event) -> Script {
+    fn host(mut self, event: HostEvent) -> Script {
         self.0.push(Said::Host(event));
         self
     }
@@ -67,7 +67,7 @@ impl Script {
     }
 
     fn post_store(self, device: usize, line: u64) -> Script {
-        self.host(Event::Posted {
+        self.host(HostEvent::Posted {
             device,
             bar: Bar::Pm,
             offset: 64 * line,
@@ -80,7 +80,7 @@ impl Script {
         command.transaction = 7;
         let mut data = vec![0; 8];
         data.extend(command.arguments().iter().flat_map(|a| a.to_le_bytes()));
-        self.host(Event::Posted {
+        self.host(HostEvent::Posted {
             device,
             bar: Bar::Control,
             offset: PAGE + 64 * u64::from(number),
@@ -213,7 +213,7 @@ fn transaction() -> Script {
         .post(0, 0, Undo)
         .post_store(0, 1)
         .post(0, 1, Commit)
-        .host(Event::Issued { device: 0, tag: 5 })
+        .host(HostEvent::Issued { device: 0, tag: 5 })
         .takes(0, undo(0))
         .store(0, 1, true)
         .begins(0, 0)
@@ -222,8 +222,8 @@ fn transaction() -> Script {
         .load(3, 40)
         .reads(3)
         .served(3)
-        .host(Event::Answered { tag: 5 })
-        .host(Event::Fenced {
+        .host(HostEvent::Answered { tag: 5 })
+        .host(HostEvent::Fenced {
             cpu: 0,
             what: Fence::ReadBack,
         })
@@ -383,8 +383,8 @@ fn shared_writes_persist_in_program_order() {
         stored().load(0, 31).reads(0).served(0),
         "a load, PM 0x7c0, is answered",
     );
-    let issued = |script: Script| script.host(Event::Issued { device: 0, tag: 1 });
-    let answered = |script: Script| script.host(Event::Answered { tag: 1 });
+    let issued = |script: Script| script.host(HostEvent::Issued { device: 0, tag: 1 });
+    let answered = |script: Script| script.host(HostEvent::Answered { tag: 1 });
     wrong(answered(issued(stored())), "a load comes back to the host");
     wrong(
         answered(issued(script().post_store(0, 1))),

@@ -4,7 +4,7 @@ use design::{Cpu, Design, HostProfile};
 use device::{Engine, Factory, RtlOptions};
 use driver::workload::{run_job, Job};
 use driver::{Buffer, Config, Controller, Io, SharedHost};
-use host::{Error, Kind, Machine, Mapping, Program, Shared};
+use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
 
@@ -24,7 +24,7 @@ type Span = Result<(Time, Time), Error>;
 
 /// A host, and a driver of each of its devices on CPUs of its own.
 struct Bench {
-    shared: Shared,
+    shared: SharedMachine,
     drivers: Vec<Controller<SharedHost>>,
 }
 
@@ -45,7 +45,7 @@ fn bench(engines: [Engine; 2]) -> Bench {
         system.add_device(device, &link, &windows).unwrap();
     }
     let profile = HostProfile::shipped("none").unwrap();
-    let shared = Shared::new(Machine::new(system, profile));
+    let shared = SharedMachine::new(Machine::new(system, profile));
     let drivers = (0..engines.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
@@ -64,7 +64,7 @@ fn bench(engines: [Engine; 2]) -> Bench {
 
 /// Stores and loads of a device's PM window: what was stored is there.
 fn window(cpu: &host::Cpu, device: usize) -> Result<(), Error> {
-    let mapping = Mapping::pm(device, Kind::Uncached);
+    let mapping = Mapping::pm(device, MemoryType::Uncached);
     let mut random = Random::new(device as u64);
     for n in 0..40 {
         let at = STORES + 64 * n;
@@ -120,7 +120,7 @@ impl Bench {
         let peer = (n + 1) % self.drivers.len();
         let window = self
             .shared
-            .with(|machine| machine.system().window(peer, Bar::Pm).unwrap());
+            .with_machine(|machine| machine.system().window(peer, Bar::Pm).unwrap());
         // Pages of both of the peer's channels, in another order than data have.
         let pages = (0..u64::from(MOVED / 4096)).rev();
         let buffer = Buffer::Pages {

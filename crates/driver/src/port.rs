@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ::host::{register, Machine, Turn, Wake};
+use ::host::{register, Machine, Turn, WakeCondition};
 use design::HostCosts;
 use sim::{Bar, Time, Watch};
 
@@ -96,24 +96,25 @@ impl Port {
 
     pub fn wait<T: Turn>(&self, turn: &mut T, until: Time) -> Result<()> {
         let machine = turn.machine();
-        machine.take_messages(self.device);
+        machine.collect_interrupts(self.device);
         let now = machine.system().now();
         let busy = self.used.iter().map(|&cpu| machine.busy_until(cpu));
-        let messages = machine.messages(self.device);
+        let messages = machine.pending_interrupts(self.device);
         let handlers = messages.map(|(_, time)| self.handler(time));
         let next = busy.chain(handlers).filter(|&t| t > now).min();
         let next = next.unwrap_or(until).min(until);
-        turn.pass(Wake::Attention(next)).map_err(failed)?;
-        turn.machine().take_messages(self.device);
+        turn.wait_for(WakeCondition::Attention(next))
+            .map_err(failed)?;
+        turn.machine().collect_interrupts(self.device);
         Ok(())
     }
 
     pub fn take_interrupt(&self, machine: &mut Machine, vector: u16) -> bool {
         let now = machine.system().now();
-        let came = machine.message(self.device, vector);
+        let came = machine.interrupt_time(self.device, vector);
         let due = came.is_some_and(|time| self.handler(time) <= now);
         if due {
-            machine.take_message(self.device, vector);
+            machine.clear_interrupt(self.device, vector);
         }
         due
     }

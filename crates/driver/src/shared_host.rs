@@ -1,6 +1,6 @@
 //! A driver's part of a host that others use, too.
 
-use ::host::Shared;
+use ::host::SharedMachine;
 use design::HostCosts;
 use sim::{Bar, Time, MSI_BASE};
 
@@ -8,9 +8,9 @@ use crate::port::{dma_read, dma_write, failed, Port};
 use crate::{Host, Result, Work};
 
 /// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
-/// run at the same time ([`Shared::run`]). Several may use one device; each of its interrupt vectors is one's alone.
+/// run at the same time ([`SharedMachine::run`]). Several may use one device; each of its interrupt vectors is one's alone.
 pub struct SharedHost {
-    shared: Shared,
+    shared: SharedMachine,
     port: Port,
 }
 
@@ -18,7 +18,7 @@ impl SharedHost {
     /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an interrupt cost in `costs`, `vectors`
     /// interrupt vectors are used.
     pub fn new(
-        shared: &Shared,
+        shared: &SharedMachine,
         device: usize,
         costs: HostCosts,
         vectors: u16,
@@ -31,7 +31,7 @@ impl SharedHost {
     }
 
     /// The host.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedMachine {
         &self.shared
     }
 
@@ -54,20 +54,22 @@ impl Host for SharedHost {
 
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64> {
         self.shared
-            .with(|machine| self.port.alloc(machine, bytes, align))
+            .with_machine(|machine| self.port.alloc(machine, bytes, align))
     }
 
     fn free(&mut self, addr: u64, _bytes: u64) {
         self.shared
-            .with(|machine| machine.system_mut().memory_mut().free(addr));
+            .with_machine(|machine| machine.system_mut().memory_mut().free(addr));
     }
 
     fn dma_read(&mut self, addr: u64, data: &mut [u8]) {
-        self.shared.with(|machine| dma_read(machine, addr, data));
+        self.shared
+            .with_machine(|machine| dma_read(machine, addr, data));
     }
 
     fn dma_write(&mut self, addr: u64, data: &[u8]) {
-        self.shared.with(|machine| dma_write(machine, addr, data));
+        self.shared
+            .with_machine(|machine| dma_write(machine, addr, data));
     }
 
     fn run_on(&mut self, cpu: usize) {
@@ -75,24 +77,26 @@ impl Host for SharedHost {
     }
 
     fn now(&self) -> Time {
-        self.shared.with(|machine| self.port.now(machine))
+        self.shared.with_machine(|machine| self.port.now(machine))
     }
 
     fn busy(&self) -> bool {
-        self.shared.with(|machine| self.port.busy(machine))
+        self.shared.with_machine(|machine| self.port.busy(machine))
     }
 
     fn spend(&mut self, work: Work) {
-        self.shared.with(|machine| self.port.spend(machine, work));
+        self.shared
+            .with_machine(|machine| self.port.spend(machine, work));
     }
 
     fn watch(&mut self, addr: u64, bytes: u64) {
         self.shared
-            .with(|machine| self.port.watch(machine, addr, bytes));
+            .with_machine(|machine| self.port.watch(machine, addr, bytes));
     }
 
     fn unwatch(&mut self, addr: u64) {
-        self.shared.with(|machine| self.port.unwatch(machine, addr));
+        self.shared
+            .with_machine(|machine| self.port.unwatch(machine, addr));
     }
 
     fn wait(&mut self, until: Time) -> Result<()> {
@@ -110,6 +114,6 @@ impl Host for SharedHost {
 
     fn take_interrupt(&mut self, vector: u16) -> bool {
         self.shared
-            .with(|machine| self.port.take_interrupt(machine, vector))
+            .with_machine(|machine| self.port.take_interrupt(machine, vector))
     }
 }

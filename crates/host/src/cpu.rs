@@ -2,23 +2,23 @@
 
 use sim::Time;
 
-use crate::access::{issue, load, ntstore, prefetch, store, take, Pending};
-use crate::flight::begin;
+use crate::access::{collect_load, issue_load, load, ntstore, prefetch, store, PendingLoad};
 use crate::flush::{fence, write_back, Fence};
+use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
-use crate::{Error, Result, Shared, Turn, Wake};
+use crate::{Error, Result, SharedMachine, Turn, WakeCondition};
 
 /// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device takes what link and device take.
 ///
 /// An offset is one of the mapping's window. Accesses outside of it fail where they reach the device.
 #[derive(Clone)]
 pub struct Cpu {
-    shared: Shared,
+    shared: SharedMachine,
     number: usize,
 }
 
 impl Cpu {
-    pub(crate) fn new(shared: Shared, number: usize) -> Cpu {
+    pub(crate) fn new(shared: SharedMachine, number: usize) -> Cpu {
         Cpu { shared, number }
     }
 
@@ -28,13 +28,14 @@ impl Cpu {
     }
 
     /// The host.
-    pub fn shared(&self) -> &Shared {
+    pub fn shared(&self) -> &SharedMachine {
         &self.shared
     }
 
     /// Its present time: the end of what it was given.
     pub fn now(&self) -> Time {
-        self.shared.with(|machine| machine.time(self.number))
+        self.shared
+            .with_machine(|machine| machine.time(self.number))
     }
 
     /// Work that takes so long: 1000 s at most.
@@ -49,14 +50,16 @@ impl Cpu {
     }
 
     /// So many loads of the host's own memory, one after the other, that miss all caches.
-    pub fn dram(&self, loads: u64) -> Result<()> {
-        let one = self.shared.with(|machine| machine.costs.dram);
+    pub fn spend_dram_loads(&self, loads: u64) -> Result<()> {
+        let one = self.shared.with_machine(|machine| machine.costs.dram);
         self.compute(Time(one.0.saturating_mul(loads)))
     }
 
     /// A copy of so many bytes within the host's own memory.
-    pub fn copy(&self, bytes: u64) -> Result<()> {
-        let ps = self.shared.with(|machine| machine.costs.copy_ps_per_byte);
+    pub fn spend_copy(&self, bytes: u64) -> Result<()> {
+        let ps = self
+            .shared
+            .with_machine(|machine| machine.costs.copy_ps_per_byte);
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
@@ -70,8 +73,8 @@ impl Cpu {
             )));
         }
         let until = time.max(now);
-        turn.pass(Wake::At(until))?;
-        begin(&mut turn, self.number)
+        turn.wait_for(WakeCondition::At(until))?;
+        begin_instruction(&mut turn, self.number)
     }
 
     /// Loads 1 to 64 bytes.
@@ -81,9 +84,9 @@ impl Cpu {
     }
 
     /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a fill buffer.
-    pub fn issue(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<Pending> {
+    pub fn issue_load(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<PendingLoad> {
         let mut turn = self.shared.turn()?;
-        issue(&mut turn, self.number, mapping, offset, len)
+        issue_load(&mut turn, self.number, mapping, offset, len)
     }
 
     /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing for mappings that are not write-back.
@@ -105,9 +108,9 @@ impl Cpu {
     }
 
     /// Waits for what a load brings. One that was issued on another CPU is waited for here.
-    pub fn finish(&self, pending: Pending) -> Result<Vec<u8>> {
+    pub fn finish_load(&self, pending: PendingLoad) -> Result<Vec<u8>> {
         let mut turn = self.shared.turn()?;
-        take(&mut turn, self.number, pending)
+        collect_load(&mut turn, self.number, pending)
     }
 
     /// Stores 1 to 64 bytes.
@@ -142,33 +145,35 @@ impl Cpu {
 
     /// Loads any number of bytes, as many lines at a time as there are fill buffers.
     pub fn read(&self, mapping: &Mapping, offset: u64, out: &mut [u8]) -> Result<()> {
-        within(offset, out.len())?;
-        let ahead = self.shared.with(|machine| machine.costs.fill_buffers);
+        check_range(offset, out.len())?;
+        let ahead = self
+            .shared
+            .with_machine(|machine| machine.costs.fill_buffers);
         let mut under_way = std::collections::VecDeque::new();
         let mut done = 0;
         for (from, len) in lines(offset, out.len()) {
             if under_way.len() >= ahead {
                 if let Some(pending) = under_way.pop_front() {
-                    done += self.put(pending, &mut out[done..])?;
+                    done += self.finish_into(pending, &mut out[done..])?;
                 }
             }
-            under_way.push_back(self.issue(mapping, offset + from as u64, len)?);
+            under_way.push_back(self.issue_load(mapping, offset + from as u64, len)?);
         }
         for pending in under_way {
-            done += self.put(pending, &mut out[done..])?;
+            done += self.finish_into(pending, &mut out[done..])?;
         }
         Ok(())
     }
 
-    fn put(&self, pending: Pending, out: &mut [u8]) -> Result<usize> {
-        let data = self.finish(pending)?;
+    fn finish_into(&self, pending: PendingLoad, out: &mut [u8]) -> Result<usize> {
+        let data = self.finish_load(pending)?;
         out[..data.len()].copy_from_slice(&data);
         Ok(data.len())
     }
 
     /// Stores any number of bytes, line by line.
     pub fn write(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
-        within(offset, data.len())?;
+        check_range(offset, data.len())?;
         lines(offset, data.len()).try_for_each(|(from, len)| {
             self.store(mapping, offset + from as u64, &data[from..from + len])
         })
@@ -176,7 +181,7 @@ impl Cpu {
 
     /// Has all lines of a range written back: `clwb` of each.
     pub fn flush(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<()> {
-        within(offset, len)?;
+        check_range(offset, len)?;
         lines(offset, len).try_for_each(|(from, _)| self.clwb(mapping, offset + from as u64))
     }
 }
@@ -185,7 +190,7 @@ impl Cpu {
 const MOST_WORK: Time = Time(1_000_000_000_000_000);
 
 /// A range that ends where there are addresses.
-fn within(offset: u64, len: usize) -> Result<()> {
+fn check_range(offset: u64, len: usize) -> Result<()> {
     match offset.checked_add(len as u64) {
         Some(_) => Ok(()),
         None => Err(Error::Access(format!(

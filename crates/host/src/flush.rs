@@ -2,12 +2,14 @@
 
 use sim::{Bar, Time};
 
-use crate::flight::{begin, finish, settle, start, Step};
+use crate::in_flight::{
+    begin_instruction, process_arrivals, start_load, wait_load, DeferredAccess,
+};
 use crate::machine::{Machine, Victim};
-use crate::mapping::{Line, Mapping, Part};
-use crate::watch::Event;
-use crate::wc::Buffer;
-use crate::{Error, Kind, Result, Turn, Wake};
+use crate::mapping::{AccessPart, CacheLine, Mapping};
+use crate::watch::HostEvent;
+use crate::wc::WcBuffer;
+use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 
 /// What a fence waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,10 +32,10 @@ pub(crate) fn post<T: Turn>(
     offset: u64,
     data: &[u8],
 ) -> Result<()> {
-    let limit = turn.machine().patience();
+    let limit = turn.machine().completion_deadline();
     loop {
         // What has left the cache before goes before.
-        drain(turn)?;
+        post_victims(turn)?;
         if turn.machine().system.has_room(device) {
             break;
         }
@@ -44,19 +46,19 @@ pub(crate) fn post<T: Turn>(
                 offset,
             }));
         }
-        turn.pass(Wake::Room(device, limit))?;
+        turn.wait_for(WakeCondition::Room(device, limit))?;
     }
     let posted = turn.machine().post(device, bar, offset, data);
     posted.map_err(Error::System)
 }
 
 /// Posts the lines that have left the cache, in the order in which they did.
-pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
+pub(crate) fn post_victims<T: Turn>(turn: &mut T) -> Result<()> {
     while let Some(victim) = turn.machine().victims.front() {
         let device = victim.line.device;
         if !turn.machine().system.has_room(device) {
-            let limit = turn.machine().patience();
-            turn.pass(Wake::Room(device, limit))?;
+            let limit = turn.machine().completion_deadline();
+            turn.wait_for(WakeCondition::Room(device, limit))?;
             if turn.machine().system.now() >= limit {
                 // Taken out, so that the error comes once.
                 let line = turn.machine().victims.pop_front().map(|v| v.line);
@@ -80,7 +82,7 @@ pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
         machine.post(line.device, line.bar, line.offset, &data)?;
         let drain = machine.costs.clwb_drain;
         for cpu in cpus {
-            machine.sent(cpu, &line, line.offset, drain);
+            machine.note_sent(cpu, &line, line.offset, drain);
         }
     }
     Ok(())
@@ -88,7 +90,7 @@ pub(crate) fn drain<T: Turn>(turn: &mut T) -> Result<()> {
 
 impl Machine {
     /// A CPU has sent something to a device, which the host's fabric has taken after a time.
-    fn sent(&mut self, cpu: usize, line: &Line, offset: u64, drain: Time) {
+    fn note_sent(&mut self, cpu: usize, line: &CacheLine, offset: u64, drain: Time) {
         let way = Time::ns(self.system.host().mmio_ns);
         let taken = self.time(cpu) + drain + way;
         let core = self.core(cpu);
@@ -97,7 +99,7 @@ impl Machine {
     }
 
     /// The next fence of a CPU has to look after a device.
-    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &Line, offset: u64) {
+    pub(crate) fn note_unfenced(&mut self, cpu: usize, line: &CacheLine, offset: u64) {
         let core = self.core(cpu);
         match core.unfenced.iter_mut().find(|u| u.0 == line.device) {
             Some(last) => *last = (line.device, line.bar, offset),
@@ -107,16 +109,16 @@ impl Machine {
 }
 
 /// Writes a line back that goes around the cache from here on: stores to one line become persistent in their order.
-fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
+fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     loop {
         let machine = turn.machine();
-        let stores = |step: &Step| matches!(step, Step::Store { .. });
+        let stores = |step: &DeferredAccess| matches!(step, DeferredAccess::Store { .. });
         let flight = machine.filling(line).filter(|f| f.steps.iter().any(stores));
         let Some(tag) = flight.map(|f| f.tag) else {
             break;
         };
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
     let machine = turn.machine();
     let Some(entry) = machine.cache.get(line).filter(|e| e.dirty != 0) else {
@@ -130,14 +132,14 @@ fn clean<T: Turn>(turn: &mut T, line: &Line) -> Result<()> {
     };
     machine.counts.evictions += 1;
     machine.victims.push_back(victim);
-    drain(turn)
+    post_victims(turn)
 }
 
 /// Sends what a write-combining buffer has gathered.
-pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> Result<()> {
+pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: WcBuffer) -> Result<()> {
     let line = buffer.line;
     turn.machine().core(cpu).sending = Some(buffer.clone());
-    clean(turn, &line)?;
+    clean_line(turn, &line)?;
     for (start, data) in buffer.writes() {
         let offset = line.offset + start as u64;
         post(turn, line.device, line.bar, offset, data)?;
@@ -147,7 +149,7 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> 
             entry.data[start..start + data.len()].copy_from_slice(data);
         } else if let Some(flight) = machine.filling(&line) {
             let data = data.to_vec();
-            flight.steps.push(Step::Patch { start, data });
+            flight.steps.push(DeferredAccess::Patch { start, data });
         }
     }
     let machine = turn.machine();
@@ -157,17 +159,21 @@ pub(crate) fn send_buffer<T: Turn>(turn: &mut T, cpu: usize, buffer: Buffer) -> 
     }
     let flush = machine.costs.wc_flush;
     let first = u64::from(buffer.valid.trailing_zeros() % 64);
-    machine.sent(cpu, &line, line.offset + first, flush);
+    machine.note_sent(cpu, &line, line.offset + first, flush);
     let busy = machine.system.now() + flush;
     let core = machine.core(cpu);
-    core.wc.left(busy);
+    core.wc.mark_busy(busy);
     core.sending = None;
     Ok(())
 }
 
 /// Sends the write-combining buffers of a CPU: that of a line, or all.
-pub(crate) fn send_buffers<T: Turn>(turn: &mut T, cpu: usize, line: Option<&Line>) -> Result<()> {
-    while let Some(buffer) = turn.machine().core(cpu).wc.take(line) {
+pub(crate) fn send_buffers<T: Turn>(
+    turn: &mut T,
+    cpu: usize,
+    line: Option<&CacheLine>,
+) -> Result<()> {
+    while let Some(buffer) = turn.machine().core(cpu).wc.take_buffer(line) {
         send_buffer(turn, cpu, buffer)?;
     }
     Ok(())
@@ -186,17 +192,17 @@ pub(crate) fn write_back<T: Turn>(
         .system
         .check_access(mapping.device, mapping.bar, offset, 1)?;
     let line = mapping.line(offset);
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     let machine = turn.machine();
-    machine.tell_of(cpu, || Event::Flushed { cpu, line });
+    machine.record_at(cpu, || HostEvent::Flushed { cpu, line });
     let cost = machine.costs.clwb;
     machine.spend(cpu, cost);
-    if machine.core(cpu).wc.holds(&line) {
+    if machine.core(cpu).wc.contains(&line) {
         send_buffers(turn, cpu, Some(&line))?;
     }
     let machine = turn.machine();
     // Whoever has written it back before: the fence that comes must find it at the device.
-    if mapping.kind == Kind::WriteBack {
+    if mapping.kind == MemoryType::WriteBack {
         machine.note_unfenced(cpu, &line, line.offset);
     }
     if let Some(flight) = machine.filling(&line) {
@@ -219,7 +225,7 @@ pub(crate) fn write_back<T: Turn>(
                 dirty: entry.dirty,
                 cpus: vec![cpu],
             });
-            drain(turn)?;
+            post_victims(turn)?;
         }
     }
     Ok(())
@@ -227,19 +233,25 @@ pub(crate) fn write_back<T: Turn>(
 
 /// Waits for all that a CPU has sent and asked to write back.
 pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<()> {
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     turn.machine().counts.fences += 1;
-    let event = || Event::Fenced { cpu, what: fence };
-    turn.machine().tell_of(cpu, event);
+    let event = || HostEvent::Fenced { cpu, what: fence };
+    turn.machine().record_at(cpu, event);
     send_buffers(turn, cpu, None)?;
     // Lines that are still on their way to the cache and have to leave it again.
     loop {
-        let asked = |f: &&crate::flight::Flight| f.after.cpus.contains(&cpu);
-        let Some(tag) = turn.machine().flights.iter().find(asked).map(|f| f.tag) else {
+        let asked = |f: &&crate::in_flight::LoadInFlight| f.after.cpus.contains(&cpu);
+        let Some(tag) = turn
+            .machine()
+            .loads_in_flight
+            .iter()
+            .find(asked)
+            .map(|f| f.tag)
+        else {
             break;
         };
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
     let machine = turn.machine();
     let cost = machine.costs.sfence;
@@ -250,16 +262,16 @@ pub(crate) fn fence<T: Turn>(turn: &mut T, cpu: usize, fence: Fence) -> Result<(
     if fence == Fence::Posted || unfenced.is_empty() {
         return Ok(());
     }
-    begin(turn, cpu)?;
+    begin_instruction(turn, cpu)?;
     match fence {
         Fence::Posted => {}
         Fence::ReadBack => read_back(turn, cpu, &unfenced)?,
-        Fence::Completion => completion(turn, cpu, &unfenced)?,
+        Fence::Completion => wait_completion(turn, cpu, &unfenced)?,
     }
     let machine = turn.machine();
     // Each of them is looked at: an error is told once.
     let looks: Vec<_> = (unfenced.iter())
-        .map(|at| machine.look_for_lost(cpu, at.0))
+        .map(|at| machine.check_lost_stores(cpu, at.0))
         .collect();
     looks.into_iter().collect()
 }
@@ -271,42 +283,42 @@ fn read_back<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -
         let mapping = Mapping {
             device,
             bar,
-            kind: Kind::Uncached,
+            kind: MemoryType::Uncached,
         };
         let line = mapping.line(offset);
         // Aligned, so that it lies in the window that the write was in.
         let begin = (offset - line.offset) as usize & !3;
-        let part = Part {
+        let part = AccessPart {
             line,
             start: begin,
             len: 4,
             from: 0,
         };
         let ticket = turn.machine().take_ticket();
-        let step = Step::Read {
+        let step = DeferredAccess::Read {
             ticket,
             start: 0,
             len: part.len,
         };
-        while start(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
+        while start_load(turn, cpu, &part, false, vec![step.clone()])?.is_none() {}
         tickets.push(ticket);
     }
     for ticket in tickets {
-        finish(turn, cpu, ticket)?;
+        wait_load(turn, cpu, ticket)?;
     }
     Ok(())
 }
 
 /// Waits until each device has taken what stands before this.
-fn completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
-    let limit = turn.machine().patience();
+fn wait_completion<T: Turn>(turn: &mut T, cpu: usize, devices: &[(usize, Bar, u64)]) -> Result<()> {
+    let limit = turn.machine().completion_deadline();
     let mut marks = Vec::new();
     for &(device, bar, offset) in devices {
         let mark = turn.machine().system.mark(device);
         marks.extend(mark.map(|mark| (device, bar, offset, mark)));
     }
     for (device, bar, offset, mark) in marks {
-        turn.pass(Wake::Taken(device, mark, limit))?;
+        turn.wait_for(WakeCondition::Accepted(device, mark, limit))?;
         let machine = turn.machine();
         let Some(at) = machine.system.completed(device, mark) else {
             return Err(Error::System(sim::Error::Timeout {

@@ -7,10 +7,10 @@ use design::HostProfile;
 use sim::{Bar, System, Time};
 
 use crate::cache::Cache;
-use crate::flight::Flight;
-use crate::mapping::{Line, LINE};
-use crate::watch::{Observer, Probe};
-use crate::wc::{Buffer, Buffers};
+use crate::in_flight::LoadInFlight;
+use crate::mapping::{CacheLine, LINE};
+use crate::watch::{CrashProbe, Observer};
+use crate::wc::{WcBuffer, WcBuffers};
 use crate::{Error, Result};
 
 /// Times of a profile in picoseconds, and what bounds a CPU.
@@ -56,7 +56,7 @@ pub(crate) const END: Time = Time(u64::MAX / 2);
 
 /// What a CPU waits for.
 #[derive(Clone, Debug)]
-pub enum Wake {
+pub enum WakeCondition {
     /// This time.
     At(Time),
     /// The answer to a load, or to the first of several: tags of [`System::load`].
@@ -64,35 +64,35 @@ pub enum Wake {
     /// A place in the queue of a device's link, or this time.
     Room(usize, Time),
     /// That a device has taken what stands before a mark ([`System::mark`]), or this time.
-    Taken(usize, u64, Time),
+    Accepted(usize, u64, Time),
     /// A watched write or an interrupt ([`System::wait`]), or this time.
     Attention(Time),
 }
 
 /// The right to act: who has it runs at [`System::now`], and nobody else does.
 ///
-/// [`Machine`] is one for a program that has a host for itself; [`crate::Shared`] gives one to each of several.
+/// [`Machine`] is one for a program that has a host for itself; [`crate::SharedMachine`] gives one to each of several.
 pub trait Turn {
     /// The host.
     fn machine(&mut self) -> &mut Machine;
 
     /// Lets time pass until something has come, and all CPUs that are behind have done what comes before it.
-    fn pass(&mut self, wake: Wake) -> Result<()>;
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()>;
 
     /// True when no other program runs.
-    fn alone(&self) -> bool;
+    fn is_alone(&self) -> bool;
 
-    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::Shared::set_slack`].
-    fn may_lead(&mut self, time: Time) -> bool;
+    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::SharedMachine::set_slack`].
+    fn may_run_ahead(&mut self, time: Time) -> bool;
 }
 
 /// What belongs to one CPU.
-pub(crate) struct Core {
+pub(crate) struct CoreState {
     /// When it is done with what it was given.
     pub busy: Time,
-    pub wc: Buffers,
+    pub wc: WcBuffers,
     /// What is leaving a write-combining buffer.
-    pub sending: Option<Buffer>,
+    pub sending: Option<WcBuffer>,
     /// When the root complex has taken all that this CPU has sent so far.
     pub accepted: Time,
     /// Where each device was last written since the last fence: windows and places.
@@ -105,7 +105,7 @@ pub(crate) struct Core {
 
 /// A line on its way from the cache to its device.
 pub(crate) struct Victim {
-    pub line: Line,
+    pub line: CacheLine,
     pub data: [u8; LINE],
     /// Of the bytes, those that were stored.
     pub dirty: u64,
@@ -115,7 +115,7 @@ pub(crate) struct Victim {
 
 /// What was counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct HostCounters {
     /// Loads and stores that found their line in the cache.
     pub hits: u64,
     /// Lines that were fetched.
@@ -137,19 +137,19 @@ pub struct Machine {
     pub(crate) system: System,
     pub(crate) costs: Costs,
     profile: HostProfile,
-    pub(crate) cores: Vec<Core>,
+    pub(crate) cores: Vec<CoreState>,
     pub(crate) cache: Cache,
-    pub(crate) flights: Vec<Flight>,
+    pub(crate) loads_in_flight: Vec<LoadInFlight>,
     /// How many loads have been taken in.
-    pub(crate) landed: u64,
+    pub(crate) loads_collected: u64,
     /// Lines that wait for room in the queue of their device.
     pub(crate) victims: VecDeque<Victim>,
     /// What loads have found and nobody has taken: when it is at the CPU.
     pub(crate) found: HashMap<u64, (Time, Result<Vec<u8>>)>,
     pub(crate) next_ticket: u64,
-    pub(crate) counts: Counts,
+    pub(crate) counts: HostCounters,
     pub(crate) cut: Option<Time>,
-    pub(crate) probe: Option<Probe>,
+    pub(crate) probe: Option<CrashProbe>,
     pub(crate) observer: Option<Observer>,
     /// Interrupts that nobody has taken: device and vector, and when the first of each came.
     messages: HashMap<(usize, u16), Time>,
@@ -164,12 +164,12 @@ impl Machine {
             system,
             profile: profile.clone(),
             cores: Vec::new(),
-            flights: Vec::new(),
-            landed: 0,
+            loads_in_flight: Vec::new(),
+            loads_collected: 0,
             victims: VecDeque::new(),
             found: HashMap::new(),
             next_ticket: 0,
-            counts: Counts::default(),
+            counts: HostCounters::default(),
             cut: None,
             probe: None,
             observer: None,
@@ -193,7 +193,7 @@ impl Machine {
     }
 
     /// What was counted so far.
-    pub fn counts(&self) -> Counts {
+    pub fn counts(&self) -> HostCounters {
         self.counts
     }
 
@@ -203,27 +203,27 @@ impl Machine {
     }
 
     /// Looks for interrupts of a device that have arrived. One that finds an older one of its vector pending adds nothing.
-    pub fn take_messages(&mut self, device: usize) {
+    pub fn collect_interrupts(&mut self, device: usize) {
         for interrupt in self.system.interrupts(device) {
             let vector = (device, interrupt.data as u16);
             self.messages.entry(vector).or_insert(interrupt.time);
         }
     }
 
-    /// The interrupts of a device that [`Machine::take_messages`] has found and nobody has taken: vectors, and when each came.
-    pub fn messages(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
+    /// The interrupts of a device that [`Machine::collect_interrupts`] has found and nobody has taken: vectors, and when each came.
+    pub fn pending_interrupts(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
         let of =
             move |(key, time): (&(usize, u16), &Time)| (key.0 == device).then_some((key.1, *time));
         self.messages.iter().filter_map(of)
     }
 
     /// When the interrupt of a vector came, if one is pending.
-    pub fn message(&self, device: usize, vector: u16) -> Option<Time> {
+    pub fn interrupt_time(&self, device: usize, vector: u16) -> Option<Time> {
         self.messages.get(&(device, vector)).copied()
     }
 
     /// Takes the interrupt of a vector.
-    pub fn take_message(&mut self, device: usize, vector: u16) {
+    pub fn clear_interrupt(&mut self, device: usize, vector: u16) {
         self.messages.remove(&(device, vector));
     }
 
@@ -238,14 +238,14 @@ impl Machine {
         self.core(cpu).busy = end;
     }
 
-    pub(crate) fn core(&mut self, cpu: usize) -> &mut Core {
+    pub(crate) fn core(&mut self, cpu: usize) -> &mut CoreState {
         if self.cores.len() <= cpu {
             let buffers = self.profile.core.wc_buffers.value;
             let devices = 0..self.system.devices();
             let lost: Vec<u64> = devices.map(|n| self.lost_writes(n)).collect();
-            self.cores.resize_with(cpu + 1, || Core {
+            self.cores.resize_with(cpu + 1, || CoreState {
                 busy: Time::ZERO,
-                wc: Buffers::new(buffers),
+                wc: WcBuffers::new(buffers),
                 sending: None,
                 accepted: Time::ZERO,
                 unfenced: Vec::new(),
@@ -264,7 +264,7 @@ impl Machine {
 
     /// An error if a device has lost stores since the last look of a CPU. Posted writes have no answer that could say so: it is told by the
     /// fence that asks the device.
-    pub(crate) fn look_for_lost(&mut self, cpu: usize, device: usize) -> Result<()> {
+    pub(crate) fn check_lost_stores(&mut self, cpu: usize, device: usize) -> Result<()> {
         let now = self.lost_writes(device);
         let core = self.core(cpu);
         if core.lost.len() <= device {
@@ -277,38 +277,42 @@ impl Machine {
     }
 
     /// Whether a load has been issued and not been taken in.
-    pub(crate) fn flies(&self, tag: u32) -> bool {
-        self.flights.iter().any(|flight| flight.tag == tag)
+    pub(crate) fn is_in_flight(&self, tag: u32) -> bool {
+        self.loads_in_flight.iter().any(|flight| flight.tag == tag)
     }
 
     /// When what is waited for is there, as far as that is known.
-    pub(crate) fn due(&mut self, wake: &Wake) -> Option<Time> {
-        self.due_since(wake, None)
+    pub(crate) fn due_time(&mut self, wake: &WakeCondition) -> Option<Time> {
+        self.due_time_since(wake, None)
     }
 
-    /// The same for who knows that no load that it waits for had been taken in while so many had ([`Machine::landed`]).
-    pub(crate) fn due_since(&mut self, wake: &Wake, landed: Option<u64>) -> Option<Time> {
+    /// The same for who knows that no load that it waits for had been taken in while so many had ([`Machine::loads_collected`]).
+    pub(crate) fn due_time_since(
+        &mut self,
+        wake: &WakeCondition,
+        loads_collected: Option<u64>,
+    ) -> Option<Time> {
         match wake {
-            Wake::At(time) | Wake::Attention(time) => Some(*time),
-            Wake::Loads(tags) => {
+            WakeCondition::At(time) | WakeCondition::Attention(time) => Some(*time),
+            WakeCondition::Loads(tags) => {
                 let there = self.system.completed_loads();
                 let due = there
                     .filter(|(_, tag)| tags.contains(tag))
                     .map(|l| l.0)
                     .min();
                 // Somebody else has taken one in. Many wait for many, and are asked at each event.
-                let gone = |tag: &u32| !self.flies(*tag);
+                let gone = |tag: &u32| !self.is_in_flight(*tag);
                 let now = self.system.now();
-                match landed != Some(self.landed) && tags.iter().any(gone) {
+                match loads_collected != Some(self.loads_collected) && tags.iter().any(gone) {
                     true => Some(due.map_or(now, |due| due.min(now))),
                     false => due,
                 }
             }
-            Wake::Room(device, limit) => match self.system.has_room(*device) {
+            WakeCondition::Room(device, limit) => match self.system.has_room(*device) {
                 true => Some(self.system.now()),
                 false => Some(*limit),
             },
-            Wake::Taken(device, mark, limit) => {
+            WakeCondition::Accepted(device, mark, limit) => {
                 // The answer is needed again by who waits.
                 Some(self.system.peek_completed(*device, *mark).unwrap_or(*limit))
             }
@@ -316,7 +320,7 @@ impl Machine {
     }
 
     /// The longest that anything waits for a device.
-    pub(crate) fn patience(&self) -> Time {
+    pub(crate) fn completion_deadline(&self) -> Time {
         self.system.now() + Time::us(self.system.host().completion_timeout_us)
     }
 }
@@ -326,22 +330,22 @@ impl Turn for Machine {
         self
     }
 
-    fn pass(&mut self, wake: Wake) -> Result<()> {
-        if let Wake::Attention(limit) = wake {
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()> {
+        if let WakeCondition::Attention(limit) = wake {
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
             self.system.wait(limit)?;
-            return self.alive();
+            return self.check_power();
         }
         loop {
-            self.alive()?;
+            self.check_power()?;
             let now = self.system.now();
-            let due = self.due(&wake);
+            let due = self.due_time(&wake);
             if due.is_some_and(|due| due <= now) {
                 return Ok(());
             }
             let limit = due.unwrap_or(Time::MAX);
             let limit = self.cut.map_or(limit, |cut| cut.min(limit));
-            if matches!(wake, Wake::At(_)) && limit < Time::MAX {
+            if matches!(wake, WakeCondition::At(_)) && limit < Time::MAX {
                 self.system.advance_until(limit)?;
             } else if !self.system.wait_event(limit, false)? && limit == Time::MAX {
                 return Err(Error::Stuck);
@@ -349,18 +353,18 @@ impl Turn for Machine {
         }
     }
 
-    fn alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         true
     }
 
-    fn may_lead(&mut self, _: Time) -> bool {
+    fn may_run_ahead(&mut self, _: Time) -> bool {
         true
     }
 }
 
 impl Machine {
     /// An error once the power is cut.
-    pub(crate) fn alive(&mut self) -> Result<()> {
+    pub(crate) fn check_power(&mut self) -> Result<()> {
         match (self.is_spared(), self.cut) {
             (false, Some(cut)) => Err(Error::PowerCut(cut)),
             _ => Ok(()),

@@ -10,7 +10,7 @@ pub const LINE: usize = LINE_BYTES as usize;
 
 /// The memory type of a mapping, as on x86 (Intel SDM volume 3A, "Methods of Caching Available").
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum MemoryType {
     /// Each access goes to the device, in program order, loads one at a time.
     Uncached,
     /// Stores gather in write-combining buffers; loads go to the device, several at a time.
@@ -28,12 +28,12 @@ pub struct Mapping {
     /// The window.
     pub bar: Bar,
     /// The memory type.
-    pub kind: Kind,
+    pub kind: MemoryType,
 }
 
 /// An aligned line of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Line {
+pub struct CacheLine {
     /// The device's number in the system.
     pub device: usize,
     /// The window.
@@ -44,8 +44,8 @@ pub struct Line {
 
 /// A part of an access, within one line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Part {
-    pub line: Line,
+pub(crate) struct AccessPart {
+    pub line: CacheLine,
     /// First byte within the line.
     pub start: usize,
     pub len: usize,
@@ -53,7 +53,7 @@ pub(crate) struct Part {
     pub from: usize,
 }
 
-impl Part {
+impl AccessPart {
     pub fn offset(&self) -> u64 {
         self.line.offset + self.start as u64
     }
@@ -61,7 +61,7 @@ impl Part {
 
 impl Mapping {
     /// The persistent-memory window of a device.
-    pub fn pm(device: usize, kind: Kind) -> Mapping {
+    pub fn pm(device: usize, kind: MemoryType) -> Mapping {
         Mapping {
             device,
             bar: Bar::Pm,
@@ -70,8 +70,8 @@ impl Mapping {
     }
 
     /// The line that a byte is in.
-    pub fn line(&self, offset: u64) -> Line {
-        Line {
+    pub fn line(&self, offset: u64) -> CacheLine {
+        CacheLine {
             device: self.device,
             bar: self.bar,
             offset: offset - offset % LINE_BYTES,
@@ -79,20 +79,20 @@ impl Mapping {
     }
 
     /// The lines of an access of 1 to 64 bytes within the window: one or two.
-    pub(crate) fn parts_in(&self, system: &System, offset: u64, len: usize) -> Result<Parts> {
+    pub(crate) fn parts_in(&self, system: &System, offset: u64, len: usize) -> Result<AccessParts> {
         let parts = self.parts(offset, len)?;
         system.check_access(self.device, self.bar, offset, len as u64)?;
         Ok(parts)
     }
 
     /// The lines of an access of 1 to 64 bytes.
-    pub(crate) fn parts(&self, offset: u64, len: usize) -> Result<Parts> {
+    pub(crate) fn parts(&self, offset: u64, len: usize) -> Result<AccessParts> {
         if !(1..=LINE).contains(&len) || offset.checked_add(len as u64).is_none() {
             return Err(Error::Access(format!(
                 "an access of {len} bytes at {offset:#x}: allowed are 1 to {LINE} bytes"
             )));
         }
-        Ok(Parts {
+        Ok(AccessParts {
             mapping: *self,
             offset,
             len,
@@ -103,23 +103,23 @@ impl Mapping {
 
 /// See [`Mapping::parts`].
 #[derive(Clone)]
-pub(crate) struct Parts {
+pub(crate) struct AccessParts {
     mapping: Mapping,
     offset: u64,
     len: usize,
     from: usize,
 }
 
-impl Iterator for Parts {
-    type Item = Part;
-    fn next(&mut self) -> Option<Part> {
+impl Iterator for AccessParts {
+    type Item = AccessPart;
+    fn next(&mut self) -> Option<AccessPart> {
         let left = self.len - self.from;
         let at = self.offset + self.from as u64;
         let start = (at % LINE_BYTES) as usize;
         let len = left.min(LINE - start);
         let from = self.from;
         self.from += len;
-        (len > 0).then(|| Part {
+        (len > 0).then(|| AccessPart {
             line: self.mapping.line(at),
             start,
             len,

@@ -1,7 +1,7 @@
 //! One host for several libraries and programs.
 //!
-//! A [`Shared`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache and devices. Programs that run at the same
-//! time ([`Shared::run`]) are threads, of which exactly one acts at a time: the one whose time is the earliest, by number
+//! A [`SharedMachine`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache and devices. Programs that run at the same
+//! time ([`SharedMachine::run`]) are threads, of which exactly one acts at a time: the one whose time is the earliest, by number
 //! where times are equal. So each CPU has a time of its own, and the outcome depends on nothing but the programs.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use std::thread::Thread;
 use sim::Time;
 
 use crate::cpu::Cpu;
-use crate::machine::{Machine, Turn, Wake};
+use crate::machine::{Machine, Turn, WakeCondition};
 use crate::{Error, Result};
 
 /// A program: it is given its CPU.
@@ -20,17 +20,17 @@ pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
 /// A program among those that run.
 struct Participant {
     /// What it waits for; nothing once it has ended.
-    wake: Option<Wake>,
-    /// How many loads had been taken in when none was that it waits for ([`Machine::due_since`]).
-    landed: Option<u64>,
-    /// Something came that [`Wake::Attention`] waits for, and it has not seen it yet.
+    wake: Option<WakeCondition>,
+    /// How many loads had been taken in when none was that it waits for ([`Machine::due_time_since`]).
+    loads_collected: Option<u64>,
+    /// Something came that [`WakeCondition::Attention`] waits for, and it has not seen it yet.
     attention: bool,
     ended: bool,
     /// Whom to wake when its turn comes; nothing before the thread has begun.
     thread: Option<Thread>,
 }
 
-struct State {
+struct SchedulerState {
     machine: Machine,
     participants: Vec<Participant>,
     /// Whose turn it is.
@@ -45,17 +45,17 @@ struct State {
 
 /// A host that several use. Copies are the same host.
 #[derive(Clone)]
-pub struct Shared(Arc<Mutex<State>>);
+pub struct SharedMachine(Arc<Mutex<SchedulerState>>);
 
 thread_local! {
     /// Which program of which run this thread is.
     static PROGRAM: Cell<Option<(u64, usize)>> = const { Cell::new(None) };
 }
 
-impl Shared {
+impl SharedMachine {
     /// Shares a host.
-    pub fn new(machine: Machine) -> Shared {
-        Shared(Arc::new(Mutex::new(State {
+    pub fn new(machine: Machine) -> SharedMachine {
+        SharedMachine(Arc::new(Mutex::new(SchedulerState {
             machine,
             participants: Vec::new(),
             current: None,
@@ -77,7 +77,7 @@ impl Shared {
     }
 
     /// Looks at the host, or changes what no program can.
-    pub fn with<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
+    pub fn with_machine<R>(&self, look: impl FnOnce(&mut Machine) -> R) -> R {
         look(&mut self.lock().machine)
     }
 
@@ -89,7 +89,7 @@ impl Shared {
     }
 
     /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
-    pub fn turn(&self) -> Result<Guard<'_>> {
+    pub fn turn(&self) -> Result<TurnGuard<'_>> {
         let guard = self.lock();
         let me = guard.me();
         if me.is_none() && !guard.participants.is_empty() {
@@ -98,7 +98,7 @@ impl Shared {
         if let Some(error) = &guard.failed {
             return Err(error.clone());
         }
-        Ok(Guard {
+        Ok(TurnGuard {
             shared: self,
             state: Some(guard),
             me,
@@ -118,13 +118,13 @@ impl Shared {
             if !state.participants.is_empty() {
                 return Err(Error::Busy);
             }
-            let State { machine, .. } = &*state;
+            let SchedulerState { machine, .. } = &*state;
             let times: Vec<Time> = programs.iter().map(|p| machine.time(p.0)).collect();
             state.participants = times
                 .into_iter()
                 .map(|time| Participant {
-                    wake: Some(Wake::At(time)),
-                    landed: None,
+                    wake: Some(WakeCondition::At(time)),
+                    loads_collected: None,
                     attention: false,
                     ended: false,
                     thread: None,
@@ -144,7 +144,7 @@ impl Shared {
                     let shared = self.clone();
                     scope.spawn(move || {
                         PROGRAM.set(Some((run, number)));
-                        let _end = End(&shared, number);
+                        let _end = EndOnDrop(&shared, number);
                         shared.begin(number);
                         program(&shared.cpu(cpu))
                     })
@@ -168,7 +168,7 @@ impl Shared {
         Ok(out)
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, SchedulerState> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -176,18 +176,18 @@ impl Shared {
     fn begin(&self, number: usize) {
         let mut guard = self.lock();
         guard.participants[number].thread = Some(std::thread::current());
-        if !guard.called(number) {
+        if !guard.is_called(number) {
             drop(guard);
             drop(self.await_call(number));
         }
     }
 
     /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and not called yet.
-    fn await_call(&self, number: usize) -> MutexGuard<'_, State> {
+    fn await_call(&self, number: usize) -> MutexGuard<'_, SchedulerState> {
         loop {
             std::thread::park();
             let guard = self.lock();
-            if guard.called(number) {
+            if guard.is_called(number) {
                 return guard;
             }
         }
@@ -195,9 +195,9 @@ impl Shared {
 }
 
 /// Ends a program, also one that panics.
-struct End<'a>(&'a Shared, usize);
+struct EndOnDrop<'a>(&'a SharedMachine, usize);
 
-impl Drop for End<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         PROGRAM.set(None);
         let mut state = self.0.lock();
@@ -218,7 +218,7 @@ fn unpark(next: Option<Thread>) {
     }
 }
 
-impl State {
+impl SchedulerState {
     /// Which program the calling thread is.
     fn me(&self) -> Option<usize> {
         let (run, number) = PROGRAM.get()?;
@@ -226,14 +226,14 @@ impl State {
     }
 
     /// Whether it is a program's turn, or nobody's any more.
-    fn called(&self, number: usize) -> bool {
+    fn is_called(&self, number: usize) -> bool {
         self.current == Some(number) || self.failed.is_some()
     }
 
     /// Hands the turn to the program that is behind all others, and lets the system run up to its time. Returns whom to wake.
     fn call_next(&mut self) -> Option<Thread> {
         self.current = None;
-        match self.choose() {
+        match self.choose_next() {
             Ok(Some(next)) => {
                 self.current = Some(next);
                 self.participants[next].wake = None;
@@ -249,7 +249,7 @@ impl State {
         }
     }
 
-    fn choose(&mut self) -> Result<Option<usize>> {
+    fn choose_next(&mut self) -> Result<Option<usize>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
@@ -257,7 +257,7 @@ impl State {
             return Ok(None);
         }
         loop {
-            self.machine.alive()?;
+            self.machine.check_power()?;
             if self.machine.system.memory().attention() {
                 self.machine.system.memory_mut().clear_attention();
                 self.participants
@@ -268,12 +268,14 @@ impl State {
             let mut next: Option<(Time, usize)> = None;
             for (number, participant) in self.participants.iter_mut().enumerate() {
                 let due = match &participant.wake {
-                    Some(Wake::Attention(_)) if participant.attention => Some(now),
-                    Some(wake) => self.machine.due_since(wake, participant.landed),
+                    Some(WakeCondition::Attention(_)) if participant.attention => Some(now),
+                    Some(wake) => self
+                        .machine
+                        .due_time_since(wake, participant.loads_collected),
                     None => None,
                 };
                 if due.is_none() {
-                    participant.landed = Some(self.machine.landed);
+                    participant.loads_collected = Some(self.machine.loads_collected);
                 }
                 // What was due before is due now.
                 let due = due.map(|due| due.max(now));
@@ -283,7 +285,7 @@ impl State {
             }
             if let Some((_, number)) = next.filter(|n| n.0 <= now) {
                 let participant = &mut self.participants[number];
-                if matches!(participant.wake, Some(Wake::Attention(_))) {
+                if matches!(participant.wake, Some(WakeCondition::Attention(_))) {
                     participant.attention = false;
                 }
                 return Ok(Some(number));
@@ -299,40 +301,40 @@ impl State {
 }
 
 /// The right to act on a shared host.
-pub struct Guard<'a> {
-    shared: &'a Shared,
-    /// Always there, but within [`Turn::pass`].
-    state: Option<MutexGuard<'a, State>>,
+pub struct TurnGuard<'a> {
+    shared: &'a SharedMachine,
+    /// Always there, but within [`Turn::wait_for`].
+    state: Option<MutexGuard<'a, SchedulerState>>,
     /// Which program has it.
     me: Option<usize>,
 }
 
-impl Guard<'_> {
-    fn state(&mut self) -> &mut State {
+impl TurnGuard<'_> {
+    fn state(&mut self) -> &mut SchedulerState {
         self.state.as_mut().expect("a turn has its host")
     }
 }
 
-impl Turn for Guard<'_> {
+impl Turn for TurnGuard<'_> {
     fn machine(&mut self) -> &mut Machine {
         &mut self.state().machine
     }
 
-    fn pass(&mut self, wake: Wake) -> Result<()> {
+    fn wait_for(&mut self, wake: WakeCondition) -> Result<()> {
         let Some(me) = self.me else {
-            return self.machine().pass(wake);
+            return self.machine().wait_for(wake);
         };
         let state = self.state();
         // Nobody else comes before, and there is nothing to wait for.
-        if let Wake::At(time) = wake {
+        if let WakeCondition::At(time) = wake {
             if time <= state.machine.system.now() {
-                return state.machine.alive();
+                return state.machine.check_power();
             }
         }
         state.participants[me].wake = Some(wake);
-        state.participants[me].landed = None;
+        state.participants[me].loads_collected = None;
         let next = state.call_next();
-        if !state.called(me) {
+        if !state.is_called(me) {
             self.state = None;
             unpark(next);
             self.state = Some(self.shared.await_call(me));
@@ -343,9 +345,9 @@ impl Turn for Guard<'_> {
         }
     }
 
-    fn may_lead(&mut self, time: Time) -> bool {
+    fn may_run_ahead(&mut self, time: Time) -> bool {
         let me = self.me;
-        let State {
+        let SchedulerState {
             machine,
             participants,
             slack,
@@ -358,12 +360,12 @@ impl Turn for Guard<'_> {
         let now = machine.system.now();
         let others = participants.iter().enumerate().filter(|p| Some(p.0) != me);
         let waits = others.filter_map(|p| p.1.wake.as_ref());
-        let behind = waits.map(|wake| machine.due(wake).unwrap_or(now).max(now));
+        let behind = waits.map(|wake| machine.due_time(wake).unwrap_or(now).max(now));
         let limit = behind.min().unwrap_or(Time::MAX);
         time.0 <= limit.0.saturating_add(slack.0)
     }
 
-    fn alone(&self) -> bool {
+    fn is_alone(&self) -> bool {
         let state = self.state.as_ref();
         state.is_none_or(|s| s.participants.iter().filter(|p| !p.ended).count() <= 1)
     }

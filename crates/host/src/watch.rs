@@ -4,17 +4,17 @@ use sim::{Bar, Time};
 
 use crate::flush::Fence;
 use crate::machine::{Machine, Victim};
-use crate::mapping::Line;
+use crate::mapping::CacheLine;
 
 /// Something that a CPU has done, or that has left the host.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum HostEvent {
     /// A CPU has stored to the cache.
     Stored {
         /// Which one.
         cpu: usize,
         /// The line.
-        line: Line,
+        line: CacheLine,
         /// First byte within the line, and their number.
         bytes: (usize, usize),
     },
@@ -23,7 +23,7 @@ pub enum Event {
         /// Which one.
         cpu: usize,
         /// The line.
-        line: Line,
+        line: CacheLine,
     },
     /// A CPU has come to a fence.
     Fenced {
@@ -58,10 +58,10 @@ pub enum Event {
 }
 
 /// Hears of each event, and when it was.
-pub type Observer = Box<dyn FnMut(Time, Event) + Send>;
+pub type Observer = Box<dyn FnMut(Time, HostEvent) + Send>;
 
 /// Is asked when the power is to fail: another time lets it all go on up to then.
-pub type Probe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
+pub type CrashProbe = Box<dyn FnMut(&mut Machine) -> Option<Time> + Send>;
 
 impl Machine {
     /// From now on somebody is told what the CPUs do, or nobody is.
@@ -70,7 +70,7 @@ impl Machine {
     }
 
     /// Tells of something that happens now.
-    pub(crate) fn tell(&mut self, event: impl FnOnce() -> Event) {
+    pub(crate) fn record(&mut self, event: impl FnOnce() -> HostEvent) {
         let now = self.system.now();
         if let Some(observer) = &mut self.observer {
             observer(now, event());
@@ -78,7 +78,7 @@ impl Machine {
     }
 
     /// Tells of something that a CPU does at its time.
-    pub(crate) fn tell_of(&mut self, cpu: usize, event: impl FnOnce() -> Event) {
+    pub(crate) fn record_at(&mut self, cpu: usize, event: impl FnOnce() -> HostEvent) {
         let time = self.time(cpu);
         if let Some(observer) = &mut self.observer {
             observer(time, event());
@@ -86,7 +86,7 @@ impl Machine {
     }
 
     /// Has somebody asked at the time of [`Machine::cut_at`], before the power fails.
-    pub fn set_probe(&mut self, probe: Option<Probe>) {
+    pub fn set_probe(&mut self, probe: Option<CrashProbe>) {
         self.probe = probe;
     }
 
@@ -107,7 +107,7 @@ impl Machine {
 
     /// Dirty lines leave the cache by themselves, as they may at any time: those that are chosen, as far as there is room on their way. They stay
     /// as clean copies. Says how many were dirty.
-    pub fn evict(&mut self, mut chosen: impl FnMut(&Line) -> bool) -> usize {
+    pub fn evict(&mut self, mut chosen: impl FnMut(&CacheLine) -> bool) -> usize {
         let mut dirty = 0;
         for entry in self.cache.entries().filter(|entry| entry.dirty != 0) {
             dirty += 1;
@@ -147,7 +147,7 @@ impl Machine {
         offset: u64,
         data: &[u8],
     ) -> Result<(), sim::Error> {
-        self.tell(|| Event::Posted {
+        self.record(|| HostEvent::Posted {
             device,
             bar,
             offset,

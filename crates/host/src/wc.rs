@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 
 use sim::Time;
 
-use crate::mapping::{Line, Part, LINE};
+use crate::mapping::{AccessPart, CacheLine, LINE};
 
 /// What stores to a line have gathered.
 #[derive(Clone, Debug)]
-pub(crate) struct Buffer {
-    pub line: Line,
+pub(crate) struct WcBuffer {
+    pub line: CacheLine,
     pub data: [u8; LINE],
     /// A bit for each byte that is there.
     pub valid: u64,
@@ -24,7 +24,7 @@ pub(crate) fn mask(start: usize, len: usize) -> u64 {
     (u64::MAX >> (LINE - len.clamp(1, LINE))) << start
 }
 
-impl Buffer {
+impl WcBuffer {
     /// What leaves for the device: the whole line in one, or else each run of bytes within 8 aligned ones (SDM volume 3A, "Buffering
     /// of Write Combining Memory Locations": all data of such a chunk leaves together). Start in the line, and bytes.
     pub fn writes(&self) -> Vec<(usize, &[u8])> {
@@ -49,27 +49,27 @@ impl Buffer {
 }
 
 /// What a store needs before it finds its buffer.
-pub(crate) enum Place {
+pub(crate) enum WcLookup {
     /// Nothing.
-    There,
+    Ready,
     /// This buffer has to leave.
-    Evict(Buffer),
+    Evict(WcBuffer),
     /// Time: until one that has left is no longer busy.
     Busy(Time),
 }
 
 /// The buffers of one CPU.
-pub(crate) struct Buffers {
+pub(crate) struct WcBuffers {
     count: usize,
     /// Oldest first.
-    open: VecDeque<Buffer>,
+    open: VecDeque<WcBuffer>,
     /// When those that have left are free again.
     leaving: Vec<Time>,
 }
 
-impl Buffers {
-    pub fn new(count: u32) -> Buffers {
-        Buffers {
+impl WcBuffers {
+    pub fn new(count: u32) -> WcBuffers {
+        WcBuffers {
             count: count.max(1) as usize,
             open: VecDeque::new(),
             leaving: Vec::new(),
@@ -77,31 +77,31 @@ impl Buffers {
     }
 
     /// Looks for a buffer for a line.
-    pub fn place(&mut self, line: &Line, now: Time) -> Place {
+    pub fn find_buffer(&mut self, line: &CacheLine, now: Time) -> WcLookup {
         if self.open.iter().any(|b| b.line == *line) {
-            return Place::There;
+            return WcLookup::Ready;
         }
         self.leaving.retain(|&end| end > now);
         let most = self.count.div_ceil(2);
         if self.open.len() >= most {
             if let Some(buffer) = self.open.pop_front() {
-                return Place::Evict(buffer);
+                return WcLookup::Evict(buffer);
             }
         }
         if self.open.len() + self.leaving.len() < self.count {
-            return Place::There;
+            return WcLookup::Ready;
         }
         match self.leaving.iter().min() {
-            Some(&end) => Place::Busy(end),
-            None => Place::There,
+            Some(&end) => WcLookup::Busy(end),
+            None => WcLookup::Ready,
         }
     }
 
     /// Puts a store into its buffer, for which there is a place. Returns the buffer when it is full.
-    pub fn store(&mut self, part: &Part, data: &[u8]) -> Option<Buffer> {
+    pub fn store(&mut self, part: &AccessPart, data: &[u8]) -> Option<WcBuffer> {
         let place = self.open.iter().position(|b| b.line == part.line);
         let place = place.unwrap_or_else(|| {
-            self.open.push_back(Buffer {
+            self.open.push_back(WcBuffer {
                 line: part.line,
                 data: [0; LINE],
                 valid: 0,
@@ -118,12 +118,12 @@ impl Buffers {
     }
 
     /// A buffer has left, and is busy until then.
-    pub fn left(&mut self, busy_until: Time) {
+    pub fn mark_busy(&mut self, busy_until: Time) {
         self.leaving.push(busy_until);
     }
 
     /// Takes the buffer of a line, or the oldest.
-    pub fn take(&mut self, line: Option<&Line>) -> Option<Buffer> {
+    pub fn take_buffer(&mut self, line: Option<&CacheLine>) -> Option<WcBuffer> {
         let place = match line {
             Some(line) => self.open.iter().position(|b| b.line == *line)?,
             None => 0,
@@ -132,7 +132,7 @@ impl Buffers {
     }
 
     /// True when a line gathers here.
-    pub fn holds(&self, line: &Line) -> bool {
+    pub fn contains(&self, line: &CacheLine) -> bool {
         self.open.iter().any(|b| b.line == *line)
     }
 
@@ -142,7 +142,7 @@ impl Buffers {
     }
 
     /// The power is gone: takes what had gathered.
-    pub fn clear(&mut self) -> Vec<Buffer> {
+    pub fn clear(&mut self) -> Vec<WcBuffer> {
         self.leaving.clear();
         self.open.drain(..).collect()
     }
@@ -151,21 +151,21 @@ impl Buffers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Kind, Mapping};
+    use crate::{Mapping, MemoryType};
 
-    fn parts(offset: u64, len: usize) -> Vec<Part> {
-        let mapping = Mapping::pm(0, Kind::WriteCombining);
+    fn parts(offset: u64, len: usize) -> Vec<AccessPart> {
+        let mapping = Mapping::pm(0, MemoryType::WriteCombining);
         mapping.parts(offset, len).unwrap().collect()
     }
 
     #[test]
     fn partial_lines_leave_in_aligned_chunks_of_8_bytes() {
-        let mut buffers = Buffers::new(2);
+        let mut buffers = WcBuffers::new(2);
         for (offset, len) in [(3, 10), (20, 1), (22, 2), (48, 16)] {
             let part = parts(offset, len)[0];
             assert!(buffers.store(&part, &[offset as u8; 64][..len]).is_none());
         }
-        let buffer = buffers.take(None).unwrap();
+        let buffer = buffers.take_buffer(None).unwrap();
         let writes: Vec<(usize, usize)> =
             buffer.writes().iter().map(|w| (w.0, w.1.len())).collect();
         assert_eq!(writes, [(3, 5), (8, 5), (20, 1), (22, 2), (48, 8), (56, 8)]);
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_full_line_leaves_at_once_and_in_one() {
-        let mut buffers = Buffers::new(2);
+        let mut buffers = WcBuffers::new(2);
         for n in 0..7 {
             assert!(buffers.store(&parts(8 * n, 8)[0], &[1; 8]).is_none());
         }
@@ -187,7 +187,7 @@ mod tests {
         let parts = parts(60, 10);
         let told: Vec<_> = parts.iter().map(|p| (p.offset(), p.len, p.from)).collect();
         assert_eq!(told, [(60, 4, 0), (64, 6, 4)]);
-        let mapping = Mapping::pm(0, Kind::Uncached);
+        let mapping = Mapping::pm(0, MemoryType::Uncached);
         for (offset, len) in [(0, 0), (0, 65), (u64::MAX, 2)] {
             assert!(mapping.parts(offset, len).is_err());
         }

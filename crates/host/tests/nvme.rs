@@ -10,7 +10,7 @@ use design::{Cpu, Design, HostProfile};
 use driver::workload::{run_job, Job};
 use driver::{Config, Controller, SharedHost};
 use fast::FastDevice;
-use host::{Cut, Error, Fence, Kind, Machine, Mapping, Program, Shared};
+use host::{CutScope, Error, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
 use model::{program, Model, COUNT, CPUS, LINE};
 use sim::{Bar, Device, Media, Random, System, Time};
 
@@ -41,7 +41,7 @@ fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
 }
 
 /// The host of a device, with a cache that is far too small.
-fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
+fn shared(design: &Design, device: Box<dyn Device + Send>) -> SharedMachine {
     let mut profile: HostProfile = design.cpu.host().unwrap();
     (profile.cache.bytes.value, profile.cache.ways.value) = (2 * 4 * 64, 2);
     let (host, link) = design.attached().unwrap();
@@ -52,10 +52,10 @@ fn shared(design: &Design, device: Box<dyn Device + Send>) -> Shared {
         (Bar::Control, 1 << 20),
     ];
     system.add_device(device, &link, &windows).unwrap();
-    Shared::new(Machine::new(system, &profile))
+    SharedMachine::new(Machine::new(system, &profile))
 }
 
-fn controller(shared: &Shared, cpu: &Cpu) -> Controller<SharedHost> {
+fn controller(shared: &SharedMachine, cpu: &Cpu) -> Controller<SharedHost> {
     let host = SharedHost::new(shared, 0, cpu.costs(), 5, CPUS as usize);
     let config = Config {
         io_queues: 4,
@@ -66,7 +66,7 @@ fn controller(shared: &Shared, cpu: &Cpu) -> Controller<SharedHost> {
 }
 
 struct Ran {
-    shared: Shared,
+    shared: SharedMachine,
     model: Model,
     /// What the driver says: bytes and time of its job.
     nvme: Result<(u64, Time), driver::Error>,
@@ -83,8 +83,8 @@ fn run(
     let design = design();
     let shared = shared(&design, device(&design));
     let mut controller = controller(&shared, &design.cpu);
-    let begin = shared.with(|m| m.system().now());
-    shared.with(|m| m.cut_at(after.map(|after| begin + after)));
+    let begin = shared.with_machine(|m| m.system().now());
+    shared.with_machine(|m| m.cut_at(after.map(|after| begin + after)));
     let model = Mutex::new(Model::new(1));
     let nvme = Mutex::new(None);
     let mut programs: Vec<(usize, Program<'_, Result<(), Error>>)> = Vec::new();
@@ -123,7 +123,7 @@ fn run(
             "{result:?}"
         );
     }
-    let end = shared.with(|m| m.system().now());
+    let end = shared.with_machine(|m| m.system().now());
     Ran {
         model: model.into_inner().unwrap(),
         nvme: nvme.into_inner().unwrap().unwrap(),
@@ -144,9 +144,9 @@ fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64
         for _ in 0..cuts {
             let after = Time(1 + random.below(span.0));
             let ran = run(device, seed, Some(after), ops);
-            ran.shared.with(|m| m.crash(Cut::All)).unwrap();
-            ran.shared.with(|m| m.restart());
-            let (cpu, pm) = (ran.shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+            ran.shared.with_machine(|m| m.crash(CutScope::All)).unwrap();
+            ran.shared.with_machine(|m| m.restart());
+            let (cpu, pm) = (ran.shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
             for (&at, line) in &ran.model.lines {
                 let mut found = [0; LINE];
                 cpu.load(&pm, at.1 * LINE as u64, &mut found).unwrap();
@@ -170,7 +170,7 @@ fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
     let design = design();
     let shared = shared(&design, fast(&design));
     let mut controller = controller(&shared, &design.cpu);
-    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     let mut out = [0; LINE];
     cpu.load(&pm, 0, &mut out).unwrap();
     controller.write(0, &[7; 512]).unwrap();
@@ -195,7 +195,7 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
     let shared = shared(&design, device(&design));
     let mut controller = controller(&shared, &design.cpu);
     set_delays(&mut controller, media);
-    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, Kind::Uncached));
+    let (cpu, pm) = (shared.cpu(0), Mapping::pm(0, MemoryType::Uncached));
     let mut random = Random::new(5);
     let mut sum = Time::ZERO;
     for _ in 0..400 {
@@ -257,7 +257,7 @@ fn the_same_programs_give_the_same_times() {
     let run = || {
         let ran = run(fast, 3, None, 200);
         let times: Vec<Time> = (0..8).map(|c| ran.shared.cpu(c).now()).collect();
-        let counts = ran.shared.with(|m| m.counts());
+        let counts = ran.shared.with_machine(|m| m.counts());
         (ran.nvme.unwrap(), times, counts, ran.end)
     };
     assert_eq!(run(), run());

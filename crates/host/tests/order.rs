@@ -5,7 +5,7 @@ mod common;
 use std::sync::Mutex;
 
 use common::{bench, profile, Bench, Pm, BYTES};
-use host::{Error, Fence, Kind, Mapping, Program};
+use host::{Error, Fence, Mapping, MemoryType, Program};
 use sim::Time;
 
 fn start() -> Bench {
@@ -22,8 +22,8 @@ fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
     let b = start();
     let cpu = b.shared.cpu(0);
     let (wc, uc) = (
-        Mapping::pm(0, Kind::WriteCombining),
-        Mapping::pm(0, Kind::Uncached),
+        Mapping::pm(0, MemoryType::WriteCombining),
+        Mapping::pm(0, MemoryType::Uncached),
     );
     cpu.store(&wc, 4096, &[1; 8]).unwrap();
     cpu.store(&uc, 128, &[2; 4]).unwrap();
@@ -40,7 +40,7 @@ fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
 #[test]
 fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load() {
     let b = start();
-    let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteCombining));
+    let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
     let half = u64::from(profile("nearpm").core.wc_buffers.value / 2);
     for line in 0..=half {
         cpu.store(&wc, 64 * line, &[1; 8]).unwrap();
@@ -59,7 +59,7 @@ fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
-    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     for line in [5, 3, 9, 3, 1, 7] {
         cpu.store(&wb, 64 * line, &[line as u8; 8]).unwrap();
         cpu.load(&wb, 64 * line, &mut [0; 8]).unwrap();
@@ -73,7 +73,7 @@ fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
-    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, wb) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.store(&wb, 0, &[1; 8]).unwrap();
     cpu.load(&wb, 0, &mut [0; 8]).unwrap();
     cpu.load(&wb, 64, &mut [0; 8]).unwrap();
@@ -84,7 +84,7 @@ fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
     let log = b.logs[0].lock().unwrap();
     let there = log.iter().any(|w| w.1 == 0 && w.0 <= cpu.now());
     assert!(
-        there && b.shared.with(|m| m.counts().flushes) == 0,
+        there && b.shared.with_machine(|m| m.counts().flushes) == 0,
         "{log:?}"
     );
 }
@@ -92,7 +92,7 @@ fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
 #[test]
 fn the_cpu_that_is_behind_goes_first() {
     let b = start();
-    let wb = Mapping::pm(0, Kind::WriteBack);
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
     let told = Mutex::new(Vec::new());
     let program = |number: usize, pause: u64| -> (usize, Program<'_, ()>) {
         let told = &told;
@@ -116,14 +116,14 @@ fn the_cpu_that_is_behind_goes_first() {
     let ends: Vec<Time> = (0..3).map(|c| b.shared.cpu(c).now()).collect();
     assert!(ends[0] <= ends[2] && ends[2] < ends[1], "{ends:?}");
     // The lines that one has fetched are there for the others.
-    let counts = b.shared.with(|m| m.counts());
+    let counts = b.shared.with_machine(|m| m.counts());
     assert_eq!(counts.fills, 20);
 }
 
 #[test]
 fn a_store_of_one_cpu_is_seen_by_the_others() {
     let b = start();
-    let wb = Mapping::pm(0, Kind::WriteBack);
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
     let flag = |cpu: &host::Cpu| {
         let mut out = [0; 8];
         cpu.load(&wb, 0, &mut out).map(|()| u64::from_le_bytes(out))
@@ -150,7 +150,7 @@ fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
     let run = |slack: u64| {
         let b = start();
         b.shared.set_slack(Time::ns(slack));
-        let wb = Mapping::pm(0, Kind::WriteBack);
+        let wb = Mapping::pm(0, MemoryType::WriteBack);
         let program = |number: u64| -> (usize, Program<'_, u64>) {
             let work = move |cpu: &host::Cpu| {
                 let mut sum = 0;
@@ -186,7 +186,11 @@ fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
 fn what_no_program_may_do_is_an_error() {
     let b = start();
     let cpu = b.shared.cpu(0);
-    for kind in [Kind::Uncached, Kind::WriteCombining, Kind::WriteBack] {
+    for kind in [
+        MemoryType::Uncached,
+        MemoryType::WriteCombining,
+        MemoryType::WriteBack,
+    ] {
         let pm = Mapping::pm(0, kind);
         for (offset, len) in [
             (0, 0),
@@ -218,12 +222,12 @@ fn what_no_program_may_do_is_an_error() {
     }
     cpu.fence(Fence::ReadBack).unwrap();
     assert!(cpu.compute(Time::MAX).is_err() && cpu.sleep_until(Time::MAX).is_err());
-    cpu.dram(u64::MAX).unwrap_err();
-    cpu.copy(u64::MAX).unwrap_err();
+    cpu.spend_dram_loads(u64::MAX).unwrap_err();
+    cpu.spend_copy(u64::MAX).unwrap_err();
     // The host is still there for the others.
     b.shared
         .cpu(1)
-        .load(&Mapping::pm(0, Kind::Uncached), 0, &mut [0; 8])
+        .load(&Mapping::pm(0, MemoryType::Uncached), 0, &mut [0; 8])
         .unwrap();
 }
 
@@ -234,7 +238,7 @@ fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
     let outside = shared.clone();
     let program: Program<'_, Error> = Box::new(move |cpu| {
         let outside = outside.clone();
-        let wb = Mapping::pm(0, Kind::WriteBack);
+        let wb = Mapping::pm(0, MemoryType::WriteBack);
         cpu.load(&wb, 0, &mut [0; 8]).unwrap();
         let other = std::thread::spawn(move || outside.cpu(3).load(&wb, 64, &mut [0; 8]));
         other.join().unwrap().unwrap_err()
@@ -248,7 +252,7 @@ fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
     assert!(caught.is_err());
     shared
         .cpu(0)
-        .load(&Mapping::pm(0, Kind::WriteBack), 0, &mut [0; 8])
+        .load(&Mapping::pm(0, MemoryType::WriteBack), 0, &mut [0; 8])
         .unwrap();
 }
 
@@ -256,22 +260,22 @@ fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
 fn a_device_without_power_fails_loads_and_the_cpu_hears_of_lost_stores() {
     let b = start();
     let cpu = b.shared.cpu(0);
-    let wb = Mapping::pm(0, Kind::WriteBack);
-    b.shared.with(|m| m.system_mut().power_off(0));
+    let wb = Mapping::pm(0, MemoryType::WriteBack);
+    b.shared.with_machine(|m| m.system_mut().power_off(0));
     for n in 0..3 {
         let answer = cpu.load(&wb, 64 * n, &mut [0; 8]);
         assert!(matches!(answer, Err(Error::System(_))), "{answer:?}");
     }
     cpu.store(&wb, 4096, &[1; 8]).unwrap();
     cpu.sleep_until(Time::us(50)).unwrap_err();
-    b.shared.with(|m| m.system_mut().power_on(0));
+    b.shared.with_machine(|m| m.system_mut().power_on(0));
     cpu.load(&wb, 0, &mut [0; 8]).unwrap();
 }
 
 #[test]
 fn handles_can_go_to_other_threads() {
     fn send<T: Send>() {}
-    send::<host::Shared>();
+    send::<host::SharedMachine>();
     send::<host::Cpu>();
     send::<host::Machine>();
     send::<driver::SimHost>();
@@ -289,7 +293,7 @@ fn fences_tell_of_stores_that_a_device_has_lost() {
     let (one, two) = (b.shared.cpu(0), b.shared.cpu(1));
     let at = |device, kind| Mapping::pm(device, kind);
     let store = |cpu: &host::Cpu, device, offset| {
-        cpu.ntstore(&at(device, Kind::WriteBack), offset, &[7; 64])
+        cpu.ntstore(&at(device, MemoryType::WriteBack), offset, &[7; 64])
             .unwrap();
     };
     let lost = |stores| Err(Error::Lost { device: 1, stores });
@@ -313,7 +317,7 @@ fn fences_tell_of_stores_that_a_device_has_lost() {
         store(&two, 1, 256);
         assert_eq!(two.fence(fence), lost(2));
         // What has left the cache by a write-back is noticed as well.
-        let (cached, place) = (at(1, Kind::WriteBack), 12288);
+        let (cached, place) = (at(1, MemoryType::WriteBack), 12288);
         let there = b.shared.cpu(0).store(&cached, place, &[1; 8]);
         there.unwrap();
         one.clwb(&cached, place).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 use common::{bench, profile, Bench, Pm, BYTES};
 use design::host::Policy;
 use design::HostProfile;
-use host::{Crash, Cut, Error, Fence, Kind, Mapping, Program};
+use host::{CrashReport, CutScope, Error, Fence, Mapping, MemoryType, Program};
 use model::{program, Model, Use, COUNT, CPUS, LINE};
 use sim::{Random, Time};
 
@@ -43,7 +43,7 @@ fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
         Pm::new(BYTES, Time::ns(300)).slow(Time::ns(40)),
     ];
     let bench = bench(&small(policy), devices);
-    bench.shared.with(|machine| machine.cut_at(cut));
+    bench.shared.with_machine(|machine| machine.cut_at(cut));
     let model = Mutex::new(Model::new(DEVICES));
     let programs = (0..CPUS)
         .map(|cpu| {
@@ -54,7 +54,7 @@ fn run(seed: u64, fence: Fence, promise: bool, cut: Option<Time>) -> Outcome {
         })
         .collect();
     let results = bench.shared.run(programs).unwrap();
-    let end = bench.shared.with(|machine| machine.system().now());
+    let end = bench.shared.with_machine(|machine| machine.system().now());
     Outcome {
         model: model.into_inner().unwrap(),
         bench,
@@ -77,7 +77,7 @@ fn without_a_loss_all_that_was_stored_is_there_in_the_end() {
         for cpu in 0..CPUS as usize {
             let cpu = o.bench.shared.cpu(cpu);
             for device in 0..DEVICES {
-                let pm = Mapping::pm(device, Kind::WriteBack);
+                let pm = Mapping::pm(device, MemoryType::WriteBack);
                 cpu.flush(&pm, 0, COUNT as usize * LINE).unwrap();
             }
             cpu.fence(Fence::ReadBack).unwrap();
@@ -95,7 +95,7 @@ fn without_a_loss_all_that_was_stored_is_there_in_the_end() {
 }
 
 /// Cuts the power of runs at many times, and checks what is left.
-fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) {
+fn cuts(fence: Fence, cut: CutScope, promise: bool, look: impl Fn(&Outcome, &CrashReport)) {
     let mut promised = 0;
     for seed in 0..40 {
         let end = run(seed, fence, promise, None).end;
@@ -105,7 +105,11 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
             let o = run(seed, fence, promise, Some(at));
             let ended = |r: &Result<(), Error>| r.is_ok() || *r == Err(Error::PowerCut(at));
             assert!(o.results.iter().all(ended), "{:?}", o.results);
-            let crash = o.bench.shared.with(|machine| machine.crash(cut)).unwrap();
+            let crash = o
+                .bench
+                .shared
+                .with_machine(|machine| machine.crash(cut))
+                .unwrap();
             assert_eq!(crash.at, at);
             for &line in o.model.lines.keys() {
                 let wrong = o.model.wrong(line, &held(&o.bench, line));
@@ -114,8 +118,8 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
             }
             look(&o, &crash);
             // And on it goes.
-            o.bench.shared.with(|machine| machine.restart());
-            let pm = Mapping::pm(0, Kind::WriteBack);
+            o.bench.shared.with_machine(|machine| machine.restart());
+            let pm = Mapping::pm(0, MemoryType::WriteBack);
             let mut out = [0; LINE];
             o.bench.shared.cpu(0).load(&pm, 0, &mut out).unwrap();
             assert_eq!(out[..], held(&o.bench, (0, 0)));
@@ -126,17 +130,17 @@ fn cuts(fence: Fence, cut: Cut, promise: bool, look: impl Fn(&Outcome, &Crash)) 
 
 #[test]
 fn what_a_read_back_has_promised_survives_a_loss_of_all_power() {
-    cuts(Fence::ReadBack, Cut::All, true, |_, _| {});
+    cuts(Fence::ReadBack, CutScope::All, true, |_, _| {});
 }
 
 #[test]
 fn so_does_what_a_completion_has_promised_where_taking_is_persisting() {
-    cuts(Fence::Completion, Cut::All, true, |_, _| {});
+    cuts(Fence::Completion, CutScope::All, true, |_, _| {});
 }
 
 #[test]
 fn what_was_posted_survives_the_host() {
-    cuts(Fence::Posted, Cut::Host, true, |o, crash| {
+    cuts(Fence::Posted, CutScope::Host, true, |o, crash| {
         // Lines that are not as they were last are those that the crash tells of.
         for (&at, line) in &o.model.lines {
             let last = line.history.last().unwrap();
@@ -144,10 +148,10 @@ fn what_was_posted_survives_the_host() {
             let lines: Vec<_> = told
                 .filter(|l| (l.line.device, l.line.offset) == (at.0, at.1 * LINE as u64))
                 .collect();
-            if line.usage == Use::Shared && lines.is_empty() {
+            if line.usage == Use::SharedMachine && lines.is_empty() {
                 assert_eq!(held(&o.bench, at), last, "{at:?}");
             }
-            if line.usage == Use::Shared {
+            if line.usage == Use::SharedMachine {
                 for lost in lines {
                     for n in (0..LINE).filter(|n| lost.bytes >> n & 1 == 1) {
                         assert_eq!(lost.data[n], last[n], "{at:?}");
@@ -166,7 +170,10 @@ fn without_a_promise_stores_are_lost() {
         let end = run(seed, Fence::Posted, true, None).end;
         let at = Time(1 + Random::new(seed).below(end.0));
         let o = run(seed, Fence::Posted, true, Some(at));
-        o.bench.shared.with(|m| m.crash(Cut::All)).unwrap();
+        o.bench
+            .shared
+            .with_machine(|m| m.crash(CutScope::All))
+            .unwrap();
         let wrong = |&line: &(usize, u64)| o.model.wrong(line, &held(&o.bench, line)).is_some();
         lost += o.model.lines.keys().filter(|line| wrong(line)).count();
     }
@@ -193,7 +200,7 @@ fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
         let times: Vec<_> = (0..CPUS as usize)
             .map(|c| o.bench.shared.cpu(c).now())
             .collect();
-        let counts = o.bench.shared.with(|m| m.counts());
+        let counts = o.bench.shared.with_machine(|m| m.counts());
         (logs, images, times, counts, o.end)
     };
     for seed in 0..6 {

@@ -4,11 +4,15 @@ mod common;
 
 use common::{bench, profile, Bench, Pm, BYTES};
 use design::host::ps;
-use host::{Fence, Kind, Mapping, Program};
+use host::{Fence, Mapping, MemoryType, Program};
 use sim::Time;
 
 const MEDIA: Time = Time::ns(80);
-const KINDS: [Kind; 3] = [Kind::Uncached, Kind::WriteCombining, Kind::WriteBack];
+const KINDS: [MemoryType; 3] = [
+    MemoryType::Uncached,
+    MemoryType::WriteCombining,
+    MemoryType::WriteBack,
+];
 
 fn start(name: &str) -> Bench {
     bench(&profile(name), vec![Pm::new(BYTES, MEDIA)])
@@ -48,7 +52,7 @@ fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
 fn each_profile_has_its_costs() {
     let cost = |name: &str, work: &dyn Fn(&host::Cpu, &Mapping)| {
         let b = start(name);
-        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
         cpu.load(&pm, 0, &mut [0; 8]).unwrap();
         let begin = cpu.now();
         work(&cpu, &pm);
@@ -81,7 +85,7 @@ fn each_profile_has_its_costs() {
 #[test]
 fn a_line_that_is_there_costs_a_hit() {
     let b = start("nearpm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.load(&pm, 0, &mut [0; 8]).unwrap();
     let begin = cpu.now();
     for n in 0..8 {
@@ -89,24 +93,25 @@ fn a_line_that_is_there_costs_a_hit() {
     }
     assert_eq!(cpu.now() - begin, Time::ns(8 * 2));
     assert_eq!(
-        b.shared.with(|m| (m.counts().hits, m.counts().fills)),
+        b.shared
+            .with_machine(|m| (m.counts().hits, m.counts().fills)),
         (8, 1)
     );
 }
 
 #[test]
 fn loads_in_flight_are_bounded_by_fill_buffers() {
-    for kind in [Kind::WriteCombining, Kind::WriteBack] {
+    for kind in [MemoryType::WriteCombining, MemoryType::WriteBack] {
         let b = start("nearpm");
         let buffers = u64::from(profile("nearpm").core.fill_buffers.value);
         let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, kind));
         let elapsed = |offset: u64, count: u64| {
             let begin = cpu.now();
             let loads: Vec<_> = (0..count)
-                .map(|n| cpu.issue(&pm, offset + 64 * n, 64).unwrap())
+                .map(|n| cpu.issue_load(&pm, offset + 64 * n, 64).unwrap())
                 .collect();
             for load in loads {
-                cpu.finish(load).unwrap();
+                cpu.finish_load(load).unwrap();
             }
             (cpu.now() - begin).as_ns()
         };
@@ -128,7 +133,7 @@ fn loads_in_flight_are_bounded_by_fill_buffers() {
 #[test]
 fn each_cpu_has_fill_buffers_of_its_own() {
     let b = start("nearpm");
-    let pm = Mapping::pm(0, Kind::WriteBack);
+    let pm = Mapping::pm(0, MemoryType::WriteBack);
     let program = |base: u64| -> (usize, Program<'_, Time>) {
         (
             base as usize,
@@ -150,7 +155,7 @@ fn each_cpu_has_fill_buffers_of_its_own() {
 fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
     for (name, least) in [("nearpm", 0.97), ("none", 0.97)] {
         let b = start(name);
-        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteCombining));
+        let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
         let begin = cpu.now();
         for n in 0..8 * 4000 {
             cpu.store(&pm, 8 * n, &[n as u8; 8]).unwrap();
@@ -172,7 +177,7 @@ fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
 fn what_a_fence_waits_for_is_what_it_was_asked_for() {
     let b = start("nearpm");
     let p = profile("nearpm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     let cost = |fence: Fence| {
         cpu.load(&pm, 0, &mut [0; 8]).unwrap();
         let begin = cpu.now();
@@ -206,7 +211,7 @@ fn what_a_fence_waits_for_is_what_it_was_asked_for() {
 fn one_store_of_64_bytes_with_a_fence_costs_what_is_published() {
     // Yang et al.: 90.4 ns for ntstore, 62.3 ns for store and clwb, of a line that is in the cache.
     let b = start("optane-dimm");
-    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, Kind::WriteBack));
+    let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.load(&pm, 0, &mut [0; 8]).unwrap();
     let begin = cpu.now();
     cpu.store(&pm, 0, &[1; 64]).unwrap();

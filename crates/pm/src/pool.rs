@@ -469,7 +469,7 @@ fn inside(cpu: &Cpu, devices: &Devices, place: u64, bytes: u64, options: &Option
             let system = machine.system();
             system.check_access(device, Bar::Pm, place, bytes)
         };
-        cpu.shared().with(check)
+        cpu.shared().with_machine(check)
     };
     for &device in devices.numbers() {
         let refused = |what: String| {

@@ -8,7 +8,7 @@ use design::{Design, HostProfile, Identity, Place, Profile};
 use device::Factory;
 use driver::control::Inventory;
 use driver::{Config, Controller, SharedHost};
-use host::{Machine, Program, Shared};
+use host::{Machine, Program, SharedMachine};
 use sim::{Bar, Media, System, Time};
 
 use crate::job::{Done, Job};
@@ -71,7 +71,7 @@ enum Went<R> {
 
 /// A host with its devices.
 pub struct Bench {
-    shared: Shared,
+    shared: SharedMachine,
     pub drivers: Vec<Driver>,
     /// What else happens to the machine, and when: failures in tests.
     pub events: Vec<(Time, Event)>,
@@ -103,7 +103,7 @@ impl Bench {
             added.map_err(Error::new)?;
         }
         let free = HostProfile::shipped("none").ok_or_else(|| Error::new("no host profile"))?;
-        let shared = Shared::new(Machine::new(system, free));
+        let shared = SharedMachine::new(Machine::new(system, free));
         let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
         let registers = profile.registers(design.clock(), design.turns());
         let registers = registers.map_err(Error::new)?;
@@ -193,7 +193,7 @@ impl Bench {
                 if cpu.now() < time {
                     return Went::Later(time, event);
                 }
-                shared.with(event);
+                shared.with_machine(event);
                 Went::Happened
             };
             programs.push((first + n, Box::new(happen)));

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use design::HostProfile;
-use host::{Machine, Shared};
+use host::{Machine, SharedMachine};
 use sim::{Bar, Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
 pub type Image = Arc<Mutex<Vec<u8>>>;
@@ -131,7 +131,7 @@ impl Device for Pm {
 pub const BYTES: usize = 1 << 20;
 
 pub struct Bench {
-    pub shared: Shared,
+    pub shared: SharedMachine,
     pub images: Vec<Image>,
     pub logs: Vec<Log>,
     pub link: LinkConfig,
@@ -161,7 +161,7 @@ pub fn bench_on(
             .unwrap();
     }
     Bench {
-        shared: Shared::new(Machine::new(system, profile)),
+        shared: SharedMachine::new(Machine::new(system, profile)),
         images,
         logs,
         link,

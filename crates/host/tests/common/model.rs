@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use host::{Cpu, Error, Fence, Kind, Mapping};
+use host::{Cpu, Error, Fence, Mapping, MemoryType};
 use sim::Random;
 
 pub const LINE: usize = 64;
@@ -15,7 +15,7 @@ pub const LINE: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Use {
     /// By all CPUs, through the cache.
-    Shared,
+    SharedMachine,
     /// By one CPU, with non-temporal stores among others.
     NonTemporal,
     /// By one CPU, write-combining.
@@ -25,11 +25,11 @@ pub enum Use {
 }
 
 impl Use {
-    pub fn kind(self) -> Kind {
+    pub fn kind(self) -> MemoryType {
         match self {
-            Use::Shared | Use::NonTemporal => Kind::WriteBack,
-            Use::Combining => Kind::WriteCombining,
-            Use::Uncached => Kind::Uncached,
+            Use::SharedMachine | Use::NonTemporal => MemoryType::WriteBack,
+            Use::Combining => MemoryType::WriteCombining,
+            Use::Uncached => MemoryType::Uncached,
         }
     }
 }
@@ -55,7 +55,7 @@ pub const COUNT: u64 = EACH * (1 + 3 * CPUS);
 pub fn usage(n: u64) -> (Use, u64) {
     let group = n / EACH;
     match group {
-        0 => (Use::Shared, 0),
+        0 => (Use::SharedMachine, 0),
         _ => {
             let usage = [Use::NonTemporal, Use::Combining, Use::Uncached];
             (usage[((group - 1) % 3) as usize], (group - 1) / 3)
@@ -99,7 +99,7 @@ impl Model {
         let line = &self.lines[&at];
         let allowed = &line.history[line.promised..];
         let ok = match line.usage {
-            Use::Shared => allowed.iter().any(|held| held == found),
+            Use::SharedMachine => allowed.iter().any(|held| held == found),
             _ => (0..LINE).step_by(8).all(|n| {
                 let atom = n..n + 8;
                 allowed
@@ -137,7 +137,7 @@ pub fn program(
         let device = random.below(devices as u64) as usize;
         let n = loop {
             let n = random.below(COUNT);
-            if usage(n).0 == Use::Shared || usage(n).1 == me {
+            if usage(n).0 == Use::SharedMachine || usage(n).1 == me {
                 break n;
             }
         };
@@ -161,11 +161,11 @@ pub fn program(
                     true => cpu.ntstore(&mapping, offset, &data),
                     false => cpu.store(&mapping, offset, &data),
                 };
-                if outcome.is_ok() || usage != Use::Shared {
+                if outcome.is_ok() || usage != Use::SharedMachine {
                     model.lock().unwrap().stored(at, start, &data);
                 }
                 outcome?;
-                if usage != Use::Shared {
+                if usage != Use::SharedMachine {
                     // Non-temporal ones are fenced as they are; the others of such a line need their write-back.
                     let latest = model.lock().unwrap().latest(at);
                     if usage != Use::NonTemporal {
@@ -182,9 +182,9 @@ pub fn program(
                         out
                     }
                     _ => {
-                        let pending = cpu.issue(&mapping, offset, len)?;
+                        let pending = cpu.issue_load(&mapping, offset, len)?;
                         cpu.compute(sim::Time::ns(random.below(300)))?;
-                        cpu.finish(pending)?
+                        cpu.finish_load(pending)?
                     }
                 };
                 let mut model = model.lock().unwrap();

@@ -3,14 +3,14 @@
 use sim::Time;
 
 use crate::machine::{Machine, Victim};
-use crate::mapping::{Line, Part, LINE};
-use crate::watch::Event;
+use crate::mapping::{AccessPart, CacheLine, LINE};
+use crate::watch::HostEvent;
 use crate::wc::mask;
-use crate::{Error, Result, Turn, Wake};
+use crate::{Error, Result, Turn, WakeCondition};
 
 /// What waits for a load, in program order.
 #[derive(Clone, Debug)]
-pub(crate) enum Step {
+pub(crate) enum DeferredAccess {
     /// A load takes bytes.
     Read {
         ticket: u64,
@@ -25,7 +25,7 @@ pub(crate) enum Step {
 
 /// What becomes of a line after it has arrived.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct After {
+pub(crate) struct FillActions {
     /// These CPUs have asked to write it back.
     pub cpus: Vec<usize>,
     /// It doesn't stay.
@@ -34,15 +34,15 @@ pub(crate) struct After {
 
 /// A load of a device.
 #[derive(Clone, Debug)]
-pub(crate) struct Flight {
+pub(crate) struct LoadInFlight {
     /// Its tag in the system.
     pub tag: u32,
     /// Whose fill buffer it holds.
     pub cpu: usize,
     /// The line, where it goes to the cache.
-    pub fill: Option<Line>,
-    pub steps: Vec<Step>,
-    pub after: After,
+    pub fill: Option<CacheLine>,
+    pub steps: Vec<DeferredAccess>,
+    pub after: FillActions,
 }
 
 impl Machine {
@@ -52,51 +52,53 @@ impl Machine {
     }
 
     /// The load that brings a line to the cache.
-    pub(crate) fn filling(&mut self, line: &Line) -> Option<&mut Flight> {
-        self.flights.iter_mut().find(|f| f.fill == Some(*line))
+    pub(crate) fn filling(&mut self, line: &CacheLine) -> Option<&mut LoadInFlight> {
+        self.loads_in_flight
+            .iter_mut()
+            .find(|f| f.fill == Some(*line))
     }
 
     /// Takes in what has arrived by now, in order.
-    pub(crate) fn collect(&mut self) {
+    pub(crate) fn collect_arrivals(&mut self) {
         let now = self.system.now();
         while let Some((_, tag)) = self
             .system
             .completed_loads()
-            .filter(|&(done, tag)| done <= now && self.flies(tag))
+            .filter(|&(done, tag)| done <= now && self.is_in_flight(tag))
             .min()
         {
-            self.arrive(tag);
+            self.collect_load(tag);
         }
     }
 
     /// A load has come back.
-    fn arrive(&mut self, tag: u32) {
-        let place = self.flights.iter().position(|f| f.tag == tag);
+    fn collect_load(&mut self, tag: u32) {
+        let place = self.loads_in_flight.iter().position(|f| f.tag == tag);
         let (Some(place), Some(load)) = (place, self.system.take_completed_load(tag)) else {
             return;
         };
         if load.data.is_ok() {
-            self.tell(|| Event::Answered { tag });
+            self.record(|| HostEvent::Answered { tag });
         }
-        let flight = self.flights.swap_remove(place);
-        self.landed += 1;
+        let flight = self.loads_in_flight.swap_remove(place);
+        self.loads_collected += 1;
         let at = load.done + self.costs.load;
         let mut data = match load.data {
             Ok(data) => data,
-            Err(error) => return self.fail(flight, at, &Error::System(error)),
+            Err(error) => return self.fail_load(flight, at, &Error::System(error)),
         };
         let mut dirty = 0;
         for step in flight.steps {
             match step {
-                Step::Read { ticket, start, len } => {
+                DeferredAccess::Read { ticket, start, len } => {
                     let bytes = data.get(start..start + len).unwrap_or_default().to_vec();
                     self.found.insert(ticket, (at, Ok(bytes)));
                 }
-                Step::Store { start, data: bytes } => {
+                DeferredAccess::Store { start, data: bytes } => {
                     data[start..start + bytes.len()].copy_from_slice(&bytes);
                     dirty |= mask(start, bytes.len());
                 }
-                Step::Patch { start, data: bytes } => {
+                DeferredAccess::Patch { start, data: bytes } => {
                     data[start..start + bytes.len()].copy_from_slice(&bytes);
                 }
             }
@@ -104,7 +106,7 @@ impl Machine {
         let (Some(line), Ok(mut data)) = (flight.fill, <[u8; LINE]>::try_from(data)) else {
             return;
         };
-        let After { cpus, leaves } = flight.after;
+        let FillActions { cpus, leaves } = flight.after;
         if !cpus.is_empty() && dirty != 0 {
             self.counts.flushes += 1;
             self.victims.push_back(Victim {
@@ -132,27 +134,27 @@ impl Machine {
     }
 
     /// Nothing came for a load: whoever waits for it hears of it.
-    fn fail(&mut self, flight: Flight, at: Time, error: &Error) {
+    fn fail_load(&mut self, flight: LoadInFlight, at: Time, error: &Error) {
         for step in flight.steps {
             match step {
-                Step::Read { ticket, .. } => {
+                DeferredAccess::Read { ticket, .. } => {
                     self.found.insert(ticket, (at, Err(error.clone())));
                 }
-                Step::Store { .. } => {
+                DeferredAccess::Store { .. } => {
                     let core = self.core(flight.cpu);
                     core.failed.get_or_insert(error.clone());
                 }
-                Step::Patch { .. } => {}
+                DeferredAccess::Patch { .. } => {}
             }
         }
     }
 }
 
 /// Begins an instruction of a CPU at its time: what has come by then is taken in, and what has left the cache is on its way.
-pub(crate) fn begin<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
+pub(crate) fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     let at = turn.machine().busy_until(cpu);
-    turn.pass(Wake::At(at))?;
-    settle(turn)?;
+    turn.wait_for(WakeCondition::At(at))?;
+    process_arrivals(turn)?;
     match turn.machine().core(cpu).failed.take() {
         Some(error) => Err(error),
         None => Ok(()),
@@ -160,41 +162,46 @@ pub(crate) fn begin<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
 }
 
 /// Takes in what has arrived, and posts the lines that had to leave.
-pub(crate) fn settle<T: Turn>(turn: &mut T) -> Result<()> {
+pub(crate) fn process_arrivals<T: Turn>(turn: &mut T) -> Result<()> {
     loop {
-        turn.machine().collect();
+        turn.machine().collect_arrivals();
         if turn.machine().victims.is_empty() {
             return Ok(());
         }
-        crate::flush::drain(turn)?;
+        crate::flush::post_victims(turn)?;
     }
 }
 
 /// Starts a load of a device, as soon as the CPU has a fill buffer for it. `None`: time has passed, so look again.
-pub(crate) fn start<T: Turn>(
+pub(crate) fn start_load<T: Turn>(
     turn: &mut T,
     cpu: usize,
-    part: &Part,
+    part: &AccessPart,
     fill: bool,
-    steps: Vec<Step>,
+    steps: Vec<DeferredAccess>,
 ) -> Result<Option<u32>> {
     if !turn.machine().victims.is_empty() {
         // The line may be among those that wait for room.
-        settle(turn)?;
+        process_arrivals(turn)?;
         return Ok(None);
     }
     let machine = turn.machine();
-    let own = |f: &&Flight| f.cpu == cpu;
-    let mut full: Vec<u32> = machine.flights.iter().filter(own).map(|f| f.tag).collect();
+    let own = |f: &&LoadInFlight| f.cpu == cpu;
+    let mut full: Vec<u32> = machine
+        .loads_in_flight
+        .iter()
+        .filter(own)
+        .map(|f| f.tag)
+        .collect();
     if full.len() < machine.costs.fill_buffers {
         full.clear();
     }
-    if full.is_empty() && machine.flights.len() >= machine.system.host().cpu_loads {
-        full = machine.flights.iter().map(|f| f.tag).collect();
+    if full.is_empty() && machine.loads_in_flight.len() >= machine.system.host().cpu_loads {
+        full = machine.loads_in_flight.iter().map(|f| f.tag).collect();
     }
     if !full.is_empty() {
-        turn.pass(Wake::Loads(full))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(full))?;
+        process_arrivals(turn)?;
         return Ok(None);
     }
     let (offset, len) = match fill {
@@ -205,22 +212,22 @@ pub(crate) fn start<T: Turn>(
         .system
         .load(part.line.device, part.line.bar, offset, len)?;
     let device = part.line.device;
-    machine.tell(|| Event::Issued { device, tag });
+    machine.record(|| HostEvent::Issued { device, tag });
     if fill {
         machine.counts.fills += 1;
     }
-    machine.flights.push(Flight {
+    machine.loads_in_flight.push(LoadInFlight {
         tag,
         cpu,
         fill: fill.then_some(part.line),
         steps,
-        after: After::default(),
+        after: FillActions::default(),
     });
     Ok(Some(tag))
 }
 
 /// Waits for what a load finds: the CPU has it then.
-pub(crate) fn finish<T: Turn>(turn: &mut T, cpu: usize, ticket: u64) -> Result<Vec<u8>> {
+pub(crate) fn wait_load<T: Turn>(turn: &mut T, cpu: usize, ticket: u64) -> Result<Vec<u8>> {
     loop {
         let machine = turn.machine();
         if let Some((at, data)) = machine.found.remove(&ticket) {
@@ -228,14 +235,14 @@ pub(crate) fn finish<T: Turn>(turn: &mut T, cpu: usize, ticket: u64) -> Result<V
             core.busy = core.busy.max(at);
             return data;
         }
-        let waits = |f: &&Flight| {
-            let read = |step: &Step| matches!(step, Step::Read { ticket: t, .. } if *t == ticket);
+        let waits = |f: &&LoadInFlight| {
+            let read = |step: &DeferredAccess| matches!(step, DeferredAccess::Read { ticket: t, .. } if *t == ticket);
             f.steps.iter().any(read)
         };
-        let Some(tag) = machine.flights.iter().find(waits).map(|f| f.tag) else {
+        let Some(tag) = machine.loads_in_flight.iter().find(waits).map(|f| f.tag) else {
             return Err(Error::Access("a load that nobody has issued".into()));
         };
-        turn.pass(Wake::Loads(vec![tag]))?;
-        settle(turn)?;
+        turn.wait_for(WakeCondition::Loads(vec![tag]))?;
+        process_arrivals(turn)?;
     }
 }
