@@ -2,8 +2,8 @@
 
 use design::{Cpu, Design, HostProfile};
 use device::{Engine, Factory, RtlOptions};
-use driver::workload::{run_job, Job};
-use driver::{Buffer, Config, Controller, Io, SharedHost};
+use driver::workload::{run_job, IoJob};
+use driver::{Buffer, DriverConfig, IoCommand, NvmeDriver, SharedHost};
 use host::{Error, Machine, Mapping, MemoryType, Program, SharedMachine};
 use rtl::bitstream::{repo_root, stderr_progress};
 use sim::{Bar, Media, Random, System, Time};
@@ -25,7 +25,7 @@ type Span = Result<(Time, Time), Error>;
 /// A host, and a driver of each of its devices on CPUs of its own.
 struct Bench {
     shared: SharedMachine,
-    drivers: Vec<Controller<SharedHost>>,
+    drivers: Vec<NvmeDriver<SharedHost>>,
 }
 
 fn bench(engines: [Engine; 2]) -> Bench {
@@ -49,12 +49,12 @@ fn bench(engines: [Engine; 2]) -> Bench {
     let drivers = (0..engines.len()).map(|n| {
         let costs = Cpu::default().costs();
         let host = SharedHost::new(&shared, n, costs, 0, 8 * (n + 1));
-        let config = Config {
+        let config = DriverConfig {
             io_queues: QUEUES as u16,
             io_entries: 64,
-            ..Config::default()
+            ..DriverConfig::default()
         };
-        Controller::start(host, config).unwrap()
+        NvmeDriver::start(host, config).unwrap()
     });
     Bench {
         drivers: drivers.collect(),
@@ -82,7 +82,7 @@ impl Bench {
     fn work(&mut self) -> Vec<(Time, Time)> {
         let mut programs: Vec<(usize, Program<'_, Span>)> = Vec::new();
         for (n, driver) in self.drivers.iter_mut().enumerate() {
-            let job = Job {
+            let job = IoJob {
                 span: SPAN,
                 max_bytes: 16384,
                 queues: QUEUES,
@@ -91,7 +91,7 @@ impl Bench {
                 read_percent: 50,
                 verify: true,
                 seed: n as u64,
-                ..Job::default()
+                ..IoJob::default()
             };
             let work = move |cpu: &host::Cpu| {
                 let begin = cpu.now();
@@ -130,8 +130,8 @@ impl Bench {
         let driver = &mut self.drivers[n];
         driver.write(from, &data).unwrap();
         for io in [
-            Io::Read { lba: from, blocks },
-            Io::Write { lba: to, blocks },
+            IoCommand::Read { lba: from, blocks },
+            IoCommand::Write { lba: to, blocks },
         ] {
             driver.execute(0, io, &buffer).unwrap().check().unwrap();
         }

@@ -29,7 +29,7 @@ mod units;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use driver::page::{CommandPage, Ended, Submitted};
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
 use driver::{Host, SimHost};
 use sim::fork::Fork;
 use sim::{Bar, HostConfig, LinkConfig, System, Time};
@@ -126,14 +126,14 @@ impl Devices {
         common::rest(&mut self.host, span);
     }
 
-    fn submit(&mut self, device: usize, command: &Command) -> Submitted {
+    fn submit(&mut self, device: usize, command: &Command) -> SubmittedCommand {
         let page = &mut self.pages[device];
         let arguments = command.arguments();
         let host = &mut self.host;
         host.with_device(device, |host| page.submit(host, &arguments).unwrap())
     }
 
-    fn finish(&mut self, device: usize, command: Submitted) -> Ended {
+    fn finish(&mut self, device: usize, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(5);
         let (page, host) = (&mut self.pages[device], &mut self.host);
         let ended = host.with_device(device, |host| {
@@ -142,7 +142,7 @@ impl Devices {
         ended.unwrap().expect("it has not ended in 5 ms")
     }
 
-    fn ends(&mut self, device: usize, command: &Command) -> Ended {
+    fn ends(&mut self, device: usize, command: &Command) -> CommandResult {
         let submitted = self.submit(device, command);
         self.finish(device, submitted)
     }

@@ -64,7 +64,7 @@ pub mod block {
 
 /// A block of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct DeviceBlock {
     /// See [`block`].
     pub kind: u32,
     /// Major and minor version.
@@ -83,7 +83,7 @@ pub struct Block {
 
 /// A memory of the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Memory {
+pub struct MemoryInfo {
     /// 0 is the storage, 1 the local memory.
     pub number: u32,
     /// Where it is in the PM window.
@@ -96,7 +96,7 @@ pub struct Memory {
     pub turns: Turns,
 }
 
-impl Memory {
+impl MemoryInfo {
     /// What designs call it.
     pub fn name(&self) -> &'static str {
         match self.number {
@@ -121,12 +121,12 @@ pub struct Inventory {
     pub clock: Clock,
     /// Bytes of the media.
     pub media_bytes: u64,
-    /// Memory channels.
+    /// MemoryInfo channels.
     pub channels: u32,
     /// Bytes that go to one channel before the next one's turn.
     pub granule: u32,
     /// Every block.
-    pub blocks: Vec<Block>,
+    pub blocks: Vec<DeviceBlock>,
 }
 
 impl Inventory {
@@ -174,7 +174,7 @@ impl Inventory {
             }
             let [kind, version, instance, bar, offset, size, a, b] = words;
             let version = ((version >> 16) as u16, version as u16);
-            inventory.blocks.push(Block {
+            inventory.blocks.push(DeviceBlock {
                 kind,
                 version,
                 instance,
@@ -205,12 +205,12 @@ impl Inventory {
     }
 
     /// The memories, the storage first.
-    pub fn memories(&self) -> Vec<Memory> {
+    pub fn memories(&self) -> Vec<MemoryInfo> {
         let blocks = self.blocks.iter().filter(|b| b.kind == block::MEMORY);
-        let mut memories: Vec<Memory> = blocks
+        let mut memories: Vec<MemoryInfo> = blocks
             .map(|b| {
                 let [channels, granule] = b.capabilities;
-                Memory {
+                MemoryInfo {
                     number: b.instance,
                     base: u64::from(b.offset) * MEMORY_UNIT,
                     bytes: u64::from(b.size) * MEMORY_UNIT,
@@ -227,8 +227,8 @@ impl Inventory {
     }
 
     /// The timing emulator of each channel, in order: the storage's, then the local memory's.
-    pub fn delays(&self) -> Vec<Delay> {
-        let mut blocks: Vec<&Block> = self
+    pub fn delays(&self) -> Vec<DelayRegisters> {
+        let mut blocks: Vec<&DeviceBlock> = self
             .blocks
             .iter()
             .filter(|b| b.kind == block::NVM_DELAY)
@@ -236,7 +236,7 @@ impl Inventory {
         blocks.sort_by_key(|b| b.instance);
         blocks
             .iter()
-            .map(|b| Delay {
+            .map(|b| DelayRegisters {
                 base: b.offset.into(),
             })
             .collect()
@@ -262,7 +262,7 @@ const TIMING: [u64; 4] = [
 
 /// One `nvm_delay`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Delay {
+pub struct DelayRegisters {
     base: u64,
 }
 
@@ -285,10 +285,10 @@ pub struct DelayCounters {
     pub buckets: Vec<u32>,
 }
 
-impl Delay {
+impl DelayRegisters {
     /// The one of a channel, where the control bus has it.
-    pub fn of_channel(channel: u32) -> Delay {
-        Delay {
+    pub fn of_channel(channel: u32) -> DelayRegisters {
+        DelayRegisters {
             base: bar4::DELAY + bar4::DELAY_STEP * u64::from(channel),
         }
     }
@@ -385,8 +385,8 @@ impl Delay {
         let bits = command::SNAPSHOT.mask() | command::CLEAR.of(clear.into());
         host.write32(Bar::Control, self.base + nvm_delay::COMMAND, bits as u32)?;
         Ok([
-            self.direction(host, counters::READ, counters::READ_BUCKET)?,
-            self.direction(host, counters::WRITE, counters::WRITE_BUCKET)?,
+            self.direction_counters(host, counters::READ, counters::READ_BUCKET)?,
+            self.direction_counters(host, counters::WRITE, counters::WRITE_BUCKET)?,
         ])
     }
 
@@ -401,7 +401,12 @@ impl Delay {
         Ok([of(counters::READ)?, of(counters::WRITE)?])
     }
 
-    fn direction<H: Host>(&self, host: &mut H, at: u64, buckets: u64) -> Result<DelayCounters> {
+    fn direction_counters<H: Host>(
+        &self,
+        host: &mut H,
+        at: u64,
+        buckets: u64,
+    ) -> Result<DelayCounters> {
         use counters::read as of;
         let base = self.base + nvm_delay::COUNTERS;
         let at = base + at;

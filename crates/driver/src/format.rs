@@ -3,7 +3,7 @@
 use sim::Time;
 use spec::nvme::{oacs, Sqe, ALL_NAMESPACES};
 
-use crate::{Controller, Error, Host, Result};
+use crate::{Error, Host, NvmeDriver, Result};
 
 /// A namespace is given a second for each so many bytes, beside the time that any command has.
 const BYTES_PER_SECOND: u64 = 100_000_000;
@@ -20,7 +20,7 @@ pub enum Erase {
     Cryptographic,
 }
 
-impl<H: Host> Controller<H> {
+impl<H: Host> NvmeDriver<H> {
     /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0: what they held is gone.
     ///
     /// Nothing else should be in flight in them. Whatever the identifier, the namespace in use stays.

@@ -6,7 +6,7 @@ use crate::Result;
 
 /// CPU work that takes time on a host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Work {
+pub enum CpuWork {
     /// Building one command and placing it in a submission queue.
     Submit,
     /// Reaping one completion.
@@ -15,7 +15,7 @@ pub enum Work {
 
 /// A machine with a device: register access, memory that the device can reach, and time.
 ///
-/// A host has several CPUs. Work done on one takes that CPU's time only; `run_on` says which one does what follows.
+/// A host has several CPUs. CpuWork done on one takes that CPU's time only; `run_on` says which one does what follows.
 pub trait Host {
     /// Reads device memory or registers; fails when no answer comes.
     fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()>;
@@ -45,7 +45,7 @@ pub trait Host {
     fn busy(&self) -> bool;
 
     /// Gives the chosen CPU work.
-    fn spend(&mut self, work: Work);
+    fn spend(&mut self, work: CpuWork);
 
     /// Asks that `wait` returns when the device writes into this range; for completion queues.
     fn watch(&mut self, addr: u64, bytes: u64);

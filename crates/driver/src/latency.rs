@@ -4,11 +4,11 @@ use sim::Time;
 
 /// A set of latencies.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Latency {
+pub struct Latencies {
     samples: Vec<u64>,
 }
 
-impl Latency {
+impl Latencies {
     /// Adds one.
     pub fn record(&mut self, latency: Time) {
         self.samples.push(latency.0);
@@ -20,23 +20,23 @@ impl Latency {
     }
 
     /// Adds those of another set.
-    pub fn merge(&mut self, other: &Latency) {
+    pub fn merge(&mut self, other: &Latencies) {
         self.samples.extend_from_slice(&other.samples);
     }
 
     /// Those at these places, in the order in which they were added; places that do not exist are left out.
-    pub fn part(&self, range: std::ops::Range<usize>) -> Latency {
+    pub fn subset(&self, range: std::ops::Range<usize>) -> Latencies {
         let end = range.end.min(self.samples.len());
         let samples = self
             .samples
             .get(range.start..end)
             .unwrap_or_default()
             .to_vec();
-        Latency { samples }
+        Latencies { samples }
     }
 
     /// Mean, percentiles and extremes; `None` without samples.
-    pub fn summary(&self) -> Option<Summary> {
+    pub fn summary(&self) -> Option<LatencySummary> {
         let mut sorted = self.samples.clone();
         sorted.sort_unstable();
         let (&min, &max) = (sorted.first()?, sorted.last()?);
@@ -44,7 +44,7 @@ impl Latency {
         let at =
             |p: f64| sorted[((p * sorted.len() as f64).ceil() as usize).clamp(1, sorted.len()) - 1];
         let ns = |ps: u64| ps as f64 / 1e3;
-        Some(Summary {
+        Some(LatencySummary {
             count: sorted.len() as u64,
             mean_ns: sorted.iter().map(|&s| s as f64).sum::<f64>() / sorted.len() as f64 / 1e3,
             min_ns: ns(min),
@@ -58,7 +58,7 @@ impl Latency {
 
 /// Latencies in short, in ns of simulated time.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summary {
+pub struct LatencySummary {
     /// Samples.
     pub count: u64,
     /// Mean.
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn percentiles_by_nearest_rank() {
-        let mut latency = Latency::default();
+        let mut latency = Latencies::default();
         assert_eq!(latency.summary(), None);
         for n in (1..=1000).rev() {
             latency.record(Time::ns(n));

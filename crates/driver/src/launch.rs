@@ -76,32 +76,34 @@ impl EngineRegisters {
             .collect()
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`; the return value. `go_on` answers whether to wait further.
+    /// Waits for its end until `deadline`, looking every `interval`; the return value. `keep_going` answers whether to wait further.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,
         interval: Time,
         deadline: Time,
-        go_on: &mut dyn FnMut() -> bool,
+        keep_going: &mut dyn FnMut() -> bool,
     ) -> Result<Option<u32>> {
-        poll(host, interval, deadline, go_on, |host| self.ended(host))
+        poll_until(host, interval, deadline, keep_going, |host| {
+            self.ended(host)
+        })
     }
 }
 
-/// Looks every `interval` whether there is something, until `deadline`, or until `go_on` answers no.
-pub(crate) fn poll<H: Host, T>(
+/// Looks every `interval` whether there is something, until `deadline`, or until `keep_going` answers no.
+pub(crate) fn poll_until<H: Host, T>(
     host: &mut H,
     interval: Time,
     deadline: Time,
-    go_on: &mut dyn FnMut() -> bool,
-    mut look: impl FnMut(&mut H) -> Result<Option<T>>,
+    keep_going: &mut dyn FnMut() -> bool,
+    mut probe: impl FnMut(&mut H) -> Result<Option<T>>,
 ) -> Result<Option<T>> {
     loop {
-        if let Some(found) = look(host)? {
+        if let Some(found) = probe(host)? {
             return Ok(Some(found));
         }
         let now = host.now();
-        if now >= deadline || !go_on() {
+        if now >= deadline || !keep_going() {
             return Ok(None);
         }
         host.wait(deadline.min(now + interval))?;

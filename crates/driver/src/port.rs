@@ -6,10 +6,10 @@ use ::host::{register, Machine, Turn, WakeCondition};
 use design::HostCosts;
 use sim::{Bar, Time, Watch};
 
-use crate::{Error, Result, Work};
+use crate::{CpuWork, Error, Result};
 
 /// One device of a simulated host, as a driver uses it. Each call is given the host, or the right to act on it.
-pub(crate) struct Port {
+pub(crate) struct DevicePort {
     pub device: usize,
     costs: HostCosts,
     pub vectors: u16,
@@ -21,9 +21,9 @@ pub(crate) struct Port {
     watches: HashMap<u64, Watch>,
 }
 
-impl Port {
-    pub fn new(device: usize, costs: HostCosts, vectors: u16, first_cpu: usize) -> Port {
-        Port {
+impl DevicePort {
+    pub fn new(device: usize, costs: HostCosts, vectors: u16, first_cpu: usize) -> DevicePort {
+        DevicePort {
             device,
             costs,
             vectors: if costs.interrupt_ps == 0 { 0 } else { vectors },
@@ -72,10 +72,10 @@ impl Port {
         machine.busy_until(self.cpu) > machine.system().now()
     }
 
-    pub fn spend(&self, machine: &mut Machine, work: Work) {
+    pub fn spend(&self, machine: &mut Machine, work: CpuWork) {
         let ps = match work {
-            Work::Submit => self.costs.submit_ps,
-            Work::Complete => self.costs.complete_ps,
+            CpuWork::Submit => self.costs.submit_ps,
+            CpuWork::Complete => self.costs.complete_ps,
         };
         machine.spend(self.cpu, Time(ps));
     }

@@ -35,7 +35,7 @@ impl Qos {
         self.masters.min(MASTERS)
     }
 
-    fn at(&self, master: u32) -> Result<u64> {
+    fn master_base(&self, master: u32) -> Result<u64> {
         let there = self.masters();
         match master {
             _ if master >= there => Err(Error::Invalid(format!(
@@ -50,7 +50,7 @@ impl Qos {
 
     /// Reads the values of a master.
     pub fn get<H: Host>(&self, host: &mut H, master: u32) -> Result<MasterQos> {
-        let at = self.at(master)?;
+        let at = self.master_base(master)?;
         host.run_on(0);
         let mut read = |offset: u64| host.read32(Bar::Control, at + offset);
         Ok(MasterQos {
@@ -63,7 +63,7 @@ impl Qos {
 
     /// Sets them: at once, for bursts to come.
     pub fn set<H: Host>(&self, host: &mut H, master: u32, values: MasterQos) -> Result<()> {
-        let at = self.at(master)?;
+        let at = self.master_base(master)?;
         let credits = pm::reads::LINES.mask() as u32;
         let weights = pm::weight::LINES.mask() as u32;
         let least = u32::from(master != 0);

@@ -9,7 +9,7 @@ use crate::{Error, Host, Result};
 
 /// What a driver keeps of a command in flight.
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingCommand {
     tag: u64,
     name: &'static str,
     submitted: Time,
@@ -70,7 +70,7 @@ pub(crate) struct QueuePair {
     head: u32,
     rung_head: u32,
     phase: bool,
-    slots: Vec<Option<Pending>>,
+    slots: Vec<Option<PendingCommand>>,
     free: VecDeque<u16>,
 }
 
@@ -171,7 +171,7 @@ impl QueuePair {
         let at = self.sq + u64::from(self.tail) * SQE_BYTES as u64;
         host.dma_write(at, &sqe.with_cid(cid).to_bytes());
         self.tail = (self.tail + 1) % self.entries;
-        self.slots[usize::from(cid)] = Some(Pending {
+        self.slots[usize::from(cid)] = Some(PendingCommand {
             tag,
             name,
             submitted,
@@ -219,7 +219,7 @@ impl QueuePair {
     }
 
     /// Takes the completion that `peek` showed. The list pages of its command come back beside it.
-    pub fn take(&mut self, cqe: Cqe, now: Time) -> Result<(Completion, Vec<u64>)> {
+    pub fn accept(&mut self, cqe: Cqe, now: Time) -> Result<(Completion, Vec<u64>)> {
         self.head += 1;
         if self.head == self.entries {
             self.head = 0;

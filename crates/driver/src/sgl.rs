@@ -42,7 +42,7 @@ pub struct Sgl {
 }
 
 /// Pieces of the buffer, as long as they go.
-fn pieces(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
+fn segments_of(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     let (offset, pages) = match buffer {
         Buffer::Contiguous(addr) => return Ok(vec![(*addr, bytes)]),
         Buffer::Pages { offset, pages } => (offset, pages),
@@ -74,7 +74,7 @@ pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> 
             return Err(Error::Invalid("a page of the buffer is not aligned".into()));
         }
     }
-    let blocks = pieces(buffer, bytes)?
+    let blocks = segments_of(buffer, bytes)?
         .into_iter()
         .map(|(addr, length)| match u32::try_from(length) {
             Ok(length) if length % 4 == 0 && addr % 4 == 0 => Ok(Descriptor {

@@ -4,14 +4,14 @@ use ::host::SharedMachine;
 use design::HostCosts;
 use sim::{Bar, Time, MSI_BASE};
 
-use crate::port::{dma_read, dma_write, failed, Port};
-use crate::{Host, Result, Work};
+use crate::port::{dma_read, dma_write, failed, DevicePort};
+use crate::{CpuWork, Host, Result};
 
 /// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
 /// run at the same time ([`SharedMachine::run`]). Several may use one device; each of its interrupt vectors is one's alone.
 pub struct SharedHost {
     shared: SharedMachine,
-    port: Port,
+    port: DevicePort,
 }
 
 impl SharedHost {
@@ -26,7 +26,7 @@ impl SharedHost {
     ) -> SharedHost {
         SharedHost {
             shared: shared.clone(),
-            port: Port::new(device, costs, vectors, first_cpu),
+            port: DevicePort::new(device, costs, vectors, first_cpu),
         }
     }
 
@@ -84,7 +84,7 @@ impl Host for SharedHost {
         self.shared.with_machine(|machine| self.port.busy(machine))
     }
 
-    fn spend(&mut self, work: Work) {
+    fn spend(&mut self, work: CpuWork) {
         self.shared
             .with_machine(|machine| self.port.spend(machine, work));
     }

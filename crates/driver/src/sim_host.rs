@@ -4,14 +4,14 @@ use ::host::Machine;
 use design::{HostCosts, HostProfile};
 use sim::{Bar, LinkStats, System, Time, MSI_BASE};
 
-use crate::port::{dma_read, dma_write, Port};
-use crate::{Host, Result, Work};
+use crate::port::{dma_read, dma_write, DevicePort};
+use crate::{CpuWork, Host, Result};
 
 /// One device of a simulated system, and the CPUs of its host: all that a driver needs that has them for itself. See
 /// [`crate::SharedHost`] for one that does not.
 pub struct SimHost {
     machine: Machine,
-    port: Port,
+    port: DevicePort,
 }
 
 impl SimHost {
@@ -22,14 +22,19 @@ impl SimHost {
     /// Never: the profile `none` is part of the program.
     pub fn new(system: System, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
         let free = HostProfile::shipped("none").expect("a test has read all that are shipped");
-        SimHost::of(Machine::new(system, free), device, costs, vectors)
+        SimHost::with_profile(Machine::new(system, free), device, costs, vectors)
     }
 
     /// The same of a host with a profile, for loads and stores that are no driver's.
-    pub fn of(machine: Machine, device: usize, costs: HostCosts, vectors: u16) -> SimHost {
+    pub fn with_profile(
+        machine: Machine,
+        device: usize,
+        costs: HostCosts,
+        vectors: u16,
+    ) -> SimHost {
         SimHost {
             machine,
-            port: Port::new(device, costs, vectors, 0),
+            port: DevicePort::new(device, costs, vectors, 0),
         }
     }
 
@@ -110,7 +115,7 @@ impl Host for SimHost {
         self.port.busy(&self.machine)
     }
 
-    fn spend(&mut self, work: Work) {
+    fn spend(&mut self, work: CpuWork) {
         self.port.spend(&mut self.machine, work);
     }
 

@@ -7,11 +7,11 @@ use std::collections::HashSet;
 
 use sim::{Bar, Random, System, Time};
 
-use crate::{Error, Latency, Result};
+use crate::{Error, Latencies, Result};
 
 /// Where accesses go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Pattern {
+pub enum WindowPattern {
     /// One after the other.
     Sequential,
     /// At random places.
@@ -23,7 +23,7 @@ pub enum Pattern {
 
 /// What to do.
 #[derive(Clone, Debug)]
-pub struct Stream {
+pub struct WindowStream {
     /// Stores, else loads.
     pub store: bool,
     /// Bytes of each, 1 to 4096; each lies at a multiple of the next power of two.
@@ -38,8 +38,8 @@ pub struct Stream {
     pub start: u64,
     /// Its bytes.
     pub span: u64,
-    /// See [`Pattern`].
-    pub pattern: Pattern,
+    /// See [`WindowPattern`].
+    pub pattern: WindowPattern,
     /// Seed of the places, and of what stores write.
     pub seed: u64,
     /// Loads must find what a stream of stores with the same seed and the same number of bytes has written.
@@ -48,17 +48,17 @@ pub struct Stream {
 
 /// What came of it.
 #[derive(Clone, Debug, Default)]
-pub struct Streamed {
+pub struct StreamResult {
     /// Bytes that were loaded or stored.
     pub bytes: u64,
     /// From the first one to the end of the last one: loads, when their data is there; stores, when a load behind them has
     /// returned.
     pub elapsed: Time,
     /// Of each load.
-    pub latency: Latency,
+    pub latency: Latencies,
 }
 
-impl Streamed {
+impl StreamResult {
     /// Bytes a ns.
     pub fn gb_s(&self) -> f64 {
         self.bytes as f64 / self.elapsed.as_ns().max(1e-3)
@@ -66,15 +66,15 @@ impl Streamed {
 }
 
 /// Where accesses go, one after the other.
-struct Places<'a> {
-    stream: &'a Stream,
+struct AddressSequence<'a> {
+    stream: &'a WindowStream,
     random: Random,
     next: u64,
 }
 
-impl<'a> Places<'a> {
-    fn new(stream: &'a Stream) -> Places<'a> {
-        Places {
+impl<'a> AddressSequence<'a> {
+    fn new(stream: &'a WindowStream) -> AddressSequence<'a> {
+        AddressSequence {
             stream,
             random: Random::new(stream.seed),
             next: 0,
@@ -85,8 +85,8 @@ impl<'a> Places<'a> {
         let unit = self.stream.bytes.next_power_of_two() as u64;
         let units = self.stream.span / unit;
         let place = match self.stream.pattern {
-            Pattern::Sequential => self.next % units,
-            Pattern::Random | Pattern::Chain => self.random.below(units),
+            WindowPattern::Sequential => self.next % units,
+            WindowPattern::Random | WindowPattern::Chain => self.random.below(units),
         };
         self.next += 1;
         self.stream.start + place * unit
@@ -101,13 +101,13 @@ fn content(seed: u64, addr: u64, data: &mut [u8]) {
     }
 }
 
-/// Runs a stream on a device. `tell` hears how many of all are done, and stops the stream by returning false.
+/// Runs a stream on a device. `progress` hears how many of all are done, and stops the stream by returning false.
 pub fn run(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let bad = |text: String| Err(Error::Invalid(text));
     if stream.bytes == 0 || stream.bytes > 4096 {
         return bad(format!("bytes = {}: allowed are 1 to 4096", stream.bytes));
@@ -122,18 +122,18 @@ pub fn run(
             stream.start, stream.span
         ));
     }
-    let chain = stream.pattern == Pattern::Chain;
+    let chain = stream.pattern == WindowPattern::Chain;
     if chain && (stream.store || stream.in_flight != 1 || stream.verify || stream.bytes < LINK) {
         return bad(format!(
             "a chain is of loads, one in flight, of at least {LINK} bytes, and verifies itself"
         ));
     }
     match stream.store {
-        true => stores(system, device, stream, tell),
+        true => stores(system, device, stream, progress),
         false => {
             let outcome = match chain {
-                true => self::chain(system, device, stream, tell),
-                false => loads(system, device, stream, tell),
+                true => self::chain(system, device, stream, progress),
+                false => loads(system, device, stream, progress),
             };
             if outcome.is_err() {
                 // Whoever comes next gets only loads of his own.
@@ -146,19 +146,19 @@ pub fn run(
 
 /// Bytes of an address in a chain.
 const LINK: usize = 8;
-/// Places of a chain at most: they are stored before.
+/// AddressSequence of a chain at most: they are stored before.
 const MOST_PLACES: usize = 4096;
 
 /// Stores a chain and follows it; what is found has to be what was stored.
 fn chain(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let units = stream.span / stream.bytes.next_power_of_two() as u64;
     let most = units.min(stream.count).min(MOST_PLACES as u64) as usize;
-    let mut drawn = Places::new(stream);
+    let mut drawn = AddressSequence::new(stream);
     let (mut places, mut known) = (Vec::with_capacity(most), HashSet::new());
     while places.len() < most {
         let place = drawn.next();
@@ -176,11 +176,11 @@ fn chain(
         .mmio_read(device, Bar::Pm, stream.start, 1)
         .map_err(failed)?;
     let begin = system.now();
-    let mut out = Streamed::default();
-    let mut pauses = Pauses::new(stream);
+    let mut out = StreamResult::default();
+    let mut pauses = RandomPauses::new(stream);
     let mut addr = places[0];
     for done in 0..stream.count {
-        pauses.pass(system)?;
+        pauses.insert_pause(system)?;
         system
             .load(device, Bar::Pm, addr, stream.bytes)
             .map_err(failed)?;
@@ -197,7 +197,7 @@ fn chain(
             )));
         }
         addr = expected;
-        if !tell(done + 1, stream.count) {
+        if !progress(done + 1, stream.count) {
             return Err(Error::Interrupted);
         }
     }
@@ -206,20 +206,20 @@ fn chain(
 }
 
 /// The time that passes before loads.
-struct Pauses {
+struct RandomPauses {
     random: Random,
     most: Time,
 }
 
-impl Pauses {
-    fn new(stream: &Stream) -> Pauses {
-        Pauses {
+impl RandomPauses {
+    fn new(stream: &WindowStream) -> RandomPauses {
+        RandomPauses {
             random: Random::new(!stream.seed),
             most: stream.pause,
         }
     }
 
-    fn pass(&mut self, system: &mut System) -> Result<()> {
+    fn insert_pause(&mut self, system: &mut System) -> Result<()> {
         if self.most > Time::ZERO {
             let until = system.now() + Time(self.random.below(self.most.0 + 1));
             system.advance_until(until).map_err(failed)?;
@@ -235,11 +235,11 @@ fn failed(error: sim::Error) -> Error {
 fn stores(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let begin = system.now();
-    let mut places = Places::new(stream);
+    let mut places = AddressSequence::new(stream);
     let mut data = vec![0; stream.bytes];
     for done in 0..stream.count {
         let addr = places.next();
@@ -247,36 +247,36 @@ fn stores(
         system
             .mmio_write(device, Bar::Pm, addr, &data)
             .map_err(failed)?;
-        if !tell(done, stream.count) {
+        if !progress(done, stream.count) {
             return Err(Error::Interrupted);
         }
     }
     system
         .mmio_read(device, Bar::Pm, stream.start, 1)
         .map_err(failed)?;
-    Ok(Streamed {
+    Ok(StreamResult {
         bytes: stream.count * stream.bytes as u64,
         elapsed: system.now() - begin,
-        latency: Latency::default(),
+        latency: Latencies::default(),
     })
 }
 
 fn loads(
     system: &mut System,
     device: usize,
-    stream: &Stream,
-    tell: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Streamed> {
+    stream: &WindowStream,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<StreamResult> {
     let begin = system.now();
-    let mut places = Places::new(stream);
+    let mut places = AddressSequence::new(stream);
     let mut expected = vec![0; stream.bytes];
     let mut under_way: Vec<(u32, u64)> = Vec::new();
-    let mut out = Streamed::default();
+    let mut out = StreamResult::default();
     let (mut issued, mut done) = (0, 0);
-    let mut pauses = Pauses::new(stream);
+    let mut pauses = RandomPauses::new(stream);
     while done < stream.count {
         while issued < stream.count && under_way.len() < stream.in_flight {
-            pauses.pass(system)?;
+            pauses.insert_pause(system)?;
             let addr = places.next();
             let tag = system
                 .load(device, Bar::Pm, addr, stream.bytes)
@@ -301,7 +301,7 @@ fn loads(
         out.latency.record(load.done - load.issued);
         out.bytes += data.len() as u64;
         done += 1;
-        if !tell(done, stream.count) {
+        if !progress(done, stream.count) {
             return Err(Error::Interrupted);
         }
     }

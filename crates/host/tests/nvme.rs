@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use design::{Cpu, Design, HostProfile};
-use driver::workload::{run_job, Job};
-use driver::{Config, Controller, SharedHost};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, NvmeDriver, SharedHost};
 use fast::FastDevice;
 use host::{CutScope, Error, Fence, Machine, Mapping, MemoryType, Program, SharedMachine};
 use model::{program, Model, COUNT, CPUS, LINE};
@@ -55,14 +55,14 @@ fn shared(design: &Design, device: Box<dyn Device + Send>) -> SharedMachine {
     SharedMachine::new(Machine::new(system, &profile))
 }
 
-fn controller(shared: &SharedMachine, cpu: &Cpu) -> Controller<SharedHost> {
+fn controller(shared: &SharedMachine, cpu: &Cpu) -> NvmeDriver<SharedHost> {
     let host = SharedHost::new(shared, 0, cpu.costs(), 5, CPUS as usize);
-    let config = Config {
+    let config = DriverConfig {
         io_queues: 4,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     };
-    Controller::start(host, config).unwrap()
+    NvmeDriver::start(host, config).unwrap()
 }
 
 struct Ran {
@@ -94,7 +94,7 @@ fn run(
             move |c: &host::Cpu| program(c, model, 1, Fence::ReadBack, true, ops, seed * 7 + cpu);
         programs.push((cpu as usize, Box::new(work)));
     }
-    let job = Job {
+    let job = IoJob {
         start: JOB,
         span: JOB,
         max_bytes: 16384,
@@ -103,7 +103,7 @@ fn run(
         commands: 400,
         read_percent: 50,
         verify: true,
-        ..Job::default()
+        ..IoJob::default()
     };
     let controller = &mut controller;
     let told = &nvme;
@@ -209,7 +209,7 @@ fn load_ns(profile: &str, media: &str, device: fn(&Design) -> Box<dyn Device + S
 }
 
 /// Gives the device its media profile, as the Python session does.
-fn set_delays(controller: &mut Controller<SharedHost>, media: &str) {
+fn set_delays(controller: &mut NvmeDriver<SharedHost>, media: &str) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let inventory = driver::control::Inventory::read(controller.host_mut()).unwrap();
     let profile = design::Profile::find(&root, media).unwrap();

@@ -280,7 +280,7 @@ fn handles_can_go_to_other_threads() {
     send::<host::Machine>();
     send::<driver::SimHost>();
     send::<driver::SharedHost>();
-    send::<driver::Controller<driver::SharedHost>>();
+    send::<driver::NvmeDriver<driver::SharedHost>>();
 }
 
 #[test]

@@ -5,8 +5,8 @@
 use std::time::Instant;
 
 use driver::control::Inventory;
-use driver::workload::{run_job, Job};
-use driver::{Config, Controller, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::{repo_root, stderr_progress, Purpose};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, Counter, Media, System};
@@ -47,11 +47,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ];
     let number = system.add_device(Box::new(device), &sim::LinkConfig::default(), &windows)?;
     let host = SimHost::new(system, number, design::Cpu::default().costs(), 17);
-    let mut controller = Controller::start(
+    let mut controller = NvmeDriver::start(
         host,
-        Config {
+        DriverConfig {
             io_queues: 16,
-            ..Config::default()
+            ..DriverConfig::default()
         },
     )?;
     if target_ns > 0 {
@@ -62,16 +62,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             delay.set(controller.host_mut(), registers)?;
         }
     }
-    let job = Job {
+    let job = IoJob {
         read_percent: read_percent as u32,
         min_bytes: bytes,
         max_bytes: bytes,
         queues: 16,
         depth: 8,
         commands,
-        ..Job::default()
+        ..IoJob::default()
     };
-    let counters = |controller: &Controller<SimHost>| -> Vec<Counter> {
+    let counters = |controller: &NvmeDriver<SimHost>| -> Vec<Counter> {
         let host = controller.host();
         host.system()
             .device(host.device())

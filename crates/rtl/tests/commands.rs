@@ -2,7 +2,7 @@
 
 mod common;
 
-use driver::{Completion, Config, Controller, Host, SimHost};
+use driver::{Completion, DriverConfig, Host, NvmeDriver, SimHost};
 use sim::{Bar, Time};
 use spec::nvme::properties::{CC, CSTS};
 use spec::nvme::{Sqe, Status};
@@ -35,15 +35,15 @@ const MISSING_FUSED: (u8, u8) = (0, 0x0A);
 const INVALID_NAMESPACE: (u8, u8) = (0, 0x0B);
 
 struct Device {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
 }
 
-fn config() -> Config {
-    Config {
+fn config() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -51,7 +51,7 @@ fn device() -> Device {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), 16 << 20, costs, 0);
     Device {
-        c: Controller::start(host, config()).unwrap(),
+        c: NvmeDriver::start(host, config()).unwrap(),
     }
 }
 
@@ -352,7 +352,7 @@ fn resets_of_the_function_leave_no_command() {
                 system.function_reset(number);
             }
             d = Device {
-                c: Controller::start(d.c.into_host(), config()).unwrap(),
+                c: NvmeDriver::start(d.c.into_host(), config()).unwrap(),
             };
             assert_eq!((d.register(A + KEPT), d.register(A + TAKEN)), (0, 0));
             d.submit(0, &[full(KEEP, 2, 1)]);

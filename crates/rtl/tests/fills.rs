@@ -4,18 +4,18 @@ mod common;
 
 use common::cuts::{lives_are_apart, whole_when_cut_off, LATE};
 use design::Cpu;
-use driver::{Controller, SimHost};
+use driver::{NvmeDriver, SimHost};
 use rtl::MemoryModel;
 use sim::Time;
 
 const MEDIA: u64 = 1 << 30;
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
 /// A driver on that device.
-fn inside(memory: Option<MemoryModel>) -> Controller<SimHost> {
+fn inside(memory: Option<MemoryModel>) -> NvmeDriver<SimHost> {
     let mut config = common::fill_inside();
     config.memory = memory.unwrap_or(config.memory);
     let name = "default with ns_axi_fill";
@@ -29,7 +29,7 @@ mod long {
     #[test]
     #[ignore = "compiles a device of its own"]
     fn as_long_as_writes() {
-        let spans = |mut c: Controller<SimHost>| {
+        let spans = |mut c: NvmeDriver<SimHost>| {
             [256, 1000, 4096, 65536].map(|blocks| {
                 let from = now(&c);
                 c.write_zeroes(777, blocks).unwrap();

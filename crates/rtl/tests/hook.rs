@@ -4,7 +4,7 @@
 mod common;
 
 use common::Bench;
-use driver::{Config, Controller, Host, SimHost};
+use driver::{DriverConfig, Host, NvmeDriver, SimHost};
 use sim::{Bar, Device, Time};
 use spec::nvme::Sqe;
 
@@ -197,18 +197,18 @@ fn a_function_reset_ends_what_is_held() {
 fn nvme_commands_wait_and_others_go_on() {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
-    let config = Config {
+    let config = DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     };
-    let mut c: Controller<SimHost> = Controller::start(host, config).unwrap();
+    let mut c: NvmeDriver<SimHost> = NvmeDriver::start(host, config).unwrap();
     c.write(HELD / 512, &[9; 512]).unwrap();
-    let set = |c: &mut Controller<SimHost>, at, value| {
+    let set = |c: &mut NvmeDriver<SimHost>, at, value| {
         c.host_mut().write32(Bar::Control, at, value).unwrap();
     };
-    let rest = |c: &mut Controller<SimHost>| {
+    let rest = |c: &mut NvmeDriver<SimHost>| {
         let system = c.host_mut().system_mut();
         let until = system.now() + Time::us(200);
         system.advance_until(until).unwrap();
@@ -233,7 +233,7 @@ fn nvme_commands_wait_and_others_go_on() {
     c.submit_raw(0, block(2, 8, buffer + 2048), 3).unwrap(); // of the other channel
     c.ring(0).unwrap();
     rest(&mut c);
-    let ended = |c: &mut Controller<SimHost>| {
+    let ended = |c: &mut NvmeDriver<SimHost>| {
         let mut tags = Vec::new();
         while let Some(completion) = c.poll(0).unwrap() {
             tags.push(completion.tag);

@@ -6,7 +6,7 @@ mod common;
 use common::cuts::{advance, fill_of_an_earlier_life, function_reset, lives_are_apart, LATE};
 use common::Bench;
 use design::Cpu;
-use driver::{Buffer, Controller, Host, Io, SimHost};
+use driver::{Buffer, Host, IoCommand, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
 use rtl::{DeviceConfig, MemoryModel, RtlDevice};
 use sim::{Bar, Device, Media, Random, Time};
@@ -22,12 +22,12 @@ fn config(latency: Time) -> DeviceConfig {
     }
 }
 
-fn controller(latency: Time) -> Controller<SimHost> {
+fn controller(latency: Time) -> NvmeDriver<SimHost> {
     let costs = Cpu::default().costs();
     common::controller_of("default", config(latency), MEDIA, costs, 0)
 }
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
@@ -106,7 +106,7 @@ fn a_memory_that_is_lost_for_good() {
 fn fills_behind_reads_that_are_lost() {
     let mut c = controller(LOST);
     let buffer = c.host_mut().alloc(8192, 4096).unwrap();
-    let read = Io::Read { lba: 0, blocks: 16 };
+    let read = IoCommand::Read { lba: 0, blocks: 16 };
     c.submit(0, read, &Buffer::Contiguous(buffer), 0).unwrap();
     c.ring(0).unwrap();
     advance(&mut c, Time::us(40));

@@ -3,7 +3,7 @@
 mod common;
 
 use design::{Cpu, HostCosts};
-use driver::{Controller, SimHost};
+use driver::{NvmeDriver, SimHost};
 use sim::{Bar, Time};
 use spec::nvme::{admin, feature, Sqe};
 
@@ -18,7 +18,7 @@ fn a_wait_whose_end_is_known_is_skipped() {
         ..Cpu::default().costs()
     };
     let mut c = common::controller_with("default", MEDIA, costs, 17);
-    let evaluated = |c: &Controller<SimHost>| {
+    let evaluated = |c: &NvmeDriver<SimHost>| {
         let device = c.host().system().device(c.host().device()).unwrap();
         let counters = device.counters();
         let found = counters.iter().find(|x| x.name == "cycles.evaluated");
@@ -48,19 +48,19 @@ fn a_wait_whose_end_is_known_is_skipped() {
 fn a_keep_alive_timeout_is_slept_through() {
     let mut c = common::controller("default", MEDIA);
     let number = c.host().device();
-    let evaluated = |c: &Controller<SimHost>| {
+    let evaluated = |c: &NvmeDriver<SimHost>| {
         let counters = c.host().system().device(number).unwrap().counters();
         let found = counters.iter().find(|x| x.name == "cycles.evaluated");
         found.unwrap().value
     };
-    let csts = |c: &mut Controller<SimHost>| {
+    let csts = |c: &mut NvmeDriver<SimHost>| {
         let data = c
             .host_mut()
             .system_mut()
             .mmio_read(number, Bar::Nvme, 0x1C, 4);
         u32::from_le_bytes(data.unwrap().try_into().unwrap())
     };
-    let until = |c: &mut Controller<SimHost>, time: Time| {
+    let until = |c: &mut NvmeDriver<SimHost>, time: Time| {
         c.host_mut().system_mut().advance_until(time).unwrap();
     };
     let keep_alive = || Sqe::new(admin::KEEP_ALIVE);

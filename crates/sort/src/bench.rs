@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use design::{Design, HostProfile, Identity, Place, Profile};
 use device::Factory;
 use driver::control::Inventory;
-use driver::{Config, Controller, SharedHost};
+use driver::{DriverConfig, NvmeDriver, SharedHost};
 use host::{Machine, Program, SharedMachine};
 use sim::{Bar, Media, System, Time};
 
@@ -22,7 +22,7 @@ const PATIENCE: Time = Time::ms(10_000);
 const LOOK: Time = Time::us(20);
 
 /// A driver of one of the devices.
-pub type Driver = Controller<SharedHost>;
+pub type Driver = NvmeDriver<SharedHost>;
 /// Makes the work for a partition.
 pub type Make<'a> = dyn Fn(usize) -> Result<Job> + Sync + 'a;
 
@@ -107,14 +107,14 @@ impl Bench {
         let profile = Profile::find(root, &design.media.profile).map_err(Error::new)?;
         let registers = profile.registers(design.clock(), design.turns());
         let registers = registers.map_err(Error::new)?;
-        let config = Config {
+        let config = DriverConfig {
             io_queues: QUEUES as u16,
             command_timeout: PATIENCE,
-            ..Config::default()
+            ..DriverConfig::default()
         };
         let start = |number: usize| -> driver::Result<Driver> {
             let host = SharedHost::new(&shared, number, design.cpu.costs(), 0, QUEUES * number);
-            let mut controller = Controller::start(host, config)?;
+            let mut controller = NvmeDriver::start(host, config)?;
             let inventory = Inventory::read(controller.host_mut())?;
             // Those of the storage come first.
             for (delay, registers) in inventory.delays().iter().zip(&registers) {

@@ -1,7 +1,7 @@
 //! Commands about blocks on the device: from the driver through the link to the media.
 
-use driver::workload::{run_job, Job, Layout};
-use driver::Range;
+use driver::workload::{run_job, BufferLayout, IoJob};
+use driver::BlockRange;
 
 use crate::common;
 
@@ -28,15 +28,15 @@ mod sampled {
             assert!(!c.compare_and_write(64, old, old).unwrap());
             assert!(c.compare(64, new).unwrap());
             c.write(64, old).unwrap();
-            let job = Job {
+            let job = IoJob {
                 read_percent: 50,
                 max_bytes: 1 << 16,
                 queues: 2,
                 commands: 300,
-                layout: Layout::Scattered,
+                layout: BufferLayout::Scattered,
                 verify: true,
                 start: 4 << 20,
-                ..Job::default()
+                ..IoJob::default()
             };
             let outcome = run_job(&mut c, &job, &mut |_, _| true).unwrap();
             assert_eq!(outcome.report.commands, 300);
@@ -60,8 +60,8 @@ fn zeroed_deallocated_compared_verified() {
     let mut want = data;
     c.write_zeroes(103, 50).unwrap();
     want[3 * 512..53 * 512].fill(0);
-    let ranges: Vec<Range> = (0..300)
-        .map(|i| Range {
+    let ranges: Vec<BlockRange> = (0..300)
+        .map(|i| BlockRange {
             lba: 200 + 5 * i,
             blocks: i as u32 % 4,
         })
@@ -82,15 +82,15 @@ fn zeroed_deallocated_compared_verified() {
     assert!(
         error
             .to_string()
-            .starts_with("Verify failed: LBA Out of Range"),
+            .starts_with("Verify failed: LBA Out of BlockRange"),
         "{error}"
     );
     let bad = [
-        Range {
+        BlockRange {
             lba: 100,
             blocks: 1,
         },
-        Range {
+        BlockRange {
             lba: last,
             blocks: 1,
         },

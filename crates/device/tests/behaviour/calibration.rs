@@ -1,7 +1,7 @@
 //! A load alone takes what its profile says, whatever the device's stages are: their time is `nvm_delay`'s calibration.
 
 use design::{Design, Profile};
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use sim::{Bar, Random, Time};
 
 use crate::common::{designs, Bench};
@@ -17,7 +17,10 @@ fn timed(design: &Design) -> Bench {
         .registers(design.clock(), design.turns())
         .unwrap();
     for (channel, registers) in (0..).zip(&registers) {
-        for (offset, value) in Delay::of_channel(channel).writes(registers).unwrap() {
+        for (offset, value) in DelayRegisters::of_channel(channel)
+            .writes(registers)
+            .unwrap()
+        {
             b.write32(Bar::Control, offset, value);
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use fatfs::{FatType, FileSystem, FormatVolumeOptions, FsOptions};
 use sim::memctrl::MemoryModel;
 use sim::{Random, Time};
@@ -25,7 +25,7 @@ const MOST_BYTES: u64 = 24_000;
 
 /// Blocks of a device, behind a cache that keeps what is written until it is flushed.
 struct Disk {
-    c: Option<Controller<SimHost>>,
+    c: Option<NvmeDriver<SimHost>>,
     at: u64,
     /// What was read or written since the power came.
     cache: BTreeMap<u64, Block>,
@@ -39,12 +39,12 @@ struct Disk {
     has_power: bool,
 }
 
-fn queues() -> Config {
-    Config {
+fn queues() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: QUEUES as u16,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -58,7 +58,7 @@ impl Disk {
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
         Disk {
-            c: Some(Controller::start(host, queues()).unwrap()),
+            c: Some(NvmeDriver::start(host, queues()).unwrap()),
             at: 0,
             cache: BTreeMap::new(),
             dirty: BTreeMap::new(),
@@ -69,7 +69,7 @@ impl Disk {
         }
     }
 
-    fn controller(&mut self) -> &mut Controller<SimHost> {
+    fn controller(&mut self) -> &mut NvmeDriver<SimHost> {
         self.c.as_mut().unwrap()
     }
 
@@ -128,7 +128,7 @@ impl Disk {
         let mut host = self.c.take().unwrap().into_host();
         let number = host.device();
         host.system_mut().power_on(number);
-        self.c = Some(Controller::start(host, queues()).unwrap());
+        self.c = Some(NvmeDriver::start(host, queues()).unwrap());
         self.cache.clear();
         self.dirty.clear();
         self.has_power = true;
@@ -216,7 +216,7 @@ impl Write for Disk {
                 c.host_mut().dma_write(buffer, &data);
                 let blocks = (data.len() / BLOCK) as u32;
                 let queue = waiting.len() % QUEUES;
-                let io = Io::Write { lba, blocks };
+                let io = IoCommand::Write { lba, blocks };
                 let tag = lba;
                 c.submit(queue, io, &Buffer::Contiguous(buffer), tag)
                     .unwrap();

@@ -1,8 +1,8 @@
 //! What the memories zero by themselves: exact to the block, and in the time that writing takes.
 
 use device::Engine;
-use driver::workload::{run_job, Job};
-use driver::{Controller, Erase, Host, Range, SimHost};
+use driver::workload::{run_job, IoJob};
+use driver::{BlockRange, Erase, Host, NvmeDriver, SimHost};
 use sim::Time;
 use spec::nvme::{status, Sqe};
 
@@ -11,11 +11,11 @@ use crate::common::{self, engine};
 
 const MEDIA: u64 = 1 << 30;
 
-fn counter(c: &Controller<SimHost>, name: &str) -> f64 {
+fn counter(c: &NvmeDriver<SimHost>, name: &str) -> f64 {
     common::counter(c.host(), name)
 }
 
-fn now(c: &Controller<SimHost>) -> Time {
+fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
@@ -41,7 +41,7 @@ fn ranges_of_any_size_at_any_place() {
             } else {
                 let lba = base + at;
                 let blocks = len as u32;
-                ranges.push(Range { lba, blocks });
+                ranges.push(BlockRange { lba, blocks });
             }
         }
         c.deallocate(&ranges).unwrap();
@@ -72,12 +72,12 @@ mod sampled {
         let mut c = common::controller("default");
         for _ in 0..3 {
             c.write_zeroes(1 << 20, 4096).unwrap();
-            let job = Job {
+            let job = IoJob {
                 read_percent: 50,
                 max_bytes: 1 << 14,
                 commands: 200,
                 verify: true,
-                ..Job::default()
+                ..IoJob::default()
             };
             let outcome = run_job(&mut c, &job, &mut |_, _| true).unwrap();
             assert_eq!(outcome.report.commands, 200);
@@ -98,7 +98,7 @@ fn all_of_it() {
         Engine::Fast => "events",
     };
     let before = counter(&c, work);
-    let all = Range {
+    let all = BlockRange {
         lba: 0,
         blocks: (MEDIA >> 9) as u32,
     };
@@ -127,7 +127,7 @@ fn all_of_it() {
 /// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and none has to.
 #[test]
 fn beyond_the_limits() {
-    let entry = |range: &Range| {
+    let entry = |range: &BlockRange| {
         let mut bytes = [0; 16];
         bytes[4..8].copy_from_slice(&range.blocks.to_le_bytes());
         bytes[8..].copy_from_slice(&range.lba.to_le_bytes());
@@ -135,17 +135,17 @@ fn beyond_the_limits() {
     };
     let mut c = common::controller("default");
     let last = (MEDIA >> 9) - 1;
-    let single: Vec<Range> = (0..256)
-        .map(|i| Range {
+    let single: Vec<BlockRange> = (0..256)
+        .map(|i| BlockRange {
             lba: 16 * i,
             blocks: 1,
         })
         .collect();
-    let large = Range {
+    let large = BlockRange {
         lba: 5,
         blocks: (last - 4) as u32,
     };
-    let half = Range {
+    let half = BlockRange {
         lba: last - (1 << 17) + 1,
         blocks: 1 << 17,
     };

@@ -1,7 +1,7 @@
 //! Resets of the function and failing power while accesses are under way. The memories are not reset with the function, and
 //! answer late.
 
-use driver::{Buffer, Config, Controller, Host, Io, SimHost};
+use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use sim::memctrl::MemoryModel;
 use sim::{Bar, Random, Time};
 
@@ -98,7 +98,7 @@ fn stores_are_cut_between_beats() {
 
 /// Blocks that are written and read by NVMe commands while the function is reset or the power fails.
 struct Blocks {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
     random: Random,
     /// What each block held before the traffic, and what the commands under way write.
     old: Vec<u8>,
@@ -117,12 +117,12 @@ enum Cut {
     Power,
 }
 
-fn queues() -> Config {
-    Config {
+fn queues() -> DriverConfig {
+    DriverConfig {
         admin_entries: 16,
         io_queues: 2,
         io_entries: 64,
-        ..Config::default()
+        ..DriverConfig::default()
     }
 }
 
@@ -132,7 +132,7 @@ impl Blocks {
         let device = common::device(&common::factory_with(&design, memory), &design);
         let host = common::host_of(&design, device);
         let mut blocks = Blocks {
-            c: Controller::start(host, queues()).unwrap(),
+            c: NvmeDriver::start(host, queues()).unwrap(),
             random: Random::new(seed),
             old: vec![0; BLOCKS * BLOCK],
             new: Vec::new(),
@@ -157,9 +157,9 @@ impl Blocks {
                 self.c
                     .host_mut()
                     .dma_write(buffer, &self.new[at..at + bytes as usize]);
-                Io::Write { lba, blocks }
+                IoCommand::Write { lba, blocks }
             } else {
-                Io::Read { lba, blocks }
+                IoCommand::Read { lba, blocks }
             };
             self.c
                 .submit(command % 2, io, &Buffer::Contiguous(buffer), 0)
@@ -196,7 +196,7 @@ impl Blocks {
         for (addr, bytes) in buffers {
             host.free(addr, bytes);
         }
-        self.c = Controller::start(host, queues()).unwrap();
+        self.c = NvmeDriver::start(host, queues()).unwrap();
         self
     }
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use design::Profile;
 use device::Engine;
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use sim::memctrl::MemoryModel;
 use sim::{Bar, Media, Random, Time};
 use spec::bar4;
@@ -73,7 +73,7 @@ mod sampled {
         let clock = design.clock();
         let registers = Profile::latencies("x", 0.0, write_ns).registers(clock, design.turns());
         for (channel, registers) in (0..).zip(&registers.unwrap()) {
-            let of = Delay::of_channel(channel);
+            let of = DelayRegisters::of_channel(channel);
             for (offset, value) in of.writes(registers).unwrap() {
                 b.write32(Bar::Control, offset, value);
             }

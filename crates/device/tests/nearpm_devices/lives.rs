@@ -2,7 +2,7 @@
 //! what registers hold when the power comes.
 
 use device::{Contents, Engine, Registers, RtlOptions};
-use driver::Controller;
+use driver::NvmeDriver;
 use sim::Random;
 
 use super::*;
@@ -123,12 +123,12 @@ fn seen(contents: Contents) -> Vec<String> {
     for life in 0..3 {
         note(&kit, format!("life {life}"));
         // Queues are made in each life, and not all in the same way.
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1 + life,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         let Kit { host, page } = kit;
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         for n in 0..6 {
             let mut data = vec![random.next() as u8; 4096];
             let lba = (64 << 11) + random.below(1000);

@@ -351,17 +351,17 @@ fn interrupt_registers_stay_zero() {
 /// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and stores wait: the engine goes on.
 #[test]
 fn what_becomes_of_the_controller_is_nothing_to_commands() {
-    use driver::Controller;
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     for way in 0..3 {
         let (kit, pool) = Kit::with_pool("");
         let place = pool.media;
         let Kit { host, mut page } = kit;
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         c.host_mut().write(Bar::Pm, place, &[1; 4096]).unwrap();
         let mut all = Vec::new();
         for n in 3..7 {

@@ -1,20 +1,23 @@
 //! NVMe commands that zero, whatever their length: they keep the order of the access hook.
 
-use driver::page::{CommandPage, Submitted};
-use driver::Controller;
+use driver::page::{CommandPage, SubmittedCommand};
+use driver::NvmeDriver;
 
 use super::*;
 
 const LEN: u64 = 65_536;
 
 /// All units are at work, and an undo of the pool's first bytes waits for one. Returns that, too.
-fn undo_behind_others(kit: Kit, pool: &Pool) -> (Controller<SimHost>, CommandPage, Submitted) {
+fn undo_behind_others(
+    kit: Kit,
+    pool: &Pool,
+) -> (NvmeDriver<SimHost>, CommandPage, SubmittedCommand) {
     let Kit { host, mut page } = kit;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 1,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
-    let mut c = Controller::start(host, config).unwrap();
+    let mut c = NvmeDriver::start(host, config).unwrap();
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);
         page.submit(c.host_mut(), &busy.arguments()).unwrap();
@@ -25,7 +28,7 @@ fn undo_behind_others(kit: Kit, pool: &Pool) -> (Controller<SimHost>, CommandPag
 }
 
 /// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old bytes.
-fn zeroes_behind_an_undo(zero: impl Fn(&mut Controller<SimHost>, u64, u64)) {
+fn zeroes_behind_an_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
     let old = vec![1; LEN as usize];
@@ -51,7 +54,7 @@ fn write_zeroes_waits_for_an_undo_before_its_doorbell() {
 #[test]
 fn deallocate_waits_for_an_undo_before_its_doorbell() {
     zeroes_behind_an_undo(|c, lba, blocks| {
-        let range = driver::Range {
+        let range = driver::BlockRange {
             lba,
             blocks: blocks as u32,
         };
@@ -128,11 +131,11 @@ fn a_write_that_waits_behind_an_undo_is_cut() {
         let buffer = c.host_mut().alloc(0x1_0000, 0x1000).unwrap();
         c.host_mut().dma_write(buffer, &[5; 0x1_0000]);
         let io = match way {
-            0 => driver::Io::Write {
+            0 => driver::IoCommand::Write {
                 lba: place / 512,
                 blocks: 64,
             },
-            _ => driver::Io::Write {
+            _ => driver::IoCommand::Write {
                 lba: place / 512,
                 blocks: 8,
             },

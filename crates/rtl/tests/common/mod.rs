@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use design::{Cpu, Design, HostCosts};
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::{compile, repo_root, stderr_progress, Bitstream, BitstreamSpec};
 use rtl::{DeviceConfig, RtlDevice};
 use sim::{Bar, HostConfig, LinkConfig, Media, System, Time};
@@ -89,7 +89,7 @@ pub fn mailbox_bench() -> Bench {
 }
 
 /// A driver on the device of a design behind a link, with empty media.
-pub fn controller(name: &str, media: u64) -> Controller<SimHost> {
+pub fn controller(name: &str, media: u64) -> NvmeDriver<SimHost> {
     controller_with(name, media, Cpu::default().costs(), 0)
 }
 
@@ -99,7 +99,7 @@ pub fn controller_with(
     media: u64,
     costs: HostCosts,
     vectors: u16,
-) -> Controller<SimHost> {
+) -> NvmeDriver<SimHost> {
     controller_of(name, design(name), media, costs, vectors)
 }
 
@@ -110,9 +110,9 @@ pub fn controller_of(
     media: u64,
     costs: HostCosts,
     vectors: u16,
-) -> Controller<SimHost> {
+) -> NvmeDriver<SimHost> {
     let host = host_of(name, config, media, costs, vectors);
-    Controller::start(host, Config::default()).unwrap()
+    NvmeDriver::start(host, DriverConfig::default()).unwrap()
 }
 
 /// The host of such a device, whose controller is not started.

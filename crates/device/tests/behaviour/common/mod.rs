@@ -12,7 +12,7 @@ use std::os::unix::fs::FileExt;
 
 use design::{Cpu, Design, HostCosts};
 use device::{Engine, Factory, RtlOptions};
-use driver::{Config, Controller, SimHost};
+use driver::{DriverConfig, NvmeDriver, SimHost};
 use rtl::bitstream::stderr_progress;
 use sim::memctrl::MemoryModel;
 use sim::{Bar, Counter, Device, HostConfig, LinkConfig, Media, System, Time};
@@ -236,10 +236,10 @@ pub fn device(factory: &Factory, design: &Design) -> Box<dyn Device + Send> {
 }
 
 /// A driver on a device of `designs/`, behind a link.
-pub fn controller(name: &str) -> Controller<SimHost> {
+pub fn controller(name: &str) -> NvmeDriver<SimHost> {
     let design = design(name);
     let device = device(&factory(&design), &design);
-    Controller::start(host_of(&design, device), Config::default()).unwrap()
+    NvmeDriver::start(host_of(&design, device), DriverConfig::default()).unwrap()
 }
 
 /// Lets time pass.

@@ -94,12 +94,12 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
     }
     let engines = q.engines;
     let host = q.c.into_host();
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(host, config).unwrap(),
+        c: NvmeDriver::start(host, config).unwrap(),
         engines,
     }
 }

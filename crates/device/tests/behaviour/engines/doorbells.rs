@@ -1,6 +1,6 @@
 //! Doorbells beside stores that wait for a command of `nearpm`.
 
-use driver::{Buffer, Controller, Host, Io};
+use driver::{Buffer, Host, IoCommand, NvmeDriver};
 use sim::{Bar, Time};
 use spec::nearpm::Operation;
 
@@ -16,12 +16,12 @@ mod sampled {
             return;
         }
         let (kit, pool) = Kit::with_pool("");
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 1,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         let Kit { host, mut page } = kit;
-        let mut c = Controller::start(host, config).unwrap();
+        let mut c = NvmeDriver::start(host, config).unwrap();
         let buffer = c.host_mut().alloc(512, 4096).unwrap();
         // How long an NVMe read takes whose doorbell comes behind so many lines of stores: such as wait for a command, or others.
         let mut took = |lines: usize, wait: bool| {
@@ -35,7 +35,7 @@ mod sampled {
                 c.host_mut().write(Bar::Pm, at, data).unwrap();
             }
             let lba = (pool.media + (1 << 18)) / 512;
-            let io = Io::Read { lba, blocks: 1 };
+            let io = IoCommand::Read { lba, blocks: 1 };
             let done = c.execute(0, io, &Buffer::Contiguous(buffer)).unwrap();
             done.check().unwrap();
             let works = page.ended(c.host_mut(), undo).unwrap().is_none();

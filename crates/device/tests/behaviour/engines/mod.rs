@@ -18,10 +18,10 @@ mod told;
 
 use design::media::Turns;
 use design::Design;
-use driver::control::Delay;
+use driver::control::DelayRegisters;
 use driver::launch::EngineRegisters;
-use driver::page::{CommandPage, Ended, Submitted};
-use driver::{Completion, Controller, Host, SimHost};
+use driver::page::{CommandPage, CommandResult, SubmittedCommand};
+use driver::{Completion, Host, NvmeDriver, SimHost};
 use sim::{Bar, Clock, Random, Time};
 use spec::nvme::{Sqe, Status};
 
@@ -118,12 +118,12 @@ impl Bench {
         (result, outputs[0])
     }
 
-    fn submit(&mut self, engine: usize, arguments: &[u64]) -> Submitted {
+    fn submit(&mut self, engine: usize, arguments: &[u64]) -> SubmittedCommand {
         let submitted = self.pages[engine].submit(&mut self.host, arguments);
         submitted.unwrap()
     }
 
-    fn finish(&mut self, engine: usize, command: Submitted) -> Ended {
+    fn finish(&mut self, engine: usize, command: SubmittedCommand) -> CommandResult {
         let deadline = self.host.now() + Time::ms(50);
         let page = &self.pages[engine];
         let ended = page.wait(
@@ -148,19 +148,19 @@ impl Bench {
         };
         let all = profile.registers(Clock::default(), turns).unwrap();
         for (channel, registers) in (0..).zip(&all) {
-            let delay = Delay::of_channel(channel);
+            let delay = DelayRegisters::of_channel(channel);
             delay.set(&mut self.host, registers).unwrap();
         }
     }
 
     /// The same host with queues.
     fn controller(self) -> Queues {
-        let config = driver::Config {
+        let config = driver::DriverConfig {
             io_queues: 2,
-            ..driver::Config::default()
+            ..driver::DriverConfig::default()
         };
         Queues {
-            c: Controller::start(self.host, config).unwrap(),
+            c: NvmeDriver::start(self.host, config).unwrap(),
             engines: self.engines,
         }
     }
@@ -187,7 +187,7 @@ impl Scan {
 
 /// An NVMe host.
 struct Queues {
-    c: Controller<SimHost>,
+    c: NvmeDriver<SimHost>,
     engines: Vec<design::engine::Plugged>,
 }
 

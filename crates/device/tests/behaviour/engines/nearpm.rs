@@ -438,7 +438,7 @@ fn one_after_the_other(seed: u64, profile: &str) {
         bytes: vec![0; 1 << 17],
         next: 64,
     };
-    let mut under_way: Vec<(Command, driver::page::Submitted, u64)> = Vec::new();
+    let mut under_way: Vec<(Command, driver::page::SubmittedCommand, u64)> = Vec::new();
     let mut undone: Vec<(u64, Vec<u8>)> = Vec::new();
     for step in 0..300 {
         let len = [8, 64, 64, 200, 1500][random.below(5) as usize];
@@ -614,18 +614,18 @@ fn nvme_commands_are_in_order_with_commands_before_their_doorbell() {
 }
 
 fn nvme_in_order(profile: &str) {
-    use driver::Controller;
+    use driver::NvmeDriver;
     const LEN: u64 = 65_536;
     let (mut kit, pool) = Kit::with_pool(&format!("media.profile = \"{profile}\""));
     let place = pool.media;
     let (old, new) = (vec![1; LEN as usize], vec![2; LEN as usize]);
     kit.store(place, &old);
     let Kit { host, mut page } = kit;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 1,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
-    let mut c = Controller::start(host, config).unwrap();
+    let mut c = NvmeDriver::start(host, config).unwrap();
     // All units are at work for long. A Write behind an undo: the record has the old bytes.
     for n in 3..7 {
         let busy = pool.copy(0, 2 * LEN, LEN, n * LEN);

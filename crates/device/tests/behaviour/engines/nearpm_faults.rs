@@ -5,7 +5,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use driver::{Config, Controller, Host};
+use driver::{DriverConfig, Host, NvmeDriver};
 use sim::{Bar, FailingRange, Media, Time};
 use spec::nearpm::{Command, Operation, Refusal, State, NEVER, RESERVED_BYTES};
 use spec::regs::nearpm::{domain, DOMAIN, FORGET};
@@ -105,7 +105,7 @@ impl Bench {
         self.kit.host.write(Bar::Pm, 0, &[9; 64]).unwrap();
         assert!(self.kit.host.read(Bar::Pm, 0, &mut [0; 64]).is_err());
         let Bench { kit, .. } = self;
-        let mut c = Controller::start(kit.host, Config::default()).unwrap();
+        let mut c = NvmeDriver::start(kit.host, DriverConfig::default()).unwrap();
         for outcome in [
             c.read(0, &mut [0; 4096]),
             c.write(8, &[5; 4096]),

@@ -24,7 +24,7 @@ mod sampled {
             let copy = b.submit(COPY0, &[from, MIB, last as u64]);
             assert_eq!(
                 b.finish(COPY0, copy),
-                Ended {
+                CommandResult {
                     result: 0,
                     value: 0
                 }
@@ -66,7 +66,7 @@ fn a_full_page_holds_nobody_up() {
     let again = b.submit(SCAN0, &[0, 4, 0, u64::MAX, 0, 0]);
     assert_eq!(
         b.finish(SCAN0, again),
-        Ended {
+        CommandResult {
             result: 0,
             value: 1
         }

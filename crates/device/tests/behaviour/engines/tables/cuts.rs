@@ -163,12 +163,12 @@ fn over(mut q: Queues, cut: Cut, first: u32) -> Queues {
         }
     }
     let engines = q.engines;
-    let config = driver::Config {
+    let config = driver::DriverConfig {
         io_queues: 2,
-        ..driver::Config::default()
+        ..driver::DriverConfig::default()
     };
     Queues {
-        c: Controller::start(q.c.into_host(), config).unwrap(),
+        c: NvmeDriver::start(q.c.into_host(), config).unwrap(),
         engines,
     }
 }

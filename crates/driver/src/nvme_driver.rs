@@ -18,7 +18,7 @@ const MAX_ENTRIES: u32 = 4096;
 
 /// What the driver asks for when it starts a controller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Config {
+pub struct DriverConfig {
     /// Entries of the admin queues.
     pub admin_entries: u32,
     /// I/O queue pairs wanted; the controller may grant fewer.
@@ -31,9 +31,9 @@ pub struct Config {
     pub weights: Option<Weights>,
 }
 
-impl Default for Config {
-    fn default() -> Config {
-        Config {
+impl Default for DriverConfig {
+    fn default() -> DriverConfig {
+        DriverConfig {
             admin_entries: 32,
             io_queues: 16,
             io_entries: 1024,
@@ -45,7 +45,7 @@ impl Default for Config {
 
 /// A data command of an I/O queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Io {
+pub enum IoCommand {
     /// Read `blocks` from `lba` on.
     Read {
         /// First logical block.
@@ -73,9 +73,9 @@ pub enum Io {
 
 /// A started controller with its I/O queues.
 #[derive(Debug)]
-pub struct Controller<H: Host> {
+pub struct NvmeDriver<H: Host> {
     host: H,
-    config: Config,
+    config: DriverConfig,
     cap: Cap,
     version: identify::Version,
     /// `None` while the controller is stopped.
@@ -88,7 +88,7 @@ pub struct Controller<H: Host> {
     namespaces: Vec<(u32, Namespace)>,
     pages: Vec<u64>,
     /// Memory that commands in flight may still use: address, bytes.
-    held: Vec<(u64, u64)>,
+    deferred_frees: Vec<(u64, u64)>,
     list_offset: u64,
     sgl: bool,
 }
@@ -96,9 +96,9 @@ pub struct Controller<H: Host> {
 /// A page of a PRP list or an SGL segment: where it goes, and its bytes.
 type Table = (u64, Vec<u8>);
 
-impl<H: Host> Controller<H> {
+impl<H: Host> NvmeDriver<H> {
     /// Resets and starts the controller as hosts do, identifies it, and creates the I/O queues.
-    pub fn start(host: H, config: Config) -> Result<Controller<H>> {
+    pub fn start(host: H, config: DriverConfig) -> Result<NvmeDriver<H>> {
         if !(2..=4096).contains(&config.admin_entries)
             || config.io_entries < 2
             || config.io_queues == 0
@@ -107,7 +107,7 @@ impl<H: Host> Controller<H> {
                 "a queue needs 2 entries, and there must be an I/O queue".into(),
             ));
         }
-        let mut this = Controller {
+        let mut this = NvmeDriver {
             host,
             config,
             cap: Cap(0),
@@ -129,7 +129,7 @@ impl<H: Host> Controller<H> {
             },
             namespaces: Vec::new(),
             pages: Vec::new(),
-            held: Vec::new(),
+            deferred_frees: Vec::new(),
             list_offset: 0,
             sgl: false,
         };
@@ -274,7 +274,7 @@ impl<H: Host> Controller<H> {
         self.dataset_limits
     }
 
-    /// What Identify Controller says.
+    /// What Identify NvmeDriver says.
     pub fn identity(&self) -> &identify::Controller {
         &self.identity
     }
@@ -366,7 +366,7 @@ impl<H: Host> Controller<H> {
         }
         host.run_on(admin.cpu);
         let submitted = host.now();
-        host.spend(crate::Work::Submit);
+        host.spend(crate::CpuWork::Submit);
         admin.push(host, sqe, name, 0, submitted, Vec::new())?;
         admin.ring(host)?;
         let limit = submitted + timeout;
@@ -374,8 +374,8 @@ impl<H: Host> Controller<H> {
             let (host, admin) = (&mut self.host, self.admin.as_mut().ok_or_else(stopped)?);
             host.run_on(admin.cpu);
             if let Some(cqe) = admin.peek(host) {
-                host.spend(crate::Work::Complete);
-                let (completion, _) = admin.take(cqe, host.now())?;
+                host.spend(crate::CpuWork::Complete);
+                let (completion, _) = admin.accept(cqe, host.now())?;
                 admin.ring(host)?;
                 completion.check()?;
                 return Ok(completion);
@@ -404,12 +404,12 @@ impl<H: Host> Controller<H> {
 
     /// Identify: the 4096 bytes of a CNS value.
     pub fn identify(&mut self, cns: u8, nsid: u32) -> Result<Box<[u8; IDENTIFY_BYTES]>> {
-        let page = self.take_page()?;
+        let page = self.alloc_page()?;
         let outcome = self.admin(Sqe::identify(cns, nsid).with_prps(page, 0), "Identify");
         let mut data = Box::new([0; IDENTIFY_BYTES]);
         self.host.dma_read(page, &mut data[..]);
         if self.admin.as_ref().is_some_and(|a| a.outstanding() > 0) {
-            self.held.push((page, PAGE_BYTES));
+            self.deferred_frees.push((page, PAGE_BYTES));
         } else {
             self.pages.push(page);
         }
@@ -417,7 +417,7 @@ impl<H: Host> Controller<H> {
     }
 
     /// A page of memory that the device can reach, from the pool.
-    fn take_page(&mut self) -> Result<u64> {
+    fn alloc_page(&mut self) -> Result<u64> {
         match self.pages.pop() {
             Some(page) => Ok(page),
             None => self.host.alloc(PAGE_BYTES, PAGE_BYTES),
@@ -426,14 +426,14 @@ impl<H: Host> Controller<H> {
 
     /// Frees memory of commands that have ended. While some have not, as after a timeout, the device may still write there:
     /// then it waits for the next reset.
-    pub fn give_back(&mut self, addr: u64, bytes: u64) {
+    pub fn free_buffer(&mut self, addr: u64, bytes: u64) {
         if self
             .io
             .iter()
             .chain(&self.admin)
             .any(|q| q.outstanding() > 0)
         {
-            self.held.push((addr, bytes));
+            self.deferred_frees.push((addr, bytes));
         } else {
             self.host.free(addr, bytes);
         }
@@ -481,7 +481,7 @@ impl<H: Host> Controller<H> {
     /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the completion.
     ///
     /// The arguments go to the controller as they are: what it rejects comes back as a status.
-    pub fn submit(&mut self, n: usize, io: Io, buffer: &Buffer, tag: u64) -> Result<()> {
+    pub fn submit(&mut self, n: usize, io: IoCommand, buffer: &Buffer, tag: u64) -> Result<()> {
         let cpu = self.queue(n)?.cpu;
         if !self.has_room(n) {
             return Err(Error::Invalid(format!("I/O queue {n} is full")));
@@ -489,19 +489,19 @@ impl<H: Host> Controller<H> {
         self.host.run_on(cpu);
         let submitted = self.host.now();
         let (sqe, name, blocks) = match io {
-            Io::Read { lba, blocks } => {
+            IoCommand::Read { lba, blocks } => {
                 (Sqe::transfer(false, self.nsid, lba, blocks), "Read", blocks)
             }
-            Io::Write { lba, blocks } => {
+            IoCommand::Write { lba, blocks } => {
                 (Sqe::transfer(true, self.nsid, lba, blocks), "Write", blocks)
             }
-            Io::Compare { lba, blocks } => {
+            IoCommand::Compare { lba, blocks } => {
                 let sqe = Sqe::of_blocks(io::COMPARE, self.nsid, lba, blocks);
                 (sqe, "Compare", blocks)
             }
-            Io::Flush => (Sqe::flush(self.nsid), "Flush", 0),
+            IoCommand::Flush => (Sqe::flush(self.nsid), "Flush", 0),
         };
-        if blocks == 0 && io != Io::Flush || blocks > 65536 {
+        if blocks == 0 && io != IoCommand::Flush || blocks > 65536 {
             return Err(Error::Invalid(format!(
                 "blocks = {blocks}: allowed are 1 to 65536"
             )));
@@ -512,7 +512,7 @@ impl<H: Host> Controller<H> {
             let bytes = u64::from(blocks) * u64::from(self.namespace.block_bytes);
             self.describe(sqe, buffer, bytes)?
         };
-        self.host.spend(crate::Work::Submit);
+        self.host.spend(crate::CpuWork::Submit);
         self.io[n].push(&mut self.host, sqe, name, tag, submitted, lists)
     }
 
@@ -576,7 +576,7 @@ impl<H: Host> Controller<H> {
         self.host.run_on(cpu);
         for (tag, (sqe, name, lists)) in pair.into_iter().enumerate() {
             let submitted = self.host.now();
-            self.host.spend(crate::Work::Submit);
+            self.host.spend(crate::CpuWork::Submit);
             self.io[n].push(&mut self.host, sqe, name, tag as u64, submitted, lists)?;
         }
         self.ring(n)?;
@@ -601,7 +601,7 @@ impl<H: Host> Controller<H> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
         let submitted = self.host.now();
-        self.host.spend(crate::Work::Submit);
+        self.host.spend(crate::CpuWork::Submit);
         self.io[n].push(&mut self.host, sqe, "command", tag, submitted, Vec::new())
     }
 
@@ -636,8 +636,8 @@ impl<H: Host> Controller<H> {
             self.io[n].awake = false;
             return Ok(None);
         };
-        self.host.spend(crate::Work::Complete);
-        let (completion, mut lists) = self.io[n].take(cqe, self.host.now())?;
+        self.host.spend(crate::CpuWork::Complete);
+        let (completion, mut lists) = self.io[n].accept(cqe, self.host.now())?;
         self.pages.append(&mut lists);
         Ok(Some(completion))
     }
@@ -658,27 +658,27 @@ impl<H: Host> Controller<H> {
     }
 
     /// Runs one command on queue `n` to its end.
-    pub fn execute(&mut self, n: usize, io: Io, buffer: &Buffer) -> Result<Completion> {
+    pub fn execute(&mut self, n: usize, io: IoCommand, buffer: &Buffer) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit(n, io, buffer, 0)?;
-        self.finish(n)
+        self.run_to_end(n)
     }
 
     /// Runs one command, as it is, on queue `n` to its end.
     pub fn execute_raw(&mut self, n: usize, sqe: Sqe) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
-        self.finish(n)
+        self.run_to_end(n)
     }
 
-    /// The same while `go_on`, asked every `interval`, answers yes. If it does not, the command is aborted, and its end waited for:
+    /// The same while `keep_going`, asked every `interval`, answers yes. If it does not, the command is aborted, and its end waited for:
     /// the queue is free again.
     pub fn execute_raw_while(
         &mut self,
         n: usize,
         sqe: Sqe,
         interval: Time,
-        go_on: &mut dyn FnMut(&mut H) -> bool,
+        keep_going: &mut dyn FnMut(&mut H) -> bool,
     ) -> Result<Completion> {
         self.check_idle(n)?;
         self.submit_raw(n, sqe, 0)?;
@@ -693,7 +693,7 @@ impl<H: Host> Controller<H> {
                     false => Ok(completion),
                 };
             }
-            if !stopped && !go_on(&mut self.host) {
+            if !stopped && !keep_going(&mut self.host) {
                 stopped = true;
                 self.abort_all(n)?;
                 limit = self.host.now() + self.config.command_timeout;
@@ -717,7 +717,7 @@ impl<H: Host> Controller<H> {
         Ok(())
     }
 
-    fn finish(&mut self, n: usize) -> Result<Completion> {
+    fn run_to_end(&mut self, n: usize) -> Result<Completion> {
         self.ring(n)?;
         let limit = self.host.now() + self.config.command_timeout;
         loop {
@@ -735,8 +735,12 @@ impl<H: Host> Controller<H> {
             this.host.dma_write(buffer, &data[at..at + part]);
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
             let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
-            this.execute(0, Io::Write { lba, blocks }, &Buffer::Contiguous(buffer))?
-                .check()
+            this.execute(
+                0,
+                IoCommand::Write { lba, blocks },
+                &Buffer::Contiguous(buffer),
+            )?
+            .check()
         })
     }
 
@@ -745,8 +749,12 @@ impl<H: Host> Controller<H> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
             let lba = lba + at as u64 / u64::from(this.namespace.block_bytes);
-            this.execute(0, Io::Read { lba, blocks }, &Buffer::Contiguous(buffer))?
-                .check()?;
+            this.execute(
+                0,
+                IoCommand::Read { lba, blocks },
+                &Buffer::Contiguous(buffer),
+            )?
+            .check()?;
             this.host.dma_read(buffer, &mut data[at..at + part]);
             Ok(())
         })
@@ -781,13 +789,14 @@ impl<H: Host> Controller<H> {
             outcome = part(self, at, here, buffer);
             at += here;
         }
-        self.give_back(buffer, room);
+        self.free_buffer(buffer, room);
         outcome
     }
 
     /// Flush.
     pub fn flush(&mut self) -> Result<()> {
-        self.execute(0, Io::Flush, &Buffer::Contiguous(0))?.check()
+        self.execute(0, IoCommand::Flush, &Buffer::Contiguous(0))?
+            .check()
     }
 
     /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their numbers.
@@ -803,7 +812,7 @@ impl<H: Host> Controller<H> {
         self.create_io_queue_of(n, Priority::Medium)
     }
 
-    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with `Config::weights` only.
+    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with `DriverConfig::weights` only.
     pub fn set_priority(&mut self, n: usize, priority: Priority) -> Result<()> {
         self.delete_io_queue(n)?;
         self.create_io_queue_of(n, priority)
@@ -857,7 +866,7 @@ impl<H: Host> Controller<H> {
         Ok(self.host)
     }
 
-    /// Controller reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails the controller is stopped,
+    /// NvmeDriver reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails the controller is stopped,
     /// the machine below is as it was, and another reset may follow.
     pub fn reset(&mut self) -> Result<()> {
         disable(&mut self.host, self.cap)?;
@@ -874,7 +883,7 @@ impl<H: Host> Controller<H> {
         for page in self.pages.drain(..) {
             self.host.free(page, PAGE_BYTES);
         }
-        for (addr, bytes) in self.held.drain(..) {
+        for (addr, bytes) in self.deferred_frees.drain(..) {
             self.host.free(addr, bytes);
         }
     }
