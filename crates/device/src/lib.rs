@@ -11,7 +11,7 @@ use std::sync::Arc;
 use design::{Design, Identity};
 pub use fast::Omission;
 use rtl::bitstream::{Bitstream, Progress, Purpose};
-pub use rtl::{Contents, Registers};
+pub use rtl::{InitialValues, PowerUpRegisters};
 use rtl::{RtlDevice, TraceWindow};
 use sim::memctrl::MemoryModel;
 use sim::{Device, Media, Time};
@@ -98,7 +98,7 @@ pub struct RtlOptions {
     pub free_clocks: bool,
     /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP` names in the
     /// environment, else each life other ones.
-    pub registers: Option<Registers>,
+    pub registers: Option<PowerUpRegisters>,
 }
 
 impl Default for RtlOptions {
@@ -159,7 +159,7 @@ impl Factory {
         let media = (design.media.file.clone(), design.media.bytes.0);
         let ready = match engine {
             Engine::Rtl => {
-                let mut config = rtl::DeviceConfig::of(design).map_err(error)?;
+                let mut config = rtl::DeviceConfig::from_design(design).map_err(error)?;
                 config.purpose = options.purpose;
                 config.trace = options.trace.clone();
                 config.skip_idle = options.skip_idle;
@@ -171,7 +171,7 @@ impl Factory {
                 if let Some(patience) = options.link_patience {
                     config.link_patience = patience;
                 }
-                config.ready().map_err(error)?;
+                config.check_buildable().map_err(error)?;
                 let path = config.compile(media.1, progress).map_err(error)?;
                 let bitstream = Bitstream::open(&path).map_err(error)?;
                 Ready::Rtl(Box::new(config), bitstream)
@@ -234,8 +234,8 @@ impl Factory {
     /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are to hold the same.
     pub fn vary_registers(&mut self, seed: u64) {
         if let Ready::Rtl(config, _) = &mut self.ready {
-            if let Registers::Each(_) = config.registers {
-                config.registers = Registers::Each(seed);
+            if let PowerUpRegisters::Each(_) = config.registers {
+                config.registers = PowerUpRegisters::Each(seed);
             }
         }
     }

@@ -6,7 +6,7 @@ use design::media::{Registers, Sizes, Turns};
 use design::Profile;
 use fast::memory::{Channel, ChannelConfig, Event, Stages};
 use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::delay_bench::{Addresses, Counters, DelayBench, Mix, Traffic};
+use rtl::delay_bench::{AddressPattern, DelayBench, DelayBenchCounters, Traffic, TrafficMix};
 use sim::memctrl::MemoryModel;
 use sim::{Clock, DramConfig, Media, Random, Time};
 use spec::regs::nvm_delay::{self, command, counters};
@@ -59,7 +59,7 @@ fn settings(r: &Registers) -> Vec<(u64, u32)> {
     writes
 }
 
-fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
+fn counted(channel: &mut Channel, cycle: u64) -> [DelayBenchCounters; 2] {
     let snapshot = command::SNAPSHOT.mask() as u32;
     channel.set_register(cycle, nvm_delay::COMMAND, snapshot, 0xF);
     let at = [
@@ -70,7 +70,7 @@ fn counted(channel: &mut Channel, cycle: u64) -> [Counters; 2] {
         use counters::read as of;
         let word = |offset| channel.register(nvm_delay::COUNTERS + words + offset);
         let wide = |offset| u64::from(word(offset)) | u64::from(word(offset + 4)) << 32;
-        Counters {
+        DelayBenchCounters {
             transactions: wide(of::TRANSACTIONS_LO),
             beats: wide(of::BEATS_LO),
             late: wide(of::LATE_LO),
@@ -122,13 +122,13 @@ fn run(channel: &mut Channel, traffic: &Traffic, start: u64) -> u64 {
             next = issue + t.gap + random.below(t.gap + 1);
         }
         let write = match t.mix {
-            Mix::Reads => false,
-            Mix::Writes => true,
-            Mix::Both => random.below(2) == 1,
+            TrafficMix::Reads => false,
+            TrafficMix::Writes => true,
+            TrafficMix::Both => random.below(2) == 1,
         };
         let place = match t.addresses {
-            Addresses::Random => random.below(places),
-            Addresses::Sequential => issued as u64 % places,
+            AddressPattern::Random => random.below(places),
+            AddressPattern::Sequential => issued as u64 % places,
         };
         let id = (issued % usize::from(t.ids)) as u16;
         let (addr, bytes) = (place * span, t.beats * 64);
@@ -184,7 +184,7 @@ fn compare(
     }
     let taken = run(&mut model, t, 10_000);
     let got = counted(&mut model, taken + 20_000);
-    let mean = |c: &Counters| c.latency_sum as f64 / c.transactions.max(1) as f64;
+    let mean = |c: &DelayBenchCounters| c.latency_sum as f64 / c.transactions.max(1) as f64;
     let off = |a: f64, b: f64| if b > 0.0 { 100.0 * (a / b - 1.0) } else { 0.0 };
     for (e, g) in expected.iter().zip(&got) {
         assert_eq!((e.transactions, e.beats), (g.transactions, g.beats));
@@ -241,11 +241,11 @@ fn registers(profile: &str) -> Registers {
 
 /// How far bandwidth, latency of reads and latency of writes may be off, in percent. With both directions it is where the DRAM is
 /// saturated, or nearly, that they are: see `crates/sim/tests/bursts.rs`.
-fn bounds(mix: Mix) -> [f64; 3] {
+fn bounds(mix: TrafficMix) -> [f64; 3] {
     match mix {
-        Mix::Reads => [2.0, 2.0, 0.0],
-        Mix::Writes => [2.0, 0.0, 3.0],
-        Mix::Both => [9.0, 14.0, 47.0],
+        TrafficMix::Reads => [2.0, 2.0, 0.0],
+        TrafficMix::Writes => [2.0, 0.0, 3.0],
+        TrafficMix::Both => [9.0, 14.0, 47.0],
     }
 }
 
@@ -260,19 +260,19 @@ fn profiles_take_the_time_that_the_rtl_takes() {
         let registers = registers(profile);
         let nand = profile == "nand";
         let mut patterns = vec![];
-        for mix in [Mix::Reads, Mix::Writes, Mix::Both] {
+        for mix in [TrafficMix::Reads, TrafficMix::Writes, TrafficMix::Both] {
             for (addresses, beats, outstanding, count) in [
-                (Addresses::Random, 1, 1, 1000),
-                (Addresses::Random, 1, 16, 4000),
-                (Addresses::Random, 1, 64, 6000),
-                (Addresses::Sequential, 1, 16, 4000),
-                (Addresses::Sequential, 8, 16, 2000),
-                (Addresses::Random, 64, 1, 200),
-                (Addresses::Random, 64, 8, 600),
-                (Addresses::Sequential, 64, 64, 600),
+                (AddressPattern::Random, 1, 1, 1000),
+                (AddressPattern::Random, 1, 16, 4000),
+                (AddressPattern::Random, 1, 64, 6000),
+                (AddressPattern::Sequential, 1, 16, 4000),
+                (AddressPattern::Sequential, 8, 16, 2000),
+                (AddressPattern::Random, 64, 1, 200),
+                (AddressPattern::Random, 64, 8, 600),
+                (AddressPattern::Sequential, 64, 64, 600),
             ] {
                 let count = match (nand, mix) {
-                    (true, Mix::Reads) => count.min(20 * outstanding),
+                    (true, TrafficMix::Reads) => count.min(20 * outstanding),
                     (true, _) => count.min(6 * outstanding),
                     _ => count,
                 };
@@ -323,7 +323,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
                 calibration,
                 ..Registers::default()
             };
-            for mix in [Mix::Reads, Mix::Writes] {
+            for mix in [TrafficMix::Reads, TrafficMix::Writes] {
                 for beats in [1, 4, 8, 64] {
                     let traffic = Traffic {
                         mix,
@@ -338,7 +338,7 @@ fn without_a_memory_every_cycle_is_that_of_the_rtl() {
             }
         }
         let off = Registers::default();
-        for mix in [Mix::Reads, Mix::Writes] {
+        for mix in [TrafficMix::Reads, TrafficMix::Writes] {
             for beats in [1, 4, 8, 64] {
                 let traffic = Traffic {
                     mix,
@@ -362,7 +362,7 @@ fn registers_read_what_those_of_the_rtl_read() {
     let mut random = Random::new(5);
     let traffic = Traffic {
         count: 40,
-        mix: Mix::Both,
+        mix: TrafficMix::Both,
         beats: 3,
         ..Traffic::default()
     };

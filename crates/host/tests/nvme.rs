@@ -34,7 +34,7 @@ fn fast(design: &Design) -> Box<dyn Device + Send> {
 }
 
 fn rtl_of(design: &Design) -> Box<dyn Device + Send> {
-    let config = rtl::DeviceConfig::of(design).unwrap();
+    let config = rtl::DeviceConfig::from_design(design).unwrap();
     let media = Media::memory(design.media.bytes.0).unwrap();
     let mut tell = rtl::bitstream::stderr_progress(&design.name);
     Box::new(rtl::RtlDevice::build(config, media, &mut tell).unwrap())

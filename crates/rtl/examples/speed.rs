@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let bytes = device.media().size();
         driver::exercise(Box::new(device), bytes).map_err(|e| e.to_string())
     };
-    let mut config = DeviceConfig::of(&design)?;
+    let mut config = DeviceConfig::from_design(&design)?;
     if trained != 0 {
         config.purpose = Purpose::Running;
         config.train = Some(train);

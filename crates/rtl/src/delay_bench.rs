@@ -14,20 +14,20 @@ use crate::axi::{
     resp, AddressMap, Ax, AxiMaster, AxiPorts, AxilAccess, AxilMaster, AxilPorts, DdrSlave, WBeat,
     BEAT,
 };
-use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Model, Progress};
+use crate::bitstream::{compile, Bitstream, BitstreamSpec, Field, Progress, VerilatedModel};
 use crate::error::Result;
 
 /// Edges without any handshake that count as a hang: the longest delay is 2^20 cycles.
-const HANG: u64 = 3 << 20;
+const HANG_CYCLES: u64 = 3 << 20;
 /// Edges between two looks at whether to go on.
-const LOOK: u64 = 1024;
+const PROGRESS_INTERVAL: u64 = 1024;
 
 /// Fractional bits of a time in the registers.
 const TIME_FRACTION: u32 = 12;
 
 /// Target latencies, in cycles (fractions count): a transaction of n beats takes `base + n * beat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Targets {
+pub struct TargetLatencies {
     /// Of a read.
     pub read_base: f64,
     /// Of each beat of a read.
@@ -40,7 +40,7 @@ pub struct Targets {
 
 /// Where accesses go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Addresses {
+pub enum AddressPattern {
     /// Anywhere, aligned to the burst's size rounded up to a power of two.
     Random,
     /// One behind the other.
@@ -49,7 +49,7 @@ pub enum Addresses {
 
 /// Traffic of one direction, or of both in equal parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mix {
+pub enum TrafficMix {
     /// Reads only.
     Reads,
     /// Writes only.
@@ -62,9 +62,9 @@ pub enum Mix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Traffic {
     /// Directions.
-    pub mix: Mix,
+    pub mix: TrafficMix,
     /// Where.
-    pub addresses: Addresses,
+    pub addresses: AddressPattern,
     /// Beats of 64 bytes in a burst: 1 to 64 (longer bursts would cross a 4 KiB boundary), or up to 256 with `size` 4.
     pub beats: u32,
     /// log2 of the bytes of a beat: 6 is a full beat.
@@ -84,8 +84,8 @@ pub struct Traffic {
 impl Default for Traffic {
     fn default() -> Traffic {
         Traffic {
-            mix: Mix::Reads,
-            addresses: Addresses::Random,
+            mix: TrafficMix::Reads,
+            addresses: AddressPattern::Random,
             beats: 1,
             size: 6,
             count: 1000,
@@ -99,7 +99,7 @@ impl Default for Traffic {
 
 /// One transaction, in clock edges.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sample {
+pub struct TransactionSample {
     /// A write.
     pub write: bool,
     /// Its ID.
@@ -114,7 +114,7 @@ pub struct Sample {
     pub memory: u32,
 }
 
-impl Sample {
+impl TransactionSample {
     /// Edges from the address to the last beat of the answer.
     pub fn latency(&self) -> u32 {
         self.latencies.last().copied().unwrap_or(0)
@@ -123,7 +123,7 @@ impl Sample {
 
 /// What the emulator itself counted in one direction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counters {
+pub struct DelayBenchCounters {
     /// Transactions.
     pub transactions: u64,
     /// Beats.
@@ -142,7 +142,7 @@ pub struct Counters {
 
 /// An `nvm_delay` with everything around it.
 pub struct DelayBench {
-    model: Model,
+    model: VerilatedModel,
     reset: Field,
     answers: [Field; 2],
     answered: u64,
@@ -179,7 +179,7 @@ impl DelayBench {
             parameters: sizes.map(parameters).into_iter().flatten().collect(),
             ..BitstreamSpec::default()
         };
-        let model = Model::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
+        let model = VerilatedModel::new(&Bitstream::open(&compile(&spec, progress)?)?)?;
         let map = AddressMap::new(0, 1, 4096, media.size()).map_err(crate::Error::Config)?;
         let mut bench = DelayBench {
             reset: model.field("rst_ni")?,
@@ -262,7 +262,7 @@ impl DelayBench {
     }
 
     /// Sets targets without bandwidth caps and calibration, for what is accepted from now on.
-    pub fn set(&mut self, targets: &Targets) -> std::result::Result<(), Fault> {
+    pub fn set(&mut self, targets: &TargetLatencies) -> std::result::Result<(), Fault> {
         let times = [
             (timing::READ_BASE, targets.read_base),
             (timing::READ_BEAT, targets.read_beat),
@@ -294,9 +294,9 @@ impl DelayBench {
     }
 
     /// The counters, reads first.
-    pub fn counters(&mut self) -> std::result::Result<[Counters; 2], Fault> {
+    pub fn counters(&mut self) -> std::result::Result<[DelayBenchCounters; 2], Fault> {
         self.command(command::SNAPSHOT)?;
-        let mut out = [Counters::default(), Counters::default()];
+        let mut out = [DelayBenchCounters::default(), DelayBenchCounters::default()];
         for (direction, counters) in out.iter_mut().enumerate() {
             let counted = [nvm_delay::counters::READ, nvm_delay::counters::WRITE][direction];
             let bucket = [
@@ -337,11 +337,11 @@ impl DelayBench {
         &mut self,
         traffic: &Traffic,
         progress: &mut dyn FnMut(u64, u64) -> bool,
-    ) -> std::result::Result<Vec<Sample>, Fault> {
+    ) -> std::result::Result<Vec<TransactionSample>, Fault> {
         let mut generator = Generator::new(traffic, self.media.size());
         let mut error = None;
         while !generator.done() && error.is_none() {
-            if self.edge % LOOK == 0 {
+            if self.edge % PROGRESS_INTERVAL == 0 {
                 let (done, all) = (generator.finished as u64, generator.traffic.count as u64);
                 if !progress(done, all) {
                     generator.traffic.count = generator.issued;
@@ -384,9 +384,9 @@ impl DelayBench {
         see(self.edge, seen, (&self.master.rdata, &self.media));
         self.model.clock(true, now.0).map_err(Fault::Assertion)?;
         self.quiet = if count == 0 { self.quiet + 1 } else { 0 };
-        if self.quiet > HANG {
+        if self.quiet > HANG_CYCLES {
             return Err(Fault::Hang(format!(
-                "  no handshake for {HANG} cycles\n  m_axi: {}\n",
+                "  no handshake for {HANG_CYCLES} cycles\n  m_axi: {}\n",
                 self.ddr.describe()
             )));
         }
@@ -417,7 +417,7 @@ struct Generator {
     issued: usize,
     finished: usize,
     next_issue: u64,
-    samples: Vec<Sample>,
+    samples: Vec<TransactionSample>,
     addresses: Vec<u64>,
     awaiting_aw: VecDeque<usize>,
     awaiting_w: VecDeque<(usize, u32)>,
@@ -472,14 +472,14 @@ impl Generator {
             self.next_issue = edge + t.gap + self.random.below(t.gap + 1);
         }
         let write = match t.mix {
-            Mix::Reads => false,
-            Mix::Writes => true,
-            Mix::Both => self.random.below(2) == 1,
+            TrafficMix::Reads => false,
+            TrafficMix::Writes => true,
+            TrafficMix::Both => self.random.below(2) == 1,
         };
         let index = self.issued;
         let place = match t.addresses {
-            Addresses::Random => self.random.below(self.places),
-            Addresses::Sequential => index as u64 % self.places,
+            AddressPattern::Random => self.random.below(self.places),
+            AddressPattern::Sequential => index as u64 % self.places,
         };
         let ax = Ax {
             size: t.size,
@@ -508,7 +508,7 @@ impl Generator {
             self.awaiting_ar.push_back(index);
         }
         self.addresses.push(ax.addr);
-        self.samples.push(Sample {
+        self.samples.push(TransactionSample {
             write,
             id: ax.id,
             start: 0,
@@ -612,7 +612,7 @@ impl Generator {
         let written = content(addr);
         let known = got == &written[from..from + bytes] || got.iter().all(|&byte| byte == 0);
         if !known
-            || (self.traffic.mix == Mix::Reads
+            || (self.traffic.mix == TrafficMix::Reads
                 && media
                     .read_line(addr)
                     .is_none_or(|line| got != &line[from..from + bytes]))
@@ -642,10 +642,10 @@ fn content(addr: u64) -> [u8; BEAT] {
 /// `progress` is as in [`DelayBench::run`].
 pub fn delay_bench(
     bench: &mut DelayBench,
-    targets: &Targets,
+    targets: &TargetLatencies,
     traffic: &Traffic,
     progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> std::result::Result<(Vec<Sample>, [Counters; 2]), Fault> {
+) -> std::result::Result<(Vec<TransactionSample>, [DelayBenchCounters; 2]), Fault> {
     bench.set(targets)?;
     bench.clear()?;
     let samples = bench.run(traffic, progress)?;

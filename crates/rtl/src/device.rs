@@ -14,13 +14,14 @@ use sim::{
 
 use crate::axi::{AddressMap, AxiPorts, DdrSlave, DdrStats, FillPorts, HostSlave};
 use crate::bitstream::{
-    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Model, Progress, Purpose,
+    compile, compile_trained, repo_root, Bitstream, BitstreamSpec, Field, Progress, Purpose,
+    VerilatedModel,
 };
 use crate::error::{Error, Result};
 use crate::mmio::MmioBridge;
 use crate::order;
-use crate::probe::Probe;
-use crate::registers::Registers;
+use crate::power_up::PowerUpRegisters;
+use crate::probe::TraceProbe;
 
 /// Clock cycles of reset after power-on.
 const RESET_CYCLES: u32 = 5;
@@ -142,7 +143,7 @@ pub struct DeviceConfig {
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
     /// What registers and memories hold each time that the power comes.
-    pub registers: Registers,
+    pub registers: PowerUpRegisters,
     /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
     /// used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
@@ -172,13 +173,13 @@ impl DeviceConfig {
             skip_idle: true,
             purpose: Purpose::Checked,
             free_clocks: false,
-            registers: Registers::named()?,
+            registers: PowerUpRegisters::named()?,
             train: None,
         })
     }
 
     /// The device that a design describes: the first one of its process, unless the design says who it is.
-    pub fn of(design: &design::Design) -> Result<DeviceConfig> {
+    pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
         let profile = |name: &str| {
             design::Profile::find(&repo_root()?, name).map_err(|e| Error::Config(e.to_string()))
         };
@@ -288,8 +289,8 @@ impl DeviceConfig {
         compile_trained(&self.bitstream(), &mut training, progress)
     }
 
-    /// Refuses what can't be had: it may take minutes to compile, so it is told before.
-    pub fn ready(&self) -> Result<()> {
+    /// Refuses what can't be had: it may take minutes to compile, so it is skipped before.
+    pub fn check_buildable(&self) -> Result<()> {
         self.check()?;
         self.waveform().map(drop)
     }
@@ -325,8 +326,8 @@ impl DeviceConfig {
 }
 
 /// Everything that is lost with the power.
-struct Powered {
-    model: Model,
+struct PoweredModel {
+    model: VerilatedModel,
     mmio: MmioBridge,
     host: HostSlave,
     /// Channels of the storage, then those of the local memory.
@@ -342,25 +343,25 @@ struct Powered {
     unseen: u64,
     reset: Field,
     reset_left: u32,
-    /// How a reset of the function and failing power are told, in designs that know of them.
-    ending: Option<Ending>,
+    /// How a reset of the function and failing power are skipped, in designs that know of them.
+    shutdown: Option<ShutdownPorts>,
     /// False: the host is dead, and what stands for it does nothing.
     host_alive: bool,
     tracing: bool,
-    probe: Option<Probe>,
+    probe: Option<TraceProbe>,
 }
 
 /// Ports of a design that ends what it has begun.
 #[derive(Clone, Copy)]
-struct Ending {
+struct ShutdownPorts {
     function_reset: Field,
     power_fail: Field,
     done: Field,
 }
 
-impl Ending {
-    fn find(model: &Model) -> Result<Ending> {
-        Ok(Ending {
+impl ShutdownPorts {
+    fn find(model: &VerilatedModel) -> Result<ShutdownPorts> {
+        Ok(ShutdownPorts {
             function_reset: model.field("flr_i")?,
             power_fail: model.field("power_fail_i")?,
             done: model.field("reset_done_o")?,
@@ -406,7 +407,7 @@ impl HostPort for DeadHost {
 }
 
 #[derive(Default)]
-struct Counts {
+struct DeviceCounts {
     evaluated: u64,
     skipped: u64,
     handshakes: u64,
@@ -424,7 +425,7 @@ pub struct RtlDevice {
     bitstream: Arc<Bitstream>,
     media: Media,
     local: Option<Media>,
-    powered: Option<Powered>,
+    powered: Option<PoweredModel>,
     /// The last clock edge, and when it was.
     edge: u64,
     now: Time,
@@ -444,7 +445,7 @@ pub struct RtlDevice {
     held_up: Option<HoldUp>,
     tracer: Option<Tracer>,
     order: Option<OrderWatch>,
-    counts: Counts,
+    counts: DeviceCounts,
 }
 
 /// What became of the writes to the media that had begun when the power failed.
@@ -464,7 +465,7 @@ impl RtlDevice {
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<RtlDevice> {
         config.check()?;
-        // It may take minutes to compile, so what can't be had is told before.
+        // It may take minutes to compile, so what can't be had is skipped before.
         let waveform = config.waveform()?;
         let path = config.compile(media.size(), progress)?;
         RtlDevice::with(Bitstream::open(&path)?, config, media, waveform)
@@ -504,7 +505,7 @@ impl RtlDevice {
             held_up: None,
             tracer: None,
             order: None,
-            counts: Counts::default(),
+            counts: DeviceCounts::default(),
         };
         device.powered = Some(device.power_up()?);
         Ok(device)
@@ -551,7 +552,7 @@ impl RtlDevice {
     }
 
     /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that were timed.
-    pub fn engine_seconds(&self) -> f64 {
+    pub fn evaluation_seconds(&self) -> f64 {
         self.scaled(self.counts.timed_all)
     }
 
@@ -559,10 +560,10 @@ impl RtlDevice {
         seconds * self.counts.evaluated as f64 / self.counts.timed.max(1) as f64
     }
 
-    fn power_up(&mut self) -> Result<Powered> {
+    fn power_up(&mut self) -> Result<PoweredModel> {
         self.lives += 1;
-        let contents = self.config.registers.of_life(self.lives, self.edge);
-        let model = Model::with(&self.bitstream, contents)?;
+        let contents = self.config.registers.for_life(self.lives, self.edge);
+        let model = VerilatedModel::with_initial_values(&self.bitstream, contents)?;
         let channels = self.config.channels;
         let config = self.config.local.as_ref();
         let lanes = channels + config.map_or(0, |local| local.channels);
@@ -584,7 +585,7 @@ impl RtlDevice {
             }
         }
         let reset = model.field("rst_ni")?;
-        let mut powered = Powered {
+        let mut powered = PoweredModel {
             mmio: MmioBridge::new(&model, self.config.host_chunk)?,
             host: self.bridge(&model)?,
             ddr,
@@ -595,7 +596,7 @@ impl RtlDevice {
             unseen: 0,
             reset,
             reset_left: RESET_CYCLES,
-            ending: Ending::find(&model).ok(),
+            shutdown: ShutdownPorts::find(&model).ok(),
             host_alive: true,
             tracing: false,
             probe: None,
@@ -613,7 +614,7 @@ impl RtlDevice {
     }
 
     /// The host's side of the device's own accesses.
-    fn bridge(&self, model: &Model) -> Result<HostSlave> {
+    fn bridge(&self, model: &VerilatedModel) -> Result<HostSlave> {
         let ports = AxiPorts::find(model, "m_axi_host_")?;
         Ok(HostSlave::new(
             ports,
@@ -625,25 +626,25 @@ impl RtlDevice {
 
     /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest. Returns whether that was
     /// enough; `None` when the design can't.
-    fn end(
+    fn shut_down(
         &mut self,
-        request: fn(&Ending) -> Field,
+        request: fn(&ShutdownPorts) -> Field,
         deadline: Time,
     ) -> std::result::Result<Option<bool>, Fault> {
         let Some(p) = &mut self.powered else {
             return Ok(None);
         };
-        let Some(ending) = p.ending else {
+        let Some(shutdown) = p.shutdown else {
             return Ok(None);
         };
         p.host_alive = false;
         p.probe = None; // what its ports say by changing means nothing over a reset
-        p.mmio.silence(&mut p.model);
-        p.host.ports().silence_slave(&mut p.model);
-        p.model.set(request(&ending), 1);
+        p.mmio.deassert(&mut p.model);
+        p.host.ports().deassert_slave(&mut p.model);
+        p.model.set(request(&shutdown), 1);
         while self.config.clock.edge(self.edge + 1) <= deadline {
             self.step(&mut DeadHost)?;
-            let done = |p: &Powered| p.model.is(ending.done);
+            let done = |p: &PoweredModel| p.model.is(shutdown.done);
             if self.powered.as_ref().is_some_and(done) {
                 return Ok(Some(true));
             }
@@ -652,12 +653,12 @@ impl RtlDevice {
     }
 
     /// The function in reset comes up with a host that knows nothing of what was before.
-    fn revive(&mut self) -> std::result::Result<(), Fault> {
+    fn restart_function(&mut self) -> std::result::Result<(), Fault> {
         let assertion = |error: Error| Fault::Assertion(error.to_string());
         let (lost_writes, beats) = match &mut self.powered {
             Some(p) => {
-                if let Some(ending) = p.ending {
-                    p.model.set(ending.function_reset, 0);
+                if let Some(shutdown) = p.shutdown {
+                    p.model.set(shutdown.function_reset, 0);
                 }
                 (p.mmio.lost_writes, p.host.beats)
             }
@@ -687,7 +688,7 @@ impl RtlDevice {
         let (before, now) = (self.now, self.config.clock.edge(self.edge + 1));
         let middle = Time(before.0 + (now.0 - before.0) / 2);
         if self.config.trace.is_some() {
-            self.trace(now)?;
+            self.update_waveform(now)?;
         }
         let Some(p) = &mut self.powered else {
             return Ok(());
@@ -714,9 +715,9 @@ impl RtlDevice {
                 channel.drive(&mut p.model, media, now);
             }
         }
-        let told = std::mem::take(&mut p.unseen);
-        if let (true, Some(port)) = (told > 0, p.skipped) {
-            p.model.set(port, told);
+        let skipped = std::mem::take(&mut p.unseen);
+        if let (true, Some(port)) = (skipped > 0, p.skipped) {
+            p.model.set(port, skipped);
         }
         let model_start = timed.then(Instant::now);
         let low = p.model.clock(false, middle.0);
@@ -724,7 +725,7 @@ impl RtlDevice {
         let mut handshakes = 0;
         if running {
             if let Some(probe) = &p.probe {
-                probe.before(&p.model, p.host.ports(), now);
+                probe.record_port_handshakes(&p.model, p.host.ports(), now);
             }
             if p.host_alive {
                 handshakes += p.mmio.sample(&p.model, host, now);
@@ -744,14 +745,14 @@ impl RtlDevice {
         if let (Some(time), Some(again)) = (&mut model_time, model_start) {
             *time += again.elapsed().as_secs_f64();
         }
-        if let (true, Some(port)) = (told > 0, p.skipped) {
+        if let (true, Some(port)) = (skipped > 0, p.skipped) {
             p.model.set(port, 0);
         }
         if let Some(probe) = &mut p.probe {
-            probe.after(&p.model, now, before);
+            probe.record_changes(&p.model, now, before);
         }
         if let Some(watch) = &self.order {
-            order::tell(&mut p.model, watch, now);
+            order::record_events(&mut p.model, watch, now);
         }
         self.edge += 1;
         self.now = now;
@@ -774,10 +775,10 @@ impl RtlDevice {
             }
         }
         if let Err(message) = high {
-            return Err(self.fail(Fault::Assertion(message)));
+            return Err(self.record_fault(Fault::Assertion(message)));
         }
         if let Some(breach) = self.powered.as_mut().and_then(|p| p.host.breach.take()) {
-            return Err(self.fail(Fault::Assertion(breach)));
+            return Err(self.record_fault(Fault::Assertion(breach)));
         }
         if self.quiet_cycles >= self.config.hang_cycles {
             return self.check_hang(host);
@@ -786,13 +787,13 @@ impl RtlDevice {
     }
 
     /// The function has nothing any more but what is on the media.
-    fn tell_failed(&self) {
+    fn record_power_lost(&self) {
         if let Some(watch) = &self.order {
             watch.record(self.now, OrderEvent::PowerLost);
         }
     }
 
-    fn fail(&mut self, fault: Fault) -> Fault {
+    fn record_fault(&mut self, fault: Fault) -> Fault {
         self.fault = Some(fault.clone());
         if let Some(p) = &mut self.powered {
             // What led here is worth looking at; the fault is worth more than the waveform's own.
@@ -822,19 +823,19 @@ impl RtlDevice {
             "  busy for {cycles} cycles without a handshake\n{}",
             self.dump()
         );
-        Err(self.fail(Fault::Hang(dump)))
+        Err(self.record_fault(Fault::Hang(dump)))
     }
 
     /// An answer that the link has lost is a hang, whatever else goes on.
     #[inline]
     fn check_link(&mut self) -> std::result::Result<(), Fault> {
         let now = self.now;
-        let lost = self.powered.as_mut().and_then(|p| p.host.lost(now));
+        let lost = self.powered.as_mut().and_then(|p| p.host.lost_request(now));
         match lost {
             None => Ok(()),
             Some(what) => {
                 let dump = format!("  m_axi_host: {what}\n{}", self.dump());
-                Err(self.fail(Fault::Hang(dump)))
+                Err(self.record_fault(Fault::Hang(dump)))
             }
         }
     }
@@ -871,7 +872,7 @@ impl RtlDevice {
         text
     }
 
-    fn trace(&mut self, edge: Time) -> std::result::Result<(), Fault> {
+    fn update_waveform(&mut self, edge: Time) -> std::result::Result<(), Fault> {
         let (Some(window), Some(p)) = (&self.config.trace, &mut self.powered) else {
             return Ok(());
         };
@@ -880,26 +881,26 @@ impl RtlDevice {
             p.tracing = true;
             let opened = p.model.trace_open(file);
             if let Err(error) = opened {
-                return Err(self.fail(waveform(error)));
+                return Err(self.record_fault(waveform(error)));
             }
         } else if !inside && p.tracing {
             p.tracing = false;
             self.trace_done = true;
             let closed = p.model.trace_close();
             if let Err(error) = closed {
-                return Err(self.fail(waveform(error)));
+                return Err(self.record_fault(waveform(error)));
             }
         }
         Ok(())
     }
 
     /// True when nothing happens before something arrives or a memory answers.
-    fn resting(&self) -> bool {
-        !self.disturbed && self.powered.as_ref().is_none_or(Powered::resting)
+    fn is_resting(&self) -> bool {
+        !self.disturbed && self.powered.as_ref().is_none_or(PoweredModel::is_resting)
     }
 
     /// Goes to a clock edge without evaluating any.
-    fn go_to(&mut self, edge: u64) {
+    fn jump_to_edge(&mut self, edge: u64) {
         self.edge = edge;
         self.now = self.config.clock.edge(edge);
     }
@@ -914,10 +915,10 @@ impl RtlDevice {
 
     /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at; at
     /// most `free` cycles.
-    fn skip(&mut self, until: Time, host: &dyn HostPort, free: u64) {
+    fn skip_cycles(&mut self, until: Time, host: &dyn HostPort, free: u64) {
         let Some(p) = &self.powered else { return };
         let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
-        let next = [host.next_arrival(), memory, p.host.counts_from()]
+        let next = [host.next_arrival(), memory, p.host.timeout_count_start()]
             .into_iter()
             .flatten()
             .min()
@@ -930,26 +931,30 @@ impl RtlDevice {
             .min(self.edge.saturating_add(free));
         if target > self.edge {
             let filling = p.ddr.iter().any(DdrSlave::filling);
-            let target = if filling { self.fill(target) } else { target };
+            let target = if filling {
+                self.run_fills(target)
+            } else {
+                target
+            };
             let cycles = target - self.edge;
             self.counts.skipped += cycles;
             if let Some(p) = &mut self.powered {
                 p.unseen += cycles;
             }
-            self.go_to(target);
+            self.jump_to_edge(target);
         }
     }
 
     /// The memories zero blocks while the device rests: their clock edges until `target`, or until before the first one that
     /// the device has to see. Returns the last edge that passed.
-    fn fill(&mut self, target: u64) -> u64 {
+    fn run_fills(&mut self, target: u64) -> u64 {
         let Some(p) = &mut self.powered else {
             return target;
         };
         let mut edge = self.edge;
         while edge < target {
             let time = self.config.clock.edge(edge + 1);
-            if !p.ddr.iter_mut().all(|channel| channel.rest(time)) {
+            if !p.ddr.iter_mut().all(|channel| channel.advance_idle(time)) {
                 break;
             }
             for channel in &mut p.ddr {
@@ -961,7 +966,7 @@ impl RtlDevice {
     }
 
     /// Without power: writes are lost, reads fail.
-    fn discard(&mut self, until: Time, host: &mut dyn HostPort) {
+    fn discard_arrivals(&mut self, until: Time, host: &mut dyn HostPort) {
         let edge = self.config.clock.edge_before(until).max(self.edge);
         let last = self.config.clock.edge(edge);
         loop {
@@ -983,21 +988,21 @@ impl RtlDevice {
                 break; // the link knows better than to repeat itself
             }
         }
-        self.go_to(edge);
+        self.jump_to_edge(edge);
     }
 
     /// Moves the counts of what is about to lose power to where they stay.
-    fn collect(&mut self) {
+    fn save_port_counts(&mut self) {
         if let Some(p) = &self.powered {
             add_port_counts(&mut self.counts, p);
         }
     }
 }
 
-impl Powered {
+impl PoweredModel {
     /// False when the device has no trace ports.
     fn set_tracer(&mut self, tracer: Option<&Tracer>) -> bool {
-        self.probe = tracer.and_then(|t| Probe::new(&self.model, t.clone()).ok());
+        self.probe = tracer.and_then(|t| TraceProbe::new(&self.model, t.clone()).ok());
         self.mmio.tracer = tracer.cloned();
         self.probe.is_some()
     }
@@ -1022,7 +1027,7 @@ impl Powered {
         Ok(())
     }
 
-    fn resting(&self) -> bool {
+    fn is_resting(&self) -> bool {
         self.quiet() && self.model.is(self.idle)
     }
 
@@ -1054,7 +1059,7 @@ fn waveform(error: Error) -> Fault {
     Fault::File(format!("waveform {error}"))
 }
 
-fn add_port_counts(counts: &mut Counts, p: &Powered) {
+fn add_port_counts(counts: &mut DeviceCounts, p: &PoweredModel) {
     counts.lost_writes += p.mmio.lost_writes;
     for (sum, beats) in counts.host_beats.iter_mut().zip(p.host.beats) {
         *sum += beats;
@@ -1079,14 +1084,14 @@ impl Device for RtlDevice {
             return Err(fault.clone());
         }
         if self.powered.is_none() {
-            self.discard(until, host);
+            self.discard_arrivals(until, host);
             return Ok(());
         }
         loop {
             if self.config.skip_idle {
                 let free = self.free_cycles();
                 if free > 0 {
-                    self.skip(until, host, free);
+                    self.skip_cycles(until, host, free);
                 }
             }
             self.check_link()?;
@@ -1101,13 +1106,13 @@ impl Device for RtlDevice {
     }
 
     fn idle(&self) -> bool {
-        let waits = |p: &Powered| {
+        let waits = |p: &PoweredModel| {
             p.host.waits_for_link()
                 || p.ddr
                     .iter()
                     .any(|c| c.next_event().is_some() || c.filling())
         };
-        self.resting() && !self.powered.as_ref().is_some_and(waits)
+        self.is_resting() && !self.powered.as_ref().is_some_and(waits)
     }
 
     fn power_off(&mut self) {
@@ -1119,13 +1124,13 @@ impl Device for RtlDevice {
             tracer.record(self.now, &TraceEvent::PowerOff);
         }
         self.held_up = None;
-        // What goes wrong while it ends is told by what comes next.
+        // What goes wrong while it ends is skipped by what comes next.
         let mut failed = None;
         if self.fault.is_none() {
             let start = self.now;
             let slow = self.config.clock.edge(self.edge + HOLD_UP_CYCLES);
             let deadline = (start + HOLD_UP).max(slow);
-            match self.end(|ending| ending.power_fail, deadline) {
+            match self.shut_down(|shutdown| shutdown.power_fail, deadline) {
                 Ok(Some(ended)) => {
                     let time = self.now - start;
                     self.held_up = Some(HoldUp { time, ended });
@@ -1134,9 +1139,9 @@ impl Device for RtlDevice {
                 Err(fault) => failed = Some(fault),
             }
         }
-        self.collect();
+        self.save_port_counts();
         self.powered = None;
-        self.tell_failed();
+        self.record_power_lost();
         self.disturbed = false;
         self.fault = failed;
         self.quiet_cycles = 0;
@@ -1161,7 +1166,7 @@ impl Device for RtlDevice {
     }
 
     fn function_reset(&mut self) {
-        let able = |p: &Powered| p.ending.is_some();
+        let able = |p: &PoweredModel| p.shutdown.is_some();
         if self.fault.is_some() || !self.powered.as_ref().is_some_and(able) {
             // A model that has failed can't go on.
             self.power_off();
@@ -1171,15 +1176,15 @@ impl Device for RtlDevice {
         if let Some(tracer) = &self.tracer {
             tracer.record(self.now, &TraceEvent::PowerOff);
         }
-        let ended = self.end(|ending| ending.function_reset, self.now + RESET_LIMIT);
-        self.tell_failed();
+        let ended = self.shut_down(|shutdown| shutdown.function_reset, self.now + RESET_LIMIT);
+        self.record_power_lost();
         let revived = match ended {
             Ok(Some(false)) => Err(Fault::Hang(self.dump())),
-            Ok(_) => self.revive(),
+            Ok(_) => self.restart_function(),
             Err(fault) => Err(fault),
         };
         if let Err(fault) = revived {
-            self.fail(fault);
+            self.record_fault(fault);
         }
     }
 
@@ -1204,10 +1209,10 @@ impl Device for RtlDevice {
 
     fn watch_order(&mut self, watch: Option<OrderWatch>) -> bool {
         let on = watch.is_some();
-        let told = |p: &mut Powered| p.model.watch_order(on);
-        let told = self.powered.as_mut().is_some_and(told);
-        self.order = watch.filter(|_| told);
-        told
+        let skipped = |p: &mut PoweredModel| p.model.watch_order(on);
+        let skipped = self.powered.as_mut().is_some_and(skipped);
+        self.order = watch.filter(|_| skipped);
+        skipped
     }
 
     fn finish(&mut self) -> std::result::Result<(), Fault> {
@@ -1229,11 +1234,11 @@ impl Device for RtlDevice {
     }
 
     fn counters(&self) -> Vec<Counter> {
-        let mut sum = Counts {
+        let mut sum = DeviceCounts {
             lost_writes: self.counts.lost_writes,
             host_beats: self.counts.host_beats,
             ddr: self.counts.ddr,
-            ..Counts::default()
+            ..DeviceCounts::default()
         };
         if let Some(p) = &self.powered {
             add_port_counts(&mut sum, p);
@@ -1247,7 +1252,7 @@ impl Device for RtlDevice {
         vec![
             counter("cycles.evaluated", c.evaluated as f64, "cycles"),
             counter("cycles.skipped", c.skipped as f64, "cycles"),
-            counter("cpu.engine", self.engine_seconds(), "s"),
+            counter("cpu.engine", self.evaluation_seconds(), "s"),
             counter("cpu.model", self.model_seconds(), "s"),
             counter("axi.handshakes", c.handshakes as f64, "beats"),
             counter("axi.host.read_beats", sum.host_beats[0] as f64, "beats"),

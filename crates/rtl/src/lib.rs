@@ -8,10 +8,10 @@ mod device;
 mod error;
 mod mmio;
 mod order;
+mod power_up;
 mod probe;
-mod registers;
 
 pub use device::{DeviceConfig, HoldUp, LocalMemory, RtlDevice, TraceWindow};
 pub use error::{Error, Result};
-pub use registers::{Contents, Registers};
+pub use power_up::{InitialValues, PowerUpRegisters};
 pub use sim::memctrl::MemoryModel;

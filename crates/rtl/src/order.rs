@@ -2,19 +2,19 @@
 
 use sim::{LineRange, OrderEvent, OrderWatch, OrderedCommand, Time};
 
-use crate::bitstream::{Model, RawOrder};
+use crate::bitstream::{RawOrder, VerilatedModel};
 
 /// Taken at a time.
-const MOST: usize = 16;
+const BATCH: usize = 16;
 
 /// Passes on what a model has told since the last call, all of it at `now`.
-pub(crate) fn tell(model: &mut Model, watch: &OrderWatch, now: Time) {
-    let mut raw = [RawOrder::default(); MOST];
+pub(crate) fn record_events(model: &mut VerilatedModel, watch: &OrderWatch, now: Time) {
+    let mut raw = [RawOrder::default(); BATCH];
     loop {
-        let count = model.order(&mut raw);
-        let events = raw[..count.min(MOST)].iter().filter_map(event);
+        let count = model.take_order_events(&mut raw);
+        let events = raw[..count.min(BATCH)].iter().filter_map(event);
         events.for_each(|event| watch.record(now, event));
-        if count < MOST {
+        if count < BATCH {
             return;
         }
     }

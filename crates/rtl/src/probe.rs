@@ -3,7 +3,7 @@
 use sim::{Time, TraceEvent, Tracer};
 
 use crate::axi::AxiPorts;
-use crate::bitstream::{Field, Model};
+use crate::bitstream::{Field, VerilatedModel};
 use crate::error::{Error, Result};
 
 // Events of `trace_event_o`, see hw/ip/nvme_ctrl/rtl/nvme_trace.sv.
@@ -17,7 +17,7 @@ const MESSAGE: u64 = 1 << 6;
 const EVENTS: u64 = 0xFF;
 
 /// The trace ports, and what was seen of them.
-pub(crate) struct Probe {
+pub(crate) struct TraceProbe {
     tracer: Tracer,
     event: Field,
     sqe: Field,
@@ -30,9 +30,9 @@ pub(crate) struct Probe {
     last: [u64; 5], // event bits, job bits, reads, first data, data
 }
 
-impl Probe {
+impl TraceProbe {
     /// On the ports of a device; an error when it has none.
-    pub(crate) fn new(model: &Model, tracer: Tracer) -> Result<Probe> {
+    pub(crate) fn new(model: &VerilatedModel, tracer: Tracer) -> Result<TraceProbe> {
         let field = |name: &str, bits: u32| {
             let field = model.field(name)?;
             if field.bits() != bits && bits != 0 {
@@ -41,7 +41,7 @@ impl Probe {
             }
             Ok(field)
         };
-        let mut probe = Probe {
+        let mut probe = TraceProbe {
             tracer,
             event: field("trace_event_o", 64)?,
             sqe: field("trace_sqe_o", 192)?,
@@ -58,7 +58,7 @@ impl Probe {
     }
 
     /// What has changed since the last call.
-    fn changes(&mut self, model: &Model) -> [u64; 5] {
+    fn changes(&mut self, model: &VerilatedModel) -> [u64; 5] {
         let now = [
             model.get(self.event) & EVENTS,
             model.get(self.job) & EVENTS,
@@ -71,7 +71,12 @@ impl Probe {
     }
 
     /// Before the edge at `now`: what its handshakes at the host port will be.
-    pub(crate) fn before(&self, model: &Model, host: &AxiPorts, now: Time) {
+    pub(crate) fn record_port_handshakes(
+        &self,
+        model: &VerilatedModel,
+        host: &AxiPorts,
+        now: Time,
+    ) {
         if !self.tracer.wants_ports() {
             return;
         }
@@ -89,14 +94,14 @@ impl Probe {
     }
 
     /// After the edge at `now`; the one before it was at `earlier`.
-    pub(crate) fn after(&mut self, model: &Model, now: Time, earlier: Time) {
+    pub(crate) fn record_changes(&mut self, model: &VerilatedModel, now: Time, earlier: Time) {
         let [events, jobs, reads, data, beats] = self.changes(model);
         // A decoded command shows one cycle late: it may come after its own start, which is told behind it.
         if events & DECODE != 0 {
-            self.tracer.record(earlier, &self.decoded(model));
+            self.tracer.record(earlier, &self.decoded_command(model));
         }
         if events & !DECODE != 0 {
-            self.front(model, events, now);
+            self.record_front_end(model, events, now);
         }
         if jobs != 0 {
             let port = model.get(self.job);
@@ -126,7 +131,7 @@ impl Probe {
         }
     }
 
-    fn front(&self, model: &Model, events: u64, now: Time) {
+    fn record_front_end(&self, model: &VerilatedModel, events: u64, now: Time) {
         let port = model.get(self.event);
         let slot = |at: u32| (port >> at) as u8;
         let irq = model.get(self.irq);
@@ -174,7 +179,7 @@ impl Probe {
         }
     }
 
-    fn decoded(&self, model: &Model) -> TraceEvent {
+    fn decoded_command(&self, model: &VerilatedModel) -> TraceEvent {
         let mut sqe = [0; 24];
         model.read(self.sqe, &mut sqe);
         let word = |n: usize| {

@@ -5,7 +5,7 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Model, Purpose};
+use rtl::bitstream::{compile, Bitstream, BitstreamSpec, Purpose, VerilatedModel};
 use rtl::{DeviceConfig, TraceWindow};
 use sim::Time;
 
@@ -13,7 +13,10 @@ use sim::Time;
 fn builds(config: DeviceConfig) {
     let bitstream = common::load(&config.bitstream());
     assert_eq!(bitstream.build(), "checked");
-    assert!(Model::new(&bitstream).unwrap().field("idle_o").is_ok());
+    assert!(VerilatedModel::new(&bitstream)
+        .unwrap()
+        .field("idle_o")
+        .is_ok());
 }
 
 #[test]
@@ -97,7 +100,7 @@ mod long {
     #[test]
     #[ignore = "compiles a device of its own"]
     fn four_channels() {
-        builds(DeviceConfig::of(&common::designs::channels(4)).unwrap());
+        builds(DeviceConfig::from_design(&common::designs::channels(4)).unwrap());
     }
 
     #[test]

@@ -5,7 +5,9 @@ mod common;
 use design::media::{Sizes, Turns};
 use design::Profile;
 use rtl::bitstream::{repo_root, stderr_progress};
-use rtl::delay_bench::{delay_bench, Addresses, DelayBench, Mix, Targets, Traffic};
+use rtl::delay_bench::{
+    delay_bench, AddressPattern, DelayBench, TargetLatencies, Traffic, TrafficMix,
+};
 use rtl::MemoryModel;
 use sim::{DramConfig, Media, Time};
 
@@ -34,14 +36,14 @@ fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
 #[test]
 fn random_accesses_meet_the_optane_targets() {
     let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
-    let targets = Targets {
+    let targets = TargetLatencies {
         read_base: 305.0 / 4.0,
         write_base: 94.0 / 4.0,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     for (mix, target) in [
-        (Mix::Reads, targets.read_base),
-        (Mix::Writes, targets.write_base),
+        (TrafficMix::Reads, targets.read_base),
+        (TrafficMix::Writes, targets.write_base),
     ] {
         let traffic = Traffic {
             mix,
@@ -52,7 +54,7 @@ fn random_accesses_meet_the_optane_targets() {
         let (samples, counters) =
             delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
         let mean = mean(samples.iter().map(|s| s.latency()));
-        let direction = usize::from(mix == Mix::Writes);
+        let direction = usize::from(mix == TrafficMix::Writes);
         println!(
             "{mix:?}: mean {mean:.3} target {target} late {}",
             counters[direction].late
@@ -81,10 +83,10 @@ fn random_accesses_meet_the_optane_targets() {
 #[test]
 fn bursts_are_delayed_beat_by_beat() {
     let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
-    let targets = Targets {
+    let targets = TargetLatencies {
         read_base: 100.0,
         read_beat: 2.5,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     for beats in [1, 7, 64] {
         let traffic = Traffic {
@@ -108,14 +110,14 @@ fn bursts_are_delayed_beat_by_beat() {
 #[test]
 fn reads_wait_in_parallel() {
     let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
-    let targets = Targets {
+    let targets = TargetLatencies {
         read_base: 200.0,
-        ..Targets::default()
+        ..TargetLatencies::default()
     };
     let traffic = Traffic {
         count: 8,
         outstanding: 8,
-        addresses: Addresses::Sequential,
+        addresses: AddressPattern::Sequential,
         ..Traffic::default()
     };
     let (samples, _) = delay_bench(&mut bench, &targets, &traffic, &mut |_, _| true).unwrap();
@@ -134,14 +136,14 @@ fn reads_wait_in_parallel() {
 #[test]
 fn mixed_traffic_keeps_its_data() {
     let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
-    let targets = Targets {
+    let targets = TargetLatencies {
         read_base: 30.0,
         read_beat: 1.0,
         write_base: 20.0,
         write_beat: 1.5,
     };
     let traffic = Traffic {
-        mix: Mix::Both,
+        mix: TrafficMix::Both,
         beats: 16,
         count: 1000,
         outstanding: 40,
@@ -157,7 +159,7 @@ fn mixed_traffic_keeps_its_data() {
         .run(
             &Traffic {
                 count: 300,
-                mix: Mix::Reads,
+                mix: TrafficMix::Reads,
                 ..traffic
             },
             &mut |_, _| true,
@@ -172,7 +174,7 @@ fn mixed_traffic_keeps_its_data() {
             size: 2,
             beats: 16,
             count: 200,
-            mix: Mix::Both,
+            mix: TrafficMix::Both,
             ..traffic
         },
         Traffic {
@@ -191,7 +193,7 @@ fn mixed_traffic_keeps_its_data() {
 fn a_memory_that_does_not_answer_is_a_hang() {
     let mut bench = bench(MemoryModel::Fixed(Time::ms(20)));
     let traffic = Traffic {
-        mix: Mix::Reads,
+        mix: TrafficMix::Reads,
         count: 1,
         ..Traffic::default()
     };
@@ -203,7 +205,13 @@ fn a_memory_that_does_not_answer_is_a_hang() {
 }
 
 /// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as many in flight as there is room for.
-fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, count: usize) -> f64 {
+fn bandwidth(
+    bench: &mut DelayBench,
+    profile: &Profile,
+    mix: TrafficMix,
+    beats: u32,
+    count: usize,
+) -> f64 {
     let clock = sim::Clock::default();
     let turns = Turns {
         channels: 2,
@@ -213,7 +221,7 @@ fn bandwidth(bench: &mut DelayBench, profile: &Profile, mix: Mix, beats: u32, co
     bench.set_profile(&registers[0]).unwrap();
     let traffic = Traffic {
         mix,
-        addresses: Addresses::Sequential,
+        addresses: AddressPattern::Sequential,
         beats,
         count,
         outstanding: 256,
@@ -244,15 +252,15 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
     };
     // Half of 3 GB/s with reads of 4 KiB. Of 512 bytes, 128 at a time bring twice of what 64 do.
     let (mut bench, nand) = of("nand");
-    let reached = bandwidth(&mut bench, &nand, Mix::Reads, 64, 400);
+    let reached = bandwidth(&mut bench, &nand, TrafficMix::Reads, 64, 400);
     println!("nand reads {reached:.3} GB/s");
     assert!(
         (0.95 * 1.5..=1.5 * 1.01).contains(&reached),
         "nand reads: {reached} GB/s"
     );
-    let short = bandwidth(&mut bench, &nand, Mix::Reads, 8, 1500);
+    let short = bandwidth(&mut bench, &nand, TrafficMix::Reads, 8, 1500);
     // Writes take 701.4 us each: 256 of them are 1.495 GB/s.
-    let written = bandwidth(&mut bench, &nand, Mix::Writes, 64, 1000);
+    let written = bandwidth(&mut bench, &nand, TrafficMix::Writes, 64, 1000);
     println!("nand writes {written:.3} GB/s");
     assert!(written >= 0.95 * 1.5, "nand writes: {written} GB/s");
     let default = Sizes {
@@ -260,7 +268,13 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
         write_slots: 64,
         buffer_beats: 512,
     };
-    let fewer = bandwidth(&mut sized(ddr(), Some(default)), &nand, Mix::Reads, 8, 1500);
+    let fewer = bandwidth(
+        &mut sized(ddr(), Some(default)),
+        &nand,
+        TrafficMix::Reads,
+        8,
+        1500,
+    );
     println!("nand reads of 512 bytes {short:.3} GB/s, with 64 slots {fewer:.3}");
     assert!(
         short >= 1.9 * fewer,
@@ -269,7 +283,10 @@ fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
 
     for name in ["pcm", "reram", "stt-mram", "optane-dcpmm"] {
         let (mut bench, profile) = of(name);
-        for (mix, timing) in [(Mix::Reads, &profile.read), (Mix::Writes, &profile.write)] {
+        for (mix, timing) in [
+            (TrafficMix::Reads, &profile.read),
+            (TrafficMix::Writes, &profile.write),
+        ] {
             let cap = timing.cap_gb_s / 2.0;
             // A channel carries 16 GB/s; what the DRAM makes of that is another matter.
             if cap < 16.0 {

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use common::Bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{Contents, DeviceConfig, Registers, RtlDevice, TraceWindow};
+use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice, TraceWindow};
 use sim::{Bar, Clock, Device, Fault, Media, Output, Random, Time};
 
 const MEDIA: u64 = 1 << 20;
@@ -20,7 +20,7 @@ fn config() -> DeviceConfig {
         channels: 1,
         hang_cycles: 5000,
         // Most registers of this block have no reset, and tests write those that they mean.
-        registers: Registers::Always(Contents::Zeros),
+        registers: PowerUpRegisters::Always(InitialValues::Zeros),
         ..DeviceConfig::new().unwrap()
     }
 }

@@ -4,20 +4,20 @@ mod common;
 
 use common::bench;
 use rtl::bitstream::stderr_progress;
-use rtl::{Contents, DeviceConfig, Registers, RtlDevice};
+use rtl::{DeviceConfig, InitialValues, PowerUpRegisters, RtlDevice};
 use sim::{Bar, Media, Time};
 
-const EACH: [Contents; 4] = [
-    Contents::Zeros,
-    Contents::Ones,
-    Contents::Random(1),
-    Contents::Random(2),
+const EACH: [InitialValues; 4] = [
+    InitialValues::Zeros,
+    InitialValues::Ones,
+    InitialValues::Random(1),
+    InitialValues::Random(2),
 ];
 
 /// Reads these words of a device that has just got its power, and again later: what each was, and the time of the last one.
-fn words(name: &str, places: &[(Bar, u64)], contents: Contents) -> Vec<String> {
+fn words(name: &str, places: &[(Bar, u64)], contents: InitialValues) -> Vec<String> {
     let config = DeviceConfig {
-        registers: Registers::Always(contents),
+        registers: PowerUpRegisters::Always(contents),
         ..common::design(name)
     };
     let media = Media::memory(1 << 30).unwrap();

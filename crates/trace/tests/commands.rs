@@ -45,7 +45,7 @@ impl Random {
 
 fn start(cpu: &str, tracer: Tracer) -> NvmeDriver<SimHost> {
     let design = Design::find(&repo_root().unwrap(), "default").unwrap();
-    let config = DeviceConfig::of(&design).unwrap();
+    let config = DeviceConfig::from_design(&design).unwrap();
     let media = Media::memory(MEDIA).unwrap();
     let device = RtlDevice::build(config, media, &mut stderr_progress("nearside_top")).unwrap();
     let mut system = System::new(&HostConfig::default()).unwrap();

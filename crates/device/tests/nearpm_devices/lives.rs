@@ -1,7 +1,7 @@
 //! The power fails, and again before the device has come up: what was answered is there in the third life. Nothing of it depends on
 //! what registers hold when the power comes.
 
-use device::{Contents, Engine, Registers, RtlOptions};
+use device::{Engine, InitialValues, PowerUpRegisters, RtlOptions};
 use driver::NvmeDriver;
 use sim::Random;
 
@@ -9,7 +9,11 @@ use super::*;
 
 const LEN: u64 = 16_384;
 const COPIES: u64 = 8;
-const EACH: [Contents; 3] = [Contents::Zeros, Contents::Ones, Contents::Random(7)];
+const EACH: [InitialValues; 3] = [
+    InitialValues::Zeros,
+    InitialValues::Ones,
+    InitialValues::Random(7),
+];
 
 /// So many cycles of the device's clock.
 fn cycles(count: u64) -> Time {
@@ -17,10 +21,10 @@ fn cycles(count: u64) -> Time {
 }
 
 /// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook. (place, value) of each.
-fn stores_that_wait(contents: Contents) -> (Kit, Pool, Vec<(u64, u8)>) {
+fn stores_that_wait(contents: InitialValues) -> (Kit, Pool, Vec<(u64, u8)>) {
     let design = design("nearpm");
     let options = RtlOptions {
-        registers: Some(Registers::Always(contents)),
+        registers: Some(PowerUpRegisters::Always(contents)),
         ..RtlOptions::default()
     };
     let factory = common::made_with(&design, options);
@@ -107,7 +111,7 @@ fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
 }
 
 /// All that a host sees of three lives, times of the device's clock included.
-fn seen(contents: Contents) -> Vec<String> {
+fn seen(contents: InitialValues) -> Vec<String> {
     let (mut kit, pool, stored) = stores_that_wait(contents);
     let design = design("nearpm");
     let mut seen = Vec::new();
@@ -163,7 +167,11 @@ fn seen(contents: Contents) -> Vec<String> {
 #[test]
 fn nothing_depends_on_what_registers_hold_when_the_power_comes() {
     let first = seen(EACH[0]);
-    for contents in [Contents::Ones, Contents::Random(1), Contents::Random(2)] {
+    for contents in [
+        InitialValues::Ones,
+        InitialValues::Random(1),
+        InitialValues::Random(2),
+    ] {
         for (zeros, others) in first.iter().zip(seen(contents)) {
             assert_eq!(*zeros, others, "{contents:?} beside zeros");
         }

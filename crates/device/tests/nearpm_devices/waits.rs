@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-use device::{Contents, Engine, Registers, RtlOptions};
+use device::{Engine, InitialValues, PowerUpRegisters, RtlOptions};
 use sim::{Media, Random};
 use spec::regs::nearpm::{LINES, LINES_STRIDE};
 
@@ -51,10 +51,10 @@ struct Saved {
 }
 
 impl Waits {
-    fn new(contents: Contents) -> Waits {
+    fn new(contents: InitialValues) -> Waits {
         let design = design("nearpm");
         let options = RtlOptions {
-            registers: Some(Registers::Always(contents)),
+            registers: Some(PowerUpRegisters::Always(contents)),
             ..RtlOptions::default()
         };
         let factory = common::made_with(&design, options);
@@ -207,15 +207,19 @@ impl Waits {
 }
 
 /// What registers hold when the power comes; the fast engine has none.
-fn each() -> &'static [Contents] {
+fn each() -> &'static [InitialValues] {
     match common::engine() {
-        Engine::Fast => &[Contents::Zeros],
-        Engine::Rtl => &[Contents::Zeros, Contents::Ones, Contents::Random(5)],
+        Engine::Fast => &[InitialValues::Zeros],
+        Engine::Rtl => &[
+            InitialValues::Zeros,
+            InitialValues::Ones,
+            InitialValues::Random(5),
+        ],
     }
 }
 
 /// A program, cut off when some of its lines have left the queues: all that commands waited for is as it was.
-fn cut_off(contents: Contents, gone: u64) -> Waits {
+fn cut_off(contents: InitialValues, gone: u64) -> Waits {
     let mut waits = Waits::new(contents);
     waits.program();
     // The first lines of each queue leave, and the ones behind them stay.

@@ -3,9 +3,9 @@
 use sim::memctrl::{AddressMap, MemoryTiming, PortQueues};
 use sim::{Media, Time};
 
-use super::gather::{Gather, BLOCK};
+use super::block_buffer::{BlockBuffer, BLOCK};
 use super::{resp, AxiPorts, FillPorts, BEAT};
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 
 /// Counts of one channel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -23,11 +23,11 @@ pub struct DdrStats {
 }
 
 /// What is zeroed of the media at a time, where all of it is to be: no larger than a granule.
-const PAGE: u64 = 4096;
+const ZERO_CHUNK: u64 = 4096;
 
 /// A request to zero blocks.
 #[derive(Default)]
-struct Fill {
+struct FillRequest {
     next: u64,  // address of the next line
     end: u64,   // address behind the last one
     clear: u64, // all below is zero on the media
@@ -37,7 +37,7 @@ struct Fill {
 /// The AXI4 slave: ports and data of a [`PortQueues`]. Where the design has the ports for it, it also zeroes blocks on request,
 /// one line a clock; writes over AXI and these lines take turns.
 ///
-/// Data is written when the last beat that a burst has for a block is accepted ([`Gather`]), and read when it is returned. B comes
+/// Data is written when the last beat that a burst has for a block is accepted ([`BlockBuffer`]), and read when it is returned. B comes
 /// once the controller has all data, reads of one ID return in order and beats of different reads are not interleaved.
 /// Addresses beyond the media get DECERR, accesses that fail there SLVERR.
 pub struct DdrSlave {
@@ -51,11 +51,11 @@ pub struct DdrSlave {
     w_ready: bool,
     ar_ready: bool,
     fill_ports: Option<FillPorts>,
-    fill: Option<Fill>,
+    fill: Option<FillRequest>,
     fill_ready: bool,
     fill_done: bool, // as the port has it
     fill_turn: bool, // the next line is the fill's, if a write wants to go as well
-    gather: Gather,
+    block_buffer: BlockBuffer,
     stats: DdrStats,
 }
 
@@ -77,7 +77,7 @@ impl DdrSlave {
             fill_ready: false,
             fill_done: false,
             fill_turn: false,
-            gather: Gather::new(),
+            block_buffer: BlockBuffer::new(),
             stats: DdrStats::default(),
         }
     }
@@ -100,7 +100,7 @@ impl DdrSlave {
 
     /// Sets the inputs for the rising edge at `now`.
     #[inline]
-    pub fn drive(&mut self, model: &mut Model, media: &Media, now: Time) {
+    pub fn drive(&mut self, model: &mut VerilatedModel, media: &Media, now: Time) {
         self.queues.advance(now);
         self.queues.issue(now);
         self.drive_r(model, media);
@@ -148,7 +148,7 @@ impl DdrSlave {
     /// The clock edge at `now` of a design that rests. False: the design has to see it, and nothing has been done but what
     /// [`DdrSlave::drive`] will find done.
     #[inline]
-    pub fn rest(&mut self, now: Time) -> bool {
+    pub fn advance_idle(&mut self, now: Time) -> bool {
         self.queues.advance(now);
         self.quiet()
     }
@@ -164,8 +164,8 @@ impl DdrSlave {
         }
         if fill.next >= fill.clear {
             // Never less than a block at a time, so that none is half zero whenever this ends.
-            let whole_page = fill.next % PAGE == 0 && fill.end - fill.next >= PAGE;
-            let bytes = if whole_page { PAGE } else { BLOCK };
+            let whole_page = fill.next % ZERO_CHUNK == 0 && fill.end - fill.next >= ZERO_CHUNK;
+            let bytes = if whole_page { ZERO_CHUNK } else { BLOCK };
             match self.map.media(fill.next) {
                 Some(addr) => fill.error |= !media.zero(addr, bytes),
                 None => fill.error = true,
@@ -179,7 +179,7 @@ impl DdrSlave {
     }
 
     /// Takes a request, and ends the one under way early when the design wants that.
-    fn sample_fill(&mut self, model: &Model, ports: FillPorts) -> u64 {
+    fn sample_fill(&mut self, model: &VerilatedModel, ports: FillPorts) -> u64 {
         if self.fill_done {
             self.fill = None; // told
         }
@@ -192,11 +192,11 @@ impl DdrSlave {
             }
             None if self.fill_ready && model.is(ports.valid) => {
                 let (addr, blocks) = ports.get(model);
-                self.fill = Some(Fill {
+                self.fill = Some(FillRequest {
                     next: addr,
                     end: addr.saturating_add(blocks * BLOCK),
                     clear: addr,
-                    ..Fill::default()
+                    ..FillRequest::default()
                 });
                 1
             }
@@ -206,7 +206,7 @@ impl DdrSlave {
 
     /// Sees the handshakes of the rising edge at `now`; returns their number.
     #[inline]
-    pub fn sample(&mut self, model: &Model, media: &mut Media, now: Time) -> u64 {
+    pub fn sample(&mut self, model: &VerilatedModel, media: &mut Media, now: Time) -> u64 {
         let mut count = 0;
         if self.ar_ready && model.is(self.ports.ar.valid) {
             count += 1;
@@ -272,7 +272,7 @@ impl DdrSlave {
         text
     }
 
-    fn accept_beat(&mut self, model: &Model, media: &mut Media, now: Time) {
+    fn accept_beat(&mut self, model: &VerilatedModel, media: &mut Media, now: Time) {
         let Some(local) = self.queues.data_addr() else {
             return;
         };
@@ -283,8 +283,8 @@ impl DdrSlave {
                 self.ports.w.data(model, &mut data);
                 let strb = self.ports.w.strb(model);
                 if !self
-                    .gather
-                    .line(media, addr, &data, strb, self.queues.data_ends())
+                    .block_buffer
+                    .add_line(media, addr, &data, strb, self.queues.data_ends())
                 {
                     code = resp::SLVERR;
                 }
@@ -295,7 +295,7 @@ impl DdrSlave {
         self.stats.write_beats += 1;
     }
 
-    fn drive_r(&mut self, model: &mut Model, media: &Media) {
+    fn drive_r(&mut self, model: &mut VerilatedModel, media: &Media) {
         if self.r_driven {
             return; // a beat is offered and must stay
         }
@@ -319,7 +319,7 @@ impl DdrSlave {
 
 #[inline]
 pub(super) fn set_if_changed(
-    model: &mut Model,
+    model: &mut VerilatedModel,
     field: crate::bitstream::Field,
     state: &mut bool,
     value: bool,

@@ -1,7 +1,7 @@
 //! An AXI4-Lite master: writes one after the other, reads one at a time.
 
 use super::AxilPorts;
-use crate::bitstream::Model;
+use crate::bitstream::VerilatedModel;
 
 /// An access of one 32-bit word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ impl AxilMaster {
     }
 
     /// Begins an access, which [`AxilMaster::sample`] will report done. Only when it can start.
-    pub fn start(&mut self, model: &mut Model, access: AxilAccess) {
+    pub fn start(&mut self, model: &mut VerilatedModel, access: AxilAccess) {
         debug_assert!(self.can_start(&access));
         let p = &self.ports;
         match access {
@@ -106,7 +106,7 @@ impl AxilMaster {
     /// Takes back the valids that were accepted at the last edge. Responses come later than that, as AXI demands, so none
     /// is left when nothing is under way any more.
     #[inline]
-    pub fn drive(&mut self, model: &mut Model) {
+    pub fn drive(&mut self, model: &mut VerilatedModel) {
         if self.idle() {
             return;
         }
@@ -128,7 +128,7 @@ impl AxilMaster {
     /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its data (0 for a
     /// write) and response code. Writes are done in order.
     #[inline]
-    pub fn sample(&mut self, model: &Model) -> (u64, Option<(u32, u8)>) {
+    pub fn sample(&mut self, model: &VerilatedModel) -> (u64, Option<(u32, u8)>) {
         if self.idle() {
             return (0, None);
         }

@@ -4,8 +4,8 @@
 //! next rising edge, and `sample`, called when the design has settled with the clock low, sees which handshakes
 //! that edge will perform. This is right whether or not the design has combinational paths from inputs to outputs.
 
+mod block_buffer;
 mod ddr;
-mod gather;
 mod host;
 mod lite;
 mod master;

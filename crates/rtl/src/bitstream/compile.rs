@@ -66,7 +66,7 @@ const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
 const USE_COUNTS: &str = "-O2 -fprofile-use -fprofile-partial-training -Wno-missing-profile \
     -Wno-error=coverage-mismatch";
 /// Between two looks at whether a build is to be stopped.
-const TICK: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Builds that are kept; older ones that were not used for a day are removed.
 const KEPT_BUILDS: usize = 24;
 
@@ -175,10 +175,10 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
 }
 
 /// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and nothing is kept.
-pub type Training<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
+pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
 /// Asks whether to go on.
-fn ask(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
+fn report_progress(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -> Result<()> {
     progress(what).then_some(()).ok_or(Error::Interrupted)
 }
 
@@ -198,7 +198,7 @@ pub fn compile(
 /// these counts. Takes twice as long; the model runs about 15 % faster.
 pub fn compile_trained(
     spec: &BitstreamSpec,
-    training: Training<'_>,
+    training: TrainingRun<'_>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
     build(spec, Some(training), progress)
@@ -206,10 +206,10 @@ pub fn compile_trained(
 
 fn build(
     spec: &BitstreamSpec,
-    training: Option<Training<'_>>,
+    training: Option<TrainingRun<'_>>,
     progress: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<PathBuf> {
-    let mut build = Build::new(spec)?;
+    let mut build = BitstreamBuild::new(spec)?;
     let trained = build.output.with_extension("trained.so");
     if training.is_some() || trained.is_file() {
         build.output = trained;
@@ -222,15 +222,15 @@ fn build(
     let lock_path = build.folder.join("lock");
     let lock = File::create(&lock_path).map_err(|e| Error::io(&lock_path, e))?;
     if rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive).is_err() {
-        ask(progress, Progress::Waiting)?;
+        report_progress(progress, Progress::Waiting)?;
         while let Err(error) =
             rustix::fs::flock(&lock, rustix::fs::FlockOperation::NonBlockingLockExclusive)
         {
             if error != rustix::io::Errno::WOULDBLOCK && error != rustix::io::Errno::INTR {
                 return Err(Error::io(&lock_path, error));
             }
-            std::thread::sleep(TICK);
-            ask(progress, Progress::Working)?;
+            std::thread::sleep(POLL_INTERVAL);
+            report_progress(progress, Progress::Working)?;
         }
     }
     if !build.output.is_file() {
@@ -244,12 +244,12 @@ fn build(
 
 /// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what they are compiled with.
 pub fn digest(spec: &BitstreamSpec) -> Result<String> {
-    let build = Build::new(spec)?;
+    let build = BitstreamBuild::new(spec)?;
     let name = build.folder.file_name().unwrap_or_default();
     Ok(name.to_string_lossy().into_owned())
 }
 
-struct Build<'a> {
+struct BitstreamBuild<'a> {
     spec: &'a BitstreamSpec,
     files: FileList,
     verilator: PathBuf,
@@ -258,7 +258,7 @@ struct Build<'a> {
     output: PathBuf,
 }
 
-impl<'a> Build<'a> {
+impl<'a> BitstreamBuild<'a> {
     fn new(spec: &'a BitstreamSpec) -> Result<Self> {
         let mut files = FileList::default();
         for list in &spec.filelists {
@@ -303,7 +303,7 @@ impl<'a> Build<'a> {
             .collect();
         let folder = spec.root.join("build/bitstream").join(digest);
         let output = folder.join(format!("{}.so", spec.top));
-        Ok(Build {
+        Ok(BitstreamBuild {
             spec,
             files,
             verilator,
@@ -315,7 +315,7 @@ impl<'a> Build<'a> {
 
     fn run(
         &self,
-        training: Option<Training<'_>>,
+        training: Option<TrainingRun<'_>>,
         progress: &mut dyn FnMut(Progress) -> bool,
     ) -> Result<()> {
         if on_path(&self.cxx).is_none() {
@@ -338,7 +338,7 @@ impl<'a> Build<'a> {
             fs::remove_dir_all(&obj).map_err(|e| Error::io(&obj, e))?; // an interrupted build
         }
         fs::create_dir_all(&obj).map_err(|e| Error::io(&obj, e))?;
-        ask(progress, Progress::Translating)?;
+        report_progress(progress, Progress::Translating)?;
         self.translate(&obj, progress)?;
         write(&obj.join("ns_shim.cpp"), SHIM)?;
         write(&obj.join("ns_ports.inc"), &ports_of(&obj.join("Vdut.h"))?)?;
@@ -359,7 +359,7 @@ impl<'a> Build<'a> {
             None => self.make(&obj, OPTIMISE, "", false, progress)?,
             Some(training) => {
                 self.make(&obj, COUNT, "-fprofile-generate", true, progress)?;
-                ask(progress, Progress::Training)?;
+                report_progress(progress, Progress::Training)?;
                 let fail = |message: String| Error::Training {
                     top: self.spec.top.clone(),
                     message,
@@ -477,12 +477,12 @@ impl<'a> Build<'a> {
     }
 }
 
-/// Runs a program to its end, what it prints into `log`; true if it succeeds. `go_on` sees each line of its standard output, and
+/// Runs a program to its end, what it prints into `log`; true if it succeeds. `keep_going` sees each line of its standard output, and
 /// none when there was none for a while. If it answers false, the program and all that it has started end.
 fn run_tool(
     mut command: Command,
     log: &Path,
-    go_on: &mut dyn FnMut(Option<&str>) -> bool,
+    keep_going: &mut dyn FnMut(Option<&str>) -> bool,
 ) -> Result<bool> {
     let mut file = File::create(log).map_err(|e| Error::io(log, e))?;
     let errors = file.try_clone().map_err(|e| Error::io(log, e))?;
@@ -505,7 +505,7 @@ fn run_tool(
         }
     });
     let outcome = loop {
-        let line = match lines.recv_timeout(TICK) {
+        let line = match lines.recv_timeout(POLL_INTERVAL) {
             Ok(line) => Some(line),
             Err(mpsc::RecvTimeoutError::Timeout) => None,
             Err(mpsc::RecvTimeoutError::Disconnected) => break Ok(()),
@@ -515,7 +515,7 @@ fn run_tool(
                 break Err(Error::io(log, error));
             }
         }
-        if !go_on(line.as_deref()) {
+        if !keep_going(line.as_deref()) {
             break Err(Error::Interrupted);
         }
     };

@@ -9,7 +9,7 @@ use libloading::Library;
 use sim::Output;
 
 use crate::error::{Error, Result};
-use crate::registers::Contents;
+use crate::power_up::InitialValues;
 
 const ABI: u32 = 5;
 
@@ -94,7 +94,7 @@ impl Bitstream {
 
 /// The direction of a port, seen from the design.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Dir {
+pub enum PortDirection {
     /// Driven from outside.
     Input,
     /// Driven by the design.
@@ -103,13 +103,13 @@ pub enum Dir {
 
 /// A port of a model.
 #[derive(Clone, Debug)]
-pub struct Port {
+pub struct ModelPort {
     /// Its name in the source.
     pub name: String,
     /// Its width.
     pub bits: u32,
     /// Its direction.
-    pub dir: Dir,
+    pub dir: PortDirection,
     data: *mut u8,
     bytes: usize, // storage: 1, 2, 4, 8 or a multiple of 4
 }
@@ -133,34 +133,37 @@ impl Field {
 }
 
 /// One instance of a design, with a state of its own.
-pub struct Model {
+pub struct VerilatedModel {
     handle: *mut c_void,
-    ports: Vec<Port>,
+    ports: Vec<ModelPort>,
     clock: Field,
     /// The waveform that is being written.
     trace: Option<Output>,
     bitstream: Arc<Bitstream>,
 }
 
-// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes the Model.
-unsafe impl Send for Model {}
+// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes the VerilatedModel.
+unsafe impl Send for VerilatedModel {}
 
-impl Model {
+impl VerilatedModel {
     /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has been evaluated.
-    pub fn new(bitstream: &Arc<Bitstream>) -> Result<Model> {
-        Model::with(bitstream, Contents::Zeros)
+    pub fn new(bitstream: &Arc<Bitstream>) -> Result<VerilatedModel> {
+        VerilatedModel::with_initial_values(bitstream, InitialValues::Zeros)
     }
 
     /// The same with other registers and memories.
-    pub fn with(bitstream: &Arc<Bitstream>, contents: Contents) -> Result<Model> {
+    pub fn with_initial_values(
+        bitstream: &Arc<Bitstream>,
+        contents: InitialValues,
+    ) -> Result<VerilatedModel> {
         let (registers, seed) = match contents {
-            Contents::Zeros => (0, 0),
-            Contents::Ones => (1, 0),
-            Contents::Random(seed) => (2, seed),
+            InitialValues::Zeros => (0, 0),
+            InitialValues::Ones => (1, 0),
+            InitialValues::Random(seed) => (2, seed),
         };
         // SAFETY: takes two numbers, of which the first one is one of those that there are.
         let handle = unsafe { (bitstream.ns_new)(registers, seed) };
-        let mut model = Model {
+        let mut model = VerilatedModel {
             handle,
             ports: Vec::new(),
             clock: Field {
@@ -182,13 +185,13 @@ impl Model {
             (bitstream.ns_ports)(handle, raw.as_mut_ptr(), count);
             raw.set_len(count);
         }
-        model.ports = raw.iter().map(Port::new).collect();
+        model.ports = raw.iter().map(ModelPort::new).collect();
         model.clock = model.field("clk_i")?;
         Ok(model)
     }
 
     /// All ports of the design.
-    pub fn ports(&self) -> &[Port] {
+    pub fn ports(&self) -> &[ModelPort] {
         &self.ports
     }
 
@@ -311,7 +314,7 @@ impl Model {
         Ok(())
     }
 
-    /// From now on keeps what the design tells of the order in which it works, for [`Model::order`], or keeps nothing. False when it was built
+    /// From now on keeps what the design tells of the order in which it works, for [`VerilatedModel::take_order_events`], or keeps nothing. False when it was built
     /// without: only a checked build has it.
     pub(crate) fn watch_order(&mut self, on: bool) -> bool {
         // SAFETY: the handle is valid as long as the model lives.
@@ -319,7 +322,7 @@ impl Model {
     }
 
     /// The oldest of what it has told and nobody has taken; how many that are.
-    pub(crate) fn order(&mut self, out: &mut [RawOrder]) -> usize {
+    pub(crate) fn take_order_events(&mut self, out: &mut [RawOrder]) -> usize {
         // SAFETY: the handle is valid, there is room for that many, and no more are written.
         unsafe { (self.bitstream.ns_order_take)(self.handle, out.as_mut_ptr(), out.len()) }
     }
@@ -362,7 +365,7 @@ impl Model {
     }
 }
 
-impl Drop for Model {
+impl Drop for VerilatedModel {
     fn drop(&mut self) {
         if let Err(error) = self.trace_close() {
             // Nobody else is left to be told.
@@ -373,8 +376,8 @@ impl Drop for Model {
     }
 }
 
-impl Port {
-    fn new(raw: &RawPort) -> Port {
+impl ModelPort {
+    fn new(raw: &RawPort) -> ModelPort {
         let bytes = match raw.bits {
             0..=8 => 1,
             9..=16 => 2,
@@ -382,16 +385,16 @@ impl Port {
             33..=64 => 8,
             wide => wide.div_ceil(32) as usize * 4,
         };
-        Port {
+        ModelPort {
             // SAFETY: the shim's names are string literals.
             name: unsafe { CStr::from_ptr(raw.name) }
                 .to_string_lossy()
                 .into_owned(),
             bits: raw.bits,
             dir: if raw.dir == 0 {
-                Dir::Input
+                PortDirection::Input
             } else {
-                Dir::Output
+                PortDirection::Output
             },
             data: raw.data.cast(),
             bytes,
@@ -420,7 +423,7 @@ impl Port {
     #[inline]
     fn store(&mut self, at: usize, value: u64) {
         let length = self.bytes.saturating_sub(at).min(8);
-        // SAFETY: as in `load`; `Model::set` keeps the bits beyond the port's width as they were, which is 0.
+        // SAFETY: as in `load`; `VerilatedModel::set` keeps the bits beyond the port's width as they were, which is 0.
         unsafe {
             match length {
                 8 => self.data.add(at).cast::<u64>().write_unaligned(value),

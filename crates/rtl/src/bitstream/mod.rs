@@ -6,9 +6,10 @@ mod find;
 mod load;
 
 pub use compile::{
-    compile, compile_trained, digest, stderr_progress, BitstreamSpec, Progress, Purpose, Training,
+    compile, compile_trained, digest, stderr_progress, BitstreamSpec, Progress, Purpose,
+    TrainingRun,
 };
 pub use filelist::FileList;
 pub use find::{find_verilator, repo_root};
 pub(crate) use load::RawOrder;
-pub use load::{Bitstream, Dir, Field, Model, Port};
+pub use load::{Bitstream, Field, ModelPort, PortDirection, VerilatedModel};

@@ -41,7 +41,7 @@ pub fn design(name: &str) -> DeviceConfig {
     let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
     DeviceConfig {
         free_clocks: free_clocks(),
-        ..DeviceConfig::of(&Design::load(&path).unwrap()).unwrap()
+        ..DeviceConfig::from_design(&Design::load(&path).unwrap()).unwrap()
     }
 }
 
@@ -73,7 +73,7 @@ pub fn mailboxes() -> DeviceConfig {
     DeviceConfig {
         hang_cycles: 2_000_000,
         free_clocks: free_clocks(),
-        ..DeviceConfig::of(&mailboxes_design()).unwrap()
+        ..DeviceConfig::from_design(&mailboxes_design()).unwrap()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// What all registers and memories of one model hold when it is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Contents {
+pub enum InitialValues {
     /// 0 in all bits.
     Zeros,
     /// 1 in all bits.
@@ -19,70 +19,70 @@ pub enum Contents {
 /// What they hold in each life of a device: from one time that its power comes to the next. Nothing that a device does
 /// may depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Registers {
+pub enum PowerUpRegisters {
     /// These in each life.
-    Always(Contents),
+    Always(InitialValues),
     /// In each life others: zeros, ones or random ones, drawn from this seed, the life's number and the clock edge at
     /// which it begins. So copies of one run that lose their power at different times differ, too.
     Each(u64),
 }
 
-impl Default for Registers {
-    fn default() -> Registers {
-        Registers::Each(1)
+impl Default for PowerUpRegisters {
+    fn default() -> PowerUpRegisters {
+        PowerUpRegisters::Each(1)
     }
 }
 
-impl Registers {
+impl PowerUpRegisters {
     /// Those that `POWER_UP` names in the environment, else the default ones.
-    pub fn named() -> Result<Registers> {
+    pub fn named() -> Result<PowerUpRegisters> {
         match std::env::var("POWER_UP") {
             Ok(text) if !text.is_empty() => {
                 let wrong = |e| Error::Config(format!("POWER_UP: {e}"));
                 text.parse().map_err(wrong)
             }
-            _ => Ok(Registers::default()),
+            _ => Ok(PowerUpRegisters::default()),
         }
     }
 
     /// What they hold in a device's `life`th life (1 is the first one), which begins at clock edge `edge`.
-    pub fn of_life(self, life: u32, edge: u64) -> Contents {
+    pub fn for_life(self, life: u32, edge: u64) -> InitialValues {
         let seed = match self {
-            Registers::Always(contents) => return contents,
-            Registers::Each(seed) => seed,
+            PowerUpRegisters::Always(contents) => return contents,
+            PowerUpRegisters::Each(seed) => seed,
         };
         let place = sim::Random::new(edge).next() ^ u64::from(life);
         let mut random = sim::Random::new(sim::Random::new(place).next() ^ seed);
         match random.below(4) {
-            0 => Contents::Zeros,
-            1 => Contents::Ones,
-            _ => Contents::Random(random.next()),
+            0 => InitialValues::Zeros,
+            1 => InitialValues::Ones,
+            _ => InitialValues::Random(random.next()),
         }
     }
 }
 
-impl fmt::Display for Registers {
+impl fmt::Display for PowerUpRegisters {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Registers::Always(Contents::Zeros) => f.write_str("zeros"),
-            Registers::Always(Contents::Ones) => f.write_str("ones"),
-            Registers::Always(Contents::Random(seed)) => write!(f, "random:{seed}"),
-            Registers::Each(seed) => write!(f, "each:{seed}"),
+            PowerUpRegisters::Always(InitialValues::Zeros) => f.write_str("zeros"),
+            PowerUpRegisters::Always(InitialValues::Ones) => f.write_str("ones"),
+            PowerUpRegisters::Always(InitialValues::Random(seed)) => write!(f, "random:{seed}"),
+            PowerUpRegisters::Each(seed) => write!(f, "each:{seed}"),
         }
     }
 }
 
-impl FromStr for Registers {
+impl FromStr for PowerUpRegisters {
     type Err = String;
 
-    fn from_str(text: &str) -> std::result::Result<Registers, String> {
+    fn from_str(text: &str) -> std::result::Result<PowerUpRegisters, String> {
         let (name, seed) = text.split_once(':').unwrap_or((text, "1"));
         let seed = seed.parse().ok();
         match (name, seed) {
-            _ if text == "zeros" => Ok(Registers::Always(Contents::Zeros)),
-            _ if text == "ones" => Ok(Registers::Always(Contents::Ones)),
-            ("random", Some(seed)) => Ok(Registers::Always(Contents::Random(seed))),
-            ("each", Some(seed)) => Ok(Registers::Each(seed)),
+            _ if text == "zeros" => Ok(PowerUpRegisters::Always(InitialValues::Zeros)),
+            _ if text == "ones" => Ok(PowerUpRegisters::Always(InitialValues::Ones)),
+            ("random", Some(seed)) => Ok(PowerUpRegisters::Always(InitialValues::Random(seed))),
+            ("each", Some(seed)) => Ok(PowerUpRegisters::Each(seed)),
             _ => Err(format!(
                 "registers = {text:?}: allowed are zeros, ones, random, random:SEED, each, each:SEED, with SEED below 2^64"
             )),
@@ -99,34 +99,37 @@ mod tests {
     #[test]
     fn registers_are_read_as_written() {
         for text in ["zeros", "ones", "random:7", "each:18446744073709551615"] {
-            let registers: Registers = text.parse().unwrap();
+            let registers: PowerUpRegisters = text.parse().unwrap();
             assert_eq!(registers.to_string(), text);
         }
-        assert_eq!("random".parse(), Ok(Registers::Always(Contents::Random(1))));
-        assert_eq!("each".parse(), Ok(Registers::default()));
+        assert_eq!(
+            "random".parse(),
+            Ok(PowerUpRegisters::Always(InitialValues::Random(1)))
+        );
+        assert_eq!("each".parse(), Ok(PowerUpRegisters::default()));
         for text in ["", "zero", "zeros:1", "random:", "each:-1", "7"] {
-            let error = text.parse::<Registers>().unwrap_err();
+            let error = text.parse::<PowerUpRegisters>().unwrap_err();
             assert!(error.contains("allowed are zeros"), "{error}");
         }
     }
 
     #[test]
     fn each_life_has_others_and_again_the_same() {
-        let registers = Registers::Each(1);
+        let registers = PowerUpRegisters::Each(1);
         let lives = (1..4).flat_map(|life| (0..200).map(move |edge| (life, edge)));
-        let drawn: Vec<Contents> = lives
-            .map(|(life, edge)| registers.of_life(life, edge))
+        let drawn: Vec<InitialValues> = lives
+            .map(|(life, edge)| registers.for_life(life, edge))
             .collect();
         let count = |contents| drawn.iter().filter(|c| **c == contents).count();
-        let (zeros, ones) = (count(Contents::Zeros), count(Contents::Ones));
+        let (zeros, ones) = (count(InitialValues::Zeros), count(InitialValues::Ones));
         assert!((100..200).contains(&zeros), "{zeros} of 600");
         assert!((100..200).contains(&ones), "{ones} of 600");
-        let different: HashSet<&Contents> = drawn.iter().collect();
+        let different: HashSet<&InitialValues> = drawn.iter().collect();
         assert_eq!(different.len(), 600 - zeros - ones + 2);
-        assert_eq!(registers.of_life(2, 7), drawn[207]);
+        assert_eq!(registers.for_life(2, 7), drawn[207]);
         assert_ne!(
-            Registers::Each(2).of_life(2, 8),
-            Registers::Each(3).of_life(2, 8)
+            PowerUpRegisters::Each(2).for_life(2, 8),
+            PowerUpRegisters::Each(3).for_life(2, 8)
         );
     }
 }

@@ -10,7 +10,7 @@ const LINES: usize = BLOCK as usize / BEAT;
 
 /// The lines of a block that a burst has brought so far. They go to the media together, so that a process that is killed between two
 /// beats leaves the block as it was in a media file, and not a part of it.
-pub(super) struct Gather {
+pub(super) struct BlockBuffer {
     /// Where the first line goes.
     addr: u64,
     lines: [[u8; BEAT]; LINES],
@@ -18,10 +18,10 @@ pub(super) struct Gather {
     count: usize,
 }
 
-impl Gather {
+impl BlockBuffer {
     /// Without a line.
-    pub fn new() -> Gather {
-        Gather {
+    pub fn new() -> BlockBuffer {
+        BlockBuffer {
             addr: 0,
             lines: [[0; BEAT]; LINES],
             strobes: [0; LINES],
@@ -30,7 +30,7 @@ impl Gather {
     }
 
     /// The next line of a burst, its last one or not. False: lines were to be written, and there is no room for some.
-    pub fn line(
+    pub fn add_line(
         &mut self,
         media: &mut Media,
         addr: u64,
@@ -39,9 +39,9 @@ impl Gather {
         last: bool,
     ) -> bool {
         let next = self.addr + (self.count * BEAT) as u64;
-        let mut fine = true;
+        let mut ok = true;
         if self.count > 0 && (addr != next || addr % BLOCK == 0) {
-            fine = self.write(media);
+            ok = self.write(media);
         }
         if self.count == 0 {
             self.addr = addr;
@@ -50,9 +50,9 @@ impl Gather {
         self.strobes[self.count] = strobe;
         self.count += 1;
         if last || (addr + BEAT as u64) % BLOCK == 0 {
-            fine &= self.write(media);
+            ok &= self.write(media);
         }
-        fine
+        ok
     }
 
     fn write(&mut self, media: &mut Media) -> bool {
@@ -61,10 +61,10 @@ impl Gather {
         if strobes.iter().all(|&strobe| strobe == u64::MAX) {
             return media.write(self.addr, lines.as_flattened());
         }
-        let mut fine = true;
+        let mut ok = true;
         for (i, (line, &strobe)) in lines.iter().zip(strobes).enumerate() {
-            fine &= media.write_line(self.addr + (i * BEAT) as u64, line, strobe);
+            ok &= media.write_line(self.addr + (i * BEAT) as u64, line, strobe);
         }
-        fine
+        ok
     }
 }
