@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_by_nearest_rank() {
+    fn latency_percentiles_use_the_nearest_rank() {
         let mut latency = Latencies::default();
         assert_eq!(latency.summary(), None);
         for n in (1..=1000).rev() {

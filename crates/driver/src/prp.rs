@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_walker_finds_every_dword_of_any_buffer() {
+    fn prp_walk_finds_every_dword_of_any_buffer() {
         for bytes in [
             4,
             512,
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn scattered_pages_in_any_order() {
+    fn prp_describes_scattered_pages_in_any_order() {
         let pages: Vec<u64> = (0..700u64)
             .map(|i| (i * 7919 % 1024 + 16) * PAGE_BYTES)
             .collect();
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_list_page_is_not_chained_needlessly() {
+    fn prp_full_list_page_is_not_chained() {
         let prps = build(&Buffer::Contiguous(0), 513 * PAGE_BYTES, 0, pool()).unwrap();
         assert_eq!((prps.lists.len(), prps.lists[0].1.len()), (1, 512));
         let prps = build(&Buffer::Contiguous(0), 514 * PAGE_BYTES, 0, pool()).unwrap();
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_expressed_is_refused() {
+    fn prp_refuses_what_it_cannot_express() {
         let refuse = |buffer, bytes, list| build(&buffer, bytes, list, pool()).unwrap_err();
         refuse(Buffer::Contiguous(2), 512, 0);
         refuse(Buffer::Contiguous(0), 510, 0);

@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_number_of_pieces_is_described() {
+    fn sgl_describes_any_number_of_segments() {
         for pages in [1u64, 2, 3, 255, 256, 257, 510, 511, 512, 1000] {
             for offset in [0, 4, 4092] {
                 // Every other page: none joins the one before it.
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_join() {
+    fn sgl_joins_adjacent_pages() {
         let pages = vec![0x1000, 0x2000, 0x3000, 0x9000, 0xA000];
         let sgl = build(&Buffer::Pages { offset: 8, pages }, 17000, pool()).unwrap();
         let lengths: Vec<u32> = sgl.segments[0].1.iter().map(|d| d.length).collect();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_buffers_are_refused() {
+    fn sgl_refuses_bad_buffers() {
         let pages = vec![0x1000, 0x2001];
         assert!(build(&Buffer::Pages { offset: 0, pages }, 8192, pool()).is_err());
         let pages = vec![0x1000];

@@ -25,7 +25,7 @@ fn keep_going(_: u64, _: u64) -> bool {
 }
 
 #[test]
-fn start_read_write_and_shutdown_leave_nothing_behind() {
+fn driver_shutdown_frees_all_memory() {
     let mut c = start(Fault::None);
     assert_eq!((c.io_queues(), c.io_entries(), c.nsid()), (4, 16, 1));
     assert_eq!(c.identity().serial, "DOUBLE");
@@ -40,7 +40,7 @@ fn start_read_write_and_shutdown_leave_nothing_behind() {
 }
 
 #[test]
-fn sgls_describe_the_same_data() {
+fn driver_sgls_describe_the_same_data() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..3 << 20).map(|i| (i * 7 / 3) as u8).collect();
     c.set_sgl(true).unwrap();
@@ -67,7 +67,7 @@ fn sgls_describe_the_same_data() {
 }
 
 #[test]
-fn compare_and_write_is_one_step() {
+fn driver_compare_and_write_is_one_step() {
     let mut c = start(Fault::None);
     let (old, new) = (vec![0x11; 4096], vec![0x22; 4096]);
     c.write(7, &old).unwrap();
@@ -91,7 +91,7 @@ fn compare_and_write_is_one_step() {
 }
 
 #[test]
-fn namespaces_are_apart_and_formatted() {
+fn driver_namespaces_are_separate_and_formatted() {
     let mut c = start(Fault::None);
     let sizes: Vec<(u32, u64)> = c.namespaces().iter().map(|n| (n.0, n.1.size)).collect();
     assert_eq!(sizes, [(1, 8192), (3, 1000)]);
@@ -120,7 +120,7 @@ fn namespaces_are_apart_and_formatted() {
 }
 
 #[test]
-fn blocks_are_zeroed_deallocated_compared_and_verified() {
+fn driver_zeroes_deallocates_compares_and_verifies_blocks() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..2 << 20).map(|i| ((i * 7 / 5) | 1) as u8).collect();
     c.write(0, &data).unwrap();
@@ -161,7 +161,7 @@ fn blocks_are_zeroed_deallocated_compared_and_verified() {
 }
 
 #[test]
-fn statuses_come_back_with_their_names() {
+fn driver_status_errors_carry_names() {
     let mut c = start(Fault::None);
     let error = c.read(8192, &mut [0; 512]).unwrap_err();
     assert_eq!(
@@ -191,7 +191,7 @@ fn statuses_come_back_with_their_names() {
 }
 
 #[test]
-fn what_the_caller_gets_wrong_is_an_error() {
+fn driver_invalid_arguments_are_errors() {
     let mut c = start(Fault::None);
     assert!(matches!(c.read(0, &mut [0; 100]), Err(Error::Invalid(_))));
     assert!(matches!(
@@ -219,7 +219,7 @@ fn what_the_caller_gets_wrong_is_an_error() {
 }
 
 #[test]
-fn controllers_that_do_not_start() {
+fn driver_start_failures_are_reported() {
     let fails = |fault| NvmeDriver::start(FakeDevice::new(fault), config()).unwrap_err();
     assert_eq!(fails(Fault::Gone), Error::Gone);
     assert_eq!(fails(Fault::Fatal), Error::Fatal);
@@ -232,7 +232,7 @@ fn controllers_that_do_not_start() {
 }
 
 #[test]
-fn controllers_that_go_wrong_later() {
+fn driver_misbehaving_controllers_are_reported() {
     let fails = |fault| {
         let mut c = start(Fault::None);
         c.host_mut().fault = fault;
@@ -255,7 +255,7 @@ fn controllers_that_go_wrong_later() {
 }
 
 #[test]
-fn a_reset_brings_a_silent_controller_back() {
+fn driver_reset_recovers_a_silent_controller() {
     let mut c = start(Fault::None);
     c.host_mut().fault = Fault::Silent;
     assert!(c.flush().is_err());
@@ -266,7 +266,7 @@ fn a_reset_brings_a_silent_controller_back() {
 }
 
 #[test]
-fn a_reset_that_fails_leaves_the_machine_and_may_be_tried_again() {
+fn driver_failed_reset_can_be_retried() {
     for fault in [
         Fault::Gone,
         Fault::NeverReady,
@@ -289,7 +289,7 @@ fn a_reset_that_fails_leaves_the_machine_and_may_be_tried_again() {
 }
 
 #[test]
-fn queues_can_be_deleted_and_created_again() {
+fn driver_queues_can_be_deleted_and_recreated() {
     let mut c = start(Fault::None);
     c.delete_io_queue(1).unwrap();
     c.create_io_queue(1).unwrap();
@@ -300,7 +300,7 @@ fn queues_can_be_deleted_and_created_again() {
 }
 
 #[test]
-fn mixed_random_work_on_all_queues_verifies() {
+fn workload_mixed_random_job_on_all_queues_verifies() {
     let mut c = start(Fault::None);
     let job = IoJob {
         read_percent: 50,
@@ -328,7 +328,7 @@ fn mixed_random_work_on_all_queues_verifies() {
 }
 
 #[test]
-fn wrong_data_is_found() {
+fn workload_detects_wrong_data() {
     let mut c = start(Fault::None);
     c.host_mut().fault = Fault::Flip;
     let job = IoJob {
@@ -344,7 +344,7 @@ fn wrong_data_is_found() {
 }
 
 #[test]
-fn jobs_check_their_arguments_and_can_be_stopped() {
+fn workload_checks_arguments_and_can_be_stopped() {
     let mut c = start(Fault::None);
     let ok = IoJob {
         queues: 2,
@@ -399,7 +399,7 @@ fn works(c: &mut NvmeDriver<FakeDevice>) {
 }
 
 #[test]
-fn nothing_is_in_flight_after_a_run_that_ends_early() {
+fn workload_early_end_leaves_nothing_in_flight() {
     let shape = TransferShape {
         queues: 4,
         depth: 8,
@@ -445,7 +445,7 @@ fn nothing_is_in_flight_after_a_run_that_ends_early() {
 }
 
 #[test]
-fn memory_of_commands_that_never_ended_is_kept_until_the_reset() {
+fn driver_keeps_memory_of_unended_commands_until_reset() {
     let mut c = start(Fault::None);
     let idle = c.host().allocations();
     c.host_mut().fault = Fault::Silent;
@@ -473,7 +473,7 @@ fn memory_of_commands_that_never_ended_is_kept_until_the_reset() {
 }
 
 #[test]
-fn sequential_jobs_keep_to_the_parts_of_their_queues() {
+fn workload_sequential_queues_use_separate_ranges() {
     let mut c = start(Fault::None);
     let job = IoJob {
         pattern: BlockPattern::Sequential,
@@ -491,7 +491,7 @@ fn sequential_jobs_keep_to_the_parts_of_their_queues() {
 }
 
 #[test]
-fn whole_transfers_arrive() {
+fn workload_whole_transfers_arrive() {
     let mut c = start(Fault::None);
     let data: Vec<u8> = (0..1_000_448u32).map(|i| (i ^ i >> 8) as u8).collect();
     let shape = TransferShape {

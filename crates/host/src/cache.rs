@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn the_least_recently_used_line_of_a_set_leaves() {
+    fn cache_evicts_the_least_recently_used_line() {
         let mut cache = cache(Policy::Lru);
         // Lines 0, 4, 8 share a set of two.
         assert!(cache.insert(line(0), [0; LINE], 0).is_none());
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn a_random_line_leaves_and_it_is_the_same_for_the_same_seed() {
+    fn cache_random_eviction_repeats_with_the_seed() {
         let leave = || {
             let mut cache = cache(Policy::Random);
             let victims = (0..40).map(|n| cache.insert(line(4 * n), [0; LINE], 0));

@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn partial_lines_leave_in_aligned_chunks_of_8_bytes() {
+    fn write_combining_partial_lines_leave_in_8_byte_chunks() {
         let mut buffers = WcBuffers::new(2);
         for (offset, len) in [(3, 10), (20, 1), (22, 2), (48, 16)] {
             let part = parts(offset, len)[0];
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_line_leaves_at_once_and_in_one() {
+    fn write_combining_full_line_leaves_in_one_write() {
         let mut buffers = WcBuffers::new(2);
         for n in 0..7 {
             assert!(buffers.store(&parts(8 * n, 8)[0], &[1; 8]).is_none());
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn an_access_across_a_line_has_two_parts() {
+    fn mapping_access_across_a_line_has_two_parts() {
         let parts = parts(60, 10);
         let told: Vec<_> = parts.iter().map(|p| (p.offset(), p.len, p.from)).collect();
         assert_eq!(told, [(60, 4, 0), (64, 6, 4)]);

@@ -161,12 +161,12 @@ fn persists(device: fn(&Design) -> Box<dyn Device + Send>, seeds: u64, cuts: u64
 }
 
 #[test]
-fn persistent_memory_beside_nvme_survives_losses_of_power() {
+fn pm_beside_nvme_survives_power_cuts() {
     persists(fast, 6, 4, 200);
 }
 
 #[test]
-fn the_cache_does_not_see_what_a_device_writes_to_its_own_media() {
+fn cache_is_not_snooped_by_device_writes_to_media() {
     let design = design();
     let shared = shared(&design, fast(&design));
     let mut controller = controller(&shared, &design.cpu);
@@ -242,18 +242,18 @@ fn loads(device: fn(&Design) -> Box<dyn Device + Send>) {
 }
 
 #[test]
-fn loads_take_what_the_profiles_say() {
+fn profile_sets_the_time_of_loads() {
     loads(fast);
 }
 
 #[test]
 #[ignore = "needs Verilator"]
-fn loads_take_what_the_profiles_say_on_the_rtl() {
+fn profile_sets_the_time_of_loads_on_the_rtl() {
     loads(rtl_of);
 }
 
 #[test]
-fn the_same_programs_give_the_same_times() {
+fn programs_repeat_with_the_same_times() {
     let run = || {
         let ran = run(fast, 3, None, 200);
         let times: Vec<Time> = (0..8).map(|c| ran.shared.cpu(c).now()).collect();
@@ -265,6 +265,6 @@ fn the_same_programs_give_the_same_times() {
 
 #[test]
 #[ignore = "needs Verilator"]
-fn persistent_memory_beside_nvme_survives_losses_of_power_on_the_rtl() {
+fn pm_beside_nvme_survives_power_cuts_on_the_rtl() {
     persists(rtl_of, 1, 3, 100);
 }

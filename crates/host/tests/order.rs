@@ -18,7 +18,7 @@ fn log(b: &Bench) -> Vec<(u64, usize)> {
 }
 
 #[test]
-fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
+fn uncached_stores_leave_in_order_after_combined_ones() {
     let b = start();
     let cpu = b.shared.cpu(0);
     let (wc, uc) = (
@@ -38,7 +38,7 @@ fn uncached_stores_leave_in_order_and_behind_what_has_gathered() {
 }
 
 #[test]
-fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load() {
+fn write_combining_buffers_leave_on_demand_fence_and_load() {
     let b = start();
     let (cpu, wc) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
     let half = u64::from(profile("nearpm").core.wc_buffers.value / 2);
@@ -55,7 +55,7 @@ fn write_combining_buffers_leave_when_a_line_needs_one_at_a_fence_and_for_a_load
 }
 
 #[test]
-fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
+fn cache_dirty_lines_leave_in_eviction_order() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
@@ -69,7 +69,7 @@ fn dirty_lines_leave_in_the_order_in_which_they_are_evicted() {
 }
 
 #[test]
-fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
+fn fence_waits_for_a_line_evicted_before_its_write_back() {
     let mut small = profile("nearpm");
     (small.cache.bytes.value, small.cache.ways.value) = (128, 2);
     let b = bench(&small, vec![Pm::new(BYTES, Time::ns(80))]);
@@ -90,7 +90,7 @@ fn a_fence_waits_for_a_line_that_had_left_before_it_was_written_back() {
 }
 
 #[test]
-fn the_cpu_that_is_behind_goes_first() {
+fn scheduler_runs_the_earliest_cpu_first() {
     let b = start();
     let wb = Mapping::pm(0, MemoryType::WriteBack);
     let told = Mutex::new(Vec::new());
@@ -121,7 +121,7 @@ fn the_cpu_that_is_behind_goes_first() {
 }
 
 #[test]
-fn a_store_of_one_cpu_is_seen_by_the_others() {
+fn cache_store_is_visible_to_other_cpus() {
     let b = start();
     let wb = Mapping::pm(0, MemoryType::WriteBack);
     let flag = |cpu: &host::Cpu| {
@@ -146,7 +146,7 @@ fn a_store_of_one_cpu_is_seen_by_the_others() {
 }
 
 #[test]
-fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
+fn scheduler_slack_reduces_switches_and_keeps_results_repeatable() {
     let run = |slack: u64| {
         let b = start();
         b.shared.set_slack(Time::ns(slack));
@@ -183,7 +183,7 @@ fn with_slack_programs_change_less_and_the_outcome_is_still_theirs_alone() {
 }
 
 #[test]
-fn what_no_program_may_do_is_an_error() {
+fn access_errors_are_reported() {
     let b = start();
     let cpu = b.shared.cpu(0);
     for kind in [
@@ -232,7 +232,7 @@ fn what_no_program_may_do_is_an_error() {
 }
 
 #[test]
-fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
+fn scheduler_refuses_others_until_programs_end_or_panic() {
     let b = start();
     let shared = &b.shared;
     let outside = shared.clone();
@@ -257,7 +257,7 @@ fn a_host_that_runs_programs_is_theirs_until_they_end_or_panic() {
 }
 
 #[test]
-fn a_device_without_power_fails_loads_and_the_cpu_hears_of_lost_stores() {
+fn power_off_device_fails_loads_and_lost_stores_are_reported() {
     let b = start();
     let cpu = b.shared.cpu(0);
     let wb = Mapping::pm(0, MemoryType::WriteBack);
@@ -273,7 +273,7 @@ fn a_device_without_power_fails_loads_and_the_cpu_hears_of_lost_stores() {
 }
 
 #[test]
-fn handles_can_go_to_other_threads() {
+fn shared_machine_handles_move_between_threads() {
     fn send<T: Send>() {}
     send::<host::SharedMachine>();
     send::<host::Cpu>();
@@ -284,7 +284,7 @@ fn handles_can_go_to_other_threads() {
 }
 
 #[test]
-fn fences_tell_of_stores_that_a_device_has_lost() {
+fn fence_reports_stores_that_a_device_has_lost() {
     let devices = vec![
         Pm::new(BYTES, Time::ns(80)),
         Pm::new(BYTES, Time::ns(80)).full(4096),

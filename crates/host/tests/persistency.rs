@@ -70,7 +70,7 @@ fn held(bench: &Bench, at: (usize, u64)) -> Vec<u8> {
 }
 
 #[test]
-fn without_a_loss_all_that_was_stored_is_there_in_the_end() {
+fn persistency_without_power_cut_keeps_all_stores() {
     for seed in 0..20 {
         let o = run(seed, Fence::Posted, false, None);
         assert!(o.results.iter().all(Result::is_ok), "{:?}", o.results);
@@ -129,17 +129,17 @@ fn cuts(fence: Fence, cut: CutScope, promise: bool, look: impl Fn(&Outcome, &Cra
 }
 
 #[test]
-fn what_a_read_back_has_promised_survives_a_loss_of_all_power() {
+fn persistency_read_back_survives_a_cut_of_all_power() {
     cuts(Fence::ReadBack, CutScope::All, true, |_, _| {});
 }
 
 #[test]
-fn so_does_what_a_completion_has_promised_where_taking_is_persisting() {
+fn persistency_completion_survives_where_acceptance_persists() {
     cuts(Fence::Completion, CutScope::All, true, |_, _| {});
 }
 
 #[test]
-fn what_was_posted_survives_the_host() {
+fn persistency_posted_stores_survive_a_host_cut() {
     cuts(Fence::Posted, CutScope::Host, true, |o, crash| {
         // Lines that are not as they were last are those that the crash tells of.
         for (&at, line) in &o.model.lines {
@@ -163,7 +163,7 @@ fn what_was_posted_survives_the_host() {
 }
 
 #[test]
-fn without_a_promise_stores_are_lost() {
+fn persistency_stores_without_a_fence_are_lost() {
     // The model finds it when a fence promises too much: posted writes are no proof when all power fails.
     let mut lost = 0;
     for seed in 0..60 {
@@ -182,7 +182,7 @@ fn without_a_promise_stores_are_lost() {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes_at_the_same_times() {
+fn persistency_repeats_with_the_seed() {
     let run = |seed| {
         let o = run(seed, Fence::ReadBack, true, None);
         let logs: Vec<_> = o

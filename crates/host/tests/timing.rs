@@ -27,7 +27,7 @@ fn load_ns(name: &str, b: &Bench, bytes: f64) -> f64 {
 }
 
 #[test]
-fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
+fn timing_of_dependent_loads_is_profile_link_and_device() {
     for name in ["none", "polled", "nearpm", "optane-dimm", "cxl", "numa"] {
         for kind in KINDS {
             let b = start(name);
@@ -49,7 +49,7 @@ fn a_chain_of_dependent_loads_costs_profile_link_and_device() {
 
 /// The table of the README.
 #[test]
-fn each_profile_has_its_costs() {
+fn timing_follows_each_profile() {
     let cost = |name: &str, work: &dyn Fn(&host::Cpu, &Mapping)| {
         let b = start(name);
         let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
@@ -83,7 +83,7 @@ fn each_profile_has_its_costs() {
 }
 
 #[test]
-fn a_line_that_is_there_costs_a_hit() {
+fn timing_of_a_cached_line_is_a_hit() {
     let b = start("nearpm");
     let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
     cpu.load(&pm, 0, &mut [0; 8]).unwrap();
@@ -100,7 +100,7 @@ fn a_line_that_is_there_costs_a_hit() {
 }
 
 #[test]
-fn loads_in_flight_are_bounded_by_fill_buffers() {
+fn timing_loads_in_flight_are_bounded_by_fill_buffers() {
     for kind in [MemoryType::WriteCombining, MemoryType::WriteBack] {
         let b = start("nearpm");
         let buffers = u64::from(profile("nearpm").core.fill_buffers.value);
@@ -131,7 +131,7 @@ fn loads_in_flight_are_bounded_by_fill_buffers() {
 }
 
 #[test]
-fn each_cpu_has_fill_buffers_of_its_own() {
+fn timing_fill_buffers_are_per_cpu() {
     let b = start("nearpm");
     let pm = Mapping::pm(0, MemoryType::WriteBack);
     let program = |base: u64| -> (usize, Program<'_, Time>) {
@@ -152,7 +152,7 @@ fn each_cpu_has_fill_buffers_of_its_own() {
 }
 
 #[test]
-fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
+fn timing_write_combining_stream_reaches_the_link_rate() {
     for (name, least) in [("nearpm", 0.97), ("none", 0.97)] {
         let b = start(name);
         let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteCombining));
@@ -174,7 +174,7 @@ fn a_stream_of_write_combining_stores_reaches_the_links_rate() {
 }
 
 #[test]
-fn what_a_fence_waits_for_is_what_it_was_asked_for() {
+fn timing_of_a_fence_follows_its_kind() {
     let b = start("nearpm");
     let p = profile("nearpm");
     let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));
@@ -208,7 +208,7 @@ fn what_a_fence_waits_for_is_what_it_was_asked_for() {
 }
 
 #[test]
-fn one_store_of_64_bytes_with_a_fence_costs_what_is_published() {
+fn timing_of_store_and_fence_matches_the_published_one() {
     // Yang et al.: 90.4 ns for ntstore, 62.3 ns for store and clwb, of a line that is in the cache.
     let b = start("optane-dimm");
     let (cpu, pm) = (b.shared.cpu(0), Mapping::pm(0, MemoryType::WriteBack));

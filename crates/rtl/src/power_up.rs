@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn registers_are_read_as_written() {
+    fn power_up_contents_parse_as_printed() {
         for text in ["zeros", "ones", "random:7", "each:18446744073709551615"] {
             let registers: PowerUpRegisters = text.parse().unwrap();
             assert_eq!(registers.to_string(), text);
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn each_life_has_others_and_again_the_same() {
+    fn power_up_contents_vary_by_life_and_repeat() {
         let registers = PowerUpRegisters::Each(1);
         let lives = (1..4).flat_map(|life| (0..200).map(move |edge| (life, edge)));
         let drawn: Vec<InitialValues> = lives

@@ -61,7 +61,7 @@ fn store(model: &mut VerilatedModel, mut now: u64, addr: u64, data: u64) -> Resu
 }
 
 #[test]
-fn a_second_build_is_the_first() {
+fn bitstream_second_build_reuses_the_first() {
     let spec = common::fixture_spec(false);
     let first = compile(&spec, &mut |_| true).unwrap();
     let mut steps = Vec::new();
@@ -77,7 +77,7 @@ fn a_second_build_is_the_first() {
 }
 
 #[test]
-fn concurrent_builds_end_in_one_object() {
+fn bitstream_concurrent_builds_make_one_object() {
     let mut spec = common::fixture_spec(false);
     spec.options = vec![format!("+define+NS_TEST_{}", std::process::id())]; // content nobody has built yet
     let paths: Vec<PathBuf> = std::thread::scope(|scope| {
@@ -120,7 +120,7 @@ fn load(model: &mut VerilatedModel, mut now: u64, addr: u64) -> (u64, u64) {
 }
 
 #[test]
-fn registers_and_memories_hold_what_was_chosen() {
+fn bitstream_initial_values_are_those_chosen() {
     let bitstream = common::load(&common::fixture_spec(false));
     let words = |contents| {
         let mut model = VerilatedModel::with_initial_values(&bitstream, contents).unwrap();
@@ -155,7 +155,7 @@ fn registers_and_memories_hold_what_was_chosen() {
 }
 
 #[test]
-fn ports_and_fields() {
+fn bitstream_ports_and_fields() {
     let bitstream = common::load(&common::fixture_spec(false));
     let mut model = VerilatedModel::new(&bitstream).unwrap();
     let idle = model.ports().iter().find(|p| p.name == "idle_o").unwrap();
@@ -201,7 +201,7 @@ fn ports_and_fields() {
 }
 
 #[test]
-fn free_clocks_have_no_gates() {
+fn bitstream_with_free_clocks_has_no_gates() {
     for free_clocks in [false, true] {
         let device = DeviceConfig {
             free_clocks,
@@ -223,7 +223,7 @@ fn free_clocks_have_no_gates() {
 }
 
 #[test]
-fn instances_share_nothing() {
+fn bitstream_instances_share_nothing() {
     let bitstream = common::load(&common::fixture_spec(false));
     let mut models: Vec<VerilatedModel> = (0..2)
         .map(|_| VerilatedModel::new(&bitstream).unwrap())
@@ -239,7 +239,7 @@ fn instances_share_nothing() {
 }
 
 #[test]
-fn a_failed_assertion_is_a_message() {
+fn bitstream_failed_assertion_is_a_message() {
     let bitstream = common::load(&common::fixture_spec(false));
     let mut model = VerilatedModel::new(&bitstream).unwrap();
     let mut other = VerilatedModel::new(&bitstream).unwrap();
@@ -256,7 +256,7 @@ fn a_failed_assertion_is_a_message() {
 }
 
 #[test]
-fn a_running_build_has_no_assertions() {
+fn bitstream_running_build_has_no_assertions() {
     let bitstream = common::load(&BitstreamSpec {
         purpose: Purpose::Running,
         ..common::fixture_spec(false)
@@ -281,7 +281,7 @@ fn waveforms() {
 }
 
 #[test]
-fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
+fn waveform_without_disk_space_is_an_error_and_the_model_continues() {
     let full = || Output::open(Path::new("/dev/full")).unwrap();
     let mut model = VerilatedModel::new(&common::load(&common::fixture_spec(true))).unwrap();
     model.trace_open(full()).unwrap();
@@ -299,7 +299,7 @@ fn a_waveform_that_finds_no_room_is_an_error_and_the_model_goes_on() {
 }
 
 #[test]
-fn bad_input_is_one_line() {
+fn bitstream_bad_input_is_reported_in_one_line() {
     let one_line = |error: Error, wanted: &str| {
         let text = error.to_string();
         assert!(text.contains(wanted) && text.lines().count() == 1, "{text}");
@@ -320,7 +320,7 @@ fn bad_input_is_one_line() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
+fn bitstream_failed_training_fails_the_build() {
     // A content of its own, so that no other test's trained build is found.
     let spec = BitstreamSpec {
         options: vec!["+define+NS_TEST_OF_FAILED_TRAINING".to_string()],
@@ -345,7 +345,7 @@ fn a_failed_training_is_the_builds_error_and_nothing_is_kept() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_trained_build_is_another_object_that_works() {
+fn bitstream_trained_build_is_a_separate_object() {
     let spec = BitstreamSpec {
         purpose: Purpose::Running,
         ..common::fixture_spec(false)

@@ -42,12 +42,12 @@ fn engines() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn engines_in_folders_of_their_own() {
+fn engines_in_separate_folders() {
     builds(common::mailboxes());
 }
 
 #[test]
-fn nothing_chosen_means_assertions() {
+fn purpose_defaults_to_checked() {
     assert_eq!(BitstreamSpec::default().purpose, Purpose::Checked);
     assert_eq!(DeviceConfig::new().unwrap().purpose, Purpose::Checked);
     let design = common::design("default");
@@ -59,7 +59,7 @@ fn object(spec: &BitstreamSpec) -> PathBuf {
 }
 
 #[test]
-fn a_running_build_is_another_one_and_says_so() {
+fn purpose_running_is_a_separate_build() {
     let checked = common::fixture_spec(false);
     let running = BitstreamSpec {
         purpose: Purpose::Running,

@@ -131,7 +131,7 @@ fn full(opcode: u8, nsid: u32, seed: u32) -> Sqe {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn commands_reach_their_engine_whole() {
+fn offloaded_commands_reach_their_engine_whole() {
     let mut d = device();
     let sqes = [
         full(KEEP, 1, 3),
@@ -168,7 +168,7 @@ fn commands_reach_their_engine_whole() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn what_is_no_command_of_an_engine_ends() {
+fn offloaded_unknown_commands_end() {
     let mut d = device();
     let fused = |sqe: Sqe| {
         let mut bytes = sqe.to_bytes();
@@ -205,7 +205,7 @@ fn what_is_no_command_of_an_engine_ends() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn the_log_of_effects_has_them() {
+fn offloaded_commands_are_in_the_effects_log() {
     let mut d = device();
     let buffer = d.c.host_mut().alloc(4096, 4096).unwrap();
     let log = Sqe::new(0x02)
@@ -225,7 +225,7 @@ fn the_log_of_effects_has_them() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn more_commands_than_an_engine_takes_keep_nobody_waiting() {
+fn offloaded_commands_beyond_capacity_block_no_others() {
     let mut d = device();
     let many: Vec<Sqe> = (0..30).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &many);
@@ -251,7 +251,7 @@ fn more_commands_than_an_engine_takes_keep_nobody_waiting() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn aborts_end_commands_taken_and_waiting() {
+fn abort_ends_offloaded_commands_running_and_waiting() {
     let mut d = device();
     let commands: Vec<Sqe> = (0..8).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &commands);
@@ -280,7 +280,7 @@ fn aborts_end_commands_taken_and_waiting() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_deleted_queues_commands_end() {
+fn queue_deletion_ends_offloaded_commands() {
     let mut d = device();
     let commands: Vec<Sqe> = (0..10).map(|n| full(KEEP, 1, n)).collect();
     d.submit(0, &commands);
@@ -299,7 +299,7 @@ fn a_deleted_queues_commands_end() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_controller_that_stops_waits_for_engines() {
+fn shutdown_waits_for_engines() {
     for shutdown in [false, true] {
         let mut d = device();
         let commands: Vec<Sqe> = (0..7).map(|n| full(KEEP, 1, n)).collect();
@@ -335,7 +335,7 @@ fn a_controller_that_stops_waits_for_engines() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn resets_of_the_function_leave_no_command() {
+fn function_reset_leaves_no_offloaded_command() {
     for power in [false, true] {
         let mut d = device();
         for round in 0..4 {

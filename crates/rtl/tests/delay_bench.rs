@@ -34,7 +34,7 @@ fn mean(latencies: impl Iterator<Item = u32>) -> f64 {
 }
 
 #[test]
-fn random_accesses_meet_the_optane_targets() {
+fn delay_random_accesses_meet_the_optane_targets() {
     let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
     let targets = TargetLatencies {
         read_base: 305.0 / 4.0,
@@ -81,7 +81,7 @@ fn random_accesses_meet_the_optane_targets() {
 }
 
 #[test]
-fn bursts_are_delayed_beat_by_beat() {
+fn delay_bursts_beat_by_beat() {
     let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
     let targets = TargetLatencies {
         read_base: 100.0,
@@ -108,7 +108,7 @@ fn bursts_are_delayed_beat_by_beat() {
 }
 
 #[test]
-fn reads_wait_in_parallel() {
+fn delay_reads_in_parallel() {
     let mut bench = bench(MemoryModel::Fixed(Time::ns(40)));
     let targets = TargetLatencies {
         read_base: 200.0,
@@ -134,7 +134,7 @@ fn reads_wait_in_parallel() {
 }
 
 #[test]
-fn mixed_traffic_keeps_its_data() {
+fn delay_mixed_traffic_keeps_its_data() {
     let mut bench = bench(MemoryModel::Ddr4(DramConfig::default()));
     let targets = TargetLatencies {
         read_base: 30.0,
@@ -190,7 +190,7 @@ fn mixed_traffic_keeps_its_data() {
 
 #[test]
 #[ignore = "takes seconds"]
-fn a_memory_that_does_not_answer_is_a_hang() {
+fn delay_memory_without_answer_is_a_hang() {
     let mut bench = bench(MemoryModel::Fixed(Time::ms(20)));
     let traffic = Traffic {
         mix: TrafficMix::Reads,
@@ -242,7 +242,7 @@ fn bandwidth(
 
 #[test]
 #[ignore = "takes long on the RTL"]
-fn sized_by_its_profile_a_channel_reaches_the_bandwidth_of_its_memory() {
+fn delay_sized_by_its_profile_reaches_memory_bandwidth() {
     let profile = |name: &str| Profile::find(&repo_root().unwrap(), name).unwrap();
     let ddr = || MemoryModel::Ddr4(DramConfig::default());
     let of = |name: &str| {

@@ -12,7 +12,7 @@ const QUEUES: u64 = 3;
 const VECTORS: u64 = 3;
 
 #[test]
-fn vectors_are_those_of_queues_then_engines() {
+fn interrupt_vectors_are_queues_then_engines() {
     let config = common::mailboxes();
     let design = common::designs::mailboxes();
     assert_eq!(design.vectors(&config.root).unwrap(), 3 + 3 + 1 + 3);
@@ -75,7 +75,7 @@ impl Bench {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn an_engines_message_comes_behind_its_data() {
+fn interrupt_of_an_engine_follows_its_data() {
     let mut b = common::mailbox_bench();
     for vector in 0..QUEUES + 2 * VECTORS + 1 {
         b.vector(vector, false);
@@ -101,7 +101,7 @@ fn an_engines_message_comes_behind_its_data() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
+fn interrupt_masked_vectors_stay_pending_over_a_controller_reset() {
     let mut b = common::mailbox_bench();
     b.vector(QUEUES, true);
     b.launch(A, &[0x1000, 3, 0, 0]);
@@ -129,7 +129,7 @@ fn masked_vectors_wait_and_a_controller_reset_keeps_them() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_host_that_refuses_is_an_error() {
+fn engine_host_access_refused_is_an_error() {
     let mut b = common::mailbox_bench();
     b.host.bad_from = 0x1400;
     b.launch(A, &[0x13C0, 4, 0, 0]);
@@ -141,7 +141,7 @@ fn a_host_that_refuses_is_an_error() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_function_reset_ends_what_engines_do() {
+fn function_reset_ends_engine_jobs() {
     for after in [1, 5, 17, 40, 90] {
         let mut b = common::mailbox_bench();
         b.host.write_gap = Time::ns(200);

@@ -28,7 +28,7 @@ mod long {
     /// The memory's short cut takes the simulated time of the writes that `ns_axi_fill` would make.
     #[test]
     #[ignore = "compiles a device of its own"]
-    fn as_long_as_writes() {
+    fn fills_take_as_long_as_writes() {
         let spans = |mut c: NvmeDriver<SimHost>| {
             [256, 1000, 4096, 65536].map(|blocks| {
                 let from = now(&c);
@@ -54,13 +54,13 @@ mod long {
 
     #[test]
     #[ignore = "compiles a device of its own"]
-    fn cut_off_inside() {
+    fn fills_are_cut_off_inside() {
         whole_when_cut_off(inside(None));
     }
 
     #[test]
     #[ignore = "compiles a device of its own"]
-    fn lives_are_apart_inside() {
+    fn fills_of_separate_lives_are_independent() {
         lives_are_apart(inside(Some(MemoryModel::Fixed(LATE))));
     }
 }

@@ -56,7 +56,7 @@ fn command(first: u64, limit: u64, cycles: u64) -> [u8; 64] {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_store_waits_for_the_command_before_it() {
+fn conflict_filter_store_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         for piece in [64, 32, 16] {
             let mut b = Bench::that_takes_after(delay);
@@ -79,7 +79,7 @@ fn a_store_waits_for_the_command_before_it() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_load_waits_for_the_command_before_it() {
+fn conflict_filter_load_waits_for_an_earlier_command() {
     for delay in [0, 1, 2, 7, 15] {
         let mut b = Bench::that_takes_after(delay);
         b.post(Bar::Control, PAGE, &command(4096, 8192, 1000));
@@ -94,7 +94,7 @@ fn a_load_waits_for_the_command_before_it() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_store_waits_for_all_commands_before_it() {
+fn conflict_filter_store_waits_for_all_earlier_commands() {
     let mut b = Bench::that_takes_after(15);
     // A page at once, the last command the one that counts; then what is no command, and one that is dropped.
     let page: Vec<u8> = (0..64).flat_map(|n| command(n * 64, 4160, n)).collect();
@@ -118,7 +118,7 @@ fn a_store_waits_for_all_commands_before_it() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn held_stores_wait() {
+fn conflict_filter_held_stores_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(8 << 20, &[7; 64]);
     for (n, value) in [8 << 20, HELD, 64].into_iter().enumerate() {
@@ -141,7 +141,7 @@ fn held_stores_wait() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn held_loads_wait() {
+fn conflict_filter_held_loads_wait() {
     let mut b = common::mailbox_bench();
     b.device.media_mut().write(HELD, b"held");
     b.device.media_mut().write(0, b"free");
@@ -175,7 +175,7 @@ fn resets_at_many_moments_leave_a_page_that_works() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn a_function_reset_ends_what_is_held() {
+fn conflict_filter_function_reset_ends_held_accesses() {
     for after in [1, 3, 20, 100] {
         let mut b = common::mailbox_bench();
         b.hold(1_000_000);
@@ -194,7 +194,7 @@ fn a_function_reset_ends_what_is_held() {
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn nvme_commands_wait_and_others_go_on() {
+fn conflict_filter_nvme_commands_wait_and_others_continue() {
     let costs = design::Cpu::default().costs();
     let host = common::host_of("mailboxes", common::mailboxes(), MEDIA, costs, 0);
     let config = DriverConfig {

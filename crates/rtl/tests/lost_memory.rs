@@ -38,7 +38,7 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
 /// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until it has answered.
 #[test]
 #[ignore = "takes long on the RTL"]
-fn a_lost_memory_is_an_error() {
+fn lost_memory_is_an_error() {
     let media = Media::memory(MEDIA).unwrap();
     let mut progress = stderr_progress("default");
     let device = RtlDevice::build(config(Time::ms(3)), media, &mut progress);
@@ -78,7 +78,7 @@ fn a_lost_memory_is_an_error() {
 
 #[test]
 #[ignore = "takes long on the RTL"]
-fn lives_are_apart_in_the_memory() {
+fn lost_memory_lives_are_independent() {
     lives_are_apart(controller(LATE));
 }
 
@@ -88,7 +88,7 @@ const LOST: Time = Time::ms(400_000);
 /// A memory that never answers is no reason for commands to hang, nor for the controller not to be disabled.
 #[test]
 #[ignore = "takes seconds"]
-fn a_memory_that_is_lost_for_good() {
+fn lost_memory_stays_an_error() {
     let mut c = fill_of_an_earlier_life(controller(LOST));
     c = function_reset(c);
     for blocks in [4, 128] {
@@ -103,7 +103,7 @@ fn a_memory_that_is_lost_for_good() {
 
 /// The same with reads that the memory owes.
 #[test]
-fn fills_behind_reads_that_are_lost() {
+fn lost_memory_fills_queued_after_lost_reads() {
     let mut c = controller(LOST);
     let buffer = c.host_mut().alloc(8192, 4096).unwrap();
     let read = IoCommand::Read { lba: 0, blocks: 16 };

@@ -38,7 +38,7 @@ fn set(b: &mut Bench, registers: &[(u64, u32)]) {
 
 /// With each media profile all begun writes end within the time that the energy lasts.
 #[test]
-fn ten_microseconds_are_enough() {
+fn power_hold_up_of_10_us_is_enough() {
     let mut worst = Time::ZERO;
     let profiles = ["dram", "nand", "optane-dcpmm", "pcm", "reram", "stt-mram"];
     for name in profiles {

@@ -58,12 +58,12 @@ fn the_same_words(name: &str, engines: u64) {
 }
 
 #[test]
-fn no_word_depends_on_what_registers_hold_when_the_power_comes() {
+fn power_up_contents_change_no_readable_word() {
     the_same_words("default", 0);
 }
 
 #[test]
 #[ignore = "compiles a device of its own"]
-fn nor_does_one_of_the_engines() {
+fn power_up_contents_change_no_engine_word() {
     the_same_words("engines", 6);
 }

@@ -26,7 +26,7 @@ fn bench_with(config: DeviceConfig, media: Media) -> Bench {
 
 /// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.
 #[test]
-fn a_link_that_never_answers_is_not_taken_for_a_hang() {
+fn hang_is_not_reported_on_a_silent_link() {
     let mut b = bench_with(
         DeviceConfig {
             hang_cycles: 2000,
@@ -65,7 +65,7 @@ mod long {
 
     #[test]
     #[ignore = "compiles a device of its own"]
-    fn waveforms_of_one_channel() {
+    fn waveform_of_one_channel() {
         let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("top.fst");
         let _ = std::fs::remove_file(&path);
         let window = TraceWindow {

@@ -12,7 +12,7 @@ const MEDIA: u64 = 1 << 30;
 /// Interrupts that the controller holds back for 25.5 ms (coalescing; 50,000 cycles without a handshake are a hang here):
 /// the time is exact, and is not simulated clock by clock.
 #[test]
-fn a_wait_whose_end_is_known_is_skipped() {
+fn idle_wait_with_known_end_is_skipped() {
     let costs = HostCosts {
         interrupt_ps: 1_000_000,
         ..Cpu::default().costs()
@@ -45,7 +45,7 @@ fn a_wait_whose_end_is_known_is_skipped() {
 /// A Keep Alive Timeout of minutes: the device rests meanwhile, is simulated only for a moment, is no hang (50,000 cycles without a
 /// handshake are one here), and tells of the end at its time.
 #[test]
-fn a_keep_alive_timeout_is_slept_through() {
+fn idle_until_a_keep_alive_timeout() {
     let mut c = common::controller("default", MEDIA);
     let number = c.host().device();
     let evaluated = |c: &NvmeDriver<SimHost>| {

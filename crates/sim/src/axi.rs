@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn beat_addresses() {
+    fn axi_beat_addresses_follow_the_burst_type() {
         let at = |burst, addr, len, size| -> Vec<u64> {
             let ax = Ax {
                 id: 0,

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn edges_are_exact_from_the_first_to_the_last() {
+    fn clock_edges_are_exact_from_first_to_last() {
         for khz in MHZ
             .map(|mhz| mhz * 1000)
             .into_iter()
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cycle_is_a_picosecond_off_and_a_second_has_them_all() {
+    fn clock_cycles_differ_by_one_picosecond_and_fill_a_second() {
         for mhz in MHZ {
             let clock = Clock::from_mhz(mhz).unwrap();
             let period = 1_000_000 / u64::from(mhz);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn conversions_go_both_ways() {
+    fn clock_conversions_are_inverse() {
         for mhz in MHZ {
             let clock = Clock::from_mhz(mhz).unwrap();
             assert!((clock.ns(f64::from(mhz)) - 1000.0).abs() < 1e-9);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn other_frequencies_are_refused() {
+    fn clock_refuses_frequencies_out_of_range() {
         for mhz in [0, 1001, u32::MAX] {
             assert_eq!(Clock::from_mhz(mhz), None);
         }

@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_link_values_are_named() {
+    fn config_names_bad_link_values() {
         refuses::<LinkConfig>(
             &[
                 ("generation", |c| c.generation = 6),
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_host_values_are_named() {
+    fn config_names_bad_host_values() {
         refuses::<HostConfig>(
             &[
                 ("memory_base", |c| c.memory_base = 0xFEE0_0000),

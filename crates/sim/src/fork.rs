@@ -320,7 +320,7 @@ mod tests {
     static ALONE: Mutex<()> = Mutex::new(());
 
     #[test]
-    fn a_copy_changes_nothing_of_the_original() {
+    fn fork_copy_changes_nothing_of_the_original() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut media = Media::memory(1 << 20).unwrap();
         media.write(4096, b"original");
@@ -360,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_a_copy_is_told() {
+    fn fork_reports_how_a_copy_ended() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let error = retry(|| panic!("no {}", "more")).answer().unwrap_err();
         assert_eq!(
@@ -381,7 +381,7 @@ mod tests {
 
     /// A copy that goes on where its original is.
     #[test]
-    fn both_sides_of_a_split_go_on() {
+    fn fork_split_continues_on_both_sides() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let split = |lost: bool| loop {
             match Fork::split() {
@@ -403,7 +403,7 @@ mod tests {
 
     /// A copy has its original's handles, and copies of its own.
     #[test]
-    fn copies_of_copies_stay_apart() {
+    fn fork_copies_of_copies_are_independent() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut first = Some(retry(|| {
             std::thread::sleep(std::time::Duration::from_millis(300));
@@ -442,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn what_would_be_shared_stands_against_it() {
+    fn fork_refuses_what_would_be_shared() {
         let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");

@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn ranges_of_any_alignment_become_pages_of_zeros() {
+    fn guard_replaces_pages_of_any_range_with_zeros() {
         install_handler();
         for (from, to) in [
             (0, 2 * PAGE),

@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_has_what_was_settled_last_and_what_was_to_be_written_then() {
+    fn journal_restores_the_last_commit_and_its_final_image() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
         let mut media = Media::file(&path, LEN).unwrap();
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroed_holes_are_not_kept_and_room_is_given_back() {
+    fn journal_skips_holes_and_returns_space() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
         let len = 64 << 20;
@@ -443,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_journal_of_these_media_is_not_taken_for_one() {
+    fn journal_refuses_foreign_and_damaged_contents() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
         let mut media = Media::file(&path, LEN).unwrap();

@@ -847,17 +847,17 @@ mod tests {
     }
 
     #[test]
-    fn memory_matches_a_vector() {
+    fn media_in_memory_match_a_vector() {
         matches_a_vector(Media::memory(300 << 10).unwrap());
     }
 
     #[test]
-    fn shared_memory_matches_a_vector() {
+    fn media_in_shared_memory_match_a_vector() {
         matches_a_vector(Media::shared(300 << 10).unwrap());
     }
 
     #[test]
-    fn shared_memory_is_shared_and_can_not_be_cut() {
+    fn media_in_shared_memory_are_shared_and_sealed() {
         let mut media = Media::shared(1 << 20).unwrap();
         let file = media.shared_file().unwrap().try_clone_to_owned().unwrap();
         assert!(ftruncate(&file, 4096).is_err());
@@ -871,13 +871,13 @@ mod tests {
     }
 
     #[test]
-    fn file_matches_a_vector() {
+    fn media_in_a_file_match_a_vector() {
         let dir = tempfile::tempdir().unwrap();
         matches_a_vector(Media::file(&dir.path().join("m"), 300 << 10).unwrap());
     }
 
     #[test]
-    fn file_survives_and_stays_sparse() {
+    fn media_file_survives_and_stays_sparse() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
@@ -894,7 +894,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_belongs_to_one_device_under_all_of_its_names() {
+    fn media_file_is_locked_under_all_of_its_names() {
         let dir = tempfile::tempdir().unwrap();
         let names = ["m", "hard", "soft"].map(|name| dir.path().join(name));
         let mut media = Media::file(&names[0], 4096).unwrap();
@@ -920,7 +920,7 @@ mod tests {
     }
 
     #[test]
-    fn links_to_files_that_are_not_there_yet_make_them() {
+    fn media_file_is_created_through_symbolic_links() {
         let dir = tempfile::tempdir().unwrap();
         let [far, near, file] = ["far", "near", "sub/m"].map(|name| dir.path().join(name));
         std::fs::create_dir(dir.path().join("sub")).unwrap();
@@ -941,7 +941,7 @@ mod tests {
     }
 
     #[test]
-    fn pages_that_the_file_can_not_give_fail_and_nothing_else() {
+    fn media_file_without_pages_fails_only_these_accesses() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("m");
         let mut media = Media::file(&path, 64 << 10).unwrap();
@@ -972,7 +972,7 @@ mod tests {
     }
 
     #[test]
-    fn zeroed_pages_of_a_file_are_holes_again() {
+    fn media_zeroed_file_pages_become_holes() {
         use std::os::unix::fs::MetadataExt;
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("media");
@@ -991,7 +991,7 @@ mod tests {
 
     /// Files in memory give a page to whoever looks at a hole.
     #[test]
-    fn zeroed_pages_of_a_tmpfs_are_holes() {
+    fn media_zeroed_tmpfs_pages_become_holes() {
         use std::os::unix::fs::MetadataExt;
         let Ok(dir) = tempfile::tempdir_in("/dev/shm") else {
             eprintln!("skipped: no /dev/shm");
@@ -1009,7 +1009,7 @@ mod tests {
     }
 
     #[test]
-    fn what_media_take_of_memory_is_known() {
+    fn media_resident_bytes_are_counted() {
         // Other tests have media, too: much less than this.
         let most = 64 << 20;
         let before = Media::resident();
@@ -1022,14 +1022,14 @@ mod tests {
     }
 
     #[test]
-    fn huge_memory_media_cost_little() {
+    fn media_of_huge_size_cost_little_memory() {
         let mut media = Media::memory(1 << 40).unwrap();
         media.write_line((1 << 40) - 64, &[7; 64], u64::MAX);
         assert_eq!(media.read_line((1 << 40) - 1), Some([7; 64]));
     }
 
     #[test]
-    fn of_devices_that_make_one_file_at_once_one_has_it() {
+    fn media_file_created_concurrently_has_one_owner() {
         let dir = tempfile::tempdir().unwrap();
         for round in 0..200 {
             let path = dir.path().join(round.to_string());
@@ -1050,7 +1050,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_is_wrong() {
+    fn media_errors_say_what_is_wrong() {
         let dir = tempfile::tempdir().unwrap();
         let message = |path: &Path, len| {
             Media::file(path, len)

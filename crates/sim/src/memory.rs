@@ -324,7 +324,7 @@ mod tests {
     const BASE: u64 = 1 << 32;
 
     #[test]
-    fn buffers_are_aligned_zeroed_and_disjoint() {
+    fn host_memory_buffers_are_aligned_zeroed_and_disjoint() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let a = memory.alloc(100, 1).unwrap();
         let b = memory.alloc(5000, 65_536).unwrap();
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn random_alloc_and_free_never_overlap_and_come_back_whole() {
+    fn host_memory_random_alloc_and_free_never_overlap() {
         let mut random = Random::new(5);
         let size = 4u64 << 20;
         let mut memory = HostMemory::new(BASE, size).unwrap();
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn watches_see_device_writes_only() {
+    fn host_memory_watches_see_device_writes_only() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let queue = memory.alloc(4096, 1).unwrap();
         let watch = memory.watch(queue + 16, 16).unwrap();
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn interrupts_and_unmapped_accesses() {
+    fn host_memory_interrupts_and_unmapped_accesses() {
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         memory.device_write(Time::ns(7), 3, 0xFEE0_1004, &0x4021u32.to_le_bytes());
         assert!(memory.attention());
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn random_accesses_match_a_map_of_bytes() {
+    fn host_memory_random_accesses_match_a_map_of_bytes() {
         let mut random = Random::new(11);
         let mut memory = HostMemory::new(BASE, 1 << 20).unwrap();
         let buffer = memory.alloc(64 << 10, 1).unwrap();

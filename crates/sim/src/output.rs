@@ -110,7 +110,7 @@ mod tests {
     use crate::Media;
 
     #[test]
-    fn a_file_that_a_device_has_is_left_as_it_is() {
+    fn output_refuses_a_file_that_a_device_has() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("file");
         let refused = || {

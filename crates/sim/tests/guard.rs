@@ -255,7 +255,7 @@ fn before() {
 /// Runs a case in a process of its own.
 fn run(case: usize) -> ExitStatus {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "the_case_of_this_process", "--test-threads=1"]);
+    command.args(["--exact", "guard_case_of_this_process", "--test-threads=1"]);
     let mut child = command
         .env(CASE, case.to_string())
         .stdout(Stdio::null())
@@ -275,7 +275,7 @@ fn run(case: usize) -> ExitStatus {
 }
 
 #[test]
-fn the_case_of_this_process() {
+fn guard_case_of_this_process() {
     if let Ok(case) = std::env::var(CASE) {
         // SAFETY: no core files, and nothing else.
         unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0) };
@@ -286,7 +286,7 @@ fn the_case_of_this_process() {
 }
 
 #[test]
-fn handlers_of_others_and_ours_live_side_by_side() {
+fn guard_handlers_coexist_with_foreign_ones() {
     for (n, (name, _, ends)) in CASES.iter().enumerate() {
         let status = run(n);
         let wanted = if *ends { Some(SIGBUS) } else { None };

@@ -219,7 +219,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ddr4_2400_is_the_data_sheet() {
+    fn dram_timing_of_ddr4_2400_matches_the_data_sheet() {
         let t = Timing::new(&DramConfig::default());
         assert_eq!((t.cl, t.rcd, t.rp, t.cwl), (17, 17, 17, 12));
         assert_eq!((t.ras, t.rc, t.faw), (39, 56, 26));
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn cycles_and_times_agree_in_every_grade() {
+    fn dram_cycles_and_times_agree_in_every_grade() {
         for data_rate_mts in [2133, 2400, 2666, 3200] {
             let config = DramConfig {
                 data_rate_mts,
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_values_are_named() {
+    fn dram_config_names_bad_values() {
         let message = |config: DramConfig| config.validate().unwrap_err();
         let default = DramConfig::default;
         assert!(message(DramConfig {

@@ -39,7 +39,7 @@ mod tests {
     use std::collections::HashMap;
 
     #[test]
-    fn every_bank_row_holds_its_lines_once() {
+    fn dram_map_fills_every_bank_row_once() {
         let mut lines: HashMap<(usize, u32), u64> = HashMap::new();
         let rows = 64;
         for line in 0..rows * BANKS as u64 * LINES {
@@ -55,7 +55,7 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_in_different_groups() {
+    fn dram_map_puts_neighbours_in_different_groups() {
         for line in 0..10_000u64 {
             let (a, b) = (
                 bank_row(line << 6, 1 << 15),

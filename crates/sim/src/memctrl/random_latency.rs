@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reads_come_in_any_order_and_writes_in_theirs() {
+    fn random_latency_reorders_reads_and_keeps_writes_in_order() {
         let mut memory = RandomLatency::new(Time::us(3), 1);
         let (mut reads, mut writes) = (Vec::new(), Vec::new());
         for n in 0..64 {

@@ -212,7 +212,7 @@ fn links() -> [LinkConfig; 3] {
 }
 
 #[test]
-fn every_access_at_a_border_is_carried_out_or_refused() {
+fn borders_every_device_access_is_served_or_refused() {
     for link in links() {
         let mut machine = Machine::new(&link);
         let lengths = [1, 4, 63, 64, 100, 256, 4095, 4096];
@@ -241,7 +241,7 @@ fn every_access_at_a_border_is_carried_out_or_refused() {
 }
 
 #[test]
-fn random_accesses_near_borders_are_carried_out_or_refused() {
+fn borders_random_accesses_are_served_or_refused() {
     for seed in 0..20 {
         let mut random = Random::new(seed);
         let link = &links()[random.below(3) as usize];
@@ -266,7 +266,7 @@ fn random_accesses_near_borders_are_carried_out_or_refused() {
 }
 
 #[test]
-fn the_hosts_accesses_at_a_windows_border_are_carried_out_or_refused() {
+fn borders_host_accesses_of_windows_are_served_or_refused() {
     let mut machine = Machine::new(&LinkConfig::default());
     let (device, bar, size) = (1, WINDOWS[0].0, WINDOWS[0].1);
     for border in [0, PAGE, size, 1 << 32, 1 << 63] {
@@ -294,7 +294,7 @@ fn the_hosts_accesses_at_a_windows_border_are_carried_out_or_refused() {
 }
 
 #[test]
-fn windows_that_no_address_space_holds_are_refused() {
+fn borders_windows_beyond_the_address_space_are_refused() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let link = LinkConfig::default();
     let idle = |_: Time, _: &mut dyn HostPort| false;

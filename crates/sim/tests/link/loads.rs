@@ -85,7 +85,7 @@ fn little(host: &HostConfig, link: &LinkConfig, latency: Time, in_flight: f64) -
 }
 
 #[test]
-fn as_many_loads_as_the_cpu_holds_are_under_way() {
+fn loads_in_flight_are_bounded_by_the_cpu() {
     let (host, link) = (HostConfig::default(), LinkConfig::default());
     let latency = Time::ns(400);
     for in_flight in [1, 8, 16, 64] {
@@ -112,7 +112,7 @@ fn as_many_loads_as_the_cpu_holds_are_under_way() {
 }
 
 #[test]
-fn credits_of_the_device_bound_loads() {
+fn loads_are_bounded_by_device_credits() {
     let link = LinkConfig {
         device_nonposted_headers: 16,
         ..LinkConfig::default()
@@ -128,7 +128,7 @@ fn credits_of_the_device_bound_loads() {
 }
 
 #[test]
-fn a_long_load_takes_the_time_of_its_first_part_and_of_the_wire() {
+fn loads_of_several_parts_take_first_part_plus_wire() {
     let (host, link) = (HostConfig::default(), LinkConfig::default());
     let mut system = System::new(&host).unwrap();
     let device = memory(&mut system, &link, Time::ns(100));
@@ -157,7 +157,7 @@ fn a_long_load_takes_the_time_of_its_first_part_and_of_the_wire() {
 }
 
 #[test]
-fn answers_of_several_reads_may_take_turns() {
+fn loads_of_several_reads_may_interleave() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let mut open: Vec<(u32, u64, u32)> = Vec::new();
     // It waits for three reads, then sends their lines in turn.
@@ -214,7 +214,7 @@ fn answers_of_several_reads_may_take_turns() {
 }
 
 #[test]
-fn loads_that_are_impossible_or_lost_say_so() {
+fn loads_that_are_impossible_or_lost_report_it() {
     let host = HostConfig {
         completion_timeout_us: 5,
         ..HostConfig::default()

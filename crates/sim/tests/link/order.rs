@@ -144,7 +144,7 @@ fn mix(seed: u64) -> (Log, Time) {
 }
 
 #[test]
-fn writes_and_reads_of_a_device_are_one_sequence() {
+fn order_of_device_writes_and_reads_is_kept() {
     for seed in 0..24 {
         let first = mix(seed);
         assert!(first.0.len() > 100);
@@ -155,7 +155,7 @@ fn writes_and_reads_of_a_device_are_one_sequence() {
 }
 
 #[test]
-fn jitter_lets_reads_overtake_each_other() {
+fn order_of_reads_varies_with_jitter() {
     let host = HostConfig {
         read_jitter_ns: 500,
         ..HostConfig::default()
@@ -189,7 +189,7 @@ fn jitter_lets_reads_overtake_each_other() {
 }
 
 #[test]
-fn read_data_does_not_pass_the_writes_before_it() {
+fn order_read_data_does_not_pass_earlier_writes() {
     // The CPU writes a lot of data, then a flag in memory; a device that sees the flag must have the data.
     let link = LinkConfig {
         generation: 1,

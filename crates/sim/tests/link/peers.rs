@@ -35,7 +35,7 @@ fn memory_device(log: Log) -> Clocked<impl FnMut(Time, &mut dyn HostPort) -> boo
 }
 
 #[test]
-fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
+fn peers_write_and_read_over_both_links() {
     let (link, host) = (LinkConfig::default(), HostConfig::default());
     let mut system = System::new(&host).unwrap();
     let log = Log::default();
@@ -96,7 +96,7 @@ fn a_peer_write_takes_both_links_and_a_peer_read_brings_it_back() {
 }
 
 #[test]
-fn what_reaches_the_root_complex_is_told_in_order() {
+fn peers_accesses_are_recorded_in_order() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let link = LinkConfig::default();
     let target = Box::new(memory_device(Log::default()));
@@ -137,7 +137,7 @@ fn what_reaches_the_root_complex_is_told_in_order() {
 }
 
 #[test]
-fn a_slow_peer_holds_the_sender_back_and_loses_nothing() {
+fn peers_that_are_slow_stall_the_sender() {
     let host = HostConfig {
         mmio_queue: 4,
         ..HostConfig::default()
@@ -265,7 +265,7 @@ fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
 }
 
 #[test]
-fn whoever_takes_a_devices_interrupts_leaves_those_of_the_others() {
+fn peers_interrupts_are_kept_by_device() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     for device in 0..3 {
         let mut left = 4;
@@ -289,7 +289,7 @@ fn whoever_takes_a_devices_interrupts_leaves_those_of_the_others() {
 }
 
 #[test]
-fn results_do_not_depend_on_the_order_of_devices() {
+fn peers_results_do_not_depend_on_device_order() {
     let first = ring([0, 1, 2]);
     assert!(first.iter().all(|log| log.len() > 300));
     assert_eq!(first, ring([2, 0, 1]));
@@ -297,7 +297,7 @@ fn results_do_not_depend_on_the_order_of_devices() {
 }
 
 #[test]
-fn a_fault_stops_the_run_and_names_the_device() {
+fn peers_fault_stops_the_run_and_names_the_device() {
     struct Broken;
     impl sim::Device for Broken {
         fn now(&self) -> Time {
@@ -335,7 +335,7 @@ fn a_fault_stops_the_run_and_names_the_device() {
 }
 
 #[test]
-fn a_read_stays_in_order_when_a_peer_answers_its_requests_in_any() {
+fn peers_out_of_order_answers_keep_a_read_in_order() {
     for seed in 0..10 {
         let link = LinkConfig::default();
         let mut system = System::new(&HostConfig::default()).unwrap();

@@ -42,7 +42,7 @@ impl Step for Writer {
 }
 
 #[test]
-fn a_power_cut_leaves_the_link_clean() {
+fn power_cut_leaves_the_link_clean() {
     for cut in [Time::ns(700), Time(1_234_567), Time::us(3)] {
         let answers = Arc::new(Mutex::new(Vec::new()));
         let mut system = System::new(&HostConfig::default()).unwrap();
@@ -86,7 +86,7 @@ fn a_power_cut_leaves_the_link_clean() {
 }
 
 #[test]
-fn a_read_that_power_cuts_off_fails() {
+fn power_cut_fails_reads_in_flight() {
     // The device takes the read and loses power before it answers; the reader is another device.
     let got = Arc::new(Mutex::new(Vec::new()));
     let mut system = System::new(&HostConfig::default()).unwrap();

@@ -186,7 +186,7 @@ fn check(what: &str, link: &LinkConfig, bytes: u32, writes: &[bool], expected: f
 
 #[test]
 #[ignore = "takes seconds"]
-fn gen3_x8_reaches_the_bounds_of_its_wire() {
+fn throughput_of_gen3_x8_reaches_its_wire() {
     let link = LinkConfig::default();
     check("4K read", &link, 4096, &[false], 7.03);
     check("4K write", &link, 4096, &[true], 6.99);
@@ -197,7 +197,7 @@ fn gen3_x8_reaches_the_bounds_of_its_wire() {
 }
 
 #[test]
-fn twice_the_lanes_or_the_rate_carry_twice_as_much() {
+fn throughput_doubles_with_lanes_or_rate() {
     for (generation, lanes) in [(3, 16), (4, 8), (5, 4)] {
         let link = LinkConfig {
             generation,
@@ -211,7 +211,7 @@ fn twice_the_lanes_or_the_rate_carry_twice_as_much() {
 }
 
 #[test]
-fn completions_of_64_bytes_cost_what_their_headers_take() {
+fn throughput_of_64_byte_completions_includes_headers() {
     let link = LinkConfig {
         max_completion_bytes: 64,
         ..LinkConfig::default()
@@ -221,13 +221,13 @@ fn completions_of_64_bytes_cost_what_their_headers_take() {
 }
 
 #[test]
-fn both_directions_work_at_the_same_time() {
+fn throughput_of_both_directions_is_independent() {
     let found = bandwidth(&LinkConfig::default(), 4096, &[true, false]);
     assert!((12.6..13.2).contains(&found), "{found:.3} GB/s");
 }
 
 #[test]
-fn older_generations_pay_for_8b10b() {
+fn throughput_of_older_generations_includes_8b10b() {
     for (generation, gt) in [(1, 2.5), (2, 5.0)] {
         let link = LinkConfig {
             generation,

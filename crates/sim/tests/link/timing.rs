@@ -30,7 +30,7 @@ fn edge(time: Time) -> Time {
 }
 
 #[test]
-fn an_mmio_read_takes_the_sum_of_its_parts() {
+fn timing_of_an_mmio_read_is_the_sum_of_its_parts() {
     for (generation, lanes, len) in [(3u8, 8u8, 4usize), (1, 1, 8), (5, 16, 64), (3, 8, 4096)] {
         let link = LinkConfig {
             generation,
@@ -76,7 +76,7 @@ fn an_mmio_read_takes_the_sum_of_its_parts() {
 }
 
 #[test]
-fn dma_takes_the_sum_of_its_parts() {
+fn timing_of_dma_is_the_sum_of_its_parts() {
     let (link, host) = (LinkConfig::default(), HostConfig::default());
     let mut system = System::new(&host).unwrap();
     let buffer = system.memory_mut().alloc(4096, 1).unwrap();
@@ -159,7 +159,7 @@ fn read_all(link: &LinkConfig, host: &HostConfig, span: Time) -> (u64, sim::Link
 }
 
 #[test]
-fn tags_bound_reads_by_the_round_trip() {
+fn timing_tags_bound_reads_by_the_round_trip() {
     let link = LinkConfig {
         tags: 8,
         ..LinkConfig::default()
@@ -193,7 +193,7 @@ fn tags_bound_reads_by_the_round_trip() {
 }
 
 #[test]
-fn a_small_completion_buffer_and_few_credits_bound_reads_too() {
+fn timing_completion_buffer_and_credits_bound_reads() {
     let host = HostConfig {
         read_ns: 2000,
         ..HostConfig::default()
@@ -231,7 +231,7 @@ fn a_small_completion_buffer_and_few_credits_bound_reads_too() {
 }
 
 #[test]
-fn posted_credits_bound_writes_by_their_round_trip() {
+fn timing_posted_credits_bound_writes_by_the_round_trip() {
     let span = Time::us(500);
     let run = |link: &LinkConfig, host: &HostConfig| {
         let mut system = System::new(host).unwrap();
@@ -279,7 +279,7 @@ fn posted_credits_bound_writes_by_their_round_trip() {
 }
 
 #[test]
-fn a_device_that_takes_nothing_stalls_the_cpu() {
+fn timing_device_that_accepts_nothing_stalls_the_cpu() {
     let link = LinkConfig {
         device_posted_headers: 4,
         device_nonposted_headers: 1,
@@ -328,7 +328,7 @@ fn a_device_that_takes_nothing_stalls_the_cpu() {
 }
 
 #[test]
-fn a_read_that_is_never_answered_times_out_and_a_failed_one_says_so() {
+fn timing_unanswered_read_times_out_and_failed_read_reports() {
     let host = HostConfig {
         completion_timeout_us: 5,
         ..HostConfig::default()
@@ -384,7 +384,7 @@ fn a_read_that_is_never_answered_times_out_and_a_failed_one_says_so() {
 }
 
 #[test]
-fn nothing_to_do_costs_nothing() {
+fn timing_idle_system_jumps_to_the_limit() {
     let calls = Arc::new(Mutex::new(0));
     let count = calls.clone();
     let step = move |_: Time, _: &mut dyn HostPort| {
@@ -408,7 +408,7 @@ fn nothing_to_do_costs_nothing() {
 }
 
 #[test]
-fn a_doorbell_passes_queued_read_data() {
+fn timing_doorbell_passes_queued_read_data() {
     // A slow wire with 32 KiB of completions waiting for it.
     let link = LinkConfig {
         generation: 1,
@@ -449,7 +449,7 @@ fn a_doorbell_passes_queued_read_data() {
 }
 
 #[test]
-fn neither_reads_nor_writes_shut_the_other_out() {
+fn timing_reads_and_writes_share_the_link() {
     // Whichever it tries first in a clock, a device with endless work for both gets a fair part of each done.
     for writes_first in [false, true] {
         let mut system = System::new(&HostConfig::default()).unwrap();
@@ -483,7 +483,7 @@ fn neither_reads_nor_writes_shut_the_other_out() {
 }
 
 #[test]
-fn the_cpu_sees_its_own_writes() {
+fn timing_cpu_reads_its_earlier_writes() {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let mut bytes = vec![0u8; 65_536];
     let memory = move |now: Time, port: &mut dyn HostPort| {
@@ -530,7 +530,7 @@ fn the_cpu_sees_its_own_writes() {
 }
 
 #[test]
-fn requests_and_completions_are_cut_at_their_boundaries() {
+fn timing_requests_and_completions_split_at_boundaries() {
     // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples of 64.
     let lines: Vec<_> = [&[60][..], &[64; 14], &[60]].concat();
     for (largest, sizes) in [(256, vec![252, 256, 256, 252]), (64, lines)] {

@@ -143,7 +143,7 @@ fn check_log(channel: &Channel) {
 }
 
 #[test]
-fn every_command_keeps_its_distance_from_every_other() {
+fn dram_commands_keep_all_jedec_gaps() {
     for seed in 0..12u64 {
         let mut random = Random::new(seed);
         let config = DramConfig {
@@ -242,7 +242,7 @@ fn read(channel: &mut Channel, now: Time, addr: u64) -> Time {
 }
 
 #[test]
-fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
+fn dram_latencies_of_miss_hit_conflict_are_jedec_sums() {
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
     // A request is seen in the clock after the one in which it came.
@@ -281,7 +281,7 @@ fn latencies_of_miss_hit_and_conflict_are_jedec_arithmetic() {
 }
 
 #[test]
-fn the_least_latencies_are_those_that_the_configuration_tells() {
+fn dram_least_latencies_match_the_configuration() {
     for data_rate_mts in [2133, 2400, 2666, 3200] {
         let config = DramConfig {
             data_rate_mts,
@@ -306,7 +306,7 @@ fn the_least_latencies_are_those_that_the_configuration_tells() {
 }
 
 #[test]
-fn fixed_latencies_add() {
+fn dram_fixed_latencies_add() {
     let fixed = DramConfig {
         frontend_ns: 10,
         backend_ns: 7,
@@ -327,7 +327,7 @@ fn fixed_latencies_add() {
 }
 
 #[test]
-fn column_commands_keep_tccd() {
+fn dram_column_commands_keep_tccd() {
     for (groups, gap) in [([0, 0], 6), ([0, 1], 4)] {
         let mut channel = Channel::new(&bare());
         let t = channel.timing().clone();
@@ -341,7 +341,7 @@ fn column_commands_keep_tccd() {
 }
 
 #[test]
-fn write_to_read_turnaround_is_cwl_burst_twtr() {
+fn dram_write_to_read_turnaround_is_cwl_burst_twtr() {
     for (group, longer) in [(0, true), (1, false)] {
         let mut channel = Channel::new(&bare());
         let t = channel.timing().clone();
@@ -383,7 +383,7 @@ fn write_to_read_turnaround_is_cwl_burst_twtr() {
 }
 
 #[test]
-fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
+fn dram_read_to_write_turnaround_leaves_two_clocks() {
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
     read(&mut channel, Time::ZERO, address(0, 0, 0, 0));
@@ -416,7 +416,7 @@ fn read_to_write_turnaround_leaves_the_bus_two_clocks() {
 }
 
 #[test]
-fn activates_keep_trrd_and_tfaw() {
+fn dram_activates_keep_trrd_and_tfaw() {
     // One read to each bank: activates bound everything.
     let mut channel = Channel::new(&bare());
     let t = channel.timing().clone();
@@ -459,7 +459,7 @@ fn stream(config: &DramConfig, is_write: bool) -> f64 {
 }
 
 #[test]
-fn streams_reach_90_percent_of_peak_with_refresh() {
+fn dram_streams_reach_90_percent_of_peak_with_refresh() {
     for data_rate_mts in [2133, 2400, 2666, 3200] {
         let config = DramConfig {
             data_rate_mts,
@@ -479,7 +479,7 @@ fn streams_reach_90_percent_of_peak_with_refresh() {
 }
 
 #[test]
-fn the_worst_read_waits_for_a_refresh_in_full() {
+fn dram_worst_read_waits_for_a_full_refresh() {
     let config = DramConfig {
         frontend_ns: 0,
         backend_ns: 0,
@@ -518,7 +518,7 @@ fn the_worst_read_waits_for_a_refresh_in_full() {
 }
 
 #[test]
-fn reads_of_buffered_writes_are_answered_from_the_buffer() {
+fn dram_reads_of_buffered_writes_are_forwarded() {
     let mut channel = Channel::new(&DramConfig::default());
     let requests: Vec<_> = (0..8)
         .map(|i| (i * 64, true))
@@ -534,7 +534,7 @@ fn reads_of_buffered_writes_are_answered_from_the_buffer() {
 }
 
 #[test]
-fn an_old_request_goes_before_row_hits() {
+fn dram_overdue_request_precedes_row_hits() {
     // A conflicting read behind an endless stream of row hits in its bank.
     let wait = |age_limit_ns| {
         let config = DramConfig {
@@ -591,7 +591,7 @@ fn an_old_request_goes_before_row_hits() {
 }
 
 #[test]
-fn queues_refuse_when_full_and_drain() {
+fn dram_queues_refuse_when_full_and_drain() {
     let config = DramConfig {
         read_queue: 4,
         write_queue: 8,
@@ -646,7 +646,7 @@ fn queues_refuse_when_full_and_drain() {
 }
 
 #[test]
-fn random_mixes_complete_once_and_repeat_exactly() {
+fn dram_random_mixes_complete_once_and_repeat() {
     for seed in 0..6 {
         let run = || {
             let mut random = Random::new(seed);
