@@ -1,5 +1,5 @@
-//! The device of a design, on either engine: the RTL clock by clock, or its model transaction by transaction. Who takes a
-//! [`sim::Device`] from here need not know which it is.
+//! The device of a design, on either engine: the RTL clock by clock, or its model transaction by
+//! transaction. Who takes a [`sim::Device`] from here need not know which it is.
 
 #![warn(missing_docs)]
 
@@ -90,14 +90,16 @@ pub struct RtlOptions {
     pub trace: Option<TraceWindow>,
     /// Pass over the cycles in which nothing can happen.
     pub skip_idle: bool,
-    /// So many cycles without any handshake while busy are a hang; `None` is the engine's own limit.
+    /// So many cycles without any handshake while busy are a hang; `None` is the engine's own
+    /// limit.
     pub hang_cycles: Option<u64>,
-    /// What the link owes for so long is a hang; `None` is the engine's own limit, less than the device's own patience.
+    /// What the link owes for so long is a hang; `None` is the engine's own limit, less than the
+    /// device's own patience.
     pub link_patience: Option<Time>,
     /// Every block's clock runs always, as in an FPGA. The simulation is slower.
     pub free_clocks: bool,
-    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP` names in the
-    /// environment, else each life other ones.
+    /// What registers and memories hold each time that the power comes; `None` is what `POWER_UP`
+    /// names in the environment, else each life other ones.
     pub registers: Option<PowerUpRegisters>,
 }
 
@@ -120,8 +122,9 @@ enum Ready {
     Fast(Box<fast::Config>),
 }
 
-/// An error for a design that is not to be on an engine, which [`Factory::new`] tells, too: on the RTL one with a media file and an engine that
-/// would have to keep something there when this process is killed.
+/// An error for a design that is not to be on an engine, which [`Factory::new`] tells, too: on the
+/// RTL one with a media file and an engine that would have to keep something there when this
+/// process is killed.
 pub fn check(design: &Design, engine: Engine) -> Result<(), Error> {
     if engine == Engine::Fast {
         return Ok(());
@@ -131,7 +134,8 @@ pub fn check(design: &Design, engine: Engine) -> Result<(), Error> {
     let keeps = engines.iter().find(|e| e.manifest.reserved.0 > 0);
     match (keeps, &design.media.file) {
         (Some(keeps), Some(_)) => Err(Error(format!(
-            "media.file: what {} has taken stands in registers of the simulated hardware until its power fails, and would be lost if \
+            "media.file: what {} has taken stands in registers of the simulated hardware until \
+                its power fails, and would be lost if \
              this process is killed; allowed with it are engine = \"fast\", or media in memory",
             keeps.manifest.name
         ))),
@@ -147,8 +151,8 @@ pub struct Factory {
 }
 
 impl Factory {
-    /// Compiles the design's hardware if the engine needs that and it was not done before. `progress` hears of it, and stops it by
-    /// answering false.
+    /// Compiles the design's hardware if the engine needs that and it was not done before.
+    /// `progress` hears of it, and stops it by answering false.
     pub fn new(
         design: &Design,
         engine: Engine,
@@ -197,7 +201,8 @@ impl Factory {
         }
     }
 
-    /// What its devices were built as: for the RTL "checked", "running" or one of them and ", trained"; else "fast".
+    /// What its devices were built as: for the RTL "checked", "running" or one of them and ",
+    /// trained"; else "fast".
     pub fn build(&self) -> String {
         match &self.ready {
             Ready::Rtl(_, bitstream) => bitstream.build().to_string(),
@@ -231,7 +236,8 @@ impl Factory {
         }
     }
 
-    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are to hold the same.
+    /// Other registers when the power comes for its next devices, drawn from `seed`, unless all are
+    /// to hold the same.
     pub fn vary_registers(&mut self, seed: u64) {
         if let Ready::Rtl(config, _) = &mut self.ready {
             if let PowerUpRegisters::Each(_) = config.registers {
@@ -245,7 +251,8 @@ impl Factory {
         self.omitting(media, None)
     }
 
-    /// The same; one that leaves something out on purpose is the control of a test. Only the fast engine has such.
+    /// The same; one that leaves something out on purpose is the control of a test. Only the fast
+    /// engine has such.
     pub fn omitting(
         &self,
         media: Media,

@@ -1,5 +1,5 @@
-//! One run with many ends: copies of the process in which the power fails, while the run itself goes on. A program of its own: others
-//! of these tests have media that a copy would share.
+//! One run with many ends: copies of the process in which the power fails, while the run itself
+//! goes on. A program of its own: others of these tests have media that a copy would share.
 
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
@@ -78,7 +78,8 @@ impl Run {
         tags
     }
 
-    /// The power fails and comes again. How many blocks are new: each is that or old, and those of the `ended` commands are new.
+    /// The power fails and comes again. How many blocks are new: each is that or old, and those of
+    /// the `ended` commands are new.
     fn cut(&mut self, mut ended: Vec<u64>) -> u8 {
         ended.extend(self.ended());
         let mut host = self.c.take().unwrap().into_host();

@@ -1,4 +1,5 @@
-//! One host with two devices of which each has another engine: both work at the same time, and each with the other one.
+//! One host with two devices of which each has another engine: both work at the same time, and each
+//! with the other one.
 
 use design::{Cpu, Design, HostProfile};
 use device::{Engine, Factory, RtlOptions};
@@ -110,7 +111,8 @@ impl Bench {
         spans.into_iter().map(Result::unwrap).collect()
     }
 
-    /// Moves data of a device's media to its peer's window, and from there to another place of its own.
+    /// Moves data of a device's media to its peer's window, and from there to another place of its
+    /// own.
     fn through_peer(&mut self, n: usize) {
         let mut random = Random::new(7 + n as u64);
         let words = 0..MOVED / 8;

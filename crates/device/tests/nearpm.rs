@@ -1,5 +1,6 @@
-//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one run: by a loss of power, by a reset of the
-//! function, by a second loss while the device or the program recovers. A program of its own, as `forks.rs`.
+//! Programs with transactions on a device with the engine `nearpm`, cut off at many moments of one
+//! run: by a loss of power, by a reset of the function, by a second loss while the device or the
+//! program recovers. A program of its own, as `forks.rs`.
 
 #[allow(dead_code)] // a part of what `behaviour` has
 #[path = "behaviour/common/mod.rs"]
@@ -14,7 +15,8 @@ use spec::nearpm::{Command, Operation};
 use common::nearpm::{is_there, Kit, Pool};
 use common::rounds;
 
-/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them at a time.
+/// Objects that a transaction changes: offset, bytes. They lie in both channels, one in two of them
+/// at a time.
 const OBJECTS: [(u64, usize); 4] = [(0, 64), (3000, 2000), (8200, 8), (12_288, 4096)];
 const TRANSACTIONS: u8 = 24;
 /// Where new values are prepared, and pages for shadow copies.
@@ -63,7 +65,8 @@ struct Run {
     cuts: Vec<Fork>,
     moments: u64,
     every: u64,
-    /// The last transaction of which a read has proven that it is persistent, and the last one that is all under way.
+    /// The last transaction of which a read has proven that it is persistent, and the last one that
+    /// is all under way.
     sure: u8,
     sent: u8,
     next: u64,
@@ -297,7 +300,8 @@ fn power(kit: &mut Kit, wait: Time) {
 /// Copies have only the thread that asks for them: one test at a time.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// Gets a pool and a log of it back, as a host does after a loss of power: hw/engine/nearpm/README.md.
+/// Gets a pool and a log of it back, as a host does after a loss of power:
+/// hw/engine/nearpm/README.md.
 fn recover(kit: &mut Kit, pool: &Pool, thread: u8) {
     kit.fine(&pool.map());
     kit.fine(&pool.command(Operation::Recover, thread));
@@ -341,8 +345,9 @@ mod sampled {
         survives(Mechanism::Redo);
     }
 
-    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that logs it, and the power fails
-    /// while the engine copies, while the stores wait for that, or when they are persistent.
+    /// Figure 4a of the paper: the host stores to an object as soon as it has sent the command that
+    /// logs it, and the power fails while the engine copies, while the stores wait for that, or
+    /// when they are persistent.
     #[test]
     fn a_store_right_behind_its_log_command_is_undone() {
         if !is_there() {

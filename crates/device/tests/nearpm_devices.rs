@@ -1,5 +1,6 @@
-//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of them have completed a transaction,
-//! nothing else waits for that, and all of them come to the same transaction after a loss of power of any of them.
+//! Several devices with the crash-consistency engine `nearpm`: their logs are deleted when all of
+//! them have completed a transaction, nothing else waits for that, and all of them come to the same
+//! transaction after a loss of power of any of them.
 //!
 //! A run goes on while copies of it are cut off at many moments, as in `nearpm.rs`.
 
@@ -211,7 +212,8 @@ impl Devices {
         self.set_word(device, register::SELECT, number.into());
     }
 
-    /// The last transaction of a log that a device has completed, and the last one of which it knows that all have.
+    /// The last transaction of a log that a device has completed, and the last one of which it
+    /// knows that all have.
     fn seen(&mut self, device: usize, log: u8) -> (u64, u64) {
         self.select(device, log);
         let own = self.get(device, register::SEEN + 8 * device as u64);
@@ -231,7 +233,8 @@ impl Devices {
         self.introduce_all();
     }
 
-    /// Each device has a number, and its pool; it has all back that it kept when it answers the command.
+    /// Each device has a number, and its pool; it has all back that it kept when it answers the
+    /// command.
     fn name(&mut self) {
         for device in self.each() {
             let number = register::DEVICE_IS_SET | device as u32;
@@ -286,8 +289,8 @@ impl Devices {
         }
     }
 
-    /// All of them come to the last transaction that all of them have: README.md of the engine, "Several devices". What there was
-    /// to do.
+    /// All of them come to the last transaction that all of them have: README.md of the engine,
+    /// "Several devices". What there was to do.
     fn recover(&mut self) -> u8 {
         let mut did = 0;
         self.name();
@@ -436,7 +439,8 @@ impl Run {
         }
     }
 
-    /// One end of the run: some devices lose their power. The value that is left, and what the recovery did.
+    /// One end of the run: some devices lose their power. The value that is left, and what the
+    /// recovery did.
     fn cut(&mut self, moment: u64) -> Vec<u8> {
         let (turn, all) = (moment / self.every, self.devices.all());
         self.devices.rest(Time::ns(61 * (moment % 32)));
@@ -529,7 +533,8 @@ fn program(count: usize, deletion: Deletion, every: u64) -> Vec<u8> {
     let different = (0..=TRANSACTIONS).filter(|value| values.contains(value));
     let (cuts, different) = (values.len(), different.count());
     println!(
-        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, {wrote_back} wrote back"
+        "{count} devices, {deletion:?}: {cuts} cuts, {different} different ends, {waited} waited, \
+            {wrote_back} wrote back"
     );
     assert!(different > 3, "{values:?}");
     if deletion != Deletion::Alone {
@@ -675,7 +680,8 @@ mod sampled {
         }
     }
 
-    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one has not. Its log is still there.
+    /// Figures 4c and 7 of the paper: one device has committed when the power fails, the other one
+    /// has not. Its log is still there.
     #[test]
     fn a_transaction_that_a_participant_does_not_have_is_written_back() {
         for (first, lost) in [(0, 0b10), (0, 0b11), (1, 0b10), (1, 0b11)] {

@@ -1,4 +1,5 @@
-//! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare, Dataset Management.
+//! Commands about blocks that move no data, or none to the media: Write Zeroes, Verify, Compare,
+//! Dataset Management.
 
 use spec::nvme::identify::DatasetLimits;
 use spec::nvme::{io, oncs, status, Sqe, PAGE_BYTES};

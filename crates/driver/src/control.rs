@@ -331,7 +331,8 @@ impl DelayRegisters {
         Ok(writes)
     }
 
-    /// Sets all parameters, without stopping traffic: they hold together for transactions accepted after the commit.
+    /// Sets all parameters, without stopping traffic: they hold together for transactions accepted
+    /// after the commit.
     pub fn set<H: Host>(&self, host: &mut H, registers: &Registers) -> Result<()> {
         host.run_on(0);
         for (offset, value) in self.writes(registers)? {

@@ -7,8 +7,8 @@ use crate::control::Inventory;
 use crate::workload::{run_job, IoJob};
 use crate::{DriverConfig, Error, Host, NvmeDriver, Result, SimHost};
 
-/// Plugs `device` into a host of its own, and reads and writes in several sizes on all queues, with and without emulated
-/// latencies. Compilers learn from it where a device spends its time.
+/// Plugs `device` into a host of its own, and reads and writes in several sizes on all queues, with
+/// and without emulated latencies. Compilers learn from it where a device spends its time.
 pub fn exercise(device: Box<dyn Device + Send>, media_bytes: u64) -> Result<()> {
     let failed = |error: sim::Error| Error::Host(error.to_string());
     let mut system = System::new(&HostConfig::default()).map_err(failed)?;

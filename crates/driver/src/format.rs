@@ -21,9 +21,11 @@ pub enum Erase {
 }
 
 impl<H: Host> NvmeDriver<H> {
-    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0: what they held is gone.
+    /// Formats a namespace, or all of them (`ALL_NAMESPACES`), with LBA format 0: what they held is
+    /// gone.
     ///
-    /// Nothing else should be in flight in them. Whatever the identifier, the namespace in use stays.
+    /// Nothing else should be in flight in them. Whatever the identifier, the namespace in use
+    /// stays.
     pub fn format(&mut self, nsid: u32, erase: Erase) -> Result<()> {
         if self.identity().oacs & oacs::FORMAT_NVM == 0 {
             return Err(Error::Unsupported("OACS lacks Format NVM".into()));

@@ -15,7 +15,8 @@ pub enum CpuWork {
 
 /// A machine with a device: register access, memory that the device can reach, and time.
 ///
-/// A host has several CPUs. CpuWork done on one takes that CPU's time only; `run_on` says which one does what follows.
+/// A host has several CPUs. CpuWork done on one takes that CPU's time only; `run_on` says which one
+/// does what follows.
 pub trait Host {
     /// Reads device memory or registers; fails when no answer comes.
     fn read(&mut self, bar: Bar, offset: u64, data: &mut [u8]) -> Result<()>;
@@ -23,7 +24,8 @@ pub trait Host {
     /// Posted write to device memory or registers.
     fn write(&mut self, bar: Bar, offset: u64, data: &[u8]) -> Result<()>;
 
-    /// Allocates zeroed, physically contiguous memory that the device can reach; returns its bus address.
+    /// Allocates zeroed, physically contiguous memory that the device can reach; returns its bus
+    /// address.
     fn alloc(&mut self, bytes: u64, align: u64) -> Result<u64>;
 
     /// Gives memory back.
@@ -53,7 +55,8 @@ pub trait Host {
     /// Takes that wish back.
     fn unwatch(&mut self, addr: u64);
 
-    /// Lets time pass until a CPU has finished its work, the device wrote to a watched range, or `until`.
+    /// Lets time pass until a CPU has finished its work, the device wrote to a watched range, or
+    /// `until`.
     fn wait(&mut self, until: Time) -> Result<()>;
 
     /// Interrupt vectors this host wants to use; 0 polls.
@@ -62,7 +65,8 @@ pub trait Host {
     /// The message that interrupt vector `n` sends: address and data.
     fn message(&self, vector: u16) -> (u64, u32);
 
-    /// Takes the interrupt of a vector: true when the handler is running by now and may look at its queue.
+    /// Takes the interrupt of a vector: true when the handler is running by now and may look at its
+    /// queue.
     fn take_interrupt(&mut self, vector: u16) -> bool;
 
     /// Reads a 32-bit register.

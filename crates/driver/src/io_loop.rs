@@ -19,7 +19,8 @@ pub enum NextCommand {
 
 /// Where commands come from, and where their completions go.
 ///
-/// A slot is one place for a command in flight: `queue * depth + i`. A slot's buffer is the source's own business.
+/// A slot is one place for a command in flight: `queue * depth + i`. A slot's buffer is the
+/// source's own business.
 pub trait CommandSource<H: Host> {
     /// The next command of a queue, to be sent from `slot`.
     fn next(&mut self, host: &mut H, queue: usize, slot: usize) -> Result<NextCommand>;
@@ -83,11 +84,11 @@ pub(crate) fn check_shape<H: Host>(
     Ok(())
 }
 
-/// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress` is told the bytes
-/// completed from time to time, and stops the run by answering false.
+/// Runs a source on the first `queues` I/O queues, `depth` commands in flight on each. `progress`
+/// is told the bytes completed from time to time, and stops the run by answering false.
 ///
-/// However the run ends, what was in flight ends before, unless the controller has failed: a later command must not meet
-/// completions of this run.
+/// However the run ends, what was in flight ends before, unless the controller has failed: a later
+/// command must not meet completions of this run.
 pub fn run<H: Host>(
     controller: &mut NvmeDriver<H>,
     source: &mut dyn CommandSource<H>,
@@ -101,13 +102,15 @@ pub fn run<H: Host>(
     // One that has timed out or failed ends nothing any more.
     let failed = |e: &Error| matches!(e, Error::Timeout { .. } | Error::Gone | Error::Fatal);
     if outcome.as_ref().is_err_and(|e| !failed(e)) {
-        // What goes wrong here comes from what went wrong before, which is what the caller should hear.
+        // What goes wrong here comes from what went wrong before, which is what the caller should
+        // hear.
         let _ = drain(controller, queues);
     }
     outcome
 }
 
-/// Lets the commands in flight end, whatever becomes of them; an error if one does not within its time.
+/// Lets the commands in flight end, whatever becomes of them; an error if one does not within its
+/// time.
 fn drain<H: Host>(controller: &mut NvmeDriver<H>, queues: usize) -> Result<()> {
     let mut limit = controller.now() + controller.command_timeout();
     loop {
@@ -229,7 +232,8 @@ impl IoRun {
         Ok(false)
     }
 
-    /// One piece of work of a queue's CPU, if it is free and there is some: reap, else submit, else ring.
+    /// One piece of work of a queue's CPU, if it is free and there is some: reap, else submit, else
+    /// ring.
     fn step_queue<H: Host>(
         &mut self,
         controller: &mut NvmeDriver<H>,

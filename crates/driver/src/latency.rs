@@ -24,7 +24,8 @@ impl Latencies {
         self.samples.extend_from_slice(&other.samples);
     }
 
-    /// Those at these places, in the order in which they were added; places that do not exist are left out.
+    /// Those at these places, in the order in which they were added; places that do not exist are
+    /// left out.
     pub fn subset(&self, range: std::ops::Range<usize>) -> Latencies {
         let end = range.end.min(self.samples.len());
         let samples = self

@@ -1,4 +1,5 @@
-//! Launches an engine by its registers, which begin alike in all of them: control, status, return value, arguments, outputs.
+//! Launches an engine by its registers, which begin alike in all of them: control, status, return
+//! value, arguments, outputs.
 
 use sim::{Bar, Time};
 use spec::bar4::{ARGUMENTS, ARGUMENT_STEP};
@@ -58,7 +59,8 @@ impl EngineRegisters {
             .map(Some)
     }
 
-    /// Values that it tells beside the return value: `count` of 64 bits each, behind `arguments` arguments.
+    /// Values that it tells beside the return value: `count` of 64 bits each, behind `arguments`
+    /// arguments.
     pub fn outputs<H: Host>(
         &self,
         host: &mut H,
@@ -76,7 +78,8 @@ impl EngineRegisters {
             .collect()
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`; the return value. `keep_going` answers whether to wait further.
+    /// Waits for its end until `deadline`, looking every `interval`; the return value. `keep_going`
+    /// answers whether to wait further.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,
@@ -90,7 +93,8 @@ impl EngineRegisters {
     }
 }
 
-/// Looks every `interval` whether there is something, until `deadline`, or until `keep_going` answers no.
+/// Looks every `interval` whether there is something, until `deadline`, or until `keep_going`
+/// answers no.
 pub(crate) fn poll_until<H: Host, T>(
     host: &mut H,
     interval: Time,

@@ -1,8 +1,8 @@
 //! A user-space NVMe host driver, generic over the machine that it runs on.
 //!
-//! [`NvmeDriver`] starts a controller, identifies it, creates I/O queues and runs commands: one at a time, or many in
-//! flight on several queues ([`io_loop`], [`workload`]). The machine below is a [`Host`]; [`SimHost`] is the simulated one,
-//! [`SharedHost`] one that others use at the same time.
+//! [`NvmeDriver`] starts a controller, identifies it, creates I/O queues and runs commands: one at
+//! a time, or many in flight on several queues ([`io_loop`], [`workload`]). The machine below is a
+//! [`Host`]; [`SimHost`] is the simulated one, [`SharedHost`] one that others use at the same time.
 //! Whatever a controller answers, the driver reports an error and does not panic.
 
 mod blocks;

@@ -329,7 +329,8 @@ impl<H: Host> NvmeDriver<H> {
         blocks.clamp(1, 65536) as u32
     }
 
-    /// The PRP lists of later commands start at this offset of their page (a multiple of 8); 0 is the habit, others are for tests.
+    /// The PRP lists of later commands start at this offset of their page (a multiple of 8); 0 is
+    /// the habit, others are for tests.
     pub fn set_list_offset(&mut self, offset: u64) {
         self.list_offset = offset;
     }
@@ -424,8 +425,8 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Frees memory of commands that have ended. While some have not, as after a timeout, the device may still write there:
-    /// then it waits for the next reset.
+    /// Frees memory of commands that have ended. While some have not, as after a timeout, the
+    /// device may still write there: then it waits for the next reset.
     pub fn free_buffer(&mut self, addr: u64, bytes: u64) {
         if self
             .io
@@ -443,7 +444,8 @@ impl<H: Host> NvmeDriver<H> {
     pub(crate) fn check_idle(&self, n: usize) -> Result<()> {
         if self.outstanding(n) > 0 {
             return Err(Error::Invalid(format!(
-                "I/O queue {n} has other commands in flight (of a call that has failed? a reset ends them)"
+                "I/O queue {n} has other commands in flight (of a call that has failed? a reset \
+                    ends them)"
             )));
         }
         Ok(())
@@ -478,7 +480,8 @@ impl<H: Host> NvmeDriver<H> {
         self.io.get(n).is_some_and(QueuePair::unrung)
     }
 
-    /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the completion.
+    /// Places a command in queue `n`; `ring` tells the controller. `tag` comes back with the
+    /// completion.
     ///
     /// The arguments go to the controller as they are: what it rejects comes back as a status.
     pub fn submit(&mut self, n: usize, io: IoCommand, buffer: &Buffer, tag: u64) -> Result<()> {
@@ -561,7 +564,8 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Places two commands behind each other in queue `n`, which must be empty, and runs them to their end with one doorbell.
+    /// Places two commands behind each other in queue `n`, which must be empty, and runs them to
+    /// their end with one doorbell.
     pub(crate) fn execute_pair(
         &mut self,
         n: usize,
@@ -619,7 +623,8 @@ impl<H: Host> NvmeDriver<H> {
         self.io[n].ring_next(&mut self.host)
     }
 
-    /// The next completion of queue `n`, if its CPU is free to look and finds one. The doorbell waits for `ring`.
+    /// The next completion of queue `n`, if its CPU is free to look and finds one. The doorbell
+    /// waits for `ring`.
     pub fn poll(&mut self, n: usize) -> Result<Option<Completion>> {
         let cpu = self.queue(n)?.cpu;
         self.host.run_on(cpu);
@@ -642,7 +647,8 @@ impl<H: Host> NvmeDriver<H> {
         Ok(Some(completion))
     }
 
-    /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past `limit` it is an error.
+    /// Lets time pass until a CPU is free again or something arrives, at most until `limit`; past
+    /// `limit` it is an error.
     pub fn wait(&mut self, limit: Time, what: &str) -> Result<()> {
         self.wait_or_time_out(limit, what, self.config.command_timeout)
     }
@@ -671,8 +677,8 @@ impl<H: Host> NvmeDriver<H> {
         self.run_to_end(n)
     }
 
-    /// The same while `keep_going`, asked every `interval`, answers yes. If it does not, the command is aborted, and its end waited for:
-    /// the queue is free again.
+    /// The same while `keep_going`, asked every `interval`, answers yes. If it does not, the
+    /// command is aborted, and its end waited for: the queue is free again.
     pub fn execute_raw_while(
         &mut self,
         n: usize,
@@ -706,7 +712,8 @@ impl<H: Host> NvmeDriver<H> {
         }
     }
 
-    /// Abort of each command in flight on queue `n`. Whatever becomes of it, the command still ends.
+    /// Abort of each command in flight on queue `n`. Whatever becomes of it, the command still
+    /// ends.
     fn abort_all(&mut self, n: usize) -> Result<()> {
         let (qid, cids) = (self.io[n].qid, self.io[n].in_flight());
         for cid in cids {
@@ -744,7 +751,8 @@ impl<H: Host> NvmeDriver<H> {
         })
     }
 
-    /// Reads whole blocks from `lba` on into `data`, one command after the other on the first queue.
+    /// Reads whole blocks from `lba` on into `data`, one command after the other on the first
+    /// queue.
     pub fn read(&mut self, lba: u64, data: &mut [u8]) -> Result<()> {
         self.transfer(lba, data.len(), |this, at, part, buffer| {
             let blocks = (part / this.namespace.block_bytes as usize) as u32;
@@ -760,7 +768,8 @@ impl<H: Host> NvmeDriver<H> {
         })
     }
 
-    /// Runs `part` with a buffer for each piece of `bytes` that one command may move: (offset, bytes, buffer).
+    /// Runs `part` with a buffer for each piece of `bytes` that one command may move: (offset,
+    /// bytes, buffer).
     pub(crate) fn transfer(
         &mut self,
         lba: u64,
@@ -799,7 +808,8 @@ impl<H: Host> NvmeDriver<H> {
             .check()
     }
 
-    /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their numbers.
+    /// Deletes I/O queue pair `n` (from 0): no later command may use it; the others keep their
+    /// numbers.
     pub fn delete_io_queue(&mut self, n: usize) -> Result<()> {
         let qid = self.queue(n)?.qid;
         self.admin(Sqe::delete_io_sq(qid), "Delete I/O Submission Queue")?;
@@ -812,7 +822,8 @@ impl<H: Host> NvmeDriver<H> {
         self.create_io_queue_of(n, Priority::Medium)
     }
 
-    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with `DriverConfig::weights` only.
+    /// Gives queue pair `n` another priority: deletes it and creates it again. It counts with
+    /// `DriverConfig::weights` only.
     pub fn set_priority(&mut self, n: usize, priority: Priority) -> Result<()> {
         self.delete_io_queue(n)?;
         self.create_io_queue_of(n, priority)
@@ -866,8 +877,8 @@ impl<H: Host> NvmeDriver<H> {
         Ok(self.host)
     }
 
-    /// NvmeDriver reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails the controller is stopped,
-    /// the machine below is as it was, and another reset may follow.
+    /// NvmeDriver reset (CC.EN 1 to 0) with whatever is in flight, and a new start. When that fails
+    /// the controller is stopped, the machine below is as it was, and another reset may follow.
     pub fn reset(&mut self) -> Result<()> {
         disable(&mut self.host, self.cap)?;
         self.free_queues();

@@ -93,19 +93,22 @@ pub fn dropped(bytes: &[u8; COMMAND]) -> u32 {
     read_u32(bytes, line::DROPPED)
 }
 
-/// True when a line that was read holds a command that has not ended: what is written there is dropped.
+/// True when a line that was read holds a command that has not ended: what is written there is
+/// dropped.
 pub fn is_busy(bytes: &[u8; COMMAND]) -> bool {
     line::state::BUSY.is_set(read_u32(bytes, line::STATE).into())
 }
 
-/// What a line that was read says of the command that was written there last: how it has ended, if it has.
+/// What a line that was read says of the command that was written there last: how it has ended, if
+/// it has.
 pub fn ended(bytes: &[u8; COMMAND]) -> Result<Option<CommandResult>> {
     let state = read_u32(bytes, line::STATE).into();
     if is_busy(bytes) {
         return Ok(None);
     }
     if !line::state::DONE.is_set(state) {
-        let text = "the command page lost a command: the function was reset, or somebody else writes there";
+        let text = "the command page lost a command: the function was reset, or somebody else \
+            writes there";
         return Err(Error::Misbehaviour(text.into()));
     }
     Ok(Some(CommandResult {
@@ -168,7 +171,8 @@ impl CommandPage {
         ended(&bytes)
     }
 
-    /// Waits for its end until `deadline`, looking every `interval`. `keep_going` answers whether to wait further.
+    /// Waits for its end until `deadline`, looking every `interval`. `keep_going` answers whether
+    /// to wait further.
     pub fn wait<H: Host>(
         &self,
         host: &mut H,

@@ -8,7 +8,8 @@ use sim::{Bar, Time, Watch};
 
 use crate::{CpuWork, Error, Result};
 
-/// One device of a simulated host, as a driver uses it. Each call is given the host, or the right to act on it.
+/// One device of a simulated host, as a driver uses it. Each call is given the host, or the right
+/// to act on it.
 pub(crate) struct DevicePort {
     pub device: usize,
     costs: HostCosts,

@@ -52,8 +52,9 @@ pub struct Prps {
     pub lists: Vec<(u64, Vec<u64>)>,
 }
 
-/// Builds the PRP entries of `bytes` at `buffer`. List pages come from `page()`; the first list starts `list_offset` bytes
-/// into its page (the specification allows any multiple of 8), chained ones at their page's start.
+/// Builds the PRP entries of `bytes` at `buffer`. List pages come from `page()`; the first list
+/// starts `list_offset` bytes into its page (the specification allows any multiple of 8), chained
+/// ones at their page's start.
 pub fn build(
     buffer: &Buffer,
     bytes: u64,
@@ -119,7 +120,8 @@ mod tests {
     use super::*;
     use std::collections::HashMap;
 
-    /// Walks PRPs as the specification tells a controller to, and returns the address of every dword in order.
+    /// Walks PRPs as the specification tells a controller to, and returns the address of every
+    /// dword in order.
     fn walk(prps: &Prps, bytes: u64) -> Vec<u64> {
         let memory: HashMap<u64, u64> = prps
             .lists

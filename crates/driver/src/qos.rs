@@ -24,13 +24,14 @@ pub struct MasterQos {
     pub writes: u32,
     /// Lines in a round, 1 to 255, beside others that want to. The PM window has none.
     pub weight: u32,
-    /// As `reads` and `writes`, each, while the controller has something outstanding in the channel; 0: no other limit than
-    /// these. The controller has none.
+    /// As `reads` and `writes`, each, while the controller has something outstanding in the
+    /// channel; 0: no other limit than these. The controller has none.
     pub beside: u32,
 }
 
 impl Qos {
-    /// Masters of this device: number 0 is the PM window, number 1 the NVMe controller, then the engines.
+    /// Masters of this device: number 0 is the PM window, number 1 the NVMe controller, then the
+    /// engines.
     pub fn masters(&self) -> u32 {
         self.masters.min(MASTERS)
     }

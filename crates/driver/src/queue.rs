@@ -108,7 +108,8 @@ impl QueuePair {
             rung_head: 0,
             phase: true,
             slots: vec![None; entries as usize],
-            // The identifier longest unused comes next, so that a stray second completion finds it unused.
+            // The identifier longest unused comes next, so that a stray second completion finds it
+            // unused.
             free: (0..entries as u16).collect(),
         })
     }

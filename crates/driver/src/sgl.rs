@@ -67,7 +67,8 @@ fn segments_of(buffer: &Buffer, bytes: u64) -> Result<Vec<(u64, u64)>> {
     Ok(out)
 }
 
-/// Builds the SGL of `bytes` at `buffer`: a Data Block where it is in one piece, else segments in pages from `page()`.
+/// Builds the SGL of `bytes` at `buffer`: a Data Block where it is in one piece, else segments in
+/// pages from `page()`.
 pub fn build(buffer: &Buffer, bytes: u64, page: impl FnMut() -> Result<u64>) -> Result<Sgl> {
     if let Buffer::Pages { offset, pages } = buffer {
         if *offset >= PAGE_BYTES || pages.iter().any(|page| page % PAGE_BYTES != 0) {

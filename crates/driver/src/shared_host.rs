@@ -7,16 +7,17 @@ use sim::{Bar, Time, MSI_BASE};
 use crate::port::{dma_read, dma_write, failed, DevicePort};
 use crate::{CpuWork, Host, Result};
 
-/// One device of a host that is shared: with drivers of other devices, with loads and stores of persistent memory, with programs that
-/// run at the same time ([`SharedMachine::run`]). Several may use one device; each of its interrupt vectors is one's alone.
+/// One device of a host that is shared: with drivers of other devices, with loads and stores of
+/// persistent memory, with programs that run at the same time ([`SharedMachine::run`]). Several may
+/// use one device; each of its interrupt vectors is one's alone.
 pub struct SharedHost {
     shared: SharedMachine,
     port: DevicePort,
 }
 
 impl SharedHost {
-    /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an interrupt cost in `costs`, `vectors`
-    /// interrupt vectors are used.
+    /// Device number `device` of a host. The driver's CPU n is the host's `first_cpu` + n. With an
+    /// interrupt cost in `costs`, `vectors` interrupt vectors are used.
     pub fn new(
         shared: &SharedMachine,
         device: usize,

@@ -7,15 +7,16 @@ use sim::{Bar, LinkStats, System, Time, MSI_BASE};
 use crate::port::{dma_read, dma_write, DevicePort};
 use crate::{CpuWork, Host, Result};
 
-/// One device of a simulated system, and the CPUs of its host: all that a driver needs that has them for itself. See
-/// [`crate::SharedHost`] for one that does not.
+/// One device of a simulated system, and the CPUs of its host: all that a driver needs that has
+/// them for itself. See [`crate::SharedHost`] for one that does not.
 pub struct SimHost {
     machine: Machine,
     port: DevicePort,
 }
 
 impl SimHost {
-    /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt vectors are used.
+    /// The host of device number `device`. With an interrupt cost in `costs`, `vectors` interrupt
+    /// vectors are used.
     ///
     /// # Panics
     ///
@@ -63,7 +64,8 @@ impl SimHost {
         self.port.device
     }
 
-    /// Acts on another device of the same system, its registers and its windows. CPUs, watches and interrupts stay the driver's own.
+    /// Acts on another device of the same system, its registers and its windows. CPUs, watches and
+    /// interrupts stay the driver's own.
     pub fn with_device<R>(&mut self, device: usize, act: impl FnOnce(&mut SimHost) -> R) -> R {
         let own = std::mem::replace(&mut self.port.device, device);
         let result = act(self);

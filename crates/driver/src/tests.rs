@@ -154,7 +154,8 @@ fn driver_zeroes_deallocates_compares_and_verifies_blocks() {
     ];
     assert_eq!(
         c.deallocate(&beyond).unwrap_err().to_string(),
-        "Dataset Management failed: LBA Out of BlockRange (Generic Command Status, SCT 0h SC 80h, Do Not Retry)"
+        "Dataset Management failed: LBA Out of BlockRange (Generic Command Status, SCT 0h SC 80h, \
+            Do Not Retry)"
     );
     assert!(c.write_zeroes(u64::MAX, 2).is_err());
     assert_eq!(c.shutdown().unwrap().allocations(), 0);

@@ -1,7 +1,8 @@
 //! Streams of loads and stores of the PM window, as fast as the link and the device take them.
 //!
-//! As many cores are at work as it takes: no CPU time is counted, and what limits a stream is how many loads and stores the
-//! host can have under way ([`sim::HostConfig`]), the link's wire and credits, and the device.
+//! As many cores are at work as it takes: no CPU time is counted, and what limits a stream is how
+//! many loads and stores the host can have under way ([`sim::HostConfig`]), the link's wire and
+//! credits, and the device.
 
 use std::collections::HashSet;
 
@@ -16,8 +17,8 @@ pub enum WindowPattern {
     Sequential,
     /// At random places.
     Random,
-    /// Dependent loads: each one's address is in the data of the one before. The addresses are stored first, in a cycle through
-    /// random places.
+    /// Dependent loads: each one's address is in the data of the one before. The addresses are
+    /// stored first, in a cycle through random places.
     Chain,
 }
 
@@ -30,7 +31,8 @@ pub struct WindowStream {
     pub bytes: usize,
     /// Loads under way at a time. Stores are posted.
     pub in_flight: usize,
-    /// Before each load time passes at random, up to this: else loads one at a time may fall in step with the DRAM's refreshes.
+    /// Before each load time passes at random, up to this: else loads one at a time may fall in
+    /// step with the DRAM's refreshes.
     pub pause: Time,
     /// How many.
     pub count: u64,
@@ -42,7 +44,8 @@ pub struct WindowStream {
     pub pattern: WindowPattern,
     /// Seed of the places, and of what stores write.
     pub seed: u64,
-    /// Loads must find what a stream of stores with the same seed and the same number of bytes has written.
+    /// Loads must find what a stream of stores with the same seed and the same number of bytes has
+    /// written.
     pub verify: bool,
 }
 
@@ -51,8 +54,8 @@ pub struct WindowStream {
 pub struct StreamResult {
     /// Bytes that were loaded or stored.
     pub bytes: u64,
-    /// From the first one to the end of the last one: loads, when their data is there; stores, when a load behind them has
-    /// returned.
+    /// From the first one to the end of the last one: loads, when their data is there; stores, when
+    /// a load behind them has returned.
     pub elapsed: Time,
     /// Of each load.
     pub latency: Latencies,
@@ -101,7 +104,8 @@ fn content(seed: u64, addr: u64, data: &mut [u8]) {
     }
 }
 
-/// Runs a stream on a device. `progress` hears how many of all are done, and stops the stream by returning false.
+/// Runs a stream on a device. `progress` hears how many of all are done, and stops the stream by
+/// returning false.
 pub fn run(
     system: &mut System,
     device: usize,

@@ -47,7 +47,8 @@ pub struct IoJob {
     pub span: u64,
     /// Where buffers lie.
     pub layout: BufferLayout,
-    /// TransferData lie there, in another device's window, and not in the host's memory. Without `verify`: the host does not look at them.
+    /// TransferData lie there, in another device's window, and not in the host's memory. Without
+    /// `verify`: the host does not look at them.
     pub peer: Option<PeerMemory>,
     /// Write recognisable data, and check what is read against what was written.
     pub verify: bool,
@@ -304,7 +305,8 @@ impl<H: Host> CommandSource<H> for JobSource {
             let got = &self.data[at..at + self.block as usize];
             if let Some(i) = got.iter().zip(&self.want).position(|(a, b)| a != b) {
                 return Err(Error::Misbehaviour(format!(
-                    "wrong data: LBA {lba} byte {i} is {:#04x}, {:#04x} was written (read of {} blocks at LBA {})",
+                    "wrong data: LBA {lba} byte {i} is {:#04x}, {:#04x} was written (read of {} \
+                        blocks at LBA {})",
                     got[i], self.want[i], slot.blocks, slot.lba
                 )));
             }
@@ -333,7 +335,8 @@ impl<H: Host> CommandSource<H> for HookedSource<'_, H> {
     }
 }
 
-/// Runs a job. `progress` is told commands completed and in all, and stops the run by answering false.
+/// Runs a job. `progress` is told commands completed and in all, and stops the run by answering
+/// false.
 pub fn run_job<H: Host>(
     controller: &mut NvmeDriver<H>,
     job: &IoJob,
@@ -342,7 +345,8 @@ pub fn run_job<H: Host>(
     run_job_with(controller, job, &mut |_, _| Ok(()), progress)
 }
 
-/// Runs a job, and calls `hook` after each completion with the number of commands completed: it may do more to the device.
+/// Runs a job, and calls `hook` after each completion with the number of commands completed: it may
+/// do more to the device.
 pub fn run_job_with<H: Host>(
     controller: &mut NvmeDriver<H>,
     job: &IoJob,

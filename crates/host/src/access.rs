@@ -93,7 +93,8 @@ fn issue_part<T: Turn>(
     Ok(ticket)
 }
 
-/// Waits while a line is on its way to the cache that a `clflushopt` has told to leave: what comes behind that needs another load.
+/// Waits while a line is on its way to the cache that a `clflushopt` has told to leave: what comes
+/// behind that needs another load.
 fn wait_until_evicted<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     while let Some(flight) = turn.machine().filling(line).filter(|f| f.after.leaves) {
         let tag = flight.tag;
@@ -103,8 +104,8 @@ fn wait_until_evicted<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     Ok(())
 }
 
-/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that could change what it finds, or programs
-/// may be ahead of each other.
+/// True when an access of the cache needs nobody's time but its CPU's: nothing is under way that
+/// could change what it finds, or programs may be ahead of each other.
 fn completes_at_once<T: Turn>(turn: &mut T, cpu: usize, part: &AccessPart) -> bool {
     let alone = turn.is_alone();
     let machine = turn.machine();

@@ -8,9 +8,11 @@ use crate::in_flight::begin_instruction;
 use crate::mapping::{Mapping, LINE};
 use crate::{Error, Result, SharedMachine, Turn, WakeCondition};
 
-/// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device takes what link and device take.
+/// One CPU. Everything that it does takes its time, as the host's profile says; what needs a device
+/// takes what link and device take.
 ///
-/// An offset is one of the mapping's window. Accesses outside of it fail where they reach the device.
+/// An offset is one of the mapping's window. Accesses outside of it fail where they reach the
+/// device.
 #[derive(Clone)]
 pub struct Cpu {
     shared: SharedMachine,
@@ -63,7 +65,8 @@ impl Cpu {
         self.compute(Time((ps * bytes as f64).round() as u64))
     }
 
-    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000 s.
+    /// Lets time pass until a time at which the CPU does nothing before: one within the next 1000
+    /// s.
     pub fn sleep_until(&self, time: Time) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let now = turn.machine().time(self.number);
@@ -83,20 +86,22 @@ impl Cpu {
         load(&mut turn, self.number, mapping, offset, out)
     }
 
-    /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a fill buffer.
+    /// Starts a load of 1 to 64 bytes. Uncached ones wait for their data here, others only for a
+    /// fill buffer.
     pub fn issue_load(&self, mapping: &Mapping, offset: u64, len: usize) -> Result<PendingLoad> {
         let mut turn = self.shared.turn()?;
         issue_load(&mut turn, self.number, mapping, offset, len)
     }
 
-    /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing for mappings that are not write-back.
+    /// `prefetcht0`: has the line of a byte brought to the cache, without waiting for it; nothing
+    /// for mappings that are not write-back.
     pub fn prefetch(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         prefetch(&mut turn, self.number, mapping, offset)
     }
 
-    /// Has the next fence look after the device of a place in a window, as after a store there: for stores of this CPU that it does not see
-    /// by itself, as those to a command page.
+    /// Has the next fence look after the device of a place in a window, as after a store there: for
+    /// stores of this CPU that it does not see by itself, as those to a command page.
     pub fn note_store(&self, mapping: &Mapping, offset: u64) -> Result<()> {
         let mut turn = self.shared.turn()?;
         let machine = turn.machine();
@@ -119,7 +124,8 @@ impl Cpu {
         store(&mut turn, self.number, mapping, offset, data)
     }
 
-    /// A non-temporal store of 1 to 64 bytes: through a write-combining buffer, whatever the mapping (an uncached one stays that).
+    /// A non-temporal store of 1 to 64 bytes: through a write-combining buffer, whatever the
+    /// mapping (an uncached one stays that).
     pub fn ntstore(&self, mapping: &Mapping, offset: u64, data: &[u8]) -> Result<()> {
         let mut turn = self.shared.turn()?;
         ntstore(&mut turn, self.number, mapping, offset, data)

@@ -35,22 +35,23 @@ pub struct CrashReport {
     pub at: Time,
     /// Dirty lines of the cache, those on their way to it, and those that waited for their link.
     pub dirty: Vec<LostStores>,
-    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have been posted.
+    /// What had gathered in write-combining buffers; of one that was just leaving, a part may have
+    /// been posted.
     pub gathered: Vec<LostStores>,
-    /// When each device's power failed, by the device's own time, which may be ahead by as much as the link takes; of those that kept it
-    /// when the host's did.
+    /// When each device's power failed, by the device's own time, which may be ahead by as much as
+    /// the link takes; of those that kept it when the host's did.
     pub devices: Vec<Time>,
 }
 
 impl Machine {
-    /// Lets the power fail at a time: no CPU does anything then or later, and programs end with [`crate::Error::PowerCut`]. `None` takes that
-    /// back.
+    /// Lets the power fail at a time: no CPU does anything then or later, and programs end with
+    /// [`crate::Error::PowerCut`]. `None` takes that back.
     pub fn cut_at(&mut self, time: Option<Time>) {
         self.cut = time;
     }
 
-    /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds is lost; the devices are without power
-    /// afterwards. See [`Machine::restart`].
+    /// The power fails: at the time of [`Machine::cut_at`], or now. Everything that the host holds
+    /// is lost; the devices are without power afterwards. See [`Machine::restart`].
     pub fn crash(&mut self, cut: CutScope) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
         if cut == CutScope::Host {
@@ -67,8 +68,9 @@ impl Machine {
         Ok(crash)
     }
 
-    /// The same, and each device's power fails so much later than the host's, as for a device that draws on a supply of its own: it takes
-    /// what reaches it until then. Devices without a time fail with the host; with `Time::MAX` one keeps its power.
+    /// The same, and each device's power fails so much later than the host's, as for a device that
+    /// draws on a supply of its own: it takes what reaches it until then. Devices without a time
+    /// fail with the host; with `Time::MAX` one keeps its power.
     pub fn crash_staggered(&mut self, later: &[Time]) -> Result<CrashReport> {
         let mut crash = self.begin_crash()?;
         let devices = 0..self.system.devices();
@@ -107,7 +109,8 @@ impl Machine {
         Ok(crash)
     }
 
-    /// Gives power back to host and devices that have none. The CPUs begin anew at the present time.
+    /// Gives power back to host and devices that have none. The CPUs begin anew at the present
+    /// time.
     pub fn restart(&mut self) {
         self.cut = None;
         for device in 0..self.system.devices() {

@@ -5,7 +5,8 @@ use sim::Time;
 /// Why a CPU can't go on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What the simulated system says: a read that failed or got no answer, no such window, a device that can't go on.
+    /// What the simulated system says: a read that failed or got no answer, no such window, a
+    /// device that can't go on.
     System(sim::Error),
     /// The power was cut at this time.
     PowerCut(Time),
@@ -38,7 +39,8 @@ impl std::fmt::Display for Error {
             Error::System(error) => write!(f, "{error}"),
             Error::Lost { device, stores } => write!(
                 f,
-                "device {device} could not write {stores} of its host's stores, which are lost: is the disk of its media full?"
+                "device {device} could not write {stores} of its host's stores, which are lost: \
+                    is the disk of its media full?"
             ),
             Error::PowerCut(at) => write!(f, "the power was cut at {at}"),
             Error::Access(text) => f.write_str(text),

@@ -1,4 +1,5 @@
-//! What leaves the CPUs for the devices: posted writes, write-backs, and the fences that wait for them.
+//! What leaves the CPUs for the devices: posted writes, write-backs, and the fences that wait for
+//! them.
 
 use sim::{Bar, Time};
 
@@ -14,17 +15,21 @@ use crate::{Error, MemoryType, Result, Turn, WakeCondition};
 /// What a fence waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Fence {
-    /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the device, which may still lose it.
+    /// That the root complex has taken all: an `sfence`. Behind PCIe this says nothing of the
+    /// device, which may still lose it.
     Posted,
-    /// Also that each device that this CPU has written to has answered a load behind that: the way to know that a Nearside device has
-    /// made it persistent. A device that has lost stores meanwhile, as its media take no more, is an error here, and for [`Fence::Completion`].
+    /// Also that each device that this CPU has written to has answered a load behind that: the way
+    /// to know that a Nearside device has made it persistent. A device that has lost stores
+    /// meanwhile, as its media take no more, is an error here, and for [`Fence::Completion`].
     ReadBack,
-    /// Also that each of these devices has told that it has taken all, as CXL.mem does of every write. What that is worth when
-    /// the power fails depends on the device: one of Nearside may still lose what it has taken and not begun to write.
+    /// Also that each of these devices has told that it has taken all, as CXL.mem does of every
+    /// write. What that is worth when the power fails depends on the device: one of Nearside may
+    /// still lose what it has taken and not begun to write.
     Completion,
 }
 
-/// Posts a write of a CPU of at most 64 bytes in a line, as soon as its device's link has room for it.
+/// Posts a write of a CPU of at most 64 bytes in a line, as soon as its device's link has room for
+/// it.
 pub(crate) fn post<T: Turn>(
     turn: &mut T,
     device: usize,
@@ -108,7 +113,8 @@ impl Machine {
     }
 }
 
-/// Writes a line back that goes around the cache from here on: stores to one line become persistent in their order.
+/// Writes a line back that goes around the cache from here on: stores to one line become persistent
+/// in their order.
 fn clean_line<T: Turn>(turn: &mut T, line: &CacheLine) -> Result<()> {
     loop {
         let machine = turn.machine();

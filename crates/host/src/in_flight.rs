@@ -19,7 +19,8 @@ pub(crate) enum DeferredAccess {
     },
     /// A store changes bytes.
     Store { start: usize, data: Vec<u8> },
-    /// A write-combining buffer went to the device and brought bytes that the load may not have seen.
+    /// A write-combining buffer went to the device and brought bytes that the load may not have
+    /// seen.
     Patch { start: usize, data: Vec<u8> },
 }
 
@@ -150,7 +151,8 @@ impl Machine {
     }
 }
 
-/// Begins an instruction of a CPU at its time: what has come by then is taken in, and what has left the cache is on its way.
+/// Begins an instruction of a CPU at its time: what has come by then is taken in, and what has left
+/// the cache is on its way.
 pub(crate) fn begin_instruction<T: Turn>(turn: &mut T, cpu: usize) -> Result<()> {
     let at = turn.machine().busy_until(cpu);
     turn.wait_for(WakeCondition::At(at))?;
@@ -172,7 +174,8 @@ pub(crate) fn process_arrivals<T: Turn>(turn: &mut T) -> Result<()> {
     }
 }
 
-/// Starts a load of a device, as soon as the CPU has a fill buffer for it. `None`: time has passed, so look again.
+/// Starts a load of a device, as soon as the CPU has a fill buffer for it. `None`: time has passed,
+/// so look again.
 pub(crate) fn start_load<T: Turn>(
     turn: &mut T,
     cpu: usize,

@@ -1,4 +1,5 @@
-//! The host side of a simulated system: CPUs with a time each, write combining, a write-back cache, and programs that share them.
+//! The host side of a simulated system: CPUs with a time each, write combining, a write-back cache,
+//! and programs that share them.
 #![warn(missing_docs)]
 
 mod access;

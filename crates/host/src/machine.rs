@@ -1,4 +1,5 @@
-//! The host: the simulated system, the time of each CPU, and what stands between the CPUs and the devices.
+//! The host: the simulated system, the time of each CPU, and what stands between the CPUs and the
+//! devices.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -71,18 +72,21 @@ pub enum WakeCondition {
 
 /// The right to act: who has it runs at [`System::now`], and nobody else does.
 ///
-/// [`Machine`] is one for a program that has a host for itself; [`crate::SharedMachine`] gives one to each of several.
+/// [`Machine`] is one for a program that has a host for itself; [`crate::SharedMachine`] gives one
+/// to each of several.
 pub trait Turn {
     /// The host.
     fn machine(&mut self) -> &mut Machine;
 
-    /// Lets time pass until something has come, and all CPUs that are behind have done what comes before it.
+    /// Lets time pass until something has come, and all CPUs that are behind have done what comes
+    /// before it.
     fn wait_for(&mut self, wake: WakeCondition) -> Result<()>;
 
     /// True when no other program runs.
     fn is_alone(&self) -> bool;
 
-    /// True when a CPU whose time this is may use the cache before programs that are behind: see [`crate::SharedMachine::set_slack`].
+    /// True when a CPU whose time this is may use the cache before programs that are behind: see
+    /// [`crate::SharedMachine::set_slack`].
     fn may_run_ahead(&mut self, time: Time) -> bool;
 }
 
@@ -156,7 +160,8 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// The host of a system, as a profile has it. [`HostProfile::attached`] says how the system's links have to be for that.
+    /// The host of a system, as a profile has it. [`HostProfile::attached`] says how the system's
+    /// links have to be for that.
     pub fn new(system: System, profile: &HostProfile) -> Machine {
         Machine {
             costs: Costs::new(profile),
@@ -202,7 +207,8 @@ impl Machine {
         self.system.now().max(self.busy_until(cpu))
     }
 
-    /// Looks for interrupts of a device that have arrived. One that finds an older one of its vector pending adds nothing.
+    /// Looks for interrupts of a device that have arrived. One that finds an older one of its
+    /// vector pending adds nothing.
     pub fn collect_interrupts(&mut self, device: usize) {
         for interrupt in self.system.interrupts(device) {
             let vector = (device, interrupt.data as u16);
@@ -210,7 +216,8 @@ impl Machine {
         }
     }
 
-    /// The interrupts of a device that [`Machine::collect_interrupts`] has found and nobody has taken: vectors, and when each came.
+    /// The interrupts of a device that [`Machine::collect_interrupts`] has found and nobody has
+    /// taken: vectors, and when each came.
     pub fn pending_interrupts(&self, device: usize) -> impl Iterator<Item = (u16, Time)> + '_ {
         let of =
             move |(key, time): (&(usize, u16), &Time)| (key.0 == device).then_some((key.1, *time));
@@ -262,8 +269,8 @@ impl Machine {
         device.map_or(0, sim::Device::lost_writes)
     }
 
-    /// An error if a device has lost stores since the last look of a CPU. Posted writes have no answer that could say so: it is told by the
-    /// fence that asks the device.
+    /// An error if a device has lost stores since the last look of a CPU. Posted writes have no
+    /// answer that could say so: it is told by the fence that asks the device.
     pub(crate) fn check_lost_stores(&mut self, cpu: usize, device: usize) -> Result<()> {
         let now = self.lost_writes(device);
         let core = self.core(cpu);
@@ -286,7 +293,8 @@ impl Machine {
         self.due_time_since(wake, None)
     }
 
-    /// The same for who knows that no load that it waits for had been taken in while so many had ([`Machine::loads_collected`]).
+    /// The same for who knows that no load that it waits for had been taken in while so many had
+    /// ([`Machine::loads_collected`]).
     pub(crate) fn due_time_since(
         &mut self,
         wake: &WakeCondition,

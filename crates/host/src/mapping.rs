@@ -19,8 +19,9 @@ pub enum MemoryType {
     WriteBack,
 }
 
-/// A window of a device as a CPU has it mapped. The same bytes must not be used through mappings of different kinds, unless the
-/// lines were flushed and fenced in between: nothing keeps these coherent, as on x86.
+/// A window of a device as a CPU has it mapped. The same bytes must not be used through mappings of
+/// different kinds, unless the lines were flushed and fenced in between: nothing keeps these
+/// coherent, as on x86.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Mapping {
     /// The device's number in the system.

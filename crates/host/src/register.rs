@@ -10,7 +10,8 @@ use crate::{MemoryType, Result, Turn, WakeCondition};
 /// Bytes of a page, which no access crosses.
 const PAGE: u64 = 4096;
 
-/// A CPU loads `out` from a window, a page at a time, and has it in the end. What its write-combining buffers hold goes before.
+/// A CPU loads `out` from a window, a page at a time, and has it in the end. What its
+/// write-combining buffers hold goes before.
 ///
 /// # Errors
 ///
@@ -73,7 +74,8 @@ fn start_load<T: Turn>(
     Ok(ticket)
 }
 
-/// A CPU stores to a window, in posted writes, which costs it `cost`. What its write-combining buffers hold goes before.
+/// A CPU stores to a window, in posted writes, which costs it `cost`. What its write-combining
+/// buffers hold goes before.
 ///
 /// # Errors
 ///

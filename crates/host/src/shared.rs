@@ -1,8 +1,9 @@
 //! One host for several libraries and programs.
 //!
-//! A [`SharedMachine`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache and devices. Programs that run at the same
-//! time ([`SharedMachine::run`]) are threads, of which exactly one acts at a time: the one whose time is the earliest, by number
-//! where times are equal. So each CPU has a time of its own, and the outcome depends on nothing but the programs.
+//! A [`SharedMachine`] is a handle to a [`Machine`]: whoever has a copy uses the same CPUs, cache
+//! and devices. Programs that run at the same time ([`SharedMachine::run`]) are threads, of which
+//! exactly one acts at a time: the one whose time is the earliest, by number where times are equal.
+//! So each CPU has a time of its own, and the outcome depends on nothing but the programs.
 
 use std::cell::Cell;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +22,8 @@ pub type Program<'a, R> = Box<dyn FnOnce(&Cpu) -> R + Send + 'a>;
 struct Participant {
     /// What it waits for; nothing once it has ended.
     wake: Option<WakeCondition>,
-    /// How many loads had been taken in when none was that it waits for ([`Machine::due_time_since`]).
+    /// How many loads had been taken in when none was that it waits for
+    /// ([`Machine::due_time_since`]).
     loads_collected: Option<u64>,
     /// Something came that [`WakeCondition::Attention`] waits for, and it has not seen it yet.
     attention: bool,
@@ -81,14 +83,16 @@ impl SharedMachine {
         look(&mut self.lock().machine)
     }
 
-    /// Lets a program go on for so long before others that are behind, as long as it finds its lines in the cache. By default none does;
-    /// with a slack, programs change less often, which is what several in step cost most. They may then see each other's stores that
-    /// much too early or too late; outcomes still depend on nothing but the programs.
+    /// Lets a program go on for so long before others that are behind, as long as it finds its
+    /// lines in the cache. By default none does; with a slack, programs change less often, which is
+    /// what several in step cost most. They may then see each other's stores that much too early or
+    /// too late; outcomes still depend on nothing but the programs.
     pub fn set_slack(&self, slack: Time) {
         self.lock().slack = slack;
     }
 
-    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing else of this host.
+    /// The right to act: at once for a program, or while none runs. Who holds it must use nothing
+    /// else of this host.
     pub fn turn(&self) -> Result<TurnGuard<'_>> {
         let guard = self.lock();
         let me = guard.me();
@@ -105,8 +109,9 @@ impl SharedMachine {
         })
     }
 
-    /// Runs programs at the same time, each on the CPU beside it, and returns what they return. They begin at the present time of their CPUs.
-    /// Whoever isn't one of them gets [`Error::Busy`] until all have ended.
+    /// Runs programs at the same time, each on the CPU beside it, and returns what they return.
+    /// They begin at the present time of their CPUs. Whoever isn't one of them gets [`Error::Busy`]
+    /// until all have ended.
     ///
     /// # Panics
     ///
@@ -182,7 +187,8 @@ impl SharedMachine {
         }
     }
 
-    /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and not called yet.
+    /// Waits until it is a program's turn, or nobody's any more. It has to be in its thread, and
+    /// not called yet.
     fn await_call(&self, number: usize) -> MutexGuard<'_, SchedulerState> {
         loop {
             std::thread::park();
@@ -230,7 +236,8 @@ impl SchedulerState {
         self.current == Some(number) || self.failed.is_some()
     }
 
-    /// Hands the turn to the program that is behind all others, and lets the system run up to its time. Returns whom to wake.
+    /// Hands the turn to the program that is behind all others, and lets the system run up to its
+    /// time. Returns whom to wake.
     fn call_next(&mut self) -> Option<Thread> {
         self.current = None;
         match self.choose_next() {

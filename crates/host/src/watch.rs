@@ -105,8 +105,8 @@ impl Machine {
         true
     }
 
-    /// Dirty lines leave the cache by themselves, as they may at any time: those that are chosen, as far as there is room on their way. They stay
-    /// as clean copies. Says how many were dirty.
+    /// Dirty lines leave the cache by themselves, as they may at any time: those that are chosen,
+    /// as far as there is room on their way. They stay as clean copies. Says how many were dirty.
     pub fn evict(&mut self, mut chosen: impl FnMut(&CacheLine) -> bool) -> usize {
         let mut dirty = 0;
         for entry in self.cache.entries().filter(|entry| entry.dirty != 0) {

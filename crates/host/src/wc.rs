@@ -1,8 +1,9 @@
 //! The write-combining buffers of one CPU.
 //!
-//! Stores to a line gather in one buffer. It leaves when all 64 bytes are there, when another line needs a buffer, at a fence, an uncached
-//! access, or a load of the line. At most half of the buffers gather; the others are busy until the host's fabric has taken what
-//! left them, so that a stream of partial lines doesn't wait for each.
+//! Stores to a line gather in one buffer. It leaves when all 64 bytes are there, when another line
+//! needs a buffer, at a fence, an uncached access, or a load of the line. At most half of the
+//! buffers gather; the others are busy until the host's fabric has taken what left them, so that a
+//! stream of partial lines doesn't wait for each.
 
 use std::collections::VecDeque;
 
@@ -25,8 +26,9 @@ pub(crate) fn mask(start: usize, len: usize) -> u64 {
 }
 
 impl WcBuffer {
-    /// What leaves for the device: the whole line in one, or else each run of bytes within 8 aligned ones (SDM volume 3A, "Buffering
-    /// of Write Combining Memory Locations": all data of such a chunk leaves together). Start in the line, and bytes.
+    /// What leaves for the device: the whole line in one, or else each run of bytes within 8
+    /// aligned ones (SDM volume 3A, "Buffering of Write Combining Memory Locations": all data of
+    /// such a chunk leaves together). Start in the line, and bytes.
     pub fn writes(&self) -> Vec<(usize, &[u8])> {
         if self.valid == u64::MAX {
             return vec![(0, &self.data)];
@@ -97,7 +99,8 @@ impl WcBuffers {
         }
     }
 
-    /// Puts a store into its buffer, for which there is a place. Returns the buffer when it is full.
+    /// Puts a store into its buffer, for which there is a place. Returns the buffer when it is
+    /// full.
     pub fn store(&mut self, part: &AccessPart, data: &[u8]) -> Option<WcBuffer> {
         let place = self.open.iter().position(|b| b.line == part.line);
         let place = place.unwrap_or_else(|| {

@@ -164,7 +164,8 @@ fn persistency_posted_stores_survive_a_host_cut() {
 
 #[test]
 fn persistency_stores_without_a_fence_are_lost() {
-    // The model finds it when a fence promises too much: posted writes are no proof when all power fails.
+    // The model finds it when a fence promises too much: posted writes are no proof when all power
+    // fails.
     let mut lost = 0;
     for seed in 0..60 {
         let end = run(seed, Fence::Posted, true, None).end;

@@ -200,7 +200,10 @@ fn timing_of_a_fence_follows_its_kind() {
     let want = core.issue_ns.value + 2.0 * (way + link) + 88.0 / b.link.bytes_per_ns();
     assert!((completion - want).abs() < 2.0, "{completion}, not {want}");
     assert!(ps(posted) > 0);
-    println!("store, clwb, fence: {posted:.1} posted, {completion:.1} completion, {read_back:.1} read back");
+    println!(
+        "store, clwb, fence: {posted:.1} posted, {completion:.1} completion, {read_back:.1} \
+        read back"
+    );
     // Nothing to wait for.
     let begin = cpu.now();
     cpu.fence(Fence::ReadBack).unwrap();

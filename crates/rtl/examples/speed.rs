@@ -1,6 +1,8 @@
-//! How fast the default device is simulated with all queues and channels busy, and where the time goes.
+//! How fast the default device is simulated with all queues and channels busy, and where the time
+//! goes.
 //!
-//!     cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT] [TARGET_NS] [TRAINED]
+//! cargo run --release -p nearside-rtl --example speed [COMMANDS] [BYTES] [READ_PERCENT]
+//! [TARGET_NS] [TRAINED]
 
 use std::time::Instant;
 

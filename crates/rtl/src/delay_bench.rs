@@ -1,6 +1,8 @@
-//! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its targets.
+//! `nvm_delay` alone, between a traffic generator and the DDR4 model: how exactly it keeps its
+//! targets.
 //!
-//! Everything is counted in clock edges at the emulator's own ports, so nothing else of the device blurs the result.
+//! Everything is counted in clock edges at the emulator's own ports, so nothing else of the device
+//! blurs the result.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -65,7 +67,8 @@ pub struct Traffic {
     pub mix: TrafficMix,
     /// Where.
     pub addresses: AddressPattern,
-    /// Beats of 64 bytes in a burst: 1 to 64 (longer bursts would cross a 4 KiB boundary), or up to 256 with `size` 4.
+    /// Beats of 64 bytes in a burst: 1 to 64 (longer bursts would cross a 4 KiB boundary), or up to
+    /// 256 with `size` 4.
     pub beats: u32,
     /// log2 of the bytes of a beat: 6 is a full beat.
     pub size: u8,
@@ -156,7 +159,8 @@ pub struct DelayBench {
 }
 
 impl DelayBench {
-    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off. Without sizes it has its default ones.
+    /// Builds `nvm_delay` if it was not built before, and brings it up, switched off. Without sizes
+    /// it has its default ones.
     pub fn new(
         root: &Path,
         clock: Clock,
@@ -203,7 +207,8 @@ impl DelayBench {
             let up = bench.tick(|_, _, _| {}).map(|_| ());
             up.map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
         }
-        // A counter is read when the sweep after reset has ended: a clear during it would act at its end, in the midst of traffic.
+        // A counter is read when the sweep after reset has ended: a clear during it would act at
+        // its end, in the midst of traffic.
         bench
             .read(nvm_delay::COUNTERS)
             .map_err(|fault| crate::Error::NotABitstream(fault.to_string()))?;
@@ -240,7 +245,8 @@ impl DelayBench {
         self.write(nvm_delay::COMMAND, bit.mask() as u32)
     }
 
-    /// Sets the times and caps of a media profile, without its regions, for what is accepted from now on.
+    /// Sets the times and caps of a media profile, without its regions, for what is accepted from
+    /// now on.
     pub fn set_profile(&mut self, registers: &Registers) -> std::result::Result<(), Fault> {
         let offsets = [
             timing::READ_BASE,
@@ -331,8 +337,9 @@ impl DelayBench {
         Ok(())
     }
 
-    /// Sends traffic and waits until all of it is answered. Read data is checked against what the memory holds. `progress` is told
-    /// now and then how many of how many are answered; after a false no more are sent.
+    /// Sends traffic and waits until all of it is answered. Read data is checked against what the
+    /// memory holds. `progress` is told now and then how many of how many are answered; after a
+    /// false no more are sent.
     pub fn run(
         &mut self,
         traffic: &Traffic,
@@ -362,7 +369,8 @@ impl DelayBench {
         }
     }
 
-    /// One clock edge; `see` is given its number, its handshakes, and the read data with the memory's contents.
+    /// One clock edge; `see` is given its number, its handshakes, and the read data with the
+    /// memory's contents.
     fn tick(
         &mut self,
         mut see: impl FnMut(u64, crate::axi::Handshakes, (&[u8; BEAT], &Media)),
@@ -604,8 +612,8 @@ impl Generator {
                 "beat {beat} with ID {id}: response {code}, last {last} at edge {edge}"
             ));
         }
-        // Writes of the same run write what a line has by rule, so any order of them leaves the same bytes; a line is
-        // zero until one comes.
+        // Writes of the same run write what a line has by rule, so any order of them leaves the
+        // same bytes; a line is zero until one comes.
         let addr = ax.beat_addr(beat);
         let (from, bytes) = ((addr % BEAT as u64) as usize, 1usize << ax.size);
         let got = &rdata[from..from + bytes];
@@ -638,8 +646,8 @@ fn content(addr: u64) -> [u8; BEAT] {
     line
 }
 
-/// Sets `targets`, sends `traffic`, and returns every transaction with the emulator's own counters of it (reads, writes).
-/// `progress` is as in [`DelayBench::run`].
+/// Sets `targets`, sends `traffic`, and returns every transaction with the emulator's own counters
+/// of it (reads, writes). `progress` is as in [`DelayBench::run`].
 pub fn delay_bench(
     bench: &mut DelayBench,
     targets: &TargetLatencies,

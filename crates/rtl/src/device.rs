@@ -43,8 +43,9 @@ pub struct TraceWindow {
     pub from: Time,
     /// No clock edge from here on.
     pub to: Time,
-    /// The FST file. Each time that the power has come again a further file begins: `x.fst`, `x.2.fst`, `x.3.fst`. Each is locked
-    /// from power-on until it is complete; the first clock edge in the window clears it.
+    /// The FST file. Each time that the power has come again a further file begins: `x.fst`,
+    /// `x.2.fst`, `x.3.fst`. Each is locked from power-on until it is complete; the first clock
+    /// edge in the window clears it.
     pub path: PathBuf,
 }
 
@@ -53,7 +54,8 @@ impl TraceWindow {
     fn open(&self, life: u32) -> Result<Output> {
         let path = life_path(&self.path, life);
         if std::fs::metadata(&path).is_ok_and(|meta| meta.file_type().is_fifo()) {
-            let text = "a waveform can't go to a pipe, for it is not written from start to end; name a file";
+            let text = "a waveform can't go to a pipe, for it is not written from start to end; \
+                name a file";
             return Err(Error::io(&path, text));
         }
         Output::open(&path).map_err(|e| Error::io(&path, e))
@@ -132,11 +134,13 @@ pub struct DeviceConfig {
     pub host_chunk: u64,
     /// So many cycles without any handshake while busy are a hang.
     pub hang_cycles: u64,
-    /// What the link owes for so long is lost, and a hang: the controller itself gives up on it after 25 to 50 ms, and would hide that.
+    /// What the link owes for so long is lost, and a hang: the controller itself gives up on it
+    /// after 25 to 50 ms, and would hide that.
     pub link_patience: Time,
     /// Write waveforms.
     pub trace: Option<TraceWindow>,
-    /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves measurements.
+    /// Pass over the cycles in which nothing can happen, without evaluating them. Off only serves
+    /// measurements.
     pub skip_idle: bool,
     /// With assertions or without. A device that writes waveforms has them in any case.
     pub purpose: Purpose,
@@ -144,8 +148,8 @@ pub struct DeviceConfig {
     pub free_clocks: bool,
     /// What registers and memories hold each time that the power comes.
     pub registers: PowerUpRegisters,
-    /// What a build for speed runs on the device, on empty media, to find what matters most. Its error is the build's. Not
-    /// used with waveforms.
+    /// What a build for speed runs on the device, on empty media, to find what matters most. Its
+    /// error is the build's. Not used with waveforms.
     pub train: Option<fn(RtlDevice) -> std::result::Result<(), String>>,
 }
 
@@ -178,7 +182,8 @@ impl DeviceConfig {
         })
     }
 
-    /// The device that a design describes: the first one of its process, unless the design says who it is.
+    /// The device that a design describes: the first one of its process, unless the design says who
+    /// it is.
     pub fn from_design(design: &design::Design) -> Result<DeviceConfig> {
         let profile = |name: &str| {
             design::Profile::find(&repo_root()?, name).map_err(|e| Error::Config(e.to_string()))
@@ -541,7 +546,8 @@ impl RtlDevice {
         &self.config
     }
 
-    /// Simulated clock cycles that were evaluated, and those that were skipped because nothing could happen.
+    /// Simulated clock cycles that were evaluated, and those that were skipped because nothing
+    /// could happen.
     pub fn cycles(&self) -> (u64, u64) {
         (self.counts.evaluated, self.counts.skipped)
     }
@@ -551,7 +557,8 @@ impl RtlDevice {
         self.scaled(self.counts.timed_model)
     }
 
-    /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that were timed.
+    /// CPU seconds in evaluated cycles so far, model and bus models, estimated from the cycles that
+    /// were timed.
     pub fn evaluation_seconds(&self) -> f64 {
         self.scaled(self.counts.timed_all)
     }
@@ -624,8 +631,8 @@ impl RtlDevice {
         ))
     }
 
-    /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest. Returns whether that was
-    /// enough; `None` when the design can't.
+    /// Lets the device end what it has begun, with a dead host, until `deadline` at the latest.
+    /// Returns whether that was enough; `None` when the design can't.
     fn shut_down(
         &mut self,
         request: fn(&ShutdownPorts) -> Field,
@@ -913,8 +920,8 @@ impl RtlDevice {
         }
     }
 
-    /// Lets time pass without evaluating anything, up to just before the first edge that something can happen at; at
-    /// most `free` cycles.
+    /// Lets time pass without evaluating anything, up to just before the first edge that something
+    /// can happen at; at most `free` cycles.
     fn skip_cycles(&mut self, until: Time, host: &dyn HostPort, free: u64) {
         let Some(p) = &self.powered else { return };
         let memory = p.ddr.iter().filter_map(DdrSlave::next_event).min();
@@ -945,8 +952,8 @@ impl RtlDevice {
         }
     }
 
-    /// The memories zero blocks while the device rests: their clock edges until `target`, or until before the first one that
-    /// the device has to see. Returns the last edge that passed.
+    /// The memories zero blocks while the device rests: their clock edges until `target`, or until
+    /// before the first one that the device has to see. Returns the last edge that passed.
     fn run_fills(&mut self, target: u64) -> u64 {
         let Some(p) = &mut self.powered else {
             return target;

@@ -69,7 +69,8 @@ impl std::fmt::Display for Error {
                 let first = message.lines().next().unwrap_or_default();
                 write!(
                     f,
-                    "training {top} failed, so nothing is kept: {first} (`nearside build` without --train compiles it untrained)"
+                    "training {top} failed, so nothing is kept: {first} (`nearside build` without \
+                        --train compiles it untrained)"
                 )
             }
             Error::NotABitstream(message) => f.write_str(message),

@@ -1,4 +1,5 @@
-//! The cycle-accurate engine: compiles a design with Verilator, loads it, and runs it as a [`sim::Device`].
+//! The cycle-accurate engine: compiles a design with Verilator, loads it, and runs it as a
+//! [`sim::Device`].
 #![warn(missing_docs)]
 
 pub mod axi;

@@ -19,7 +19,8 @@ const MAX_BEATS: usize = 64;
 /// Highest number of transaction IDs used.
 const MAX_IDS: u32 = 64;
 
-/// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last word has been offered.
+/// An access through AXI4-Lite, word by word, low addresses first. A write is one until its last
+/// word has been offered.
 struct LiteAccess {
     addr: u64, // of the next word
     end: u64,
@@ -42,10 +43,11 @@ struct PmWindowRead {
 
 /// The bridge from the link to AXI4-Lite (BAR0, BAR4) and AXI4 (BAR2, command pages of BAR4).
 ///
-/// Accesses are taken in order. A write is started only after the writes before it on the other port are done, and a
-/// read only after all writes before it are done; reads don't hold up later accesses to the PM window. What a read of the PM window
-/// brings goes to the link as it comes, in completions that end at multiples of the largest payload; those of different
-/// reads go in the order of their data.
+/// Accesses are taken in order. A write is started only after the writes before it on the other
+/// port are done, and a read only after all writes before it are done; reads don't hold up later
+/// accesses to the PM window. What a read of the PM window brings goes to the link as it comes, in
+/// completions that end at multiples of the largest payload; those of different reads go in the
+/// order of their data.
 pub(crate) struct MmioBridge {
     lite: AxilMaster,
     pm: AxiMaster,
@@ -265,7 +267,8 @@ impl MmioBridge {
         }
     }
 
-    /// A word has been answered: of the read if there is one, since it began after all writes were done.
+    /// A word has been answered: of the read if there is one, since it began after all writes were
+    /// done.
     fn word_done(&mut self, data: u32, code: u8, host: &mut dyn HostPort, now: Time) {
         let failed = code != resp::OKAY;
         let Some((lite_access, (tag, skip, len))) = self

@@ -20,7 +20,8 @@ pub(crate) fn record_events(model: &mut VerilatedModel, watch: &OrderWatch, now:
     }
 }
 
-/// As hw/engine/nearpm/rtl/nearpm_order_pkg.sv numbers them; `None` is a kind that it does not have.
+/// As hw/engine/nearpm/rtl/nearpm_order_pkg.sv numbers them; `None` is a kind that it does not
+/// have.
 fn event(raw: &RawOrder) -> Option<OrderEvent> {
     let [a, b, c, ..] = raw.values;
     let channel = raw.small as u8;

@@ -16,14 +16,15 @@ pub enum InitialValues {
     Random(u64),
 }
 
-/// What they hold in each life of a device: from one time that its power comes to the next. Nothing that a device does
-/// may depend on it.
+/// What they hold in each life of a device: from one time that its power comes to the next. Nothing
+/// that a device does may depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PowerUpRegisters {
     /// These in each life.
     Always(InitialValues),
-    /// In each life others: zeros, ones or random ones, drawn from this seed, the life's number and the clock edge at
-    /// which it begins. So copies of one run that lose their power at different times differ, too.
+    /// In each life others: zeros, ones or random ones, drawn from this seed, the life's number and
+    /// the clock edge at which it begins. So copies of one run that lose their power at different
+    /// times differ, too.
     Each(u64),
 }
 
@@ -45,7 +46,8 @@ impl PowerUpRegisters {
         }
     }
 
-    /// What they hold in a device's `life`th life (1 is the first one), which begins at clock edge `edge`.
+    /// What they hold in a device's `life`th life (1 is the first one), which begins at clock edge
+    /// `edge`.
     pub fn for_life(self, life: u32, edge: u64) -> InitialValues {
         let seed = match self {
             PowerUpRegisters::Always(contents) => return contents,
@@ -84,7 +86,8 @@ impl FromStr for PowerUpRegisters {
             ("random", Some(seed)) => Ok(PowerUpRegisters::Always(InitialValues::Random(seed))),
             ("each", Some(seed)) => Ok(PowerUpRegisters::Each(seed)),
             _ => Err(format!(
-                "registers = {text:?}: allowed are zeros, ones, random, random:SEED, each, each:SEED, with SEED below 2^64"
+                "registers = {text:?}: allowed are zeros, ones, random, random:SEED, each, \
+                    each:SEED, with SEED below 2^64"
             )),
         }
     }

@@ -96,7 +96,8 @@ impl TraceProbe {
     /// After the edge at `now`; the one before it was at `earlier`.
     pub(crate) fn record_changes(&mut self, model: &VerilatedModel, now: Time, earlier: Time) {
         let [events, jobs, reads, data, beats] = self.changes(model);
-        // A decoded command shows one cycle late: it may come after its own start, which is told behind it.
+        // A decoded command shows one cycle late: it may come after its own start, which is told
+        // behind it.
         if events & DECODE != 0 {
             self.tracer.record(earlier, &self.decoded_command(model));
         }

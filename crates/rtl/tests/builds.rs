@@ -1,5 +1,6 @@
-//! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so that all others find
-//! their device built; each of them is what [`rtl::bitstream`] builds where nothing else was asked for.
+//! The bitstreams that tests across the crates use. `make test` runs these first, two at a time, so
+//! that all others find their device built; each of them is what [`rtl::bitstream`] builds where
+//! nothing else was asked for.
 
 mod common;
 

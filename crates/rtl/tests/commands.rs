@@ -7,7 +7,8 @@ use sim::{Bar, Time};
 use spec::nvme::properties::{CC, CSTS};
 use spec::nvme::{Sqe, Status};
 
-/// Engines in BAR4: keeps what it gets until it is told or asked to end it, see `tests/engines/mailbox`.
+/// Engines in BAR4: keeps what it gets until it is told or asked to end it, see
+/// `tests/engines/mailbox`.
 const A: u64 = 0x8_0000;
 const B: u64 = 0x8_4000;
 const RELEASE: u64 = 0x100;
@@ -368,7 +369,8 @@ fn function_reset_leaves_no_offloaded_command() {
 fn format_waits_for_engines() {
     let mut d = device();
     d.submit(0, &[full(CHANGE, 2, 1), full(KEEP, 1, 1)]);
-    // Format NVM of namespace 2, with erasure, while an engine works in it: by hand, as it does not end.
+    // Format NVM of namespace 2, with erasure, while an engine works in it: by hand, as it does not
+    // end.
     let error = d.c.admin(Sqe::format_nvm(2, 1), "Format NVM");
     let error = error.unwrap_err().to_string();
     assert!(error.contains("Format NVM did not happen"), "{error}");

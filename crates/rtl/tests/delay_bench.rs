@@ -204,7 +204,8 @@ fn delay_memory_without_answer_is_a_hang() {
     );
 }
 
-/// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as many in flight as there is room for.
+/// Bandwidth in GB/s of a channel of two with this profile, both directions: `count` bursts, as
+/// many in flight as there is room for.
 fn bandwidth(
     bench: &mut DelayBench,
     profile: &Profile,

@@ -245,7 +245,8 @@ fn idle_time_is_skipped() {
     assert!(b.device.idle());
 }
 
-/// The k-th edge is at floor(k * 10^6 / f) ps whether cycles are evaluated, skipped, or pass without power.
+/// The k-th edge is at floor(k * 10^6 / f) ps whether cycles are evaluated, skipped, or pass
+/// without power.
 #[test]
 fn clock_edges_are_exact_at_every_frequency() {
     for mhz in [1u32, 7, 150, 300, 999, 1000] {

@@ -1,4 +1,5 @@
-//! Engines of one's own in a device: a folder outside of `hw/engine`, host memory, interrupts, resets.
+//! Engines of one's own in a device: a folder outside of `hw/engine`, host memory, interrupts,
+//! resets.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The access hook: what an engine holds waits, other engines do not, and a reset of the function ends it; what the
-//! host sends behind a command meets an engine that has taken it.
+//! The access hook: what an engine holds waits, other engines do not, and a reset of the function
+//! ends it; what the host sends behind a command meets an engine that has taken it.
 
 mod common;
 
@@ -96,7 +96,8 @@ fn conflict_filter_load_waits_for_an_earlier_command() {
 #[ignore = "compiles a device of its own"]
 fn conflict_filter_store_waits_for_all_earlier_commands() {
     let mut b = Bench::that_takes_after(15);
-    // A page at once, the last command the one that counts; then what is no command, and one that is dropped.
+    // A page at once, the last command the one that counts; then what is no command, and one that
+    // is dropped.
     let page: Vec<u8> = (0..64).flat_map(|n| command(n * 64, 4160, n)).collect();
     b.post(Bar::Control, PAGE, &page);
     b.post(Bar::Pm, 0, &[1; 64]);
@@ -227,7 +228,9 @@ fn conflict_filter_nvme_commands_wait_and_others_continue() {
     };
     let held = HELD / 512;
     c.submit_raw(0, block(1, held, buffer), 1).unwrap(); // a write
-                                                         // A read, of the next granule of this channel: a read and a write of one wait for each other.
+                                                         // A read, of the next granule of this
+                                                         // channel: a read and a write of one wait
+                                                         // for each other.
     c.submit_raw(0, block(2, held + 16, buffer + 1024), 2)
         .unwrap();
     c.submit_raw(0, block(2, 8, buffer + 2048), 3).unwrap(); // of the other channel

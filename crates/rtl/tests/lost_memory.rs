@@ -1,5 +1,5 @@
-//! Memories that answer later than a reset of the function waits for, or never. The fast engine's reset ends what is under way at once, so
-//! none is late there.
+//! Memories that answer later than a reset of the function waits for, or never. The fast engine's
+//! reset ends what is under way at once, so none is late there.
 
 mod common;
 
@@ -35,7 +35,8 @@ fn noise(random: &mut Random, len: u64) -> Vec<u8> {
     (0..len).map(|_| random.next() as u8).collect()
 }
 
-/// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until it has answered.
+/// A memory that takes longer than the reset waits for: what is asked of it meanwhile fails, until
+/// it has answered.
 #[test]
 #[ignore = "takes long on the RTL"]
 fn lost_memory_is_an_error() {
@@ -85,7 +86,8 @@ fn lost_memory_lives_are_independent() {
 /// It does not answer while a test lasts.
 const LOST: Time = Time::ms(400_000);
 
-/// A memory that never answers is no reason for commands to hang, nor for the controller not to be disabled.
+/// A memory that never answers is no reason for commands to hang, nor for the controller not to be
+/// disabled.
 #[test]
 #[ignore = "takes seconds"]
 fn lost_memory_stays_an_error() {

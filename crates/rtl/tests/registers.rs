@@ -14,7 +14,8 @@ const EACH: [InitialValues; 4] = [
     InitialValues::Random(2),
 ];
 
-/// Reads these words of a device that has just got its power, and again later: what each was, and the time of the last one.
+/// Reads these words of a device that has just got its power, and again later: what each was, and
+/// the time of the last one.
 fn words(name: &str, places: &[(Bar, u64)], contents: InitialValues) -> Vec<String> {
     let config = DeviceConfig {
         registers: PowerUpRegisters::Always(contents),

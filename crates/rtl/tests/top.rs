@@ -24,7 +24,8 @@ fn bench_with(config: DeviceConfig, media: Media) -> Bench {
     Bench::of(Box::new(device.unwrap()))
 }
 
-/// The queue memory of the admin queue can't be read and the link never answers: the controller waits for ever.
+/// The queue memory of the admin queue can't be read and the link never answers: the controller
+/// waits for ever.
 #[test]
 fn hang_is_not_reported_on_a_silent_link() {
     let mut b = bench_with(

@@ -1,4 +1,5 @@
-//! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example speed`.
+//! CPU time that the link and the DRAM model take: `cargo run --release -p nearside-sim --example
+//! speed`.
 
 use sim::dram::{BurstChannel, Channel, DramConfig, Request};
 use sim::{Counter, Device, Fault, HostConfig, HostPort, LinkConfig, Media, Random, System, Time};
@@ -145,7 +146,8 @@ fn bursts(what: &str, lines: u32, depth: usize, mut next: impl FnMut(u64) -> (u6
     let ns = cpu_ns() - start;
     let count = (n * u64::from(lines)) as f64;
     println!(
-        "dram, burst by burst, {what} of {lines} x {depth}: {:.1} ns a line, {:.1} GB/s simulated, {:.1} M lines per CPU second",
+        "dram, burst by burst, {what} of {lines} x {depth}: {:.1} ns a line, {:.1} GB/s \
+            simulated, {:.1} M lines per CPU second",
         ns / count,
         count * 64.0 / now.as_ns(),
         count / ns * 1e3

@@ -68,7 +68,8 @@ impl Ax {
                 base + (aligned - base + u64::from(i) * size) % span
             }
             _ if i == 0 => self.addr,
-            // A burst that breaks the rules may reach beyond the last address; whoever takes it checks them.
+            // A burst that breaks the rules may reach beyond the last address; whoever takes it
+            // checks them.
             _ => aligned.wrapping_add(u64::from(i) * size),
         }
     }

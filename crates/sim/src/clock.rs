@@ -5,8 +5,8 @@ use crate::Time;
 /// Picoseconds in which a clock has as many cycles as its frequency in kHz says.
 const PS: u64 = 1_000_000_000;
 
-/// A clock of 1 to 1000 MHz. Edge k is at floor(k * 10^9 / f) ps for f kHz: where the period is no whole number of
-/// picoseconds, each edge is rounded down by itself and the error never adds up.
+/// A clock of 1 to 1000 MHz. Edge k is at floor(k * 10^9 / f) ps for f kHz: where the period is no
+/// whole number of picoseconds, each edge is rounded down by itself and the error never adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clock {
     khz: u32,

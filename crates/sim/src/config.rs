@@ -1,7 +1,7 @@
 //! Parameters of host, link and DRAM: plain structs with defaults, each checked by `validate()`.
 //!
-//! Keys read the same in a design file; units are part of the names. `validate` answers with one line that names the
-//! key and the allowed values.
+//! Keys read the same in a design file; units are part of the names. `validate` answers with one
+//! line that names the key and the allowed values.
 
 use serde::{Deserialize, Serialize};
 
@@ -45,16 +45,19 @@ pub struct HostConfig {
     pub memory_mib: u64,
     /// From a read request at the root complex to its first data, ns.
     pub read_ns: u64,
-    /// Up to this much more per read request, drawn from `seed`, ns: requests then return out of order.
+    /// Up to this much more per read request, drawn from `seed`, ns: requests then return out of
+    /// order.
     pub read_jitter_ns: u64,
     /// How long a posted write holds its buffer (and credits) in the root complex, ns.
     pub write_ns: u64,
     /// Between the CPU and the root complex for an MMIO access, one way, ns.
     pub mmio_ns: u64,
-    /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's peer-to-peer queue.
+    /// Posted MMIO writes that the CPU can have waiting for a link before it stalls; also a link's
+    /// peer-to-peer queue.
     pub mmio_queue: usize,
-    /// Loads of devices that the CPU can have under way. A core holds each in a line fill buffer, of which it has 10 (Intel, Nehalem
-    /// to Broadwell) or 12 (Skylake), so the default takes six cores. The root complex is no limit of its own here.
+    /// Loads of devices that the CPU can have under way. A core holds each in a line fill buffer,
+    /// of which it has 10 (Intel, Nehalem to Broadwell) or 12 (Skylake), so the default takes six
+    /// cores. The root complex is no limit of its own here.
     pub cpu_loads: usize,
     /// Extra latency through the root complex from one device to another, ns.
     pub peer_ns: u64,
@@ -133,15 +136,17 @@ pub struct LinkConfig {
     pub host_posted_bytes: u32,
     /// Non-posted header credits of the host.
     pub host_nonposted_headers: u32,
-    /// Posted header credits of the device. The defaults of this and the next two are those of a Gen3 endpoint block that states
-    /// them: 127 posted headers, 750 units of 16 bytes of posted data, 115 non-posted headers (Intel, L- and H-Tile Avalon
-    /// Streaming IP for PCI Express User Guide, 683111, "Flow Control Credit Allocation").
+    /// Posted header credits of the device. The defaults of this and the next two are those of a
+    /// Gen3 endpoint block that states them: 127 posted headers, 750 units of 16 bytes of posted
+    /// data, 115 non-posted headers (Intel, L- and H-Tile Avalon Streaming IP for PCI Express User
+    /// Guide, 683111, "Flow Control Credit Allocation").
     pub device_posted_headers: u32,
     /// Posted data credits of the device, bytes.
     pub device_posted_bytes: u32,
     /// Non-posted header credits of the device.
     pub device_nonposted_headers: u32,
-    /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no limit.
+    /// The device's buffer for read data that it asked for, bytes; reads wait for room in it. 0: no
+    /// limit.
     pub device_completion_bytes: u32,
     /// What may wait for the wire before the device's writes are refused, bytes.
     pub device_tx_buffer_bytes: u32,
@@ -293,7 +298,8 @@ impl LinkConfig {
         )
     }
 
-    /// Bytes that one direction carries, per ns: GT/s and lanes after line encoding and SKP ordered sets.
+    /// Bytes that one direction carries, per ns: GT/s and lanes after line encoding and SKP ordered
+    /// sets.
     pub fn bytes_per_ns(&self) -> f64 {
         let lanes = f64::from(self.lanes);
         match self.generation {
@@ -316,7 +322,8 @@ mod tests {
     /// A key, and what makes its value bad.
     type Change<T> = (&'static str, fn(&mut T));
 
-    /// Each change must be refused with a message that names the key, the value and what is allowed.
+    /// Each change must be refused with a message that names the key, the value and what is
+    /// allowed.
     fn refuses<T: Default>(changes: &[Change<T>], validate: fn(&T) -> Result<(), String>) {
         assert_eq!(validate(&T::default()), Ok(()));
         for (key, change) in changes {

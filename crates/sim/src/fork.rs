@@ -1,13 +1,15 @@
-//! Copies of this process, for campaigns that try many ends of one run: power cuts, resets, other settings.
+//! Copies of this process, for campaigns that try many ends of one run: power cuts, resets, other
+//! settings.
 //!
-//! A run goes on to a moment, a copy of the process ends it there in its own way and says what has come of it, and the run goes on
-//! as if nothing had been. Everything is copied, and only what is changed costs memory: devices on either engine, links, hosts,
-//! and the programs before them. So there is nothing that a device has to save, nothing that it can forget, and each copy begins within a
-//! millisecond or so.
+//! A run goes on to a moment, a copy of the process ends it there in its own way and says what has
+//! come of it, and the run goes on as if nothing had been. Everything is copied, and only what is
+//! changed costs memory: devices on either engine, links, hosts, and the programs before them. So
+//! there is nothing that a device has to save, nothing that it can forget, and each copy begins
+//! within a millisecond or so.
 //!
-//! Media in files and in memory that clients share, traces and waveforms are not copied: a copy would write to the original's. While this
-//! process has any, there are no copies of it. Of several threads only the one that asks is in the copy: no other may hold a lock
-//! that the copy wants.
+//! Media in files and in memory that clients share, traces and waveforms are not copied: a copy
+//! would write to the original's. While this process has any, there are no copies of it. Of several
+//! threads only the one that asks is in the copy: no other may hold a lock that the copy wants.
 
 use std::any::Any;
 use std::fs::File;
@@ -40,15 +42,23 @@ impl std::fmt::Display for ForkError {
         match self {
             ForkError::Shares(what) => write!(
                 f,
-                "a copy of this process would share its {what}: devices that are copied have media in memory, and neither traces nor waveforms"
+                "a copy of this process would share its {what}: devices that are copied have \
+                    media in memory, and neither traces nor waveforms"
             ),
             ForkError::Os(error) => write!(f, "no copy of this process: {error}"),
             ForkError::Foreign(owner) => {
-                write!(f, "this copy was started by process {owner}: only that one has its answer")
+                write!(
+                    f,
+                    "this copy was started by process {owner}: only that one has its answer"
+                )
             }
             ForkError::Panicked(text) => write!(f, "a copy of this process panicked: {text}"),
             ForkError::Ended(status) if libc::WIFSIGNALED(*status) => {
-                write!(f, "a copy of this process was ended by signal {}", libc::WTERMSIG(*status))
+                write!(
+                    f,
+                    "a copy of this process was ended by signal {}",
+                    libc::WTERMSIG(*status)
+                )
             }
             ForkError::Ended(status) => write!(
                 f,
@@ -99,9 +109,11 @@ pub fn obstacle() -> Option<String> {
     shared_resources().1.first().map(|(_, what)| what.clone())
 }
 
-/// A copy of this process at its work. One that nobody asks for its answer is ended. One whose original is killed ends with its work.
+/// A copy of this process at its work. One that nobody asks for its answer is ended. One whose
+/// original is killed ends with its work.
 ///
-/// It belongs to the process that has started it: a copy of that one, which has this as well, can neither end it nor take its answer.
+/// It belongs to the process that has started it: a copy of that one, which has this as well, can
+/// neither end it nor take its answer.
 #[derive(Debug)]
 pub struct Fork {
     pid: libc::pid_t,
@@ -150,7 +162,8 @@ impl Drop for Reply {
 }
 
 impl Fork {
-    /// Copies this process; the copy does `work`, answers with what that returns, and ends without running anything else.
+    /// Copies this process; the copy does `work`, answers with what that returns, and ends without
+    /// running anything else.
     pub fn start(work: impl FnOnce() -> Vec<u8>) -> Result<Fork, ForkError> {
         match Fork::split()? {
             ForkSide::Original(fork) => Ok(fork),
@@ -161,7 +174,8 @@ impl Fork {
         }
     }
 
-    /// Copies this process: both return from here. For a copy that has to go on where its original is, up to its own end.
+    /// Copies this process: both return from here. For a copy that has to go on where its original
+    /// is, up to its own end.
     pub fn split() -> Result<ForkSide, ForkError> {
         // Held over the fork, so that it is free in the copy.
         let held = shared_resources();
@@ -170,7 +184,8 @@ impl Fork {
         }
         let (answer, to) = pipe().map_err(ForkError::Os)?;
         let owner = std::process::id();
-        // SAFETY: the copy runs what this thread would run, with the memory that this thread sees; the module says of other threads.
+        // SAFETY: the copy runs what this thread would run, with the memory that this thread sees;
+        // the module says of other threads.
         match unsafe { libc::fork() } {
             -1 => Err(ForkError::Os(io::Error::last_os_error())),
             0 => {
@@ -186,7 +201,8 @@ impl Fork {
         }
     }
 
-    /// Whether the copy answers within this time, or has ended: [`Fork::answer`] does not wait long then.
+    /// Whether the copy answers within this time, or has ended: [`Fork::answer`] does not wait long
+    /// then.
     pub fn is_ready(&self, within: Duration) -> bool {
         let mut ready = [PollFd::new(&self.answer, PollFlags::IN)];
         let within = Timespec {
@@ -206,7 +222,8 @@ impl Fork {
         if self.owner != std::process::id() {
             return Err(ForkError::Foreign(self.owner));
         }
-        // A copy says how long its answer is: its own copies may hold the pipe's other end for longer than it lives.
+        // A copy says how long its answer is: its own copies may hold the pipe's other end for
+        // longer than it lives.
         let mut head = [0; 9];
         let mut bytes = Vec::new();
         let mut read = self.read(&mut head);
@@ -267,7 +284,8 @@ impl Fork {
         }
     }
 
-    /// The copy's status at its end; an error where the process lets the system forget it (SIGCHLD is ignored).
+    /// The copy's status at its end; an error where the process lets the system forget it (SIGCHLD
+    /// is ignored).
     fn wait(&mut self) -> io::Result<i32> {
         self.waited = true;
         let mut status = 0;
@@ -287,7 +305,8 @@ impl Fork {
 impl Drop for Fork {
     fn drop(&mut self) {
         if !self.waited && self.owner == std::process::id() {
-            // SAFETY: the process is ours, and nobody has waited for it, so the number is still its own.
+            // SAFETY: the process is ours, and nobody has waited for it, so the number is still its
+            // own.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
             let _ = self.wait();
         }

@@ -1,12 +1,13 @@
 //! Copies from and to mapped files, whose pages can turn out not to be there.
 //!
-//! A page of a mapping that the file can't give (it was cut, the disk is full or fails) raises SIGBUS, which would end the
-//! process. While a copy runs under [`guarded`], a handler puts zero pages in the place of what the copy is about, and the copy is
-//! reported as failed. A SIGBUS that is none of ours, one that somebody has sent included, goes to the handler that was there before.
+//! A page of a mapping that the file can't give (it was cut, the disk is full or fails) raises
+//! SIGBUS, which would end the process. While a copy runs under [`guarded`], a handler puts zero
+//! pages in the place of what the copy is about, and the copy is reported as failed. A SIGBUS that
+//! is none of ours, one that somebody has sent included, goes to the handler that was there before.
 //!
-//! Others in the process may put a handler of their own in the place of ours (Python's `faulthandler` does), so [`keep`] is called
-//! wherever a device begins to work. A thread that blocks SIGBUS can't be helped: the kernel ends the process without asking a
-//! handler.
+//! Others in the process may put a handler of their own in the place of ours (Python's
+//! `faulthandler` does), so [`keep`] is called wherever a device begins to work. A thread that
+//! blocks SIGBUS can't be helped: the kernel ends the process without asking a handler.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -37,8 +38,9 @@ thread_local! {
 
 type Handler = extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void);
 
-/// Our handlers, all the same but for their former one. Whoever replaces one of ours brings that very one back at its own end, or
-/// calls it; with a single one that had them for its former one, the two would call each other for ever.
+/// Our handlers, all the same but for their former one. Whoever replaces one of ours brings that
+/// very one back at its own end, or calls it; with a single one that had them for its former one,
+/// the two would call each other for ever.
 const HANDLERS: [Handler; 8] = [
     on_bus_error::<0>,
     on_bus_error::<1>,
@@ -50,14 +52,16 @@ const HANDLERS: [Handler; 8] = [
     on_bus_error::<7>,
 ];
 
-/// What happened on SIGBUS before each of our handlers was installed. They are never freed: a handler may be reading one.
+/// What happened on SIGBUS before each of our handlers was installed. They are never freed: a
+/// handler may be reading one.
 static FORMER: [AtomicPtr<libc::sigaction>; HANDLERS.len()] =
     [const { AtomicPtr::new(null_mut()) }; HANDLERS.len()];
 
 /// Runs a copy. False: a page was missing, and all of `pages` are private zero pages now.
 ///
 /// # Safety
-/// [`install`] was called, or the pages are memory of no file. `pages` are whole pages of a mapping of the caller's, and nobody holds references into them.
+/// [`install`] was called, or the pages are memory of no file. `pages` are whole pages of a mapping
+/// of the caller's, and nobody holds references into them.
 #[inline]
 pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
     GUARD.with(|guard| {
@@ -75,7 +79,8 @@ pub unsafe fn guarded(pages: Range<usize>, copy: impl FnOnce()) -> bool {
 /// Whether there has been anything whose pages can turn out not to be there.
 static NEEDED: AtomicBool = AtomicBool::new(false);
 
-/// Sees to it that ours is still the handler, if [`install`] was ever called. Else it costs nothing.
+/// Sees to it that ours is still the handler, if [`install`] was ever called. Else it costs
+/// nothing.
 pub fn keep_handler() {
     if NEEDED.load(Ordering::Acquire) {
         install_handler();
@@ -95,8 +100,8 @@ pub fn install_handler() {
     if is_ours(&found) {
         return;
     }
-    // The one whose former handler this was already, or a new one: there are more than one process has programs for SIGBUS.
-    // SAFETY: each is null or was leaked below.
+    // The one whose former handler this was already, or a new one: there are more than one process
+    // has programs for SIGBUS. SAFETY: each is null or was leaked below.
     let former = |n: usize| unsafe { FORMER[n].load(Ordering::Acquire).as_ref() };
     let last = HANDLERS.len() - 1;
     let fits = |n: &usize| former(*n).is_none_or(|f| same_action(f, &found));
@@ -166,7 +171,8 @@ unsafe fn replace_pages(addr: usize) -> bool {
     if !(start..end).contains(&addr) {
         return false;
     }
-    // SAFETY: it replaces only what this thread is copying from or to, which the caller of `guarded` vouches for.
+    // SAFETY: it replaces only what this thread is copying from or to, which the caller of
+    // `guarded` vouches for.
     let mapped = unsafe {
         libc::mmap(
             start as *mut libc::c_void,

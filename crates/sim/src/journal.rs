@@ -1,8 +1,10 @@
-//! What stands behind the end of a media file while a device with a persistence domain of its own uses it.
+//! What stands behind the end of a media file while a device with a persistence domain of its own
+//! uses it.
 //!
-//! Such a device keeps in this process what it has promised to write when its power fails. So that a process which is killed is a loss
-//! of power at worst, the file has, at each moment, a state of the device that it could have had then: the media as they were when the
-//! host was told something last, and what failing power would have written at that time. Writes since then are taken back.
+//! Such a device keeps in this process what it has promised to write when its power fails. So that
+//! a process which is killed is a loss of power at worst, the file has, at each moment, a state of
+//! the device that it could have had then: the media as they were when the host was told something
+//! last, and what failing power would have written at that time. Writes since then are taken back.
 //!
 //! ```text
 //! 0 .. len         the media
@@ -11,9 +13,11 @@
 //! behind the slots what was overwritten since: address, bytes, CRC-32C of both and of what follows, 0, then the bytes
 //! ```
 //!
-//! `base` is the first multiple of 4096 from `len` on. The state is one word, so it changes at once: bits 1:0 the slot that counts, 0 is
-//! none; 47:2 the bytes of what was overwritten; 63:48 the low half of the CRC-32C of the other six bytes. The kernel keeps what a killed process has written, in the order in which it
-//! did that; nothing is promised for a machine that loses its power.
+//! `base` is the first multiple of 4096 from `len` on. The state is one word, so it changes at
+//! once: bits 1:0 the slot that counts, 0 is none; 47:2 the bytes of what was overwritten; 63:48
+//! the low half of the CRC-32C of the other six bytes. The kernel keeps what a killed process has
+//! written, in the order in which it did that; nothing is promised for a machine that loses its
+//! power.
 
 use std::fs::File;
 use std::io;
@@ -97,8 +101,8 @@ fn entry_crc(entry: &[u8]) -> u32 {
 }
 
 impl Journal {
-    /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes. From now on nothing stays that is
-    /// written without [`Journal::commit`].
+    /// Begins one behind media of so many bytes; what failing power writes is at most `most` bytes.
+    /// From now on nothing stays that is written without [`Journal::commit`].
     pub(crate) fn new(file: &File, len: u64, most: usize) -> io::Result<Journal> {
         let layout = JournalLayout::new(len, most as u64);
         let mut header = [0; PAGE as usize];
@@ -130,7 +134,8 @@ impl Journal {
         // SAFETY: the pages are the map's, and nobody holds references into it.
         let done = unsafe { guard::guarded(pages, || access(base)) };
         if !done {
-            // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
+            // SAFETY: the pages are this map's, and become again what they were. Nobody holds
+            // references into them.
             let mapped = unsafe {
                 libc::mmap(
                     base.cast(),
@@ -194,7 +199,8 @@ impl Journal {
         self.undo_bytes
     }
 
-    /// All that was written so far stays; if the process ends, `last` is written at `addr`, too. False: the file was cut.
+    /// All that was written so far stays; if the process ends, `last` is written at `addr`, too.
+    /// False: the file was cut.
     pub(crate) fn commit(&mut self, file: &File, addr: u64, last: &[u8]) -> bool {
         assert!(last.len() as u64 + SLOT_HEAD <= self.layout.slot);
         let slot: u64 = match (last.is_empty(), self.slot) {
@@ -235,8 +241,8 @@ impl Journal {
     }
 }
 
-/// Brings the media of a file, so many bytes, to the state that a process has left which ended with a journal, and takes that away.
-/// `None`: no journal of such media stands behind them.
+/// Brings the media of a file, so many bytes, to the state that a process has left which ended with
+/// a journal, and takes that away. `None`: no journal of such media stands behind them.
 pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
     let base = len.next_multiple_of(PAGE);
     let mut header = [0; PAGE as usize];
@@ -274,7 +280,8 @@ pub(crate) fn recover(file: &File, len: u64) -> Option<io::Result<()>> {
 
 fn damaged(what: &str) -> io::Error {
     let text = format!(
-        "the journal behind the media is damaged ({what}); a file that is cut to the media has them as they stand"
+        "the journal behind the media is damaged ({what}); a file that is cut to the media has \
+            them as they stand"
     );
     io::Error::new(io::ErrorKind::InvalidData, text)
 }
@@ -361,7 +368,8 @@ mod tests {
         all
     }
 
-    /// The media of who opens the file next, if its process is killed now: what was written is the kernel's.
+    /// The media of who opens the file next, if its process is killed now: what was written is the
+    /// kernel's.
     fn after(path: &Path) -> Vec<u8> {
         let copy = path.with_extension("copy");
         std::fs::copy(path, &copy).unwrap();
@@ -411,7 +419,8 @@ mod tests {
             settled[AT as usize..][..last.len()].copy_from_slice(&last);
             assert!(after(&path) == settled, "round {round}, settled");
         }
-        // Media that end while something is to be taken back or written leave the journal, others none.
+        // Media that end while something is to be taken back or written leave the journal, others
+        // none.
         assert!(media.commit(AT, &[1; 64]));
         settled = bytes(&media);
         settled[AT as usize..][..64].fill(1);
@@ -470,7 +479,8 @@ mod tests {
         assert!(error(&with(64, 3), LEN).contains("damaged"));
         assert!(error(&with(4096 + 70, 3), LEN).contains("a slot's CRC"));
         assert!(error(&with(4096 + 7, 3), LEN).contains("a slot"));
-        // Any bit of what is in use, but of zeros behind the header's words and a slot's; and less of it than there was.
+        // Any bit of what is in use, but of zeros behind the header's words and a slot's; and less
+        // of it than there was.
         let slot = 8192;
         let entries = 4096 + 2 * slot;
         let used = [8..24, 64..72, 4096..4096 + 20, 4096 + 64..4096 + 128];

@@ -2,7 +2,8 @@
 //!
 //! Both start zeroed and are sparse. Timing is none of the media's business: see [`crate::dram`].
 //!
-//! A file costs disk where it is written. What then finds no room, or can't be read, fails and changes nothing; later accesses try again.
+//! A file costs disk where it is written. What then finds no room, or can't be read, fails and
+//! changes nothing; later accesses try again.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -72,25 +73,45 @@ pub enum MediaError {
 impl std::fmt::Display for MediaError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            MediaError::Size(size) => write!(f, "media of {size} bytes: the size must be a positive multiple of 64"),
-            MediaError::Mismatch { path, found, wanted } => write!(
+            MediaError::Size(size) => write!(
                 f,
-                "media file {} has {found} bytes, the design wants {wanted}: name another file or change the size",
+                "media of {size} bytes: the size must be a \
+                positive multiple of 64"
+            ),
+            MediaError::Mismatch {
+                path,
+                found,
+                wanted,
+            } => write!(
+                f,
+                "media file {} has {found} bytes, the design wants {wanted}: name another file or \
+                    change the size",
                 path.display()
             ),
             MediaError::NoDirectory(path) => {
-                write!(f, "media file {}: its directory doesn't exist", path.display())
+                write!(
+                    f,
+                    "media file {}: its directory doesn't exist",
+                    path.display()
+                )
             }
-            MediaError::NotAFile(path) => write!(f, "media file {}: not a regular file", path.display()),
+            MediaError::NotAFile(path) => {
+                write!(f, "media file {}: not a regular file", path.display())
+            }
             MediaError::InUse(path) => write!(
                 f,
-                "media file {}: another device has it, here or in another process; end that one or name another file",
+                "media file {}: another device has it, here or in another process; end that one \
+                    or name another file",
                 path.display()
             ),
             MediaError::Memory { len, source } => {
                 write!(f, "media of {len} bytes in memory: {source}")
             }
-            MediaError::Io { path, action, source } => {
+            MediaError::Io {
+                path,
+                action,
+                source,
+            } => {
                 write!(f, "media file {}: can't {action}: {source}", path.display())
             }
         }
@@ -118,7 +139,8 @@ enum Backing {
     },
 }
 
-/// Bytes of media that can be neither read nor written for now: for tests of what a device does then.
+/// Bytes of media that can be neither read nor written for now: for tests of what a device does
+/// then.
 #[derive(Clone, Debug, Default)]
 pub struct FailingRange(Arc<[AtomicU64; 2]>);
 
@@ -138,7 +160,8 @@ impl FailingRange {
 
 /// Byte-addressable storage of a fixed size.
 ///
-/// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for errors.
+/// Accesses beyond the end read zeros and write nothing: whoever decodes addresses answers for
+/// errors.
 pub struct Media {
     map: MmapRaw,
     store: Backing,
@@ -179,7 +202,8 @@ impl Media {
         self.failing.clone()
     }
 
-    /// Bytes of all media of this process that are in memory now: what of a process's memory is its devices' storage.
+    /// Bytes of all media of this process that are in memory now: what of a process's memory is its
+    /// devices' storage.
     pub fn resident() -> u64 {
         let maps = MAPS.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pages = Vec::new();
@@ -188,7 +212,8 @@ impl Media {
             pages.clear();
             pages.resize(len.div_ceil(PAGE as usize), 0u8);
             let (at, bytes) = (at as *mut libc::c_void, pages.as_mut_ptr().cast());
-            // SAFETY: the map lives as long as its entry, and there is a byte for each of its pages.
+            // SAFETY: the map lives as long as its entry, and there is a byte for each of its
+            // pages.
             if unsafe { libc::mincore(at, len, bytes) } == 0 {
                 found += pages.iter().filter(|&page| page & 1 == 1).count() as u64;
             }
@@ -204,14 +229,15 @@ impl Media {
             .no_reserve_swap()
             .map_anon()
             .map_err(|source| MediaError::Memory { len, source })?;
-        // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice, and needs none.
+        // Huge pages would make a single byte cost 2 MiB. A kernel without them refuses the advice,
+        // and needs none.
         let _ = map.advise(Advice::NoHugePage);
         let store = Backing::Memory;
         Ok(Media::new(map, store))
     }
 
-    /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. They cost memory only where they
-    /// were touched.
+    /// Zeroed media in memory that other processes can map, by [`Media::shared_file`]. They cost
+    /// memory only where they were touched.
     pub fn shared(len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let fail = |source: io::Error| MediaError::Memory { len, source };
@@ -221,19 +247,21 @@ impl Media {
         // Nobody who maps it can take pages away under us.
         let seals = SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL;
         fcntl_add_seals(&file, seals).map_err(|e| fail(e.into()))?;
-        // SAFETY: the file can't shrink. Others may change its bytes at any moment, as devices' memories do; they are only
-        // ever copied, never believed.
+        // SAFETY: the file can't shrink. Others may change its bytes at any moment, as devices'
+        // memories do; they are only ever copied, never believed.
         let map = unsafe { MmapOptions::new().len(len as usize).map_mut(&file) }.map_err(fail)?;
         let store = Backing::Shared(file);
         Ok(Media::new(map, store))
     }
 
-    /// Media in the file `path`, created sparse and zeroed if it doesn't exist or is empty. What is written survives this process.
+    /// Media in the file `path`, created sparse and zeroed if it doesn't exist or is empty. What is
+    /// written survives this process.
     ///
-    /// If the process that had it last was killed while the media had a journal, they are brought to the state that
-    /// [`Media::begin_journal`] says.
+    /// If the process that had it last was killed while the media had a journal, they are brought
+    /// to the state that [`Media::begin_journal`] says.
     ///
-    /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who only reads it needs no lock.
+    /// The file is locked (`flock`): no two devices, of whatever processes, have one at a time. Who
+    /// only reads it needs no lock.
     pub fn file(path: &Path, len: u64) -> Result<Media, MediaError> {
         check_size(len)?;
         let fail = |action| {
@@ -256,8 +284,8 @@ impl Media {
                 (file.map_err(fail("open it for reading and writing"))?, None)
             }
             Err(e) if e.kind() == io::ErrorKind::NotFound => {
-                // A link to a file that isn't there yet stays, and names the file. If another device has just made it, whoever
-                // gets the lock has it.
+                // A link to a file that isn't there yet stays, and names the file. If another
+                // device has just made it, whoever gets the lock has it.
                 let target = resolve_links(path.into());
                 let file = options.clone().create_new(true).open(&target);
                 match file {
@@ -295,7 +323,8 @@ impl Media {
                 wanted: len,
             });
         }
-        // SAFETY: the mapping is shared with the file, which others may change; its bytes are only ever copied, under a guard.
+        // SAFETY: the mapping is shared with the file, which others may change; its bytes are only
+        // ever copied, under a guard.
         let map = unsafe { MmapMut::map_mut(&file) }.map_err(fail("map it"))?;
         let store = Backing::File {
             path: path.into(),
@@ -304,14 +333,17 @@ impl Media {
         Ok(Media::new(map, store))
     }
 
-    /// From now on what is written to a file stays only with the next [`Media::commit`], if the process ends however it does: who opens the
-    /// file next finds the media as they were then, and of at most `most` bytes what was to be written last. Media in memory end
-    /// with the process; nothing is done for them.
+    /// From now on what is written to a file stays only with the next [`Media::commit`], if the
+    /// process ends however it does: who opens the file next finds the media as they were then, and
+    /// of at most `most` bytes what was to be written last. Media in memory end with the process;
+    /// nothing is done for them.
     ///
-    /// **A write that fails is the last one**: what was written before it and behind it would be of no moment that a loss of power could
-    /// have left. From then on nothing can be read or written, and the file stays as it is; who opens it next finds what was settled.
+    /// **A write that fails is the last one**: what was written before it and behind it would be of
+    /// no moment that a loss of power could have left. From then on nothing can be read or written,
+    /// and the file stays as it is; who opens it next finds what was settled.
     ///
-    /// The journal stands behind the media in the file, which is longer until these end, or are opened again.
+    /// The journal stands behind the media in the file, which is longer until these end, or are
+    /// opened again.
     pub fn begin_journal(&mut self, most: usize) -> Result<(), MediaError> {
         if let (Backing::File { path, file }, None) = (&self.store, &self.journal) {
             let journal = Journal::new(file, self.size(), most);
@@ -334,8 +366,9 @@ impl Media {
         self.journal.is_some()
     }
 
-    /// All that was written so far stays, and if the process ends without another call, whoever opens the file next finds `last` at `addr`,
-    /// too. False: somebody has cut the file, or a write has failed before. Without a journal nothing is done.
+    /// All that was written so far stays, and if the process ends without another call, whoever
+    /// opens the file next finds `last` at `addr`, too. False: somebody has cut the file, or a
+    /// write has failed before. Without a journal nothing is done.
     pub fn commit(&mut self, addr: u64, last: &[u8]) -> bool {
         let (Backing::File { file, .. }, Some(journal)) = (&self.store, &mut self.journal) else {
             return true;
@@ -350,7 +383,8 @@ impl Media {
         self.journal.as_ref().map_or(0, Journal::undo_bytes)
     }
 
-    /// Keeps what is about to be overwritten, if there is a journal. False: there is no room for it.
+    /// Keeps what is about to be overwritten, if there is a journal. False: there is no room for
+    /// it.
     fn log_undo(&mut self, addr: u64, len: u64) -> bool {
         let Some(mut journal) = self.journal.take() else {
             return true;
@@ -408,7 +442,8 @@ impl Media {
 
     /// Writes at `addr`. False: there is no room for it, and only a part is written, or nothing.
     ///
-    /// What lies in a page of a file is written at once: nothing that ends the process leaves a part of it.
+    /// What lies in a page of a file is written at once: nothing that ends the process leaves a
+    /// part of it.
     pub fn write(&mut self, addr: u64, data: &[u8]) -> bool {
         if self.failing.overlaps(addr, data.len() as u64) {
             return self.record_failure("write", addr);
@@ -443,8 +478,8 @@ impl Media {
         (read || self.record_failure("read", addr)).then_some(line)
     }
 
-    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in `enables` is set. False: there
-    /// is no room for them.
+    /// Writes those bytes of the aligned 64-byte line at `addr` (low 6 bits ignored) whose bit in
+    /// `enables` is set. False: there is no room for them.
     #[inline]
     pub fn write_line(&mut self, addr: u64, data: &[u8; 64], enables: u64) -> bool {
         let addr = addr & !63;
@@ -491,8 +526,8 @@ impl Media {
         self.log_undo(addr, 64) && self.write_file(addr, &line)
     }
 
-    /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can begin. What has never been touched,
-    /// or would have to come from a disk, stays where it is.
+    /// Tells the machine that `len` bytes from `addr` are wanted soon: their way from memory can
+    /// begin. What has never been touched, or would have to come from a disk, stays where it is.
     #[inline]
     pub fn prefetch(&self, addr: u64, len: usize) {
         let inside = self.bytes_within(addr, len);
@@ -502,8 +537,8 @@ impl Media {
         }
     }
 
-    /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some: they cost neither memory
-    /// nor disk then. False: there is no room for some of the zeros.
+    /// Makes `len` bytes from `addr` zeros. Whole pages become holes where the media can have some:
+    /// they cost neither memory nor disk then. False: there is no room for some of the zeros.
     pub fn zero(&mut self, addr: u64, len: u64) -> bool {
         let end = addr.saturating_add(len).min(self.size());
         if self.failing.overlaps(addr, len) {
@@ -561,8 +596,8 @@ impl Media {
         true
     }
 
-    /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't be had. In one go: the system's work
-    /// for a page alone is most of what zeros cost.
+    /// Makes pages from `at` on holes, unless they are; how many of them, or `None` if that can't
+    /// be had. In one go: the system's work for a page alone is most of what zeros cost.
     fn punch_holes(&mut self, at: usize, pages: u64) -> Option<u64> {
         let page = PAGE as usize;
         let mut some = pages;
@@ -570,7 +605,8 @@ impl Media {
             Backing::Memory => UncheckedAdvice::DontNeed,
             Backing::Shared(_) => UncheckedAdvice::Remove,
             Backing::File { .. } => {
-                // To ask is cheaper than the file system's work. A look at the map would give a hole of a tmpfs its memory.
+                // To ask is cheaper than the file system's work. A look at the map would give a
+                // hole of a tmpfs its memory.
                 let (hole, as_many) = self.page_extent(at as u64, pages);
                 some = as_many;
                 if hole {
@@ -579,8 +615,9 @@ impl Media {
                 UncheckedAdvice::Remove
             }
         };
-        // SAFETY: nobody holds a reference into the map; the pages' bytes become zeros, which is what both kinds of
-        // advice do to the mapping that each is given for (private and anonymous; shared with a file).
+        // SAFETY: nobody holds a reference into the map; the pages' bytes become zeros, which is
+        // what both kinds of advice do to the mapping that each is given for (private and
+        // anonymous; shared with a file).
         let advised = unsafe {
             self.map
                 .unchecked_advise_range(advice, at, some as usize * page)
@@ -588,7 +625,8 @@ impl Media {
         advised.is_ok().then_some(some)
     }
 
-    /// Whether the page of the file at `at` is a hole, and how many pages from there on are the same, of so many.
+    /// Whether the page of the file at `at` is a hole, and how many pages from there on are the
+    /// same, of so many.
     fn page_extent(&self, at: u64, pages: u64) -> (bool, u64) {
         let count = |end: u64| ((end - at) / PAGE).clamp(1, pages);
         let Some(file) = self.fd() else {
@@ -606,13 +644,15 @@ impl Media {
         }
     }
 
-    /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page wasn't to be had.
+    /// Runs a copy from or to the `len` bytes at `at`, which are within the media. False: a page
+    /// wasn't to be had.
     #[inline]
     fn copy_guarded(&self, at: usize, len: usize, copy: impl FnOnce(*mut u8)) -> bool {
         let page = PAGE as usize;
         let base = self.map.as_mut_ptr();
         let (from, to) = (at - at % page, (at + len).next_multiple_of(page));
-        // SAFETY: whole pages of the map, whose last one may go on behind the media; nobody holds a reference into it.
+        // SAFETY: whole pages of the map, whose last one may go on behind the media; nobody holds a
+        // reference into it.
         let done = unsafe {
             let pages = base.add(from) as usize..base.add(from) as usize + (to - from);
             guard::guarded(pages, || copy(base.add(at)))
@@ -627,7 +667,8 @@ impl Media {
     #[cold]
     fn remap_pages(&self, from: usize, len: usize) {
         let Some(file) = self.fd() else { return };
-        // SAFETY: the pages are this map's, and become again what they were. Nobody holds references into them.
+        // SAFETY: the pages are this map's, and become again what they were. Nobody holds
+        // references into them.
         let mapped = unsafe {
             libc::mmap(
                 self.map.as_mut_ptr().add(from).cast(),
@@ -641,7 +682,8 @@ impl Media {
         assert!(mapped != libc::MAP_FAILED, "a page of the media is lost");
     }
 
-    /// Reads past the map: what was never written takes no room on this way, and an error has a name.
+    /// Reads past the map: what was never written takes no room on this way, and an error has a
+    /// name.
     #[cold]
     fn read_file(&self, addr: u64, out: &mut [u8]) -> bool {
         let mut have = 0;
@@ -685,7 +727,8 @@ impl Media {
         self.read_file(addr, &mut bytes) && bytes.iter().all(|&byte| byte == 0)
     }
 
-    /// Counts a write that failed, which is the last one where there is a journal, tells of that, and returns false.
+    /// Counts a write that failed, which is the last one where there is a journal, tells of that,
+    /// and returns false.
     #[cold]
     fn stop_writes(&mut self, what: &str, addr: u64) -> bool {
         if !self.has_journal() {
@@ -694,7 +737,12 @@ impl Media {
         self.failures.fetch_add(1, Ordering::Relaxed);
         if !std::mem::replace(&mut self.stopped, true) {
             self.failing.set(0..u64::MAX);
-            self.report_failure(what, addr, "As after a loss of power nothing is read or written from now on: make room, and open the file anew");
+            self.report_failure(
+                what,
+                addr,
+                "As after a loss of power nothing is read or written \
+                from now on: make room, and open the file anew",
+            );
         }
         false
     }

@@ -1,8 +1,8 @@
 //! Host memory: pages, DMA buffers, watches, and the address range where writes are interrupts.
 //!
-//! Memory is one range of addresses. A page is reachable for devices only while it belongs to a buffer
-//! ([`HostMemory::alloc`]), as behind an IOMMU: reads of anything else fail, writes to anything else are dropped and
-//! counted. The machine pays only for pages that were touched.
+//! Memory is one range of addresses. A page is reachable for devices only while it belongs to a
+//! buffer ([`HostMemory::alloc`]), as behind an IOMMU: reads of anything else fail, writes to
+//! anything else are dropped and counted. The machine pays only for pages that were touched.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -88,7 +88,8 @@ pub struct HostMemory {
 }
 
 impl HostMemory {
-    /// `len` bytes from address `base`, both whole pages, nothing of it allocated. An error where the operating system has not that much.
+    /// `len` bytes from address `base`, both whole pages, nothing of it allocated. An error where
+    /// the operating system has not that much.
     pub fn new(base: u64, len: u64) -> io::Result<Self> {
         let len = len.next_multiple_of(PAGE);
         let mut room = MmapOptions::new();
@@ -109,8 +110,8 @@ impl HostMemory {
         })
     }
 
-    /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at least to a page.
-    /// `None` when there is no room.
+    /// A zeroed buffer of whole pages for `len` bytes, aligned to `align` (a power of two) and at
+    /// least to a page. `None` when there is no room.
     pub fn alloc(&mut self, len: u64, align: u64) -> Option<u64> {
         if !align.is_power_of_two() || len > self.bytes.len() as u64 {
             return None;

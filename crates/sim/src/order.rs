@@ -1,8 +1,9 @@
-//! In what order a device with an access hook does what its host asks of it, for whoever checks that: stores and loads of the PM window,
-//! and the commands of the engine at the hook (hw/engine/nearpm, "Order").
+//! In what order a device with an access hook does what its host asks of it, for whoever checks
+//! that: stores and loads of the PM window, and the commands of the engine at the hook
+//! (hw/engine/nearpm, "Order").
 //!
-//! What causes something is told before it. Without a listener nothing is put together, and the hardware has none of it: the RTL tells
-//! of it in checked builds alone (`nearpm_recorder.sv`).
+//! What causes something is told before it. Without a listener nothing is put together, and the
+//! hardware has none of it: the RTL tells of it in checked builds alone (`nearpm_recorder.sv`).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -52,7 +53,8 @@ pub struct OrderedCommand {
     pub writes: Option<LineRange>,
 }
 
-/// Something that matters for the order. Stores and loads are told by the channel of the memory that they are for.
+/// Something that matters for the order. Stores and loads are told by the channel of the memory
+/// that they are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderEvent {
     /// A store has come: what comes from now on is younger.

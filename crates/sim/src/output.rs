@@ -11,8 +11,8 @@ use rustix::io::Errno;
 
 use crate::fork::SharedResource;
 
-/// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has it for its media or for
-/// another such file meanwhile.
+/// A file to write to, locked (`flock`) until this is dropped if it is a regular one: no device has
+/// it for its media or for another such file meanwhile.
 #[derive(Debug)]
 pub struct Output {
     path: PathBuf,
@@ -21,8 +21,8 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens or creates the file, and leaves what is in it. One that a device has is an error, and so is a pipe that nobody
-    /// reads, instead of a wait for ever.
+    /// Opens or creates the file, and leaves what is in it. One that a device has is an error, and
+    /// so is a pipe that nobody reads, instead of a wait for ever.
     pub fn open(path: &Path) -> io::Result<Output> {
         let pipe = std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo());
         // It keeps a reader that is there from being missed while the file is opened.
@@ -70,7 +70,8 @@ fn lock(file: &File) -> io::Result<()> {
     match flock(file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => Ok(()),
         Err(Errno::WOULDBLOCK) => {
-            let text = "a device has this file for its media, a trace or a waveform, here or in another process; name another file";
+            let text = "a device has this file for its media, a trace or a waveform, here or in \
+                another process; name another file";
             Err(io::Error::new(io::ErrorKind::ResourceBusy, text))
         }
         Err(e) => {

@@ -1,6 +1,8 @@
-//! Memory that is looked at soon can be on its way already: random places are not in the machine's caches.
+//! Memory that is looked at soon can be on its way already: random places are not in the machine's
+//! caches.
 
-/// Asks the machine for the cache line in which `of` begins, if it can be asked; changes nothing else.
+/// Asks the machine for the cache line in which `of` begins, if it can be asked; changes nothing
+/// else.
 #[inline]
 pub fn prefetch<T>(of: &T) {
     line(std::ptr::from_ref(of).cast());

@@ -1,9 +1,10 @@
 //! The scheduler: one host, its memory, and devices behind links, all in one simulated time.
 //!
-//! Whatever crosses a link takes at least its latency, so devices may run that long on their own before
-//! the scheduler looks at what they sent. In between, everything that reaches the root complex is handled in order of its
-//! time (ties: in order of device number), which makes results independent of how far and in which order devices ran. The host
-//! acts at [`System::now`]; waiting is what lets time pass.
+//! Whatever crosses a link takes at least its latency, so devices may run that long on their own
+//! before the scheduler looks at what they sent. In between, everything that reaches the root
+//! complex is handled in order of its time (ties: in order of device number), which makes results
+//! independent of how far and in which order devices ran. The host acts at [`System::now`]; waiting
+//! is what lets time pass.
 
 use std::collections::VecDeque;
 
@@ -137,7 +138,8 @@ struct AttachedDevice {
     tracer: Option<Tracer>,
 }
 
-/// A TLP as [`System::take_accesses`] tells of it; answers to reads of the device are none of its accesses.
+/// A TLP as [`System::take_accesses`] tells of it; answers to reads of the device are none of its
+/// accesses.
 fn observed_tlp(time: Time, device: usize, up: &UpstreamKind, link: &Link) -> Option<ObservedTlp> {
     let (addr, len, data) = match up {
         UpstreamKind::Write { addr, slot, len } => {
@@ -201,8 +203,8 @@ enum StopCondition {
     /// More loads have been answered than so many.
     Answers(usize),
     Room(usize),
-    /// Whatever a CPU may wait for: an answer beyond so many, a place in one of so many full queues, a device's look at a store
-    /// that somebody waits for; on request, attention.
+    /// Whatever a CPU may wait for: an answer beyond so many, a place in one of so many full
+    /// queues, a device's look at a store that somebody waits for; on request, attention.
     Event {
         answers: usize,
         full: usize,
@@ -263,8 +265,8 @@ impl System {
         })
     }
 
-    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each) addresses. ReadBeatSlots its number.
-    /// The device must not be ahead of this system's time.
+    /// Plugs a device in behind a link of its own and gives its windows (BAR and bytes each)
+    /// addresses. ReadBeatSlots its number. The device must not be ahead of this system's time.
     pub fn add_device(
         &mut self,
         device: Box<dyn Device + Send>,
@@ -283,7 +285,8 @@ impl System {
         let windows = placed.ok_or_else(|| {
             let sizes: Vec<u64> = windows.iter().map(|w| w.1).collect();
             Error::Config(format!(
-                "windows of {sizes:?} bytes: they don't fit into what is left of the host's address space"
+                "windows of {sizes:?} bytes: they don't fit into what is left of the host's \
+                    address space"
             ))
         })?;
         self.next_window = next;
@@ -333,8 +336,8 @@ impl System {
         self.slots.get_mut(device).map(|s| s.device.as_mut())
     }
 
-    /// From now on tells what happens to a device's commands, on the device and at the host, or tells nobody. False when the
-    /// device can't say.
+    /// From now on tells what happens to a device's commands, on the device and at the host, or
+    /// tells nobody. False when the device can't say.
     pub fn set_tracer(&mut self, device: usize, tracer: Option<Tracer>) -> bool {
         self.slots.get_mut(device).is_some_and(|slot| {
             let told = slot.device.set_tracer(tracer.clone());
@@ -343,18 +346,21 @@ impl System {
         })
     }
 
-    /// From now on a device tells in what order it does what it is asked, or tells nobody: [`Device::watch_order`].
+    /// From now on a device tells in what order it does what it is asked, or tells nobody:
+    /// [`Device::watch_order`].
     pub fn watch_order(&mut self, device: usize, watch: Option<OrderWatch>) -> bool {
         let slot = self.slots.get_mut(device);
         slot.is_some_and(|slot| slot.device.watch_order(watch))
     }
 
-    /// From now on keeps a list of what devices ask of the root complex, for [`System::take_accesses`].
+    /// From now on keeps a list of what devices ask of the root complex, for
+    /// [`System::take_accesses`].
     pub fn record_accesses(&mut self) {
         self.observed.get_or_insert_default();
     }
 
-    /// The accesses of all devices that have reached the root complex since the last call, in the order in which they were handled.
+    /// The accesses of all devices that have reached the root complex since the last call, in the
+    /// order in which they were handled.
     pub fn take_accesses(&mut self) -> Vec<ObservedTlp> {
         self.observed
             .as_mut()
@@ -389,7 +395,8 @@ impl System {
 
     // ---- the CPU ----
 
-    /// Posted write. The CPU goes on at once, unless the link's queue is full: then it waits for room.
+    /// Posted write. The CPU goes on at once, unless the link's queue is full: then it waits for
+    /// room.
     pub fn mmio_write(
         &mut self,
         device: usize,
@@ -438,8 +445,8 @@ impl System {
         Ok(out)
     }
 
-    /// Starts a load that lies within a page, and returns its tag. Time passes only when all that holds loads in the CPU
-    /// ([`HostConfig::cpu_loads`]) is in use: until one has ended.
+    /// Starts a load that lies within a page, and returns its tag. Time passes only when all that
+    /// holds loads in the CPU ([`HostConfig::cpu_loads`]) is in use: until one has ended.
     pub fn load(&mut self, device: usize, bar: Bar, offset: u64, len: usize) -> Result<u32, Error> {
         self.check_access(device, bar, offset, len as u64)?;
         if len == 0 || len as u64 > PAGE - offset % PAGE {
@@ -473,8 +480,9 @@ impl System {
         Ok(tag)
     }
 
-    /// The load that ended first of those that nobody has taken yet: waits for one if there is none. `None` if none is under
-    /// way. One that the device does not answer ends with the completion time-out.
+    /// The load that ended first of those that nobody has taken yet: waits for one if there is
+    /// none. `None` if none is under way. One that the device does not answer ends with the
+    /// completion time-out.
     pub fn wait_load(&mut self) -> Result<Option<CompletedLoad>, Error> {
         if self.loads.is_empty() && self.loads_under_way() == 0 {
             return Ok(None);
@@ -482,7 +490,8 @@ impl System {
         self.take_load(None).map(Some)
     }
 
-    /// The loads that have been answered and not been taken: when the CPU has all of each, and their tags.
+    /// The loads that have been answered and not been taken: when the CPU has all of each, and
+    /// their tags.
     pub fn completed_loads(&self) -> impl Iterator<Item = (Time, u32)> + '_ {
         self.loads.iter().map(|load| (load.done, load.tag))
     }
@@ -493,21 +502,23 @@ impl System {
         self.loads.remove(place)
     }
 
-    /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no time.
+    /// Whether the CPU's next store to a device finds a place in the link's queue, and so takes no
+    /// time.
     pub fn has_room(&self, device: usize) -> bool {
         let queued = |slot: &AttachedDevice| slot.link.mmio_queued() < self.host.mmio_queue;
         self.slots.get(device).is_none_or(queued)
     }
 
-    /// Asks when the device will have taken all that has been stored to it so far: the number to ask
-    /// [`System::completed`] with. `None`: no such device.
+    /// Asks when the device will have taken all that has been stored to it so far: the number to
+    /// ask [`System::completed`] with. `None`: no such device.
     pub fn mark(&mut self, device: usize) -> Option<u64> {
         let slot = self.slots.get_mut(device)?;
         Some(slot.link.mark())
     }
 
-    /// When the host would hear that the device has taken what stood before a mark, if each store were answered as in CXL.mem:
-    /// a link's latency after that. `None` as long as the device has not; once known the mark is gone.
+    /// When the host would hear that the device has taken what stood before a mark, if each store
+    /// were answered as in CXL.mem: a link's latency after that. `None` as long as the device has
+    /// not; once known the mark is gone.
     pub fn completed(&mut self, device: usize, mark: u64) -> Option<Time> {
         self.slots.get_mut(device)?.link.completed(mark)
     }
@@ -517,7 +528,8 @@ impl System {
         self.slots.get(device)?.link.peek_completed(mark)
     }
 
-    /// From now on keeps in mind what devices have taken of what was sent to them: the last 256 accesses of each.
+    /// From now on keeps in mind what devices have taken of what was sent to them: the last 256
+    /// accesses of each.
     pub fn watch_accepted(&mut self) {
         let links = self.slots.iter_mut().map(|slot| &mut slot.link);
         links.for_each(Link::watch_accepted);
@@ -529,9 +541,10 @@ impl System {
         slot.into_iter().flat_map(|slot| slot.link.accepted())
     }
 
-    /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a load was answered or has waited for
-    /// too long, a full queue has room again, a mark was reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says
-    /// whether something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.
+    /// Lets time pass until `limit`, or until something has happened that a CPU may wait for: a
+    /// load was answered or has waited for too long, a full queue has room again, a mark was
+    /// reached, or, if `attention` is asked for, what [`System::wait`] returns for. Says whether
+    /// something did. With a limit of [`Time::MAX`], false says that nothing will happen any more.
     pub fn wait_event(&mut self, limit: Time, attention: bool) -> Result<bool, Error> {
         let issued = self.reads.iter().filter_map(|read| match read.requester {
             Requester::Cpu(issued) => Some((issued.at, read.tag)),
@@ -618,17 +631,17 @@ impl System {
         self.run_until(until, StopCondition::Never).map(drop)
     }
 
-    /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and says whether one did.
-    /// One that landed since the last wait ends it at once. A limit of [`Time::MAX`] also ends it, without time
-    /// passing, once nothing can happen any more.
+    /// Waits until `limit` or until a watched write or an interrupt lands, whichever is first, and
+    /// says whether one did. One that landed since the last wait ends it at once. A limit of
+    /// [`Time::MAX`] also ends it, without time passing, once nothing can happen any more.
     pub fn wait(&mut self, limit: Time) -> Result<bool, Error> {
         let woken = self.memory.attention() || self.run_until(limit, StopCondition::Attention)?;
         self.memory.clear_attention();
         Ok(woken)
     }
 
-    /// Like [`System::wait`], but of all that can land only writes to `watch` count: returns true once it has hits. Take them
-    /// to wait for the next.
+    /// Like [`System::wait`], but of all that can land only writes to `watch` count: returns true
+    /// once it has hits. Take them to wait for the next.
     pub fn wait_for_write(&mut self, watch: Watch, limit: Time) -> Result<bool, Error> {
         loop {
             self.memory.clear_attention();
@@ -641,13 +654,15 @@ impl System {
         }
     }
 
-    /// The interrupts of a device that have arrived and weren't taken yet, oldest first. Those of others stay.
+    /// The interrupts of a device that have arrived and weren't taken yet, oldest first. Those of
+    /// others stay.
     pub fn interrupts(&mut self, device: usize) -> Vec<Interrupt> {
         std::iter::from_fn(|| self.memory.pop_interrupt(device)).collect()
     }
 
-    /// Takes power away from a device. After [`System::advance_until`] that happens exactly now; after an early
-    /// wake-up the device may be ahead by up to the link's latency, and loses power at its own time.
+    /// Takes power away from a device. After [`System::advance_until`] that happens exactly now;
+    /// after an early wake-up the device may be ahead by up to the link's latency, and loses power
+    /// at its own time.
     pub fn power_off(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
@@ -667,7 +682,8 @@ impl System {
         }
     }
 
-    /// Resets the function of a device: what is under way on its link is lost as with its power. See [`System::power_off`].
+    /// Resets the function of a device: what is under way on its link is lost as with its power.
+    /// See [`System::power_off`].
     pub fn function_reset(&mut self, device: usize) {
         let Some(slot) = self.slots.get_mut(device) else {
             return;
@@ -736,7 +752,8 @@ impl System {
             })
     }
 
-    /// The next event at the root complex: its time, the device, and whether it comes from that device.
+    /// The next event at the root complex: its time, the device, and whether it comes from that
+    /// device.
     #[inline]
     fn next_event(&self) -> Option<(Time, usize, bool)> {
         let mut next: Option<(Time, usize, bool)> = None;
@@ -839,8 +856,8 @@ impl System {
         }
     }
 
-    /// Hands the answer to a read of a device to whoever asked: whether it is complete, or no answer came in time. What a peer
-    /// asks for is passed on whole.
+    /// Hands the answer to a read of a device to whoever asked: whether it is complete, or no
+    /// answer came in time. What a peer asks for is passed on whole.
     fn end_read(&mut self, time: Time, tag: u32, complete: Result<bool, ()>) {
         let Some(place) = self.reads.iter().position(|read| read.tag == tag) else {
             return;
@@ -938,7 +955,8 @@ impl System {
                 self.now = self.now.max(limit);
                 return Ok(false);
             }
-            // Nothing can reach a device, or come from one, sooner than a link's latency after the first thing that happens.
+            // Nothing can reach a device, or come from one, sooner than a link's latency after the
+            // first thing that happens.
             let mut first = next.map_or(Time::MAX, |n| n.0);
             for slot in &self.slots {
                 if first <= self.device_time {

@@ -1,7 +1,8 @@
 //! What can be said of commands on their way, for whoever wants to know.
 //!
-//! Events come from two sides: from the device's engine, and from what is around it (the root complex, or a server's memory). A
-//! device runs ahead of its host, so the times of the two sides are mixed; but what causes something is always told first.
+//! Events come from two sides: from the device's engine, and from what is around it (the root
+//! complex, or a server's memory). A device runs ahead of its host, so the times of the two sides
+//! are mixed; but what causes something is always told first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -120,7 +121,8 @@ pub enum TraceEvent {
     HostData,
     /// A beat of a write is accepted at the device's host port.
     HostWrite,
-    /// A unit of the crash-consistency engine begins a command. The engine `fast` tells of units, the RTL does not.
+    /// A unit of the crash-consistency engine begins a command. The engine `fast` tells of units,
+    /// the RTL does not.
     UnitBegins {
         /// The unit.
         unit: u8,

@@ -1,4 +1,5 @@
-//! `dram::BurstChannel` beside `dram::Channel` downstream of `PortQueues`, in closed loops: bandwidth and latency.
+//! `dram::BurstChannel` beside `dram::Channel` downstream of `PortQueues`, in closed loops:
+//! bandwidth and latency.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -14,9 +15,11 @@ enum Where {
     Random,
     /// Other rows of few banks, again and again.
     Conflicts,
-    /// A copy: what is read in a row is written in a row so far away, in other rows of the same banks.
+    /// A copy: what is read in a row is written in a row so far away, in other rows of the same
+    /// banks.
     Copy(u64),
-    /// Eight random pages, each in turn, as reads take turns before the memory; only of reads of 8 lines.
+    /// Eight random pages, each in turn, as reads take turns before the memory; only of reads of 8
+    /// lines.
     Turns,
 }
 
@@ -278,12 +281,15 @@ fn analytic(pattern: Pattern, count: u64) -> Measured {
     sums.measured(ends.peek().map_or(issued, |e| e.0 .0), pattern.lines)
 }
 
-/// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a kind of patterns, and the mean.
+/// How far bandwidth, latency of reads and latency of writes may be off, in percent: the worst of a
+/// kind of patterns, and the mean.
 ///
-/// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line before an older one that is ready a
-/// clock later. Of both, `Channel` drains writes ahead of reads that wait; `BurstChannel` has answered these, so it drains
-/// behind them, and other reads wait instead. So what saturates the DRAM with both is answered in another order, and where many rows
-/// of one bank are asked for, in another number of rows; the time that all of it takes is nearly the same.
+/// Of one direction it is the order within a few lines that differs: `Channel` takes a ready line
+/// before an older one that is ready a clock later. Of both, `Channel` drains writes ahead of reads
+/// that wait; `BurstChannel` has answered these, so it drains behind them, and other reads wait
+/// instead. So what saturates the DRAM with both is answered in another order, and where many rows
+/// of one bank are asked for, in another number of rows; the time that all of it takes is nearly
+/// the same.
 fn bounds(at: Where, mix: Mix) -> [[f64; 2]; 3] {
     match (at, mix) {
         (Where::Turns, _) => [[4.5, 1.5], [4.5, 1.5], [0.0; 2]],
@@ -332,7 +338,8 @@ fn bursts_take_the_time_that_their_lines_take() {
                         off(a.write_ns, r.write_ns),
                     ];
                     println!(
-                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {:+5.1} %, read {:7.1} ns {:+5.1} %, write {:7.1} ns {:+5.1} %",
+                        "{at:?} {mix:?} {lines:2} x {depth:2}: {:6.2} GB/s {:+5.1} %, read {:7.1} \
+                            ns {:+5.1} %, write {:7.1} ns {:+5.1} %",
                         r.gb_s, off[0], r.read_ns, off[1], r.write_ns, off[2]
                     );
                     for ((off, sum), [most, _]) in off.into_iter().zip(&mut sums).zip(bounds) {

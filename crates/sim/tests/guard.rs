@@ -67,15 +67,16 @@ extern "C" fn informed(signal: i32, info: *mut libc::siginfo_t, context: *mut li
     plain(signal);
 }
 
-/// As a handler that tells of a crash does: it ends the process by the same signal, for which it must be there no more.
+/// As a handler that tells of a crash does: it ends the process by the same signal, for which it
+/// must be there no more.
 extern "C" fn raises(signal: i32) {
     plain(signal);
     // SAFETY: a signal to this thread.
     unsafe { libc::raise(signal) };
 }
 
-/// Like Python's faulthandler: it keeps what was there before, brings it back at its end or when it has told of a crash, and
-/// raises the signal again then.
+/// Like Python's faulthandler: it keeps what was there before, brings it back at its end or when it
+/// has told of a crash, and raises the signal again then.
 static KEPT: Mutex<Option<libc::sigaction>> = Mutex::new(None);
 
 fn enable() {

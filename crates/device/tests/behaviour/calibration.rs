@@ -1,4 +1,5 @@
-//! A load alone takes what its profile says, whatever the device's stages are: their time is `nvm_delay`'s calibration.
+//! A load alone takes what its profile says, whatever the device's stages are: their time is
+//! `nvm_delay`'s calibration.
 
 use design::{Design, Profile};
 use driver::control::DelayRegisters;
@@ -28,8 +29,8 @@ fn timed(design: &Design) -> Bench {
     b
 }
 
-/// From a load's arrival to its answer, in ns, in the mean of arrivals that are spread evenly between two edges of the clock.
-/// `store`: behind a store that arrives with it.
+/// From a load's arrival to its answer, in ns, in the mean of arrivals that are spread evenly
+/// between two edges of the clock. `store`: behind a store that arrives with it.
 fn mean_ns(design: &Design, store: bool) -> f64 {
     let mut b = timed(design);
     let period = design.clock().ns(1.0) * 1000.0;

@@ -1,6 +1,6 @@
-//! Power that fails under a file system's writes: what was acknowledged is there, blocks are whole, and so are the files that it had
-//! flushed. FAT, as a crate has it, with a cache before it that sends what is dirty as many commands at a time, in no order, as an
-//! operating system's does.
+//! Power that fails under a file system's writes: what was acknowledged is there, blocks are whole,
+//! and so are the files that it had flushed. FAT, as a crate has it, with a cache before it that
+//! sends what is dirty as many commands at a time, in no order, as an operating system's does.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -14,7 +14,8 @@ use crate::common::{self, design, rounds};
 
 const BLOCK: usize = 512;
 type Block = [u8; BLOCK];
-/// FAT-16 with clusters of a block needs 4085 of these at least: its entries are within blocks, which FAT-12's are not.
+/// FAT-16 with clusters of a block needs 4085 of these at least: its entries are within blocks,
+/// which FAT-12's are not.
 const BLOCKS: u64 = 32768;
 /// Most blocks of a command.
 const PER_COMMAND: usize = 8;
@@ -134,7 +135,8 @@ impl Disk {
         self.has_power = true;
     }
 
-    /// Acknowledged blocks are as they were; of the others each is the old one or the new one. How many are old, and new.
+    /// Acknowledged blocks are as they were; of the others each is the old one or the new one. How
+    /// many are old, and new.
     fn check(&mut self, what: &str) -> [usize; 2] {
         let mut known = self.acknowledged.clone();
         let mut seen = [0; 2];

@@ -124,7 +124,8 @@ fn all_of_it() {
     c.shutdown().unwrap();
 }
 
-/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and none has to.
+/// Lists beyond what Identify recommends (DMRL, DMRSL, DMSL) are done whole: not all hosts ask, and
+/// none has to.
 #[test]
 fn beyond_the_limits() {
     let entry = |range: &BlockRange| {

@@ -1,4 +1,5 @@
-//! Two memories in a device: each has its own bytes, channels and granule; what resets and power leave of both.
+//! Two memories in a device: each has its own bytes, channels and granule; what resets and power
+//! leave of both.
 
 use driver::control::Inventory;
 use sim::{Bar, Media, Random};

@@ -5,7 +5,8 @@ use driver::{BlockRange, Erase, NvmeDriver, SimHost};
 
 use crate::common;
 
-/// Bytes of each namespace of `designs/namespaces.toml`: the second one takes Format NVM more than a data command.
+/// Bytes of each namespace of `designs/namespaces.toml`: the second one takes Format NVM more than
+/// a data command.
 const SIZES: [u64; 5] = [960 << 20, 33 << 20, 0, 1 << 20, 512 * 1001];
 const NSIDS: [u32; 4] = [1, 2, 4, 5];
 

@@ -1,4 +1,5 @@
-//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is no page, resets.
+//! Command pages as hosts may use and misuse them: pieces of commands, lines that are busy, what is
+//! no page, resets.
 
 use sim::{Bar, Random};
 use spec::bar4;
@@ -180,7 +181,8 @@ mod sampled {
         assert_eq!(b.byte(8), 3);
     }
 
-    /// Each line tells of all: commands that end well, badly, not yet, and lines without any, whichever is read.
+    /// Each line tells of all: commands that end well, badly, not yet, and lines without any,
+    /// whichever is read.
     #[test]
     fn any_line_tells_of_all_lines() {
         let mut b = Copying::new();

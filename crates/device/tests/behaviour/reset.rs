@@ -1,5 +1,5 @@
-//! Resets of the function and failing power while accesses are under way. The memories are not reset with the function, and
-//! answer late.
+//! Resets of the function and failing power while accesses are under way. The memories are not
+//! reset with the function, and answer late.
 
 use driver::{Buffer, DriverConfig, Host, IoCommand, NvmeDriver, SimHost};
 use sim::memctrl::MemoryModel;
@@ -56,7 +56,8 @@ fn loads_get_data_of_their_own_life() {
     }
 }
 
-/// Bursts of stores that are cut leave whole beats, and no beat of theirs is taken for one of the next life's.
+/// Bursts of stores that are cut leave whole beats, and no beat of theirs is taken for one of the
+/// next life's.
 #[test]
 fn stores_are_cut_between_beats() {
     for memory in memories() {
@@ -96,7 +97,8 @@ fn stores_are_cut_between_beats() {
     }
 }
 
-/// Blocks that are written and read by NVMe commands while the function is reset or the power fails.
+/// Blocks that are written and read by NVMe commands while the function is reset or the power
+/// fails.
 struct Blocks {
     c: NvmeDriver<SimHost>,
     random: Random,

@@ -1,4 +1,5 @@
-//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of nvme_ctrl).
+//! A host that does not answer: reads of its memory are given up after 25 to 50 ms (README of
+//! nvme_ctrl).
 
 use sim::{Bar, Time};
 use spec::nvme::properties::{self, Cc, Csts, CSTS};
@@ -12,7 +13,8 @@ const DATA: u64 = 0x3_0000;
 const SILENT: u64 = 0x8_0000;
 /// Entries of each queue.
 const ENTRIES: u64 = 16;
-/// The least and the most that a read waits; the looks at what is owed, and a command, take a little.
+/// The least and the most that a read waits; the looks at what is owed, and a command, take a
+/// little.
 const LEAST: Time = Time::ms(25);
 const MOST: Time = Time::ms(51);
 /// How often completions are looked for.
@@ -126,7 +128,8 @@ mod sampled {
         let mut s = Silent::new();
         s.given_up(block(io::WRITE, 0, SILENT));
         assert_eq!(s.b.byte(0), 0);
-        // In step: the next one of the channel waits behind what was given up, and gets what is its own.
+        // In step: the next one of the channel waits behind what was given up, and gets what is its
+        // own.
         s.push(1, block(io::WRITE, 1, DATA));
         s.b.run(Time::ms(5));
         let now = s.b.device.now();

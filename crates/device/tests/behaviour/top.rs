@@ -63,7 +63,8 @@ mod sampled {
         assert_eq!(b.read(Bar::Control, 0x4_0000, 4), None, "reserved");
     }
 
-    /// A block decodes all of its window: what is written behind its registers changes none of them.
+    /// A block decodes all of its window: what is written behind its registers changes none of
+    /// them.
     #[test]
     fn behind_registers_there_is_nothing() {
         use driver::control::block;

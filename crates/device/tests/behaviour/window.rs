@@ -120,7 +120,8 @@ mod sampled {
 
     #[test]
     fn stores_wait_for_room_and_not_for_responses() {
-        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the first.
+        // 16 B in 5 cycles, and 0.7 ms until a response: all data have passed long before the
+        // first.
         let pages: Vec<u64> = (0..16).map(|n| 4096 * (7 * n % 16)).collect();
         let ns = behind_stores(700_000.0, 209_715, &pages, 512);
         assert!((700_000.0..740_000.0).contains(&ns), "{ns}");
@@ -128,7 +129,8 @@ mod sampled {
 
     #[test]
     fn stores_to_one_channel_hold_up_those_to_another() {
-        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each pass beside the page before.
+        // A beat in 16 cycles: 20 pages take nearly as long as in one channel. Some beats of each
+        // pass beside the page before.
         let pages: Vec<u64> = (0..20).map(|n| 4096 * n).collect();
         let ns = behind_stores(300.0, 4 << 16, &pages, 4096);
         let data = design("default").clock().ns(20.0 * 64.0 * 16.0);
@@ -214,7 +216,8 @@ fn long_loads_are_answered_as_their_beats_come() {
         assert_eq!(parts.len(), 1 + ends.count(), "{len} at {offset}");
         let mut at = offset;
         for (part, next) in parts.iter().zip(parts.iter().skip(1)) {
-            // Each but the last ends at the end of a largest completion, and leaves before the next has come.
+            // Each but the last ends at the end of a largest completion, and leaves before the next
+            // has come.
             at += part.3.len() as u64;
             assert_eq!((part.1, at % 256), ("part", 0));
             let lines = next.3.len().div_ceil(64) as u64;

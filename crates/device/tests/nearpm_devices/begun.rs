@@ -1,4 +1,5 @@
-//! Commands that have begun when another one of their log ends with an error and the power fails; and what is kept of them with a wrong bit.
+//! Commands that have begun when another one of their log ends with an error and the power fails;
+//! and what is kept of them with a wrong bit.
 
 use spec::regs::nearpm::FORGET;
 
@@ -6,7 +7,8 @@ use super::*;
 
 const LEN: u64 = 65_536;
 
-/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its end after any loss of power.
+/// An apply of 64 KiB has begun when a short one of the same log ends as torn: it is done to its
+/// end after any loss of power.
 #[test]
 fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     let _alone = alone();
@@ -41,7 +43,8 @@ fn a_command_that_has_begun_is_done_to_its_end_beside_an_error() {
     );
 }
 
-/// The same of an undo, whose object is stored to behind it: the record is there, or the store is not.
+/// The same of an undo, whose object is stored to behind it: the record is there, or the store is
+/// not.
 #[test]
 fn an_undo_that_has_begun_is_recorded_beside_an_error() {
     let _alone = alone();

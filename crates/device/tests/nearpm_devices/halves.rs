@@ -1,4 +1,5 @@
-//! Registers of 64 bits, which the device has as two words, and reads of what has just been written.
+//! Registers of 64 bits, which the device has as two words, and reads of what has just been
+//! written.
 
 use super::*;
 
@@ -27,7 +28,8 @@ fn tell(kit: &mut Devices, log: u8, sequence: u64) {
     kit.set(0, register::DONE + 8, word);
 }
 
-/// A transaction completes whose number differs in both words from the one before: that one is read, or this one, and no other.
+/// A transaction completes whose number differs in both words from the one before: that one is
+/// read, or this one, and no other.
 #[test]
 fn a_number_is_read_as_a_whole() {
     let mut kit = number_zero();
@@ -102,7 +104,8 @@ fn half_of_an_address_is_none() {
     assert_eq!(kit.host.system().memory().dropped_writes(), lost);
 }
 
-/// The log that has just been selected is read, and what a peer has just told, while the device looks at all logs.
+/// The log that has just been selected is read, and what a peer has just told, while the device
+/// looks at all logs.
 #[test]
 fn what_was_written_is_read() {
     let mut kit = number_zero();

@@ -1,5 +1,5 @@
-//! The power fails, and again before the device has come up: what was answered is there in the third life. Nothing of it depends on
-//! what registers hold when the power comes.
+//! The power fails, and again before the device has come up: what was answered is there in the
+//! third life. Nothing of it depends on what registers hold when the power comes.
 
 use device::{Engine, InitialValues, PowerUpRegisters, RtlOptions};
 use driver::NvmeDriver;
@@ -20,7 +20,8 @@ fn cycles(count: u64) -> Time {
     Time::ns(4 * count)
 }
 
-/// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook. (place, value) of each.
+/// Stores to what copies read that wait for a unit: answered, and in the queue of the access hook.
+/// (place, value) of each.
 fn stores_that_wait(contents: InitialValues) -> (Kit, Pool, Vec<(u64, u8)>) {
     let design = design("nearpm");
     let options = RtlOptions {
@@ -57,7 +58,8 @@ fn lost(kit: &mut Kit, pool: &Pool, stored: &[(u64, u8)]) -> Vec<u8> {
     lost.to_vec()
 }
 
-/// How long after power-on the engine marks what was kept as restored: from then on only registers have it.
+/// How long after power-on the engine marks what was kept as restored: from then on only registers
+/// have it.
 fn marked_after(kit: &mut Kit) -> Time {
     if common::engine() == Engine::Fast {
         // It has that at once.
@@ -104,7 +106,8 @@ fn power_that_fails_again_before_the_window_is_open_loses_nothing() {
         }
         assert!(
             bad.is_empty(),
-            "{contents:?}: of {} stores are lost, and of copies wrong, by the time of the cut: {bad:?}",
+            "{contents:?}: of {} stores are lost, and of copies wrong, by the time of the cut: \
+                {bad:?}",
             stored.len()
         );
     }

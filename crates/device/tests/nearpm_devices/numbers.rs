@@ -1,4 +1,5 @@
-//! A device's number among those that transactions span: what was completed under one is nothing under another.
+//! A device's number among those that transactions span: what was completed under one is nothing
+//! under another.
 
 use super::*;
 
@@ -15,7 +16,8 @@ fn number_one() -> Devices {
     kit
 }
 
-/// The highest transaction that the device knows of as number 2 behind a loss of power, for one after each of so many steps.
+/// The highest transaction that the device knows of as number 2 behind a loss of power, for one
+/// after each of so many steps.
 fn known_as_number_two(kit: &mut Devices, steps: u64, step: Time) -> Vec<u8> {
     let pool = kit.pool;
     let cuts = (0..steps).map(|_| {
@@ -43,7 +45,8 @@ fn give_early(kit: &mut Devices, byte: u64, value: u8) {
     kit.fine(0, &pool.map());
 }
 
-/// Another number is written just before the power fails: under that nothing is left of what was known.
+/// Another number is written just before the power fails: under that nothing is left of what was
+/// known.
 #[test]
 #[ignore = "takes seconds"]
 fn nothing_of_a_number_is_kept_under_another() {
@@ -54,7 +57,8 @@ fn nothing_of_a_number_is_kept_under_another() {
     assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
-/// The same, with the number that is given while what was kept comes back, and a second loss as that ends.
+/// The same, with the number that is given while what was kept comes back, and a second loss as
+/// that ends.
 #[test]
 fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
     let _alone = alone();
@@ -74,7 +78,8 @@ fn nothing_of_a_number_is_kept_under_another_when_the_power_fails_twice() {
     assert!(ends.iter().all(|known| *known == 0), "{ends:?}");
 }
 
-/// The number alone, a byte, given before what was kept is back: registers take bytes as they take words.
+/// The number alone, a byte, given before what was kept is back: registers take bytes as they take
+/// words.
 #[test]
 fn a_byte_of_a_number_that_is_given_early_stays() {
     let mut kit = Devices::bare(1, false);
@@ -85,7 +90,8 @@ fn a_byte_of_a_number_that_is_given_early_stays() {
     assert_eq!(kit.get(0, register::DEVICE) as u8, 2);
 }
 
-/// The same, in either order, with time between: a number stands there also while it does not count.
+/// The same, in either order, with time between: a number stands there also while it does not
+/// count.
 #[test]
 fn a_number_comes_byte_by_byte() {
     for order in [[0, 1], [1, 0]] {
@@ -149,7 +155,8 @@ fn what_three_peers_tell_at_once_is_taken() {
     assert_eq!(kit.get(0, register::HIGHEST), 603);
 }
 
-/// A log is pending for devices 0 and 1; this one becomes device 2, and the others tell. It is none of the participants.
+/// A log is pending for devices 0 and 1; this one becomes device 2, and the others tell. It is none
+/// of the participants.
 #[test]
 fn a_log_of_another_number_stays_pending() {
     let mut kit = Devices::bare(1, false);
@@ -170,8 +177,8 @@ fn a_log_of_another_number_stays_pending() {
     assert_eq!(kit.descriptor(0, 0).state, State::Pending(0b11));
 }
 
-/// A commit ends as the power fails, and the number is written beside: what is kept says of no peer that it has completed anything,
-/// for none has told.
+/// A commit ends as the power fails, and the number is written beside: what is kept says of no peer
+/// that it has completed anything, for none has told.
 #[test]
 fn a_commit_that_ends_beside_a_late_number_is_no_peers() {
     let _alone = alone();

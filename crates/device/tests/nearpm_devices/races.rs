@@ -1,10 +1,12 @@
-//! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit, a pool's number and its former process.
+//! What comes at the same time: a commit's end and the power's, a peer's introduction and a commit,
+//! a pool's number and its former process.
 
 use spec::regs::nearpm::{DOMAIN, WORKING};
 
 use super::*;
 
-/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to know of it.
+/// Device 2 is introduced to device 0 while a commit of devices 0 and 1 is on its way: both get to
+/// know of it.
 #[test]
 fn a_commit_beside_an_introduction_is_told() {
     let mut devices = Devices::new(3);
@@ -25,8 +27,8 @@ fn a_commit_beside_an_introduction_is_told() {
     }
 }
 
-/// Commits of two devices, each of them a moment behind the other one's, beside records, copies and introductions: a log is pending only where a participant has not completed
-/// the transaction.
+/// Commits of two devices, each of them a moment behind the other one's, beside records, copies and
+/// introductions: a log is pending only where a participant has not completed the transaction.
 #[test]
 fn no_log_waits_for_what_has_come() {
     let mut random = sim::Random::new(3);
@@ -76,7 +78,8 @@ fn no_log_waits_for_what_has_come() {
     }
 }
 
-/// The power of one device fails around the cycle in which its commit ends, while the other one has completed the transaction: it is over then, for the log, too.
+/// The power of one device fails around the cycle in which its commit ends, while the other one has
+/// completed the transaction: it is over then, for the log, too.
 #[test]
 fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     let _alone = alone();
@@ -94,7 +97,8 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     let commit = devices.commit(0, 5, 0b11);
     devices.fine(1, &commit);
     devices.rest(Time::us(5));
-    // The commit is in the last line of the page, long copies are in those before: they begin again before it does, if it does.
+    // The commit is in the last line of the page, long copies are in those before: they begin again
+    // before it does, if it does.
     let sync = pool.command(Operation::Sync, 0);
     loop {
         let submitted = devices.submit(0, &sync);
@@ -136,7 +140,8 @@ fn a_commit_that_ends_as_the_power_fails_has_ended_or_has_not() {
     }
 }
 
-/// The pool's number goes to another process, elsewhere on the media, while a commit of the former one is under way.
+/// The pool's number goes to another process, elsewhere on the media, while a commit of the former
+/// one is under way.
 #[test]
 fn a_commit_of_the_former_process_completes_nothing() {
     for off in [false, true] {
@@ -205,7 +210,8 @@ fn an_error_of_the_former_process_closes_nothing() {
     assert_eq!(kit.fine(0, &new.command(Operation::Commit, 0)), 2);
 }
 
-/// Behind a loss of power a device gets its number before it has back what it kept, and maybe another one than it had.
+/// Behind a loss of power a device gets its number before it has back what it kept, and maybe
+/// another one than it had.
 #[test]
 fn a_number_that_is_given_early_stays() {
     for before in [None, Some(1), Some(2)] {
@@ -285,8 +291,9 @@ fn upper_halves_in_quick_succession_are_taken() {
     }
 }
 
-/// A store that waits for a command, which waits for an older store in another channel: when the power fails before that one is answered all of them are lost together. What is
-/// there can be written back.
+/// A store that waits for a command, which waits for an older store in another channel: when the
+/// power fails before that one is answered all of them are lost together. What is there can be
+/// written back.
 #[test]
 fn a_store_is_lost_with_the_command_that_it_waits_for() {
     let _alone = alone();
@@ -348,7 +355,8 @@ fn interrupt_registers_stay_zero() {
     assert_eq!(is, [0, 0]);
 }
 
-/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and stores wait: the engine goes on.
+/// The NVMe controller is reset, or its subsystem, or shut down, while commands are under way and
+/// stores wait: the engine goes on.
 #[test]
 fn what_becomes_of_the_controller_is_nothing_to_commands() {
     use driver::NvmeDriver;
@@ -456,8 +464,9 @@ fn resets_of_the_function_in_quick_succession_lose_nothing() {
     }
 }
 
-/// The last peer tells that it has completed a transaction, and recover comes beside it. Either recover was in time: the object is as before, and the
-/// transaction is none that all have completed; or it was late: the object stays, and the register says so.
+/// The last peer tells that it has completed a transaction, and recover comes beside it. Either
+/// recover was in time: the object is as before, and the transaction is none that all have
+/// completed; or it was late: the object stays, and the register says so.
 #[test]
 fn a_recover_beside_the_last_completion() {
     let _alone = alone();

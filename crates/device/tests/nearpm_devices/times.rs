@@ -1,5 +1,6 @@
-//! How long what the host sees takes. Both engines are deterministic: their times are these, to the nanosecond, so that nobody
-//! changes one without knowing, and without looking at the other one. What changes times alone is noticed by nothing else.
+//! How long what the host sees takes. Both engines are deterministic: their times are these, to the
+//! nanosecond, so that nobody changes one without knowing, and without looking at the other one.
+//! What changes times alone is noticed by nothing else.
 
 use device::Engine;
 
@@ -32,7 +33,8 @@ const TIMES: [(&str, u64, u64); 24] = [
     ("coming back", 26528, 37024),
     ("coming back with a copy", 29560, 40272),
 ];
-/// How far the fast engine is from the RTL at most, in %. Not behind a loss of power, where it saves and reads nothing.
+/// How far the fast engine is from the RTL at most, in %. Not behind a loss of power, where it
+/// saves and reads nothing.
 const APART: u64 = 13;
 const POWER: &str = "coming back";
 

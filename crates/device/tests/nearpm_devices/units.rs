@@ -1,4 +1,5 @@
-//! Devices with other numbers of units and channels: all that was under way comes back after a loss of power.
+//! Devices with other numbers of units and channels: all that was under way comes back after a loss
+//! of power.
 
 use super::*;
 
@@ -78,7 +79,8 @@ fn sixteen_units_of_four_channels_come_back() {
     come_back(16, 4);
 }
 
-/// Commands that are refused while many units end theirs, which the memory's refresh has held up: they are taken in time.
+/// Commands that are refused while many units end theirs, which the memory's refresh has held up:
+/// they are taken in time.
 #[test]
 fn refused_commands_are_taken_beside_sixteen_units() {
     let path = root().join("designs/nearpm.toml");

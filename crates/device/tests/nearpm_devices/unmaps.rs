@@ -1,5 +1,6 @@
-//! Random batches in which a pool is unmapped, and its number given to another process, while commits of its former one are under
-//! way. Where either order is right it is one of both; all else has one end, on either engine.
+//! Random batches in which a pool is unmapped, and its number given to another process, while
+//! commits of its former one are under way. Where either order is right it is one of both; all else
+//! has one end, on either engine.
 
 use super::*;
 
@@ -12,7 +13,8 @@ fn other(old: Pool) -> Pool {
     }
 }
 
-/// What the log of the former process is left with, when its commit has ended or has done nothing more.
+/// What the log of the former process is left with, when its commit has ended or has done nothing
+/// more.
 fn check_old(devices: &mut Devices, batch: &Batch, what: &str) {
     let descriptor = devices.descriptor(0, 0);
     match descriptor.state {

@@ -1,5 +1,5 @@
-//! What a command waits for is what it waited for before the power failed: lines of the access hook's queue, or none of them, while
-//! the lines of others are there.
+//! What a command waits for is what it waited for before the power failed: lines of the access
+//! hook's queue, or none of them, while the lines of others are there.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -97,7 +97,8 @@ impl Waits {
         self.kit.store(self.pool.media + offset, &[value; LINE]);
     }
 
-    /// Commands that wait for none, for commands, and for lines, while lines of both channels wait for some of them.
+    /// Commands that wait for none, for commands, and for lines, while lines of both channels wait
+    /// for some of them.
     fn program(&mut self) {
         for (from, to) in COPIES {
             let line = self.copy(0, from, LONG, to);
@@ -105,7 +106,8 @@ impl Waits {
         }
         let (from, to, bytes) = SOON;
         self.copy(1, from, bytes, to);
-        // Lines that leave soon: the first ones of the queues. Half of them are older than the next command.
+        // Lines that leave soon: the first ones of the queues. Half of them are older than the next
+        // command.
         for n in 0..SOONER {
             if n == SOONER / 2 {
                 let line = self.copy(2, COPIES[0].1 + 5000, 300, 0x7_0000);
@@ -218,7 +220,8 @@ fn each() -> &'static [InitialValues] {
     }
 }
 
-/// A program, cut off when some of its lines have left the queues: all that commands waited for is as it was.
+/// A program, cut off when some of its lines have left the queues: all that commands waited for is
+/// as it was.
 fn cut_off(contents: InitialValues, gone: u64) -> Waits {
     let mut waits = Waits::new(contents);
     waits.program();
@@ -236,7 +239,8 @@ fn cut_off(contents: InitialValues, gone: u64) -> Waits {
     waits
 }
 
-/// Neither before the lines of others that it waits for, nor behind those that wait for it, which is never.
+/// Neither before the lines of others that it waits for, nor behind those that wait for it, which
+/// is never.
 #[test]
 fn a_command_waits_for_the_lines_that_it_waited_for_and_for_no_others() {
     let _alone = alone();

@@ -27,7 +27,8 @@ fn undo_behind_others(
     (c, page, undo)
 }
 
-/// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old bytes.
+/// An NVMe command that zeroes, behind an undo of the same bytes: the record has to have the old
+/// bytes.
 fn zeroes_behind_an_undo(zero: impl Fn(&mut NvmeDriver<SimHost>, u64, u64)) {
     let (mut kit, pool) = Kit::with_pool("");
     let place = pool.media;
@@ -72,7 +73,8 @@ fn short_write_zeroes_waits_for_an_undo_before_its_doorbell() {
     });
 }
 
-/// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind that.
+/// A store that waits in the queue, answered, then an NVMe command that zeroes it. It goes behind
+/// that.
 #[test]
 fn what_is_zeroed_stays_zero() {
     let (kit, pool) = Kit::with_pool("");
@@ -89,7 +91,8 @@ fn what_is_zeroed_stays_zero() {
     assert_eq!(now, [0; 64]);
 }
 
-/// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with what was stored.
+/// Compare and Write behind an undo of the same bytes, and a store that waits: it compares with
+/// what was stored.
 #[test]
 fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
     let (mut kit, pool) = Kit::with_pool("");
@@ -119,7 +122,8 @@ fn compare_and_write_waits_for_an_undo_before_its_doorbell() {
     );
 }
 
-/// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the block is old or new.
+/// The power fails while an NVMe write waits behind an undo: the record has the old bytes, the
+/// block is old or new.
 #[test]
 fn a_write_that_waits_behind_an_undo_is_cut() {
     let _alone = alone();

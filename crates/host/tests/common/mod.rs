@@ -1,4 +1,5 @@
-//! A device that is nothing but persistent memory: it takes all at once and answers loads after a fixed time.
+//! A device that is nothing but persistent memory: it takes all at once and answers loads after a
+//! fixed time.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;

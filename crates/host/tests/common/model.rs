@@ -1,8 +1,8 @@
 //! What persistent memory may hold: a model that knows nothing of caches, buffers or links.
 //!
-//! Of each line it keeps all that it has held since the start, and up to where a fence has promised that it is persistent. After a loss of
-//! power a line that is only stored to through the cache holds one of these from the promise on, as a whole; of others each aligned 8
-//! bytes do.
+//! Of each line it keeps all that it has held since the start, and up to where a fence has promised
+//! that it is persistent. After a loss of power a line that is only stored to through the cache
+//! holds one of these from the promise on, as a whole; of others each aligned 8 bytes do.
 
 use std::collections::BTreeMap;
 
@@ -166,7 +166,8 @@ pub fn program(
                 }
                 outcome?;
                 if usage != Use::SharedMachine {
-                    // Non-temporal ones are fenced as they are; the others of such a line need their write-back.
+                    // Non-temporal ones are fenced as they are; the others of such a line need
+                    // their write-back.
                     let latest = model.lock().unwrap().latest(at);
                     if usage != Use::NonTemporal {
                         asked.push((at, latest));

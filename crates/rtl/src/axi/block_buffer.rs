@@ -8,8 +8,9 @@ use super::BEAT;
 pub(super) const BLOCK: u64 = 512;
 const LINES: usize = BLOCK as usize / BEAT;
 
-/// The lines of a block that a burst has brought so far. They go to the media together, so that a process that is killed between two
-/// beats leaves the block as it was in a media file, and not a part of it.
+/// The lines of a block that a burst has brought so far. They go to the media together, so that a
+/// process that is killed between two beats leaves the block as it was in a media file, and not a
+/// part of it.
 pub(super) struct BlockBuffer {
     /// Where the first line goes.
     addr: u64,
@@ -29,7 +30,8 @@ impl BlockBuffer {
         }
     }
 
-    /// The next line of a burst, its last one or not. False: lines were to be written, and there is no room for some.
+    /// The next line of a burst, its last one or not. False: lines were to be written, and there is
+    /// no room for some.
     pub fn add_line(
         &mut self,
         media: &mut Media,

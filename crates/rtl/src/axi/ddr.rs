@@ -34,12 +34,13 @@ struct FillRequest {
     error: bool,
 }
 
-/// The AXI4 slave: ports and data of a [`PortQueues`]. Where the design has the ports for it, it also zeroes blocks on request,
-/// one line a clock; writes over AXI and these lines take turns.
+/// The AXI4 slave: ports and data of a [`PortQueues`]. Where the design has the ports for it, it
+/// also zeroes blocks on request, one line a clock; writes over AXI and these lines take turns.
 ///
-/// Data is written when the last beat that a burst has for a block is accepted ([`BlockBuffer`]), and read when it is returned. B comes
-/// once the controller has all data, reads of one ID return in order and beats of different reads are not interleaved.
-/// Addresses beyond the media get DECERR, accesses that fail there SLVERR.
+/// Data is written when the last beat that a burst has for a block is accepted ([`BlockBuffer`]),
+/// and read when it is returned. B comes once the controller has all data, reads of one ID return
+/// in order and beats of different reads are not interleaved. Addresses beyond the media get
+/// DECERR, accesses that fail there SLVERR.
 pub struct DdrSlave {
     ports: AxiPorts,
     map: AddressMap,
@@ -145,8 +146,8 @@ impl DdrSlave {
         self.fill.as_ref().is_some_and(|f| f.next < f.end)
     }
 
-    /// The clock edge at `now` of a design that rests. False: the design has to see it, and nothing has been done but what
-    /// [`DdrSlave::drive`] will find done.
+    /// The clock edge at `now` of a design that rests. False: the design has to see it, and nothing
+    /// has been done but what [`DdrSlave::drive`] will find done.
     #[inline]
     pub fn advance_idle(&mut self, now: Time) -> bool {
         self.queues.advance(now);
@@ -243,7 +244,8 @@ impl DdrSlave {
         count
     }
 
-    /// True when nothing will happen here before [`DdrSlave::next_event`] unless the design does something.
+    /// True when nothing will happen here before [`DdrSlave::next_event`] unless the design does
+    /// something.
     #[inline]
     pub fn quiet(&self) -> bool {
         self.queues.quiet()

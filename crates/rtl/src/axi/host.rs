@@ -51,9 +51,9 @@ struct WriteChunk {
 
 /// The AXI4 slave that stands for the PCIe bridge.
 ///
-/// Writes go to the link in order, in chunks of up to `chunk` bytes as their data comes in; B comes when the link has
-/// accepted the last of a burst. Reads with one ID return in order; beats of different reads are not interleaved; a
-/// read that the host fails returns SLVERR.
+/// Writes go to the link in order, in chunks of up to `chunk` bytes as their data comes in; B comes
+/// when the link has accepted the last of a burst. Reads with one ID return in order; beats of
+/// different reads are not interleaved; a read that the host fails returns SLVERR.
 pub struct HostSlave {
     ports: AxiPorts,
     chunk: u64,
@@ -87,8 +87,9 @@ pub struct HostSlave {
 }
 
 impl HostSlave {
-    /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most 4096, such as the link's
-    /// maximum payload. What it owes for longer than `link_timeout` is lost.
+    /// A host on these ports with `tags` reads outstanding; `chunk` is a power of two, at most
+    /// 4096, such as the link's maximum payload. What it owes for longer than `link_timeout` is
+    /// lost.
     pub fn new(ports: AxiPorts, tags: u32, chunk: u64, link_timeout: Time) -> HostSlave {
         HostSlave {
             ports,
@@ -221,7 +222,8 @@ impl HostSlave {
         self.waiting > 0 || !self.unissued.is_empty() || !self.chunks.is_empty()
     }
 
-    /// From when on the design may count the cycles for which the link has owed an answer, to give it up: none are passed over then.
+    /// From when on the design may count the cycles for which the link has owed an answer, to give
+    /// it up: none are passed over then.
     pub fn timeout_count_start(&self) -> Option<Time> {
         if self.waiting == 0 {
             return None;
@@ -260,7 +262,8 @@ impl HostSlave {
     /// What is outstanding, for dumps.
     pub fn describe(&self) -> String {
         let mut text = format!(
-            "{} reads ({} with the link, {} not accepted by it), {} writes awaiting data, {} chunks not accepted by \
+            "{} reads ({} with the link, {} not accepted by it), {} writes awaiting data, {} \
+                chunks not accepted by \
              the link, {} responses",
             self.order.len(),
             self.waiting,
@@ -290,7 +293,8 @@ impl HostSlave {
             || ax.addr % 4 != 0
         {
             self.breach.get_or_insert(format!(
-                "m_axi_host: {what} of {} beats of {} bytes at {:#x}, burst type {}: not an INCR burst of 64-byte \
+                "m_axi_host: {what} of {} beats of {} bytes at {:#x}, burst type {}: not an INCR \
+                    burst of 64-byte \
                  beats within a 4 KiB page",
                 ax.beats(),
                 1 << ax.size,

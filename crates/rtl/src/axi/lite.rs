@@ -27,7 +27,8 @@ const MAX_WRITES: u32 = 8;
 
 /// Drives an AXI4-Lite slave port of a model.
 ///
-/// Writes follow each other without waiting for responses, as posted writes do. Reads and writes are never under way at once.
+/// Writes follow each other without waiting for responses, as posted writes do. Reads and writes
+/// are never under way at once.
 pub struct AxilMaster {
     ports: AxilPorts,
     /// Offered and not taken yet: write address, write data, read address.
@@ -103,8 +104,8 @@ impl AxilMaster {
         }
     }
 
-    /// Takes back the valids that were accepted at the last edge. Responses come later than that, as AXI demands, so none
-    /// is left when nothing is under way any more.
+    /// Takes back the valids that were accepted at the last edge. Responses come later than that,
+    /// as AXI demands, so none is left when nothing is under way any more.
     #[inline]
     pub fn drive(&mut self, model: &mut VerilatedModel) {
         if self.idle() {
@@ -125,8 +126,8 @@ impl AxilMaster {
         }
     }
 
-    /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its data (0 for a
-    /// write) and response code. Writes are done in order.
+    /// Sees the handshakes of the coming rising edge: their number, and when an access is done, its
+    /// data (0 for a write) and response code. Writes are done in order.
     #[inline]
     pub fn sample(&mut self, model: &VerilatedModel) -> (u64, Option<(u32, u8)>) {
         if self.idle() {

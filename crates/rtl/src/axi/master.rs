@@ -30,7 +30,8 @@ impl Handshakes {
     }
 }
 
-/// Drives a slave port of a model. Responses are always taken at once unless `b_ready` or `r_ready` are cleared.
+/// Drives a slave port of a model. Responses are always taken at once unless `b_ready` or `r_ready`
+/// are cleared.
 pub struct AxiMaster {
     ports: AxiPorts,
     aw: VecDeque<Ax>,

@@ -22,7 +22,8 @@ const RUNTIME: &str = include_str!("runtime.h");
 
 /// Flags that decide what the model does and how fast it is; part of the hash.
 ///
-/// What nothing has set holds what the shim says (`unique`); that costs time only when a model is made.
+/// What nothing has set holds what the shim says (`unique`); that costs time only when a model is
+/// made.
 const VERILATOR_FLAGS: &[&str] = &[
     "--cc",
     "--prefix",
@@ -40,9 +41,9 @@ const VERILATOR_FLAGS: &[&str] = &[
     "2",
     "--no-timing",
 ];
-/// Most of a compiler's run is the headers: two large files, one for each core, compile in a third of the time of forty, and
-/// sooner than their precompiled header would. So Verilator writes two that run often, and what runs once, and Verilator's
-/// library, become one each.
+/// Most of a compiler's run is the headers: two large files, one for each core, compile in a third
+/// of the time of forty, and sooner than their precompiled header would. So Verilator writes two
+/// that run often, and what runs once, and Verilator's library, become one each.
 const JOINED: [(&str, &[&str]); 2] = [
     ("ns_slow", &["VM_CLASSES_SLOW", "VM_SUPPORT_SLOW"]),
     ("ns_library", &["VM_GLOBAL_FAST"]),
@@ -59,7 +60,8 @@ const CXX_FLAGS: &str =
     "-fPIC -fvisibility=hidden -DVL_USER_STOP -DVL_USER_FINISH -DVL_USER_FATAL \
     -DVL_SCOPED_RAND_RESET_I=ns_initial_i -DVL_SCOPED_RAND_RESET_Q=ns_initial_q \
     -DVL_SCOPED_RAND_RESET_W=ns_initial_w";
-/// 5 % slower than with -O2, and compiled in three quarters of the time; a trained one makes up for it.
+/// 5 % slower than with -O2, and compiled in three quarters of the time; a trained one makes up for
+/// it.
 const OPTIMISE: &str = "-O1";
 /// The two builds of a trained bitstream.
 const COUNT: &str = "-O1 -fprofile-generate -fprofile-update=single";
@@ -73,7 +75,8 @@ const KEPT_BUILDS: usize = 24;
 /// What a bitstream is for. It computes the same in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
-    /// To find faults: an assertion of the RTL that fails ends the run. What nobody has chosen otherwise.
+    /// To find faults: an assertion of the RTL that fails ends the run. What nobody has chosen
+    /// otherwise.
     #[default]
     Checked,
     /// To work with: without assertions, and trained if it was trained ([`compile_trained`]).
@@ -89,7 +92,8 @@ impl Purpose {
         }
     }
 
-    /// What is defined for sources and shim: a checked build tells in what order engines work (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
+    /// What is defined for sources and shim: a checked build tells in what order engines work
+    /// (hw/engine/nearpm/rtl/nearpm_order_pkg.sv).
     fn define(self) -> &'static str {
         match self {
             Purpose::Checked => " -DNS_ORDER",
@@ -148,7 +152,8 @@ pub enum Progress {
     Done(u64),
 }
 
-/// Reports a build on standard error, one line a step. Nothing is printed when the build is already there.
+/// Reports a build on standard error, one line a step. Nothing is printed when the build is already
+/// there.
 pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     let top = top.to_string();
     let mut shown = 0;
@@ -174,7 +179,8 @@ pub fn stderr_progress(top: &str) -> impl FnMut(Progress) -> bool {
     }
 }
 
-/// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and nothing is kept.
+/// Uses a bitstream the way that it will be used, when given its path. An error ends the build, and
+/// nothing is kept.
 pub type TrainingRun<'a> = &'a mut dyn FnMut(&Path) -> std::result::Result<(), String>;
 
 /// Asks whether to go on.
@@ -182,11 +188,12 @@ fn report_progress(progress: &mut dyn FnMut(Progress) -> bool, what: Progress) -
     progress(what).then_some(()).ok_or(Error::Interrupted)
 }
 
-/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared object: the trained
-/// one if there is one.
+/// Compiles `spec`, unless the same content was compiled before, and returns the path of the shared
+/// object: the trained one if there is one.
 ///
-/// Any number of processes may do so at once: one builds, the others wait. An interrupted build leaves nothing that a
-/// later one would take for a result. `progress` interrupts it by answering false: then whatever compiles ends, too.
+/// Any number of processes may do so at once: one builds, the others wait. An interrupted build
+/// leaves nothing that a later one would take for a result. `progress` interrupts it by answering
+/// false: then whatever compiles ends, too.
 pub fn compile(
     spec: &BitstreamSpec,
     progress: &mut dyn FnMut(Progress) -> bool,
@@ -194,8 +201,8 @@ pub fn compile(
     build(spec, None, progress)
 }
 
-/// Like [`compile`], but compiles twice: once to count what the model does while `training` uses it, and again with
-/// these counts. Takes twice as long; the model runs about 15 % faster.
+/// Like [`compile`], but compiles twice: once to count what the model does while `training` uses
+/// it, and again with these counts. Takes twice as long; the model runs about 15 % faster.
 pub fn compile_trained(
     spec: &BitstreamSpec,
     training: TrainingRun<'_>,
@@ -242,7 +249,8 @@ fn build(
     Ok(build.output)
 }
 
-/// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what they are compiled with.
+/// What identifies the hardware of `spec`, 16 hexadecimal digits: sources, parameters, and what
+/// they are compiled with.
 pub fn digest(spec: &BitstreamSpec) -> Result<String> {
     let build = BitstreamBuild::new(spec)?;
     let name = build.folder.file_name().unwrap_or_default();
@@ -477,8 +485,9 @@ impl<'a> BitstreamBuild<'a> {
     }
 }
 
-/// Runs a program to its end, what it prints into `log`; true if it succeeds. `keep_going` sees each line of its standard output, and
-/// none when there was none for a while. If it answers false, the program and all that it has started end.
+/// Runs a program to its end, what it prints into `log`; true if it succeeds. `keep_going` sees
+/// each line of its standard output, and none when there was none for a while. If it answers false,
+/// the program and all that it has started end.
 fn run_tool(
     mut command: Command,
     log: &Path,
@@ -552,7 +561,8 @@ fn sources_in<'a>(classes: &'a str, list: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's header.
+/// The ports of the top, from the declarations `VL_IN8(&name,msb,lsb)` and the like in the model's
+/// header.
 fn ports_of(header: &Path) -> Result<String> {
     let text = fs::read_to_string(header).map_err(|e| Error::io(header, e))?;
     let mut out = String::new();

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The sources, include folders and lint waivers of one or more lists, each push_unique, in order. All paths are
-/// relative to the repository root; in a list they may be relative to its folder, too.
+/// The sources, include folders and lint waivers of one or more lists, each push_unique, in order.
+/// All paths are relative to the repository root; in a list they may be relative to its folder,
+/// too.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileList {
     /// SystemVerilog sources, packages before their users.

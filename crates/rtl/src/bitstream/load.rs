@@ -50,11 +50,13 @@ impl Bitstream {
     /// Loads the shared object at `path`.
     pub fn open(path: &Path) -> Result<Arc<Bitstream>> {
         let bad = |what: String| Error::NotABitstream(format!("{}: {what}", path.display()));
-        // SAFETY: the initialisers of a bitstream are those of the Verilated runtime, which have no preconditions.
+        // SAFETY: the initialisers of a bitstream are those of the Verilated runtime, which have no
+        // preconditions.
         let library = unsafe { Library::new(path) }.map_err(|e| bad(e.to_string()))?;
         macro_rules! symbol {
             ($name:literal) => {
-                // SAFETY: the types are those of ABI version 5, which is checked before any other call.
+                // SAFETY: the types are those of ABI version 5, which is checked before any other
+                // call.
                 *unsafe { library.get(concat!($name, "\0").as_bytes()) }
                     .map_err(|_| bad(format!("not a bitstream, it has no {}", $name)))?
             };
@@ -86,7 +88,8 @@ impl Bitstream {
         }))
     }
 
-    /// What it was built as: "checked" (with assertions) or "running" (without), and ", trained" if it was.
+    /// What it was built as: "checked" (with assertions) or "running" (without), and ", trained" if
+    /// it was.
     pub fn build(&self) -> &str {
         &self.build
     }
@@ -116,8 +119,8 @@ pub struct ModelPort {
 
 /// A run of bits of one port, found once by name: the handle for fast access.
 ///
-/// A field belongs to the models of one bitstream (their ports have one order). Used on another one it may name
-/// another port or cause a panic, but never touches memory outside of ports.
+/// A field belongs to the models of one bitstream (their ports have one order). Used on another one
+/// it may name another port or cause a panic, but never touches memory outside of ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
     port: u32,
@@ -142,11 +145,13 @@ pub struct VerilatedModel {
     bitstream: Arc<Bitstream>,
 }
 
-// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes the VerilatedModel.
+// SAFETY: a Verilated model may be used from any thread, one at a time, and every access here takes
+// the VerilatedModel.
 unsafe impl Send for VerilatedModel {}
 
 impl VerilatedModel {
-    /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has been evaluated.
+    /// Makes an instance whose registers and memories are 0. So are its inputs, and nothing has
+    /// been evaluated.
     pub fn new(bitstream: &Arc<Bitstream>) -> Result<VerilatedModel> {
         VerilatedModel::with_initial_values(bitstream, InitialValues::Zeros)
     }
@@ -200,7 +205,8 @@ impl VerilatedModel {
         self.lane(name, 0, 1)
     }
 
-    /// Element `lane` of port `name`, which is a concatenation of `lanes` elements of one width, the first lowest.
+    /// Element `lane` of port `name`, which is a concatenation of `lanes` elements of one width,
+    /// the first lowest.
     pub fn lane(&self, name: &str, lane: u32, lanes: u32) -> Result<Field> {
         let found = self.ports.iter().position(|port| port.name == name);
         let port = found.ok_or_else(|| Error::Port(format!("the top has no port `{name}`")))?;
@@ -264,7 +270,8 @@ impl VerilatedModel {
         let from = (field.lo / 8) as usize;
         let length = out.len().min((field.bits / 8) as usize);
         assert!(from + length <= port.bytes && field.lo % 8 == 0);
-        // SAFETY: the range was just checked to be in the port's storage, which lives as long as the model.
+        // SAFETY: the range was just checked to be in the port's storage, which lives as long as
+        // the model.
         unsafe { std::ptr::copy_nonoverlapping(port.data.add(from), out.as_mut_ptr(), length) }
     }
 
@@ -275,12 +282,14 @@ impl VerilatedModel {
         let from = (field.lo / 8) as usize;
         let length = data.len().min((field.bits / 8) as usize);
         assert!(from + length <= port.bytes && field.lo % 8 == 0);
-        // SAFETY: as in `read`; whole bytes of the field only, so no bit beyond the port's width is set.
+        // SAFETY: as in `read`; whole bytes of the field only, so no bit beyond the port's width is
+        // set.
         unsafe { std::ptr::copy_nonoverlapping(data.as_ptr(), port.data.add(from), length) }
     }
 
-    /// Settles the design after a change of inputs, at simulated time `ps`. An error is a failed assertion or another
-    /// end of the simulation that the design asked for; the model can't go on after it.
+    /// Settles the design after a change of inputs, at simulated time `ps`. An error is a failed
+    /// assertion or another end of the simulation that the design asked for; the model can't go on
+    /// after it.
     #[inline]
     pub fn eval(&mut self, ps: u64) -> std::result::Result<(), String> {
         // SAFETY: the handle is valid as long as the model lives.
@@ -304,8 +313,9 @@ impl VerilatedModel {
         self.eval(ps)
     }
 
-    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no clock to see a level. The
-    /// second edge is for resets that are made from this one and a register that it resets.
+    /// Asserts the active-low reset `reset` with an edge: what it resets asynchronously may have no
+    /// clock to see a level. The second edge is for resets that are made from this one and a
+    /// register that it resets.
     pub fn assert_reset(&mut self, reset: Field, ps: u64) -> std::result::Result<(), String> {
         for level in [1, 0, 1, 0] {
             self.set(reset, level);
@@ -314,8 +324,9 @@ impl VerilatedModel {
         Ok(())
     }
 
-    /// From now on keeps what the design tells of the order in which it works, for [`VerilatedModel::take_order_events`], or keeps nothing. False when it was built
-    /// without: only a checked build has it.
+    /// From now on keeps what the design tells of the order in which it works, for
+    /// [`VerilatedModel::take_order_events`], or keeps nothing. False when it was built without:
+    /// only a checked build has it.
     pub(crate) fn watch_order(&mut self, on: bool) -> bool {
         // SAFETY: the handle is valid as long as the model lives.
         unsafe { (self.bitstream.ns_order_watch)(self.handle, c_int::from(on)) == 0 }
@@ -406,8 +417,8 @@ impl ModelPort {
     fn load(&self, at: usize) -> u64 {
         let mut value = [0; 8];
         let length = self.bytes.saturating_sub(at).min(8);
-        // SAFETY: at most the bytes from `at` to the end of the storage; Verilator stores integers in the host's
-        // order, and all hosts supported are little-endian.
+        // SAFETY: at most the bytes from `at` to the end of the storage; Verilator stores integers
+        // in the host's order, and all hosts supported are little-endian.
         unsafe {
             match length {
                 8 => return self.data.add(at).cast::<u64>().read_unaligned(),
@@ -423,7 +434,8 @@ impl ModelPort {
     #[inline]
     fn store(&mut self, at: usize, value: u64) {
         let length = self.bytes.saturating_sub(at).min(8);
-        // SAFETY: as in `load`; `VerilatedModel::set` keeps the bits beyond the port's width as they were, which is 0.
+        // SAFETY: as in `load`; `VerilatedModel::set` keeps the bits beyond the port's width as
+        // they were, which is 0.
         unsafe {
             match length {
                 8 => self.data.add(at).cast::<u64>().write_unaligned(value),

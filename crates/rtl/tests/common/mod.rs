@@ -35,8 +35,8 @@ fn free_clocks() -> bool {
     !matches!(bypass.as_str(), "" | "0")
 }
 
-/// The device of a design of `designs/`: the bitstream that everybody uses who runs it. With `CLOCK_GATE_BYPASS=1` it is one
-/// whose clocks always run.
+/// The device of a design of `designs/`: the bitstream that everybody uses who runs it. With
+/// `CLOCK_GATE_BYPASS=1` it is one whose clocks always run.
 pub fn design(name: &str) -> DeviceConfig {
     let path = repo_root().unwrap().join(format!("designs/{name}.toml"));
     DeviceConfig {

@@ -1,9 +1,12 @@
-//! A channel that answers at once: what a burst takes follows from what has been reserved before it.
+//! A channel that answers at once: what a burst takes follows from what has been reserved before
+//! it.
 //!
-//! Command and data buses, banks, the turns of the bus, refresh and the queues are those of [`super::Channel`], with the same constants.
-//! Where that one decides clock by clock which command goes next, this one gives each line of a read the first
-//! place that fits when it is asked for: between what is reserved already, or behind it. So a read that comes later never
-//! pushes one that has been answered; of writes, which are answered before they reach the DRAM, the one that can go first does.
+//! Command and data buses, banks, the turns of the bus, refresh and the queues are those of
+//! [`super::Channel`], with the same constants. Where that one decides clock by clock which command
+//! goes next, this one gives each line of a read the first place that fits when it is asked for:
+//! between what is reserved already, or behind it. So a read that comes later never pushes one that
+//! has been answered; of writes, which are answered before they reach the DRAM, the one that can go
+//! first does.
 
 use std::collections::VecDeque;
 
@@ -60,10 +63,12 @@ struct Bank {
     next_pre: u64,
     /// NextWrite RD and WR.
     next_column: [u64; 2],
-    /// The row before, and the clock of the PRE that closes it: reads of it that come until then still find it open.
+    /// The row before, and the clock of the PRE that closes it: reads of it that come until then
+    /// still find it open.
     before: (u32, u64),
     before_column: u64,
-    /// The row of the last write: those of a drain that goes on find it open, whatever has a place behind them.
+    /// The row of the last write: those of a drain that goes on find it open, whatever has a place
+    /// behind them.
     written: u32,
     /// Closed for the refresh that is next: whatever comes is behind it.
     refreshed: bool,
@@ -72,7 +77,8 @@ struct Bank {
     hit: Option<usize>,
 }
 
-/// Reads that have places one behind the other: the clocks of the first and the last, and when the line behind them arrives.
+/// Reads that have places one behind the other: the clocks of the first and the last, and when the
+/// line behind them arrives.
 struct ReadRun {
     first: u64,
     last: u64,
@@ -87,7 +93,8 @@ struct Candidate {
     /// The age of the write, and the same with the bank behind it as the lower bits of a key.
     age: u64,
     rank: u64,
-    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in common.
+    /// What it waits for, see [`HIT`], and its bank group: an index into what all banks have in
+    /// common.
     bound: usize,
     /// It has nothing to do before this clock to open its row.
     idle: u64,
@@ -111,7 +118,8 @@ struct NextWrite {
     column: u64,
 }
 
-/// One DDR4 channel, burst by burst. Calls come in the order of time; one that is a little late counts as if it were not.
+/// One DDR4 channel, burst by burst. Calls come in the order of time; one that is a little late
+/// counts as if it were not.
 pub struct BurstChannel {
     timing: Timing,
     frontend: Time,
@@ -148,7 +156,8 @@ pub struct BurstChannel {
     /// What each bank wants to do for its writes, and banks of which that is not known, a bit each.
     candidates: [Candidate; BANKS],
     stale: u32,
-    /// Banks that may have a row to open and have not been looked at since they changed, and the clock before which no other has.
+    /// Banks that may have a row to open and have not been looked at since they changed, and the
+    /// clock before which no other has.
     unseen: u32,
     idle: u64,
     /// What goes next of them, unless something is stale.
@@ -170,7 +179,8 @@ pub struct BurstChannel {
 }
 
 impl BurstChannel {
-    /// A channel with all banks closed, before which a front end gives a line every `pace` at most. The configuration must be valid.
+    /// A channel with all banks closed, before which a front end gives a line every `pace` at most.
+    /// The configuration must be valid.
     pub fn new(config: &DramConfig, pace: Time) -> BurstChannel {
         let timing = Timing::new(config);
         BurstChannel {
@@ -254,7 +264,8 @@ impl BurstChannel {
         }
         let (mut line, mut alone) = (0, 0);
         while line < lines {
-            // The read that has to leave the queue first does so when the scheduler, which is ahead by the frontend, sends it.
+            // The read that has to leave the queue first does so when the scheduler, which is ahead
+            // by the frontend, sends it.
             if self.reads.len() >= self.read_queue {
                 self.reads.remove_until(arrival.0);
                 if let Some(leaves) = self.reads.full_until(self.read_queue) {
@@ -340,7 +351,8 @@ impl BurstChannel {
                 self.drain_until(arrival.0 + 1);
                 self.leaving.remove_until(arrival.0);
             }
-            // As many as come before a drain, or before the queue is full, and lie in one row of a bank of each group.
+            // As many as come before a drain, or before the queue is full, and lie in one row of a
+            // bank of each group.
             let held = self.unsent + self.leaving.len();
             let room = match self.drain_high.checked_sub(held) {
                 None | Some(0) => self.write_queue.saturating_sub(held).min(GROUPS),
@@ -389,8 +401,9 @@ impl BurstChannel {
         }
     }
 
-    /// Reserves the places of reads of successive lines, one a bank group and more, that lie in one row each of as many banks, if those
-    /// are one behind the other. If not, rows may have been opened for them.
+    /// Reserves the places of reads of successive lines, one a bank group and more, that lie in one
+    /// row each of as many banks, if those are one behind the other. If not, rows may have been
+    /// opened for them.
     fn read_run(
         &mut self,
         line: u64,
@@ -476,7 +489,8 @@ impl BurstChannel {
         self.stats.reads += lines as u64;
     }
 
-    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is before its column.
+    /// Opens a row for a read that the scheduler sees from clock `seen` on, unless a refresh is
+    /// before its column.
     #[inline]
     fn open_for_read(&mut self, at: BankRow, seen: u64) -> Option<()> {
         let bank = &self.banks[at.bank];
@@ -497,7 +511,8 @@ impl BurstChannel {
         Some(())
     }
 
-    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock of its RD.
+    /// Reserves the place of a read that the scheduler sees from clock `seen` on; returns the clock
+    /// of its RD.
     #[inline]
     fn read_line(&mut self, at: BankRow, seen: u64) -> u64 {
         self.begin_reads(1);
@@ -612,8 +627,8 @@ impl BurstChannel {
         }
     }
 
-    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may come then. ReadBeatSlots the clock before which no
-    /// other can be opened.
+    /// Closes and opens rows for writes as far as that is done before clock `until`; a read may
+    /// come then. ReadBeatSlots the clock before which no other can be opened.
     fn open_rows(&mut self, until: u64) -> u64 {
         self.update_candidates();
         let (mut banks, mut next) = match self.idle < until {
@@ -695,8 +710,8 @@ impl BurstChannel {
         }
     }
 
-    /// Sends writes although reads wait. The reads that have a place keep it, and the writes go behind them; but room for others
-    /// comes when they would have gone at once.
+    /// Sends writes although reads wait. The reads that have a place keep it, and the writes go
+    /// behind them; but room for others comes when they would have gone at once.
     fn drain(&mut self, clock: u64) {
         let t = &self.timing;
         let start = (clock + t.cl + t.burst + 2 - t.cwl).max(self.leaving.last());
@@ -708,8 +723,8 @@ impl BurstChannel {
         self.drains_until = self.leaving.last();
     }
 
-    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps it: the write takes its time of the
-    /// buses where there is some, without another turn.
+    /// Sends a write with the others of a drain that goes on. What has a place behind these keeps
+    /// it: the write takes its time of the buses where there is some, without another turn.
     fn join_drain(&mut self, clock: u64) {
         let Some(next) = self.next_write() else {
             return;
@@ -770,7 +785,8 @@ impl BurstChannel {
         }
     }
 
-    /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are next one behind the other.
+    /// Sends writes of successive lines, one a bank group and more, that hit open rows, if they are
+    /// next one behind the other.
     fn send_run(&mut self, next: NextWrite, until: u64, most: usize) -> bool {
         let set = next.bank / GROUPS * GROUPS;
         let banks = ((1 << GROUPS) - 1) << set;
@@ -1009,7 +1025,8 @@ impl BurstChannel {
         }
         self.stats.refreshes += 1;
         self.next_refresh += self.timing.refi;
-        // Those that passed with nothing to do leave only the last one to be seen, and that one took place when it was due.
+        // Those that passed with nothing to do leave only the last one to be seen, and that one
+        // took place when it was due.
         if now > self.next_refresh {
             let idle = (now - self.next_refresh) / self.timing.refi;
             self.next_refresh += idle * self.timing.refi;
@@ -1031,7 +1048,8 @@ impl BurstChannel {
         bank.refreshed = true;
     }
 
-    /// When the next refresh ends: it begins when it is due, all banks are closed and what had a place before has gone.
+    /// When the next refresh ends: it begins when it is due, all banks are closed and what had a
+    /// place before has gone.
     fn refresh_end(&mut self) -> u64 {
         if let Some(end) = self.refreshed {
             return end;
@@ -1099,7 +1117,8 @@ impl Bank {
         whole
     }
 
-    /// Lets writes wait, with those before them if they follow one another. True: what the bank wants to do has changed.
+    /// Lets writes wait, with those before them if they follow one another. True: what the bank
+    /// wants to do has changed.
     #[inline]
     fn enqueue(&mut self, writes: PendingWrites, pace: u64) -> bool {
         if let Some(last) = self.writes.back_mut() {

@@ -1,4 +1,5 @@
-//! When commands of one kind are reserved, and where the next one fits between them; when requests leave a queue.
+//! When commands of one kind are reserved, and where the next one fits between them; when requests
+//! leave a queue.
 
 use super::map::GROUPS;
 use super::Timing;
@@ -15,7 +16,8 @@ struct ReservedCommand {
     group: usize,
 }
 
-/// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other can be.
+/// Reserved RD and WR commands, which are tCCD apart: a ring of clocks, with a bit where no other
+/// can be.
 pub(super) struct ColumnCalendar {
     words: Vec<BusyClocks>,
     /// The first word that is known, and the first behind all that have a bit.
@@ -72,8 +74,8 @@ impl ColumnCalendar {
         clock
     }
 
-    /// Whether nothing is in the way of commands at these clocks, so close that nothing fits between, whose groups take turns:
-    /// that of the first with the first of `groups`.
+    /// Whether nothing is in the way of commands at these clocks, so close that nothing fits
+    /// between, whose groups take turns: that of the first with the first of `groups`.
     #[inline]
     pub(super) fn is_free(&self, clocks: &[u64], groups: [usize; GROUPS]) -> bool {
         let (Some(&first), Some(&last)) = (clocks.first(), clocks.last()) else {
@@ -92,7 +94,8 @@ impl ColumnCalendar {
             }
             word += 1;
         }
-        // Only the first and the last of a group have one of their group beside them that is none of these.
+        // Only the first and the last of a group have one of their group beside them that is none
+        // of these.
         let ends = clocks.iter().enumerate();
         ends.filter(|&(n, _)| n < GROUPS || n + GROUPS >= clocks.len())
             .all(|(n, &clock)| {
@@ -134,7 +137,8 @@ impl ColumnCalendar {
         self.top = self.top.max(word + 1);
     }
 
-    /// Reserves what is so close that nothing fits between: clock and group of the first and of the last.
+    /// Reserves what is so close that nothing fits between: clock and group of the first and of the
+    /// last.
     #[inline]
     pub(super) fn insert_run(&mut self, clocks: [u64; 2], groups: [usize; 2]) {
         let [first, last] = clocks;
@@ -223,7 +227,8 @@ impl ColumnCalendar {
     }
 }
 
-/// Words of a ring of clocks in which so many requests lie, each of which may wait for the one before to close its row.
+/// Words of a ring of clocks in which so many requests lie, each of which may wait for the one
+/// before to close its row.
 fn ring_words(requests: usize) -> usize {
     (requests + 48).next_power_of_two()
 }
@@ -242,9 +247,10 @@ fn bits_between(word: u64, first: u64, last: u64) -> u64 {
 
 /// Reserved ACT commands, which are tRRD apart, and four of them tFAW.
 ///
-/// Of the four windows of tFAW that one between others shares with later ones, only that from the one before it on is looked at. All
-/// of them would make places useless around those that wait for their bank, which a controller fills that decides later: random
-/// reads would come to 4 % less than with `Channel`, and with none of them to 6 % more.
+/// Of the four windows of tFAW that one between others shares with later ones, only that from the
+/// one before it on is looked at. All of them would make places useless around those that wait for
+/// their bank, which a controller fills that decides later: random reads would come to 4 % less
+/// than with `Channel`, and with none of them to 6 % more.
 pub(super) struct ActivateCalendar {
     entries: Vec<ReservedCommand>,
     /// Up to here no place is left.
@@ -277,7 +283,8 @@ impl ActivateCalendar {
         }
     }
 
-    /// The first clock from `earliest` on at which an ACT fits that has been waited for since `seen`, and its place in the list.
+    /// The first clock from `earliest` on at which an ACT fits that has been waited for since
+    /// `seen`, and its place in the list.
     #[inline]
     pub(super) fn first_fit(&mut self, seen: u64, earliest: u64, group: usize) -> (usize, u64) {
         self.dense = self.dense.max(seen);

@@ -96,8 +96,8 @@ struct Candidate {
     ready: u64,
     /// Command and bank group, an index into what the rank allows.
     bound: usize,
-    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age. The low bits are the
-    /// bank's number.
+    /// Smaller goes first among those of one clock: overdue requests, then row hits, then age. The
+    /// low bits are the bank's number.
     rank: u64,
 }
 
@@ -298,8 +298,8 @@ impl Channel {
         }
     }
 
-    /// When [`Channel::poll`] is next worth a call: something completes, or the controller acts and may then have room.
-    /// `None` when nothing is under way.
+    /// When [`Channel::poll`] is next worth a call: something completes, or the controller acts and
+    /// may then have room. `None` when nothing is under way.
     pub fn next_event(&self) -> Option<Time> {
         let done = [&self.done_reads, &self.done_forwarded, &self.done_writes];
         let done = done
@@ -337,7 +337,8 @@ impl Channel {
         if until < self.wake {
             return;
         }
-        // Refreshes that passed with nothing to do leave only the last one to be seen, and that one took place when it was due.
+        // Refreshes that passed with nothing to do leave only the last one to be seen, and that one
+        // took place when it was due.
         if self.next_refresh < self.wake {
             let idle = self.wake - 1 - self.next_refresh;
             self.next_refresh += idle / self.timing.refi * self.timing.refi;
@@ -448,7 +449,8 @@ impl Channel {
         }
     }
 
-    /// The next command of the present mode, which has requests: the earliest, and of those the first by rank.
+    /// The next command of the present mode, which has requests: the earliest, and of those the
+    /// first by rank.
     #[inline]
     fn choose(&self) -> ChosenCommand {
         let kind = self.mode;

@@ -86,7 +86,8 @@ impl DramConfig {
         f64::from(self.data_rate_mts) * 8.0 / 1000.0
     }
 
-    /// What a read of 64 bytes takes in a channel that rests, ns: from a row that is open, and from a bank without one.
+    /// What a read of 64 bytes takes in a channel that rests, ns: from a row that is open, and from
+    /// a bank without one.
     pub fn read_ns(&self) -> [f64; 2] {
         let t = Timing::new(self);
         let ends = (self.frontend_ns + self.backend_ns) as f64;
@@ -187,7 +188,8 @@ impl Timing {
     /// When clock `cycle` begins.
     #[inline]
     pub fn time(&self, cycle: u64) -> Time {
-        // ceil(cycle * 2e6 / rate) without a division: an estimate at most one too small, then the test.
+        // ceil(cycle * 2e6 / rate) without a division: an estimate at most one too small, then the
+        // test.
         let guess = (u128::from(cycle) * self.ps_per_clock) >> 64;
         let short = guess * u128::from(self.rate) < u128::from(cycle) * 2_000_000;
         Time(guess as u64 + u64::from(short))

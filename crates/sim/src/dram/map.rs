@@ -7,7 +7,8 @@ pub const BANKS: usize = 16;
 /// 64-byte lines in a row of a bank.
 pub const LINES: u64 = 128;
 
-/// Where a line is. Lines of a row that differ only in their column are indistinguishable to timing.
+/// Where a line is. Lines of a row that differ only in their column are indistinguishable to
+/// timing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BankRow {
     /// Bank in its channel; the low two bits are the bank group.
@@ -16,11 +17,13 @@ pub struct BankRow {
     pub row: u32,
 }
 
-/// Places the line at byte `addr` of a channel with `rows` rows a bank (a power of two; beyond, addresses repeat).
+/// Places the line at byte `addr` of a channel with `rows` rows a bank (a power of two; beyond,
+/// addresses repeat).
 ///
-/// From the bottom: line offset 6, bank group 2, column 7, bank 2, row. So successive lines go to successive bank
-/// groups, which only have tCCD_S between them, and 32 KiB lie in four open rows. Bank and group are permuted
-/// by the row's low bits, so that strides of powers of two don't stay in one bank.
+/// From the bottom: line offset 6, bank group 2, column 7, bank 2, row. So successive lines go to
+/// successive bank groups, which only have tCCD_S between them, and 32 KiB lie in four open rows.
+/// Bank and group are permuted by the row's low bits, so that strides of powers of two don't stay
+/// in one bank.
 #[inline]
 pub fn bank_row(addr: u64, rows: u64) -> BankRow {
     let line = addr >> 6;

@@ -1,9 +1,10 @@
 //! DDR4: a memory controller and one rank of DRAM per [`Channel`], timing only.
 //!
-//! Requests are 64-byte lines (64 data pins, BL8). The controller keeps pages open, takes ready row hits first and then the
-//! oldest (FR-FCFS) until one has waited too long, buffers writes and drains them in batches, answers reads of
-//! buffered writes itself, and refreshes all banks on time. Commands keep to the JEDEC constraints of [`Timing`], one
-//! command a clock. What the memory holds is in [`crate::Media`].
+//! Requests are 64-byte lines (64 data pins, BL8). The controller keeps pages open, takes ready row
+//! hits first and then the oldest (FR-FCFS) until one has waited too long, buffers writes and
+//! drains them in batches, answers reads of buffered writes itself, and refreshes all banks on
+//! time. Commands keep to the JEDEC constraints of [`Timing`], one command a clock. What the memory
+//! holds is in [`crate::Media`].
 
 mod bursts;
 mod calendar;

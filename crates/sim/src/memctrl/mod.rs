@@ -1,6 +1,8 @@
-//! What stands before a memory: the front end of its controller, and what it asks of the memory's timing.
+//! What stands before a memory: the front end of its controller, and what it asks of the memory's
+//! timing.
 //!
-//! [`PortQueues`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what answers it line by line.
+//! [`PortQueues`] is the queueing of one AXI4 channel, clock by clock, and [`MemoryTiming`] what
+//! answers it line by line.
 
 mod fixed_latency;
 mod map;
@@ -48,14 +50,16 @@ pub trait MemoryTiming {
     /// Whether an access of this direction would be taken now.
     fn ready(&self, write: bool) -> bool;
 
-    /// Takes an access to the 64-byte line at `addr`. Only after [`MemoryTiming::ready`] said so. `token` comes back when
-    /// a read has its data or a write is safe in the controller; writes come back in order.
+    /// Takes an access to the 64-byte line at `addr`. Only after [`MemoryTiming::ready`] said so.
+    /// `token` comes back when a read has its data or a write is safe in the controller; writes
+    /// come back in order.
     fn push(&mut self, now: Time, token: u32, addr: u64, write: bool);
 
     /// Advances to `now` and appends the tokens that have come back by then.
     fn advance(&mut self, now: Time, done: &mut Vec<u32>);
 
-    /// When something may happen next, if anything is in flight. A time not after now means at once.
+    /// When something may happen next, if anything is in flight. A time not after now means at
+    /// once.
     fn next_event(&self) -> Option<Time>;
 }
 

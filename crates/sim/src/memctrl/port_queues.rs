@@ -1,4 +1,5 @@
-//! The front end of a memory controller: what it takes from an AXI4 port, and in which order it answers.
+//! The front end of a memory controller: what it takes from an AXI4 port, and in which order it
+//! answers.
 
 use std::collections::VecDeque;
 
@@ -33,11 +34,12 @@ impl QueuedRead {
     }
 }
 
-/// Queues of one channel, without its ports and without data. Whoever owns it asks once a clock for what may pass, and tells
-/// what has.
+/// Queues of one channel, without its ports and without data. Whoever owns it asks once a clock for
+/// what may pass, and tells what has.
 ///
-/// Reads are given to the memory one line a clock, in their order. Beats of one read are answered together; of those that could be,
-/// the oldest read goes first, and those of one ID stay in order. A write is answered once the memory has all of it.
+/// Reads are given to the memory one line a clock, in their order. Beats of one read are answered
+/// together; of those that could be, the oldest read goes first, and those of one ID stay in order.
+/// A write is answered once the memory has all of it.
 pub struct PortQueues {
     timing: Box<dyn MemoryTiming + Send>,
     reads: Vec<QueuedRead>,
@@ -137,8 +139,8 @@ impl PortQueues {
         self.unissued.push_back(slot);
     }
 
-    /// The beat of a read that is answered next, and its number in its burst, if there is one by now. It stays so until
-    /// [`PortQueues::beat_sent`].
+    /// The beat of a read that is answered next, and its number in its burst, if there is one by
+    /// now. It stays so until [`PortQueues::beat_sent`].
     #[inline]
     pub fn next_beat(&mut self) -> Option<(Ax, u32)> {
         if self.arrived == 0 {
@@ -223,7 +225,8 @@ impl PortQueues {
             .is_some_and(|ax| self.write_beat == u32::from(ax.len))
     }
 
-    /// Takes a beat of write data, if [`PortQueues::can_accept_data`]; `code` is what has become of it.
+    /// Takes a beat of write data, if [`PortQueues::can_accept_data`]; `code` is what has become of
+    /// it.
     pub fn accept_data(&mut self, now: Time, code: u8) {
         let (Some(local), Some(&ax)) = (self.data_addr(), self.writes.front()) else {
             return;

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use super::MemoryTiming;
 use crate::{Random, Time};
 
-/// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in any.
+/// Every access takes up to so long, drawn by seed. Writes are safe in their order, reads come in
+/// any.
 pub struct RandomLatency {
     most: Time,
     random: Random,

@@ -2,7 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// Cycles in which beats of read data pass a port, of reads that have been given a place and have not come.
+/// Cycles in which beats of read data pass a port, of reads that have been given a place and have
+/// not come.
 #[derive(Default)]
 pub struct ReadBeatSlots {
     /// Sorted, none twice.
@@ -15,8 +16,8 @@ impl ReadBeatSlots {
         ReadBeatSlots::default()
     }
 
-    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle `first` and the last in `last`.
-    /// ReadBeatSlots the cycles of the first and of the last.
+    /// Gives `beats` beats the first cycles that are free, when the first of them is there in cycle
+    /// `first` and the last in `last`. ReadBeatSlots the cycles of the first and of the last.
     #[inline]
     pub fn reserve(&mut self, first: u64, last: u64, beats: u32) -> (u64, u64) {
         let beats = u64::from(beats.max(1));

@@ -207,7 +207,8 @@ impl HostPort for Link {
         self.refused_until
     }
 
-    /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host in between.
+    /// Never: the scheduler lets a device run at most one link latency ahead, and looks at the host
+    /// in between.
     #[inline]
     fn attention(&self) -> bool {
         false

@@ -1,8 +1,10 @@
-//! When the device has taken what was posted to it: what a completion of each posted write would tell.
+//! When the device has taken what was posted to it: what a completion of each posted write would
+//! tell.
 
 use crate::Time;
 
-/// Counts posted writes on their way to the device, and the places in their order that somebody waits for.
+/// Counts posted writes on their way to the device, and the places in their order that somebody
+/// waits for.
 #[derive(Default)]
 pub(super) struct DeliveryMarks {
     posted: u64,

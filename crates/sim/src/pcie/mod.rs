@@ -1,20 +1,22 @@
 //! One PCIe link: the wire in both directions, the credits and tags that bound what is on it.
 //!
-//! Per direction the wire is one serial resource; every TLP takes `(payload + overhead) / rate` of it, where the rate
-//! is that of [`LinkConfig::bytes_per_ns`] and the overhead (framing, sequence number, header, LCRC) is
-//! 24 bytes for memory requests with a 64-bit address, 20 bytes for those with a 32-bit address and for completions.
-//! Payloads count in whole double words.
+//! Per direction the wire is one serial resource; every TLP takes `(payload + overhead) / rate` of
+//! it, where the rate is that of [`LinkConfig::bytes_per_ns`] and the overhead (framing, sequence
+//! number, header, LCRC) is 24 bytes for memory requests with a 64-bit address, 20 bytes for those
+//! with a 32-bit address and for completions. Payloads count in whole double words.
 //!
-//! DLLPs: the receiver of `ack_every_tlps` TLPs sends one ACK and that of `update_fc_every_tlps` TLPs one
-//! UpdateFC, 8 bytes each, on the wire of the opposite direction, where they delay what follows. NAKs and timer-driven
-//! DLLPs of a sparse link cost nothing that anyone could see, and aren't modelled.
+//! DLLPs: the receiver of `ack_every_tlps` TLPs sends one ACK and that of `update_fc_every_tlps`
+//! TLPs one UpdateFC, 8 bytes each, on the wire of the opposite direction, where they delay what
+//! follows. NAKs and timer-driven DLLPs of a sparse link cost nothing that anyone could see, and
+//! aren't modelled.
 //!
-//! Order: TLPs of the device leave in the order in which they were accepted, so reads and completions never pass posted
-//! writes. Towards the device, completions never pass posted writes that were ready before them; else the two take
-//! turns. The host may answer different reads in any order, pieces of one read stay in address order.
+//! Order: TLPs of the device leave in the order in which they were accepted, so reads and
+//! completions never pass posted writes. Towards the device, completions never pass posted writes
+//! that were ready before them; else the two take turns. The host may answer different reads in any
+//! order, pieces of one read stay in address order.
 //!
-//! Time: a device runs ahead of its host by at most [`Link::latency`], the least time that anything needs
-//! across the link, so neither side ever sees the other's future (see [`crate::System`]).
+//! Time: a device runs ahead of its host by at most [`Link::latency`], the least time that anything
+//! needs across the link, so neither side ever sees the other's future (see [`crate::System`]).
 
 mod credits;
 mod device;
@@ -225,7 +227,8 @@ impl Link {
         self.nonposted.return_credits(at + self.latency, 1, 0);
     }
 
-    /// Answers a read request of the device: its completions are ready at `ready`. `None`: unsupported request.
+    /// Answers a read request of the device: its completions are ready at `ready`. `None`:
+    /// unsupported request.
     pub(crate) fn complete_read(&mut self, ready: Time, request: ReadRequest, data: Option<&[u8]>) {
         let state = &mut self.reads[request.read as usize];
         if !state.live {
@@ -402,8 +405,8 @@ impl Link {
         });
     }
 
-    /// The device loses power at `now`: what waits for the wire is lost, reads in flight are forgotten, and the tags of
-    /// MMIO reads that will never be answered are returned.
+    /// The device loses power at `now`: what waits for the wire is lost, reads in flight are
+    /// forgotten, and the tags of MMIO reads that will never be answered are returned.
     pub(crate) fn power_off(&mut self, now: Time) -> Vec<u32> {
         let slots = &mut self.free_slots;
         let posted = &mut self.posted;

@@ -2,9 +2,10 @@
 
 use crate::{Bar, Mmio, ReadData, Time};
 
-/// An access of `len` bytes at `addr` when cut at multiples of `unit`, a power of two: each piece's address, its first
-/// byte within the access, and its length. No sum of address and length is taken, since the last page ends at 2^64; what
-/// reaches beyond that, as no access should, gets the last address, where nothing ever is.
+/// An access of `len` bytes at `addr` when cut at multiples of `unit`, a power of two: each piece's
+/// address, its first byte within the access, and its length. No sum of address and length is
+/// taken, since the last page ends at 2^64; what reaches beyond that, as no access should, gets the
+/// last address, where nothing ever is.
 pub(super) fn split_at_boundaries(
     addr: u64,
     len: usize,

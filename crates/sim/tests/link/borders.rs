@@ -1,4 +1,5 @@
-//! A device's accesses at the borders of everything: each is carried out or counted as refused, and each read is answered.
+//! A device's accesses at the borders of everything: each is carried out or counted as refused, and
+//! each read is answered.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -114,7 +115,8 @@ impl Machine {
         }
     }
 
-    /// Addresses at which something ends or begins, as the first byte behind the border; 0 is also 2^64.
+    /// Addresses at which something ends or begins, as the first byte behind the border; 0 is also
+    /// 2^64.
     fn borders(&self) -> Vec<u64> {
         let mut borders = vec![
             0,

@@ -1,4 +1,5 @@
-//! Loads of a device: many under way, their answers in parts, and the credits and places that bound them.
+//! Loads of a device: many under way, their answers in parts, and the credits and places that bound
+//! them.
 
 use std::collections::VecDeque;
 
@@ -14,7 +15,8 @@ fn byte(offset: u64) -> u8 {
     (offset ^ offset >> 8) as u8
 }
 
-/// A device that answers 64-byte loads after some time, in order, and longer ones a line a clock, in parts of 256 bytes.
+/// A device that answers 64-byte loads after some time, in order, and longer ones a line a clock,
+/// in parts of 256 bytes.
 fn memory(system: &mut System, link: &LinkConfig, latency: Time) -> usize {
     let mut waiting = VecDeque::new();
     let step = move |now: Time, port: &mut dyn HostPort| {
@@ -117,7 +119,8 @@ fn loads_are_bounded_by_device_credits() {
         device_nonposted_headers: 16,
         ..LinkConfig::default()
     };
-    // A credit comes back as soon as the device has taken the request: 2 x 260 ns, 24 bytes and a clock edge.
+    // A credit comes back as soon as the device has taken the request: 2 x 260 ns, 24 bytes and a
+    // clock edge.
     let found = rate(&HostConfig::default(), &link, Time::ns(100), 64);
     let round = 520.0 + 24.0 / link.bytes_per_ns() + 2.0;
     let expected = 16.0 * 64.0 / round;
@@ -142,7 +145,8 @@ fn loads_of_several_parts_take_first_part_plus_wire() {
         let first = ((offset | 255) + 1).min(end) - offset;
         let way = 2 * (260 + host.mmio_ns) + 100 + 4 * first.div_ceil(64);
         let wire = (24 + 20 * parts + len as u64) as f64 / link.bytes_per_ns();
-        // Clock edges; a last part may wait for the clocks of its lines; payloads are whole double words.
+        // Clock edges; a last part may wait for the clocks of its lines; payloads are whole double
+        // words.
         let (least, most) = (
             way as f64 + wire - 1.0,
             way as f64 + wire + 4.0 + 16.0 + 4.0,

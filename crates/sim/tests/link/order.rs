@@ -190,7 +190,8 @@ fn order_of_reads_varies_with_jitter() {
 
 #[test]
 fn order_read_data_does_not_pass_earlier_writes() {
-    // The CPU writes a lot of data, then a flag in memory; a device that sees the flag must have the data.
+    // The CPU writes a lot of data, then a flag in memory; a device that sees the flag must have
+    // the data.
     let link = LinkConfig {
         generation: 1,
         lanes: 1,

@@ -123,7 +123,8 @@ fn peers_accesses_are_recorded_in_order() {
         .iter()
         .map(|a| (a.device, a.addr, a.len, a.data.as_ref().map(|d| d[0])))
         .collect();
-    // Cut at the largest payload and at the largest read request; answers of the target are no accesses.
+    // Cut at the largest payload and at the largest read request; answers of the target are no
+    // accesses.
     let expected = [
         (sender, 0x1_0000_00C0, 64, Some(7)),
         (sender, 0x1_0000_0100, 64, Some(7)),
@@ -181,7 +182,8 @@ fn peers_that_are_slow_stall_the_sender() {
         .add_device(Box::new(Clocked::new(CLOCK, fast)), &link, &[])
         .unwrap();
     system.advance_until(Time::us(100)).unwrap();
-    // One taken every 2 us; the rest in two buffers of the target, the queue, and the root complex's 16.
+    // One taken every 2 us; the rest in two buffers of the target, the queue, and the root
+    // complex's 16.
     assert!(
         *sent.lock().unwrap() <= 50 + 2 + 4 + 16,
         "{} sent",
@@ -191,7 +193,8 @@ fn peers_that_are_slow_stall_the_sender() {
     assert!(seen.lock().unwrap().iter().copied().eq(0..200));
 }
 
-/// Three devices that write to host memory, interrupt, and write to each other; each is itself by its name, not its number.
+/// Three devices that write to host memory, interrupt, and write to each other; each is itself by
+/// its name, not its number.
 fn ring(order: [usize; 3]) -> Vec<Vec<(Time, u64, Option<u8>)>> {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let buffer = system.memory_mut().alloc(3 * 4096, 1).unwrap();

@@ -1,4 +1,5 @@
-//! Power cuts: what was on the wire arrives, what waited for it is lost, and the link is clean afterwards.
+//! Power cuts: what was on the wire arrives, what waited for it is lost, and the link is clean
+//! afterwards.
 
 use std::sync::{Arc, Mutex};
 
@@ -6,7 +7,8 @@ use sim::{Bar, Error, HostConfig, HostPort, LinkConfig, Mmio, System, Time};
 
 use crate::clocked::{Clocked, Step};
 
-/// Writes its clock count into host memory and reads it back, until power fails; fails MMIO reads without power.
+/// Writes its clock count into host memory and reads it back, until power fails; fails MMIO reads
+/// without power.
 struct Writer {
     buffer: u64,
     on: bool,

@@ -129,7 +129,8 @@ impl Step for Ideal {
     }
 }
 
-/// GB/s of commands of `bytes`, 64 at a time, each with two doorbells, an entry, a completion and an interrupt.
+/// GB/s of commands of `bytes`, 64 at a time, each with two doorbells, an entry, a completion and
+/// an interrupt.
 fn bandwidth(link: &LinkConfig, bytes: u32, writes: &[bool]) -> f64 {
     let mut system = System::new(&HostConfig::default()).unwrap();
     let data = system.memory_mut().alloc(64 << 10, 1).unwrap();

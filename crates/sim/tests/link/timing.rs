@@ -450,7 +450,8 @@ fn timing_doorbell_passes_queued_read_data() {
 
 #[test]
 fn timing_reads_and_writes_share_the_link() {
-    // Whichever it tries first in a clock, a device with endless work for both gets a fair part of each done.
+    // Whichever it tries first in a clock, a device with endless work for both gets a fair part of
+    // each done.
     for writes_first in [false, true] {
         let mut system = System::new(&HostConfig::default()).unwrap();
         let buffer = system.memory_mut().alloc(4096, 1).unwrap();
@@ -531,7 +532,8 @@ fn timing_cpu_reads_its_earlier_writes() {
 
 #[test]
 fn timing_requests_and_completions_split_at_boundaries() {
-    // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples of 64.
+    // 1016 bytes from 4 beyond a page: requests end at multiples of 512, completions at multiples
+    // of 64.
     let lines: Vec<_> = [&[60][..], &[64; 14], &[60]].concat();
     for (largest, sizes) in [(256, vec![252, 256, 256, 252]), (64, lines)] {
         let link = LinkConfig {

@@ -1,4 +1,5 @@
-//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests` has it from here, too.
+//! A host without a driver or a link, and a bench of a device and this host. `crates/rtl/tests` has
+//! it from here, too.
 #![allow(dead_code)]
 
 use std::collections::VecDeque;
@@ -6,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use sim::{Bar, Device, Fault, HostPort, Mmio, ReadData, SplitCompletions, Time};
 
-/// A host that answers from a flat memory after a fixed time, and remembers everything that a device did.
+/// A host that answers from a flat memory after a fixed time, and remembers everything that a
+/// device did.
 pub struct TestHost {
     /// Host memory from address 0.
     pub memory: Vec<u8>,

@@ -1,4 +1,5 @@
-//! Fills that are cut off. `crates/rtl/tests` has these for the devices that write their zeros themselves.
+//! Fills that are cut off. `crates/rtl/tests` has these for the devices that write their zeros
+//! themselves.
 #![allow(dead_code)]
 
 use driver::{DriverConfig, NvmeDriver, SimHost};
@@ -12,7 +13,8 @@ fn now(c: &NvmeDriver<SimHost>) -> Time {
     c.host().system().now()
 }
 
-/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if nothing had been.
+/// However a fill is cut off, each block is zero or as it was, and the next life zeroes as if
+/// nothing had been.
 pub fn whole_when_cut_off(mut c: NvmeDriver<SimHost>) {
     let blocks = 2048u64;
     let old: Vec<u8> = (0..blocks * 512)
@@ -68,7 +70,8 @@ pub fn advance(c: &mut NvmeDriver<SimHost>, time: Time) {
     system.advance_until(system.now() + time).unwrap();
 }
 
-/// A memory that answers later than a reset waits for, and a Write Zeroes that it begins, then the reset.
+/// A memory that answers later than a reset waits for, and a Write Zeroes that it begins, then the
+/// reset.
 pub fn fill_of_an_earlier_life(mut c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost> {
     let sqe = Sqe::of_blocks(io::WRITE_ZEROES, 1, 0, 2048);
     c.submit_raw(0, sqe, 0).unwrap();
@@ -77,8 +80,9 @@ pub fn fill_of_an_earlier_life(mut c: NvmeDriver<SimHost>) -> NvmeDriver<SimHost
     function_reset(c)
 }
 
-/// Whatever a memory, which answers after [`LATE`], still zeroes for an earlier life, nothing that a later one has written is lost; until the memory has
-/// answered, what is asked of it fails at once.
+/// Whatever a memory, which answers after [`LATE`], still zeroes for an earlier life, nothing that
+/// a later one has written is lost; until the memory has answered, what is asked of it fails at
+/// once.
 pub fn lives_are_apart(c: NvmeDriver<SimHost>) {
     let mut c = fill_of_an_earlier_life(c);
     let data = [7; 4096];
@@ -99,7 +103,8 @@ pub fn lives_are_apart(c: NvmeDriver<SimHost>) {
     assert!(took < Time::us(60), "{took}");
     advance(&mut c, Time::ms(4));
     c.write(512, &data).unwrap();
-    // What the memory has taken of the earlier life ends within LATE, and each of these reads lasts for as long.
+    // What the memory has taken of the earlier life ends within LATE, and each of these reads lasts
+    // for as long.
     for _ in 0..2 {
         let mut back = [1; 4096];
         c.read(512, &mut back).unwrap();

@@ -1,4 +1,5 @@
-//! What the tests share: devices on the engine that `NEARSIDE_ENGINE` names, without it the fast one, and their hosts.
+//! What the tests share: devices on the engine that `NEARSIDE_ENGINE` names, without it the fast
+//! one, and their hosts.
 
 pub mod bench;
 pub mod cuts;
@@ -24,7 +25,8 @@ pub fn engine() -> Engine {
     Engine::named(Engine::Fast).unwrap()
 }
 
-/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast engine has done at more moments.
+/// How often something is tried: the RTL is a hundred times slower, and repeats what the fast
+/// engine has done at more moments.
 pub fn rounds(fast: u64, rtl: u64) -> u64 {
     match engine() {
         Engine::Fast => fast,
@@ -32,7 +34,8 @@ pub fn rounds(fast: u64, rtl: u64) -> u64 {
     }
 }
 
-/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always run.
+/// What devices of a design are made by. With `CLOCK_GATE_BYPASS=1` the clocks of the RTL always
+/// run.
 pub fn factory(design: &Design) -> Factory {
     factory_for(design, None)
 }
@@ -149,7 +152,8 @@ impl Bench {
     }
 }
 
-/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other tests, so that all have one bitstream.
+/// Two memories and a copy between them, at 10 MHz. On the RTL it stands among engines of other
+/// tests, so that all have one bitstream.
 pub fn two_memories() -> Design {
     match engine() {
         Engine::Rtl => designs::mailboxes(),

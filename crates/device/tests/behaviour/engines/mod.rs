@@ -1,5 +1,5 @@
-//! Engines by their registers, their command pages and NVMe commands: what tests/test_engines.py, test_scan.py and test_pages.py ask in
-//! Python.
+//! Engines by their registers, their command pages and NVMe commands: what tests/test_engines.py,
+//! test_scan.py and test_pages.py ask in Python.
 
 mod copy;
 mod cuts;

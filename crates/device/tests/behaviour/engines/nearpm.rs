@@ -1,5 +1,5 @@
-//! Crash consistency near memory: what commands do, what is refused, and the order of commands and accesses. Losses of power:
-//! `crates/device/tests/nearpm.rs`.
+//! Crash consistency near memory: what commands do, what is refused, and the order of commands and
+//! accesses. Losses of power: `crates/device/tests/nearpm.rs`.
 
 use spec::nearpm::{payload_crc, Command, Header, Kind, Maker, Operation, Refusal, State};
 
@@ -738,7 +738,10 @@ fn times_are_near_those_of_the_memory() {
         };
         let undo = after(pool.undo(0, 0, 64), pool.log(0) + 64);
         let copy = after(pool.copy(0, 0, 16_384, 1 << 17), pool.media + (1 << 17));
-        println!("{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load of {load}");
+        println!(
+            "{profile}: undo of 64 bytes {undo} ns, copy of 16 KiB {copy} ns, beyond a load \
+            of {load}"
+        );
         let (most_undo, most_copy) = match profile {
             "dram" => (1000, 4000),
             _ => (1600, 12_000),
@@ -889,7 +892,8 @@ fn a_committed_log_takes_nothing_but_its_end() {
     assert_eq!(kit.fine(&pool.undo(0, 0, 64)), 64);
 }
 
-/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the reset that finds it whole again.
+/// A file of the media that has lost its end: nothing is restored, and nothing is lost for the
+/// reset that finds it whole again.
 #[test]
 fn what_cannot_be_read_is_neither_restored_nor_lost() {
     if !is_there() {

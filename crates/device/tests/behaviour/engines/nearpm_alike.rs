@@ -1,5 +1,5 @@
-//! Commands one after another, errors of the memory, losses of power and damaged ranges, drawn at random, on the RTL and on the fast
-//! engine: both tell the same, and leave the same on the media.
+//! Commands one after another, errors of the memory, losses of power and damaged ranges, drawn at
+//! random, on the RTL and on the fast engine: both tell the same, and leave the same on the media.
 
 use std::fs::File;
 use std::ops::Range;

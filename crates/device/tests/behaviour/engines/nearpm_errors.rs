@@ -13,7 +13,8 @@ const LEN: u64 = 65_536;
 /// In the saved range: of logs.
 const LINE: u64 = 8192;
 
-/// The power comes, and the host says at once that what is lost or unread may be forgotten: the range is not read by then.
+/// The power comes, and the host says at once that what is lost or unread may be forgotten: the
+/// range is not read by then.
 fn forgotten_at_once(bench: &mut Bench) {
     let number = bench.kit.host.device();
     bench.kit.host.system_mut().power_on(number);
@@ -142,7 +143,8 @@ mod sampled {
     }
 }
 
-/// Stores, a command and loads while the range is read, which is not whole: all of them end, as errors.
+/// Stores, a command and loads while the range is read, which is not whole: all of them end, as
+/// errors.
 #[test]
 fn who_comes_before_it_is_known_that_nothing_is_back_is_told() {
     if !is_there() {

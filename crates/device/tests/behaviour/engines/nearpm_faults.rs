@@ -1,4 +1,5 @@
-//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is reported that is not so, and nobody waits for ever.
+//! Crash consistency near memory where the memory fails: nothing of it is forgotten, nothing is
+//! reported that is not so, and nobody waits for ever.
 //!
 //! Bytes of the media can be neither read nor written for a while.
 
@@ -238,7 +239,8 @@ mod sampled {
         assert_eq!(kit.load(pool.media + 8192 + 5, 300), [3; 300]);
     }
 
-    /// A save of which some lines could not be written, a header that is another design's, and no save at all.
+    /// A save of which some lines could not be written, a header that is another design's, and no
+    /// save at all.
     #[test]
     fn what_was_not_saved_is_told() {
         if !is_there() {

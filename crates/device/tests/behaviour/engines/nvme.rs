@@ -139,7 +139,8 @@ fn nvme_commands_end_by_themselves() {
         b.store(4 * MIB, &data);
         b.slow(profile, None);
         let mut q = b.controller();
-        // Nobody reads a register meanwhile: the device must not rest before the entry is posted, however late it is.
+        // Nobody reads a register meanwhile: the device must not rest before the entry is posted,
+        // however late it is.
         for blocks in [1, 2, 7, 8, 9, 32] {
             let done = q.execute(nvme_scan(COUNT, 8192, blocks, 0, 499));
             assert_eq!(
@@ -173,7 +174,8 @@ fn credits_and_weights_may_change_while_engines_work() {
     }
 }
 
-/// A copy of the registers that lasts for 1 ms, and an NVMe command of the same engine, which waits for it.
+/// A copy of the registers that lasts for 1 ms, and an NVMe command of the same engine, which waits
+/// for it.
 fn waits_for_a_long_copy() -> Queues {
     let mut q = Bench::new("").controller();
     q.start(COPY0, &[0, 16 * MIB, 16 * MIB]);

@@ -228,7 +228,8 @@ fn a_scan_can_be_stopped() {
     registers.stop(&mut b.host).unwrap();
     assert_eq!(b.wait(SCAN0), SCAN_STOPPED);
     registers.stop(&mut b.host).unwrap(); // of what does not work
-                                          // A bitmap that was stopped leaves nothing to the next one.
+                                          // A bitmap that was stopped leaves nothing to the next
+                                          // one.
     b.store(32 * MIB, &[0xA5; 4096]);
     for n in 0..12 {
         let long = Scan {

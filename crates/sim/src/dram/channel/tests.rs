@@ -47,7 +47,8 @@ impl Logged {
     }
 }
 
-/// The least clocks between command `a` and a later `b`, by the standard's tables, not by the controller's state.
+/// The least clocks between command `a` and a later `b`, by the standard's tables, not by the
+/// controller's state.
 fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
     use BusCommand::{Act, Pre, PreAll, Rd, Ref, Wr};
     let same_bank = a.bank == b.bank;
@@ -73,7 +74,8 @@ fn least_gap(t: &Timing, a: Logged, b: Logged) -> u64 {
     }
 }
 
-/// Checks every pair of commands that can bind each other, the state of banks, and the refresh rate.
+/// Checks every pair of commands that can bind each other, the state of banks, and the refresh
+/// rate.
 fn check_log(channel: &Channel) {
     let t = channel.timing();
     let log = &channel.log;
@@ -290,7 +292,8 @@ fn dram_least_latencies_match_the_configuration() {
         };
         let clock = 2000.0 / f64::from(data_rate_mts);
         let mut least = [f64::INFINITY; 2];
-        // All phases of the DRAM's clock, each in a bank of a channel that rests: first without a row, then with it.
+        // All phases of the DRAM's clock, each in a bank of a channel that rests: first without a
+        // row, then with it.
         for phase in 0..40 {
             let mut channel = Channel::new(&config);
             for (place, column) in [(1, 0), (0, 3)] {
@@ -506,7 +509,8 @@ fn dram_worst_read_waits_for_a_full_refresh() {
         "{worst} against {limit}"
     );
     assert!(best <= t.time(1 + t.cl + t.burst));
-    // Refreshes between the reads are over when the next read comes: only those wait that arrive during one.
+    // Refreshes between the reads are over when the next read comes: only those wait that arrive
+    // during one.
     let during = 20_000 * (t.rfc + t.rp + 2) / t.refi;
     assert!(
         slow <= during,

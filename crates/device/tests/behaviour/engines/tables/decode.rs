@@ -357,7 +357,8 @@ mod sampled {
         // What is not needed may lie anywhere.
         let job = [d, 9, REACH.end - 64, 5000, t, 64, 8 | PACKED];
         assert_eq!(b.told(DECODE, &job), (0, 64));
-        // Nor what stands behind the last run, however near; and what a header lacks is told at its run.
+        // Nor what stands behind the last run, however near; and what a header lacks is told at its
+        // run.
         for here in 1..12 {
             let mut source = Vec::new();
             (0..(64 - here) % 2).for_each(|_| source.extend([0x80 | 2, 0, 7]));

@@ -154,7 +154,8 @@ fn reports(host: &mut SimHost, list: u32, entries: usize) -> Vec<Report> {
 }
 
 impl Bench {
-    /// Runs a list by the registers: return value, entries that have ended well, and the registers' cycles of each entry.
+    /// Runs a list by the registers: return value, entries that have ended well, and the registers'
+    /// cycles of each entry.
     fn list(&mut self, arguments: &[u64]) -> (u32, u64, Vec<u32>) {
         let (result, done) = self.told(PIPELINE, arguments);
         let base = self.registers(PIPELINE).base;
@@ -364,7 +365,8 @@ mod sampled {
             let (result, done, _) = b.list(&[place, 3, base, size, REPORT]);
             assert_eq!((result, done), (READ, 0), "{place:#x}");
         }
-        // Entries whose places are bounded by less, or by nothing: what lies beyond the reach is refused all the same.
+        // Entries whose places are bounded by less, or by nothing: what lies beyond the reach is
+        // refused all the same.
         let (result, done, _) = b.list(&[l, n, base, 4096 * u64::from(ROWS), kind]);
         assert_eq!((result, done), (BAD_ENTRY, 2));
         let (result, done, _) = b.list(&[l, n, 0, 4096, kind]);
@@ -409,7 +411,8 @@ mod sampled {
         work.is_done(q.host(), "after all");
     }
 
-    /// A job of few rows tells what the start and the end of a job cost beside its engine's own cycles.
+    /// A job of few rows tells what the start and the end of a job cost beside its engine's own
+    /// cycles.
     #[test]
     fn stages_are_as_fast_as_the_engines() {
         let (mut lists, mut engines) = (
@@ -456,7 +459,8 @@ mod sampled {
             }
             work.is_done(&mut engines.b.host, "engines");
             work.is_done(&mut lists.b.host, "list");
-            // What comes between entries is what three of them take beside their cycles, and one does not.
+            // What comes between entries is what three of them take beside their cycles, and one
+            // does not.
             store(&mut lists.b.host, at(OTHER_LIST), &entry(work.entries()[2]));
             let one = lists.time(PIPELINE, &job(OTHER_LIST, 1, REPORT));
             let last = reports(&mut lists.b.host, OTHER_LIST, 1)[0];

@@ -43,7 +43,8 @@ fn shuffles(b: &mut Bench, random: &mut Random, row: usize, (rows, count): (usiz
 mod sampled {
     use super::*;
 
-    /// What a list has room for may be longer than any memory: it ends at the first index that there is not.
+    /// What a list has room for may be longer than any memory: it ends at the first index that
+    /// there is not.
     #[test]
     fn the_longest_lists_are_read() {
         let mut b = bench();

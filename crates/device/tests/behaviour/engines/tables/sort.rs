@@ -179,7 +179,8 @@ mod sampled {
                 assert!(took < most, "{after}: {took} ns");
             }
         }
-        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more passes.
+        // What is written comes behind all keys of a chunk. Pairs of chunks would take two more
+        // passes.
         let mut took = |count, kind, dst, tmp, result| {
             let begin = b.host.now();
             assert_eq!(b.launch(SORT, &[2 * MIB, dst, tmp, count, kind]), result);
